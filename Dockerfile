@@ -1,9 +1,10 @@
 # syntax=docker/dockerfile:1
-# One image for each part: docker build --target gateway --tag service-gateway .
-# The same image by digest makes a build that can be repeated: --build-arg NODE_IMAGE=node:24-slim@sha256:…
+# Builds one image per process: docker build --target gateway --tag service-gateway .
+# For repeatable builds, pin the base image by its digest:
+#   --build-arg NODE_IMAGE=node:24-slim@sha256:…
 ARG NODE_IMAGE=node:24-slim
 
-# The console and the widget, as browsers load them.
+# Builds the console's and the widget's files for browsers.
 FROM ${NODE_IMAGE} AS pages
 WORKDIR /service
 COPY package.json package-lock.json .npmrc ./
@@ -12,7 +13,7 @@ RUN npm ci --ignore-scripts
 COPY . .
 RUN npm run build
 
-# What the parts need to run: no development dependency, and so no embedded database engine.
+# Runtime dependencies only. The test database engine is a development dependency and is left out.
 FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /service
 COPY package.json package-lock.json .npmrc ./
@@ -28,7 +29,8 @@ COPY proto/gen proto/gen
 COPY platform platform
 USER node
 
-# `node core/migrate.ts` brings the database up to date, `node core/token.ts` makes service tokens.
+# In this image, `node core/migrate.ts` migrates the database and `node core/token.ts` creates
+# service tokens.
 FROM part AS core
 COPY core core
 EXPOSE 8090 9464

@@ -1,16 +1,53 @@
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-export default defineConfig({
+/** Names of the files that each mode runs, for example `vitest run --mode long`. */
+const suffixes: Record<string, string> = {
+  /** `npm test`: tests of all rules. They take minutes. */
+  test: '*.test.ts',
+  /** `npm run test:long`: tests that kill processes, repeat runs or use large sizes. */
+  long: '*.long.test.ts',
+  /** Tests that take options and print results: `npm run chaos -- delivery`, `npm run fuzz`. */
+  run: '*.run.ts',
+}
+
+/**
+ * Folders with the slowest test files. They start first, so that no slow file runs alone at the
+ * end.
+ */
+const longest = ['test/conformance/', 'test/browser/', 'test/end-to-end/']
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]) {
+    const rank = ({ moduleId }: TestSpecification) => {
+      const found = longest.findIndex((folder) => moduleId.includes(`/${folder}`))
+      return found < 0 ? longest.length : found
+    }
+    return (await super.sort(files)).toSorted((one, other) => rank(one) - rank(other))
+  }
+}
+
+/** Time limit of one test in milliseconds. */
+const timeouts: Record<string, number> = { test: 120_000, long: 900_000, run: 3_600_000 }
+
+export default defineConfig(({ mode }) => ({
   test: {
-    include: ['{core,core-client,gateway,delivery,platform,widget,console,test,dev,admin}/**/*.test.ts'],
-    exclude: ['**/node_modules/**', '**/dist/**'],
-    // Much of what runs here waits for processes and pages.
-    maxWorkers: '100%',
+    include: [
+      `{core,core-client,gateway,delivery,platform,widget,console,test,dev,admin}/**/${suffixes[mode] ?? suffixes.test}`,
+    ],
+    exclude: ['**/node_modules/**', '**/dist/**', ...(mode === 'long' ? [] : ['**/*.long.test.ts'])],
+    // More workers than processors: most tests wait for processes and pages.
+    maxWorkers: '150%',
+    sequence: { sequencer: LongestFirst },
+    // All files of a worker share its loaded modules, so each file starts faster.
+    isolate: false,
+    setupFiles: ['test/support/setup.ts'],
     globalSetup: ['test/support/process-output.ts', 'test/support/engine-setup.ts'],
-    testTimeout: 120_000,
-    // A condition is waited for as long as a busy machine may need.
+    testTimeout: timeouts[mode] ?? timeouts.test,
+    // A busy machine needs time until a polled condition holds.
     expect: { poll: { timeout: 10_000 } },
     hookTimeout: 180_000,
     teardownTimeout: 20_000,
+    disableConsoleIntercept: mode === 'run',
   },
-})
+}))

@@ -1,6 +1,6 @@
 import type { Services } from './services.ts'
 
-/** One flag of a command. */
+/** One flag of an administration command. */
 export interface Flag {
   type: 'string' | 'boolean'
   description: string
@@ -23,14 +23,17 @@ export type Values<F extends Record<string, Flag>> = {
 export interface Command<F extends Record<string, Flag> = Record<string, Flag>> {
   summary: string
   flags: F
-  /** Returns a JSON value to print, or lines to print as they arrive. */
+  /**
+   * Runs the administration command. Returns a JSON value, or lines that the caller prints as they
+   * arrive.
+   */
   run(services: Services, values: Values<F>): Promise<unknown> | AsyncIterable<string>
 }
 
-/** Related commands by name. */
+/** A group of related administration commands, by name. */
 export type Group = Record<string, Command>
 
-/** Defines a command and types the flags of its `run`. */
+/** Defines an administration command. Infers the types of the flags that `run` gets. */
 export function command<const F extends Record<string, Flag>>(definition: Command<F>): Command {
   return definition as unknown as Command
 }

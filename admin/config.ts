@@ -1,40 +1,22 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import envSchema from 'env-schema'
-import { type Static, Type } from 'typebox'
+import { coreTlsSettings } from '../core-client/core-settings.ts'
+import { defineSettings, filledText, SettingError, text } from '../platform/settings/settings.ts'
 
 /**
- * Settings of the administration command. Environment variables, because arguments expose secrets.
+ * Settings of the administration command. They are environment variables, because other users of
+ * the machine can read the arguments of a process.
  */
-export const AdminSettings = Type.Object({
-  CORE_URL: Type.String({ default: '', description: 'URL of the core; default: from DATA_DIR/demo.json.' }),
-  SERVICE_TOKEN: Type.String({
-    default: '',
-    description: 'Service token with the scopes of the command; default: from DATA_DIR/demo.json.',
-  }),
-  CORE_CA: Type.String({
-    default: '',
-    description: 'File with the authorities (PEM) of the cores’ certificates; default: those of Node.',
-  }),
-  CLIENT_CERT: Type.String({
-    default: '',
-    description: 'File with the client certificate (PEM) for cores that require one. Reloaded when it changes.',
-  }),
-  CLIENT_KEY: Type.String({ default: '', description: 'File with the key of the client certificate (PEM).' }),
-  DATA_DIR: Type.String({ default: '.data', description: 'Data folder of a service on this machine.' }),
+export const adminSettings = defineSettings({
+  CORE_URL: text('URL of the core; default: from DATA_DIR/demo.json.'),
+  SERVICE_TOKEN: text('Service token with the scopes of the command; default: from DATA_DIR/demo.json.'),
+  ...coreTlsSettings,
+  DATA_DIR: filledText('.data', 'Data folder of a service on this machine.'),
 })
 
-export type AdminConfig = Static<typeof AdminSettings>
-
-/** A setting is missing. The message names it. */
-export class SettingError extends Error {
-  override readonly name = 'SettingError'
-}
-
-/** Reads the settings. Errors: `SettingError`. */
-export function readAdminConfig(env: NodeJS.ProcessEnv = process.env): AdminConfig {
-  const data = Object.fromEntries(Object.entries(env).filter(([name]) => name in AdminSettings.properties))
-  const config = envSchema<AdminConfig>({ schema: AdminSettings, data, env: false })
+/** Reads the settings. Throws `SettingError`. */
+export function readAdminConfig(env: NodeJS.ProcessEnv = process.env) {
+  const config = adminSettings.read(env)
   if (config.CORE_URL && config.SERVICE_TOKEN) return config
   const demo = readDemo(join(config.DATA_DIR, 'demo.json'))
   const found = {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import { createKeyedTransport, UnknownOutcomeError } from './keyed-transport.ts'
 
-/** A core that fails the given number of times before it answers. */
+/** A core whose first `times` calls fail with `code`. Later calls succeed. */
 function coreThatFails(times: number, code: Code) {
   const keys: (string | undefined)[] = []
   const transport = createRouterTransport(({ service }) => {
@@ -19,20 +19,20 @@ function coreThatFails(times: number, code: Code) {
   return { keys, client: createClient(WorkspaceService, createKeyedTransport(transport, { key: 'k1', retryMs: 0 })) }
 }
 
-describe('keyed transport, writes', () => {
-  it('sends the key of the command', async () => {
+describe('a transport that adds idempotency keys', () => {
+  it('sends a write with the idempotency key of the administration command', async () => {
     const { keys, client } = coreThatFails(0, Code.Unavailable)
     await client.rotateIdentitySecret({ siteKey: 'pk' })
     expect(keys).toEqual(['k1'])
   })
 
-  it('retries with the same key if there is no answer', async () => {
+  it('retries a write with the same idempotency key if the core does not answer', async () => {
     const { keys, client } = coreThatFails(2, Code.Unavailable)
     expect((await client.rotateIdentitySecret({ siteKey: 'pk' })).identitySecret?.kid).toBe('key_1')
     expect(keys).toEqual(['k1', 'k1', 'k1'])
   })
 
-  it('fails with the key to use for a repeat if no retry is answered', async () => {
+  it('fails with an error that contains the idempotency key if no retry is answered', async () => {
     const { client } = coreThatFails(9, Code.DeadlineExceeded)
     await expect(client.rotateIdentitySecret({ siteKey: 'pk' })).rejects.toThrow(UnknownOutcomeError)
     await expect(client.rotateIdentitySecret({ siteKey: 'pk' })).rejects.toThrow(/repeat the command with --key k1$/)
@@ -45,7 +45,7 @@ describe('keyed transport, writes', () => {
   })
 })
 
-it('sends no key with a read', async () => {
+it('a transport that adds idempotency keys adds no key to a read', async () => {
   const { client } = coreThatFails(0, Code.Unavailable)
   expect(await client.listWorkspaces({})).toMatchObject({ workspaces: [] })
 })

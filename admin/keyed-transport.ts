@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Code, ConnectError, type Transport } from '@connectrpc/connect'
 import { errorInfoOf } from '../core-client/error-info.ts'
 
-/** A write got no answer, so its outcome is unknown. */
+/** Error: a write got no answer, so its outcome is unknown. */
 export class UnknownOutcomeError extends Error {
   override readonly name = 'UnknownOutcomeError'
 }
@@ -11,8 +11,9 @@ const tries = 3
 const unanswered = new Set([Code.Unavailable, Code.DeadlineExceeded, Code.Internal, Code.Unknown])
 
 /**
- * Adds the idempotency key of the command to each write that has such a field. Retries the write
- * with the same key if it gets no answer. Errors: `UnknownOutcomeError` if no retry gets one.
+ * Adds the idempotency key of the administration command to each request with the field
+ * `idempotency_key`. Retries the request with the same key if it gets no answer. Errors:
+ * `UnknownOutcomeError` if no retry gets an answer.
  */
 export function createKeyedTransport(
   transport: Transport,

@@ -4,10 +4,12 @@ import { createAuthorizedTransport } from '../core-client/authorized-transport.t
 import { coreTlsFiles } from '../core-client/core-tls.ts'
 import { createCoreTransport } from '../core-client/core-transport.ts'
 import { errorInfoOf } from '../core-client/error-info.ts'
+import { SettingError } from '../platform/settings/settings.ts'
 import { deliveries, subscriptions } from './commands/leads.ts'
+import { suppressions } from './commands/suppressions.ts'
 import { visitors } from './commands/visitors.ts'
 import { connections, identitySecrets, installations, workspaces } from './commands/workspaces.ts'
-import { readAdminConfig, SettingError } from './config.ts'
+import { readAdminConfig } from './config.ts'
 import { createKeyedTransport, UnknownOutcomeError } from './keyed-transport.ts'
 import { formatValue } from './output.ts'
 import { createServices } from './services.ts'
@@ -21,6 +23,7 @@ const groups = {
   subscriptions,
   deliveries,
   visitors,
+  suppressions,
 }
 
 async function main(args: string[]) {
@@ -40,7 +43,7 @@ async function main(args: string[]) {
   console.log(json ? JSON.stringify(value, null, 2) : formatValue(value))
 }
 
-/** Returns the message for the user and the exit status. */
+/** Returns the error message for the user and the exit status of the process. */
 function describeError(error: unknown): { text: string; status: number } {
   if (error instanceof UsageError || error instanceof SettingError) return { text: error.message, status: 2 }
   if (error instanceof UnknownOutcomeError) return { text: error.message, status: 1 }
@@ -52,7 +55,7 @@ function describeError(error: unknown): { text: string; status: number } {
 }
 
 main(process.argv.slice(2)).then(
-  // The open connection to the core would keep the process running.
+  // Exits explicitly, because the open connection to the core would keep the process running.
   () => process.exit(0),
   (error: unknown) => {
     const { text, status } = describeError(error)

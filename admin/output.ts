@@ -1,6 +1,6 @@
 import { columns } from './usage.ts'
 
-/** Formats an answer of a core for reading: one field per line. */
+/** Formats a core's response as text: one field per line. */
 export function formatValue(value: unknown): string {
   const rows = rowsOf(value, '')
   return rows.length === 0 ? '  nothing' : columns(rows)

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import type { Command, Flag, Group } from './command.ts'
 
-/** The arguments are invalid. */
+/** Error: the arguments of the command are invalid. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
@@ -11,18 +11,24 @@ export interface Call {
   command: Command
   values: Record<string, string | boolean | (string | boolean)[] | undefined>
   json: boolean
-  /** Idempotency key of the operation. */
+  /** Idempotency key of the administration command: from --key, or a new one. */
   key: string
 }
 
-/** Returns the value of a name. Errors: `UsageError` that lists the allowed names. */
+/**
+ * Returns the entry of `named` whose name the user gave. Errors: `UsageError` that lists the
+ * allowed names.
+ */
 export function oneOf<T>(flag: string, given: string, named: Record<string, T>): T {
   const found = Object.hasOwn(named, given) ? named[given] : undefined
-  if (found === undefined) throw new UsageError(`--${flag} is one of ${Object.keys(named).join(', ')}`)
+  if (found === undefined) throw new UsageError(`--${flag} must be one of ${Object.keys(named).join(', ')}`)
   return found
 }
 
-/** Parses the arguments to a command, or to a help text. Errors: `UsageError`. */
+/**
+ * Parses the arguments. Returns the administration command with its flags, or a help text. Errors:
+ * `UsageError`.
+ */
 export function readCall(args: string[], groups: Record<string, Group>): Call | { help: string } {
   const [groupName = '', commandName = '', ...rest] = args
   if (args.includes('--help') || groupName === '') return { help: helpFor(groups, groupName, commandName) }
@@ -46,7 +52,7 @@ function parseFlags(args: string[], flags: Record<string, Flag>) {
   }
 }
 
-/** Flags of all commands. */
+/** Flags that every administration command accepts. */
 const commonFlags: [string, string][] = [
   ['--json', 'print the answer as JSON'],
   ['--key …', 'idempotency key: a change that is repeated with its key within 24 hours is made once'],

@@ -1,4 +1,6 @@
-/** In a bench process: executes the commands of the bench and exits with it. */
+/**
+ * Executes commands that the bench sends to this child process. Exits when the bench disconnects.
+ */
 export function handleCommands<Command>(execute: (command: Command) => Promise<unknown>): void {
   process.on('message', (command: Command) => {
     execute(command).then(

@@ -6,9 +6,12 @@ export interface HttpAnswer {
   body: string
 }
 
-/** A keep-alive connection for one request at a time. Minimal, so that the load costs little. */
+/**
+ * A keep-alive connection for one request at a time. It is minimal, so that the load uses little
+ * CPU time.
+ */
 export interface HttpConnection {
-  /** Rejects if the connection closes or the response has no length. */
+  /** Sends a request. Rejects if the connection closes or the response has no Content-Length. */
   send(method: string, path: string, headers: Record<string, string>, body?: string): Promise<HttpAnswer>
   close(): void
 }

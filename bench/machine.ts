@@ -1,7 +1,10 @@
 import { readFile } from 'node:fs/promises'
 import { cpus, loadavg, release, totalmem } from 'node:os'
 
-/** Facts about the machine, printed with every result. */
+/**
+ * Processor, memory, operating system, Node version and load of the machine, printed with every
+ * result.
+ */
 export async function machineFacts(): Promise<[name: string, value: string][]> {
   const system = await readFile('/etc/os-release', 'utf8').catch(() => '')
   const name = /^PRETTY_NAME="?([^"\n]*)/m.exec(system)?.[1] ?? process.platform

@@ -1,9 +1,10 @@
-// `npm run bench -- <part>`: compares the service with its peers on this machine.
+// `npm run bench -- <part>`: measures one part of the bench (see parts.ts) on this machine. Some
+// parts compare the service with similar software, the contenders.
 import { rm } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
+import { stopStarted } from '../test/support/processes.ts'
 import { machineFacts } from './machine.ts'
 import { parts } from './parts.ts'
-import { stopAll } from './processes.ts'
 import { markdownTable, plainTable } from './table.ts'
 import { scratchFolders } from './workspace.ts'
 
@@ -52,8 +53,8 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 }
 
 async function tidyUp(): Promise<void> {
-  await stopAll()
-  // A stopping engine may still write there.
+  await stopStarted()
+  // Retries, because a stopping database engine may still write to its folder.
   for (const folder of scratchFolders) await rm(folder, { recursive: true, force: true, maxRetries: 10 })
 }
 

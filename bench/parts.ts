@@ -1,13 +1,13 @@
 import type { Table } from './table.ts'
 
 export interface PartOptions {
-  /** Number of rounds per contender. */
+  /** Number of repeated measurements per contender. */
   rounds: number
-  /** A shorter run with the same steps. */
+  /** If true, the part runs the same steps with shorter durations and smaller sizes. */
   quick: boolean
-  /** A longer run, for steps with a longer form. */
+  /** If true, steps that support it run with longer durations and larger sizes. */
   full: boolean
-  /** Names of steps or contenders; empty for all. */
+  /** Names of the steps or contenders to run. If empty, all run. */
   only: string[]
   /** Folder for CPU profiles of the service's processes. */
   profile?: string

@@ -4,15 +4,18 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
-/** Packages of the peers, installed on first use. The service itself does not need them. */
+/**
+ * Packages of the compared job queues, installed on first use. The service itself does not need
+ * them.
+ */
 const versions = { bullmq: '6.7.0', agenda: '6.2.6', '@agendajs/mongo-backend': '4.0.3' }
 const folder = join(import.meta.dirname, '../.cache/bench')
 const wanted = `${JSON.stringify({ private: true, dependencies: versions }, null, 2)}\n`
 const run = promisify(execFile)
 
 /**
- * Installs the peers' packages in `.cache/bench`. Shared dependencies (ioredis, mongodb) come from the project.
- * Throws if they cannot be installed.
+ * Installs the packages of the compared job queues in `.cache/bench`. They use the project's own
+ * copies of ioredis and mongodb. Throws if the packages cannot be installed.
  */
 export async function installPeers(): Promise<void> {
   const manifest = join(folder, 'package.json')
@@ -26,7 +29,7 @@ export async function installPeers(): Promise<void> {
   await writeFile(join(folder, 'installed'), wanted)
 }
 
-/** Loads a peer's package. */
+/** Loads a package of a compared job queue. */
 export function requirePeer<Package>(name: keyof typeof versions): Package {
   return createRequire(join(folder, 'package.json'))(name) as Package
 }

@@ -1,20 +1,20 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { freePort, type Running, startPart } from './processes.ts'
+import { freePort, type StartedProcess, startProcess } from '../test/support/processes.ts'
 import { scratchFolder } from './workspace.ts'
 
-/** A core with its embedded engine, on its own or a shared data folder. */
+/** A core with its embedded database engine. Cores on one data folder share one engine. */
 export interface BenchCore {
-  running: Running
+  running: StartedProcess
   url: string
   dataDir: string
-  /** Environment for other processes of the same deployment. */
+  /** Environment variables for other processes of the same deployment. */
   env: Record<string, string>
   mongodbUri: string
 }
 
 export interface BenchGateway {
-  running: Running
+  running: StartedProcess
   port: number
 }
 
@@ -34,8 +34,8 @@ export async function startCore({
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const shared = { DATA_DIR: dataDir, LOG_LEVEL: 'warn', METRICS_PORT: '0', ...env }
-  const running = await startPart({
-    entry: 'core/main.ts',
+  const running = await startProcess({
+    entry: 'dev/core.ts',
     nodeArgs: profiling(profile, 'core'),
     env: { ...shared, CORE_HOST: '127.0.0.1', CORE_PORT: String(port) },
     readyUrl: `${url}/readyz`,
@@ -47,7 +47,7 @@ export async function startCore({
 /** Starts a gateway for one core, with very high rate limits. */
 export async function startGateway(core: BenchCore, { profile, env = {} }: StartOptions = {}): Promise<BenchGateway> {
   const port = await freePort()
-  const running = await startPart({
+  const running = await startProcess({
     entry: 'gateway/main.ts',
     nodeArgs: profiling(profile, 'gateway'),
     env: {

@@ -1,10 +1,10 @@
-/** One figure of several rounds. */
+/** One figure, with its value in each round. */
 export interface Cell {
   values: number[]
   unit: string
-  /** Digits after the point. */
+  /** Number of digits after the decimal point. */
   digits?: number
-  /** Shown instead of a number if there is none. */
+  /** Text that is shown if there are no values. */
   missing?: string
 }
 
@@ -29,7 +29,7 @@ export function median(values: number[]): number {
   return quantile(values, 0.5)
 }
 
-/** By linear interpolation. NaN without values. */
+/** The quantile of the values, by linear interpolation. Returns NaN without values. */
 export function quantile(values: number[], fraction: number): number {
   const sorted = [...values].sort((a, b) => a - b)
   const place = (sorted.length - 1) * fraction
@@ -38,7 +38,7 @@ export function quantile(values: number[], fraction: number): number {
   return below + (above - below) * (place - Math.floor(place))
 }
 
-/** The median, followed by minimum and maximum if there were several rounds. */
+/** Text of a cell: the median, followed by minimum and maximum if there were several rounds. */
 export function cellText({ values, unit, digits = 0, missing }: Cell): string {
   if (values.length === 0) return missing ?? 'not measured'
   const number = (value: number) =>

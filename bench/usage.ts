@@ -9,7 +9,7 @@ export interface Usage {
   residentMb: number
 }
 
-/** CPU time and memory of processes and their descendants, without ended children. */
+/** CPU time and memory of the processes and their running descendants. */
 export async function usageOf(pids: number[]): Promise<Usage> {
   const all = new Map(
     (await Promise.all((await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(readStat))).flatMap((stat) =>
@@ -33,7 +33,8 @@ interface Stat {
 async function readStat(pid: string): Promise<Stat | undefined> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined)
   if (text === undefined) return undefined
-  // The name can contain any character and ends with the last bracket (proc(5)).
+  // In /proc/<pid>/stat, the process name may contain any character, also brackets (proc(5)). So
+  // the other fields begin after the last closing bracket.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   const [, parent, ...rest] = fields
   return {

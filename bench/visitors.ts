@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type HttpConnection, openConnection } from './http-connection.ts'
 
-/** A session at the gateway. */
+/** A visitor with a session at the gateway. */
 export interface BenchVisitor {
   sessionId: string
   conversationId: string
@@ -32,7 +32,7 @@ export async function createVisitors(port: number, count: number): Promise<Bench
         { ...page, ...json, 'Idempotency-Key': id },
         body,
       )
-      if (answer.status !== 201) throw new Error(`no session: ${answer.status} ${answer.body}`)
+      if (answer.status !== 201) throw new Error(`creating the session failed: ${answer.status} ${answer.body}`)
       visitors.push(JSON.parse(answer.body) as BenchVisitor)
     }
     connection.close()
@@ -49,7 +49,7 @@ export async function sendMessage(connection: HttpConnection, { accessGrant }: B
   const headers = { ...page, ...json, Authorization: `Bearer ${accessGrant}`, 'Idempotency-Key': operation }
   const body = JSON.stringify({ clientOperationId: operation, body: text, contentType: 'text' })
   const answer = await connection.send('POST', `${widget}/messages`, headers, body)
-  if (answer.status !== 202) throw new Error(`not accepted: ${answer.status} ${answer.body}`)
+  if (answer.status !== 202) throw new Error(`the message was not accepted: ${answer.status} ${answer.body}`)
 }
 
 export interface HistoryPage {
@@ -67,6 +67,6 @@ export async function readHistory(
     ...page,
     Authorization: `Bearer ${accessGrant}`,
   })
-  if (answer.status !== 200) throw new Error(`no history: ${answer.status} ${answer.body}`)
+  if (answer.status !== 200) throw new Error(`reading the history failed: ${answer.status} ${answer.body}`)
   return JSON.parse(answer.body) as HistoryPage
 }

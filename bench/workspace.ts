@@ -2,7 +2,7 @@ import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** Removed at the end of the run. */
+/** Temporary folders, removed when the bench exits. */
 export const scratchFolders: string[] = []
 
 export async function scratchFolder(name: string): Promise<string> {

@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 
-/** Folder of the built console: `index.html` and its assets, whose names contain a content hash. */
+/** Folder of the built console: `index.html` and its assets. Asset names contain a content hash. */
 export const consoleDist = join(folder, 'dist')
 
 export interface BuiltFile {
@@ -14,7 +14,7 @@ export interface BuiltFile {
   gzipBytes: number
 }
 
-/** How long assets of earlier builds are kept for pages that are still open, in milliseconds. */
+/** How long assets of earlier builds are kept, in milliseconds, for pages that are still open. */
 const keepMs = 24 * 3_600_000
 
 /**
@@ -22,7 +22,7 @@ const keepMs = 24 * 3_600_000
  * assets of earlier builds for a day, so that open pages can still load them.
  */
 export async function buildConsole(): Promise<BuiltFile[]> {
-  // Imported lazily: callers with an up-to-date build do not load the build tools.
+  // Imported here, so that callers with an up-to-date build do not load the build tools.
   const [{ build }, { default: viteConfig }] = await Promise.all([import('vite'), import('./vite.config.ts')])
   const outDir = await mkdtemp(join(folder, '.dist-'))
   try {
@@ -42,7 +42,7 @@ export async function buildConsole(): Promise<BuiltFile[]> {
   }
 }
 
-/** Builds only if a source has changed. Returns the built files. */
+/** Builds only if a source has changed. Returns the built files, or none if nothing was built. */
 export async function buildConsoleIfStale(): Promise<BuiltFile[]> {
   return (await isConsoleStale()) ? buildConsole() : []
 }

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import type { InlineConfig } from 'vite'
 
-/** Build of the console under `/console/`. The output has no inline scripts or styles. */
+/** Build of the console for the path `/console/`. The output has no inline scripts or styles. */
 const config: InlineConfig = {
   root: fileURLToPath(new URL('.', import.meta.url)),
   configFile: false,
@@ -11,7 +11,7 @@ const config: InlineConfig = {
   build: {
     target: 'es2022',
     cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
-    // The content security policy does not allow `data:` URLs.
+    // The content security policy blocks `data:` URLs, so assets must not be inlined.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,

@@ -8,9 +8,9 @@ import { until } from '../test/support/until.ts'
 import { connectCores } from './connect-cores.ts'
 import { followCoreUrls } from './core-directory.ts'
 import type { CoreNode } from './core-pool.ts'
-import { parseCoreUrls } from './core-urls.ts'
+import { parseCoreUrls } from './core-settings.ts'
 
-/** A server on a loopback address that answers `/livez` until it is silenced. */
+/** A server on a loopback address. It answers `/livez` until a test makes it stop answering. */
 async function startServer(address: string, port = 0) {
   const server: Http2Server = createServer()
   const sessions = new Set<ServerHttp2Session>()
@@ -52,20 +52,20 @@ function connect(urls: string[], addresses: () => string[] = () => []) {
 }
 
 describe('CORE_URLS', () => {
-  it('accepts http and https URLs, and dns URLs with a port', () => {
+  it('accepts http and https URLs, and dns URLs only with a port', () => {
     expect(parseCoreUrls('http://a:1, https://b ,dns://core:8090,')).toEqual([
       'http://a:1',
       'https://b',
       'dns://core:8090',
     ])
     for (const wrong of ['', ',', 'a:1', 'dns://core', 'dns://u:p@core:1', 'ftp://a', 'http://u@a']) {
-      expect(parseCoreUrls(wrong)).toBeUndefined()
+      expect(() => parseCoreUrls(wrong)).toThrow(/^CORE_URLS must be/)
     }
   })
 })
 
-describe('cores of a dns entry', () => {
-  it('follows the addresses of the name and keeps other entries', async () => {
+describe('a core pool with a dns entry', () => {
+  it('updates its cores when the addresses of the name change, and keeps other entries', async () => {
     let addresses = ['127.0.0.1', '::1']
     const { urls } = connect(['http://fixed:1', 'dns://core:8090'], () => addresses)
     await until('both addresses', () => urls().length === 3)
@@ -75,7 +75,7 @@ describe('cores of a dns entry', () => {
     expect(urls()).toEqual(['http://127.0.0.2:8090', 'http://[::1]:8090', 'http://fixed:1'])
   })
 
-  it('keeps the cores if the look-up fails or returns no address', async () => {
+  it('keeps the cores if the lookup fails or returns no address', async () => {
     const answers = [['10.0.0.1'], undefined, [], ['10.0.0.2']]
     const seen: string[][] = []
     const stop = new AbortController()
@@ -97,7 +97,7 @@ describe('cores of a dns entry', () => {
     expect(seen).toEqual([['http://10.0.0.1:1'], ['http://10.0.0.1:1'], ['http://10.0.0.1:1'], ['http://10.0.0.2:1']])
   })
 
-  it('looks the name up at an interval, not per call', async () => {
+  it('looks up the name at a fixed interval, not for every call', async () => {
     let asked = 0
     const { cores, urls } = connect(['dns://core:8090'], () => [`127.0.0.${1 + Math.min(asked++, 0)}`])
     await until('the address', () => urls().length === 1)
@@ -110,7 +110,7 @@ describe('cores of a dns entry', () => {
     expect(asked - before).toBeLessThan(100)
   })
 
-  it('closes the connection of a removed core after its calls end', async () => {
+  it('closes the connection to a removed core after its running calls have ended', async () => {
     const server = await startServer('127.0.0.1')
     let addresses = ['127.0.0.1']
     const { cores, urls } = connect([`dns://core:${server.port}`], () => addresses)
@@ -131,7 +131,7 @@ describe('cores of a dns entry', () => {
 })
 
 describe('health watch of a silent core', () => {
-  it('cuts the connection if another core answers, probes on, and restores the core when it answers', async () => {
+  it('cuts the connection if another core answers, and uses the core again when it answers a probe', async () => {
     const [silent, other] = [await startServer('127.0.0.1'), await startServer('127.0.0.1')]
     const urls = [silent, other].map(({ port }) => `http://127.0.0.1:${port}`)
     const { cores } = connect(urls)
@@ -159,12 +159,12 @@ describe('health watch of a silent core', () => {
     })
   })
 
-  it('leaves no timer that throws after the cut', async () => {
+  it('throws no uncaught exception after it cuts a connection with open calls', async () => {
     const [silent, other] = [await startServer('127.0.0.1'), await startServer('127.0.0.1')]
     const { cores } = connect([silent, other].map(({ port }) => `http://127.0.0.1:${port}`))
     await until('both connections', () => silent.open() === 1 && other.open() === 1)
-    // Calls that are open when their connection is cut: an uncaught exception within 10 s fails the
-    // test.
+    // Opens calls on the silent core and waits until the health watch cuts their connection. An
+    // uncaught exception in the next 12 s fails the test.
     silent.silence(true)
     cores.follow({
       added({ transport, url }) {
@@ -183,7 +183,7 @@ describe('health watch of a silent core', () => {
     expect(silent.open()).toBe(1)
   })
 
-  it('keeps the connection of the only core', async () => {
+  it('keeps the connection if the silent core is the only one', async () => {
     const server = await startServer('127.0.0.1')
     connect([`http://127.0.0.1:${server.port}`])
     await until('a connection', () => server.open() === 1)

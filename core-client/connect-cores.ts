@@ -4,12 +4,13 @@ import { type CoreLookup, followCoreUrls } from './core-directory.ts'
 import { watchCore } from './core-health.ts'
 import { type CoreNode, type CorePool, createCorePool } from './core-pool.ts'
 import { type CoreTransport, createCoreTransport } from './core-transport.ts'
+import type { LinkMetrics } from './link.ts'
 
-/** How long calls may finish on a core that was removed from the directory. */
+/** Time in which running calls may finish on a core that DNS no longer returns. */
 const DRAIN_TIMEOUT_MS = 30_000
 const DRAIN_POLL_MS = 250
 
-export interface ConnectedCores {
+interface ConnectedCores {
   cores: CorePool
   stop(): void
 }
@@ -19,25 +20,28 @@ interface Connected {
   removed: AbortController
 }
 
-/** Connects to the cores of `CORE_URLS` and follows changes until `stop` is called. */
+/**
+ * Connects to the cores of `CORE_URLS`. Until `stop` is called, adds and removes cores when the
+ * addresses of a DNS name change.
+ */
 export function connectCores(options: {
   urls: readonly string[]
   /** Certificates for cores with https. */
-  tls?: TlsFiles | undefined
+  tls?: TlsFiles
+  /** If set, unary calls use links. */
+  linkMetrics?: LinkMetrics
   lookUp?: CoreLookup
   lookUpEveryMs?: number
-  random?: () => number
 }): ConnectedCores {
-  const { random = Math.random } = options
   const stopped = new AbortController()
-  const cores = createCorePool({ random })
+  const cores = createCorePool({})
   const connected = new Map<string, Connected>()
 
   function connect(url: string): void {
     const removed = new AbortController()
-    const core = { url, transport: createCoreTransport(url, options.tls), isWatched: true }
+    const core = { url, transport: createCoreTransport(url, options.tls, options.linkMetrics), isWatched: true }
     connected.set(url, { core, removed })
-    void watchCore({ core, cores, random, signal: AbortSignal.any([removed.signal, stopped.signal]) })
+    void watchCore({ core, cores, signal: AbortSignal.any([removed.signal, stopped.signal]) })
   }
 
   async function drain(url: string, { core, removed }: Connected): Promise<void> {
@@ -53,7 +57,6 @@ export function connectCores(options: {
     urls: options.urls,
     lookUp: options.lookUp,
     everyMs: options.lookUpEveryMs,
-    random,
     signal: stopped.signal,
     onUrls(urls) {
       for (const url of urls) if (!connected.has(url)) connect(url)

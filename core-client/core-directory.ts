@@ -8,19 +8,19 @@ const lookUpByName: CoreLookup = async (hostname) =>
   (await systemLookup(hostname, { all: true })).map(({ address }) => address)
 
 /**
- * Resolves the entries of `CORE_URLS` and reports hasNames. `http` and `https` URLs stay as they
- * are. `dns://core:8090` becomes one `http://ADDRESS:8090` per address, looked up every `everyMs` ±
- * 25 %. A failed look-up keeps the known addresses, so that a DNS outage removes no core.
+ * Resolves the entries of `CORE_URLS` and calls `onUrls` with the result. `http` and `https` URLs
+ * stay as they are. `dns://core:8090` becomes one `http://ADDRESS:8090` per address. Names are
+ * looked up again every `everyMs` ± 25 %, until the signal aborts. A failed lookup keeps the known
+ * addresses, so that a DNS outage removes no core.
  */
 export async function followCoreUrls(options: {
   urls: readonly string[]
   lookUp?: CoreLookup
   everyMs?: number
-  random?: () => number
   onUrls: (urls: string[]) => void
   signal: AbortSignal
 }): Promise<void> {
-  const { urls, lookUp = lookUpByName, everyMs = 2_000, random = Math.random, onUrls, signal } = options
+  const { urls, lookUp = lookUpByName, everyMs = 2_000, onUrls, signal } = options
   const found = new Map<string, string[]>()
   const hasNames = urls.some(isName)
 
@@ -29,17 +29,14 @@ export async function followCoreUrls(options: {
       urls.filter(isName).map(async (url) => {
         const { hostname, port } = new URL(url)
         const addresses = await lookUp(hostname).catch(() => [])
-        if (addresses.length > 0)
-          found.set(
-            url,
-            addresses.map((address) => urlOf(address, port)),
-          )
+        const nodes = addresses.map((address) => urlOf(address, port))
+        if (nodes.length > 0) found.set(url, nodes)
       }),
     )
     if (signal.aborted) return
     onUrls([...new Set(urls.flatMap((url) => (isName(url) ? (found.get(url) ?? []) : [url])))])
     if (!hasNames) return
-    await delay(everyMs * (0.75 + random() / 2), undefined, { signal }).catch(() => {})
+    await delay(everyMs * (0.75 + Math.random() / 2), undefined, { signal }).catch(() => {})
   }
 }
 

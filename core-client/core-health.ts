@@ -5,33 +5,34 @@ import type { CoreTransport } from './core-transport.ts'
 const PROBE_EVERY_MS = 250
 const PROBE_MAX_EVERY_MS = 1_000
 const SLICE_MS = 50
-/** Slices without an answer until a core counts as silent: 500 ms. */
+/** Number of 50 ms slices without an answer after which a core counts as silent. */
 const SILENT_SLICES = 10
 /**
- * A connection is cut only if another core answered this recently: under load all cores are slow.
+ * A silent core's connection is cut only if another core answered within this time. If no core
+ * answers, the cores are slow under load, and a cut would not help.
  */
 const OTHER_ALIVE_WITHIN_MS = 350
-/** How long the only core may be silent. */
+/** Time after which the connection is cut if the silent core is the only core. */
 const SOLE_SILENT_MS = 15_000
 
 /**
- * Probes a core until the signal aborts, one probe at a time, less often while it does not answer.
+ * Probes a core until the signal aborts, one probe at a time. The interval grows while the core
+ * does not answer.
  *
- * If a core is silent for 500 ms and another core has just answered, the pool skips it and its
- * connection is cut, so that its calls fail over. The only core gets 15 s, because there is no
- * other to call.
+ * If a core is silent for 500 ms and another core has just answered, the connection to the silent
+ * core is cut. Its calls then fail over, and the pool skips the core. If there is only one core,
+ * its connection is cut after 15 s, because its calls have no other core to go to.
  */
 export async function watchCore(options: {
   core: CoreNode & { transport: CoreTransport }
   cores: CorePool
-  random: () => number
   signal: AbortSignal
 }): Promise<void> {
-  const { core, cores, random, signal } = options
+  const { core, cores, signal } = options
   let pauseMs = PROBE_EVERY_MS
   let lastAnswerAt = performance.now()
   for (;;) {
-    await delay(pauseMs * (0.75 + random() / 2), undefined, { signal }).catch(() => {})
+    await delay(pauseMs * (0.75 + Math.random() / 2), undefined, { signal }).catch(() => {})
     if (signal.aborted) return
     const outcome = await probe(core)
     if (signal.aborted) return
@@ -51,7 +52,10 @@ export async function watchCore(options: {
 
 type Outcome = 'alive' | 'dead' | 'silent'
 
-/** Waits in short slices, so that a pause of this process does not count as silence of the core. */
+/**
+ * Sends one probe and waits for its answer in short slices. With one long timer, a pause of this
+ * process would count as silence of the core.
+ */
 async function probe({ transport }: { transport: CoreTransport }): Promise<Outcome> {
   const timeout = new AbortController()
   const answer = transport.probe(timeout.signal).then(

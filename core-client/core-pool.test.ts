@@ -14,7 +14,7 @@ function startPool(cores: CoreNode[]) {
   return { pool, pass: (ms: number) => (now += ms) }
 }
 
-/** Returns the cores that a call tries in order, when each of them fails. */
+/** Returns the URLs of the cores in the order in which a call tries them if every core fails. */
 async function triedUrls(pool: ReturnType<typeof createCorePool>, failure: Failure = 'repeatable'): Promise<string[]> {
   const urls: string[] = []
   const attempt = ({ url }: CoreNode) => {
@@ -26,7 +26,7 @@ async function triedUrls(pool: ReturnType<typeof createCorePool>, failure: Failu
 }
 
 describe('core pool', () => {
-  it('uses idle cores in turn', async () => {
+  it('uses the cores in turn while all are idle', async () => {
     const { pool } = startPool([a, b, c])
     const urls = []
     for (let call = 0; call < 6; call++) urls.push(await pool.call(async ({ url }) => url, as('answered')))
@@ -43,19 +43,20 @@ describe('core pool', () => {
     const later = await Promise.all(Array.from({ length: 4 }, () => pool.call(async ({ url }) => url, as('answered'))))
     hanging.resolve()
     const busy = await first
-    // Four concurrent calls go to the other core until both are equally busy.
+    // Of four concurrent calls, the first ones go to the idle core until both cores are equally
+    // busy.
     expect(later.filter((url) => url === busy.url).length).toBeLessThan(3)
     expect([pool.inFlight(a), pool.inFlight(b)]).toEqual([0, 0])
   })
 
-  it('tries each core once for a repeatable failure, and only the first for a lost call', async () => {
+  it('tries every core once if the call may be repeated, and only one core if it may not', async () => {
     const all = [a, b, c].map(({ url }) => url)
     expect((await triedUrls(startPool([a, b, c]).pool)).toSorted()).toEqual(all)
     expect(await triedUrls(startPool([a, b, c]).pool, 'lost')).toHaveLength(1)
     expect(await triedUrls(startPool([a, b, c]).pool, 'answered')).toHaveLength(1)
   })
 
-  it('rethrows an error that a core answered, else throws OutOfReachError', async () => {
+  it('rethrows an error response of a core, and throws OutOfReachError if no core is reachable', async () => {
     const { pool } = startPool([a])
     await expect(pool.call(down, as('answered'))).rejects.toThrow('down')
     await expect(pool.call(down, as('lost'))).rejects.toThrow(OutOfReachError)
@@ -63,7 +64,7 @@ describe('core pool', () => {
     await expect(createCorePool({}).call(down, as('lost'))).rejects.toThrow(OutOfReachError)
   })
 
-  it('retries a failed core with a single call and growing pauses', async () => {
+  it('sends only one call to a failed core, after a pause that grows with each failure', async () => {
     const { pool, pass } = startPool([a])
     expect(await triedUrls(pool)).toEqual([a.url])
     expect(await triedUrls(pool)).toEqual([])
@@ -76,14 +77,14 @@ describe('core pool', () => {
     expect(await triedUrls(pool)).toEqual([a.url])
   })
 
-  it('uses a core again at once after markAlive', async () => {
+  it('uses a failed core again immediately after markAlive', async () => {
     const { pool } = startPool([a])
     await triedUrls(pool)
     pool.markAlive(a)
     expect(await pool.call(async ({ url }) => url, as('answered'))).toBe(a.url)
   })
 
-  it('reports added and removed cores to followers and lets running calls finish', async () => {
+  it('reports added and removed cores to a follower, and lets running calls on a removed core finish', async () => {
     const { pool } = startPool([a, b])
     const reported: string[] = []
     pool.follow({ added: ({ url }) => reported.push(`+${url}`), removed: ({ url }) => reported.push(`-${url}`) })
@@ -97,7 +98,7 @@ describe('core pool', () => {
     expect(await triedUrls(pool)).toEqual([c.url])
   })
 
-  it('never tries a core twice per call or after its removal, for any sequence of events', async () => {
+  it('tries a core at most once per call, and not after its removal, for any sequence of events', async () => {
     const step = fc.oneof(
       fc.record({ do: fc.constant('replace' as const), cores: fc.uniqueArray(fc.constantFrom(a, b, c)) }),
       fc.record({ do: fc.constant('call' as const), fails: fc.subarray([a, b, c]) }),

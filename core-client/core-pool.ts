@@ -1,4 +1,5 @@
 import type { Transport } from '@connectrpc/connect'
+import { backoffMs } from '../platform/concurrency/backoff.ts'
 
 const SKIP_MIN_MS = 200
 const SKIP_MAX_MS = 2_000
@@ -8,26 +9,27 @@ export interface CoreNode {
   /** Identifies the core: `http://10.0.0.7:8090`. */
   readonly url: string
   readonly transport: Transport
-  /** A health watcher probes it and calls `markAlive` and `markFailed`. */
+  /** True if a health watcher probes the core and calls `markAlive` and `markFailed`. */
   readonly isWatched?: boolean
 }
 
 /**
  * Class of a failed call.
  *
- * - `answered`: an error that the core answered; final
- * - `abandoned`: the caller cancelled or the deadline passed; final
- * - `repeatable`: the core was unreachable, and another core may be called
- * - `lost`: the core was unreachable, but the call may have arrived; must not be repeated
+ * - `answered`: the core returned an error; the call fails with it
+ * - `abandoned`: the caller cancelled or the deadline passed; the call fails
+ * - `repeatable`: the core did not get the call, or the method is idempotent; another core is
+ *   called
+ * - `lost`: the connection failed, but the core may have got the call; it must not be repeated
  */
 export type Failure = 'answered' | 'abandoned' | 'repeatable' | 'lost'
 
-/** No core was reachable for the call. */
+/** Error: no core was reachable for the call. */
 export class OutOfReachError extends Error {
   override readonly name = 'OutOfReachError'
 }
 
-export interface PoolFollower {
+interface PoolFollower {
   added(core: CoreNode): void
   removed(core: CoreNode): void
 }
@@ -35,24 +37,28 @@ export interface PoolFollower {
 /** All cores of a process, with their health and load. */
 export interface CorePool {
   /**
-   * Tries cores one after another until one answers. Prefers the less busy of two: the next in turn
-   * and a random one. An unreachable core is skipped until its watcher marks it alive. Without a
-   * watcher it is skipped with backoff of up to 2 s, and then tried by a single call.
+   * Tries cores one after another until one answers. Each step compares the next core in turn with
+   * a random core and calls the less busy one. An unreachable core is skipped until its watcher
+   * marks it alive. An unreachable core without a watcher is skipped for a pause of up to 2 s, and
+   * then tried by a single call. The pause grows with each failure.
    *
    * @throws the error of the call if `classify` says that it is final, else `OutOfReachError`
    */
   call<Answer>(attempt: (core: CoreNode) => Promise<Answer>, classify: (reason: unknown) => Failure): Promise<Answer>
   /**
-   * Replaces the cores. Remaining cores keep their state, and calls on removed cores may finish.
+   * Replaces the set of cores. Cores that stay keep their state. Running calls on removed cores may
+   * finish.
    */
   replace(cores: readonly CoreNode[]): void
-  /** Reports added and removed cores. Present cores are reported as added. */
+  /**
+   * Calls `added` for each present core at once. Later calls `added` or `removed` for each change.
+   */
   follow(follower: PoolFollower): void
-  /** Skips the core until it is alive again. */
+  /** Marks the core as failed: calls skip it until `markAlive` or the end of its backoff. */
   markFailed(core: CoreNode): void
-  /** Allows calls to the core again. */
+  /** Marks the core as alive: calls may use it again. */
   markAlive(core: CoreNode): void
-  /** Whether another healthy core was alive after `since` (milliseconds since 1970). */
+  /** Whether another core is healthy and was seen alive after `since` (milliseconds since 1970). */
   hasOtherAlive(core: CoreNode, since: number): boolean
   /** Number of running calls on the core. */
   inFlight(core: CoreNode): number
@@ -97,9 +103,8 @@ export function createCorePool(options: {
   }
 
   function recordFailure(member: Member): void {
-    const pause = Math.min(SKIP_MAX_MS, SKIP_MIN_MS * 2 ** member.failures)
-    member.skipUntil = now() + pause * (0.5 + random() / 2)
-    member.failures = Math.min(member.failures + 1, 10)
+    member.failures++
+    member.skipUntil = now() + backoffMs(member.failures, { minMs: SKIP_MIN_MS, maxMs: SKIP_MAX_MS, random })
   }
 
   function recordSuccess(member: Member): void {

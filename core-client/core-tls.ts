@@ -1,18 +1,40 @@
-import { createTlsFiles, type TlsFiles } from '../platform/tls/tls-files.ts'
+import { createTlsFiles, type TlsFiles, type TlsMaterial } from '../platform/tls/tls-files.ts'
 
-/** TLS settings of a client of the cores: paths of PEM files, or empty. */
+/**
+ * TLS settings of a client of the cores: paths of PEM files. An empty path means that the file is
+ * not set.
+ */
 export interface CoreTlsSettings {
   CORE_CA: string
   CLIENT_CERT: string
   CLIENT_KEY: string
 }
 
-/** Loads the files. Returns undefined if no path is set. Throws if a file is invalid. */
-export function coreTlsFiles({
-  CORE_CA: ca,
-  CLIENT_CERT: cert,
-  CLIENT_KEY: key,
-}: CoreTlsSettings): TlsFiles | undefined {
-  if (!ca && !cert && !key) return undefined
-  return createTlsFiles({ ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) })
+/** Loads the PEM files. Returns undefined if no path is set. Throws if a file is invalid. */
+export function coreTlsFiles(settings: CoreTlsSettings): TlsFiles | undefined {
+  const { CORE_CA: ca, CLIENT_CERT: cert, CLIENT_KEY: key } = settings
+  const given = Object.entries({ ca, cert, key }).filter(([, path]) => path !== '')
+  return given.length === 0 ? undefined : createTlsFiles(Object.fromEntries(given))
+}
+
+/**
+ * Returns a function that returns the client. If the certificate files have changed since its last
+ * call, this function creates a new client and calls `release` with the old one.
+ */
+export function withCurrentTls<Client>(
+  tls: TlsFiles | undefined,
+  create: (material: TlsMaterial | undefined) => Client,
+  release: (old: Client) => void = () => {},
+): () => Client {
+  let material = tls?.current()
+  let client = create(material)
+  return () => {
+    const found = tls?.current()
+    if (found !== material) {
+      release(client)
+      material = found
+      client = create(material)
+    }
+    return client
+  }
 }

@@ -2,49 +2,55 @@ import { constants } from 'node:http2'
 import { Code, ConnectError, type Transport } from '@connectrpc/connect'
 import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node'
 import type { TlsFiles, TlsMaterial } from '../platform/tls/tls-files.ts'
+import { withCurrentTls } from './core-tls.ts'
+import { type Link, type LinkMetrics, openLink } from './link.ts'
 
 const MESSAGE_MAX_BYTES = 16 * 1024 * 1024
 const WINDOW_BYTES = 4 * 1024 * 1024
+/** Pause in milliseconds before a broken link is opened again. Calls use HTTP meanwhile. */
+const LINK_RETRY_MS = 500
+/** The same for a core without the link service. */
+const LINK_RETRY_UNKNOWN_MS = 60_000
 
 /** A transport to one core, over one connection. */
 export interface CoreTransport extends Transport {
   /**
-   * Resolves when the core answers on this connection, and opens it if needed. Rejects on failure.
+   * Sends a health request on this connection, which is opened if needed. Resolves when the core
+   * answers. Rejects on failure.
    */
   probe(signal: AbortSignal): Promise<void>
-  /** Closes the connection. Its running calls fail with `unavailable`. */
+  /** Closes the connection. Running calls on it fail with `unavailable`. */
   cut(): void
 }
 
 /**
  * Creates a transport that speaks the Connect protocol over one HTTP/2 connection. After
- * certificates change, new calls use a new connection, and running calls finish on the old one.
+ * certificates change, new calls use a new connection, and running calls finish on the old one. With
+ * metrics, unary calls use a link.
  */
-export function createCoreTransport(baseUrl: string, tls?: TlsFiles): CoreTransport {
-  let material = tls?.current()
-  let transport = connectTransport(baseUrl, material)
-
-  function latest() {
-    const found = tls?.current()
-    if (found !== material) {
-      material = found
-      transport = connectTransport(baseUrl, material)
-    }
-    return transport
-  }
-
+export function createCoreTransport(baseUrl: string, tls?: TlsFiles, metrics?: LinkMetrics): CoreTransport {
+  const latest = withCurrentTls(
+    tls,
+    (material) => {
+      const transport = connectTransport(baseUrl, material)
+      const linked = metrics && createLinkedTransport(transport, metrics)
+      return { ...transport, ...linked }
+    },
+    ({ retire }) => retire?.(),
+  )
   return {
     unary: (...call) => latest().unary(...call),
     stream: (...call) => latest().stream(...call),
     probe: (signal) => latest().probe(signal),
-    cut: () => transport.cut(),
+    cut: () => latest().cut(),
   }
 }
 
 function connectTransport(baseUrl: string, material: TlsMaterial = {}): CoreTransport {
   const connection = new Http2SessionManager(
     baseUrl,
-    // No pings: they continue after `cut` and throw. `probe` detects a dead core.
+    // HTTP/2 pings are not used, because their timers continue after `cut` and throw. `probe`
+    // detects a dead core instead.
     {},
     { settings: { initialWindowSize: WINDOW_BYTES }, ...material },
   )
@@ -52,7 +58,7 @@ function connectTransport(baseUrl: string, material: TlsMaterial = {}): CoreTran
     baseUrl,
     httpVersion: '2',
     useBinaryFormat: true,
-    // Compression costs more CPU time than it saves.
+    // Responses are not compressed, because compression costs more CPU time than it saves.
     acceptCompression: [],
     readMaxBytes: MESSAGE_MAX_BYTES,
     writeMaxBytes: MESSAGE_MAX_BYTES,
@@ -69,5 +75,46 @@ function connectTransport(baseUrl: string, material: TlsMaterial = {}): CoreTran
       })
     },
     cut: () => connection.abort(new ConnectError('core does not answer', Code.Unavailable)),
+  }
+}
+
+/** A transport whose unary calls use a link. */
+interface LinkedTransport extends Transport {
+  /** Ends the link after the answers to the running calls. Later calls use HTTP. */
+  retire(): void
+}
+
+/**
+ * Adds a link to a transport. The first call opens the link. While the link is not open, unary calls use
+ * `transport`. Streams always use `transport`.
+ */
+function createLinkedTransport(transport: Transport, metrics: LinkMetrics): LinkedTransport {
+  let link: Link | undefined
+  let mayOpen = true
+  let isRetired = false
+
+  async function open(authorization: string) {
+    mayOpen = false
+    link = openLink(transport, authorization, metrics)
+    const isUnknown = await link.ended
+    link = undefined
+    setTimeout(() => (mayOpen = !isRetired), isUnknown ? LINK_RETRY_UNKNOWN_MS : LINK_RETRY_MS).unref()
+  }
+
+  return {
+    stream: (...call) => transport.stream(...call),
+
+    unary(method, signal, timeoutMs, header, input, values) {
+      if (link?.isOpen()) return link.unary(method, signal, timeoutMs, header, input, values)
+      const authorization = mayOpen && new Headers(header).get('authorization')
+      if (authorization) void open(authorization)
+      return transport.unary(method, signal, timeoutMs, header, input, values)
+    },
+
+    retire() {
+      isRetired = true
+      mayOpen = false
+      link?.drain()
+    },
   }
 }

@@ -8,12 +8,12 @@ import { systemCodes, wasNeverSent } from './system-codes.ts'
 /**
  * Creates one transport over several cores, with failover.
  *
- * - A unary call goes to the next core if it was never sent or its method is idempotent.
- * - A streaming call goes to the next core only while nothing of its input was read.
- * - An error that a core answered with the public detail is final.
- * - If no core is left, the call fails with `unavailable`.
+ * - A failed unary call goes to the next core if it was never sent or if its method is idempotent.
+ * - A failed streaming call goes to the next core only if none of its input was read.
+ * - If a core returns an error with an `ErrorInfo` detail, the call fails with this error.
+ * - If every core was tried, the call fails with `unavailable`.
  *
- * @param deadlineMs deadline of calls without a timeout
+ * @param deadlineMs deadline for calls that have no timeout of their own
  */
 export function createFailoverTransport({ cores, deadlineMs }: { cores: CorePool; deadlineMs: number }): Transport {
   return {
@@ -36,8 +36,8 @@ export function createFailoverTransport({ cores, deadlineMs }: { cores: CorePool
           ({ transport }) => transport.stream(method, signal, timeoutMs, header, trackedInput(), values),
           (reason) => {
             const failure = classify(reason, signal)
-            // After the stream began, the sender may have caused the failure, so the core stays
-            // available.
+            // Once the call has read input, its failure may be the fault of the client. So the core
+            // is not marked as failed.
             if (begun && failure !== 'answered') throw new OutOfReachError('stream interrupted', { cause: reason })
             return failure
           },

@@ -1,22 +1,25 @@
 import { EventEmitter } from 'node:events'
-import type { LogEnd } from './log/event-store.ts'
-import type { LogEvent } from './log/model.ts'
+import type { LogEnd, LogEvent } from './log/model.ts'
 
 /**
- * Events between the modules of one core process. Handlers run synchronously, in the order of their
- * subscription. A cache must subscribe before its readers.
+ * Passes events between the modules of one core process. Handlers run synchronously, in the order
+ * of their subscription. A cache must subscribe before the modules that read it.
  */
 export type Bus = EventEmitter<{
-  /** This process appended an event. */
+  /** This process appended an event to a conversation's log. */
   appended: [event: LogEvent]
-  /** Another process appended events: the log has at least these events. */
+  /**
+   * Another process appended events to a conversation's log, which now has all events up to `end`.
+   */
   advanced: [conversationId: string, end: LogEnd]
-  /** The state of these ids changed, here or in another process. */
+  /** This process or another one changed the stored state of the objects with these ids. */
   changed: [ids: string[]]
-  /** Wake-ups may have been lost: read all state again. */
+  /** Wake-ups of other cores may have been lost, so listeners must read all their state again. */
   gap: []
 }>
 
 export function createBus(): Bus {
-  return new EventEmitter()
+  const bus: Bus = new EventEmitter()
+  // Each cache adds a listener, so a high number of listeners is not a leak.
+  return bus.setMaxListeners(0)
 }

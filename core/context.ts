@@ -1,53 +1,58 @@
+import { splitList } from '../platform/settings/settings.ts'
 import { createBus } from './bus.ts'
 import { type CommandService, createCommandService } from './commands/service.ts'
-import { allowedCidrs } from './config.ts'
 import { type ConversationService, createConversationService } from './conversations/service.ts'
 import type { Database } from './database/database.ts'
-import { createStores } from './database/stores.ts'
-import { createDestinationCheck } from './deliveries/destination-check.ts'
-import type { IsAllowedDestination } from './deliveries/lead-subscriptions.ts'
+import { createStores, type Stores } from './database/stores.ts'
+import { createDestinationCheck, type IsAllowedDestination } from './deliveries/lead-subscriptions.ts'
 import { createDeliveryService, type DeliveryService } from './deliveries/service.ts'
 import { createIdempotency } from './idempotency/idempotency.ts'
-import { createKeyring, type SecretKey } from './keys/keyring.ts'
-import { createPlannedIds } from './keys/planned-ids.ts'
+import { createKeyring, createPlannedIds, type SecretKey } from './keys/keyring.ts'
 import { createSecretBox } from './keys/secret-box.ts'
 import type { CoreKit } from './kit.ts'
 import { createLogService, type LogService } from './log/service.ts'
+import type { Nudge } from './log/wakeup-store.ts'
 import { createCoreMetrics } from './metrics.ts'
 import { createPrivacyService, type PrivacyService } from './privacy/service.ts'
-import { type Access, createAccess } from './rpc/access.ts'
 import { createVisitorService, type VisitorService } from './visitors/service.ts'
+import { type Access, createAccess } from './workspaces/access.ts'
 import { createWorkspaceService, type WorkspaceService } from './workspaces/service.ts'
 
-/** Shared by all services of one core process. */
+/** Modules and stores of a core process. Its RPC services use them. */
 export interface CoreContext
   extends CoreKit,
     Omit<LogService, 'jobs'>,
-    Omit<WorkspaceService, 'workspaceSessions'>,
+    Omit<WorkspaceService, 'workspaceSessions' | 'jobs'>,
     Omit<VisitorService, 'jobs'>,
     Omit<ConversationService, 'jobs' | 'drain'>,
     Omit<CommandService, 'jobs'>,
     Omit<DeliveryService, 'jobs' | 'close'>,
     Omit<PrivacyService, 'jobs'> {
   database: Database
+  stores: Stores
   access: Access
-  /** Starts the jobs and follows the wake-ups of other processes. */
+  /** Starts the jobs, and starts reading the wake-ups of other processes. */
   start(): void
-  /** Finishes the work under way, then closes the database. */
+  /** Stops the jobs, waits for running work and closes the connection to the database. */
   stop(): Promise<void>
 }
 
-export interface CoreDependencies
+interface CoreDependencies
   extends Pick<CoreKit, 'config' | 'logger'>,
     Partial<Pick<CoreKit, 'metrics' | 'now' | 'random'>> {
   secretKeys: [SecretKey, ...SecretKey[]]
   /**
-   * HS256 keys of workspace sessions. If empty, only the key set of the settings can verify
-   * sessions.
+   * HS256 keys of workspace sessions. If the list is empty, only the key set in the settings can
+   * verify sessions.
    */
   workspaceSessionSecrets?: Uint8Array[]
   database: Database
-  /** Default: checks destinations by the settings and DNS. */
+  /** Tells other cores on the same machine to read new wake-ups. */
+  nudge?: Nudge
+  /**
+   * Checks whether leads may be sent to a destination. The default checks the URL and its DNS
+   * addresses against the settings.
+   */
   isAllowedDestination?: IsAllowedDestination
 }
 
@@ -57,17 +62,17 @@ export function createCoreContext({
   secretKeys,
   workspaceSessionSecrets = [],
   database,
+  nudge,
   logger,
   metrics = createCoreMetrics(),
   now = Date.now,
   random = Math.random,
-  isAllowedDestination = createDestinationCheck({ allowedCidrs: allowedCidrs(config) }),
+  isAllowedDestination = createDestinationCheck({ allowedCidrs: splitList(config.DELIVERY_ALLOWED_CIDRS) }),
 }: CoreDependencies): CoreContext {
-  const stores = createStores(database)
+  const stores = createStores(database, nudge)
   const keyring = createKeyring(secretKeys)
   const kit: CoreKit = {
     config,
-    stores,
     bus: createBus(),
     keyring,
     secretBox: createSecretBox(keyring),
@@ -78,14 +83,16 @@ export function createCoreContext({
     now,
     random,
   }
-  const log = createLogService(kit)
-  const workspaces = createWorkspaceService(kit, { ...log, workspaceSessionSecrets })
-  const visitors = createVisitorService(kit, log, workspaces)
-  const conversations = createConversationService(kit, log, workspaces, visitors)
-  const commands = createCommandService(kit, log, workspaces, visitors)
-  const deliveries = createDeliveryService(kit, log, visitors, conversations, isAllowedDestination)
-  const privacy = createPrivacyService(kit, log, visitors)
-  const jobs = [log, visitors, conversations, commands, deliveries, privacy].flatMap((module) => module.jobs)
+  const log = createLogService(kit, stores)
+  const workspaces = createWorkspaceService(kit, stores, log, workspaceSessionSecrets)
+  const visitors = createVisitorService(kit, stores, log, workspaces)
+  const conversations = createConversationService(kit, stores, log, workspaces, visitors)
+  const commands = createCommandService(kit, stores, log, workspaces, visitors)
+  const deliveries = createDeliveryService(kit, stores, log, visitors, conversations, isAllowedDestination)
+  const privacy = createPrivacyService(kit, stores, log, visitors)
+  const jobs = [log, workspaces, visitors, conversations, commands, deliveries, privacy].flatMap(
+    (module) => module.jobs,
+  )
 
   return {
     ...kit,
@@ -97,6 +104,7 @@ export function createCoreContext({
     ...deliveries,
     ...privacy,
     database,
+    stores,
     access: createAccess(keyring, now, workspaces.workspaceSessions),
 
     start() {

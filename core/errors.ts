@@ -2,15 +2,15 @@ import { getOption } from '@bufbuild/protobuf'
 import { ErrorCode, ErrorCodeSchema, rule } from '#proto/error/v1/error_pb.js'
 
 /**
- * A violated rule of a field: the JSON pointer of the field and the name of the rule, never the
- * value.
+ * A violated rule of a field. It has the JSON pointer of the field and the name of the rule, never
+ * the value.
  */
 export interface FieldIssue {
   path: string
   rule: string
 }
 
-export interface ErrorContract {
+interface ErrorContract {
   /** Public name, for example `RateLimited`. */
   name: string
   httpStatus: number
@@ -32,7 +32,7 @@ export const errorContracts: ReadonlyMap<ErrorCode, ErrorContract> = new Map(
 export class ServiceError extends Error {
   override readonly name = 'ServiceError'
   readonly code: ErrorCode
-  /** Seconds. */
+  /** Time in seconds after which the caller may retry. */
   readonly retryAfter: number | undefined
   readonly issues: FieldIssue[]
 
@@ -44,7 +44,24 @@ export class ServiceError extends Error {
   }
 }
 
-/** The store is unreachable or slow, or a queue is full. The caller must retry. */
+/**
+ * Returns `found` if it is in the caller's workspace. `workspaceId` is undefined for a caller that
+ * may access all workspaces. Throws a `ServiceError` with the given code if `found` is undefined or
+ * in another workspace.
+ */
+export function inWorkspace<T extends { workspaceId: string }>(
+  found: T | undefined,
+  workspaceId: string | undefined,
+  code = ErrorCode.NOT_FOUND,
+): T {
+  if (!found || (workspaceId !== undefined && found.workspaceId !== workspaceId)) throw new ServiceError(code)
+  return found
+}
+
+/**
+ * Returns the `ServiceUnavailable` error for an unreachable or slow store, or for a full queue. The
+ * caller must retry.
+ */
 export function unavailable(cause?: unknown): ServiceError {
   return new ServiceError(ErrorCode.SERVICE_UNAVAILABLE, { retryAfter: 1, cause })
 }

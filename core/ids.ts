@@ -22,7 +22,9 @@ export type IdPrefix =
   | 'ers'
 
 const bytesPerId = 26
-/** Random bytes in stock: one large request costs little more than a small one. */
+/**
+ * Random bytes in reserve, because generating many at once costs little more than generating a few.
+ */
 const random = Buffer.allocUnsafe(bytesPerId * 128)
 let used = random.length
 
@@ -39,8 +41,8 @@ export function newId(prefix: IdPrefix): string {
 }
 
 /**
- * Returns an id in the same form from a keyed hash, so that every run of an operation gets the same
- * id.
+ * Returns an id in the form of `newId` from the bytes of a keyed hash, so that every run of an
+ * operation creates the same id.
  */
 export function plannedId(prefix: IdPrefix, bytes: Uint8Array): string {
   let text = ''
@@ -48,7 +50,10 @@ export function plannedId(prefix: IdPrefix, bytes: Uint8Array): string {
   return `${prefix}_${text}`
 }
 
-/** Returns the identity of an event log. A position is valid only in the log of its epoch. */
+/**
+ * Returns the epoch of a new event log: its identity. A position is valid only in the log with the
+ * same epoch.
+ */
 export function newEpoch(): string {
   return randomBytes(5).toString('hex')
 }

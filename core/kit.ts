@@ -1,17 +1,14 @@
 import type { Logger } from 'pino'
 import type { Bus } from './bus.ts'
 import type { CoreConfig } from './config.ts'
-import type { Stores } from './database/stores.ts'
 import type { Idempotency } from './idempotency/idempotency.ts'
-import type { Keyring } from './keys/keyring.ts'
-import type { PlannedIds } from './keys/planned-ids.ts'
+import type { Keyring, PlannedIds } from './keys/keyring.ts'
 import type { SecretBox } from './keys/secret-box.ts'
 import type { CoreMetrics } from './metrics.ts'
 
 /** Dependencies that all modules of the core share. */
 export interface CoreKit {
   config: CoreConfig
-  stores: Stores
   bus: Bus
   keyring: Keyring
   plannedIds: PlannedIds
@@ -19,7 +16,7 @@ export interface CoreKit {
   idempotency: Idempotency
   metrics: CoreMetrics
   logger: Logger
-  /** Milliseconds since 1970. */
+  /** Returns the time in milliseconds since 1970. */
   now: () => number
   /** Returns a random number from 0 to less than 1. */
   random: () => number

@@ -2,7 +2,10 @@ import { createMetricSet, durationBuckets, sizeBuckets } from '../platform/obser
 
 export type CoreMetrics = ReturnType<typeof createCoreMetrics>
 
-/** Metrics of a core. Labels never have ids, addresses or other values that clients choose. */
+/**
+ * Creates the metrics of a core. Label values are never ids, addresses or other values that clients
+ * choose.
+ */
 export function createCoreMetrics() {
   const { registry, counter, gauge, histogram } = createMetricSet()
   return {
@@ -18,6 +21,8 @@ export function createCoreMetrics() {
       durationBuckets,
       ['service', 'method'],
     ),
+    linkFrames: histogram('service_core_link_frame_calls', 'Calls and parts in one frame of a link.', sizeBuckets),
+    linkCalls: gauge('service_core_link_calls', 'Calls of all links that are running.'),
     sends: counter(
       'service_core_sends_total',
       'Messages sent, by author (`visitor` or `agent`) and result: `accepted`, `replayed` or the public error code.',

@@ -1,16 +1,14 @@
 // Brings the database up to date: `npm run migrate`. docs/operating.md lists its flags.
 import { parseArgs } from 'node:util'
+import type { Logger } from 'pino'
 import { createLogger } from '../platform/observability/logger.ts'
-import { readCoreConfig } from './config.ts'
-import { attachEngine } from './database/embedded/engine.ts'
+import { type CoreConfig, readCoreConfig, requireSettings } from './config.ts'
+import { createSealedSecrets, rekey } from './database/rekey.ts'
 import type { SchemaStatus } from './database/schema.ts'
 import { openSchemaTools, type SchemaTools } from './database/schema-tools.ts'
 import { shardPlans } from './database/shard-plan.ts'
-import { createKeyring } from './keys/keyring.ts'
-import { rekey } from './keys/rekey.ts'
-import { createSealedSecrets } from './keys/sealed-secret-store.ts'
+import { createKeyring, parseSecretKeys } from './keys/keyring.ts'
 import { createSecretBox } from './keys/secret-box.ts'
-import { settingsSecretKeys } from './secrets.ts'
 
 const usage = `Brings the database up to date: creates missing indexes and runs migrations. Cores of the previous version can run meanwhile.
 
@@ -32,42 +30,53 @@ function printStatus(status: SchemaStatus) {
   if (missing.length + toExpand.length === 0) console.log('The database has all that this version needs.')
 }
 
-async function run(tools: SchemaTools, options: Partial<Record<(typeof flags)[number], boolean>>) {
+async function run(tools: SchemaTools, config: CoreConfig, options: Partial<Record<(typeof flags)[number], boolean>>) {
   if (options.status || options['dry-run']) return printStatus(await tools.status())
   if (options.shard) {
     const done = await tools.shard()
-    return console.log(done ? 'The plan is applied.' : 'The server is not a sharded cluster: nothing was changed.')
+    return console.log(
+      done ? 'The shard plan is applied.' : 'The server is not a sharded cluster: nothing was changed.',
+    )
   }
   if (options.rekey) {
-    const keys = await settingsSecretKeys(readCoreConfig())
+    requireSettings(config, 'SECRET_KEYS')
+    const keys = parseSecretKeys(config.SECRET_KEYS)
     const keyring = createKeyring(keys)
     const { kid } = keys[0]
     const { changed, inUse } = await rekey(createSealedSecrets(tools.collections), createSecretBox(keyring), kid)
-    console.log(`${changed} sealed anew.`)
+    console.log(`${changed} secrets re-encrypted.`)
     for (const [used, count] of Object.entries(inUse)) console.log(`${used}: ${count} secrets`)
     const unused = keys.map((key) => key.kid).filter((id) => id !== kid && !inUse[id])
-    return console.log(`No secret needs: ${unused.join(', ') || 'all keys are in use'}`)
+    return console.log(`Keys that no secret uses: ${unused.join(', ') || 'none'}`)
   }
   printStatus(await tools.migrate({ contract: options.contract === true }))
 }
 
-async function main() {
+interface Preparation {
+  config: CoreConfig
+  stop(): Promise<void>
+}
+
+/** Adds settings that the environment lacks, for example the URI of a local database. */
+type Prepare = (given: CoreConfig, logger: Logger) => Promise<Preparation>
+
+async function main(prepare: Prepare) {
   const flagOptions = Object.fromEntries(flags.map((flag) => [flag, { type: 'boolean' as const }]))
   const options = parseArgs({ options: flagOptions }).values as Partial<Record<(typeof flags)[number], boolean>>
   if (options.help) return console.log(usage)
   if (options['shard-plan']) return console.log(shardPlans.map(planLine).join('\n'))
-  const config = readCoreConfig()
-  const logger = createLogger('migrate', config.LOG_LEVEL)
-  const engine = config.MONGODB_URI === '' ? await attachEngine({ dataDir: config.DATA_DIR, logger }) : undefined
+  const given = readCoreConfig()
+  const { config, stop } = await prepare(given, createLogger('migrate', given.LOG_LEVEL))
   try {
+    requireSettings(config, 'MONGODB_URI')
     const tools = await openSchemaTools({
-      uri: engine?.uri ?? config.MONGODB_URI,
+      uri: config.MONGODB_URI,
       name: config.MONGODB_DATABASE,
       timeoutMs: config.MONGODB_TIMEOUT_MS,
     })
-    await run(tools, options).finally(tools.close)
+    await run(tools, config, options).finally(tools.close)
   } finally {
-    await engine?.stop()
+    await stop()
   }
 }
 
@@ -75,7 +84,12 @@ function planLine({ collection, key, why }: (typeof shardPlans)[number]): string
   return `${collection.padEnd(20)} ${(key ? JSON.stringify(key) : 'whole').padEnd(34)} ${why}`
 }
 
-main().catch((error: Error) => {
-  console.error(`migrate: ${error.message}`)
-  process.exit(1)
-})
+/** Runs the command. Before it connects, `prepare` adds settings that the environment lacks. */
+export function runMigrate(prepare: Prepare): void {
+  main(prepare).catch((error: Error) => {
+    console.error(`migrate: ${error.message}`)
+    process.exit(1)
+  })
+}
+
+if (import.meta.main) runMigrate(async (config) => ({ config, stop: async () => {} }))

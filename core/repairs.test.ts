@@ -3,7 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { nastyTexts } from '../test/support/nasty-values.ts'
 import { repairLine, repairLocale, useLineFeeds } from './repairs.ts'
 
-/** Any text: lone surrogates, control characters, emoji, and texts that broke parsers before. */
+/**
+ * Generates any text, including lone surrogates, control characters, emoji and known problem texts.
+ */
 const anyText = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom(...nastyTexts), fc.string({ unit: 'grapheme' }))
 
 describe('repairLine', () => {

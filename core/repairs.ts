@@ -1,17 +1,18 @@
 /** Maximum length of a locale tag. */
 const maxLocaleLength = 35
 
-/** Removes control characters and lone surrogates, and cuts to `maxCodePoints`. */
+/** Removes control characters and lone surrogates. Shortens the text to `maxCodePoints`. */
 export function repairLine(sent: string, maxCodePoints: number): string {
   const clean = sent.replace(/[\p{Cc}\p{Cs}]/gu, '')
   return clean.length <= maxCodePoints ? clean : [...clean].slice(0, maxCodePoints).join('')
 }
 
 /**
- * Returns the canonical locale tag: `de_DE` becomes `de-DE`. Undefined if the text is not a locale.
+ * Returns the canonical locale tag, for example `de-DE` for `de_DE`. Returns undefined if the text
+ * is not a locale.
  */
 export function repairLocale(sent: string): string | undefined {
-  // Some systems add an encoding or a variant: `en_US.UTF-8`, `en-US@posix`.
+  // Some systems add an encoding or a variant, as in `en_US.UTF-8` or `en-US@posix`.
   const [tag = ''] = repairLine(sent, sent.length).trim().replaceAll('_', '-').split(/[.@]/)
   try {
     const [kept = ''] = Intl.getCanonicalLocales(tag)
@@ -21,7 +22,7 @@ export function repairLocale(sent: string): string | undefined {
   }
 }
 
-/** Converts CRLF and CR to LF, before a message's body is checked, compared or stored. */
+/** Converts CRLF and CR to LF. Must run before a message's body is checked, compared or stored. */
 export function useLineFeeds(body: string): string {
   return body.replace(/\r\n?/g, '\n')
 }

@@ -1,6 +1,5 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type FieldIssue, ServiceError } from './errors.ts'
-import type { Agent } from './log/model.ts'
 
 /** Returns the name of the violated rule, or undefined. */
 type Rule<T> = (value: T) => string | undefined
@@ -11,7 +10,7 @@ const controlCharacter = /[^\P{Cc}\t\n]/u
 const anyControlCharacter = /\p{Cc}/u
 const colour = /^#[0-9a-f]{6}$/i
 
-/** Throws `ValidationFailed` with every violated rule, never with values. */
+/** Throws `ValidationFailed` with every violated rule, but never with values. */
 export function validate(...fields: (FieldIssue | undefined)[]): void {
   const issues = fields.filter((issue) => issue !== undefined)
   if (issues.length > 0) throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues })
@@ -24,7 +23,10 @@ export function field<T>(path: string, value: T | undefined, rule: Rule<T>): Fie
   return violated === undefined ? undefined : { path, rule: violated }
 }
 
-/** Plain text of `min` to `max` code points without control characters except tab and newline. */
+/**
+ * Accepts plain text of `min` to `max` code points without control characters except tab and
+ * newline.
+ */
 export function text(min: number, max: number): Rule<string> {
   return (value) => {
     if (isShorterThan(min, value)) return 'minLength'
@@ -33,7 +35,7 @@ export function text(min: number, max: number): Rule<string> {
   }
 }
 
-/** Counts code points only up to the limit. */
+/** Whether a text has fewer code points than the limit. Stops counting at the limit. */
 function isShorterThan(codePoints: number, value: string): boolean {
   if (value.length < codePoints) return true
   let counted = 0
@@ -41,12 +43,15 @@ function isShorterThan(codePoints: number, value: string): boolean {
   return codePoints > 0
 }
 
-/** Text on one line, without control characters. */
+/** Accepts one line of `min` to `max` code points without control characters. */
 export function line(min: number, max: number): Rule<string> {
   return (value) => text(min, max)(value) ?? (anyControlCharacter.test(value) ? 'pattern' : undefined)
 }
 
-/** A message's body: text with more than white space (contract, section 3). */
+/**
+ * Accepts the body of a message: text that does not consist of white space only (contract, section
+ * 3).
+ */
 export function messageBody(max: number): Rule<string> {
   return (value) => text(1, max)(value) ?? (value.trim() === '' ? 'pattern' : undefined)
 }
@@ -69,11 +74,17 @@ export function integer(minimum: number, maximum: number): Rule<number> {
 }
 
 /** Checks the public data of an agent. */
-export function agentIssues({ displayName, avatarUrl }: Agent): (FieldIssue | undefined)[] {
+export function agentIssues({
+  displayName,
+  avatarUrl,
+}: {
+  displayName: string
+  avatarUrl?: string
+}): (FieldIssue | undefined)[] {
   return [field('/agent/displayName', displayName, text(1, 128)), field('/agent/avatarUrl', avatarUrl, url('https'))]
 }
 
-/** An absolute URL with one of the schemes, at most 2,048 characters, without user info. */
+/** Accepts an absolute URL with one of the schemes, at most 2,048 characters, without user info. */
 export function url(...schemes: ('http' | 'https')[]): Rule<string> {
   return (value) => {
     if (value.length > 2048) return 'maxLength'

@@ -78,15 +78,12 @@ describe('the internal services', () => {
   })
 
   const subscribe = { case: 'subscribe' as const, value: { subscriptionId: 7 } }
-  it.each([
-    ['alone, as in version 0.1.0', { command: subscribe }],
-    ['in a list', { commands: [{ command: subscribe }] }],
-  ])('handle a gateway’s command sent %s', async (_, message) => {
+  it('answer a subscription that a gateway requests in its WatchEvents call', async () => {
     const client = createClient(MessagingService, createConnectTransport({ baseUrl, httpVersion: '2' }))
     const headers = { authorization: `Bearer ${await token('visitors:act')}` }
     const open = new AbortController()
     async function* messages() {
-      yield message
+      yield { commands: [{ command: subscribe }] }
       await new Promise((resolve) => open.signal.addEventListener('abort', resolve))
     }
     const frames = []
@@ -102,7 +99,7 @@ describe('the internal services', () => {
   })
 
   it.each(['application/grpc-web+json', 'application/grpc+json'])(
-    'reset the stream of a call whose response cannot be written (%s)',
+    'reset the HTTP/2 stream of a call whose response cannot be written (%s)',
     async (type) => {
       const session = connect(baseUrl)
       const call = session.request({
@@ -111,7 +108,8 @@ describe('the internal services', () => {
         'content-type': type,
         authorization: `Bearer ${await token('sessions:read')}`,
       })
-      // The error message would go into a header, which cannot have a lone surrogate.
+      // The core quotes this lone surrogate in its error message. The message is sent in a header,
+      // which cannot contain the surrogate.
       const message = Buffer.from('"\\udfff"')
       call.end(Buffer.concat([Buffer.from([0, 0, 0, 0, message.length]), message]))
       await expect(once(call, 'close')).rejects.toThrow('NGHTTP2_INTERNAL_ERROR')
@@ -126,7 +124,7 @@ describe('the internal services', () => {
   })
 })
 
-it('a stopping core finishes the call under way and rejects new connections', async () => {
+it('a stopping core finishes the running call and rejects new connections', async () => {
   const underWay = Promise.withResolvers<void>()
   const held = Promise.withResolvers<void>()
   const stopping = await serveCore(
@@ -195,7 +193,7 @@ describe('a caller', () => {
     ['application/proto', 'service.session.v1.SessionService/GetSession'],
     ['application/json', 'service.session.v1.SessionService/GetSession'],
     ['application/connect+proto', 'service.messaging.v1.MessagingService/WatchConversations'],
-  ])('without a token is rejected before its body is parsed (%s)', async (type, path) => {
+  ])('without a token is rejected before the request body is parsed (%s)', async (type, path) => {
     const answer = await fetch(`${baseUrl}/${path}`, {
       method: 'POST',
       headers: { 'content-type': type },
@@ -204,7 +202,7 @@ describe('a caller', () => {
     expect(await answer.text()).toContain('"code":"unauthenticated"')
   })
 
-  it('of one workspace gets NotFound for data of another', async () => {
+  it('with a token of one workspace gets NotFound for data of another workspace', async () => {
     const mine = await core.workspaces.createWorkspace('Mine')
     const theirs = await core.workspaces.createWorkspace('Theirs')
     const { connectionId } = await core.workspaces.createConnection(theirs.workspaceId, 'Site', undefined)
@@ -239,8 +237,8 @@ describe('a caller', () => {
   })
 })
 
-describe('the database', () => {
-  it('can be prepared by several processes at once', async () => {
+describe('a new database', () => {
+  it('can be opened by several processes that create its indexes at the same time', async () => {
     const databases = await Promise.all(
       Array.from({ length: 6 }, () => openDatabase({ uri, name: `${name}-new`, timeoutMs: 5000 })),
     )

@@ -1,37 +1,40 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type net from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import { createConnectRouter, createRouterTransport, type Transport } from '@connectrpc/connect'
+import { createConnectRouter, type Transport } from '@connectrpc/connect'
 import type { CoreContext } from './context.ts'
 import { createPlainListener, createTlsListener, type ListenerTls } from './rpc/listener.ts'
 import { createNodeHandler } from './rpc/node-handler.ts'
-import { coreRouterOptions, coreRoutes } from './rpc/router.ts'
+import { createCoreServices } from './rpc/router.ts'
 
 export interface CoreServer {
-  /** Port of the listener. */
+  /** Port on which the server listens. */
   port: number
   /**
-   * Accepts no more calls, ends streams and waiting calls, and lets the others finish within
-   * `finishWithinMs`.
+   * Stops accepting calls. Ends streams and waiting calls, and gives other calls `finishWithinMs`
+   * to finish.
    */
   close(): Promise<void>
 }
 
-/** Transport to the same services within this process. */
+/** Returns a transport that calls the services of `core` in this process, without a network. */
 export function inMemoryTransport(core: CoreContext): Transport {
-  return createRouterTransport(coreRoutes(core), { router: coreRouterOptions(core) })
+  return createCoreServices(core).transport
 }
 
-/** Shorter than the grace period of the process. */
+/**
+ * Time in milliseconds that running calls get to finish when the server closes. Must be shorter
+ * than the time that the process gets to stop.
+ */
 const finishWithinMs = 5_000
 
-export interface CoreListenOptions {
+interface CoreListenOptions {
   host: string
   port: number
   tls?: ListenerTls
 }
 
-/** Serves a started core. Errors: rejects when the port is in use. */
+/** Serves a started core. Rejects when the port is in use. */
 export async function serveCore(core: CoreContext, options: CoreListenOptions): Promise<CoreServer> {
   const server = await listenForCore(options)
   server.serve(core)
@@ -40,8 +43,8 @@ export async function serveCore(core: CoreContext, options: CoreListenOptions): 
 
 /**
  * Listens on one port for Connect, gRPC and gRPC-Web over HTTP/1.1 or HTTP/2, with or without TLS,
- * and for `/livez` and `/readyz`. Before `serve`, `/livez` returns 200 and everything else 503.
- * Errors: rejects when the port is in use.
+ * and for `/livez` and `/readyz`. Before `serve` is called, `/livez` returns 200 and every other
+ * path 503. Rejects when the port is in use.
  */
 export async function listenForCore({
   host,
@@ -63,8 +66,9 @@ export async function listenForCore({
   return {
     port: (server.address() as net.AddressInfo).port,
     serve(core) {
-      const router = createConnectRouter({ ...coreRouterOptions(core), shutdownSignal: shutdown.signal })
-      coreRoutes(core)(router)
+      const { options, routes } = createCoreServices(core)
+      const router = createConnectRouter({ ...options, shutdownSignal: shutdown.signal })
+      routes(router)
       serving = createNodeHandler(router, core.logger, async (request, response) =>
         answerProbe(response, await probe(core, pathOf(request))),
       )
@@ -84,7 +88,7 @@ export async function listenForCore({
 
 const pathOf = ({ url }: { url?: string | undefined }) => url?.split('?')[0]
 
-/** Response of either HTTP version. */
+/** A response of HTTP/1.1 or HTTP/2. */
 interface ProbeResponse {
   statusCode: number
   setHeader(name: string, value: string): unknown
@@ -97,7 +101,7 @@ function answerProbe(response: ProbeResponse, status: number): void {
   response.end(JSON.stringify({ status: status === 200 ? 'ok' : status === 503 ? 'unavailable' : 'not found' }))
 }
 
-/** Allows calls only with an accepted client certificate, and probes without one. */
+/** Allows calls only with an accepted client certificate. Allows probes without one. */
 function requireClientCertificate(services: RequestListener): RequestListener {
   const isProbe = ({ url }: IncomingMessage) => url === '/livez' || url === '/readyz'
   return (request, response) => {

@@ -71,7 +71,7 @@ const ask = (transport: Transport) =>
 const over = (nodeOptions: http2.SecureClientSessionOptions, url = baseUrl) =>
   createConnectTransport({ baseUrl: url, httpVersion: '2', nodeOptions })
 
-/** Issuer of the certificate on a new connection. */
+/** Returns the issuer of the server's certificate on a new connection. */
 function issuerOf(material: object): Promise<string> {
   return new Promise((resolve, reject) => {
     const request = https.get(`${baseUrl}/livez`, { ...material, agent: false }, (response) => {
@@ -106,7 +106,7 @@ describe('a core with certificates', () => {
     expect(await ask(over(material))).toBe('PermissionDenied')
   })
 
-  it('fails for a caller that does not trust its authority and for one without TLS', async () => {
+  it('is unreachable for a caller that does not trust its certificate authority, and for a caller without TLS', async () => {
     expect(await ask(over({ ca: second.authority, ...first.client }))).not.toBe('false')
     expect(await ask(over({}, baseUrl.replace('https', 'http')))).not.toBe('false')
   })

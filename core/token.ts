@@ -1,10 +1,9 @@
-// Creates a service token: `npm run token -- --subject <name> --scopes <scope,…>`. It is printed
-// and not stored.
+// Creates and prints a service token: `npm run token -- --subject <name> --scopes <scope,…>`. The
+// token is not stored.
 import { parseArgs } from 'node:util'
-import { readCoreConfig } from './config.ts'
-import { createKeyring } from './keys/keyring.ts'
-import { createAccess, knownScopes } from './rpc/access.ts'
-import { settingsSecretKeys } from './secrets.ts'
+import { type CoreConfig, readCoreConfig, requireSettings } from './config.ts'
+import { createKeyring, parseSecretKeys } from './keys/keyring.ts'
+import { createAccess, knownScopes } from './workspaces/access.ts'
 
 const usage = `Creates a service token, signed with the first key of SECRET_KEYS:
 
@@ -15,7 +14,10 @@ const usage = `Creates a service token, signed with the first key of SECRET_KEYS
   --workspace  the workspace that it is limited to; default: all
   --days       its lifetime in days, default: 90`
 
-async function main() {
+/** Adds settings that the environment lacks, for example local secret keys. */
+type Prepare = (given: CoreConfig) => Promise<CoreConfig>
+
+async function main(prepare: Prepare) {
   const { values } = parseArgs({
     options: {
       subject: { type: 'string', default: '' },
@@ -29,12 +31,14 @@ async function main() {
   const scopes = values.scopes.split(',').filter(Boolean)
   const unknown = scopes.filter((scope) => !knownScopes.includes(scope))
   const days = Number(values.days)
-  if (values.subject === '' || scopes.length === 0) throw new Error(`--subject and --scopes are missing\n\n${usage}`)
+  if (values.subject === '' || scopes.length === 0)
+    throw new Error(`--subject and --scopes are both required\n\n${usage}`)
   if (unknown.length > 0) throw new Error(`unknown scope ${unknown.join(', ')}\n\n${usage}`)
   if (!(days > 0)) throw new Error('--days must be a number above 0')
 
-  const keys = await settingsSecretKeys(readCoreConfig())
-  const token = await createAccess(createKeyring(keys), Date.now).issue({
+  const config = await prepare(readCoreConfig())
+  requireSettings(config, 'SECRET_KEYS')
+  const token = await createAccess(createKeyring(parseSecretKeys(config.SECRET_KEYS)), Date.now).issue({
     subject: values.subject,
     scopes,
     lifetime: Math.ceil(days * 86_400),
@@ -43,7 +47,12 @@ async function main() {
   console.log(token)
 }
 
-main().catch((error: Error) => {
-  console.error(`token: ${error.message}`)
-  process.exit(1)
-})
+/** Runs the command. `prepare` first adds settings that the environment lacks. */
+export function runToken(prepare: Prepare): void {
+  main(prepare).catch((error: Error) => {
+    console.error(`token: ${error.message}`)
+    process.exit(1)
+  })
+}
+
+if (import.meta.main) runToken(async (config) => config)

@@ -6,21 +6,27 @@ import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { createAuthorizedTransport } from '../core-client/authorized-transport.ts'
 import type { CorePool } from '../core-client/core-pool.ts'
 import { createFailoverTransport } from '../core-client/failover-transport.ts'
-import { createTracedTransport } from '../core-client/traced-transport.ts'
-import { createResolver, type Lookup } from '../platform/addresses/resolve.ts'
+import type { Lookup } from '../platform/addresses/name-service.ts'
+import { createResolver } from '../platform/addresses/resolve.ts'
 import type { DeliveryConfig } from './config.ts'
 import { createDeliveryMetrics, type DeliveryMetrics } from './metrics.ts'
 import { createSender } from './sender.ts'
 import { createDeliveryWorker, type DeliveryWorker } from './worker.ts'
 
-export interface DeliveryOptions {
+/** Maximum number of bytes that are read from the response of a destination. */
+const responseMaxBytes = 65_536
+const maxIdleConnections = 256
+/** How long a claim waits for deliveries. */
+const claimWaitMs = 20_000
+
+interface DeliveryOptions {
   config: DeliveryConfig
   cores: CorePool
   logger: Logger
   metrics?: DeliveryMetrics
-  /** Defaults to the name service of the machine; replaced in tests. */
+  /** Looks up names of destinations. Default: the machine's DNS settings. Tests replace it. */
   lookup?: Lookup
-  /** Authorities to trust instead of Node's, in PEM. For tests. */
+  /** Certificate authorities (PEM) that are trusted instead of Node's. For tests. */
   ca?: string
 }
 
@@ -30,11 +36,11 @@ export function createDelivery(options: DeliveryOptions): DeliveryWorker {
   const workerId = `${hostname().slice(0, 40)}-${randomBytes(6).toString('hex')}`
   const failover = createFailoverTransport({ cores, deadlineMs: config.CORE_DEADLINE_MS })
   const clientOf = (transport: Transport) =>
-    createClient(LeadService, createTracedTransport(createAuthorizedTransport(transport, config.DELIVERY_TOKEN)))
+    createClient(LeadService, createAuthorizedTransport(transport, config.DELIVERY_TOKEN))
   const sender = createSender({
     resolver: createResolver({ isAllowed: config.isAddressAllowed, lookup }),
-    responseMaxBytes: config.DELIVERY_RESPONSE_MAX_BYTES,
-    maxIdle: config.DELIVERY_IDLE_CONNECTIONS,
+    responseMaxBytes,
+    maxIdle: maxIdleConnections,
     ca,
   })
   return createDeliveryWorker({
@@ -48,10 +54,10 @@ export function createDelivery(options: DeliveryOptions): DeliveryWorker {
     workerId,
     concurrency: config.DELIVERY_CONCURRENCY,
     perDestination: config.DELIVERY_PER_DESTINATION,
-    waitMs: config.DELIVERY_CLAIM_WAIT_MS,
+    waitMs: claimWaitMs,
     graceMs: config.DELIVERY_GRACE_MS,
     answerWithinMs: config.CORE_DEADLINE_MS,
-    // The same id as in claims, to correlate logs of worker and core.
+    // The worker id is also in claims, so that logs of worker and core can be correlated.
     logger: logger.child({ workerId }),
     metrics,
   })

@@ -2,29 +2,31 @@ import { type Client, Code, ConnectError } from '@connectrpc/connect'
 import type { Logger } from 'pino'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
+import type { Backoff } from '../platform/concurrency/backoff.ts'
 import { inSpan, newTrace } from '../platform/observability/tracing.ts'
-import type { Backoff } from './backoff.ts'
 import type { DeliveryMetrics } from './metrics.ts'
 import type { OpenDeliveries } from './open-deliveries.ts'
 
 export interface Claims {
   start(): void
   /**
-   * Call when an attempt has ended.
+   * The worker calls this when an attempt has ended.
    *
-   * @param wasFull its destination was full and now has room, which open claims do not know
+   * @param wasFull true if the destination of the attempt had no room for another delivery. Claims
+   *   that were sent before return no deliveries for this destination, so a new claim is sent.
    */
   freed(wasFull: boolean): void
-  /** Whether the last claim was answered. */
+  /** Returns true if a core answered the last claim. */
   isReady(): boolean
   /** Stops claiming. Resolves when no claim is open. */
   stop(): Promise<void>
 }
 
-/** Most deliveries that a core returns per claim. */
+/** Maximum number of deliveries that a core returns per claim. */
 const claimMax = 1_000
 /**
- * How long a claim waits while a destination is full. Short, because its limits are soon outdated.
+ * Maximum wait of a claim that is sent while a destination has `perDestination` open deliveries. It
+ * is short, because the claim contains limits that are soon outdated.
  */
 const waitWhileFullMs = 250
 
@@ -40,17 +42,20 @@ interface ClaimOptions {
   onlyNew?: boolean
 }
 
-export type ClaimCalls = Pick<Client<typeof LeadService>, 'claimDeliveries'>
+type ClaimCalls = Pick<Client<typeof LeadService>, 'claimDeliveries'>
 
 /**
- * Claims deliveries from the cores with three kinds of calls:
+ * Claims deliveries from the cores. A claim reserves places: a place is the capacity of the worker
+ * for one delivery. There are three kinds of claims:
  *
- * - One poll is always open and waits for deliveries that become due.
- * - One offer is open per core. The core gives it new deliveries directly, without the queue.
- * - A refill claims at once when a full destination has room again. Open calls do not know of the room.
+ * - At most one poll is open at a time. It waits for deliveries that become due.
+ * - At most one offer is open per core. The core answers it only with newly created deliveries,
+ *   without reading its queue.
+ * - A refill is sent when a full destination has room again. It does not wait. It is needed because
+ *   the open poll was sent with a lower limit for this destination.
  *
- * Open calls are never cancelled for a refill: deliveries of an answer in transit would be blocked
- * until their leases end.
+ * A refill never cancels an open claim. If the core had already answered the cancelled claim, the
+ * deliveries of this answer would be blocked until their leases expire.
  */
 export function createClaims(options: {
   /** Client for the pool of cores. */
@@ -59,16 +64,16 @@ export function createClaims(options: {
   workerId: string
   perDestination: number
   waitMs: number
-  /** Time for an answer, in addition to the wait of the claim. */
+  /** Timeout of a claim, in addition to its wait. */
   answerWithinMs: number
   backoff: () => Backoff
   open: OpenDeliveries
-  /** Free places, without those reserved by open claims. */
+  /** Number of deliveries that the worker has room for. Open claims are not subtracted. */
   room: () => number
-  /** Whether enough deliveries are ready until the next claim is answered. */
+  /** Returns true if the worker has enough waiting deliveries, so that it need not claim now. */
   isStocked: () => boolean
   onClaimed: (deliveries: ClaimedDelivery[]) => void
-  /** Aborts the open claims of a stopping worker after its grace time. */
+  /** Aborts open claims. A stopping worker triggers it after its grace time. */
   abandon: AbortSignal
   metrics: DeliveryMetrics
   logger: Logger
@@ -87,12 +92,17 @@ export function createClaims(options: {
   let refillAgain = false
 
   const free = () => room() - reserved
-  // Keeps places free even if many destinations hang. One claim takes a share of the free places,
-  // and at most half of the rest per destination.
+  // `share` and `cap` limit a claim, so that some places stay free even if many destinations hang.
+  // `share` is the number of free places that a claim reserves. `cap` is the maximum number of
+  // deliveries per destination that it may return: at most half of the places that stay free, but
+  // at least one.
   const share = (left: number) => Math.min(claimMax, Math.max(Math.ceil(left / 2), left - 2 * perDestination))
   const cap = (left: number) => Math.max(1, Math.min(perDestination, Math.floor((left - share(left)) / 2)))
 
-  /** Notes the limit per destination of the open poll, or undefined while none is open. */
+  /**
+   * Stores the limit per destination with which the open poll was sent. Undefined means that no
+   * poll is open.
+   */
   function setPollCap(limit: number | undefined) {
     pollCap = limit
     if (limit !== undefined) makeRoom()
@@ -126,7 +136,7 @@ export function createClaims(options: {
     }
   }
 
-  /** Keeps one claim open while there is room. */
+  /** Sends one claim after another while the worker has room. */
   async function keepClaiming(
     calls: ClaimCalls,
     {
@@ -144,20 +154,23 @@ export function createClaims(options: {
     },
   ): Promise<void> {
     while (!signal.aborted) {
-      // Waits for more room than one place, because a claim for many costs a core hardly more than
-      // for one. Offers wait for the poll, so that it reserves places first.
+      // Waits until enough places are free, because a claim for many deliveries costs a core hardly
+      // more than a claim for one. Offers wait until the poll is open, so that the poll reserves
+      // places first.
       if (free() < 1 || isStocked() || (onlyNew && pollCap === undefined)) {
         await roomMade.promise
         continue
       }
-      // The first claim does not wait, so that `isReady` is known soon.
+      // Until a core has answered, polls do not wait for deliveries, so that the worker is soon
+      // ready.
       const isTight = open.anyFull() || (!onlyNew && cap(free()) < perDestination)
       const wait = !ready && !onlyNew ? 0 : isTight ? Math.min(waitMs, waitWhileFullMs) : waitMs
       const sentAt = performance.now()
       try {
         const claimed = await claim(calls, { wait, signal, onlyNew })
         onAnswer?.()
-        // Backs off if a core answers early without work, for example while it stops.
+        // Backs off if a core returns no deliveries before the wait is over, for example while it
+        // stops.
         if (claimed > 0 || performance.now() - sentAt >= wait / 2) backoff.reset()
         else await backoff.pause(signal)
       } catch (error) {
@@ -175,7 +188,7 @@ export function createClaims(options: {
       signal: stopped.signal,
       backoff,
       onAnswer() {
-        if (!ready) logger.info('cores answer claims')
+        if (!ready) logger.info('a core answered a claim; delivery worker is ready')
         ready = true
       },
       onFailure(error) {
@@ -192,7 +205,7 @@ export function createClaims(options: {
     void running.finally(() => claiming.delete(running))
   }
 
-  /** Opens an offer on the core. Its failures are not logged: the poll logs them. */
+  /** Opens an offer on the core. Failures are not logged, because the poll logs failed claims. */
   function addOffer(url: string, calls: ClaimCalls) {
     const removed = new AbortController()
     offers.set(url, removed)
@@ -211,11 +224,11 @@ export function createClaims(options: {
       refillAgain = false
       if (stopped.signal.aborted) break
       if (free() < 1) {
-        // The next `freed` tries again.
+        // No places are free. The next call of `freed` sends the refill.
         refillAgain = true
         break
       }
-      // The poll fails in the same way and logs it.
+      // A failure is ignored, because the poll fails for the same reason and logs it.
       await claim(core, { wait: 0, signal: abandon }).catch(() => 0)
     } while (refillAgain)
   }
@@ -232,7 +245,7 @@ export function createClaims(options: {
     },
     freed(wasFull) {
       makeRoom()
-      // The open poll may have been sent a lower limit than is free now.
+      // The limit per destination of the open poll may be lower than the limit of a new claim.
       const isTight = open.anyFull() || (pollCap ?? perDestination) < perDestination
       if (isStocked() || (!wasFull && !refillAgain && !isTight)) return
       refillAgain = true

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 import { Client } from 'undici'
-import type { ResolvedAddress } from '../platform/addresses/resolve.ts'
+import type { ResolvedAddress } from '../platform/addresses/name-service.ts'
 
-/** One connection to one address, for one request at a time. */
+/** An HTTP connection to one address. It sends one request at a time. */
 export interface Connection {
   origin: string
   client: Client
@@ -10,11 +10,13 @@ export interface Connection {
 }
 
 export interface Connections {
-  /** Takes an idle connection to the origin if it is connected to one of these addresses. */
+  /**
+   * Removes and returns an idle connection to the origin that is connected to one of the addresses.
+   */
   take(origin: string, addresses: ResolvedAddress[]): Connection | undefined
-  /** Creates an HTTP connection over a new socket. */
+  /** Creates an HTTP connection over a connected socket. */
   adopt(origin: string, socket: Socket): Connection
-  /** Returns a connection after a complete answer. */
+  /** Puts a connection back into the pool. Its last response must be complete. */
   give(connection: Connection): void
   drop(connection: Connection): void
   /** Number of idle connections. */
@@ -22,7 +24,7 @@ export interface Connections {
   close(): Promise<void>
 }
 
-/** Longest idle time of a connection in milliseconds, even if the server allows more. */
+/** Maximum idle time of a connection in milliseconds, even if the server allows more. */
 const idleMs = 4_000
 const headersMaxBytes = 16 * 1024
 
@@ -60,15 +62,15 @@ export function createConnections({ maxIdle }: { maxIdle: number }): Connections
     adopt(origin, socket) {
       let handedOver = false
       const client = new Client(origin, {
-        // The client must not connect itself: it gets this socket once. It needs the callback after
-        // the call.
+        // The undici client must not open a connection itself. It gets this socket once. It expects
+        // the callback after `connect` has returned.
         connect: (_options, callback) => {
           const usable = !handedOver && !socket.destroyed
           handedOver = true
           queueMicrotask(() => (usable ? callback(null, socket) : callback(connectionLost(), null)))
         },
         allowH2: false,
-        // Only the deadline of the attempt limits the time.
+        // Disables undici's own timeouts. Only the deadline of the attempt limits a request.
         headersTimeout: 0,
         bodyTimeout: 0,
         keepAliveTimeout: idleMs,

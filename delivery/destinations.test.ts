@@ -2,7 +2,8 @@ import net, { isIP } from 'node:net'
 import { afterAll, describe, expect, it } from 'vitest'
 import { AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
 import { createAddressCheck } from '../platform/addresses/addresses.ts'
-import { createResolver, type Lookup } from '../platform/addresses/resolve.ts'
+import type { Lookup } from '../platform/addresses/name-service.ts'
+import { createResolver } from '../platform/addresses/resolve.ts'
 import { oddSpellings, publicV4, publicV6, refusedV4, refusedV6 } from '../platform/addresses/test-addresses.ts'
 import { startReceiver } from '../test/support/receiver.ts'
 import { createSender } from './sender.ts'
@@ -18,7 +19,7 @@ const blocked = (phase: AttemptPhase) => ({
   value: { phase, reason: FailureReason.DESTINATION_BLOCKED },
 })
 
-/** A sender whose connections all end at the receiver, regardless of the address. */
+/** A sender that connects every address to the test receiver. */
 function senderOf(lookup: Lookup) {
   return createSender({
     resolver: createResolver({ isAllowed: isAddressAllowed, lookup }),
@@ -28,7 +29,7 @@ function senderOf(lookup: Lookup) {
   })
 }
 
-/** A name whose look-ups return the given address lists in turn. */
+/** A lookup that returns the next of the given address lists on each call. */
 function named(...answers: string[][]): Lookup {
   let call = 0
   return async () => {
@@ -42,18 +43,18 @@ const send = (url: string, lookup: Lookup = named([goodV4])) =>
 
 const inUrl = (address: string) => (address.includes(':') ? `[${address}]` : address)
 
-/** Runs a function and returns how many TCP connections reached the receiver meanwhile. */
+/** Runs a function and returns how many TCP connections the receiver got during it. */
 async function connectionsOf(run: () => Promise<unknown>): Promise<number> {
   const before = receiver.connections()
   await run()
-  // Waits one more round for a connection that is still being made.
+  // Waits one more turn of the event loop for a connection that is still being opened.
   await new Promise((resolve) => setImmediate(resolve))
   return receiver.connections() - before
 }
 
-describe('makes no connection', () => {
+describe('the sender makes no connection', () => {
   it.each([...refusedV4, ...refusedV6.filter((address) => !address.includes('%')), ...oddSpellings])(
-    'to the literal %s',
+    'to the address %s in the URL',
     async (address) => {
       const host = address.startsWith('[') ? address : inUrl(address)
       for (const scheme of ['http', 'https']) {
@@ -66,7 +67,7 @@ describe('makes no connection', () => {
   )
 
   it.each([...refusedV4, ...refusedV6])(
-    'to a name with the address %s, alone or among allowed ones',
+    'to a name that resolves to %s, alone or among allowed addresses',
     async (address) => {
       for (const addresses of [[address], [goodV4, address], [address, goodV6]]) {
         const reached = await connectionsOf(async () => {
@@ -93,18 +94,18 @@ describe('makes no connection', () => {
   })
 })
 
-describe('checked addresses', () => {
-  it('sends nothing if the connection ends at another address than the checked one', async () => {
+describe('the sender', () => {
+  it('sends nothing if the socket is connected to another address than the checked one', async () => {
     const requests = receiver.requests.length
     const reached = await connectionsOf(async () => {
       expect(await send('http://crm.example/200')).toEqual(blocked(AttemptPhase.CONNECT))
     })
-    // This also proves that the receiver was reachable all the time.
+    // The sender connected once, so the receiver was reachable and only the request was blocked.
     expect(reached).toBe(1)
     expect(receiver.requests).toHaveLength(requests)
   })
 
-  it('checks the addresses again for each attempt, even with a kept connection', async () => {
+  it('checks the addresses again for each attempt, even if a connection is idle in the pool', async () => {
     const allowing = createAddressCheck({ allowedCidrs: ['127.0.0.1/32'] })
     const sender = createSender({
       resolver: createResolver({
@@ -130,7 +131,7 @@ describe('checked addresses', () => {
   })
 
   it.each([...refusedV4, ...refusedV6.filter((address) => !address.includes('%'))])(
-    'do not follow a redirect to %s',
+    'does not follow a redirect to %s',
     async (address) => {
       receiver.on('/redirect', (_request, response) =>
         response.writeHead(307, { location: `http://${inUrl(address)}:${receiver.port}/200` }).end(),
@@ -152,8 +153,8 @@ describe('checked addresses', () => {
   )
 })
 
-describe('environment variables', () => {
-  it('ignores proxy settings', async () => {
+describe('proxy environment variables', () => {
+  it('are ignored by the worker', async () => {
     const names = ['http_proxy', 'HTTP_PROXY', 'https_proxy', 'ALL_PROXY', 'NODE_USE_ENV_PROXY']
     const { vi } = await import('vitest')
     for (const name of names) vi.stubEnv(name, name === 'NODE_USE_ENV_PROXY' ? '1' : receiver.http)

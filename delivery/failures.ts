@@ -1,13 +1,14 @@
 import { type AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
-import { DestinationBlockedError, NameError } from '../platform/addresses/resolve.ts'
+import { NameError } from '../platform/addresses/name-service.ts'
+import { DestinationBlockedError } from '../platform/addresses/resolve.ts'
 
-/** Why and in which phase an attempt ended without a complete answer. */
+/** Phase and reason of an attempt that ended without a complete response. */
 export interface Failure {
   phase: AttemptPhase
   reason: FailureReason
 }
 
-/** The destination sent an invalid HTTP answer. */
+/** Error: the destination sent an invalid HTTP response. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError'
 }
@@ -19,16 +20,16 @@ const reasons: Record<string, FailureReason> = {
   ENETUNREACH: FailureReason.UNREACHABLE,
   ENETDOWN: FailureReason.UNREACHABLE,
   EADDRNOTAVAIL: FailureReason.UNREACHABLE,
-  // The connection timed out in the kernel before the deadline.
+  // The kernel gave up connecting before the deadline of the attempt.
   ETIMEDOUT: FailureReason.UNREACHABLE,
-  // Blocked by a firewall on this machine.
+  // A firewall on this machine blocked the connection.
   EACCES: FailureReason.UNREACHABLE,
   EPERM: FailureReason.UNREACHABLE,
   ECONNRESET: FailureReason.CONNECTION_RESET,
   ECONNABORTED: FailureReason.CONNECTION_RESET,
   EPIPE: FailureReason.CONNECTION_RESET,
   UND_ERR_SOCKET: FailureReason.CONNECTION_RESET,
-  // The connection closed before the request was sent.
+  // The connection was closed before the request was sent.
   UND_ERR_DESTROYED: FailureReason.CONNECTION_RESET,
   UND_ERR_CLOSED: FailureReason.CONNECTION_RESET,
   UND_ERR_HEADERS_OVERFLOW: FailureReason.PROTOCOL_ERROR,
@@ -43,7 +44,7 @@ const certificateCodes =
 /**
  * Classifies the error of an attempt.
  *
- * @param timedOut the deadline of the attempt has passed
+ * @param timedOut true if the deadline of the attempt has passed
  */
 export function classifyFailure(error: unknown, phase: AttemptPhase, timedOut: boolean): Failure {
   return { phase, reason: timedOut ? FailureReason.TIMEOUT : reasonOf(error) }
@@ -66,13 +67,13 @@ function reasonOf(error: unknown): FailureReason {
   return reasons[code] ?? FailureReason.NETWORK_ERROR
 }
 
-/** Whether the connection was lost without a more specific reason. */
+/** Returns true if the connection was lost and the error has no more specific reason. */
 export function isConnectionLost(error: unknown): boolean {
   return reasonOf(error) === FailureReason.CONNECTION_RESET
 }
 
 function codeOf(error: unknown): string {
-  // Several addresses failed: use the reason of the first one.
+  // If several addresses failed, the reason of the first one counts.
   const first = error instanceof AggregateError ? error.errors[0] : error
   return first instanceof Error && 'code' in first ? String(first.code) : ''
 }

@@ -1,4 +1,4 @@
-import { createMetricSet, durationBuckets } from '../platform/observability/metrics.ts'
+import { createMetricSet, durationBuckets, sizeBuckets } from '../platform/observability/metrics.ts'
 
 export type DeliveryMetrics = ReturnType<typeof createDeliveryMetrics>
 
@@ -20,7 +20,7 @@ export function createDeliveryMetrics() {
     ),
     running: gauge('service_delivery_attempts_running', 'Running attempts; at most DELIVERY_CONCURRENCY.'),
     unreported: gauge('service_delivery_unreported', 'Results that no core has accepted yet.'),
-    idleConnections: gauge('service_delivery_idle_connections', 'Idle connections; at most DELIVERY_IDLE_CONNECTIONS.'),
+    idleConnections: gauge('service_delivery_idle_connections', 'Idle connections; at most 256.'),
     claims: counter('service_delivery_claims_total', 'Claims sent to the cores, by result: `work`, `none`, `failed`.', [
       'result',
     ]),
@@ -28,6 +28,8 @@ export function createDeliveryMetrics() {
     renewals: counter('service_delivery_renewals_total', 'Lease renewals, by result: `held`, `lost`, `failed`.', [
       'result',
     ]),
+    linkFrames: histogram('service_delivery_link_frame_calls', 'Calls in one frame of a link to a core.', sizeBuckets),
+    linkCalls: gauge('service_delivery_link_calls', 'Calls on links to cores that have no answer yet.'),
     lateResults: counter('service_delivery_late_results_total', 'Results that arrived after their lease was lost.'),
   }
 }

@@ -5,8 +5,8 @@ import type { OpenDelivery } from './open-deliveries.ts'
 import type { Outcome } from './sender.ts'
 
 /**
- * Measures and traces one attempt. Its span continues the trace that created the delivery and links
- * to the claim. The trace is not propagated to the destination.
+ * Measures and traces one attempt. The attempt's span belongs to the trace in which the delivery
+ * was created, and links to the span of the claim. The trace is not propagated to the destination.
  */
 export function observeAttempt(
   { delivery, claimedIn }: OpenDelivery,

@@ -4,8 +4,8 @@ import { createOpenDeliveries, type OpenDelivery } from './open-deliveries.ts'
 const delivery = (destination: string, deliveryId = destination) =>
   ({ delivery: { destination, deliveryId }, leaseEndsAt: 0 }) as OpenDelivery
 
-describe('open deliveries', () => {
-  it('never gives all places to a few destinations', () => {
+describe('the list of open deliveries', () => {
+  it('keeps places free for other destinations if a few destinations have many deliveries', () => {
     const open = createOpenDeliveries({ concurrency: 50, perDestination: 10 })
     const begun = ['a', 'b', 'c', 'd', 'e'].map(
       (destination) => Array.from({ length: 10 }, () => open.add(delivery(destination))).filter(Boolean).length,

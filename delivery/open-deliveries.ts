@@ -4,36 +4,39 @@ import type { Context } from '../platform/observability/tracing.ts'
 /** A delivery that the worker has leased. */
 export interface OpenDelivery {
   readonly delivery: ClaimedDelivery
-  /** Milliseconds since 1970. Moved by renewals, and 0 after the lease is lost. */
+  /**
+   * End of the lease in milliseconds since 1970. Renewals move it; it is 0 after the lease is lost.
+   */
   leaseEndsAt: number
-  /** The trace context of its claim. */
+  /** Trace context of the claim that returned the delivery. */
   readonly claimedIn?: Context
 }
 
 /**
- * Tracks the deliveries of a worker and limits how many it sends: at most `concurrency` at once, at
- * most `perDestination` per destination, and per destination at most a third of the free places. So
- * a few hanging destinations never use all places.
+ * Tracks the deliveries of a worker and limits its concurrent attempts. At most `concurrency`
+ * attempts run at once, and at most `perDestination` per destination. A destination also gets at
+ * most a third of the free places, so that a few hanging destinations never use all places.
  */
 export interface OpenDeliveries {
-  /** Attempts that may start now. */
+  /** Number of attempts that may start now. */
   places(): number
-  /** Waiting deliveries whose destination is below its limit. */
+  /** Number of waiting deliveries whose destination is below its limit. */
   ready(): number
-  /** Deliveries per destination, as sent in claims. */
+  /** Number of running and waiting deliveries per destination. Claims contain these numbers. */
   underWay(): Record<string, number>
-  /** Whether a destination has `perDestination` deliveries, including waiting ones. */
+  /** Returns true if a destination has `perDestination` running and waiting deliveries or more. */
   anyFull(): boolean
   /**
-   * Adds a delivery. Returns true if it may be sent now; otherwise it waits and `next` returns it.
+   * Adds a delivery. Returns true if it may be sent now. Otherwise the delivery waits until `next`
+   * returns it.
    */
   add(open: OpenDelivery): boolean
   /**
-   * Removes a sent delivery. Returns whether its destination was full, so that claims did not know
-   * of the room.
+   * Removes a sent delivery. Returns true if its destination had `perDestination` deliveries. Open
+   * claims return no deliveries for this destination, so the caller must send a new claim.
    */
   finish(destination: string): boolean
-  /** Returns a waiting delivery that may be sent now, destinations in round robin. */
+  /** Returns a waiting delivery that may be sent now. Takes the destinations in round robin. */
   next(): OpenDelivery | undefined
   /** Removes and returns all waiting deliveries. */
   dropWaiting(): OpenDelivery[]
@@ -47,7 +50,7 @@ export function createOpenDeliveries({
   perDestination: number
 }): OpenDeliveries {
   const sending = new Map<string, number>()
-  /** Sending and waiting deliveries per destination. */
+  /** Number of running and waiting deliveries per destination. */
   const held = new Map<string, number>()
   /** Waiting deliveries per destination, in round-robin order. */
   const waiting = new Map<string, OpenDelivery[]>()
@@ -60,7 +63,10 @@ export function createOpenDeliveries({
     places += before - now
   }
 
-  /** Counts one delivery more or less. Returns whether the destination was full before. */
+  /**
+   * Changes the number of deliveries of a destination by one. Returns true if the destination was
+   * full before the change.
+   */
   function changeHeld(destination: string, change: 1 | -1): boolean {
     const before = held.get(destination) ?? 0
     const now = before + change

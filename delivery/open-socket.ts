@@ -1,29 +1,30 @@
 import net from 'node:net'
 import tls from 'node:tls'
 import { AttemptPhase } from '#proto/lead/v1/delivery_pb.js'
-import { DestinationBlockedError, type ResolvedAddress } from '../platform/addresses/resolve.ts'
+import type { ResolvedAddress } from '../platform/addresses/name-service.ts'
+import { DestinationBlockedError } from '../platform/addresses/resolve.ts'
 
-/** Opens a TCP connection. Defaults to `net.connect`; replaced in tests. */
+/** Opens a TCP connection. The default is `net.connect`. Tests replace it. */
 export type Dial = (options: net.TcpNetConnectOpts) => net.Socket
 
-/** Milliseconds until the next address is tried in parallel (happy eyeballs). */
+/** Milliseconds after which the next address is tried in parallel (Happy Eyeballs, RFC 8305). */
 const headStartMs = 300
 
-export interface OpenSocketOptions {
+interface OpenSocketOptions {
   url: URL
-  /** The allowed addresses. Only these are connected to. */
+  /** Checked addresses of the host. Other addresses are never connected to. */
   addresses: ResolvedAddress[]
   signal: AbortSignal
   onPhase: (phase: AttemptPhase) => void
   dial?: Dial | undefined
-  /** Authorities to trust instead of Node's, in PEM. */
+  /** Certificate authorities (PEM) that are trusted instead of Node's. */
   ca?: string | undefined
 }
 
 /**
- * Connects to the host of a URL, with TLS for https. Connects only to the given addresses: the name
- * is not resolved again and no proxy is used. TLS verifies the name of the host. Errors: Node's,
- * `DestinationBlockedError`, the reason of the signal.
+ * Connects to the host of a URL, with TLS for https. It connects only to the given addresses: it
+ * does not resolve the host name again and uses no proxy. TLS verifies the host name. Errors:
+ * `DestinationBlockedError`, the reason of the signal, and the network errors of Node.
  */
 export async function openSocket(options: OpenSocketOptions): Promise<net.Socket> {
   const { url, signal, onPhase } = options
@@ -64,27 +65,30 @@ function tlsOptions(url: URL, ca: string | undefined): tls.ConnectionOptions {
   const host = bareHost(url)
   return {
     host,
-    // `servername` must not be an address (RFC 6066, section 3). TLS then verifies `host`.
+    // `servername` must not be an address (RFC 6066, section 3). Without it, TLS verifies `host`.
     ...(net.isIP(host) === 0 ? { servername: host } : {}),
     ALPNProtocols: ['http/1.1'],
-    // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED could disable it otherwise.
+    // Set explicitly, because otherwise NODE_TLS_REJECT_UNAUTHORIZED could disable the
+    // verification.
     rejectUnauthorized: true,
     ...(ca === undefined ? {} : { ca }),
   }
 }
 
-/** Removes the brackets of an address and the trailing dot of a name. */
+/** Returns the URL's host without the brackets of an IPv6 address or the trailing dot of a name. */
 function bareHost({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '')
 }
 
-/** Resolves on the event. Rejects on an error, the close of the socket, or an abort. */
+/**
+ * Resolves when the socket emits the event. Rejects if it fails or closes, or the signal aborts.
+ */
 function waitFor(socket: net.Socket, event: 'connect' | 'secureConnect', signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = () => socket.destroy(signal.reason)
     const fail = (error: Error) => reject(signal.aborted ? signal.reason : error)
     const close = () => fail(Object.assign(new Error('connection closed'), { code: 'ECONNRESET' }))
-    // This listener stays: an unhandled socket error would end the process.
+    // This listener is never removed, because an unhandled socket error would end the process.
     socket.on('error', fail)
     socket.once('close', close)
     socket.once(event, () => {

@@ -1,11 +1,11 @@
-/** Counts recent completions. */
-export interface Pace {
+/** Counts recently completed attempts. */
+interface Pace {
   done(): void
-  /** Completions per window: the larger of the previous and the current window. */
+  /** Completed attempts per window: the larger count of the previous and the current window. */
   perWindow(): number
 }
 
-/** Counts in windows of `windowMs`, with a monotonic clock in milliseconds. */
+/** Counts in windows of `windowMs`. `monotonic` is a monotonic clock in milliseconds. */
 export function createPace({ windowMs, monotonic }: { windowMs: number; monotonic: () => number }): Pace {
   let window = 0
   let current = 0

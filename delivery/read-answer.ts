@@ -1,21 +1,23 @@
 import type { Client, Dispatcher } from 'undici'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 
-/** The answer of a destination, without its body. */
-export interface WholeAnswer {
+/** Status and headers of a destination's response. */
+interface WholeAnswer {
   status: number
   headers: Record<string, string | string[] | undefined>
   /** False if the body was longer than `maxBytes`. */
   isWhole: boolean
 }
 
-/** Headers that the worker sets itself from URL and body. Those from the core are dropped. */
+/**
+ * Headers that the worker sets itself from URL and body. The core's values for them are dropped.
+ */
 const ownHeaders = new Set(['host', 'content-length', 'connection', 'transfer-encoding', 'expect', 'upgrade'])
 
 /**
- * Sends one POST. Resolves when the body of the answer has ended or `maxBytes` of it were read.
- * Uses `Client.dispatch`, because the streams of `Client.request` cost as much as the rest of the
- * request. Errors: undici's; the reason of the signal.
+ * Sends one POST. Resolves when the response body has ended or `maxBytes` of it were read. Uses
+ * `Client.dispatch`, because the streams of `Client.request` cost as much CPU time as the rest of
+ * the request. Errors: the errors of undici, and the reason of the signal.
  */
 export function readAnswer(
   client: Client,
@@ -44,7 +46,7 @@ export function readAnswer(
           if (signal.aborted) abort()
         },
         onResponseStart(_, status, headers) {
-          // Ignores interim answers such as early hints.
+          // Ignores interim responses such as 103 (Early Hints).
           if (status < 200) return
           answer = { status, headers, isWhole: true }
           onHeaders()
@@ -68,7 +70,7 @@ export function readAnswer(
   })
 }
 
-/** Alternating names and values, the fastest form for undici. */
+/** The delivery's headers as alternating names and values, which is the fastest form for undici. */
 function headersOf({ headers }: Pick<ClaimedDelivery, 'headers'>): string[] {
   return Object.entries(headers).flatMap((header) => (ownHeaders.has(header[0].toLowerCase()) ? [] : header))
 }

@@ -12,15 +12,18 @@ export interface Renewals {
   stop(): void
 }
 
-/** Renewal checks per lease, so that a failed renewal is retried before the lease ends. */
+/**
+ * Number of renewal checks per lease time, so that a failed renewal is retried before the lease
+ * ends.
+ */
 const checksPerLease = 4
-/** Most leases per renewal call. */
+/** Maximum number of leases per renewal call. */
 const batchMax = 1_000
 
 /**
  * Renews the leases of open deliveries until a core has their results. Most attempts end before
- * their first renewal, and slow ones are renewed in batches. So leases can be short, and other
- * workers soon take over the deliveries of a dead worker.
+ * their first renewal. Leases of slow attempts are renewed in batches. With renewals, leases can be
+ * short, so that other workers soon take over the deliveries of a crashed worker.
  */
 export function createRenewals(options: {
   core: Pick<Client<typeof LeadService>, 'renewClaims'>
@@ -51,12 +54,12 @@ export function createRenewals(options: {
 
   async function renew(batch: OpenDelivery[]) {
     const sentAt = now()
-    // A slow core may still renew in time. Meanwhile the next check retries, usually on another
-    // core.
+    // The call may take the whole lease time, because a slow core may still renew in time. The next
+    // check retries in parallel, usually on another core.
     const timeoutMs = batch[0]?.delivery.leaseMs ?? 0
     const claims = batch.map(({ delivery: { deliveryId, claimId } }) => ({ deliveryId, claimId }))
     const answer = await core.renewClaims({ claims }, { timeoutMs }).catch(() => undefined)
-    // Not logged: reports and claims fail in the same way and log it.
+    // A failure is not logged, because reports and claims fail for the same reason and log it.
     if (answer === undefined) return metrics.renewals.inc({ result: 'failed' }, batch.length)
     let lost = 0
     for (const [index, each] of batch.entries()) {

@@ -5,35 +5,39 @@ import type { Logger } from 'pino'
 import type { AttemptResultSchema } from '#proto/lead/v1/delivery_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { errorInfoOf } from '../core-client/error-info.ts'
-import type { Backoff } from './backoff.ts'
+import type { Backoff } from '../platform/concurrency/backoff.ts'
 import type { DeliveryMetrics } from './metrics.ts'
 import type { OpenDelivery } from './open-deliveries.ts'
 
-export type AttemptReport = MessageInitShape<typeof AttemptResultSchema>
+type AttemptReport = MessageInitShape<typeof AttemptResultSchema>
 
 export interface Reports {
-  /** Queues a result. */
+  /** Queues the result of an attempt. */
   add(report: AttemptReport, held: OpenDelivery): void
-  /** Number of results that no core has accepted yet. */
+  /** Number of results that are not yet accepted by a core. */
   backlog(): number
-  /** Waits until all results are accepted, at most `withinMs`. */
+  /** Waits until a core has accepted all results, at most `withinMs`. */
   close(withinMs: number): Promise<void>
 }
 
-/** Most results per report. */
+/** Maximum number of results per report. */
 const batchMax = 1_000
-/** Least milliseconds between reports. A result in a batch costs a tenth of a single report. */
+/**
+ * Minimum time between reports in milliseconds. Reporting a result in a batch costs a tenth of
+ * reporting it alone.
+ */
 const intervalMs = 20
 /**
- * How long a report is retried, even after its lease: it prevents a second request if no other
- * worker has the delivery.
+ * How long a report is retried, even after the lease has expired. If no other worker has claimed
+ * the delivery yet, the late report prevents a second request.
  */
 const retryForMs = 600_000
 
 /**
  * Reports results of attempts to the cores in batches. Results that arrive during a report, or
- * shortly after it, form the next one. After a pause the first result is sent at once. A report is
- * retried until a core answers. Its claim id makes duplicate and late reports harmless.
+ * shortly after it, form the next batch. If there was no report recently, a result is reported
+ * immediately. A report is retried until a core answers. The claim id in each result makes
+ * duplicate and late reports harmless.
  */
 export function createReports(options: {
   core: Pick<Client<typeof LeadService>, 'recordAttempts'>
@@ -41,7 +45,7 @@ export function createReports(options: {
   metrics: DeliveryMetrics
   logger: Logger
   now: () => number
-  /** Called when results were accepted or given up. */
+  /** Called with deliveries whose results were accepted by a core or dropped. */
   onDone: (held: OpenDelivery[]) => void
 }): Reports {
   const { core, backoff, metrics, logger, now, onDone } = options
@@ -70,7 +74,7 @@ export function createReports(options: {
         onDone(batch.map(({ held }) => held))
         const lost = recorded.filter(({ counted }) => !counted).length
         metrics.lateResults.inc(lost)
-        if (lost > 0) logger.warn({ lost }, 'results came after their claims were lost')
+        if (lost > 0) logger.warn({ lost }, 'results were reported after their leases were lost; the core ignored them')
       } catch (error) {
         if (isRefusal(error)) splitOrDrop(batch.length)
         else await handleUnreachable(error)
@@ -79,7 +83,8 @@ export function createReports(options: {
   }
 
   /**
-   * A rejected result must not block the others. Halves the batch until it is alone, then drops it.
+   * A core rejected the batch because of one result, which must not block the other results. Halves
+   * the batch until it has one result, then drops that result.
    */
   function splitOrDrop(size: number): void {
     if (size > 1) {
@@ -97,7 +102,10 @@ export function createReports(options: {
     if (expired.length > 0) {
       queue = queue.filter((each) => !expired.includes(each))
       onDone(expired.map(({ held }) => held))
-      logger.error({ given: expired.length }, 'no core accepted these results in time; dropping them')
+      logger.error(
+        { given: expired.length },
+        'no core accepted the results of some attempts in time; dropping these results',
+      )
     }
     if (backoff.failures() === 0)
       logger.warn({ code: ConnectError.from(error).code }, 'report failed on all cores; retrying with backoff')
@@ -107,7 +115,8 @@ export function createReports(options: {
   function start(): void {
     running ??= run().finally(() => {
       running = undefined
-      // A result may have been added after the last check of the queue.
+      // A result may have been added after the last check of the queue. Then another report is
+      // needed.
       if (queue.length > 0 && !stopped.signal.aborted) start()
     })
   }
@@ -135,7 +144,7 @@ export function createReports(options: {
   }
 }
 
-/** Whether the core rejects the report for good, so that a retry is useless. */
+/** Returns true if the core rejected the report permanently, so that a retry is useless. */
 function isRefusal(error: unknown): boolean {
   const info = errorInfoOf(ConnectError.from(error))
   return info !== undefined && ['ValidationFailed', 'PayloadTooLarge'].includes(info.code)

@@ -52,7 +52,7 @@ describe('parseRetryAfter', () => {
     expect(parseRetryAfter(undefined, now)).toBeUndefined()
   })
 
-  it('uses the longest valid wait of several headers', () => {
+  it('returns the longest valid wait if there are several headers', () => {
     expect(parseRetryAfter(['2', 'soon', '30', '5'], now)).toBe(30_000)
     expect(parseRetryAfter(['soon', ''], now)).toBeUndefined()
   })

@@ -2,7 +2,8 @@ import { isIP, Socket } from 'node:net'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
 import { createAddressCheck } from '../platform/addresses/addresses.ts'
-import { createResolver, type Lookup, NameError } from '../platform/addresses/resolve.ts'
+import { type Lookup, NameError } from '../platform/addresses/name-service.ts'
+import { createResolver } from '../platform/addresses/resolve.ts'
 import { testAuthority } from '../test/support/certificates.ts'
 import { startReceiver } from '../test/support/receiver.ts'
 import { retryDate } from '../test/support/receiver-behaviours.ts'
@@ -43,8 +44,8 @@ const answered = (status: number): Outcome => ({ case: 'response', value: { stat
 const failed = (phase: AttemptPhase, reason: FailureReason): Outcome => ({ case: 'failure', value: { phase, reason } })
 const { RESOLVE, CONNECT, TLS, HEADERS, BODY } = AttemptPhase
 
-describe('requests', () => {
-  it('sends the prepared request byte for byte', async () => {
+describe('a sender', () => {
+  it('sends exactly the prepared headers and body', async () => {
     expect(await send(`${receiver.http}/200?team=7&x=%20y`)).toEqual(answered(200))
     const [got] = receiver.to('/200?team=7&x=%20y')
     expect(got?.method).toBe('POST')
@@ -58,7 +59,7 @@ describe('requests', () => {
     })
   })
 
-  it('ignores prepared headers that would set the host or the length', async () => {
+  it('drops prepared headers that would set the host or the length', async () => {
     const headers = {
       host: 'metadata.internal',
       'Content-Length': '1',
@@ -72,14 +73,14 @@ describe('requests', () => {
     })
   })
 
-  it('uses the name of the destination for TLS and Host', async () => {
+  it('uses the host name of the destination for TLS and in the Host header', async () => {
     expect(await send(`${receiver.https('good')}/202`)).toEqual(answered(202))
     expect(receiver.to('/202')[0]?.headers.host).toBe(`good.receiver.example:${receiver.httpsPort}`)
     expect(await send(`https://127.0.0.1:${receiver.httpsPort}/203`)).toEqual(answered(203))
   })
 
   it.each([200, 204, 299, 400, 401, 403, 404, 409, 410, 422, 429, 500, 503, 599])(
-    'return a response for status %d',
+    'reports the response status %d',
     async (status) => {
       expect(await send(`${receiver.http}/${status}`)).toEqual(answered(status))
     },
@@ -92,19 +93,19 @@ describe('requests', () => {
     ['429-retry-after-huge', 429, BigInt(Number.MAX_SAFE_INTEGER)],
     ['503-retry-after-seconds', 503, 2_000n],
     ['429-retry-after-garbage', 429, undefined],
-  ])('returns the wait of a Retry-After answered as %s', async (path, status, retryAfterMs) => {
+  ])('reports the wait of the Retry-After header of a response from /%s', async (path, status, retryAfterMs) => {
     const value = retryAfterMs === undefined ? { status } : { status, retryAfterMs }
     expect(await send(`${receiver.http}/${path}`)).toEqual({ case: 'response', value })
   })
 
-  it('returns the time until a Retry-After date', async () => {
+  it('reports the time until the date in a Retry-After header', async () => {
     const now = Date.parse(retryDate) - 90_000
     const outcome = await senderWith({ now: () => now }).send(request(`${receiver.http}/429-retry-after-date`), never)
     expect(outcome).toEqual({ case: 'response', value: { status: 429, retryAfterMs: 90_000n } })
   })
 
   it.each(['302-to-metadata', '302-to-elsewhere', '307-to-elsewhere', '301-to-localhost'])(
-    'do not follow the redirect %s',
+    'does not follow the redirect of /%s',
     async (path) => {
       const before = receiver.requests.length
       expect(await send(`${receiver.http}/${path}`)).toEqual(answered(Number(path.slice(0, 3))))
@@ -113,22 +114,22 @@ describe('requests', () => {
   )
 })
 
-describe('answers', () => {
+describe('a sender that gets a large response', () => {
   it.each([
     ['100-mb', 200],
     ['endless-200', 200],
     ['endless-500', 500],
     ['endless-gzip', 200],
-  ])('uses the status of %s and reads little of its body', async (path, status) => {
+  ])('reports the status of the response from /%s and reads little of its body', async (path, status) => {
     const before = receiver.bytesSent()
     const open = receiver.openConnections()
     expect(await send(`${receiver.http}/${path}`)).toEqual(answered(status))
     await until('the connection to be closed', () => receiver.openConnections() <= open)
-    // Buffers of both ends and of the kernel add to the limit.
+    // The receiver sends more than the limit, because the kernel and both processes buffer data.
     expect(receiver.bytesSent() - before).toBeLessThan(20 * 1024 * 1024)
   })
 
-  it('keeps the connection after a body of exactly the limit', async () => {
+  it('keeps the connection if the response body is exactly as long as the limit', async () => {
     receiver.on('/limit', (_request, response) => response.end(Buffer.alloc(65_536)))
     receiver.on('/beyond', (_request, response) => response.end(Buffer.alloc(65_537)))
     const sender = senderWith()
@@ -139,7 +140,7 @@ describe('answers', () => {
   })
 })
 
-describe('failed attempts', () => {
+describe('a sender whose attempt fails', () => {
   it.each([
     ['reset-in-headers', HEADERS, FailureReason.CONNECTION_RESET],
     ['close-without-a-word', HEADERS, FailureReason.CONNECTION_RESET],
@@ -152,7 +153,7 @@ describe('failed attempts', () => {
     ['two-lengths', HEADERS, FailureReason.PROTOCOL_ERROR],
     ['switch-protocols', HEADERS, FailureReason.PROTOCOL_ERROR],
     ['status-999', BODY, FailureReason.PROTOCOL_ERROR],
-  ])('reports phase and reason of %s', async (path, phase, reason) => {
+  ])('reports the phase and the reason of a failure at /%s', async (path, phase, reason) => {
     expect(await send(`${receiver.http}/${path}`)).toEqual(failed(phase, reason))
   })
 
@@ -166,7 +167,7 @@ describe('failed attempts', () => {
     expect(receiver.requests.some(({ headers }) => headers.host?.startsWith(name))).toBe(false)
   })
 
-  it('reports an unknown authority and a server without TLS', async () => {
+  it('reports a certificate of an unknown authority, and a server without TLS', async () => {
     const strict = senderWith({ ca: undefined })
     expect(await strict.send(request(`${receiver.https('good')}/200`), never)).toEqual(
       failed(TLS, FailureReason.CERTIFICATE_INVALID),
@@ -185,7 +186,7 @@ describe('failed attempts', () => {
     )
   })
 
-  it('reports how the name service failed', async () => {
+  it('reports whether a name does not exist or its lookup failed', async () => {
     const lookups: [NameError | Error, FailureReason][] = [
       [new NameError('not_found'), FailureReason.NAME_NOT_FOUND],
       [new NameError('failed'), FailureReason.NAME_SERVICE_FAILED],
@@ -196,7 +197,7 @@ describe('failed attempts', () => {
     }
   })
 
-  it('reports only a phase and a reason from closed lists', async () => {
+  it('reports only a phase and a reason, and never the text of an error', async () => {
     const outcome = await senderWith({ lookup: () => Promise.reject(new Error('10.0.0.7 said no')) }).send(
       request('http://crm.example/secret'),
       never,
@@ -205,25 +206,25 @@ describe('failed attempts', () => {
   })
 })
 
-describe('deadline and abort', () => {
+describe('a sender with a deadline and an abort signal', () => {
   it.each([
     ['hang', HEADERS],
     ['drip-the-head', HEADERS],
     ['early-hints-flood', HEADERS],
     ['hang-in-body', BODY],
     ['drip-one-byte', BODY],
-  ])('ends %s at the deadline', async (path, phase) => {
+  ])('ends an attempt to /%s at the deadline', async (path, phase) => {
     const open = receiver.openConnections()
     expect(await send(`${receiver.http}/${path}`, { deadlineMs: 300 })).toEqual(failed(phase, FailureReason.TIMEOUT))
     await until('the connection to be closed', () => receiver.openConnections() <= open)
   })
 
-  it('ends a hanging TLS handshake', async () => {
+  it('ends a hanging TLS handshake at the deadline', async () => {
     const outcome = await send(`${receiver.https('hang-in-tls')}/200`, { deadlineMs: 300 })
     expect(outcome).toEqual(failed(TLS, FailureReason.TIMEOUT))
   })
 
-  it('ends a hanging look-up and a hanging connection', async () => {
+  it('ends a hanging name lookup and a hanging connection at the deadline', async () => {
     const resolving = senderWith({ lookup: () => new Promise(() => {}) })
     expect(await resolving.send(request('http://crm.example/', { deadlineMs: 50 }), never)).toEqual(
       failed(RESOLVE, FailureReason.TIMEOUT),
@@ -244,7 +245,7 @@ describe('deadline and abort', () => {
     expect(await sending).toEqual(failed(HEADERS, FailureReason.NETWORK_ERROR))
   })
 
-  it('releases an attempt that is aborted before it was sent', async () => {
+  it('reports an attempt as `released` (not sent) if it is aborted before it was sent', async () => {
     const stop = new AbortController()
     const connected = Promise.withResolvers<void>()
     const dial = () => {
@@ -262,8 +263,8 @@ describe('deadline and abort', () => {
   })
 })
 
-describe('connections', () => {
-  it('reuses a connection for the same origin', async () => {
+describe('a sender with idle connections', () => {
+  it('reuses a connection for a request to the same origin', async () => {
     const sender = senderWith()
     const before = receiver.connections()
     for (const path of ['/200', '/404', '/500']) await sender.send(request(`${receiver.http}${path}`), never)
@@ -273,7 +274,7 @@ describe('connections', () => {
     expect(receiver.connections() - before).toBe(2)
   })
 
-  it('does not reuse a connection after the addresses of the name change', async () => {
+  it('does not reuse a connection if the name now resolves to another address', async () => {
     const other = await startReceiver('127.0.0.2')
     let address = '127.0.0.1'
     const sender = senderWith({ lookup: (...call) => named(address)(...call) })
@@ -288,12 +289,12 @@ describe('connections', () => {
     await other.close()
   })
 
-  it('tries another address if one refuses the connection', async () => {
+  it('tries another address if an address refuses the connection', async () => {
     const sender = senderWith({ lookup: named('127.0.0.3', '127.0.0.1') })
     expect(await sender.send(request(`http://two.example:${receiver.port}/200`), never)).toEqual(answered(200))
   })
 
-  it('repeats a request if the server closed the kept connection', async () => {
+  it('repeats a request on a new connection if the server closed the idle connection', async () => {
     const sender = senderWith()
     const before = receiver.connections()
     expect(await sender.send(request(`${receiver.http}/200-then-reset`), never)).toEqual(answered(200))
@@ -301,7 +302,7 @@ describe('connections', () => {
     expect(receiver.connections() - before).toBe(2)
   })
 
-  it('does not fail a later attempt if a connection closes at any time after its answer', async () => {
+  it('succeeds with the next request if the server closes the connection right after a response', async () => {
     const sender = senderWith()
     receiver.on('/ends', (request, response) => {
       const end = () => request.socket.destroy()
@@ -314,7 +315,7 @@ describe('connections', () => {
     }
   })
 
-  it('drops a connection that the server closes or sends extra data on', async () => {
+  it('does not reuse a connection if the server closes it or sends extra data', async () => {
     const sender = senderWith()
     expect(await sender.send(request(`${receiver.http}/200-and-close`), never)).toEqual(answered(200))
     await until('the connection to be dropped', () => sender.idleConnections() === 0)
@@ -323,7 +324,7 @@ describe('connections', () => {
     expect(await sender.send(request(`${receiver.http}/200`), never)).toEqual(answered(200))
   })
 
-  it('keeps at most maxIdle connections', async () => {
+  it('keeps at most maxIdle idle connections', async () => {
     const sender = senderWith({ maxIdle: 2 })
     await Promise.all(Array.from({ length: 6 }, () => sender.send(request(`${receiver.http}/200`), never)))
     expect(sender.idleConnections()).toBe(2)

@@ -1,25 +1,26 @@
 import { AttemptPhase, type ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import { parseDestinationUrl } from '../platform/addresses/destination-url.ts'
-import { DestinationBlockedError, type ResolvedAddress, type Resolver } from '../platform/addresses/resolve.ts'
+import type { ResolvedAddress } from '../platform/addresses/name-service.ts'
+import { DestinationBlockedError, type Resolver } from '../platform/addresses/resolve.ts'
 import { type Connection, createConnections } from './connections.ts'
 import { classifyFailure, type Failure, isConnectionLost, ProtocolError } from './failures.ts'
 import { type Dial, openSocket } from './open-socket.ts'
 import { readAnswer } from './read-answer.ts'
 import { parseRetryAfter } from './retry-after.ts'
 
-/** Outcome of an attempt, in the form of the report. */
+/** Outcome of an attempt, as the worker reports it to a core. */
 export type Outcome =
   | { case: 'response'; value: { status: number; retryAfterMs?: bigint } }
   | { case: 'failure'; value: Failure }
   | { case: 'released'; value: Record<string, never> }
 
-/** A request that the core has prepared. */
+/** A request that the core has prepared and signed. */
 export type ReadyRequest = Pick<ClaimedDelivery, 'url' | 'headers' | 'body' | 'deadlineMs'>
 
 export interface Sender {
   /**
-   * Makes one attempt. Never rejects. If the signal aborts, the outcome is `released` if nothing of
-   * the request was sent, else a failure.
+   * Makes one attempt. Never rejects. If the signal aborts before the request was sent, the outcome
+   * is `released` (not sent). If part of the request was sent, the outcome is a failure.
    */
   send(request: ReadyRequest, signal: AbortSignal): Promise<Outcome>
   /** Number of idle connections. */
@@ -30,7 +31,7 @@ export interface Sender {
 export interface SenderOptions {
   resolver: Resolver
   responseMaxBytes: number
-  /** Most idle connections. */
+  /** Maximum number of idle connections. */
   maxIdle: number
   now?: () => number
   dial?: Dial | undefined
@@ -39,9 +40,10 @@ export interface SenderOptions {
 
 /**
  * Sends prepared requests (contract, section 5). Each attempt resolves its destination again and
- * checks every address. A kept connection is reused only if its address passed this check.
- * Redirects and proxies are not used. One deadline covers the whole attempt. At most
- * `responseMaxBytes` of an answer are read; then the connection is closed and the status counts.
+ * checks every address. An idle connection is reused only if its address is one of these addresses.
+ * Redirects are not followed, and proxies are not used. One deadline covers the whole attempt. At
+ * most `responseMaxBytes` of a response are read. The connection of a longer response is closed,
+ * and its status is the result.
  */
 export function createSender(options: SenderOptions): Sender {
   const { resolver, responseMaxBytes, maxIdle, now = Date.now, dial, ca } = options
@@ -68,8 +70,9 @@ export function createSender(options: SenderOptions): Sender {
   }
 
   /**
-   * Returns undefined if the server closed the kept connection before it answered. Servers may
-   * close idle connections at any time, so the request is sent again over a new one.
+   * Returns undefined if the server closed the idle connection before it answered. Servers may
+   * close idle connections at any time. The caller then sends the request again over a new
+   * connection.
    */
   async function exchangeUnlessStale(kept: Connection, ...rest: ExchangeRest): Promise<Answer | undefined> {
     const { bytesRead } = kept.socket

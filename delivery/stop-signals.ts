@@ -4,9 +4,9 @@ import type { Logger } from 'pino'
 export const stopSignals: ('SIGINT' | 'SIGTERM')[] = ['SIGINT', 'SIGTERM']
 
 /**
- * Stops the worker at the first signal. Later signals are logged and ignored: an aborted attempt
- * would be sent twice, and `npm` and terminals can forward one signal twice. SIGKILL ends the
- * process at once.
+ * Stops the worker at the first signal. Later signals are logged and ignored. They must not abort
+ * running attempts, because an aborted attempt is sent twice. `npm` and terminals may forward one
+ * signal twice. Operators can end the process immediately with SIGKILL.
  */
 export function onStopSignal({ stop, logger }: { stop: () => unknown; logger: Logger }): void {
   let stopping = false
@@ -17,7 +17,10 @@ export function onStopSignal({ stop, logger }: { stop: () => unknown; logger: Lo
         return
       }
       stopping = true
-      logger.info({ signal }, 'delivery worker stops; finishing running attempts and releasing other deliveries')
+      logger.info(
+        { signal },
+        'delivery worker stops; finishing running attempts and returning other deliveries to the queue',
+      )
       stop()
     })
   }

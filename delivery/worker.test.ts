@@ -22,7 +22,7 @@ afterEach(async () => {
 
 type Due = { deliveryId: string; destination: string; url?: string }
 
-/** An in-memory core that hands out due deliveries and that the test controls. */
+/** An in-memory core that returns due deliveries. The test controls its state. */
 function createTestCore() {
   const core = {
     due: [] as Due[],
@@ -30,12 +30,15 @@ function createTestCore() {
     records: [] as AttemptResult[][],
     recorded: new Map<string, AttemptResult>(),
     down: false,
-    /** Exceeds the limit per destination, as two concurrent claims can. */
+    /**
+     * If true, claims return more deliveries than the limit per destination allows, as two
+     * concurrent claims may do.
+     */
     ignoresRoom: false,
-    /** Runs before a report is answered. An error that it throws is the answer. */
+    /** Runs before a report is answered. If it throws, the core answers with this error. */
     onRecord: async (_request: RecordAttemptsRequest): Promise<void> => {},
     renewals: [] as RenewClaimsRequest[],
-    /** Claims whose lease another worker has taken over. */
+    /** Ids of claims whose deliveries another worker has claimed. */
     lost: new Set<string>(),
     leaseMs: 60_000,
     wake: Promise.withResolvers<void>(),
@@ -110,7 +113,9 @@ function createTestCore() {
   return { ...core, core, client: createClient(LeadService, transport) }
 }
 
-/** An in-memory network. Each destination answers at once, or hangs until it is released. */
+/**
+ * An in-memory network. Each destination answers immediately, or hangs until the test releases it.
+ */
 function createTestSender() {
   const hanging = new Map<string, PromiseWithResolvers<void>>()
   const sending = new Map<string, number>()
@@ -171,7 +176,7 @@ const deliveries = (destination: string, number: number): Due[] =>
   }))
 
 describe('delivery worker', () => {
-  it('opens an offer on each added core besides its poll, and sends what the offer returns', async () => {
+  it('opens an offer claim on each added core in addition to the poll, and sends the deliveries that an offer returns', async () => {
     const [polled, other] = [createTestCore(), createTestCore()]
     const network = createTestSender()
     let follower: Parameters<WorkerOptions['followCores']>[0] | undefined
@@ -187,7 +192,7 @@ describe('delivery worker', () => {
     await until('an offer with the other core', () => offers(other) === 1)
     other.core.add(...deliveries('new', 1))
     await until('its report, and the next offer', () => polled.core.recorded.size === 1 && offers(other) === 2)
-    // After the core is removed it gets no further claims.
+    // After a core is removed, it must get no further claims.
     follower!.removed('http://other')
     polled.core.add(...deliveries('due', 5))
     await until('the rest', () => polled.core.recorded.size === 6)
@@ -207,7 +212,7 @@ describe('delivery worker', () => {
     expect(core.records.flat()).toHaveLength(61)
   })
 
-  it('never exceeds the limits in total and per destination', async () => {
+  it('never has more concurrent requests than allowed, in total and per destination', async () => {
     const { core, client } = createTestCore()
     const network = createTestSender()
     core.add(...deliveries('a', 100), ...deliveries('b', 100), ...deliveries('c', 7))
@@ -217,7 +222,7 @@ describe('delivery worker', () => {
     for (const url of ['a', 'b', 'c']) expect(network.most(url)).toBeLessThanOrEqual(3)
   })
 
-  it('sends to other destinations while more destinations hang than there are places', async () => {
+  it('sends to working destinations while many destinations hang', async () => {
     const { core, client } = createTestCore()
     const network = createTestSender()
     const hung = Array.from({ length: 8 }, (_, index) => `hung-${index}`)
@@ -234,7 +239,7 @@ describe('delivery worker', () => {
     await until('everything', () => core.recorded.size === 100 + 160)
   })
 
-  it('claims more for a full destination as soon as it has room, despite an open claim', async () => {
+  it('claims more deliveries as soon as a full destination has room, even while a claim is open', async () => {
     const { core, client } = createTestCore()
     const network = createTestSender()
     network.hang('a')
@@ -274,7 +279,7 @@ describe('delivery worker', () => {
     core.leaseMs = 40
     const network = createTestSender()
     network.hang('a')
-    // Two concurrent claims returned one each, so the second delivery waits.
+    // Two concurrent claims return one delivery each, so the second delivery waits.
     const sent: string[] = []
     const sender: Sender = {
       ...network.sender,
@@ -296,7 +301,7 @@ describe('delivery worker', () => {
     expect([...core.recorded.values()].map(({ outcome }) => outcome.case).toSorted()).toEqual(['released', 'response'])
   })
 
-  it('batches results that finish during a report', async () => {
+  it('reports results that arrive during a report in one batch', async () => {
     const { core, client } = createTestCore()
     const first = Promise.withResolvers<void>()
     core.onRecord = async () => {
@@ -331,7 +336,7 @@ describe('delivery worker', () => {
     await until('readiness', () => worker.isReady())
   })
 
-  it('repeats a report whose answer was lost, without effect', async () => {
+  it('repeats a report if its answer is lost, and the repeat changes nothing', async () => {
     const { core, client } = createTestCore()
     let lost = 0
     core.onRecord = async ({ results }) => {
@@ -346,7 +351,7 @@ describe('delivery worker', () => {
     expect(core.recorded.size).toBe(1)
   })
 
-  it('drops only the result that the core rejects', async () => {
+  it('drops one result and reports the others if the core rejects this result', async () => {
     const { core, client } = createTestCore()
     core.onRecord = async ({ results }) => {
       if (!results.some(({ deliveryId }) => deliveryId === 'dlv_a_2')) return
@@ -361,7 +366,7 @@ describe('delivery worker', () => {
     await until('the next', () => core.recorded.size === 10)
   })
 
-  it('finishes running attempts on stop and claims no more', async () => {
+  it('finishes running attempts on stop and sends no further claims', async () => {
     const { core, client } = createTestCore()
     const network = createTestSender()
     network.hang('a')
@@ -376,7 +381,7 @@ describe('delivery worker', () => {
     expect(core.due).toHaveLength(2)
   })
 
-  it('aborts attempts after the grace time on stop and releases the rest', async () => {
+  it('aborts running attempts after the grace time on stop, and returns waiting deliveries to the queue', async () => {
     const { core, client } = createTestCore()
     const network = createTestSender()
     network.hang('a')

@@ -3,9 +3,9 @@ import type { Client } from '@connectrpc/connect'
 import type { Logger } from 'pino'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
+import { createBackoff } from '../platform/concurrency/backoff.ts'
 import { readAtScrape } from '../platform/observability/metrics.ts'
 import { activeContext } from '../platform/observability/tracing.ts'
-import { createBackoff } from './backoff.ts'
 import { createClaims, type FollowCores } from './claims.ts'
 import { createDeliveryMetrics, type DeliveryMetrics } from './metrics.ts'
 import { observeAttempt } from './observed-attempt.ts'
@@ -16,22 +16,26 @@ import { createReports } from './reports.ts'
 import type { Outcome, Sender } from './sender.ts'
 
 /**
- * Keeps as many deliveries ready as were finished in this time, so that no place waits for a claim.
+ * Length of a time window in milliseconds. The worker claims as many deliveries in advance as it
+ * finished in the current or the previous window. When an attempt ends, the next one then starts
+ * without waiting for a claim.
  */
 const readyWindowMs = 200
-/** Most deliveries to keep ready. */
+/** Maximum number of deliveries that are claimed in advance. */
 const readyMax = 1_000
+/** Longest pause after failed calls. */
+const retryMaxMs = 5_000
 /** Time for the last reports of a stopping worker. */
 const lastReportsMs = 2_000
 
 export interface DeliveryWorker {
   start(): void
-  /** Whether the cores answer. */
+  /** Returns true if a core answered the last claim. */
   isReady(): boolean
   /**
-   * Stops claiming and releases deliveries that were not started. Waits for running attempts during
-   * the grace time, then aborts them. An aborted attempt that sent anything is reported as a
-   * failure.
+   * Stops claiming. Deliveries whose attempt has not started go back to the queue. Waits for
+   * running attempts during the grace time, then aborts them. If an aborted attempt has sent part
+   * of its request, it is reported as a failure.
    */
   stop(): Promise<void>
 }
@@ -43,21 +47,21 @@ export interface WorkerOptions {
   sender: Sender
   /** Identifies the worker in claims. */
   workerId: string
-  /** Most concurrent attempts. */
+  /** Maximum number of concurrent attempts. */
   concurrency: number
-  /** Most concurrent attempts per destination. */
+  /** Maximum number of concurrent attempts per destination. */
   perDestination: number
-  /** How long a claim waits for deliveries. */
+  /** How long a claim waits in the core for deliveries. */
   waitMs: number
   graceMs: number
-  /** Time for an answer of a core, without the wait of a claim. */
+  /** Timeout of calls to a core. The wait of a claim is added to it. */
   answerWithinMs: number
   logger: Logger
   metrics?: DeliveryMetrics
   now?: () => number
   /** A monotonic clock in milliseconds. */
   monotonic?: () => number
-  /** First pause after a failed call. For tests. */
+  /** First pause after a failed call in milliseconds. Tests replace it. */
   retryMs?: number
 }
 
@@ -66,9 +70,9 @@ export interface WorkerOptions {
  * slow destinations do not delay others. Leases of slow attempts are renewed.
  */
 export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
-  const { core, sender, concurrency, perDestination, graceMs, logger, now = Date.now, retryMs } = options
+  const { core, sender, concurrency, perDestination, graceMs, logger, now = Date.now, retryMs = 200 } = options
   const { metrics = createDeliveryMetrics(), monotonic = () => performance.now() } = options
-  const backoff = () => createBackoff(retryMs === undefined ? {} : { minMs: retryMs })
+  const backoff = () => createBackoff({ minMs: retryMs, maxMs: retryMaxMs })
   const open = createOpenDeliveries({ concurrency, perDestination })
   const renewals = createRenewals({ core, metrics, logger, now })
   const reports = createReports({ core, backoff: backoff(), metrics, logger, now, onDone: onReported })
@@ -89,7 +93,7 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
     metrics,
     backoff,
     open,
-    // Stops claiming while reports fail, so that results do not pile up.
+    // Claims nothing while reports fail, so that the backlog of results stays bounded.
     room: () => (reports.backlog() > 2 * concurrency + spare() ? 0 : open.places() + spare() - open.ready()),
     isStocked: () => open.ready() > spare() / 2,
     onClaimed: addClaimed,
@@ -123,7 +127,7 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
 
   async function send(held: OpenDelivery): Promise<void> {
     const { delivery, leaseEndsAt } = held
-    // The lease ended while the delivery waited, so another worker may have it.
+    // If the lease expired while the delivery waited, another worker may have claimed the delivery.
     const isExpired = now() >= leaseEndsAt
     const startedAt = performance.now()
     const outcome: Outcome = isExpired
@@ -135,7 +139,7 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
   function report(held: OpenDelivery, outcome: Outcome, durationMs: number): void {
     const { deliveryId, attemptId, claimId, attemptNumber, destination } = held.delivery
     const correlationId = held.delivery.headers['x-correlation-id']
-    logger.debug({ deliveryId, attemptId, correlationId, outcome: outcome.case, durationMs }, 'attempt over')
+    logger.debug({ deliveryId, attemptId, correlationId, outcome: outcome.case, durationMs }, 'attempt ended')
     reports.add({ deliveryId, attemptId, claimId, attemptNumber, destination, durationMs, outcome }, held)
   }
 
@@ -160,7 +164,7 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
   }
 }
 
-/** Waits for all, including promises that are added meanwhile. */
+/** Waits for all promises of the set, including promises that are added during the wait. */
 async function allOf(running: Set<Promise<void>>): Promise<void> {
   while (running.size > 0) await Promise.all(running)
 }

@@ -13,12 +13,12 @@ it.each([
     },
   ],
   ['unknown', { message: 'request failed', error: { summary: '', detail: '' } }],
-])('reports %s for the matching registry response', (outcome, report) => {
+])('classifyReport returns “%s” for the registry response %j', (outcome, report) => {
   expect(classifyReport(JSON.stringify(report)).outcome).toBe(outcome)
 })
 
 it.each(['', 'npm error audit endpoint returned an error', '[]'])(
-  'reports unknown for an unreadable report: %j',
+  'classifyReport returns unknown for an unreadable report: %j',
   (text) => {
     expect(classifyReport(text)).toMatchObject({ outcome: 'unknown', summary: expect.stringContaining('NOT AUDITED') })
   },

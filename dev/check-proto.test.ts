@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { checkProto } from './check-proto.ts'
 
 const protoFile = 'proto/note/v1/note.proto'
@@ -12,6 +12,9 @@ const settings = {
   'buf.gen.yaml':
     'version: v2\nclean: true\nplugins:\n  - local: protoc-gen-es\n    out: proto/gen\n    opt: target=js+dts\ninputs:\n  - directory: proto\n',
 }
+
+/** Fields of the released message. */
+const first = 'string text = 1;\n  string title = 2;\n  string author = 3;'
 
 let root = ''
 
@@ -30,44 +33,54 @@ const check = () => {
   return { ok, output: lines.join('\n') }
 }
 
+/** Template project with a released proto and current generated code. Each test works on a copy. */
+let released = ''
+
+beforeAll(() => {
+  released = root = mkdtempSync(join(tmpdir(), 'check-proto-test-'))
+  write({ ...settings, [protoFile]: proto(first) })
+  generate()
+  release()
+})
+afterAll(() => rmSync(released, { recursive: true }))
+
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 'check-proto-test-'))
-  write({ ...settings, [protoFile]: proto('string text = 1;') })
-  generate()
+  cpSync(released, root, { recursive: true })
 })
-
 afterEach(() => rmSync(root, { recursive: true }))
 
 describe('checkProto', () => {
   it('passes before the first release and skips the comparison', () => {
+    rmSync(join(root, 'proto/released.binpb'))
     expect(check()).toEqual({ ok: true, output: expect.stringContaining('nothing to compare with') })
   })
 
   it('passes if a field was added since the release', () => {
-    release()
-    write({ [protoFile]: proto('string text = 1;\n  string title = 2;') })
+    write({ [protoFile]: proto(`${first}\n  string place = 4;`) })
     generate()
     expect(check()).toEqual({ ok: true, output: expect.stringContaining('ok     buf breaking') })
   })
 
-  it.each([
-    ['a changed field type', 'int32 text = 1;'],
-    ['a removed field', 'string title = 2;'],
-    ['a renamed field', 'string words = 1;'],
-  ])('fails on %s until the next release', (_, changed) => {
-    release()
-    write({ [protoFile]: proto(changed) })
+  it('fails on a field with a changed type, on a removed field and on a renamed field', () => {
+    write({ [protoFile]: proto('int32 text = 1;\n  string words = 3;') })
+    const { ok, output } = check()
+    expect(ok).toBe(false)
+    expect(output).toContain('failed buf breaking against proto/released')
+    expect(output).toMatch(/Field "1" .* changed type/)
+    expect(output).toMatch(/Previously present field "2" /)
+    expect(output).toMatch(/Field "3" .* changed name/)
+  })
+
+  it('passes after the release of a breaking change', () => {
+    write({ [protoFile]: proto('int32 text = 1;') })
     generate()
-    expect(check()).toEqual({
-      ok: false,
-      output: expect.stringContaining('failed buf breaking against proto/released'),
-    })
     release()
     expect(check().ok).toBe(true)
   })
 
   it('fails on stale or leftover generated code', () => {
-    write({ [protoFile]: proto('string text = 1;\n  string title = 2;') })
+    write({ [protoFile]: proto(`${first}\n  string place = 4;`) })
     expect(check()).toEqual({ ok: false, output: expect.stringContaining('note_pb.js') })
     generate()
     write({ 'proto/gen/note/v1/old_pb.js': '' })
@@ -75,7 +88,7 @@ describe('checkProto', () => {
   })
 
   it('fails on a lint error', () => {
-    write({ [protoFile]: proto('string badName = 1;') })
+    write({ [protoFile]: proto(`${first}\n  string badName = 4;`) })
     generate()
     expect(check()).toEqual({ ok: false, output: expect.stringContaining('failed buf lint') })
   })

@@ -5,10 +5,9 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createKeyring } from '../core/keys/keyring.ts'
-import { createAccess } from '../core/rpc/access.ts'
-import { parseSecretKeys } from '../core/secrets.ts'
-import { operatorScopes } from '../core/workspaces/operator-scopes.ts'
+import { createKeyring, parseSecretKeys } from '../core/keys/keyring.ts'
+import { createAccess } from '../core/workspaces/access.ts'
+import { operatorScopes } from '../core/workspaces/workspace-sessions.ts'
 
 const folder = process.argv[2] ?? 'secrets'
 const random = (bytes: number) => randomBytes(bytes).toString('base64url')
@@ -23,9 +22,10 @@ const files: Record<string, Record<string, string>> = {
   'core.env': { SECRET_KEYS: secretKeys, WORKSPACE_SESSION_SECRET: random(32) },
   'gateway.env': { CORE_TOKEN: await issue({ subject: 'gateway', scopes: ['visitors:act'] }) },
   'delivery.env': { DELIVERY_TOKEN: await issue({ subject: 'delivery', scopes: ['deliveries:work'] }) },
-  // For the administration command and curl. A file keeps the token out of the process list and shell history.
+  // Service token for the administration command and curl. The file keeps the token out of the
+  // process list and shell history.
   'operator.env': { SERVICE_TOKEN: operatorToken },
-  // For compose.yaml: its database and the core's connection to it.
+  // Credentials of the database in compose.yaml, and the address with which the core connects.
   'mongodb.env': {
     MONGODB_KEYFILE: randomBytes(256).toString('base64'),
     MONGO_INITDB_ROOT_USERNAME: 'root',

@@ -1,6 +1,6 @@
-// Prints the longest main-thread task while the widget loads, opens and shows a long history, with 4x CPU
-// throttling: `npm run bench -- mount`. Fails above 50 ms. Counts thread time only, so that other load on the
-// machine does not distort the result.
+// Prints the longest main-thread task while the widget loads, opens and shows a long history, with
+// 4x CPU throttling: `npm run bench -- mount`. Fails above 50 ms. Counts thread time only, so that
+// other load on the machine does not distort the result.
 import { launchChromium } from '../test/support/chromium.ts'
 import { openWidgetPage } from '../test/support/widget-page.ts'
 import { startScenarioServer } from '../widget/test/scenario-server.ts'
@@ -13,7 +13,7 @@ interface TraceEvent {
   name: string
   pid: number
   tid: number
-  /** Microseconds. */
+  /** Start of the event in microseconds. */
   ts: number
   dur?: number
   /** Thread time in microseconds. */

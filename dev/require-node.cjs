@@ -1,4 +1,5 @@
-// Preloaded by each npm script. A `pre` script would not do, because npm skips those under ignore-scripts.
+// Preloaded by each npm script. A `pre` script would not work, because npm skips those
+// scripts under ignore-scripts.
 // Must run on any Node version, so it uses old JavaScript only.
 // The npm package `node` installs Node 24 and puts it on the PATH of npm scripts.
 'use strict'
@@ -9,13 +10,13 @@ const found = Number(process.versions.node.split('.')[0])
 if (found < needed) {
   console.error(
     [
-      'This project requires Node ' + needed + '; this is Node ' + process.versions.node + '.',
+      `This project requires Node ${needed}; this is Node ${process.versions.node}.`,
       'The npm package "node" provides it, but npm did not run the install script of that package.',
       'Run it, then try again:',
       '',
       '    npm rebuild node --ignore-scripts=false',
       '',
-      'Or install Node ' + needed + ' yourself.',
+      `Or install Node ${needed} yourself.`,
     ].join('\n'),
   )
   process.exit(1)

@@ -2,41 +2,7 @@
 // matching command runs its default, with all arguments.
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
-
-const vitest = 'node_modules/vitest/vitest.mjs'
-const chaosTests = (file: string) => [[vitest, 'run', '--config', 'test/chaos/vitest.config.ts', file]]
-const buf = 'node_modules/@bufbuild/buf/bin/buf'
-
-/** Node programs of each command, with their arguments, run one after the other. */
-const groups: Record<string, Record<string, string[][]>> = {
-  docs: {
-    authorization: [[vitest, 'run', 'test/authorization', '--update']],
-    errors: [['dev/write-errors.ts']],
-    events: [['dev/write-events.ts']],
-    metrics: [['dev/write-metrics.ts']],
-    settings: [['dev/write-settings.ts']],
-    images: [['dev/take-screenshots.ts'], ['dev/take-widget-screenshots.ts'], ['dev/take-console-screenshots.ts']],
-    receiver: [['docs/examples/receiver.ts']],
-  },
-  proto: {
-    generate: [[buf, 'generate']],
-    release: [[buf, 'build', '-o', 'proto/released.binpb', '--exclude-source-info']],
-    check: [['dev/check-proto.ts']],
-  },
-  bench: {
-    default: [['bench/main.ts']],
-    mount: [['dev/measure-mount.ts']],
-    sizes: [['widget/sizes.ts']],
-  },
-  chaos: {
-    default: [['test/chaos/main.ts']],
-    bugs: [['test/chaos/bugs.ts']],
-    delivery: chaosTests('delivery.chaos'),
-    isolation: chaosTests('isolation.chaos'),
-    hostile: chaosTests('hostile.chaos'),
-    soak: [['test/chaos/soak.ts']],
-  },
-}
+import { groups } from './command-groups.ts'
 
 const [group = '', name = '', ...rest] = process.argv.slice(2)
 const commands = groups[group] ?? {}

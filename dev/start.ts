@@ -1,4 +1,4 @@
-// `npm start`: all parts in one process, with a demo shop.
+// `npm start`: runs gateway, core, delivery worker and a demo shop in one process.
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import type { Server } from 'node:http'
@@ -7,9 +7,7 @@ import { promisify } from 'node:util'
 import closeWithGrace from 'close-with-grace'
 import { isConsoleStale } from '../console/build.ts'
 import { readCoreConfig } from '../core/config.ts'
-import { startCore } from '../core/core.ts'
 import { inMemoryTransport, serveCore } from '../core/server.ts'
-import { demoIds, seedDemo } from '../core/workspaces/demo-seed.ts'
 import { createCorePool } from '../core-client/core-pool.ts'
 import { createDelivery } from '../delivery/app.ts'
 import { loadDeliveryConfig } from '../delivery/config.ts'
@@ -21,29 +19,32 @@ import { createLogger } from '../platform/observability/logger.ts'
 import { serveMetrics } from '../platform/observability/metrics-server.ts'
 import { startTracing } from '../platform/observability/tracing.ts'
 import { isWidgetStale, widgetDist } from '../widget/build.ts'
-import { readDemoConfig } from '../widget/demo/config.ts'
 import { createDemoSite } from '../widget/demo/server.ts'
+import { readDevConfig } from './config.ts'
+import { demoIds, seedDemo } from './demo-seed.ts'
+import { startLocalCore } from './local-core.ts'
 
 const closers: (() => Promise<unknown>)[] = []
 
-/** Closes in reverse order, even if one fails. */
+/** Closes everything in reverse order, even if one close fails. */
 async function stopAll() {
   for (const close of closers.reverse()) await close().catch((error: Error) => console.error(error.message))
 }
 
 async function startAll() {
-  const coreConfig = readCoreConfig()
-  const { DEMO_PORT } = readDemoConfig()
-  const logger = createLogger('core', coreConfig.LOG_LEVEL)
+  const given = readCoreConfig()
+  const dev = readDevConfig()
+  const { DEMO_PORT } = dev
+  const logger = createLogger('core', given.LOG_LEVEL)
 
   closers.push(await startTracing('service'))
   const built = Promise.all([
     buildInParallel('widget/build.ts', isWidgetStale()),
     buildInParallel('console/build.ts', isConsoleStale()),
   ])
-  // A build error is reported by the await below.
+  // Prevents an unhandled rejection. The await below reports a build error.
   built.catch(() => {})
-  const core = await startCore(coreConfig, logger)
+  const { core, config: coreConfig } = await startLocalCore(given, dev, { logger })
   closers.push(core.stop)
   const gatewayConfig = loadConfig()
   const addresses = {
@@ -51,16 +52,18 @@ async function startAll() {
     coreUrl: `http://localhost:${coreConfig.CORE_PORT}`,
     origin: `http://localhost:${DEMO_PORT}`,
   }
-  // Seeded before any part is ready, so that the demo is always complete.
-  const { identity, workspaceSession } = await seedDemo(core, coreConfig, addresses)
+  // The demo data is stored before any server accepts requests, so that the demo is always
+  // complete.
+  const { identity, workspaceSession } = await seedDemo(core, coreConfig, dev.DATA_DIR, addresses)
 
-  const coreServer = await serveCore(core.context, { host: coreConfig.CORE_HOST, port: coreConfig.CORE_PORT }).catch(
+  const coreServer = await serveCore(core, { host: coreConfig.CORE_HOST, port: coreConfig.CORE_PORT }).catch(
     portTaken('CORE_PORT'),
   )
   closers.push(coreServer.close)
-  // The console's calls use HTTP to this port; the other parts call the core in memory.
+  // The console's calls use HTTP to this port; the gateway and the delivery worker call the core in
+  // memory.
   const coreUrl = coreAddress(coreConfig.CORE_HOST, coreServer.port)
-  const cores = createCorePool({ cores: [{ url: coreUrl, transport: inMemoryTransport(core.context) }] })
+  const cores = createCorePool({ cores: [{ url: coreUrl, transport: inMemoryTransport(core) }] })
   const deliveryConfig = loadDeliveryConfig()
   const deliveryMetrics = createDeliveryMetrics()
   const delivery = createDelivery({
@@ -83,35 +86,38 @@ async function startAll() {
   const { GATEWAY_PORT: port, GATEWAY_HOST: host } = gatewayConfig
   await gateway.listen({ port, host }).catch(portTaken('GATEWAY_PORT'))
 
-  const parts = [gatewayMetrics, core.context.metrics, deliveryMetrics]
+  const parts = [gatewayMetrics, core.metrics, deliveryMetrics]
   const metricsServer = await serveMetrics(
     coreConfig,
     parts.map(({ registry }) => registry),
   ).catch(portTaken('METRICS_PORT'))
   closers.push(async () => metricsServer?.close())
   await built
-  const agentCommand = replyCommand(addresses.coreUrl, coreConfig.DATA_DIR)
+  const agentCommand = replyCommand(addresses.coreUrl, dev.DATA_DIR)
   const { gatewayUrl } = addresses
   const demo = await createDemoSite({ gatewayUrl, siteKey: demoIds.siteKey, identity, agentCommand })
   closers.push(() => closeServer(demo))
   await listen(demo, DEMO_PORT).catch(portTaken('DEMO_PORT'))
-  const signInCommand = workspaceSession ? sessionCommand(coreConfig.DATA_DIR) : undefined
-  printGuide({ ...addresses, dataDir: coreConfig.DATA_DIR, agentCommand, signInCommand })
+  const signInCommand = workspaceSession ? sessionCommand(dev.DATA_DIR) : undefined
+  printGuide({ ...addresses, dataDir: dev.DATA_DIR, agentCommand, signInCommand })
 }
 
-/** Builds in a separate process, so that the parts start in parallel. */
+/** Builds in a separate process, so that the servers start in parallel. */
 async function buildInParallel(script: string, isStale: Promise<boolean>): Promise<void> {
   if (await isStale) await promisify(execFile)(process.execPath, [join(import.meta.dirname, '..', script)])
 }
 
-/** A command that replies to the latest conversation. Reads the token from a file to keep it out of pages and shell history. */
+/**
+ * Returns a command that replies to the latest conversation. It reads the token from a file, so
+ * that no page and no shell history contains the token.
+ */
 function replyCommand(coreUrl: string, dataDir: string): string {
   const service = `${coreUrl}/service.messaging.v1.MessagingService`
   const json = "-H 'Content-Type: application/json'"
   return `curl -K ${dataDir}/agent.curl ${service}/SendAgentMessage ${json} -d '{"conversationId":"'$(curl -sK ${dataDir}/agent.curl ${service}/ListConversations ${json} -d '{"limit":1}' | grep -o 'cnv_[a-z0-9]*' | head -n 1)'","clientOperationId":"'$(date +%s)'","body":"Hello, how can I help?","agent":{"displayName":"Ada"}}'`
 }
 
-/** A command that prints the demo operator's workspace session for the console's sign-in. */
+/** Returns a command that prints the workspace session for the console's sign-in. */
 const sessionCommand = (dataDir: string) => `grep -o 'eyJ[^"]*' ${dataDir}/workspace.curl`
 
 function printGuide({
@@ -127,7 +133,9 @@ function printGuide({
   origin: string
   dataDir: string
   agentCommand: string
-  /** Undefined if the demo cannot sign workspace sessions. */
+  /**
+   * Command that prints a workspace session. Undefined if the demo cannot sign workspace sessions.
+   */
   signInCommand: string | undefined
 }) {
   const signIn = signInCommand
@@ -177,7 +185,10 @@ function portTaken(setting: string) {
   }
 }
 
-/** Longer than the delivery worker's grace time, its final reports and the other parts' stop time together. */
+/**
+ * Time limit of the shutdown, in milliseconds. It is longer than the worker's grace time, its final
+ * reports and the shutdown of the servers together.
+ */
 const stopWithinMs = 25_000
 
 closeWithGrace({ delay: stopWithinMs, logger: undefined }, async ({ err }) => {

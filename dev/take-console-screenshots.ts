@@ -1,13 +1,14 @@
-// Takes the console screenshots of the documents. Run `npm start` first, then `npm run docs -- images`.
+// Takes the console screenshots of the documents. Run `npm start` first, then `npm run docs --
+// images`.
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { readCoreConfig } from '../core/config.ts'
-import type { DemoFile } from '../core/workspaces/demo-seed.ts'
 import { signAssertion } from '../test/support/assertion.ts'
 import { launchChromium } from '../test/support/chromium.ts'
 import { operatorOf } from '../test/support/operator.ts'
 import { startVisitor } from '../test/support/visitor.ts'
+import { readDevConfig } from './config.ts'
+import type { DemoFile } from './demo-seed.ts'
 
 const images = join(import.meta.dirname, '../docs/images')
 const desktop = { width: 1440, height: 900 }
@@ -17,7 +18,7 @@ const views = [
   { name: 'console-phone', viewport: { width: 390, height: 844 }, colorScheme: 'light' },
 ] as const
 
-const demo: DemoFile = JSON.parse(await readFile(join(readCoreConfig().DATA_DIR, 'demo.json'), 'utf8'))
+const demo: DemoFile = JSON.parse(await readFile(join(readDevConfig().DATA_DIR, 'demo.json'), 'utf8'))
 const { messaging } = operatorOf(demo.coreUrl, demo.serviceToken)
 
 /** Creates sample conversations. The last one has a verified customer. Returns its ID. */

@@ -1,11 +1,12 @@
-// Takes the demo shop screenshots of the documents. Run `npm start` first, then `npm run docs -- images`.
+// Takes the demo shop screenshots of the documents. Run `npm start` first, then `npm run docs --
+// images`.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
-import { readCoreConfig } from '../core/config.ts'
-import type { DemoFile } from '../core/workspaces/demo-seed.ts'
 import { launchChromium } from '../test/support/chromium.ts'
 import { operatorOf } from '../test/support/operator.ts'
+import { readDevConfig } from './config.ts'
+import type { DemoFile } from './demo-seed.ts'
 
 const images = join(import.meta.dirname, '../docs/images')
 const desktop = { width: 1280, height: 800 }
@@ -17,7 +18,7 @@ interface View {
   path?: string
   viewport: { width: number; height: number }
   colorScheme: 'light' | 'dark'
-  /** Runs after the conversation is complete. */
+  /** Prepares the page for the screenshot, after the conversation is complete. */
   arrange?: (page: Page) => Promise<unknown>
 }
 
@@ -89,7 +90,7 @@ async function takeScreenshot(browser: Browser, demo: DemoFile, { name, path = '
   await context.close()
 }
 
-const demo: DemoFile = JSON.parse(await readFile(join(readCoreConfig().DATA_DIR, 'demo.json'), 'utf8'))
+const demo: DemoFile = JSON.parse(await readFile(join(readDevConfig().DATA_DIR, 'demo.json'), 'utf8'))
 const browser = await launchChromium()
 for (const view of views) await takeScreenshot(browser, demo, view)
 await browser.close()

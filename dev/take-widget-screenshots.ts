@@ -1,9 +1,10 @@
-// Takes the widget screenshots of the documents, as part of `npm run docs -- images`. With a folder as
-// argument, writes them there and adds the states that no document shows.
+// Takes the widget screenshots of the documents, as part of `npm run docs -- images`. With a folder
+// as argument, writes the screenshots there and adds widget states that no document shows.
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { launchChromium } from '../test/support/chromium.ts'
 import { openWidgetPage, type WidgetPageOptions } from '../test/support/widget-page.ts'
+import { buildWidgetIfStale } from '../widget/build.ts'
 import { type ScenarioServer, startScenarioServer } from '../widget/test/scenario-server.ts'
 import type { SiteKey } from '../widget/test/scenarios.ts'
 
@@ -40,7 +41,7 @@ async function converse(page: Page, gateway: ScenarioServer, lines: string[]) {
     if (index % 2 === 0) await say(page, line)
     else talk.agentSays(line, agent.displayName)
     const row = inWidget(page, '.row').filter({ hasText: line.slice(0, 20) })
-    // Waits for the stored question, so that the reply follows it.
+    // Waits for each message before the next one is sent, so that replies follow their questions.
     await row.and(inWidget(page, index % 2 === 0 ? '[data-state="queued"]' : '[data-author="agent"]')).waitFor()
   }
 }
@@ -118,6 +119,17 @@ const views: Record<string, View> = {
       await page.getByRole('button', { name: 'Send picture' }).waitFor()
     },
   },
+  ended: { arrange: endSession },
+  'ended-phone-dark': { viewport: phone, colorScheme: 'dark', arrange: endSession },
+  'offline-form': {
+    config: {
+      ...withForm,
+      capabilities: { offlineForm: true },
+      forms: { offline: preChat },
+      availability: { online: false },
+    },
+    arrange: (page) => page.getByLabel('Your name').waitFor(),
+  },
   navigation: {
     config: requests,
     async arrange(page, gateway) {
@@ -138,6 +150,12 @@ async function failToSend(page: Page) {
   await inWidget(page, '.header[data-state="online"]').waitFor()
   await say(page, 'Do you ship to Graz?')
   await inWidget(page, '.retry').waitFor()
+}
+
+async function endSession(page: Page, gateway: ScenarioServer) {
+  await talk(page, gateway)
+  gateway.endSessions('pk_friendly', 'session.revoked', { status: 403, code: 'SessionRevoked', terminal: true })
+  await inWidget(page, '.notice').waitFor()
 }
 
 async function goOffline(page: Page, gateway: ScenarioServer) {
@@ -164,6 +182,7 @@ async function takeScreenshot(browser: Browser, name: string, view: View) {
   await gateway.close()
 }
 
+await buildWidgetIfStale()
 const browser = await launchChromium()
 for (const [name, view] of Object.entries(views))
   if (takesAll || view.isForDocs) await takeScreenshot(browser, name, view)

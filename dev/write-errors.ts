@@ -5,7 +5,7 @@ import { publicErrors } from '../gateway/errors.ts'
 
 const yesNo = (value: boolean) => (value ? 'yes' : 'no')
 
-/** The document, generated from the protos. */
+/** Returns the text of docs/errors.md, generated from the protos. */
 export function errorsDocument(): string {
   const errors = publicErrors()
   return `# Errors

@@ -12,7 +12,7 @@ interface Shape {
   required?: string[]
 }
 
-/** A short notation of a schema: `{messageId, state: "sent" | "read"}`. */
+/** Returns a short notation of a schema: `{messageId, state: "sent" | "read"}`. */
 function shapeOf(shape: Shape, named = true): string {
   if (named && (shape as unknown) === MessageAnswer) return 'message'
   if (shape.enum) return shape.enum.map((value) => `"${value}"`).join(' | ')
@@ -29,7 +29,7 @@ const rows = (Object.entries(eventDefinitions) as [EventName, EventDefinition][]
     `| \`${name}\` | \`${shapeOf(data as Shape).replaceAll('|', '\\|')}\` | ${terminal} | ${replayed ? 'yes' : 'never'} | ${audience} | ${meaning} |`,
 )
 
-/** The document, generated from the definitions. */
+/** Returns the text of docs/events.md, generated from the definitions. */
 export function eventsDocument(): string {
   return `# Events
 
@@ -40,6 +40,8 @@ id: 7f3a-42
 event: message.received
 data: {"sequence":42,"type":"message.received","occurredAt":"2026-01-02T03:04:05.678Z","data":{…}}
 \`\`\`
+
+Only \`availability.changed\` has neither an ID nor a \`sequence\`: it is not in the log and leaves the position as it is.
 
 Merge by \`id\`, and messages by \`messageId\`, then by \`clientOperationId\`. Sequences increase, with gaps. After a terminal event, stop all automatic
 retries of the session. Ignore unknown types. Navigation and screenshot requests are the exception: if you do not support them,

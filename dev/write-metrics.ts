@@ -6,7 +6,7 @@ import { createDeliveryMetrics } from '../delivery/metrics.ts'
 import { createGatewayMetrics } from '../gateway/metrics.ts'
 import { declarationsOf, type MetricDeclaration } from '../platform/observability/metrics.ts'
 
-/** Every metric of the three parts. */
+/** Returns the metrics of gateway, core and delivery worker. */
 export function allMetrics(): MetricDeclaration[] {
   return [createGatewayMetrics(), createCoreMetrics(), createDeliveryMetrics()].flatMap(({ registry }) =>
     declarationsOf(registry),

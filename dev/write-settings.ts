@@ -1,10 +1,11 @@
 // Writes docs/settings.md from the schemas that check the settings: `npm run docs -- settings`.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { AdminSettings } from '../admin/config.ts'
+import { adminSettings } from '../admin/config.ts'
 import { coreSettings } from '../core/config.ts'
-import { DeliverySettings } from '../delivery/config.ts'
-import { SettingsSchema } from '../gateway/config.ts'
+import { deliverySettings } from '../delivery/config.ts'
+import { gatewaySettings } from '../gateway/config.ts'
+import { devSettings } from './config.ts'
 
 interface Setting {
   default?: unknown
@@ -34,7 +35,7 @@ function table(properties: Record<string, unknown>): string {
   ].join('\n')
 }
 
-/** The document, generated from the schemas. */
+/** Returns the text of docs/settings.md, generated from the schemas. */
 export function settingsDocument(): string {
   return `# Settings
 
@@ -47,27 +48,27 @@ ${table(coreSettings.properties)}
 
 ## Gateway
 
-${table(SettingsSchema.properties)}
+${table(gatewaySettings.properties)}
 
 ## Delivery worker
 
-${table(DeliverySettings.properties)}
+${table(deliverySettings.properties)}
 
 ## Administration command
 
-${table(AdminSettings.properties)}
+${table(adminSettings.properties)}
 
-## Demo shop
+## One machine
 
-| Setting | Default | Allowed | Meaning |
-|---|---|---|---|
-| \`DEMO_PORT\` | \`8081\` | 0 or more, at most 65535 | Port of the demo shop. |
+\`npm start\`, \`npm run core\`, \`npm run migrate\` and \`npm run token\` also have these.
+
+${table(devSettings.properties)}
 
 ## Secrets
 
-Outside production, the first start creates \`DATA_DIR/secrets.json\`, readable by its owner only. It has the secret keys, the
+The first \`npm start\` or \`npm run core\` creates \`DATA_DIR/secrets.json\`, readable by its owner only. It has the secret keys, the
 gateway's service token and the key of workspace sessions. The delivery worker needs only its token, in \`DATA_DIR/delivery.token\`.
-With \`NODE_ENV=production\` nothing is created: set \`SECRET_KEYS\`, the gateway's \`CORE_TOKEN\`, the worker's
+With \`NODE_ENV=production\`, and by \`core/main.ts\`, nothing is created: set \`MONGODB_URI\`, \`SECRET_KEYS\`, the gateway's \`CORE_TOKEN\`, the worker's
 \`DELIVERY_TOKEN\` and the signer of workspace sessions (\`WORKSPACE_SESSION_SECRET\` or \`WORKSPACE_SESSION_JWKS_URL\`).
 A missing setting stops the start.
 

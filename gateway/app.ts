@@ -4,40 +4,42 @@ import fastifyPlugin from 'fastify-plugin'
 import type { CorePool } from '../core-client/core-pool.ts'
 
 import { allowKnownOrigin, createRequireOrigin } from './checks/origin.ts'
-import { createRateLimits } from './checks/rate.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Config } from './config.ts'
 import { createCallBudget } from './core/bounded-transport.ts'
 import { createCoreClients } from './core/core-clients.ts'
 import { createGrantCache } from './core/grant-cache.ts'
 import { createOrigins } from './core/origins.ts'
-import { correlationIdOf } from './correlation.ts'
+import { createSendBatcher } from './core/send-batcher.ts'
 import { describeApi } from './docs/api-document.ts'
 import { docsRoutes, useDocsOrigin } from './docs/docs-routes.ts'
 import { GatewayError, toGatewayError, unavailable } from './errors.ts'
 import { createEventHub } from './events/event-hub.ts'
 import { createEventStreams } from './events/event-streams.ts'
+import { boundConnections } from './http/connections.ts'
+import { correlationIdOf } from './http/correlation.ts'
+import { answerFailures, sendFailure } from './http/failures.ts'
+import { answerMalformedRequest, takeOverNodeAnswers } from './http/malformed-requests.ts'
+import { acceptJsonBodies } from './http/request-body.ts'
+import { observeRequests } from './http/request-observation.ts'
+import { queueRequests } from './http/request-queue.ts'
+import { SECURITY_HEADERS, setSecurityHeaders } from './http/security-headers.ts'
+import { answerUnknownRoutes, PARAM_MAX_LENGTH } from './http/unknown-routes.ts'
+import { warnOfUntrustedProxy } from './http/untrusted-proxy.ts'
+import { createRateLimits } from './limits/rate-limits.ts'
+import { createSharedBuckets } from './limits/shared-rate-limiter.ts'
 import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts'
-import { boundConnections } from './plugins/connections.ts'
-import { answerFailures, sendFailure } from './plugins/failures.ts'
-import { answerMalformedRequest, takeOverNodeAnswers } from './plugins/malformed-requests.ts'
-import { logRequests } from './plugins/request-log.ts'
-import { countRequests } from './plugins/request-metrics.ts'
-import { queueRequests } from './plugins/request-queue.ts'
-import { traceRequests } from './plugins/request-span.ts'
-import { SECURITY_HEADERS, setSecurityHeaders } from './plugins/security-headers.ts'
-import { answerUnknownRoutes, PARAM_MAX_LENGTH } from './plugins/unknown-routes.ts'
-import { warnOfUntrustedProxy } from './plugins/untrusted-proxy.ts'
-import { acceptJsonBodies } from './request-body.ts'
 import { healthRoutes } from './routes/health.ts'
 import { LEADS_PREFIX, leadRoutes } from './routes/leads.ts'
 import { RPC_PREFIX, rpcRoutes } from './routes/rpc.ts'
 import { consoleRoutes, type StaticFolders, widgetFileRoutes } from './routes/static-files.ts'
 import { WIDGET_PREFIX, widgetRoutes } from './routes/widget.ts'
 import { ajvOptions, validationError } from './schemas/validation.ts'
-import { createSendBatcher } from './send-batcher.ts'
-import { createSharedBuckets } from './shared-rate-limiter.ts'
 
+/** Maximum size of request line and headers together. */
+const HEADERS_MAX_BYTES = 16_384
+/** Timeout for the headers of a request to arrive. */
+const HEADERS_TIMEOUT_MS = 10_000
 /** How often Node checks connections for requests that take too long to arrive. */
 const CONNECTIONS_CHECK_MS = 1_000
 
@@ -56,26 +58,19 @@ export function createGateway(deps: {
   const { now } = clock
   const budget = createCallBudget(config.CORE_CALLS_MAX)
   const core = createCoreClients({ cores, token: config.CORE_TOKEN, budget, deadlineMs: config.CORE_DEADLINE_MS, now })
-  const origins = createOrigins({ core, freshMs: config.ORIGIN_FRESH_MS, max: config.ORIGINS_MAX, now })
-  const grants = createGrantCache({
-    core,
-    max: config.GRANTS_MAX,
-    freshMs: config.GRANT_FRESH_MS,
-    recheckMs: config.GRANT_RECHECK_MS,
-    now,
-  })
+  const origins = createOrigins({ core, now })
+  const grants = createGrantCache({ core, now })
   const batcher = createSendBatcher({
     core,
-    rpcsMax: config.SEND_RPCS_MAX,
     queueMax: config.SEND_QUEUE_MAX,
     waitMaxMs: config.CORE_DEADLINE_MS,
     now,
     metrics,
   })
-  const hub = createEventHub({ core, clock, random, logger, metrics, orphanMs: config.STREAM_ORPHAN_SECONDS * 1000 })
+  const hub = createEventHub({ core, clock, random, logger, metrics })
   const streams = createEventStreams({ hub, config, clock, random, metrics })
   const sharedBuckets =
-    config.RATE_LIMIT_REDIS_URL === undefined
+    config.RATE_LIMIT_REDIS_URL === ''
       ? undefined
       : createSharedBuckets({ url: config.RATE_LIMIT_REDIS_URL, now, logger })
   const { checkRate, refusals } = createRateLimits(config, { now, metrics, shared: sharedBuckets })
@@ -91,8 +86,8 @@ export function createGateway(deps: {
     return503OnClosing: false,
     http: {
       requireHostHeader: false,
-      maxHeaderSize: config.HEADERS_MAX_BYTES,
-      headersTimeout: Math.min(config.HEADERS_TIMEOUT_MS, config.REQUEST_TIMEOUT_MS),
+      maxHeaderSize: HEADERS_MAX_BYTES,
+      headersTimeout: Math.min(HEADERS_TIMEOUT_MS, config.REQUEST_TIMEOUT_MS),
       connectionsCheckingInterval: CONNECTIONS_CHECK_MS,
     },
     routerOptions: { maxParamLength: PARAM_MAX_LENGTH },
@@ -109,7 +104,7 @@ export function createGateway(deps: {
   })
 
   app.decorateRequest('visitor', null)
-  traceRequests(app, { trustTraceparent: config.TRUST_PROXY !== false })
+  observeRequests(app, { metrics, trustTraceparent: config.TRUST_PROXY !== false })
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-correlation-id', request.id)
     if (closing) throw unavailable()
@@ -117,7 +112,8 @@ export function createGateway(deps: {
       throw new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'http' }] })
     }
   })
-  // A kept-alive connection would keep the gateway from stopping.
+  // While the gateway stops, each answer closes its connection, because an open connection would
+  // delay the stop.
   app.addHook('onSend', (_request, reply, payload, done) => {
     if (closing) reply.header('connection', 'close')
     done(null, payload)
@@ -141,13 +137,12 @@ export function createGateway(deps: {
   acceptJsonBodies(app, config.BODY_LIMIT_BYTES)
   queueRequests(app.server)
   takeOverNodeAnswers(app)
-  // Behind a trusted proxy all visitors share the addresses of the proxy.
+  // No connection limit per address behind a trusted proxy, because all visitors share the
+  // addresses of the proxy.
   const perAddress =
     config.TRUST_PROXY === false ? Math.ceil(config.CONNECTIONS_PER_ADDRESS * config.RATE_LIMIT_FACTOR) : undefined
   boundConnections(app, { perAddress, clock })
   if (config.TRUST_PROXY === false) warnOfUntrustedProxy(app)
-  logRequests(app)
-  countRequests(app, metrics)
   setSecurityHeaders(app)
   if (config.API_DOCS === 'on') {
     app.addHook('onRequest', useDocsOrigin)
@@ -177,7 +172,10 @@ export function createGateway(deps: {
   return app
 }
 
-/** Fastify has no setting for a number of hops. */
+/**
+ * Converts `TRUST_PROXY` to Fastify's option. A number of hops becomes a function that trusts the
+ * nearest proxies up to that number.
+ */
 function trustedProxies({ TRUST_PROXY: hops }: Config): FastifyHttpOptions<Server>['trustProxy'] {
   return typeof hops === 'number' ? (_address: string, hop: number) => hop < hops : hops
 }

@@ -1,4 +1,4 @@
-/** Time and timers, injected so that tests control them. */
+/** Time and timers. They are injected, so that tests control them. */
 export interface Clock {
   /** Milliseconds since 1970. */
   now(): number

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { clientNetwork } from './client-network.ts'
+import { clientNetwork } from '../platform/addresses/client-network.ts'
 import { readConfig } from './config.ts'
 
 const token = { CORE_TOKEN: 'a-token-of-some-length' }
 
 describe('gateway settings', () => {
-  test('have defaults, also for empty values', () => {
+  test('have defaults, which also replace empty values', () => {
     expect(readConfig({ ...token, GATEWAY_PORT: '' })).toMatchObject({
       GATEWAY_PORT: 8080,
       CORE_URLS: ['http://localhost:8090'],
@@ -15,7 +15,7 @@ describe('gateway settings', () => {
     })
   })
 
-  test('use the token of the shared secrets if the environment has none', () => {
+  test('take the token from the secrets file if the environment has none', () => {
     expect(readConfig({}, { gatewayToken: 'from-the-file' }).CORE_TOKEN).toBe('from-the-file')
     expect(readConfig(token, { gatewayToken: 'from-the-file' }).CORE_TOKEN).toBe(token.CORE_TOKEN)
     expect(() => readConfig({})).toThrow(/^CORE_TOKEN is missing/)
@@ -32,23 +32,23 @@ describe('gateway settings', () => {
     ['CORE_URLS', 'dns://hunter2', /^CORE_URLS must be/],
     ['TRUST_PROXY', 'yes', /^TRUST_PROXY must be off/],
     ['TRUST_PROXY', '10.0.0.0/33', /^TRUST_PROXY must be off/],
-  ])('report an invalid setting with its bounds, never its value (%s=%s)', (name, value, message) => {
+  ])('are rejected with an error that contains the bounds and not the value (%s=%s)', (name, value, message) => {
     const read = () => readConfig({ ...token, [name]: value })
     expect(read).toThrow(message)
     expect(read).not.toThrow('hunter2')
   })
 
-  test('require a body limit that fits the longest message', () => {
-    const read = (env: Record<string, string>) => readConfig({ ...token, ...env })
-    expect(() => read({ MESSAGE_BODY_MAX_LENGTH: '100000' })).toThrow(/^BODY_LIMIT_BYTES must be at least 417408, /)
-    expect(read({ MESSAGE_BODY_MAX_LENGTH: '100000', BODY_LIMIT_BYTES: '417408' }).BODY_LIMIT_BYTES).toBe(417_408)
+  test('include a body limit that must be large enough for the longest message', () => {
+    const read = (BODY_LIMIT_BYTES: string) => readConfig({ ...token, BODY_LIMIT_BYTES }).BODY_LIMIT_BYTES
+    expect(() => read('33407')).toThrow(/^BODY_LIMIT_BYTES must be a whole number from 33408 /)
+    expect(read('33408')).toBe(33_408)
   })
 
   test.each([
     ['off', false],
     ['2', 2],
     ['loopback, 10.0.0.0/8,2001:db8::/32', ['loopback', '10.0.0.0/8', '2001:db8::/32']],
-  ])('parse TRUST_PROXY %s', (text, proxies) => {
+  ])('include TRUST_PROXY, whose value %s is parsed', (text, proxies) => {
     expect(readConfig({ ...token, TRUST_PROXY: text }).TRUST_PROXY).toEqual(proxies)
   })
 })
@@ -59,6 +59,6 @@ test.each([
   ['2001:db8:1:2:3::4', '2001:db8:1:2::/64'],
   ['fe80::1%eth0', 'fe80:0:0:0::/64'],
   ['nonsense', 'nonsense'],
-])('limits the address %s as %s', (address, network) => {
+])('counts the address %s as %s in limits per address', (address, network) => {
   expect(clientNetwork(address)).toBe(network)
 })

@@ -14,7 +14,7 @@ type PascalCase<Name extends string> = Name extends `${infer Head}_${infer Tail}
 export type PublicErrorCode = PascalCase<Exclude<keyof typeof ErrorCode, 'UNSPECIFIED'>>
 
 /** A broken rule of one field: a JSON pointer and the name of the rule, never the value. */
-export interface Issue {
+interface Issue {
   path: string
   rule: string
 }
@@ -24,7 +24,7 @@ export interface ErrorEnvelope {
   code: PublicErrorCode
   retryable: boolean
   terminal: boolean
-  /** Seconds. */
+  /** Time in seconds after which the client may retry. */
   retryAfter?: number
   correlationId: string
   issues?: Issue[]
@@ -52,14 +52,14 @@ export function publicErrors(): PublicError[] {
 }
 
 interface GatewayErrorDetails {
-  /** Seconds. */
+  /** Time in seconds after which the client may retry. */
   retryAfter?: number
   issues?: Issue[]
   /** Methods for the `Allow` header of a 405. */
   allow?: string[]
   /** Whether the connection closes after the answer. */
   closesConnection?: boolean
-  /** Where the error arose: in a check of the gateway, or in a core. */
+  /** Source of the error: a check of the gateway, or a core. */
   decidedBy?: 'gateway' | 'core'
   cause?: unknown
 }
@@ -80,7 +80,7 @@ export class GatewayError extends Error {
     return rules.get(this.code)!
   }
 
-  /** Seconds to wait, if known. Always set for a 503. */
+  /** Time in seconds after which the client may retry, if known. Always set for a 503. */
   get retryAfter(): number | undefined {
     return this.details.retryAfter ?? (this.rule.httpStatus === 503 ? UNAVAILABLE_RETRY_AFTER : undefined)
   }
@@ -117,8 +117,8 @@ export function errorFromInfo(info: ErrorInfo, cause?: unknown): GatewayError {
 }
 
 /**
- * Converts the error of a call that carries an operator's own session. Here `Unauthenticated` and
- * `PermissionDenied` concern the operator, so they are passed on.
+ * Converts the error of a call with an operator's own session. `Unauthenticated` and
+ * `PermissionDenied` then concern the operator's session, so they are passed on.
  */
 export function operatorError(error: unknown): GatewayError {
   const code = error instanceof ConnectError ? errorInfoOf(error)?.code : undefined
@@ -156,6 +156,9 @@ export function toGatewayError(error: unknown): GatewayError {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
       return new GatewayError('PayloadTooLarge', { cause: error })
     default:
+      // Fastify sets this status on errors of the socket while it reads a body.
+      if (error instanceof Error && 'statusCode' in error && error.statusCode === 400)
+        return new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'http' }], cause: error })
       return new GatewayError('InternalError', { cause: error })
   }
 }

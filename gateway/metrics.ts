@@ -2,7 +2,7 @@ import { createMetricSet, durationBuckets, sizeBuckets } from '../platform/obser
 
 export type GatewayMetrics = ReturnType<typeof createGatewayMetrics>
 
-/** The metrics of a gateway. No label carries an id, an address or another value from a client. */
+/** The metrics of a gateway. No label contains an id, an address or another value from a client. */
 export function createGatewayMetrics() {
   const { registry, counter, gauge, histogram } = createMetricSet()
   return {
@@ -31,6 +31,8 @@ export function createGatewayMetrics() {
       'service_gateway_send_queue_length',
       'Messages that wait for a call to a core; at most SEND_QUEUE_MAX.',
     ),
+    linkFrames: histogram('service_gateway_link_frame_calls', 'Calls in one frame of a link to a core.', sizeBuckets),
+    linkCalls: gauge('service_gateway_link_calls', 'Calls on links to cores that have no answer yet.'),
     streamsOpen: gauge('service_gateway_streams_open', 'Open event streams.'),
     streamEnds: counter(
       'service_gateway_stream_ends_total',

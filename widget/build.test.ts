@@ -14,16 +14,16 @@ describe('the built widget', () => {
   })
   const code = (pattern: RegExp) => files.filter(({ name }) => pattern.test(name)).map(({ content }) => String(content))
 
-  it('keeps every size limit', () => {
+  it('does not exceed any size limit', () => {
     const sizes = measureSizes(files)
-    expect(sizes).toHaveLength(10)
+    expect(sizes).toHaveLength(12)
     for (const { name, bytes, limit } of sizes) {
       expect(bytes, name).toBeGreaterThan(500)
       expect(bytes, name).toBeLessThanOrEqual(limit)
     }
   })
 
-  it('is not rebuilt without changes, and is complete if several processes build at once', async () => {
+  it('is not rebuilt if no source has changed, and is complete if several processes build at once', async () => {
     expect(await buildWidgetIfStale()).toEqual([])
     const [one, other] = await Promise.all([buildWidget(), buildWidget()])
     expect(one.map(({ name }) => name)).toEqual(other.map(({ name }) => name))
@@ -31,14 +31,14 @@ describe('the built widget', () => {
     expect((await readdir(widgetDist)).filter((name) => name.startsWith('.'))).toEqual([])
   })
 
-  it('uses no API that a strict page forbids, and no storage beyond the tab', () => {
+  it('uses no API that a strict content security policy forbids, and no storage except session storage', () => {
     for (const text of code(/\.js$/)) {
       expect(text).not.toMatch(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function\(/)
       expect(text).not.toMatch(/localStorage|document\.cookie|indexedDB/)
     }
   })
 
-  it('names its chunks by their content, relative to itself', () => {
+  it('loads the chat from a relative path that contains a content hash', () => {
     const [loader] = code(/^widget\.js$/)
     const chat = files.find(({ name }) => name.startsWith('widget/chat-'))!.name
     expect(loader).toContain(`./${chat}`)
@@ -47,46 +47,50 @@ describe('the built widget', () => {
       expect(text).toMatch(new RegExp(`\\./${language}-[\\w-]+\\.js`))
   })
 
-  it('opens the chat with one file', () => {
+  it('contains one file for the chat, which imports other chunks only on demand', () => {
     const chat = files.find(({ name }) => name.startsWith('widget/chat-'))!
     expect(String(chat.content)).not.toMatch(/(?:from|import)\s*["'`]\.\//)
-    // What it may fetch later, when it is first needed.
+    // Names of the chunks that the chat imports on demand, without their hash.
     const later = [...String(chat.content).matchAll(/import\(\s*["'`]\.\/([a-z-]+?)-[\w-]{8}\.js/g)].map(
       ([, name]) => name!,
     )
     expect(later.sort()).toEqual([
       'agent-requests',
       'ar',
+      'consent',
+      'consent-card',
       'de',
       'es',
       'form-view',
       'fr',
       'identity',
       'ja',
+      'renewal',
       'request-card',
+      'visitor-reports',
     ])
   })
 
-  it('has a headless client without a page', () => {
+  it('contains a client without a user interface, which uses no page APIs', () => {
     const texts = code(/^(client|chunks\/core)\.js$/)
     for (const text of texts) expect(text).not.toMatch(/attachShadow|createElement|querySelector/)
     expect(texts).toHaveLength(2)
   })
 
-  it.each(['index', 'client'])('exports exactly the documented names from %s.js', async (entry) => {
+  it.each(['index', 'client'])('exports from %s.js exactly the names that docs/widget.md lists', async (entry) => {
     const exported = await import(join(widgetDist, `${entry}.js`))
     expect(Object.keys(exported).sort()).toEqual((await documentedExports(entry)).sort())
   })
 })
 
-/** The names in the row of docs/widget.md that lists an entry's exports. */
+/** Returns the names that docs/widget.md lists as exports of an entry file. */
 async function documentedExports(entry: string): Promise<string[]> {
   const document = await readFile(fileURLToPath(new URL('../docs/widget.md', import.meta.url)), 'utf8')
   const [, row = ''] = new RegExp(`^\\| \\S+ \\(\`dist/${entry}\\.js\`\\) \\| (.+) \\|$`, 'm').exec(document) ?? []
   return [...row.matchAll(/`(\w+)`/g)].map(([, name]) => name!)
 }
 
-it('uses page APIs only in its user interface', async () => {
+it('the sources of the widget outside of src/ui use no page APIs', async () => {
   const files = (await readdir(source, { recursive: true })).filter(
     (name) => /(?<!\.test)\.ts$/.test(name) && !name.startsWith('ui/'),
   )

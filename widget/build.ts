@@ -6,25 +6,27 @@ import type { InlineConfig } from 'vite'
 const folder = fileURLToPath(new URL('.', import.meta.url))
 
 /**
- * Where the built files are. `widget.js` and the folder `widget/` beside it are what a server gives out at those very paths, the
- * folder's files for ever; `index.js`, `client.js` and `chunks/` are the package's.
+ * Folder of the built files. Servers deliver `widget.js` and the files in `widget/` from this
+ * folder. Their URL paths are their paths in this folder. File names in `widget/` contain a content
+ * hash. `index.js`, `client.js` and `chunks/` belong to the npm package.
  */
 export const widgetDist = join(folder, 'dist')
 
 export interface BuiltFile {
-  /** Path below `dist`. */
+  /** Path of the file, relative to `dist`. */
   name: string
   content: Buffer
 }
 
 /**
- * Builds everything into `dist`. Files are moved there whole, and `widget.js` last, so that builds running at the same
- * time, or a server reading the old ones, never meet half a file or one that names another which is not there.
+ * Builds all files into `dist`. First builds complete files elsewhere, then moves them into `dist`,
+ * `widget.js` last. So parallel builds and running servers never see an incomplete build.
  *
- * @param keepOldMs how long files of earlier builds stay, for which pages already open may still ask
+ * @param keepOldMs how long files of earlier builds are kept for pages that are still open, in
+ * milliseconds
  */
 export async function buildWidget(keepOldMs = 24 * 60 * 60_000): Promise<BuiltFile[]> {
-  // Imported here, so that a current build does not load the tools.
+  // Imported here and not at the top, because callers with an up-to-date build need no build tools.
   const [{ build }, { chatBuild, loaderBuild, packageBuild }] = await Promise.all([
     import('vite'),
     import('./vite.config.ts'),
@@ -49,12 +51,17 @@ export async function buildWidget(keepOldMs = 24 * 60 * 60_000): Promise<BuiltFi
   }
 }
 
-/** Builds if a source has changed. Returns the built files. */
+/**
+ * Builds the widget only if a source has changed. Returns the built files, or an empty array if
+ * nothing was built.
+ */
 export async function buildWidgetIfStale(): Promise<BuiltFile[]> {
   return (await isWidgetStale()) ? buildWidget() : []
 }
 
-/** Whether `widget.js`, the last file of a build, is missing or older than a source. */
+/**
+ * Returns true if `widget.js` is missing or older than a source. A build writes `widget.js` last.
+ */
 export async function isWidgetStale(): Promise<boolean> {
   const sources = (await filesIn(join(folder, 'src'))).filter((name) => !name.endsWith('.test.ts'))
   const changed = await Promise.all(
@@ -66,16 +73,16 @@ export async function isWidgetStale(): Promise<boolean> {
 }
 
 async function dropOld(current: string[], keepOldMs: number) {
-  const kept = new Set(current)
-  // Only this folder: the rest of `dist` may hold unfinished files of another build.
+  const needed = new Set(current)
+  // Lists only `widget/`, because other files of `dist` may belong to a running build.
   const hashed = (await filesIn(join(widgetDist, 'widget'))).map((name) => join('widget', name))
-  for (const name of hashed.filter((each) => !kept.has(each))) {
+  for (const name of hashed.filter((each) => !needed.has(each))) {
     const path = join(widgetDist, name)
     if ((await modifiedAt(path)) < Date.now() - keepOldMs) await rm(path, { force: true })
   }
 }
 
-/** Paths of the files below a folder. */
+/** Returns the paths of all files below a folder. */
 async function filesIn(path: string): Promise<string[]> {
   const entries = await readdir(path, { recursive: true, withFileTypes: true })
   return entries

@@ -37,7 +37,7 @@ beforeAll(async () => {
   const { stdout } = await run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', project], {
     cwd: folder,
   })
-  // npm 11 and before answer with a list, later ones by name.
+  // Up to npm 11, `npm pack` prints an array. Later versions print an object.
   const [answer] = Object.values(JSON.parse(stdout)) as { filename: string; files: { path: string }[] }[]
   packed = answer!.files.map(({ path }) => path)
   await writeFile(join(project, 'package.json'), JSON.stringify({ name: 'consumer', private: true, type: 'module' }))
@@ -47,7 +47,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(project, { recursive: true, force: true }))
 
-it('contains its exports, and no sources, tests or secrets', async () => {
+it('the npm package contains its exports, and no sources, tests or secrets', async () => {
   expect(packed).toEqual(expect.arrayContaining(['package.json', 'dist/index.js', 'dist/client.js', 'dist/widget.js']))
   expect(
     packed.filter(
@@ -61,7 +61,7 @@ it('contains its exports, and no sources, tests or secrets', async () => {
     expect(packed).toContain(String(entry).slice(2))
 })
 
-it('can be imported without a page, and has no side effects', async () => {
+it('importing the npm package outside of a browser works and has no side effects', async () => {
   const script = `
     const { createServiceWidget } = await import('@service/widget')
     const { createServiceClient } = await import('@service/widget/client')
@@ -73,26 +73,29 @@ it('can be imported without a page, and has no side effects', async () => {
   expect(stdout.trim()).toBe('false 0')
 })
 
-it.each(['bundler', 'nodenext'])('has valid types with module resolution %s', async (moduleResolution) => {
-  await writeFile(join(project, 'consumer.ts'), consumer)
-  const module = moduleResolution === 'nodenext' ? 'nodenext' : 'esnext'
-  const options = [
-    '--strict',
-    '--noEmit',
-    '--target',
-    'es2022',
-    '--lib',
-    'es2024,dom',
-    '--types',
-    '',
-    '--module',
-    module,
-  ]
-  const checked = run(compiler, [...options, '--moduleResolution', moduleResolution, 'consumer.ts'], { cwd: project })
-  await expect(checked.catch((error) => error.stdout)).resolves.toMatchObject({ stdout: '' })
-})
+it.each(['bundler', 'nodenext'])(
+  'the types of the npm package compile with module resolution %s',
+  async (moduleResolution) => {
+    await writeFile(join(project, 'consumer.ts'), consumer)
+    const module = moduleResolution === 'nodenext' ? 'nodenext' : 'esnext'
+    const options = [
+      '--strict',
+      '--noEmit',
+      '--target',
+      'es2022',
+      '--lib',
+      'es2024,dom',
+      '--types',
+      '',
+      '--module',
+      module,
+    ]
+    const checked = run(compiler, [...options, '--moduleResolution', moduleResolution, 'consumer.ts'], { cwd: project })
+    await expect(checked.catch((error) => error.stdout)).resolves.toMatchObject({ stdout: '' })
+  },
+)
 
-it('is bundled with separate languages, and without the interface if only the client is used', async () => {
+it('a bundler puts languages into separate chunks, and omits the user interface if only the client is imported', async () => {
   await writeFile(
     join(project, 'page.js'),
     `import { createServiceWidget } from '@service/widget'; createServiceWidget({ siteKey: 'pk_x', apiBaseUrl: '/' }).mount()`,
@@ -110,7 +113,7 @@ it('is bundled with separate languages, and without the interface if only the cl
       build: { outDir, modulePreload: false, rolldownOptions: { input: join(project, `${input}.js`) } },
     })
     const files = await readdir(join(outDir, 'assets'))
-    // What the page fetches at once: its own file and all that it imports, in whatever pieces the bundler cut them.
+    // Starts with the entry file. The loop adds all files that the entry file imports statically.
     const wanted = new Set([files.find((name) => name.startsWith(input))!])
     let main = ''
     for (const name of wanted) {

@@ -5,31 +5,33 @@ import type { InlineConfig, Plugin } from 'vite'
 const root = fileURLToPath(new URL('.', import.meta.url))
 
 interface Output {
-  /** Names of the files made, and the source each begins with. */
+  /** Paths of the entry files, by name of the output file. */
   input: Record<string, string>
   entryFileNames: string
   chunkFileNames: string
   format?: 'es' | 'iife'
   chunks?: ReturnType<typeof oneFile>
   /**
-   * `strict`: an entry exports what its source exports. `allow-extension`: it also exports what chunks import from it, under short
-   * names, so that it stays one file.
+   * Controls the exports of the built entry files. `strict`: an entry file has only the exports of
+   * its source file. `allow-extension`: the build may add exports that other chunks import, which
+   * avoids an extra file.
    */
   signatures?: 'strict' | 'allow-extension'
   define?: Record<string, string>
 }
 
-/** Puts the code that is always needed into one file. */
+/** Returns the option that bundles all modules whose path matches `test` into one file. */
 const oneFile = (name: string, test: RegExp) => ({ codeSplitting: { groups: [{ name, test }] } })
 
 /**
- * Before the bundler minifies: terser finds another 1 % in what the two make of it. Vite's own setting for it leaves libraries of
- * ES modules alone.
+ * Plugin that minifies the output again with Terser, which makes it 1 % smaller. Vite's own Terser
+ * setting does not minify ES module libraries.
  */
 const minifiedTwice: Plugin = {
   name: 'minified-twice',
   async renderChunk(code, _chunk, { format }) {
-    // `unsafe_arrows` is unsafe for methods that are called with `new`, which none here is; those with a `this` it leaves alone.
+    // `unsafe_arrows` turns some functions into arrow functions, which cannot be called with `new`.
+    // This package does not call these functions with `new`.
     const { code: smaller } = await minify(code, {
       module: format === 'es',
       ecma: 2022,
@@ -56,20 +58,21 @@ function outputOf({ input, define, format = 'es', chunks, signatures = 'strict',
       minify: true,
       modulePreload: false,
       reportCompressedSize: false,
-      // As a library: else each `import()` goes through a helper that looks for style sheets in the page's document.
+      // Build ES modules as a library. Otherwise, Vite wraps `import()` in a helper that searches
+      // the page for style sheets.
       ...(format === 'es' && { lib: { entry: input, formats: [format] } }),
       rolldownOptions: {
         input,
         checks: { pluginTimings: false },
         preserveEntrySignatures: signatures,
-        // Notes to a bundler are of no use inside functions, and there is nothing else to note.
+        // Minification keeps annotation comments inside functions unless `annotation` is false.
         output: { ...names, ...chunks, format, minify: true, comments: { annotation: false } },
       },
     },
   }
 }
 
-/** The package's entries export the documented names only. The code that they share is in chunks. */
+/** Build of the npm package. Its entry files export only the documented names and share chunks. */
 export const packageBuild = outputOf({
   input: { index: 'src/index.ts', client: 'src/client-entry.ts' },
   entryFileNames: '[name].js',
@@ -77,18 +80,22 @@ export const packageBuild = outputOf({
   chunks: oneFile('core', /src\/(client|client-entry|pause|backoff|errors)\.ts$/),
 })
 
-/** The chat of the script tag. Named by its content, so that it can be cached for ever. */
+/**
+ * Build of the chat that `widget.js` loads. The file name contains a content hash, so browsers can
+ * cache the file forever.
+ */
 export const chatBuild = outputOf({
-  input: { chat: 'src/ui/chat.ts' },
+  input: { chat: 'src/ui/widget.ts' },
   entryFileNames: 'widget/[name]-[hash].js',
   chunkFileNames: 'widget/[name]-[hash].js',
   signatures: 'allow-extension',
 })
 
 /**
- * `widget.js`: a classic script, since only such a one knows its own element.
+ * Returns the build of `widget.js`. `widget.js` is a classic script, because modules cannot access
+ * their own script element.
  *
- * @param chatModule address of the chat, relative to `widget.js`
+ * @param chatModule URL of the chat, relative to `widget.js`
  */
 export const loaderBuild = (chatModule: string) =>
   outputOf({

@@ -26,12 +26,28 @@ function visitorOf(given: {
   return { by: { case: 'subject', value: subject } }
 }
 
+function secondsOf(hours: string | undefined): number | undefined {
+  if (hours === undefined) return undefined
+  if (!/^\d{1,3}$/.test(hours)) throw new UsageError('--address-hours must be a whole number of 1 to 720')
+  return Number(hours) * 3600
+}
+
 export const visitors: Group = {
   ban: command({
     summary: 'Ban a visitor: end all sessions and refuse new ones',
-    flags: { session, reason: { type: 'string', description: 'for the record, at most 512 characters' } },
-    run: async ({ sessions }, { session, reason = '' }) =>
-      toJson(BanVisitorResponseSchema, await sessions.banVisitor({ sessionId: session, reason })),
+    flags: {
+      session,
+      reason: { type: 'string', description: 'for the record, at most 512 characters' },
+      'address-hours': {
+        type: 'string',
+        description: 'also ban the network address, and everyone there, for 1 to 720 hours',
+      },
+    },
+    run: async ({ sessions }, { session, reason = '', 'address-hours': hours }) =>
+      toJson(
+        BanVisitorResponseSchema,
+        await sessions.banVisitor({ sessionId: session, reason, addressBanSeconds: secondsOf(hours) }),
+      ),
   }),
   unban: command({
     summary: 'Unban a visitor: allow new sessions again',

@@ -14,6 +14,7 @@ import {
 } from '#proto/workspace/v1/workspace_pb.js'
 import { command, type Group } from '../command.ts'
 import { oneOf } from '../usage.ts'
+import { installationPolicies } from './installation-policies.ts'
 
 const workspace = { type: 'string', required: true, description: 'the workspace’s id' } as const
 const connection = { type: 'string', required: true, description: 'the connection’s id' } as const
@@ -80,6 +81,7 @@ export const connections: Group = {
 }
 
 export const installations: Group = {
+  ...installationPolicies,
   create: command({
     summary: 'Create an installation of the widget; its identity secret is shown only now',
     flags: { connection, origin: { ...origin, required: true }, locale },
@@ -112,6 +114,27 @@ export const installations: Group = {
           enabled: status === undefined ? undefined : oneOf('status', status, { enabled: true, disabled: false }),
         }),
       ),
+  }),
+  consent: command({
+    summary: 'Set the consent policy of an installation; a new version asks every visitor again',
+    flags: {
+      'site-key': siteKey,
+      required: {
+        type: 'string',
+        required: true,
+        description: 'yes or no: whether visitors must agree before they write',
+      },
+      url: { type: 'string', description: 'https URL of the policy' },
+      version: { type: 'string', description: 'version of the policy, 1 to 64 characters' },
+    },
+    run: async ({ workspaces }, { 'site-key': siteKey, required, url, version }) => {
+      const consent = {
+        required: oneOf('required', required, { yes: true, no: false }),
+        policyUrl: url,
+        policyVersion: version,
+      }
+      return toJson(UpdateInstallationResponseSchema, await workspaces.updateInstallation({ siteKey, consent }))
+    },
   }),
 }
 

@@ -2,33 +2,39 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { Agent } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { freePort, startProcess } from '../../test/support/processes.ts'
 import type { Part } from '../parts.ts'
-import { freePort, startPart } from '../processes.ts'
 import type { Table } from '../table.ts'
 import { usageOf } from '../usage.ts'
 import { scratchFolder } from '../workspace.ts'
 import { type CapacityVisitor, createVisitor } from './visitors.ts'
 
-/** Wait for garbage collection, in milliseconds. */
+/** How long the bench waits for a stable memory use before it measures, in milliseconds. */
 const settleMs = 5_000
 const atOnce = 64
 
-/** Cost of visitors: memory per open stream, CPU time and disk space per message. One round. */
+/**
+ * Measures three figures: memory per open stream, CPU time per message, and disk space per message.
+ * Always runs only once: the option for the number of rounds has no effect.
+ */
 export const capacityPart: Part = async ({ quick, log }) => {
   const sizes = quick ? { streams: 500, messages: 1_000 } : { streams: 3_000, messages: 10_000 }
   const dataDir = await scratchFolder('capacity')
   const ports = { core: await freePort(), gateway: await freePort() }
   const env = { DATA_DIR: dataDir, LOG_LEVEL: 'warn', RATE_LIMIT_FACTOR: '1000000' }
   const part = (entry: string, port: number, settings: Record<string, string>) =>
-    startPart({ entry, env: { ...env, ...settings }, readyUrl: `http://127.0.0.1:${port}/readyz` })
+    startProcess({ entry, env: { ...env, ...settings }, readyUrl: `http://127.0.0.1:${port}/readyz` })
   const coreUrl = `http://127.0.0.1:${ports.core}`
-  let core = await part('core/main.ts', ports.core, { CORE_PORT: String(ports.core) })
+  let core = await part('dev/core.ts', ports.core, { CORE_PORT: String(ports.core) })
   const gatewaySettings = { GATEWAY_PORT: String(ports.gateway), CORE_URLS: coreUrl }
   let gateway = await part('gateway/main.ts', ports.gateway, gatewaySettings)
   const { siteKey, origin } = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
   const site = { gatewayUrl: `http://127.0.0.1:${ports.gateway}`, origin, siteKey }
   const agent = new Agent({ keepAlive: true, maxSockets: atOnce })
-  /** Separates the core from its child process, the engine. */
+  /**
+   * Returns CPU time and memory of each process. The values of the core exclude the database
+   * engine, which is a child process of the core.
+   */
   const usage = async () => {
     const [engine = 0] = await childrenOf(core.pid)
     const [all, ofEngine, ofGateway] = await Promise.all([
@@ -49,10 +55,11 @@ export const capacityPart: Part = async ({ quick, log }) => {
   log(`${sizes.streams} sessions`)
   const visitors: CapacityVisitor[] = []
   await inTurn(sizes.streams, async () => void visitors.push(await createVisitor(site, agent)))
-  // Restarts, so that streams do not reuse memory that the sessions have freed.
+  // Restarts both processes. Otherwise, streams would reuse memory that was freed after the session
+  // calls.
   await gateway.stop()
   await core.stop()
-  core = await part('core/main.ts', ports.core, { CORE_PORT: String(ports.core) })
+  core = await part('dev/core.ts', ports.core, { CORE_PORT: String(ports.core) })
   gateway = await part('gateway/main.ts', ports.gateway, gatewaySettings)
   await delay(settleMs)
 
@@ -68,7 +75,7 @@ export const capacityPart: Part = async ({ quick, log }) => {
   const restart = async () => {
     await core.stop()
     const bytes = await bytesOf(dataDir)
-    core = await part('core/main.ts', ports.core, { CORE_PORT: String(ports.core) })
+    core = await part('dev/core.ts', ports.core, { CORE_PORT: String(ports.core) })
     await inTurn(atOnce, (index) => visitors[index]!.write().catch(() => {}))
     return bytes
   }
@@ -84,18 +91,18 @@ export const capacityPart: Part = async ({ quick, log }) => {
   const parts = ['gateway', 'core', 'engine'] as const
   const cell = (value: number, unit: string, digits = 0) => ({ values: [value], unit, digits })
   const table: Table = {
-    title: 'What visitors cost',
+    title: 'Memory, CPU time and disk space per visitor and message',
     columns: ['', ...parts],
     rows: [
       {
-        name: `memory of an open stream (${sizes.streams.toLocaleString('en')} open)`,
+        name: `memory per open stream (${sizes.streams.toLocaleString('en')} open)`,
         cells: parts.map((name) =>
           cell(((streaming[name].residentMb - quiet[name].residentMb) * 1_000) / sizes.streams, 'kB', 1),
         ),
       },
       { name: 'memory without streams', cells: parts.map((name) => cell(quiet[name].residentMb, 'MB')) },
       {
-        name: `processor time of a message (${sizes.messages.toLocaleString('en')}, ${atOnce} at once)`,
+        name: `CPU time per message (${sizes.messages.toLocaleString('en')} messages, ${atOnce} concurrent)`,
         cells: parts.map((name) =>
           cell(((after[name].cpuSeconds - before[name].cpuSeconds) * 1e6) / sizes.messages, 'µs'),
         ),
@@ -121,7 +128,10 @@ async function childrenOf(pid: number): Promise<number[]> {
   return text.trim().split(' ').map(Number)
 }
 
-/** Total size of a folder's files, except the journal, which is rewritten all the time. */
+/**
+ * Returns the total size of the files in a folder, in bytes. Excludes the journal, because its size
+ * changes all the time.
+ */
 async function bytesOf(folder: string): Promise<number> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
   const files = entries.filter((entry) => entry.isFile() && !/journal/.test(join(entry.parentPath, entry.name)))

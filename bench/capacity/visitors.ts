@@ -22,7 +22,7 @@ export interface Site {
   siteKey: string
 }
 
-/** A minimal HTTP client, so that the load costs little. */
+/** Creates a visitor with a minimal HTTP client, so that the load uses little CPU time. */
 export async function createVisitor({ gatewayUrl, origin, siteKey }: Site, agent: Agent): Promise<CapacityVisitor> {
   const headers = { origin, 'x-service-widget-version': '1.0', 'content-type': 'application/json' }
   let stream: ClientRequest | undefined

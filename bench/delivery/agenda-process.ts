@@ -1,4 +1,5 @@
-// Arguments: `worker` or `producer`, the engine's URI, the receiver's port.
+// Agenda worker or producer process. Arguments: `worker` or `producer`, the database engine's URI,
+// the receiver's port.
 import { setTimeout as delay } from 'node:timers/promises'
 import { handleCommands } from '../commands.ts'
 import { requirePeer } from '../peers.ts'
@@ -26,7 +27,7 @@ interface MongoBackendModule {
 const [role = '', address = '', receiverPort = ''] = process.argv.slice(2)
 const { Agenda } = requirePeer<AgendaModule>('agenda')
 const { MongoBackend } = requirePeer<MongoBackendModule>('@agendajs/mongo-backend')
-/** The same durability as the service's writes. */
+/** Database options of Agenda. Its writes have the same durability as the service's writes. */
 const options = { writeConcern: { w: 'majority', journal: true } }
 const agenda = new Agenda({
   backend: new MongoBackend({ address, options }),
@@ -38,7 +39,8 @@ agenda.on('error', () => {})
 await agenda.ready
 
 if (role === 'worker') {
-  // Without a limit it locks its whole backlog, one job per call, before it starts the first one.
+  // Without a lock limit, Agenda locks its whole backlog, one job per call, before it runs the
+  // first job.
   agenda.define('webhook', ({ attrs }) => sendWebhook(attrs.data), { concurrency, lockLimit })
   await agenda.start()
 }

@@ -1,17 +1,17 @@
+import { startCommandProcess } from '../../test/support/processes.ts'
 import { installPeers, peerVersion } from '../peers.ts'
-import { startCommandProcess } from '../processes.ts'
 import { lockLimit, processEveryMs } from './agenda-settings.ts'
 import { type Contender, concurrency } from './contender.ts'
 import { startOwnCore } from './ours.ts'
 import { producing } from './producer.ts'
 
-/** Agenda on the same engine as the service. */
+/** Agenda on the same kind of database engine as the service. */
 export const agenda: Contender = {
   name: 'Agenda',
-  about: `Agenda ${peerVersion('agenda')} on the same MongoDB engine, journaled writes, concurrency ${concurrency}, lockLimit ${lockLimit} (none as it comes), processEvery ${processEveryMs} ms (5 s as it comes), its other settings as they come; the job's document is its log`,
+  about: `Agenda ${peerVersion('agenda')} on the same MongoDB engine, journaled writes, concurrency ${concurrency}, lockLimit ${lockLimit} (default: none), processEvery ${processEveryMs} ms (default: 5 s), other settings at their defaults; the job's document is its log`,
   async start(receiverPort) {
     await installPeers()
-    // The core is idle; only its engine is used.
+    // Agenda uses only the core's database engine. The core itself is idle.
     const core = await startOwnCore()
     const address = new URL(core.mongodbUri)
     address.pathname = '/agenda'

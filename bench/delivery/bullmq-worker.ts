@@ -1,4 +1,4 @@
-// Arguments: Redis's port, and `log` to record each attempt.
+// BullMQ worker process. Arguments: Redis's port, and `log` to record each attempt.
 import { Redis } from 'ioredis'
 import { handleCommands } from '../commands.ts'
 import { requirePeer } from '../peers.ts'

@@ -1,5 +1,5 @@
+import { freePort, startCommandProcess, startProgram } from '../../test/support/processes.ts'
 import { installPeers, peerVersion, programVersion } from '../peers.ts'
-import { freePort, startCommandProcess, startProgram } from '../processes.ts'
 import { scratchFolder } from '../workspace.ts'
 import { type Contender, concurrency } from './contender.ts'
 import { producing } from './producer.ts'
@@ -7,7 +7,7 @@ import { producing } from './producer.ts'
 /** BullMQ on a local Redis, with or without an attempt log. */
 export const bullmq = ({ log }: { log: boolean }): Contender => ({
   name: log ? 'BullMQ, attempt log' : 'BullMQ, no log',
-  about: `BullMQ ${peerVersion('bullmq')}, concurrency ${concurrency}, 9 attempts, its other settings as they come; Redis with appendonly yes, appendfsync everysec${log ? '; one hash written for each attempt' : ''}`,
+  about: `BullMQ ${peerVersion('bullmq')}, concurrency ${concurrency}, 9 attempts, other settings at their defaults; Redis with appendonly yes, appendfsync everysec${log ? '; one hash written for each attempt' : ''}`,
   async start(receiverPort) {
     await installPeers()
     if ((await programVersion('redis-server')) === undefined) {

@@ -1,33 +1,42 @@
-import type { Running } from '../processes.ts'
+import type { StartedProcess } from '../../test/support/processes.ts'
 
-/** Number of destinations. */
+/** Number of destinations that receive the deliveries. */
 export const destinations = 50
-/** Concurrent requests of each contender. */
+/** Maximum number of concurrent requests to the destinations, equal for all contenders. */
 export const concurrency = 50
-/** Size of the lead, and so of the body. */
+/** Size of a lead, which is also the size of the request body. */
 export const payloadBytes = 2_048
 
-/** One delivery system of the comparison. */
+/** One of the compared delivery systems: the service or another job queue. */
 export interface Contender {
   name: string
-  /** Its environment and settings. */
+  /** Environment and settings of the system, printed below the tables. */
   about: string
-  /** Starts a fresh instance. Throws if it cannot run here. */
+  /**
+   * Starts a new instance that sends to `receiverPort`. Throws if the system cannot run on this
+   * machine.
+   */
   start(receiverPort: number, profile?: string): Promise<Delivering>
 }
 
 export interface Delivering {
-  /** Fills the queue as fast as possible, evenly over the destinations, in bulk if supported. */
+  /**
+   * Enqueues `count` deliveries as fast as possible, spread evenly over the destinations, in bulk
+   * if supported.
+   */
   fill(count: number): Promise<void>
-  /** Enqueues one by one with `inFlight` concurrent calls. Returns deliveries per second. */
+  /**
+   * Enqueues one delivery per call, with `inFlight` concurrent calls. Returns deliveries per
+   * second.
+   */
   enqueue(count: number, inFlight: number): Promise<number>
-  /** Enqueues at a fixed rate. Returns the start time of each call by delivery ID. */
+  /** Enqueues at a fixed rate. Returns each delivery's ID and the start time of its call. */
   steady(rate: number, seconds: number): Promise<[id: string, at: number][]>
-  worker(): Running
+  worker(): StartedProcess
   startWorker(): Promise<void>
-  /** All processes except the receiver and the producer. */
+  /** Processes whose CPU time and memory are measured: all except the receiver and the producer. */
   pids(): number[]
-  /** Resolves when all results are stored. */
+  /** Resolves when the results of all attempts are stored. */
   settled(): Promise<void>
   stop(): Promise<void>
 }

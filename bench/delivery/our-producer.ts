@@ -1,4 +1,5 @@
-// Enqueues work in the service: leads with an automatic subscription per destination, and single attempts.
+// Enqueues deliveries in the service. `fill` captures leads, which automatic subscriptions send to
+// every destination. Single deliveries are created by CreateDeliveryAttempt.
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -17,7 +18,7 @@ const { serviceToken, workspaceId } = JSON.parse(await readFile(demoFile, 'utf8'
 const leads = createClient(LeadService, createAuthorizedTransport(createCoreTransport(coreUrl), serviceToken))
 const fields = { email: 'visitor@example.com', message: 'x'.repeat(payloadBytes - 300) }
 const lead = () => leads.captureLead({ workspaceId, source: 'bench', fields })
-/** Captured before the subscriptions exist, so that it is not sent automatically. */
+/** This lead is captured before the subscriptions exist, so that it is not sent automatically. */
 const { leadId } = await lead()
 const subscriptions = await Promise.all(
   Array.from({ length: destinations }, (_, index) =>

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { freePort, type Running, startCommandProcess, startPart } from '../processes.ts'
+import { freePort, type StartedProcess, startCommandProcess, startProcess } from '../../test/support/processes.ts'
 import { scratchFolder } from '../workspace.ts'
 import { type Contender, concurrency } from './contender.ts'
 import { producing } from './producer.ts'
@@ -8,7 +8,7 @@ import { producing } from './producer.ts'
 /** The service: a core with its embedded engine and a delivery worker, in two processes. */
 export const ours: Contender = {
   name: 'Service',
-  about: `core and delivery worker as two processes on the embedded MongoDB engine, DELIVERY_CONCURRENCY=${concurrency}, the rest as it comes; every attempt is logged, every acknowledged write journaled`,
+  about: `core and delivery worker as two processes on the embedded MongoDB engine, DELIVERY_CONCURRENCY=${concurrency}, other settings at their defaults; every attempt is logged, every acknowledged write journaled`,
   async start(receiverPort, profile) {
     const core = await startOwnCore(profile)
     let worker = await startWorker(core, profile)
@@ -29,21 +29,21 @@ export const ours: Contender = {
 }
 
 interface OwnCore {
-  running: Running
+  running: StartedProcess
   url: string
   dataDir: string
   env: Record<string, string>
   mongodbUri: string
 }
 
-/** A core on an empty data folder. */
+/** Starts a core on an empty data folder. */
 export async function startOwnCore(profile?: string): Promise<OwnCore> {
   const dataDir = await scratchFolder('core')
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const env = { DATA_DIR: dataDir, DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32', LOG_LEVEL: 'warn' }
-  const running = await startPart({
-    entry: 'core/main.ts',
+  const running = await startProcess({
+    entry: 'dev/core.ts',
     nodeArgs: profiling(profile, 'core'),
     env: { ...env, CORE_HOST: '127.0.0.1', CORE_PORT: String(port) },
     readyUrl: `${url}/readyz`,
@@ -52,10 +52,10 @@ export async function startOwnCore(profile?: string): Promise<OwnCore> {
   return { running, url, dataDir, env, mongodbUri }
 }
 
-async function startWorker({ url, env }: OwnCore, profile: string | undefined): Promise<Running> {
+async function startWorker({ url, env }: OwnCore, profile: string | undefined): Promise<StartedProcess> {
   const port = await freePort()
   const settings = { CORE_URLS: url, DELIVERY_CONCURRENCY: String(concurrency), DELIVERY_HOST: '127.0.0.1' }
-  return startPart({
+  return startProcess({
     entry: 'delivery/main.ts',
     nodeArgs: profiling(profile, 'worker'),
     env: { ...env, ...settings, DELIVERY_PORT: String(port) },

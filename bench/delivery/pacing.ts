@@ -1,7 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { clock } from '../commands.ts'
 
-/** Makes calls at a fixed rate, without waiting for earlier calls. Returns the start time of each. */
+/**
+ * Starts calls at a fixed rate, without waiting for earlier calls. Returns the start time of each
+ * call.
+ */
 export async function runAtRate(
   rate: number,
   seconds: number,
@@ -19,7 +22,7 @@ export async function runAtRate(
   return Promise.all(calls)
 }
 
-/** Makes `count` calls with `inFlight` concurrent ones. Returns calls per second. */
+/** Makes `count` calls, of which `inFlight` run concurrently. Returns calls per second. */
 export async function runConcurrently(count: number, inFlight: number, call: (index: number) => Promise<unknown>) {
   const began = performance.now()
   let next = 0

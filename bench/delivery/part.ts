@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { type CommandProcess, startCommandProcess } from '../../test/support/processes.ts'
 import type { Part, PartOptions } from '../parts.ts'
-import { type CommandProcess, startCommandProcess } from '../processes.ts'
 import type { Cell, Table } from '../table.ts'
 import { agenda } from './agenda.ts'
 import { bullmq } from './bullmq.ts'
@@ -11,10 +11,13 @@ import { crash, drain, enqueue, type Figures, steady } from './steps.ts'
 const contenders = [ours, bullmq({ log: true }), bullmq({ log: false }), agenda]
 const names = ['drain', 'enqueue', 'steady', 'crash'] as const
 type Step = (typeof names)[number]
-/** Figures of each round, or the reason why there are none. */
+/**
+ * Figures of one contender: for each step, one entry per round. `failure` is the reason why the
+ * contender was not measured.
+ */
 type Measured = { rounds: Record<Step, Figures[]>; failure?: string }
 
-/** Lead delivery compared with job queues: same receiver, payload and concurrency. */
+/** Compares lead delivery with job queues: same receiver, payload and concurrency. */
 export const deliveryPart: Part = async (options) => {
   const { rounds, quick, only, log } = options
   const steps = names.filter((name) => !names.some((each) => only.includes(each)) || only.includes(name))
@@ -27,7 +30,7 @@ export const deliveryPart: Part = async (options) => {
     chosen.map((contender) => [contender, { rounds: { drain: [], enqueue: [], steady: [], crash: [] } }]),
   )
   for (let round = 0; round < rounds; round += 1) {
-    // Rotates the order in each round.
+    // Each round starts with another contender, so that the order does not favour one.
     const order = chosen.map((_, index) => chosen[(index + round) % chosen.length] as Contender)
     for (const contender of order) {
       const found = measured.get(contender) as Measured
@@ -58,7 +61,7 @@ async function takeTurn(
       steady: () => steady(delivering, receiver, sizes.seconds),
       crash: () => crash(delivering, receiver),
     }
-    // Warm-up, not counted.
+    // Warm-up run. Its figures are discarded.
     await drain(delivering, receiver, Math.min(sizes.drain, 2_000))
     for (const step of steps) {
       await delay(500)
@@ -92,36 +95,36 @@ function tablesOf(
     })
   const layouts: Record<Step, { title: string; columns: [name: string, cell: (found: Measured) => Cell][] }> = {
     drain: {
-      title: `Drain of ${sizes.drain.toLocaleString('en')} over ${destinations} destinations, ${concurrency} at once`,
+      title: `Drain of ${sizes.drain.toLocaleString('en')} queued deliveries, ${destinations} destinations, ${concurrency} concurrent requests`,
       columns: [
         ['deliveries/s', column('drain', 'rate', '')],
-        ['processor time each, worker and store', column('drain', 'cpuMicros', 'µs')],
+        ['CPU time per delivery, worker and store', column('drain', 'cpuMicros', 'µs')],
         ['memory', column('drain', 'residentMb', 'MB')],
         ['lost', column('drain', 'missing', '')],
         ['duplicates', column('drain', 'doubles', '')],
       ],
     },
     enqueue: {
-      title: `Enqueue one by one, ${concurrency} concurrent calls`,
+      title: `Enqueue one delivery per call, ${concurrency} concurrent calls`,
       columns: [['deliveries/s', column('enqueue', 'rate', '')]],
     },
     steady: {
-      title: `A steady 100/s for ${sizes.seconds} s, from call to arrival`,
+      title: `Latency at a steady 100/s for ${sizes.seconds} s, from the call to the receiver`,
       columns: [
         ['median', column('steady', 'p50', 'ms', 1)],
         ['99th percentile', column('steady', 'p99', 'ms', 1)],
-        ['processor, worker and store', column('steady', 'cpuPercent', '%')],
+        ['CPU use, worker and store', column('steady', 'cpuPercent', '%')],
         ['lost', column('steady', 'missing', '')],
         ['duplicates', column('steady', 'doubles', '')],
       ],
     },
     crash: {
-      title: 'SIGKILL of the worker, restarted immediately',
+      title: 'SIGKILL and immediate restart of the worker',
       columns: [
         ['in flight', column('crash', 'inFlight', '')],
         ['lost', column('crash', 'missing', '')],
         ['duplicates', column('crash', 'doubles', '')],
-        ['all delivered after', column('crash', 'seconds', 's', 1)],
+        ['time until all are delivered', column('crash', 'seconds', 's', 1)],
       ],
     },
   }

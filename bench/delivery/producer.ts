@@ -1,4 +1,4 @@
-import type { CommandProcess } from '../processes.ts'
+import type { CommandProcess } from '../../test/support/processes.ts'
 import type { Delivering } from './contender.ts'
 
 export type ProducerCommand =
@@ -9,11 +9,11 @@ export type ProducerCommand =
 
 /** Controls the producer process of a contender. */
 export function producing(producer: CommandProcess): Pick<Delivering, 'fill' | 'enqueue' | 'steady' | 'settled'> {
-  const tell = <Answer>(command: ProducerCommand) => producer.call<Answer>(command)
+  const send = <Answer>(command: ProducerCommand) => producer.call<Answer>(command)
   return {
-    fill: (count) => tell({ do: 'fill', count }),
-    enqueue: (count, inFlight) => tell({ do: 'enqueue', count, inFlight }),
-    steady: (rate, seconds) => tell({ do: 'steady', rate, seconds }),
-    settled: () => tell({ do: 'settled' }),
+    fill: (count) => send({ do: 'fill', count }),
+    enqueue: (count, inFlight) => send({ do: 'enqueue', count, inFlight }),
+    steady: (rate, seconds) => send({ do: 'steady', rate, seconds }),
+    settled: () => send({ do: 'settled' }),
   }
 }

@@ -1,4 +1,4 @@
-// A destination that responds after a delay and counts its requests.
+// Receiver process: a webhook destination that responds after a delay and counts its requests.
 import { once } from 'node:events'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -6,22 +6,22 @@ import { clock, handleCommands } from '../commands.ts'
 
 export type ReceiverCommand =
   | { do: 'port' }
-  /** Clears all counts; `delayMs` is the response delay. */
+  /** Clears all counts and sets the response delay. */
   | { do: 'reset'; delayMs: number }
-  /** Never responds to requests from now on. */
+  /** From now on, keeps requests open and sends no response. */
   | { do: 'hold' }
   /** Returns the number of held requests. */
   | { do: 'held' }
-  /** Responds to new requests again. */
+  /** Ends `hold`: from now on, requests get a response again. */
   | { do: 'go' }
-  /** Resolves after `count` different deliveries, or on timeout. */
+  /** Resolves when requests of `count` different deliveries have arrived, or after `withinMs`. */
   | { do: 'wait'; count: number; withinMs: number }
   | { do: 'times' }
 
 export interface Received {
   /** Number of different deliveries that got a response. */
   answered: number
-  /** Repeated requests. */
+  /** Number of requests whose delivery had already arrived in an earlier request. */
   doubles: number
   /** Time of the last response. */
   lastAt: number

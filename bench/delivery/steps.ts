@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { CommandProcess } from '../../test/support/processes.ts'
 import { clock } from '../commands.ts'
-import type { CommandProcess } from '../processes.ts'
 import { quantile } from '../table.ts'
 import { usageOf } from '../usage.ts'
 import { concurrency, type Delivering } from './contender.ts'
@@ -13,10 +13,10 @@ const receiverDelayMs = 5
 const drainWithinMs = 180_000
 const redeliveredWithinMs = 150_000
 
-const tell = <Answer>(receiver: CommandProcess, command: ReceiverCommand) => receiver.call<Answer>(command)
-const reset = (receiver: CommandProcess, delayMs = receiverDelayMs) => tell(receiver, { do: 'reset', delayMs })
+const send = <Answer>(receiver: CommandProcess, command: ReceiverCommand) => receiver.call<Answer>(command)
+const reset = (receiver: CommandProcess, delayMs = receiverDelayMs) => send(receiver, { do: 'reset', delayMs })
 
-/** Drains a backlog: the worker is stopped while the queue is filled. */
+/** Measures how fast a backlog is delivered. The worker is stopped while the queue is filled. */
 export async function drain(delivering: Delivering, receiver: CommandProcess, count: number): Promise<Figures> {
   await reset(receiver)
   delivering.worker().kill('SIGSTOP')
@@ -24,7 +24,7 @@ export async function drain(delivering: Delivering, receiver: CommandProcess, co
   const before = await usageOf(delivering.pids())
   const began = clock()
   delivering.worker().kill('SIGCONT')
-  const { answered, doubles, lastAt } = await tell<Received>(receiver, { do: 'wait', count, withinMs: drainWithinMs })
+  const { answered, doubles, lastAt } = await send<Received>(receiver, { do: 'wait', count, withinMs: drainWithinMs })
   await delivering.settled()
   const { cpuSeconds, residentMb } = await usageOf(delivering.pids())
   const seconds = (lastAt - began) / 1000
@@ -42,20 +42,22 @@ export async function enqueue(delivering: Delivering, receiver: CommandProcess, 
   delivering.worker().kill('SIGSTOP')
   const rate = await delivering.enqueue(count, concurrency)
   delivering.worker().kill('SIGCONT')
-  await tell<Received>(receiver, { do: 'wait', count, withinMs: drainWithinMs })
+  await send<Received>(receiver, { do: 'wait', count, withinMs: drainWithinMs })
   await delivering.settled()
   return { rate }
 }
 
-/** Latency from the enqueue call to the arrival. */
+/**
+ * Enqueues deliveries at a steady rate. Measures the latency from the enqueue call to the receiver.
+ */
 export async function steady(delivering: Delivering, receiver: CommandProcess, seconds: number): Promise<Figures> {
   const rate = 100
   await reset(receiver)
   const before = await usageOf(delivering.pids())
   const put = await delivering.steady(rate, seconds)
-  const { answered, doubles } = await tell<Received>(receiver, { do: 'wait', count: put.length, withinMs: 30_000 })
+  const { answered, doubles } = await send<Received>(receiver, { do: 'wait', count: put.length, withinMs: 30_000 })
   const { cpuSeconds } = await usageOf(delivering.pids())
-  const received = new Map(await tell<Times>(receiver, { do: 'times' }))
+  const received = new Map(await send<Times>(receiver, { do: 'times' }))
   const waits = put.flatMap(([id, at]) => (received.has(id) ? [(received.get(id) ?? 0) - at] : []))
   return {
     p50: quantile(waits, 0.5),
@@ -70,17 +72,17 @@ export async function steady(delivering: Delivering, receiver: CommandProcess, s
 export async function crash(delivering: Delivering, receiver: CommandProcess): Promise<Figures> {
   const count = 4 * concurrency
   await reset(receiver)
-  await tell(receiver, { do: 'hold' })
+  await send(receiver, { do: 'hold' })
   await delivering.fill(count)
   const full = clock() + 9_000
   let inFlight = 0
-  for (; clock() < full && inFlight < concurrency; await delay(20)) inFlight = await tell(receiver, { do: 'held' })
+  for (; clock() < full && inFlight < concurrency; await delay(20)) inFlight = await send(receiver, { do: 'held' })
   delivering.worker().kill('SIGKILL')
   const killedAt = clock()
   await delivering.worker().exited
-  await tell(receiver, { do: 'go' })
+  await send(receiver, { do: 'go' })
   await delivering.startWorker()
-  const { answered, doubles, lastAt } = await tell<Received>(receiver, {
+  const { answered, doubles, lastAt } = await send<Received>(receiver, {
     do: 'wait',
     count,
     withinMs: redeliveredWithinMs,

@@ -1,7 +1,8 @@
-// The job of every peer: the same signed request as the service sends, with undici.
+// The job that the other job queues run: it sends the same signed request as the service, with
+// undici.
 import { randomUUID } from 'node:crypto'
 import { Agent, request } from 'undici'
-import { webhookHeaders } from '../../core/deliveries/webhook-request.ts'
+import { webhookHeaders } from '../../core/deliveries/webhook-requests.ts'
 import { payloadBytes } from './contender.ts'
 
 export interface WebhookJob {

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
+import { type CommandProcess, startCommandProcess } from '../../test/support/processes.ts'
 import type { Part } from '../parts.ts'
-import { type CommandProcess, startCommandProcess } from '../processes.ts'
 import { startCore, startGateway } from '../service.ts'
 import { cellOf, type Table } from '../table.ts'
 import { usageOf } from '../usage.ts'
@@ -8,16 +8,16 @@ import type { Action, Measured, ReaderCommand } from './reader.ts'
 
 interface Size {
   messages: number
-  /** Of these, in one conversation. */
-  hot: number
+  /** Number of messages in the largest conversation. */
+  largest: number
 }
 
 const sizes: Size[] = [
-  { messages: 10_000, hot: 1_000 },
-  { messages: 100_000, hot: 10_000 },
-  { messages: 1_000_000, hot: 100_000 },
+  { messages: 10_000, largest: 1_000 },
+  { messages: 100_000, largest: 10_000 },
+  { messages: 1_000_000, largest: 100_000 },
 ]
-const actions: Action[] = ['page', 'send', 'hot page', 'hot send']
+const actions: Action[] = ['page', 'send', 'largest page', 'largest send']
 
 interface Store {
   reader: CommandProcess
@@ -29,7 +29,10 @@ interface Figures extends Measured {
   cpuMicros: number
 }
 
-/** Latency by store size. Each size has its own core, engine and gateway; they are measured in turn. */
+/**
+ * Measures how the latency of requests depends on the number of stored messages. Each size has its
+ * own core, engine and gateway. Only one size is measured at a time.
+ */
 export const historyPart: Part = async ({ rounds, quick, profile, log }) => {
   const count = quick ? 100 : 400
   const stores = new Map<Size, Store>()
@@ -39,7 +42,7 @@ export const historyPart: Part = async ({ rounds, quick, profile, log }) => {
     stores.set(size, await startStore(size, profile))
     log(`${amount(size.messages)} messages written in ${((performance.now() - began) / 1000).toFixed(0)} s`)
   }
-  // Warm-up, not counted. Includes each visitor's first message.
+  // Warm-up run. Its figures are discarded. It also sends each visitor's first message.
   for (const { reader } of stores.values()) for (const action of actions) await measure(reader, action, 300)
   for (let round = 0; round < rounds; round += 1) {
     for (const action of actions) {
@@ -84,12 +87,12 @@ function tableOf(results: Map<Action, Map<Size, Figures[]>>): Table {
   const titles: Record<Action, string> = {
     page: 'a page of 20',
     send: 'a send',
-    'hot page': 'a page anywhere in the largest conversation',
-    'hot send': 'a send to the largest conversation',
+    'largest page': 'a page anywhere in the largest conversation',
+    'largest send': 'a send to the largest conversation',
   }
   return {
-    title: 'One request at a time, by what is in the store',
-    columns: ['', 'median', '99th percentile', 'processor time each', 'median to the smallest store’s'],
+    title: 'Latency of single requests, by number of stored messages',
+    columns: ['', 'median', '99th percentile', 'CPU time per request', 'median relative to the smallest store'],
     rows: [...results].flatMap(([action, bySize]) => {
       const [smallest = []] = bySize.values()
       return [...bySize].map(([{ messages }, figures]) => ({
@@ -103,7 +106,7 @@ function tableOf(results: Map<Action, Map<Size, Figures[]>>): Table {
       }))
     }),
     notes: [
-      'Each store has one conversation with a tenth of all messages, and 20 in each other one; gateway, core and engine are of its own.',
+      'Each store has one conversation with a tenth of all messages, and other conversations with 20 each. Each store has its own gateway, core and engine.',
     ],
   }
 }

@@ -9,34 +9,39 @@ import { type Filling, fillStore } from './store.ts'
 
 export type ReaderCommand = ({ do: 'fill' } & Filling) | { do: 'measure'; action: Action; count: number }
 
-export type Action = 'page' | 'send' | 'hot page' | 'hot send'
+export type Action = 'page' | 'send' | 'largest page' | 'largest send'
 
 export interface Measured {
   p50: number
   p99: number
 }
 
-/** With 20 messages each, they fit in the smallest store. */
+/** Number of visitors. With 20 messages each, their messages fit in the smallest store. */
 const visitorCount = 300
 const [demoFile = '', port = ''] = process.argv.slice(2)
 const { mongodbUri } = JSON.parse(await readFile(demoFile, 'utf8'))
 const visitors = await createVisitors(Number(port), visitorCount)
-let hotLength = 0
+let largestLength = 0
 let turn = 0
 
 async function fill(filling: Filling): Promise<void> {
-  hotLength = filling.hot
+  largestLength = filling.largest
   const database = await openDatabase({ uri: mongodbUri, name: 'service', timeoutMs: 60_000 })
   await fillStore(database, visitors, filling)
   await database.close()
 }
 
-/** A different visitor each time, except for the hot conversation, which is read at varying positions. */
+/**
+ * Requests to measure. `page` and `send` use a different visitor for each request. `largest page`
+ * and `largest send` use the first visitor, who has the largest conversation. `largest page` reads
+ * a page at a different position each time.
+ */
 const actions: Record<Action, (connection: HttpConnection) => Promise<unknown>> = {
   page: (on) => readHistory(on, nextVisitor(), 'limit=20'),
   send: (on) => sendMessage(on, nextVisitor()),
-  'hot page': (on) => readHistory(on, hotVisitor(), `limit=20&beforeSequence=${21 + ((turn++ * 7_919) % hotLength)}`),
-  'hot send': (on) => sendMessage(on, hotVisitor()),
+  'largest page': (on) =>
+    readHistory(on, firstVisitor(), `limit=20&beforeSequence=${21 + ((turn++ * 7_919) % largestLength)}`),
+  'largest send': (on) => sendMessage(on, firstVisitor()),
 }
 
 function nextVisitor(): BenchVisitor {
@@ -44,11 +49,11 @@ function nextVisitor(): BenchVisitor {
   return visitors[turn + 1] as BenchVisitor
 }
 
-const hotVisitor = () => visitors[0] as BenchVisitor
+const firstVisitor = () => visitors[0] as BenchVisitor
 
 handleCommands(async (command: ReaderCommand): Promise<Measured | undefined> => {
   if (command.do === 'fill') return void (await fill(command))
-  // A new connection, because the gateway closes idle ones while the store is filled.
+  // Opens a new connection, because the gateway closes idle connections while the store is filled.
   const connection = await openConnection(Number(port))
   const waits: number[] = []
   for (let index = 0; index < command.count; index += 1) {

@@ -1,5 +1,5 @@
 import type { Database } from '../../core/database/database.ts'
-import { operationKeys } from '../../core/log/operation-keys.ts'
+import { operationKeys } from '../../core/log/model.ts'
 import type { BenchVisitor } from '../visitors.ts'
 
 const perConversation = 20
@@ -9,22 +9,23 @@ const body = 'Do you ship to Graz? I would like to have it there by Friday.'
 export interface Filling {
   /** Total number of messages. */
   messages: number
-  /** Of these, messages of the first visitor. */
-  hot: number
+  /** Number of messages in the first visitor's conversation, which is the largest. */
+  largest: number
 }
 
 /**
- * Inserts messages into the log in bulk, in the core's format: `hot` in the first visitor's conversation,
- * 20 in each other visitor's, the rest in other conversations. They are interleaved as in real use.
+ * Inserts messages into the event log in bulk, in the core's format. The first visitor's
+ * conversation gets `largest` messages, every other conversation gets 20. Conversations without a
+ * visitor get generated ids. Messages of all conversations are interleaved, as in real use.
  */
 export async function fillStore(
   { collections: { events } }: Database,
-  [hotVisitor, ...visitors]: BenchVisitor[],
-  { messages, hot }: Filling,
+  [firstVisitor, ...visitors]: BenchVisitor[],
+  { messages, largest }: Filling,
 ): Promise<void> {
-  const others = Math.floor((messages - hot) / perConversation)
+  const others = Math.floor((messages - largest) / perConversation)
   const conversations = Array.from({ length: others }, (_, index) => visitors[index] ?? strangers(index))
-  let hotSequence = 0
+  let largestSequence = 0
   const document = ({ conversationId, sessionId }: Omit<BenchVisitor, 'accessGrant'>, sequence: number) => ({
     conversationId,
     sequence,
@@ -44,15 +45,16 @@ export async function fillStore(
   })
   let waiting: ReturnType<typeof document>[] = []
   const write = async () => {
-    // Nothing reads these before all are written, so journaling is not awaited.
+    // The bench reads no message before all are written, so the insert does not wait for the
+    // journal.
     if (waiting.length > 0) await events.insertMany(waiting, { ordered: false, writeConcern: { w: 1 } })
     waiting = []
   }
   for (let sequence = 1; sequence <= perConversation; sequence += 1) {
     for (const [index, conversation] of conversations.entries()) {
       waiting.push(document(conversation, sequence))
-      const due = Math.ceil((hot * ((sequence - 1) * others + index + 1)) / (perConversation * others))
-      while (hotVisitor && hotSequence < due) waiting.push(document(hotVisitor, ++hotSequence))
+      const due = Math.ceil((largest * ((sequence - 1) * others + index + 1)) / (perConversation * others))
+      while (firstVisitor && largestSequence < due) waiting.push(document(firstVisitor, ++largestSequence))
       if (waiting.length >= batch) await write()
     }
   }

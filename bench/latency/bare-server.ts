@@ -1,9 +1,10 @@
-// The lower bound: one journaled insert, then one write to an open socket.
+// Server process that does the least possible work for a message: one journaled insert, then one
+// write to an open socket. Its latency is the lower bound.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { MongoClient } from 'mongodb'
-import { attachEngine } from '../../core/database/embedded/engine.ts'
+import { attachEngine } from '../../dev/engine/engine.ts'
 import { clock, handleCommands } from '../commands.ts'
 
 const [dataDir = '', readerPort = ''] = process.argv.slice(2)

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { startCommandProcess } from '../processes.ts'
+import { startCommandProcess } from '../../test/support/processes.ts'
 import type { SenderCommand } from '../send/sender.ts'
 import { type BenchCore, startCore, startGateway } from '../service.ts'
 import { scratchFolder } from '../workspace.ts'
@@ -10,7 +10,10 @@ import type { ConversationCommand } from './conversation.ts'
 export interface Talking {
   name: string
   about: string
-  /** Returns the latency of each message under the given background load. */
+  /**
+   * Sends `count` messages and returns the latency of each. Meanwhile, `besideEachSecond` other
+   * messages per second are sent.
+   */
   talk(talk: { count: number; pauseMs: number; besideEachSecond: number }): Promise<number[]>
   stop(): Promise<void>
 }
@@ -35,7 +38,10 @@ export async function startBare(): Promise<Talking> {
   }
 }
 
-/** The service on one core, and on two: the agent calls one core, the visitor's gateway uses the other. */
+/**
+ * The service with one core, and with two cores. With two cores, the agent calls one core and the
+ * visitor's gateway uses the other core.
+ */
 export async function startService(profile?: string): Promise<Talking[]> {
   const near = await startCore({ profile })
   const far = await startCore({ profile, beside: near })
@@ -50,7 +56,7 @@ export async function startService(profile?: string): Promise<Talking[]> {
     },
     {
       name: 'Service, two cores',
-      about: 'the same with the agent at one core and the visitor’s gateway at another one',
+      about: 'as with one core, but the agent calls one core and the visitor’s gateway uses the other',
       talk: two.talk,
       async stop() {
         await two.stop()

@@ -1,4 +1,5 @@
-// An agent writes to a core and a visitor reads a gateway's stream, in one process with one clock.
+// An agent writes to a core and a visitor reads a gateway's stream. One process does both, so that
+// the times come from one clock.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
@@ -39,7 +40,10 @@ stream.setEncoding('utf8').on('data', (text: string) => {
 })
 stream.on('close', () => process.exit(1))
 
-/** Time from the agent's call to the bytes at the visitor, in milliseconds. */
+/**
+ * Sends an agent's message. Returns the milliseconds from the call until the visitor receives the
+ * message.
+ */
 async function say(): Promise<number> {
   const clientOperationId = randomUUID()
   wanted = `We do, and it will be there by Friday. ${clientOperationId}`

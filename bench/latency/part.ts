@@ -14,13 +14,16 @@ interface Figures {
   p99: number
 }
 
-/** Latency of an agent's message to the visitor, idle and under load, compared with the lower bound. */
+/**
+ * Measures the time until an agent's message reaches the visitor, without and with other load.
+ * Compares the time with the lower bound of a minimal server.
+ */
 export const latencyPart: Part = async ({ rounds, quick, only, profile, log }) => {
   const count = quick ? 40 : 150
   const chosen = situations.filter(({ name }) => only.length === 0 || only.includes(name))
   const contenders = [await startBare(), ...(await startService(profile))]
   const results = new Map(chosen.map((each) => [each, new Map(contenders.map((one) => [one, [] as Figures[]]))]))
-  // Warm-up, not counted.
+  // Warm-up run. Its figures are discarded.
   for (const contender of contenders) await contender.talk({ count: 200, pauseMs: 1, besideEachSecond: 0 })
   for (let round = 0; round < rounds; round += 1) {
     for (const situation of chosen) {
@@ -47,7 +50,7 @@ function tableOf(situation: (typeof situations)[number], results: Map<Talking, F
   const beside = situation.besideEachSecond
   return {
     title: `An agent’s message to the visitor, ${beside === 0 ? 'idle' : `with ${beside} other messages a second`}`,
-    columns: ['', 'median', '99th percentile', 'median to the bare minimum'],
+    columns: ['', 'median', '99th percentile', 'median relative to the bare minimum'],
     rows: [...results].map(([{ name }, figures]) => ({
       name,
       cells: [

@@ -1,4 +1,5 @@
-// Reads send times from sockets and computes the latency of each.
+// Reads messages from sockets. Each message contains its send time, from which the reader computes
+// the latency.
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { clock, handleCommands } from '../commands.ts'
@@ -15,7 +16,7 @@ await once(server, 'listening')
 
 handleCommands(async (command: { do: 'port' | 'waits' }) => {
   if (command.do === 'port') return (server.address() as AddressInfo).port
-  const taken = waits
+  const result = waits
   waits = []
-  return taken
+  return result
 })

@@ -1,8 +1,9 @@
-// The peer: Fastify alone with one journaled insert per request, on its own engine of the same kind.
+// Server process for comparison: Fastify alone with one journaled insert per request. It has its
+// own database engine, of the same kind as the service's.
 import type { AddressInfo } from 'node:net'
 import fastify from 'fastify'
 import { MongoClient } from 'mongodb'
-import { attachEngine } from '../../core/database/embedded/engine.ts'
+import { attachEngine } from '../../dev/engine/engine.ts'
 import { handleCommands } from '../commands.ts'
 
 const [dataDir = ''] = process.argv.slice(2)

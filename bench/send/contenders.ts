@@ -1,20 +1,20 @@
-import { type CommandProcess, startCommandProcess } from '../processes.ts'
+import { type CommandProcess, startCommandProcess } from '../../test/support/processes.ts'
 import { profiling, startCore, startGateway } from '../service.ts'
 import { scratchFolder } from '../workspace.ts'
 import type { SenderCommand } from './sender.ts'
 
 export interface Contender {
   name: string
-  /** Its environment and settings. */
+  /** Environment and settings of the contender, printed below the tables. */
   about: string
   start(profile?: string): Promise<Sending>
 }
 
 export interface Sending {
   sender: CommandProcess
-  /** All processes except the sender. */
+  /** Processes whose CPU time is measured: all except the sender. */
   pids: number[]
-  /** Messages in the store. */
+  /** Number of messages in the database. */
   stored(): Promise<number>
   stop(): Promise<void>
 }
@@ -22,7 +22,7 @@ export interface Sending {
 export const service: Contender = {
   name: 'Service',
   about:
-    'gateway and core as two processes on the embedded MongoDB engine, the full contract (grant, origin, idempotency, event log), every acknowledged message journaled; 512 visitors; rate limits out of the way, the rest as it comes',
+    'gateway and core as two processes on the embedded MongoDB engine, the full contract (grant, origin, idempotency, event log), every acknowledged message journaled; 512 visitors; very high rate limits, other settings at their defaults',
   async start(profile) {
     const core = await startCore({ profile })
     const gateway = await startGateway(core, { profile })
@@ -40,7 +40,7 @@ export const service: Contender = {
 
 export const bare: Contender = {
   name: 'Fastify alone',
-  about: 'one process on the same kind of engine: the body against a schema, one journaled insert for each request',
+  about: 'one process on the same kind of engine: checks the body with a schema, one journaled insert per request',
   async start(profile) {
     const args = [await scratchFolder('bare')]
     const server = await startCommandProcess({

@@ -16,7 +16,10 @@ interface Figures {
 
 type Results = Map<Contender, Map<number, Figures[]>>
 
-/** Visitors' messages: gateway and core with the full contract, compared with Fastify and one insert per request. */
+/**
+ * Measures how fast visitors' messages are accepted. Compares the service with a minimal Fastify
+ * server that does one insert per request.
+ */
 export const sendPart: Part = async ({ rounds, quick, only, profile, log }) => {
   const times = quick ? { warmUpMs: 500, measuredMs: 1_500 } : { warmUpMs: 1_000, measuredMs: 4_000 }
   const sizes = connectionCounts.filter((count) => numbers(only).length === 0 || numbers(only).includes(count))
@@ -25,21 +28,21 @@ export const sendPart: Part = async ({ rounds, quick, only, profile, log }) => {
   const results: Results = new Map(chosen.map((each) => [each, new Map(sizes.map((size) => [size, []]))]))
   const acknowledged = new Map<Contender, number>()
   for (const contender of chosen) started.set(contender, await contender.start(profile))
-  // Warm-up, so that the code is compiled.
+  // Warm-up run, so that V8 has compiled the code. Its figures are discarded.
   for (const [contender, { sender }] of started) {
     const warmUp = { do: 'send', connections: 64, warmUpMs: times.measuredMs, measuredMs: 0 } satisfies SenderCommand
     acknowledged.set(contender, (await sender.call<Sent>(warmUp)).acknowledged)
   }
   for (let round = 0; round < rounds; round += 1) {
     for (const connections of sizes) {
-      // Rotates the order in each round.
+      // Each round starts with another contender, so that the order does not favour one.
       const order = chosen.map((_, index) => chosen[(index + round) % chosen.length] as Contender)
       for (const contender of order) {
         const sending = started.get(contender) as Sending
         const { figures, sent } = await measure(sending, { do: 'send', connections, ...times })
         results.get(contender)?.get(connections)?.push(figures)
         acknowledged.set(contender, (acknowledged.get(contender) ?? 0) + sent.acknowledged)
-        log(`round ${round + 1}, ${connections} at once, ${contender.name}: ${described(figures)}`)
+        log(`round ${round + 1}, ${connections} concurrent sends, ${contender.name}: ${described(figures)}`)
       }
     }
   }
@@ -77,7 +80,13 @@ function described({ rate, p50, p99, cpuMicros }: Figures): string {
 function tableOf(sizes: number[], results: Results, accounts: string[]): Table {
   return {
     title: 'Sends at maximum rate',
-    columns: ['at once', 'messages/s', 'median', '99th percentile', 'processor time each, all but the load'],
+    columns: [
+      'concurrent sends',
+      'messages/s',
+      'median',
+      '99th percentile',
+      'CPU time per message, without the load process',
+    ],
     rows: sizes.flatMap((size) =>
       [...results].map(([{ name }, bySize]) => {
         const figures = bySize.get(size) ?? []
@@ -96,7 +105,10 @@ function tableOf(sizes: number[], results: Results, accounts: string[]): Table {
   }
 }
 
-/** Ratios within the same round. */
+/**
+ * Returns a table of ratios: the service's rate divided by the other contender's rate in the same
+ * round.
+ */
 function ratiosOf(sizes: number[], results: Results): Table {
   const ratio = (size: number, figure: keyof Figures): Cell => {
     const [ours = [], theirs = []] = [service, bare].map((each) => results.get(each)?.get(size))
@@ -107,8 +119,8 @@ function ratiosOf(sizes: number[], results: Results): Table {
     }
   }
   return {
-    title: 'Service to Fastify alone',
-    columns: ['at once', 'messages/s', 'median', '99th percentile', 'processor time each'],
+    title: 'Service relative to Fastify alone',
+    columns: ['concurrent sends', 'messages/s', 'median', '99th percentile', 'CPU time per message'],
     rows: sizes.map((size) => ({
       name: String(size),
       cells: (['rate', 'p50', 'p99', 'cpuMicros'] as const).map((figure) => ratio(size, figure)),

@@ -1,4 +1,5 @@
-// Sends at maximum rate over a number of connections. Arguments: a contender's name and its port.
+// Load process: sends messages over a number of connections. Arguments: a contender's name and its
+// port.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { handleCommands } from '../commands.ts'
@@ -8,26 +9,29 @@ import { type BenchVisitor, createVisitors, readHistory, sendMessage } from '../
 
 export type SenderCommand =
   | { do: 'send'; connections: number; warmUpMs: number; measuredMs: number }
-  /** Sends at a fixed rate until `end`. */
+  /** Starts to send messages at a fixed rate. The command `end` stops this. */
   | { do: 'begin'; eachSecond: number }
   | { do: 'end' }
-  /** Number of messages in all logs, without the first of each visitor. */
+  /** Returns the number of messages in all conversations, without each visitor's first message. */
   | { do: 'count' }
 
 export interface Sent {
-  /** Messages in the measured time. */
+  /** Number of messages acknowledged in the measured time. */
   count: number
   seconds: number
   p50: number
   p99: number
-  /** Messages including the warm-up. */
+  /** Number of messages acknowledged, including the warm-up. */
   acknowledged: number
 }
 
 const visitorCount = 512
 const [name = '', port = ''] = process.argv.slice(2)
 const visitors: BenchVisitor[] = name === 'service' ? await createVisitors(Number(port), visitorCount) : []
-/** Messages sent before. A first message also binds its session to the conversation. */
+/**
+ * Number of messages that were sent before the measurement: the first message of each visitor. A
+ * first message costs more, because it also binds the session to the conversation.
+ */
 let earlier = 0
 const json = { 'Content-Type': 'application/json' }
 
@@ -96,7 +100,7 @@ async function writeFirst(): Promise<void> {
   await Promise.all(Array.from({ length: 16 }, lane))
 }
 
-/** Messages since the first of each visitor. */
+/** Number of messages in all conversations, without each visitor's first message. */
 async function count(): Promise<number> {
   const connection = await openConnection(Number(port))
   let found = 0

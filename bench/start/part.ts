@@ -2,16 +2,19 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { freePort, inheritedEnvironment } from '../../test/support/processes.ts'
 import type { Part } from '../parts.ts'
-import { environment, freePort } from '../processes.ts'
 import { scratchFolder } from '../workspace.ts'
 
 const root = join(import.meta.dirname, '../..')
-/** Not copied into the clone: files that a fresh clone lacks, and dependencies, which are linked. */
+/**
+ * A fresh clone does not contain these folders, so the copy omits them. Then `node_modules` and
+ * `.cache` are linked into the copy.
+ */
 const ownOnly = new Set(['node_modules', '.cache', '.data', '.git', 'dist'])
 const readyWithinMs = 120_000
 
-/** Time from `npm start` to its ready message. */
+/** Measures the time from `npm start` to its ready message. */
 export const startPart: Part = async ({ rounds, log }) => {
   const clone = await scratchFolder('start')
   await cp(root, clone, { recursive: true, filter: (path) => !ownOnly.has(path.split('/').at(-1) ?? '') })
@@ -25,9 +28,9 @@ export const startPart: Part = async ({ rounds, log }) => {
   for (let round = 0; round < rounds; round += 1) {
     for (const [name, missing] of Object.entries(kinds)) {
       for (const folder of missing) await rm(join(clone, folder), { recursive: true, force: true })
-      const taken = await timeToReady(clone)
-      seconds.get(name)?.push(taken)
-      log(`round ${round + 1}, ${name}: ${taken.toFixed(2)} s`)
+      const elapsed = await timeToReady(clone)
+      seconds.get(name)?.push(elapsed)
+      log(`round ${round + 1}, ${name}: ${elapsed.toFixed(2)} s`)
     }
   }
   return [
@@ -35,7 +38,7 @@ export const startPart: Part = async ({ rounds, log }) => {
       title: '`npm start`, from the command to «ready»',
       columns: ['', 'seconds'],
       rows: [...seconds].map(([name, values]) => ({ name, cells: [{ values, unit: 's', digits: 2 }] })),
-      notes: ['A copy of the sources, with the dependencies that are installed here.'],
+      notes: ['Measured in a copy of the sources, with the installed dependencies of this project.'],
     },
   ]
 }
@@ -43,9 +46,9 @@ export const startPart: Part = async ({ rounds, log }) => {
 async function timeToReady(folder: string): Promise<number> {
   const [gateway, core, demo] = [await freePort(), await freePort(), await freePort()]
   const ports = { GATEWAY_PORT: String(gateway), CORE_PORT: String(core), DEMO_PORT: String(demo) }
-  const env = { ...environment(), ...ports, LOG_LEVEL: 'warn', METRICS_PORT: '0' }
+  const env = { ...inheritedEnvironment(), ...ports, LOG_LEVEL: 'warn', METRICS_PORT: '0' }
   const began = performance.now()
-  // A separate process group, because npm starts a shell in between.
+  // Starts a process group, so that the signal also reaches the processes that npm's shell starts.
   const child = spawn('npm', ['start'], { cwd: folder, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
   const exited = once(child, 'exit')
   const stop = (signal: NodeJS.Signals) =>

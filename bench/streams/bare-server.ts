@@ -1,4 +1,5 @@
-// The lower bound for a Node stream server: node:http with the last events of each channel, without a log.
+// Server process that does the least possible work for streams. It uses node:http and keeps the
+// last events of each channel in memory. Its figures are the lower bound for a Node stream server.
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

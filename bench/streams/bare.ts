@@ -1,16 +1,16 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Running, startCommandProcess } from '../processes.ts'
+import { type StartedProcess, startCommandProcess } from '../../test/support/processes.ts'
 import { scratchFolder } from '../workspace.ts'
 import type { Contender, Streaming } from './contender.ts'
 import { heapProbe } from './memory.ts'
 
-/** The lower bound for a stream server. */
+/** A minimal stream server. Its figures are the lower bound. */
 export const bare: Contender = {
   name: 'Bare Node',
   about: 'node:http, one process, the last 400 events of each channel in memory; no grants, no log, no limits',
   async start({ gateways, visitors, profile }) {
-    if (gateways > 1) throw new Error('it has no log that two of them could share')
+    if (gateways > 1) throw new Error('minimal stream servers cannot share events')
     const { nodeArgs, heapBytes } = await heapProbe()
     const profiling = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`]
     const server = await startCommandProcess({
@@ -23,8 +23,11 @@ export const bare: Contender = {
   },
 }
 
-/** A server of plain HTTP with `/sub/<channel>` and `/pub/<channel>`. */
-export async function plainStreaming(server: Running, port: number, count: number): Promise<Streaming> {
+/**
+ * Implements `Streaming` for a server that offers `/sub/<channel>` and `/pub/<channel>` over plain
+ * HTTP.
+ */
+export async function plainStreaming(server: StartedProcess, port: number, count: number): Promise<Streaming> {
   const visitorsFile = join(await scratchFolder('visitors'), 'visitors.json')
   const visitors = Array.from({ length: count }, (_, index) => ({
     channel: `channel-${index}`,

@@ -1,35 +1,40 @@
-import type { CommandProcess, Running } from '../processes.ts'
+import type { CommandProcess, StartedProcess } from '../../test/support/processes.ts'
 
-/** One stream server of the comparison. */
+/** One of the compared stream servers: the service or another server. */
 export interface Contender {
   name: string
-  /** Its environment and settings. */
+  /** Environment and settings of the server, printed below the tables. */
   about: string
-  /** Starts a fresh instance. Throws if it cannot run here. */
+  /** Starts a new instance. Throws if the server cannot run on this machine. */
   start(options: StreamingOptions): Promise<Streaming>
 }
 
 export interface StreamingOptions {
-  /** Number of servers for visitors. A contender that supports only one throws. */
+  /**
+   * Number of servers for visitors. `start` throws if the contender does not support this number.
+   */
   gateways: number
-  /** Number of visitors, the same at every start. */
+  /** Number of visitors. It is the same at every start. */
   visitors: number
   /** Folder for profiles of the service's processes. */
   profile?: string | undefined
 }
 
 export interface Streaming {
-  /** Ports for visitors. */
+  /** Ports of the servers for visitors. */
   ports: number[]
-  /** File of `Visitor`s, as JSON. */
+  /** Path of a JSON file with an array of `Visitor`. */
   visitorsFile: string
-  /** Takes `PublishCommand`s. */
+  /** The publisher process. It executes `PublishCommand`s. */
   publisher: CommandProcess
-  /** Servers for visitors. */
-  gateways: Running[]
-  /** All other processes except the publisher. */
-  behind: Running[]
-  /** Bytes in heap and external memory after a forced collection; undefined without a Node heap. */
+  /** Processes that serve visitors. */
+  gateways: StartedProcess[]
+  /** Other processes of the contender, such as core and engine, except the publisher. */
+  behind: StartedProcess[]
+  /**
+   * Returns the bytes in heap and external memory after a forced garbage collection. Returns
+   * undefined if no process runs on Node.
+   */
   heapBytes(): Promise<{ gateway: number; behind: number } | undefined>
   /** Writes events of 256 bytes to the logs of visitors as fast as possible. */
   fill(request: { from: number; count: number; times: number }): Promise<void>
@@ -37,8 +42,8 @@ export interface Streaming {
 }
 
 export interface Visitor {
-  /** Channel of its events. */
+  /** Channel to which events for this visitor are published. */
   channel: string
-  /** Request head of its stream, without the final empty line. */
+  /** HTTP request head that opens the visitor's stream, without the final empty line. */
   head: string
 }

@@ -1,4 +1,5 @@
-// Publishes to a plain HTTP server with POST /pub/<channel>, in the event format of the service.
+// Publisher process for a plain HTTP server: POST /pub/<channel> with events in the service's
+// format.
 import { Pool } from 'undici'
 import { publishWith } from './publishing.ts'
 

@@ -1,7 +1,7 @@
 import { chat, drain, hold, slow, storm, type Variants } from './steps.ts'
 import type { Turn } from './turn.ts'
 
-/** Duration and size of a run. */
+/** Duration and size of a step. `--quick` and `--full` set it; `usual` is the default. */
 export type Extent = 'quick' | 'usual' | 'full'
 
 type Column = [name: string, figure: string, unit: string, digits?: number]
@@ -16,48 +16,52 @@ export interface Step {
 }
 
 const memoryColumns: Column[] = [
-  ['resident, what visitors connect to', 'gatewayKb', 'KB', 1],
-  ['its heap after a collection', 'heapKb', 'KB', 1],
-  ['resident, core', 'behindKb', 'KB', 1],
-  ['its heap', 'behindHeapKb', 'KB', 1],
+  ['server, resident memory', 'gatewayKb', 'KB', 1],
+  ['server, heap after a collection', 'heapKb', 'KB', 1],
+  ['core, resident memory', 'behindKb', 'KB', 1],
+  ['core, heap after a collection', 'behindHeapKb', 'KB', 1],
 ]
 
 const chatColumns: Column[] = [
   ['median', 'p50', 'ms', 2],
   ['99th percentile', 'p99', 'ms', 2],
-  ['99.9th', 'p999', 'ms', 2],
-  ['processor an event, server', 'gatewayMicros', 'µs'],
-  ['core and engine', 'behindMicros', 'µs'],
+  ['99.9th percentile', 'p999', 'ms', 2],
+  ['CPU time per event, server', 'gatewayMicros', 'µs'],
+  ['CPU time per event, core and engine', 'behindMicros', 'µs'],
   ['lost', 'lost', ''],
   ['duplicates', 'doubles', ''],
-  ['load busy', 'busy', '', 2],
-  ['load late', 'lag', 'ms', 1],
+  ['CPU use of the load process', 'busy', '', 2],
+  ['delay of the load process', 'lag', 'ms', 1],
 ]
 
 const stormColumns: Column[] = [
-  ['all have all after', 'ms', 'ms'],
-  ['processor a visitor, server', 'gatewayMicros', 'µs'],
-  ['core and engine', 'behindMicros', 'µs'],
+  ['time until all visitors have all events', 'ms', 'ms'],
+  ['CPU time per visitor, server', 'gatewayMicros', 'µs'],
+  ['CPU time per visitor, core and engine', 'behindMicros', 'µs'],
   ['lost', 'lost', ''],
   ['duplicates', 'doubles', ''],
 ]
 
 const seconds = (extent: Extent, quick: number, usual: number, full: number) => ({ quick, usual, full })[extent]
 
-/** Steps for `--only`. The first three measure the service's goals; the others are general workloads. */
+/**
+ * Steps that `--only` can select. The first three measure the service's performance goals. The
+ * others are workloads that any stream server has.
+ */
 export const steps: Step[] = [
   {
     name: 'memory',
-    title: 'Memory of a stream, 8,000 held open for 20 s',
+    title: 'Memory per stream, with 8,000 streams open for 20 s',
     gateways: 1,
     visitors: 8_000,
     columns: memoryColumns,
-    // Long enough for the heap to release what opening the streams left behind.
+    // The default of 20 s is long enough for the heap to release memory that was needed only to
+    // open the streams.
     run: (turn, extent) => hold(turn, [8_000], seconds(extent, 5, 20, 60)),
   },
   {
     name: 'events',
-    title: '1,000 events/s spread over 8,000 streams, from when they were due to the visitor',
+    title: 'Latency of 1,000 events/s spread over 8,000 streams, from the due time to the visitor',
     gateways: 1,
     visitors: 8_000,
     columns: chatColumns,
@@ -65,7 +69,7 @@ export const steps: Step[] = [
   },
   {
     name: 'resume',
-    title: '2,000 visitors that resume at once',
+    title: '2,000 visitors that resume concurrently',
     gateways: 1,
     visitors: 2_000,
     columns: stormColumns,
@@ -73,14 +77,14 @@ export const steps: Step[] = [
   },
   {
     name: 'W1',
-    title: 'W1: streams held open with heartbeats',
+    title: 'W1: open streams that receive only heartbeats',
     gateways: 1,
     visitors: 10_000,
     columns: [
       ...memoryColumns,
-      ['kernel', 'slabKb', 'KB', 1],
-      ['processor a stream and second, server', 'gatewayMicros', 'µs', 1],
-      ['core and engine', 'behindMicros', 'µs', 1],
+      ['kernel memory', 'slabKb', 'KB', 1],
+      ['CPU time per stream and second, server', 'gatewayMicros', 'µs', 1],
+      ['CPU time per stream and second, core and engine', 'behindMicros', 'µs', 1],
     ],
     run: (turn, extent) => hold(turn, [1_000, 5_000, 10_000], seconds(extent, 5, 20, 300)),
   },
@@ -95,7 +99,7 @@ export const steps: Step[] = [
   },
   {
     name: 'W5',
-    title: 'W5: 2,000 visitors that resume at once, by what they missed',
+    title: 'W5: 2,000 visitors that resume concurrently, by number of missed events',
     gateways: 1,
     visitors: 2_000,
     columns: stormColumns,
@@ -107,10 +111,10 @@ export const steps: Step[] = [
     gateways: 1,
     visitors: 500,
     columns: [
-      ['99th percentile before', 'p99Before', 'ms', 1],
-      ['of the others, with it', 'p99After', 'ms', 1],
-      ['memory more', 'moreMb', 'MB', 1],
-      ['cut off after', 'cutAfter', 's', 1],
+      ['99th percentile while all read', 'p99Before', 'ms', 1],
+      ['99th percentile of reading visitors', 'p99After', 'ms', 1],
+      ['additional memory', 'moreMb', 'MB', 1],
+      ['time until stopped visitors are disconnected', 'cutAfter', 's', 1],
     ],
     run: (turn, extent) => slow(turn, 500, seconds(extent, 10, 15, 30)),
   },
@@ -120,9 +124,9 @@ export const steps: Step[] = [
     gateways: 2,
     visitors: 5_000,
     columns: [
-      ['streams opened again', 'reopened', ''],
-      ['most in a tenth of a second', 'mostInATenth', ''],
-      ['all back after', 'backAfter', 's', 1],
+      ['reopened streams', 'reopened', ''],
+      ['most reopened in a tenth of a second', 'mostInATenth', ''],
+      ['time until all are reopened', 'backAfter', 's', 1],
       ['99th percentile of events', 'p99', 'ms'],
       ['lost', 'lost', ''],
       ['duplicates', 'doubles', ''],

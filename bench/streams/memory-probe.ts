@@ -1,4 +1,5 @@
-// Preloaded into a server. A connection to the port returns the bytes in use after a collection.
+// Module that is preloaded into a server process. It listens on a port. A connection to this port
+// forces a garbage collection and returns the bytes in use after it.
 import { createServer } from 'node:net'
 import { memoryUsage } from 'node:process'
 import { setFlagsFromString } from 'node:v8'

@@ -1,13 +1,13 @@
 import { access, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { freePort, startProgram } from '../processes.ts'
+import { freePort, startProgram } from '../../test/support/processes.ts'
 import { scratchFolder } from '../workspace.ts'
 import { plainStreaming } from './bare.ts'
 import type { Contender } from './contender.ts'
 
 const module = '/usr/lib/nginx/modules/ngx_nchan_module.so'
 
-/** nginx with the nchan module, which keeps events in shared memory. */
+/** nginx with the nchan module, which keeps events in the memory of one machine. */
 export const nchan: Contender = {
   name: 'nginx + nchan',
   about: 'one worker, events in its own memory; no grants, no log on disk',

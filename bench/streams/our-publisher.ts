@@ -1,4 +1,4 @@
-// Publishes through SendAgentMessage of the core, over Connect.
+// Publisher process for the service: calls SendAgentMessage of the core over Connect.
 import { readFile } from 'node:fs/promises'
 import { createClient } from '@connectrpc/connect'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'

@@ -1,9 +1,10 @@
-// Creates sessions and fills conversations in process with the core's code.
+// Seeder process: creates sessions and fills conversations by calling the core's code directly.
 import { randomUUID } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { pino } from 'pino'
 import { readCoreConfig } from '../../core/config.ts'
-import { startCore } from '../../core/core.ts'
+import { readDevConfig } from '../../dev/config.ts'
+import { startLocalCore } from '../../dev/local-core.ts'
 import { clock, handleCommands } from '../commands.ts'
 import { runConcurrently } from '../delivery/pacing.ts'
 import type { Visitor } from './contender.ts'
@@ -13,14 +14,15 @@ export type SeedCommand = { do: 'sessions'; count: number } | { do: 'fill'; from
 
 const [dataDir = '', visitorsFile = ''] = process.argv.slice(2)
 const { siteKey, origin, mongodbUri } = JSON.parse(await readFile(`${dataDir}/demo.json`, 'utf8'))
-const config = readCoreConfig({ DATA_DIR: dataDir, MONGODB_URI: mongodbUri, GRANT_LIFETIME_SECONDS: '86400' })
-const { context } = await startCore(config, pino({ level: 'warn' }))
+const config = readCoreConfig({ MONGODB_URI: mongodbUri, GRANT_LIFETIME_SECONDS: '86400' })
+const dev = readDevConfig({ DATA_DIR: dataDir })
+const { core } = await startLocalCore(config, dev, { logger: pino({ level: 'warn' }) })
 const inFlight = 256
-/** Starts above the publisher's numbers. */
+/** Index of the next event. Starts above the publisher's indexes, so that indexes are unique. */
 let index = 1_000_000_000
 
 async function begin(): Promise<Visitor> {
-  const { content } = await context.sessions.create({
+  const { content } = await core.sessions.create({
     publicSiteKey: siteKey,
     origin,
     clientInstanceId: randomUUID(),
@@ -48,7 +50,7 @@ handleCommands(async (command: SeedCommand) => {
   const chosen = visitors.slice(command.from, command.from + command.count)
   await runConcurrently(chosen.length * command.times, 2_000, (turn) => {
     index += 1
-    return context.messages.sendAsAgent({
+    return core.messages.sendAsAgent({
       conversationId: chosen[turn % chosen.length]?.channel ?? '',
       clientOperationId: randomUUID(),
       body: marker(index, clock()).padEnd(256, 'x'),

@@ -1,12 +1,18 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type CommandProcess, freePort, type Running, startCommandProcess, startPart } from '../processes.ts'
+import {
+  type CommandProcess,
+  freePort,
+  type StartedProcess,
+  startCommandProcess,
+  startProcess,
+} from '../../test/support/processes.ts'
 import { scratchFolder } from '../workspace.ts'
 import type { Contender, Streaming } from './contender.ts'
 import { heapProbe } from './memory.ts'
 import type { SeedCommand } from './our-seeder.ts'
 
-/** Sessions are created once for all turns. */
+/** Sessions, created once and reused at every start of the service. */
 let seeded: Promise<{ dataDir: string; visitorsFile: string }> | undefined
 
 /** The service: gateway and core in separate processes, with the embedded engine. */
@@ -61,7 +67,7 @@ async function withSeeder(dataDir: string, visitorsFile: string, run: (seeder: C
 }
 
 interface OwnPart {
-  running: Running
+  running: StartedProcess
   port: number
   url: string
   heapBytes(): Promise<number>
@@ -78,7 +84,7 @@ async function startOwn(part: 'core' | 'gateway', env: Record<string, string>, p
   const url = `http://127.0.0.1:${port}`
   const { nodeArgs, heapBytes } = await heapProbe()
   const name = part.toUpperCase()
-  const running = await startPart({
+  const running = await startProcess({
     entry: `${part}/main.ts`,
     nodeArgs: [...(await scriptFlags(part)), ...nodeArgs, ...profiling(profile, part)],
     env: { ...env, LOG_LEVEL: 'warn', [`${name}_HOST`]: '127.0.0.1', [`${name}_PORT`]: String(port) },
@@ -87,7 +93,7 @@ async function startOwn(part: 'core' | 'gateway', env: Record<string, string>, p
   return { running, port, url, heapBytes }
 }
 
-/** Node flags of the npm script of a part. */
+/** Node flags in the npm script that starts a process of the service. */
 async function scriptFlags(part: string): Promise<string[]> {
   const { scripts } = JSON.parse(await readFile(join(import.meta.dirname, '../../package.json'), 'utf8'))
   return String(scripts[part])

@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { startCommandProcess } from '../../test/support/processes.ts'
 import type { Part } from '../parts.ts'
-import { startCommandProcess } from '../processes.ts'
 import type { Table } from '../table.ts'
 import { bare } from './bare.ts'
 import type { Contender } from './contender.ts'
@@ -13,13 +13,19 @@ import type { Figures, Variants } from './steps.ts'
 import { createTurn } from './turn.ts'
 
 const contenders = [ours, bare, nchan]
-/** Figures of each round by variant, or the reason why there are none. */
+/**
+ * Figures of one contender: for each variant, one entry per round. `failure` is the reason why the
+ * contender was not measured.
+ */
 interface Measured {
   variants: Map<string, Figures[]>
   failure?: string
 }
 
-/** Visitors' streams, compared with a minimal Node server and with nginx and nchan. */
+/**
+ * Measures visitors' streams. Compares the service with a minimal Node server and with nginx and
+ * nchan.
+ */
 export const streamsPart: Part = async ({ rounds, quick, full, only, profile, log }) => {
   const named = (name: string) => only.some((each) => name.toLowerCase().startsWith(each.toLowerCase()))
   const chosenSteps = steps.some(({ name }) => named(name)) ? steps.filter(({ name }) => named(name)) : steps
@@ -31,7 +37,7 @@ export const streamsPart: Part = async ({ rounds, quick, full, only, profile, lo
   for (const step of chosenSteps) {
     const measured = new Map<Contender, Measured>(chosen.map((contender) => [contender, { variants: new Map() }]))
     for (let round = 0; round < rounds; round += 1) {
-      // Rotates the order in each round.
+      // Each round starts with another contender, so that the order does not favour one.
       const order = chosen.map((_, index) => chosen[(index + round) % chosen.length] as Contender)
       for (const contender of order) {
         const found = measured.get(contender) as Measured
@@ -99,7 +105,9 @@ function tableOf({ title, columns }: Step, measured: Map<Contender, Measured>): 
   }
 }
 
-/** Checks the limit of open files. Each stream needs one on both ends. */
+/**
+ * Throws if the limit of open files is too low. Each stream needs one open file in each process.
+ */
 async function requireFiles(count: number): Promise<void> {
   const { stdout } = await promisify(execFile)('sh', ['-c', 'ulimit -n'])
   const allowed = stdout.trim() === 'unlimited' ? Number.POSITIVE_INFINITY : Number(stdout)

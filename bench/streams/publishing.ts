@@ -6,7 +6,10 @@ import { quantile } from '../table.ts'
 import type { Visitor } from './contender.ts'
 import { marker } from './marker.ts'
 
-/** Events to random visitors of a range, as a Poisson process with the given rate. */
+/**
+ * Events for visitors with indexes `from` to `from + count`. A Poisson process with the given rate
+ * decides when the next event is due; each event goes to a random visitor of this range.
+ */
 export interface Flow {
   from: number
   count: number
@@ -14,20 +17,22 @@ export interface Flow {
   rate: number
   leastBytes: number
   mostBytes: number
-  /** Uses three-byte characters, so that the body is three times as long. */
+  /**
+   * If true, the text uses three-byte characters, so that the body has three times as many bytes.
+   */
   wide?: boolean
 }
 
 export type PublishCommand =
   | { do: 'load'; file: string }
   | { do: 'flows'; flows: Flow[]; seconds: number }
-  /** Sends `times` events to each visitor of a range as fast as possible. */
+  /** Sends `times` events to each visitor `from` to `from + count`, as fast as possible. */
   | { do: 'each'; from: number; count: number; times: number }
 
 export interface Published {
   published: number
   failed: number
-  /** Delay of the call starts in milliseconds. */
+  /** 99th percentile of the delay between the due time and the start of a call, in milliseconds. */
   lagP99: number
 }
 
@@ -36,11 +41,13 @@ const smallBytes = 256
 const plainText = 'The quick brown fox jumps over the lazy dog. '
 const wideText = '敏捷的棕色狐狸跳过懒狗'
 
-/** In a publisher process: executes publish commands with the contender's call. */
+/**
+ * Executes `PublishCommand`s in a publisher process. `publish` sends one event to the contender.
+ */
 export function publishWith(publish: (channel: string, operation: string, body: string) => Promise<unknown>): void {
   let visitors: Visitor[] = []
   let index = 0
-  /** Makes operation IDs unique per process. */
+  /** Prefix that makes operation IDs unique per process. */
   const run = Date.now().toString(36)
 
   function send(visitor: number, bytes: number, dueAt: number, filler = plainText): Promise<unknown> {

@@ -1,16 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { clock } from '../commands.ts'
 import { usageOf } from '../usage.ts'
-import { openFiles, residentBytes, slabBytes } from './memory.ts'
+import { countOpenFiles, residentBytesOf, slabBytes } from './memory.ts'
 import { cpuBetween, type Turn } from './turn.ts'
-import type { Account } from './visitors.ts'
+import type { StreamFigures } from './visitors.ts'
 
 export type Figures = Record<string, number>
-/** Figures by variant of a step. */
+/**
+ * Figures of a step by variant. The variants differ, for example, in the number of streams or the
+ * event rate.
+ */
 export type Variants = Map<string, Figures>
 
 const number = (value: number) => value.toLocaleString('en')
-/** Streams of the warm-up, which loads code and opens connections. */
+/** Number of streams in the warm-up, which loads code and opens connections. */
 const warmUpStreams = 50
 
 async function warmUp({ open, each, visitors }: Turn): Promise<void> {
@@ -20,15 +23,15 @@ async function warmUp({ open, each, visitors }: Turn): Promise<void> {
   await delay(500)
 }
 
-/** W1: open streams with heartbeats only. */
+/** Runs the steps `memory` and `W1` of layouts.ts: open streams receive only heartbeats. */
 export async function hold(turn: Turn, counts: number[], seconds: number): Promise<Variants> {
   const { streaming, gateways, behind, open } = turn
   const found: Variants = new Map()
   await warmUp(turn)
   const heapBefore = await streaming.heapBytes()
   const before = {
-    gateway: await residentBytes(gateways),
-    behind: await residentBytes(behind),
+    gateway: await residentBytesOf(gateways),
+    behind: await residentBytesOf(behind),
     slab: await slabBytes(),
   }
   let from = 0
@@ -42,12 +45,12 @@ export async function hold(turn: Turn, counts: number[], seconds: number): Promi
     const perStream = (after: number, earlier: number) => (after - earlier) / count / 1024
     const perSecond = (index: 0 | 1) => (cpuBetween(began[index], ended[index]) / seconds / count) * 1e6
     const figures: Figures = {
-      gatewayKb: perStream(await residentBytes(gateways), before.gateway),
+      gatewayKb: perStream(await residentBytesOf(gateways), before.gateway),
       slabKb: perStream(await slabBytes(), before.slab),
       gatewayMicros: perSecond(0),
     }
     if (behind.length > 0) {
-      figures.behindKb = perStream(await residentBytes(behind), before.behind)
+      figures.behindKb = perStream(await residentBytesOf(behind), before.behind)
       figures.behindMicros = perSecond(1)
     }
     const heap = await streaming.heapBytes()
@@ -58,36 +61,44 @@ export async function hold(turn: Turn, counts: number[], seconds: number): Promi
   return found
 }
 
-/** W3: events of 256 bytes to 2 KB to random visitors. */
+/**
+ * Runs the steps `events` and `W3` of layouts.ts: random visitors receive events of 256 bytes to 2
+ * KB.
+ */
 export async function chat(turn: Turn, streams: number, rates: number[], seconds: number): Promise<Variants> {
   const found: Variants = new Map()
   const flow = (rate: number) => [{ from: 0, count: streams, rate, leastBytes: 256, mostBytes: 2048 }]
   await turn.open({ from: 0, count: streams })
-  // Warm-up, so that the code is compiled.
+  // Warm-up run, so that V8 has compiled the code. Its figures are discarded.
   await turn.flow(flow(rates[0] ?? 500), seconds)
   for (const rate of rates) found.set(`${number(rate)}/s`, await turn.flow(flow(rate), seconds))
   return found
 }
 
-/** W5: all connections break, events are published, and all visitors reconnect at once. */
+/**
+ * Runs the steps `resume` and `W5` of layouts.ts: all connections break, events are published, and
+ * all visitors reconnect at once.
+ */
 export async function storm(turn: Turn, count: number, missed: number[]): Promise<Variants> {
   const { streaming, gateways, behind, open, visitors, each } = turn
   const found: Variants = new Map()
   const range = { from: 0, count }
   await open(range)
-  // Gives each stream a position. The first storm is not counted.
+  // Sends one event to each stream, so that each visitor has a position from which it can resume.
+  // All visitors reconnect at once several times. The first time is a warm-up, and its figures are
+  // discarded.
   await each({ ...range, times: 1 })
   for (const [turnOfIt, times] of [0, ...missed].entries()) {
     await visitors({ do: 'cut' })
     await delay(500)
     if (times > 0) await streaming.fill({ ...range, times })
     await delay(500)
-    await visitors({ do: 'account' })
+    await visitors({ do: 'takeFigures' })
     const before = await Promise.all([usageOf(gateways), usageOf(behind)])
     const ms = await open({ ...range, inFlight: count, events: times })
     const after = await Promise.all([usageOf(gateways), usageOf(behind)])
     await delay(300)
-    const { events, doubles } = await visitors<Account>({ do: 'account' })
+    const { events, doubles } = await visitors<StreamFigures>({ do: 'takeFigures' })
     const perVisitor = (index: 0 | 1) => (cpuBetween(before[index], after[index]) / count) * 1e6
     const lost = count * times - events
     if (turnOfIt === 0) continue
@@ -98,7 +109,10 @@ export async function storm(turn: Turn, count: number, missed: number[]): Promis
   return found
 }
 
-/** W7: one visitor in a hundred stops reading while it gets events of 12 KB. The others read normally. */
+/**
+ * Runs the step `W7` of layouts.ts: one visitor in a hundred stops reading while it gets events of
+ * 12 KB. The others read normally.
+ */
 export async function slow(turn: Turn, streams: number, seconds: number): Promise<Variants> {
   const { gateways, open, flow, visitors } = turn
   const stalled = streams / 100
@@ -107,14 +121,14 @@ export async function slow(turn: Turn, streams: number, seconds: number): Promis
   await open({ from: 0, count: streams })
   await flow([toOthers], 3)
   const all = await flow([toSlow, toOthers], seconds)
-  const [filesBefore, memoryBefore] = [await openFiles(gateways), await residentBytes(gateways)]
+  const [filesBefore, memoryBefore] = [await countOpenFiles(gateways), await residentBytesOf(gateways)]
   await visitors({ do: 'stall', count: stalled })
   let cutAfter = Number.NaN
   let mostMemory = 0
   const began = clock()
   const watching = setInterval(async () => {
-    mostMemory = Math.max(mostMemory, await residentBytes(gateways))
-    if (Number.isNaN(cutAfter) && (await openFiles(gateways)) <= filesBefore - stalled) {
+    mostMemory = Math.max(mostMemory, await residentBytesOf(gateways))
+    if (Number.isNaN(cutAfter) && (await countOpenFiles(gateways)) <= filesBefore - stalled) {
       cutAfter = (clock() - began) / 1000
     }
   }, 250)
@@ -131,11 +145,14 @@ export async function slow(turn: Turn, streams: number, seconds: number): Promis
   ])
 }
 
-/** W9: one of two gateways stops under load; its visitors reconnect to the other. */
+/**
+ * Runs the step `W9` of layouts.ts: one of two gateways stops under load, and its visitors
+ * reconnect to the other gateway.
+ */
 export async function drain(turn: Turn, streams: number, seconds: number): Promise<Variants> {
   const { streaming, open, visitors, each } = turn
   await open({ from: 0, count: streams })
-  // Gives each stream a position for its resume.
+  // Sends one event to each stream, so that each visitor has a position from which it can resume.
   await each({ from: 0, count: streams, times: 1 })
   await visitors({ do: 'follow', on: true })
   const [first] = streaming.gateways
@@ -146,12 +163,12 @@ export async function drain(turn: Turn, streams: number, seconds: number): Promi
 }
 
 async function reopening({ streaming, visitors }: Turn, streams: number, seconds: number): Promise<Figures> {
-  await visitors({ do: 'account' })
+  await visitors({ do: 'takeFigures' })
   const flows = [{ from: 0, count: streams, rate: 500, leastBytes: 256, mostBytes: 2048 }]
   const { published } = await streaming.publisher.call<{ published: number }>({ do: 'flows', flows, seconds })
   await visitors({ do: 'wait', events: published, withinMs: 30_000 })
   await delay(300)
-  const { events, doubles, p99, reopened } = await visitors<Account>({ do: 'account' })
+  const { events, doubles, p99, reopened } = await visitors<StreamFigures>({ do: 'takeFigures' })
   return {
     ...{ reopened: reopened.reduce((sum, each) => sum + each, 0), mostInATenth: Math.max(0, ...reopened) },
     ...{ backAfter: reopened.length / 10, p99, lost: published - events, doubles },

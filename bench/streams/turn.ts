@@ -1,11 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { CommandProcess } from '../processes.ts'
+import type { CommandProcess } from '../../test/support/processes.ts'
 import { type Usage, usageOf } from '../usage.ts'
 import type { Streaming } from './contender.ts'
 import type { Flow, PublishCommand, Published } from './publishing.ts'
-import type { Account, VisitorsCommand } from './visitors.ts'
+import type { StreamFigures, VisitorsCommand } from './visitors.ts'
 
-/** One freshly started contender with its visitors and publisher. */
+/**
+ * A newly started contender with its visitors and publisher. Each step of each round has its own.
+ */
 export interface Turn {
   streaming: Streaming
   gateways: number[]
@@ -13,7 +15,10 @@ export interface Turn {
   open(request: { from: number; count: number; inFlight?: number; events?: number }): Promise<number>
   visitors<Answer = void>(command: VisitorsCommand): Promise<Answer>
   each(request: { from: number; count: number; times: number }): Promise<void>
-  /** Publishes for the given time, waits for all events and returns the figures. */
+  /**
+   * Publishes the flows for the given time, waits until visitors have all events, and returns the
+   * figures.
+   */
   flow(flows: Flow[], seconds: number): Promise<FlowFigures>
 }
 
@@ -23,10 +28,13 @@ export interface FlowFigures extends Record<string, number> {
   p999: number
   lost: number
   doubles: number
-  /** CPU time per event in microseconds. */
+  /** CPU time of the gateways per event, in microseconds. */
   gatewayMicros: number
   behindMicros: number
-  /** Utilization of the load process (0 to 1) and its delay. Above 0.8 the load itself is the bottleneck. */
+  /**
+   * CPU utilization of the load process (0 to 1). Above 0.8, the load process itself is the
+   * bottleneck.
+   */
   busy: number
   lag: number
 }
@@ -38,30 +46,38 @@ const arriveWithinMs = 15_000
 export function createTurn(streaming: Streaming, visitors: CommandProcess): Turn {
   const gateways = streaming.gateways.map(({ pid }) => pid)
   const behind = streaming.behind.map(({ pid }) => pid)
-  const tell = <Answer>(command: VisitorsCommand) => visitors.call<Answer>(command)
+  const send = <Answer>(command: VisitorsCommand) => visitors.call<Answer>(command)
   const publish = (command: PublishCommand) => streaming.publisher.call<Published>(command)
 
   return {
     streaming,
     gateways,
     behind,
-    open: ({ inFlight = openingAtOnce, ...range }) => tell({ do: 'open', ...range, inFlight }),
-    visitors: tell,
+    open: ({ inFlight = openingAtOnce, ...range }) => send({ do: 'open', ...range, inFlight }),
+    visitors: send,
     async each(request) {
-      await tell({ do: 'account' })
+      await send({ do: 'takeFigures' })
       const { published } = await publish({ do: 'each', ...request })
-      await tell({ do: 'wait', events: published, withinMs: arriveWithinMs })
-      await tell({ do: 'account' })
+      await send({ do: 'wait', events: published, withinMs: arriveWithinMs })
+      await send({ do: 'takeFigures' })
     },
     async flow(flows, seconds) {
-      await tell({ do: 'account' })
+      await send({ do: 'takeFigures' })
       const before = await Promise.all([usageOf(gateways), usageOf(behind)])
       const { published, failed, lagP99 } = await publish({ do: 'flows', flows, seconds })
-      await tell({ do: 'wait', events: published - failed, withinMs: arriveWithinMs })
+      await send({ do: 'wait', events: published - failed, withinMs: arriveWithinMs })
       const after = await Promise.all([usageOf(gateways), usageOf(behind)])
-      // Waits for late duplicates.
+      // Waits for late duplicates, so that they are counted, too.
       await delay(200)
-      const { events, doubles, p50, p99, p999, busy, lagP99: loadLag } = await tell<Account>({ do: 'account' })
+      const {
+        events,
+        doubles,
+        p50,
+        p99,
+        p999,
+        busy,
+        lagP99: loadLag,
+      } = await send<StreamFigures>({ do: 'takeFigures' })
       const micros = (index: 0 | 1) => (cpuBetween(before[index], after[index]) / published) * 1e6
       return {
         ...{ p50, p99, p999, lost: published - events, doubles, busy, lag: Math.max(lagP99, loadLag) },

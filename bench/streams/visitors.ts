@@ -1,4 +1,4 @@
-// A process that holds the visitors' streams over plain sockets and counts their events.
+// Load process: opens the visitors' streams over plain sockets and counts their events.
 import { readFile } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -10,33 +10,47 @@ import { markers } from './marker.ts'
 
 export type VisitorsCommand =
   | { do: 'load'; file: string; ports: number[] }
-  /** Opens a range of streams. Resolves with the milliseconds until each is open and has `events` events. */
+  /**
+   * Opens the streams of visitors `from` to `from + count`. Resolves with the milliseconds until
+   * each stream is open and has received `events` events.
+   */
   | { do: 'open'; from: number; count: number; inFlight: number; events?: number }
-  /** Resets all connections. */
+  /** Breaks all connections with a TCP reset. */
   | { do: 'cut' }
-  /** The first `count` streams stop reading. */
+  /** Stops reading from the first `count` streams. */
   | { do: 'stall'; count: number }
-  /** Whether ended streams reconnect, after a random part of `retry`. */
+  /**
+   * Sets whether ended streams reconnect. A stream reconnects after a random part of the delay that
+   * its `retry` field contains.
+   */
   | { do: 'follow'; on: boolean }
-  /** Resolves after `events` different events since the last `account`, or on timeout. */
+  /**
+   * Resolves when `events` different events have arrived since the last `takeFigures` command, or
+   * after `withinMs`.
+   */
   | { do: 'wait'; events: number; withinMs: number }
-  /** Returns the counts since the last one. */
-  | { do: 'account' }
+  /** Returns the figures of the events that arrived since the last `takeFigures` command. */
+  | { do: 'takeFigures' }
 
-export interface Account {
+export interface StreamFigures {
   events: number
   doubles: number
-  /** Latency from the due time of an event in milliseconds, for reading visitors. */
+  /**
+   * Median of the time from an event's due time until the visitor receives it, in milliseconds.
+   * Excludes visitors that stopped reading.
+   */
   p50: number
   p99: number
   p999: number
-  /** Event loop delay of the load process in milliseconds, 99th percentile. */
+  /** 99th percentile of the load process's event loop delay, in milliseconds. */
   lagP99: number
-  /** CPU utilization. */
+  /** CPU utilization of the load process, 0 to 1. */
   busy: number
-  /** Streams that `follow` reopened, per tenth of a second since the first. */
+  /**
+   * Number of reopened streams in each tenth of a second, starting with the first reopened stream.
+   */
   reopened: number[]
-  /** Responses without a stream. */
+  /** Number of stream requests whose response was not a stream. */
   refused: number
 }
 
@@ -78,7 +92,7 @@ function open(stream: Stream): void {
   socket.on('close', () => {
     if (stream.socket !== socket) return
     stream.socket = undefined
-    // Uses the next server, because this one may be stopping.
+    // Reconnects to the next server, because the current server may be stopping.
     stream.port += 1
     if (following) setTimeout(reopen, Math.random() * stream.retryMs, stream)
   })
@@ -93,7 +107,10 @@ function reopen(stream: Stream): void {
   }
 }
 
-/** Chunk framing never splits a line, so the text can be read as lines. */
+/**
+ * Parses received text line by line. This is safe, because servers never split a line between HTTP
+ * chunks.
+ */
 function read(stream: Stream, text: string): void {
   const end = text.lastIndexOf('\n')
   if (end < 0) {
@@ -161,7 +178,7 @@ async function wait(events: number, withinMs: number): Promise<void> {
   onEvent = () => {}
 }
 
-function account(): Account {
+function takeFigures(): StreamFigures {
   const { user, system } = process.cpuUsage(began.cpu)
   const first = Math.min(...reopenedAt)
   const reopened: number[] = []
@@ -211,7 +228,7 @@ handleCommands(async (command: VisitorsCommand) => {
       return
     case 'wait':
       return wait(command.events, command.withinMs)
-    case 'account':
-      return account()
+    case 'takeFigures':
+      return takeFigures()
   }
 })

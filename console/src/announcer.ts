@@ -1,17 +1,14 @@
-import { type ReadonlySignal, signal } from '@preact/signals'
+import { signal } from '@preact/signals'
 
-/** Texts for screen readers, in a polite live region. */
-export interface Announcer {
-  text: ReadonlySignal<string>
-  say(text: string): void
-}
+export type Announcer = ReturnType<typeof createAnnouncer>
 
-export function createAnnouncer(): Announcer {
+/** Holds the text of a polite live region, which screen readers announce. */
+export function createAnnouncer() {
   const text = signal('')
   return {
     text,
-    say(next) {
-      // A repeated text must differ, or screen readers do not read it again.
+    say(next: string) {
+      // Screen readers do not announce an unchanged text, so a repeated text gets a trailing space.
       text.value = text.value === next ? `${next}\u00a0` : next
     },
   }

@@ -1,20 +1,14 @@
-import { type Client, Code, ConnectError, createClient, type Interceptor, type Transport } from '@connectrpc/connect'
+import { Code, ConnectError, createClient, type Interceptor, type Transport } from '@connectrpc/connect'
 import { CommandService } from '#proto/command/v1/command_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 
-/** Clients of the internal services that a workspace session may call. */
-export interface Api {
-  messaging: Client<typeof MessagingService>
-  sessions: Client<typeof SessionService>
-  commands: Client<typeof CommandService>
-  leads: Client<typeof LeadService>
-  workspaces: Client<typeof WorkspaceService>
-}
+export type Api = ReturnType<typeof createApi>
 
-export function createApi(transport: Transport): Api {
+/** Creates clients of the internal services that an operator's session may call. */
+export function createApi(transport: Transport) {
   return {
     messaging: createClient(MessagingService, transport),
     sessions: createClient(SessionService, transport),
@@ -24,7 +18,7 @@ export function createApi(transport: Transport): Api {
   }
 }
 
-/** Adds the session token to each call. Calls `onRejected` when the service rejects the token. */
+/** Adds the session token to each call. Calls `onRejected` if the service rejects the token. */
 export function authorize(token: () => string | undefined, onRejected: (token: string) => void): Interceptor {
   return (next) => async (request) => {
     const sessionToken = token()

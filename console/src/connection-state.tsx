@@ -2,7 +2,9 @@ import { useEffect, useState } from 'preact/hooks'
 import { useConsole } from './console-context.ts'
 import { formatDistance } from './time.ts'
 
-/** Shows whether the inbox is live. Interruptions under 1.5 s are not shown. */
+/**
+ * Shows whether the inbox receives changes live. Interruptions shorter than 1.5 s are not shown.
+ */
 export function ConnectionStateLine() {
   const { inbox, announcer } = useConsole()
   const link = inbox.link.value

@@ -9,7 +9,7 @@ import type { Router } from './router.ts'
 import type { SessionHolder, WorkspaceSession } from './session.ts'
 import type { Shortcuts } from './shortcuts.ts'
 
-/** Shared by all views of one signed-in operator. */
+/** Objects that all views of a signed-in operator share. */
 export interface Console {
   session: WorkspaceSession
   holder: SessionHolder

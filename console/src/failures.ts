@@ -3,14 +3,14 @@ import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 
 /** A failed call, described for an operator. */
 export interface Failure {
-  /** The problem and what to do. */
+  /** States the problem and what the operator can do. */
   text: string
-  /** The call may have succeeded. Repeat it only with the same key. */
+  /** True if the call may have succeeded. Repeat such a call only with the same idempotency key. */
   ambiguous: boolean
   code: string
-  /** The object does not exist. A retry does not help. */
+  /** True if the object does not exist. A retry does not help. */
   missing: boolean
-  /** Invalid fields. The path has the form `/origins/0`. */
+  /** Invalid fields of the input. A path has the form `/origins/0`. */
   issues: { path: string; rule: string }[]
 }
 
@@ -42,9 +42,14 @@ const rules: Record<string, string> = {
   origin: 'must be on the visitor’s site or another allowed origin',
   publicAddress: 'must resolve to a public address; private and internal addresses are rejected',
   uniqueItems: 'contains a duplicate',
+  timeZone: 'is not a known time zone',
+  date: 'is not a date of the calendar',
+  endsBeforeBegins: 'must be later than the beginning',
+  overlap: 'overlaps with other hours of the day',
+  locale: 'contains an invalid language tag',
 }
 
-/** The first call with the key is still running. */
+/** Codes that mean that the first call with the same key is still running. */
 const inProgress = new Set(['OperationInProgress'])
 
 /** Describes a failed call for an operator. */
@@ -53,7 +58,8 @@ export function describeFailure(error: unknown): Failure {
   const info = failure.findDetails(ErrorInfoSchema)[0]
   const code = info?.code || Code[failure.code]
   const issues = info?.issues.map(({ path, rule }) => ({ path, rule })) ?? []
-  // Without error details from the core, the outcome of the call is unknown.
+  // The core adds details to its errors. If an error has no details and a code of `unknownOutcome`,
+  // the call may have succeeded.
   const ambiguous = !info && unknownOutcome.has(failure.code)
   return {
     code,

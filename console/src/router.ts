@@ -1,6 +1,6 @@
-import { computed, type ReadonlySignal, signal } from '@preact/signals'
+import { computed, signal } from '@preact/signals'
 
-/** A view of the console, as its URL describes it. */
+/** A view of the console and its parameters, as in its URL. */
 export type Route =
   | { view: 'inbox' }
   | { view: 'conversation'; conversationId: string; details: boolean }
@@ -15,7 +15,7 @@ export type Route =
   | { view: 'subscription'; subscriptionId: string }
   | { view: 'unknown' }
 
-export const base = '/console'
+const base = '/console'
 
 /** Parses a URL. Returns `unknown` if no view matches. */
 export function parseRoute(address: string): Route {
@@ -45,7 +45,7 @@ export function parseRoute(address: string): Route {
   }
 }
 
-/** The path of a route. */
+/** Returns the path of a route. */
 export function pathOf(route: Exclude<Route, { view: 'unknown' }>): string {
   switch (route.view) {
     case 'inbox':
@@ -76,36 +76,28 @@ export function pathOf(route: Exclude<Route, { view: 'unknown' }>): string {
 export const conversationPath = (conversationId: string) =>
   pathOf({ view: 'conversation', conversationId, details: false })
 
-export interface Router {
-  route: ReadonlySignal<Route>
-  /** Navigates to a path of the console. */
-  go(path: string, options?: { replace?: boolean }): void
-  stop(): void
-}
+export type Router = ReturnType<typeof createRouter>
 
-/** Router on the History API. Links of the console change the route without a page load. */
-export function createRouter(window: Window): Router {
+/**
+ * Creates a router on the History API. Links within the console change the route without a page
+ * load.
+ */
+export function createRouter(window: Window) {
   const { location, history, document } = window
   const address = signal(location.href)
   const read = () => {
     address.value = location.href
   }
 
-  function go(path: string, { replace = false } = {}) {
-    if (path !== location.pathname + location.search) history[replace ? 'replaceState' : 'pushState'](null, '', path)
+  /** Navigates to a path of the console. */
+  function go(path: string) {
+    if (path !== location.pathname + location.search) history.pushState(null, '', path)
     read()
   }
 
   function follow(event: MouseEvent) {
-    if (
-      event.defaultPrevented ||
-      event.button !== 0 ||
-      event.metaKey ||
-      event.ctrlKey ||
-      event.shiftKey ||
-      event.altKey
-    )
-      return
+    const { defaultPrevented, button, metaKey, ctrlKey, shiftKey, altKey } = event
+    if (defaultPrevented || button !== 0 || metaKey || ctrlKey || shiftKey || altKey) return
     const link = (event.target as Element).closest?.('a[href]') as HTMLAnchorElement | null
     if (!link || link.target || link.origin !== location.origin || !link.pathname.startsWith(`${base}/`)) return
     event.preventDefault()
@@ -114,14 +106,7 @@ export function createRouter(window: Window): Router {
 
   window.addEventListener('popstate', read)
   document.addEventListener('click', follow)
-  return {
-    route: computed(() => parseRoute(address.value)),
-    go,
-    stop() {
-      window.removeEventListener('popstate', read)
-      document.removeEventListener('click', follow)
-    },
-  }
+  return { route: computed(() => parseRoute(address.value)), go }
 }
 
 function decode(part: string): string {

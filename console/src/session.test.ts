@@ -9,12 +9,12 @@ const token = (claims: object) => `${part({ alg: 'HS256' })}.${part({ wid: 'ws_1
 const inSeconds = (seconds: number) => Math.floor(Date.now() / 1000) + seconds
 
 function storage() {
-  const kept = new Map<string, string>()
+  const values = new Map<string, string>()
   return {
-    kept,
-    getItem: (key: string) => kept.get(key) ?? null,
-    setItem: (key: string, value: string) => void kept.set(key, value),
-    removeItem: (key: string) => void kept.delete(key),
+    values,
+    getItem: (key: string) => values.get(key) ?? null,
+    setItem: (key: string, value: string) => void values.set(key, value),
+    removeItem: (key: string) => void values.delete(key),
   }
 }
 
@@ -24,11 +24,11 @@ describe('a workspace session', () => {
     ['a text with two parts', 'a.b', /not a workspace session/],
     ['parts that are not JSON', 'a.b.c', /not a workspace session/],
     ['a token without a workspace', `${part({})}.${part({ sub: 'ada' })}.c2ln`, /has no workspace/],
-  ])('rejects %s', (_, given, says) => {
+  ])('is not created from %s', (_, given, says) => {
     expect(readWorkspaceSession(given, Date.now())).toMatch(says)
   })
 
-  it('reads names with non-ASCII characters', () => {
+  it('can contain names with non-ASCII characters', () => {
     expect(readWorkspaceSession(token({ sub: 'Ägnes', scope: 'a b' }), Date.now())).toMatchObject({
       operator: 'Ägnes',
       workspaceId: 'ws_1',
@@ -36,7 +36,7 @@ describe('a workspace session', () => {
     })
   })
 
-  it('expires after more than the maximum timer delay and removes the token from the tab', () => {
+  it('expires on time even if its lifetime exceeds the maximum delay of setTimeout, and its token is then removed from the tab', () => {
     const tab = storage()
     const holder = createSessionHolder({ storage: tab, now: Date.now })
     const days = 30 * 86_400
@@ -46,7 +46,7 @@ describe('a workspace session', () => {
     vi.advanceTimersByTime(1000)
     expect(holder.current.value).toBeUndefined()
     expect(holder.ended.value).toBe('expired')
-    expect([...tab.kept.values()].join()).not.toContain('.c2ln')
+    expect([...tab.values.values()].join()).not.toContain('.c2ln')
   })
 
   it('is restored after a reload unless it has expired', () => {

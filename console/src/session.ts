@@ -1,40 +1,36 @@
-import { type ReadonlySignal, signal } from '@preact/signals'
+import { signal } from '@preact/signals'
+import { claimsOf } from '../../widget/src/claims.ts'
 
-/** The claims of the workspace session, for display. Only the server verifies it. */
+/** Claims of the operator's session token, used only for display. The server verifies the token. */
 export interface WorkspaceSession {
   token: string
   workspaceId: string
-  /** The operator's name in the token. */
+  /** The operator's name from the token's `sub` claim. */
   operator: string
   /** The agent's name that visitors see. */
   displayName: string
   scopes: string[]
-  /** Milliseconds since the epoch; undefined if the token does not expire. */
+  /** Expiry in milliseconds since the epoch. Undefined if the token does not expire. */
   expiresAt?: number
 }
 
 export type SessionEnd = 'signed_out' | 'expired' | 'rejected'
 
-export interface SessionHolder {
-  current: ReadonlySignal<WorkspaceSession | undefined>
-  /** Why the last session ended. */
-  ended: ReadonlySignal<SessionEnd | undefined>
-  /** Returns the problem with the token, or undefined. */
-  signIn(token: string, displayName: string): string | undefined
-  end(reason: SessionEnd): void
-}
+export type SessionHolder = ReturnType<typeof createSessionHolder>
 
 type Storage = Pick<globalThis.Storage, 'getItem' | 'setItem' | 'removeItem'>
 
 const tokenKey = 'service.console.session'
 const nameKey = 'service.console.name'
-/** Maximum delay of `setTimeout`. */
+/** Maximum delay that `setTimeout` supports. */
 const maxTimerMs = 2 ** 31 - 1
 
-/** Reads the claims of a workspace session (a JWT). Returns a string that describes the problem if it is invalid. */
+/**
+ * Reads the claims of a workspace session (a JWT). Returns a string that describes the problem if
+ * it is invalid.
+ */
 export function readWorkspaceSession(token: string, now: number): Omit<WorkspaceSession, 'displayName'> | string {
-  const parts = token.split('.')
-  const claims = parts.length === 3 ? decodeClaims(parts[1]!) : undefined
+  const claims = token.split('.').length === 3 ? claimsOf(token) : undefined
   if (!claims) return 'This is not a workspace session token.'
   const { wid, sub, scope, exp } = claims
   if (typeof wid !== 'string' || typeof sub !== 'string') return 'This token has no workspace or no operator.'
@@ -50,8 +46,9 @@ export function readWorkspaceSession(token: string, now: number): Omit<Workspace
 }
 
 /** Stores the session in this tab only, and ends it when it expires. */
-export function createSessionHolder({ storage, now }: { storage: Storage; now: () => number }): SessionHolder {
+export function createSessionHolder({ storage, now }: { storage: Storage; now: () => number }) {
   const current = signal<WorkspaceSession | undefined>(undefined)
+  /** Reason for which the last session ended. */
   const ended = signal<SessionEnd | undefined>(undefined)
   let timer: ReturnType<typeof setTimeout> | undefined
 
@@ -72,6 +69,7 @@ export function createSessionHolder({ storage, now }: { storage: Storage; now: (
     else timer = setTimeout(watchExpiry, Math.min(left, maxTimerMs))
   }
 
+  /** Returns the problem with the token, or undefined. */
   function signIn(input: string, displayName: string): string | undefined {
     const read = readWorkspaceSession(input.trim(), now())
     if (typeof read === 'string') return read
@@ -89,14 +87,4 @@ export function createSessionHolder({ storage, now }: { storage: Storage; now: (
     ended.value = 'expired'
   }
   return { current, ended, signIn, end }
-}
-
-function decodeClaims(part: string): Record<string, unknown> | undefined {
-  try {
-    const bytes = Uint8Array.from(atob(part.replaceAll('-', '+').replaceAll('_', '/')), (char) => char.charCodeAt(0))
-    const claims: unknown = JSON.parse(new TextDecoder().decode(bytes))
-    return typeof claims === 'object' && claims !== null ? (claims as Record<string, unknown>) : undefined
-  } catch {
-    return undefined
-  }
 }

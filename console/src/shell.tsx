@@ -15,67 +15,56 @@ import { NewSubscriptionView } from './subscriptions/new-subscription-view.tsx'
 import { SubscriptionView } from './subscriptions/subscription-view.tsx'
 import { SubscriptionsView } from './subscriptions/subscriptions-view.tsx'
 import { formatDistance, formatFull } from './time.ts'
+import { IconButton } from './ui/button.tsx'
 import { Icon, type IconName } from './ui/icon.tsx'
 import { useLoad } from './ui/load.ts'
 import { Empty } from './ui/notice.tsx'
 import { Page } from './ui/page.tsx'
 
-interface Area {
-  name: string
-  icon: IconName
-  path: string
-  key: string
-  views: Route['view'][]
-}
-
-const areas: Area[] = [
-  { name: 'Inbox', icon: 'inbox', path: pathOf({ view: 'inbox' }), key: 'g i', views: ['inbox', 'conversation'] },
-  { name: 'Leads', icon: 'leads', path: pathOf({ view: 'leads' }), key: 'g l', views: ['leads', 'lead'] },
-  {
-    name: 'Deliveries',
-    icon: 'deliveries',
-    path: pathOf({ view: 'deliveries' }),
-    key: 'g d',
-    views: ['deliveries', 'delivery'],
-  },
+/**
+ * Areas of the navigation. `view` is the first view of an area; `views` are its other views, such
+ * as one conversation.
+ */
+const areas: { name: string; view: AreaView; icon: IconName; key: string; views: Route['view'][] }[] = [
+  { name: 'Inbox', view: 'inbox', icon: 'inbox', key: 'g i', views: ['conversation'] },
+  { name: 'Leads', view: 'leads', icon: 'leads', key: 'g l', views: ['lead'] },
+  { name: 'Deliveries', view: 'deliveries', icon: 'deliveries', key: 'g d', views: ['delivery'] },
   {
     name: 'Subscriptions',
+    view: 'subscriptions',
     icon: 'subscriptions',
-    path: pathOf({ view: 'subscriptions' }),
     key: 'g s',
-    views: ['subscriptions', 'subscription', 'new-subscription'],
+    views: ['subscription', 'new-subscription'],
   },
-  {
-    name: 'Installations',
-    icon: 'installations',
-    path: pathOf({ view: 'installations' }),
-    key: 'g n',
-    views: ['installations', 'installation'],
-  },
+  { name: 'Installations', view: 'installations', icon: 'installations', key: 'g n', views: ['installation'] },
 ]
 
-/** The frame of every view: navigation, operator and connection state. */
+type AreaView = 'inbox' | 'leads' | 'deliveries' | 'subscriptions' | 'installations'
+
+const areaOf = ({ view }: Route) => areas.find((area) => area.view === view || area.views.includes(view))
+
+/** Frame of every view: navigation, operator and connection state. */
 export function Shell() {
   const { session, holder, api, router, inbox, shortcuts } = useConsole()
   const [isHelpOpen, setHelpOpen] = useState(false)
   const main = useRef<HTMLElement>(null)
   const workspace = useLoad(async () => (await api.workspaces.getWorkspace({})).workspace, [session.token])
   const route = router.route.value
-  const area = areas.find(({ views }) => views.includes(route.view))
+  const area = areaOf(route)
   const unread = inbox.unread.value
 
   useEffect(
     () =>
       shortcuts.bind({
         '?': () => setHelpOpen(true),
-        ...Object.fromEntries(areas.map(({ key, path }) => [key, () => router.go(path)])),
+        ...Object.fromEntries(areas.map(({ key, view }) => [key, () => router.go(pathOf({ view }))])),
       }),
     [shortcuts],
   )
 
   useSignalEffect(() => {
     const count = inbox.unread.value
-    document.title = `${count > 0 ? `(${count}) ` : ''}${areaOf(router.route.value)} · Console`
+    document.title = `${count > 0 ? `(${count}) ` : ''}${areaOf(router.route.value)?.name ?? 'Not found'} · Console`
   })
   useFocusOnRoute(main)
 
@@ -89,15 +78,15 @@ export function Shell() {
           <span class="workspace-mark" aria-hidden="true">
             <Icon name="inbox" />
           </span>
-          <span class="workspace-name">{workspace.value?.name ?? session.workspaceId}</span>
+          <span class="workspace-name ellipsis">{workspace.value?.name ?? session.workspaceId}</span>
         </div>
         <ul class="areas">
-          {areas.map(({ name, icon, path }) => (
-            <li key={path}>
-              <a href={path} aria-current={area?.name === name ? 'page' : undefined}>
+          {areas.map(({ name, icon, view }) => (
+            <li key={view}>
+              <a href={pathOf({ view })} aria-current={area?.view === view ? 'page' : undefined}>
                 <Icon name={icon} />
                 <span class="area-name">{name}</span>
-                {name === 'Inbox' && unread > 0 && (
+                {view === 'inbox' && unread > 0 && (
                   <span class="count">
                     {unread > 99 ? '99+' : unread}
                     <span class="visually-hidden"> unread</span>
@@ -111,20 +100,19 @@ export function Shell() {
           <ConnectionStateLine />
           <div class="operator">
             <div class="operator-names">
-              <strong>{session.displayName}</strong>
-              <span title={session.expiresAt === undefined ? undefined : formatFull(new Date(session.expiresAt))}>
+              <strong class="ellipsis">{session.displayName}</strong>
+              <span
+                class="ellipsis"
+                title={session.expiresAt === undefined ? undefined : formatFull(new Date(session.expiresAt))}
+              >
                 {session.displayName === session.operator ? '' : `${session.operator} · `}
                 {session.expiresAt === undefined
                   ? 'session does not expire'
                   : `expires in ${formatDistance(session.expiresAt - Date.now())}`}
               </span>
             </div>
-            <button type="button" class="icon-button" aria-label="Keyboard shortcuts" onClick={() => setHelpOpen(true)}>
-              <Icon name="help" />
-            </button>
-            <button type="button" class="icon-button" aria-label="Sign out" onClick={() => holder.end('signed_out')}>
-              <Icon name="leave" />
-            </button>
+            <IconButton icon="help" label="Keyboard shortcuts" onClick={() => setHelpOpen(true)} />
+            <IconButton icon="leave" label="Sign out" onClick={() => holder.end('signed_out')} />
           </div>
         </div>
       </nav>
@@ -135,8 +123,6 @@ export function Shell() {
     </div>
   )
 }
-
-const areaOf = (route: Route) => areas.find(({ views }) => views.includes(route.view))?.name ?? 'Not found'
 
 function View({ route }: { route: Route }) {
   switch (route.view) {
@@ -175,7 +161,10 @@ function View({ route }: { route: Route }) {
   }
 }
 
-/** Focuses the heading of a new view for screen readers. A change of filter does not move the focus. */
+/**
+ * Moves the focus to the heading of a new view, so that screen readers announce it. A change of the
+ * filter does not move the focus.
+ */
 function useFocusOnRoute(main: { current: HTMLElement | null }) {
   const { router } = useConsole()
   const before = useRef<string | undefined>(undefined)

@@ -40,7 +40,7 @@ export function ShortcutHelp({ onClose }: { onClose: () => void }) {
   const { shortcuts } = useConsole()
   return (
     <Dialog title="Keyboard shortcuts" onClose={onClose} wide>
-      <div class="dialog-body">
+      <div class="stack dialog-body">
         <div class="shortcut-groups">
           {groups.map(({ title, keys }) => (
             <section key={title}>

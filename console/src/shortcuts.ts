@@ -1,19 +1,16 @@
-import { type Signal, signal } from '@preact/signals'
+import { signal } from '@preact/signals'
 
-export interface Shortcuts {
-  /** Whether single keys are active. Users of voice control can turn them off (WCAG 2.1.4). */
-  enabled: Signal<boolean>
-  /** Binds keys until the returned function is called. The latest binding of a key wins. */
-  bind(keys: Record<string, () => void>): () => void
-  stop(): void
-}
+export type Shortcuts = ReturnType<typeof createShortcuts>
 
 const storageKey = 'service.console.shortcuts'
 
-/** Single-key shortcuts, inactive in text fields and dialogs. `g i` means `g`, then `i`. */
-export function createShortcuts(document: Document, storage: Pick<Storage, 'getItem' | 'setItem'>): Shortcuts {
+/** Handles single-key shortcuts outside of text fields and dialogs. `g i` means `g`, then `i`. */
+export function createShortcuts(document: Document, storage: Pick<Storage, 'getItem' | 'setItem'>) {
+  /**
+   * True if single-key shortcuts are active. Users of voice control can turn them off (WCAG 2.1.4).
+   */
   const enabled = signal(storage.getItem(storageKey) !== 'off')
-  const stopKeeping = enabled.subscribe((on) => storage.setItem(storageKey, on ? 'on' : 'off'))
+  enabled.subscribe((on) => storage.setItem(storageKey, on ? 'on' : 'off'))
   const layers: Record<string, () => void>[] = []
   let prefix = ''
   let prefixAt = 0
@@ -37,13 +34,13 @@ export function createShortcuts(document: Document, storage: Pick<Storage, 'getI
   document.addEventListener('keydown', handleKey)
   return {
     enabled,
-    bind(keys) {
+    /**
+     * Binds keys until the returned function is called. If a key is bound twice, the latest binding
+     * wins.
+     */
+    bind(keys: Record<string, () => void>) {
       layers.push(keys)
       return () => void layers.splice(layers.indexOf(keys), 1)
-    },
-    stop() {
-      stopKeeping()
-      document.removeEventListener('keydown', handleKey)
     },
   }
 }

@@ -1,15 +1,13 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { SessionEnd, SessionHolder } from './session.ts'
+import { Button } from './ui/button.tsx'
 import { Field } from './ui/field.tsx'
 import { Icon } from './ui/icon.tsx'
 import { Notice } from './ui/notice.tsx'
 
 const reasons: Record<SessionEnd, { tone: 'info' | 'warning'; text: string }> = {
   signed_out: { tone: 'info', text: 'You are signed out. This tab keeps no session data.' },
-  expired: {
-    tone: 'warning',
-    text: 'Your session has expired. Sign in again; your drafts are saved.',
-  },
+  expired: { tone: 'warning', text: 'Your session has expired. Sign in again; your drafts are saved.' },
   rejected: {
     tone: 'warning',
     text: 'The service no longer accepts your session. Sign in again; your drafts are saved.',
@@ -69,9 +67,9 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
         <Field label="Your name" hint="Shown to visitors with your replies. If empty, the name in the session is used.">
           {(attributes) => <input {...attributes} ref={name} class="input" maxLength={128} autocomplete="off" />}
         </Field>
-        <button class="button primary wide" type="submit">
+        <Button kind="primary wide" type="submit">
           Sign in
-        </button>
+        </Button>
       </form>
     </main>
   )

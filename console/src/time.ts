@@ -10,7 +10,7 @@ export const formatTime = (date: Date) => time.format(date)
 export const formatFull = (date: Date) => full.format(date)
 export const isSameDay = (one: Date, other: Date) => one.toDateString() === other.toDateString()
 
-/** Heading of a day: «Today», «Yesterday» or the date. */
+/** Returns the heading of a day: “Today”, “Yesterday” or the date. */
 export function formatDay(date: Date, now: Date): string {
   if (isSameDay(date, now)) return 'Today'
   const yesterday = new Date(now)
@@ -19,13 +19,13 @@ export function formatDay(date: Date, now: Date): string {
   return date.getFullYear() === now.getFullYear() ? day.format(date) : dayOfYear.format(date)
 }
 
-/** The time if today, else the date. */
+/** Returns the time if the date is today, else the date. */
 export function formatShort(date: Date, now: Date): string {
   if (isSameDay(date, now)) return time.format(date)
   return date.getFullYear() === now.getFullYear() ? shortDay.format(date) : dayOfYear.format(date)
 }
 
-/** A duration in words, for example `5 min`. */
+/** Returns a duration as a text, for example `5 min`. */
 export function formatDistance(milliseconds: number): string {
   const seconds = Math.max(0, Math.round(milliseconds / 1000))
   if (seconds < 90) return `${seconds} s`

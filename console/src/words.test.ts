@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { linkParts, safeHref } from './conversation/links.ts'
-import { originProblem, textOn } from './installations/installation-words.ts'
+import { originProblem } from './installations/installation-words.ts'
 import { createOperations } from './operations.ts'
 import { conversationPath, parseRoute, pathOf, type Route } from './router.ts'
 import { destinationProblem, mappedFieldProblem } from './subscriptions/subscription-words.ts'
 
-describe('routes', () => {
+describe('the parser of routes', () => {
   it.each<Exclude<Route, { view: 'unknown' }>>([
     { view: 'inbox' },
     { view: 'conversation', conversationId: 'cnv_a/b?', details: true },
@@ -27,20 +26,7 @@ describe('routes', () => {
   })
 })
 
-describe('linkParts', () => {
-  it('links http(s) URLs only, without trailing punctuation', () => {
-    expect(linkParts('see https://a.example/x, (http://b.example) javascript:alert(1)')).toEqual([
-      { text: 'see ' },
-      { text: 'https://a.example/x', href: 'https://a.example/x' },
-      { text: ', (' },
-      { text: 'http://b.example', href: 'http://b.example/' },
-      { text: ') javascript:alert(1)' },
-    ])
-    expect(safeHref('javascript:alert(1)')).toBeUndefined()
-  })
-})
-
-describe('input checks', () => {
+describe('the input checks of the console', () => {
   it('accept valid origins and describe invalid ones', () => {
     for (const good of [
       'https://a.example',
@@ -67,13 +53,9 @@ describe('input checks', () => {
     expect(mappedFieldProblem('e-mail_1')).toBeUndefined()
     for (const bad of ['reference', 'a b', 'ä']) expect(mappedFieldProblem(bad), bad).toBeTypeOf('string')
   })
-
-  it('choose the text colour with the higher contrast', () => {
-    expect([textOn('#ffee00'), textOn('#1f6f5c')]).toEqual(['#000000', '#ffffff'])
-  })
 })
 
-describe('the key of an operation', () => {
+describe('the idempotency key of an operation', () => {
   it('is reused until the operation finishes', () => {
     let made = 0
     const operations = createOperations(() => {

@@ -1,21 +1,21 @@
 import { Code } from '@connectrpc/connect'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { until } from '../../test/support/until.ts'
+import { addDemoData, samplePicture } from './demo-data.ts'
 import { type FakeCore, workspaceSession } from './fake-core.ts'
-import { playScene, samplePicture } from './scene.ts'
 import { accessibilityFindings, consoleBrowser } from './test-console.ts'
 
 const browser = consoleBrowser()
 let core: FakeCore
 beforeEach(async () => {
   core = await browser.newCore()
-  await playScene(core)
+  await addDemoData(core)
 })
 
 const bodies = (conversationId: string) => core.conversations.messages(conversationId).map(({ body }) => body)
 
-describe('a conversation', () => {
-  it('shows new messages of both sides live and marks the visitor’s messages as read', async () => {
+describe('an open conversation in the console', () => {
+  it('shows new messages of visitor and agent live, and marks those of the visitor as read', async () => {
     const { page, complaints, close } = await browser.open(core, 'conversations/cnv_maria')
     await page.getByText('And if it does not fit?').first().waitFor()
     await until(
@@ -48,7 +48,7 @@ describe('a conversation', () => {
     await field.fill('I look into it')
     await page.keyboard.press('Enter')
     await page.getByText(/may not have been sent/).waitFor()
-    // Survives a reload and keeps its operation ID.
+    // The failed reply must survive a reload and keep its operation ID.
     await page.reload()
     await page.getByText(/may not have been sent/).waitFor()
     await page.getByRole('button', { name: 'Send again' }).click()
@@ -71,7 +71,7 @@ describe('a conversation', () => {
     await close()
   })
 
-  it('keeps a draft when the session ends and shows it to the same operator only', async () => {
+  it('keeps the draft when the operator’s session ends, and shows it only to the same operator', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')
     await page.getByRole('textbox', { name: 'Reply' }).fill('Half a sentence')
     core.rejectSessions(true)
@@ -93,7 +93,7 @@ describe('a conversation', () => {
     await close()
   })
 
-  it('shows the messages that it missed after its stream was cut', async () => {
+  it('shows the messages that it missed while its stream was interrupted', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')
     await page.getByText('Live', { exact: true }).waitFor()
     core.cutStreams()
@@ -167,7 +167,7 @@ describe('a conversation', () => {
     await close()
   })
 
-  it('can be assigned and closed, and its visitor banned and unbanned after a confirmation', async () => {
+  it('can be assigned and closed; the operator can ban its visitor after a confirmation, and lift the ban', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')
     await page.getByRole('button', { name: 'Assign to me' }).click()
     await page.getByText(/Assigned to you/).waitFor()
@@ -186,7 +186,7 @@ describe('a conversation', () => {
       .getByText(/· Banned/)
       .waitFor()
     expect(core.calls('BanVisitor')).toMatchObject([{ sessionId: 'ses_maria', reason: 'Abuse' }])
-    // The state comes from the service, so it is the same after a reload.
+    // The ban is stored by the service, so it is also shown after a reload.
     await page.reload()
     await page.getByText(/cannot start a new session until you lift the ban/).waitFor()
     expect(await page.getByRole('button', { name: 'Ban visitor' }).count()).toBe(0)

@@ -22,7 +22,10 @@ interface StoredConversation {
   sequence: number
 }
 
-/** Conversations in memory, with sequences and stream frames. */
+/**
+ * Fake conversations in memory, with sequence numbers. `publish` sends stream frames to all
+ * watchers.
+ */
 export function fakeConversations(publish: (frame: Frame) => void) {
   const stored = new Map<string, StoredConversation>()
   const operations = new Map<string, Message>()
@@ -156,7 +159,7 @@ export function fakeConversations(publish: (frame: Frame) => void) {
     messages: (conversationId: string) => found(conversationId).messages,
     conversation: (conversationId: string) => shown(found(conversationId)),
 
-    /** Adds a conversation without an event. */
+    /** Adds a conversation. The inbox stream sends no event for it. */
     add(conversation: MessageInitShape<typeof ConversationSchema> & { conversationId: string }) {
       stored.set(conversation.conversationId, {
         conversation: create(ConversationSchema, {

@@ -31,10 +31,16 @@ export const pagePolicy = [
   "trusted-types 'none'",
 ].join('; ')
 
-/** A fault that a test injects into one call. `afterwards` fails the call after it was executed. */
+/**
+ * A fault that a test injects into one call. With `afterwards`, the core executes the call and then
+ * returns an error.
+ */
 export type Fault = { code: Code; info?: string; afterwards?: boolean }
 
-/** An in-memory core behind the gateway's two paths, with fault injection. */
+/**
+ * Starts a core with data in memory, served at the gateway's paths for the console. Tests can
+ * inject faults.
+ */
 export async function startFakeCore() {
   const calls: { method: string; message: unknown }[] = []
   const faults = new Map<string, Fault[]>()
@@ -56,7 +62,7 @@ export async function startFakeCore() {
     const fault = faults.get(method)?.shift()
     if (fault && !fault.afterwards) throw failure(fault)
     const response = await next(request)
-    // The call was executed, but its response is lost.
+    // Simulates a lost response: the call was executed, but the client gets an error.
     if (fault) throw failure(fault)
     return response
   }
@@ -109,7 +115,7 @@ export async function startFakeCore() {
     calls: (method: string) => calls.filter((call) => call.method === method).map(({ message }) => message as never),
     /** Injects faults into the next calls of a method. */
     fault: (method: string, ...more: Fault[]) => void faults.set(method, [...(faults.get(method) ?? []), ...more]),
-    /** Rejects or accepts every session from now on. */
+    /** Rejects or accepts all session tokens from now on. */
     rejectSessions(on: boolean) {
       rejecting = on
       if (on) for (const watcher of watchers) watcher('cut')
@@ -131,7 +137,7 @@ export function failure({ code, info }: Fault): ConnectError {
 
 export const at = (secondsAgo: number) => timestampFromMs(Date.now() - secondsAgo * 1000)
 
-/** A workspace session token. The fake core does not verify its signature. */
+/** Returns a session token of an operator. The fake core does not verify its signature. */
 export function workspaceSession({ sub = 'ada@example.com', lifetime = 36_000 } = {}): string {
   const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const claims = { aud: 'service.workspace', wid: 'ws_shop', sub, scope: 'leads:deliver' }

@@ -12,7 +12,7 @@ import {
   SubscriptionStatus,
 } from '#proto/lead/v1/subscription_pb.js'
 
-/** Leads, subscriptions and delivery attempts in memory. */
+/** Fake leads, subscriptions and delivery attempts in memory. */
 export function fakeLeads() {
   const leads: Lead[] = []
   const subscriptions: Subscription[] = []

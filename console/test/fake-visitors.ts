@@ -4,7 +4,7 @@ import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect'
 import { type Command, CommandKind, CommandSchema, CommandService } from '#proto/command/v1/command_pb.js'
 import { type Session, SessionSchema, SessionService } from '#proto/session/v1/session_pb.js'
 
-/** Visitor sessions and commands in memory. */
+/** Fake visitor sessions and requests in memory. */
 export function fakeVisitors() {
   const sessions = new Map<string, Session>()
   const commands: Command[] = []
@@ -48,8 +48,15 @@ export function fakeVisitors() {
       router.service(SessionService, {
         getSession: ({ sessionId }) => ({ session: found(sessionId) }),
         revokeSession: ({ sessionId }) => set(sessionId, { state: 'revoked' }),
-        banVisitor: ({ sessionId }) => set(sessionId, { state: 'banned', visitorBanned: true }),
-        unbanVisitor: ({ sessionId }) => set(sessionId, { visitorBanned: false }),
+        banVisitor: ({ sessionId, addressBanSeconds = 0 }) =>
+          set(sessionId, {
+            state: 'banned',
+            visitorBanned: true,
+            ...(addressBanSeconds > 0 && {
+              addressBannedUntil: timestampFromMs(Date.now() + addressBanSeconds * 1000),
+            }),
+          }),
+        unbanVisitor: ({ sessionId }) => set(sessionId, { visitorBanned: false, addressBannedUntil: undefined }),
       })
       router.service(CommandService, {
         requestScreenshot: ({ sessionId, purpose, clientOperationId }) =>
@@ -79,6 +86,7 @@ export function fakeVisitors() {
           origin: 'https://shop.example',
           state: 'active',
           identityState: 'anonymous',
+          addressKnown: true,
           createdAt: timestampFromMs(Date.now() - 900_000),
           expiresAt: timestampFromMs(Date.now() + 900_000),
           ...session,

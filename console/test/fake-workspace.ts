@@ -1,6 +1,8 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect'
+import { AppearanceSchema } from '#proto/session/v1/session_pb.js'
 import {
+  AvailabilitySchema,
   type Connection,
   ConnectionSchema,
   ConnectionStatus,
@@ -9,7 +11,7 @@ import {
   WorkspaceService,
 } from '#proto/workspace/v1/workspace_pb.js'
 
-/** A workspace with connections and installations in memory. */
+/** A fake workspace with connections and installations in memory. */
 export function fakeWorkspace() {
   const connections: Connection[] = []
   const installations: Installation[] = []
@@ -59,30 +61,42 @@ export function fakeWorkspace() {
             workspaceId: 'ws_shop',
             origins,
             enabled: true,
-            appearance: {
-              title: 'Chat with us',
+            appearance: create(AppearanceSchema, {
+              title: appearance?.title || 'Chat with us',
               greeting: 'Hello!',
               accentColor: '#1f6f5c',
               position: 'right',
-              ...appearance,
-            },
+            }),
             capabilities: { identity: true },
             identityKeyIds: [identitySecret.kid],
           })
           installations.push(installation)
           return { installation, identitySecret }
         },
-        updateInstallation({ siteKey, enabled, origins, appearance, capabilities, forms }) {
+        updateInstallation({ siteKey, enabled, origins, appearance, capabilities, forms, availability, consent }) {
           const installation = found(siteKey)
           if (enabled !== undefined) installation.enabled = enabled
           if (origins.length > 0) installation.origins = origins
           // An empty text keeps the current value.
-          const texts = Object.entries(appearance ?? {}).filter(([name, text]) => name !== '$typeName' && text !== '')
+          const { translations = {}, ...look } = appearance ?? {}
+          const texts = Object.entries(look).filter(([name, text]) => name !== '$typeName' && text !== '')
+          for (const [tag, texts] of Object.entries(translations)) {
+            if (texts.title || texts.greeting) installation.appearance!.translations[tag] = texts
+            else delete installation.appearance!.translations[tag]
+          }
           Object.assign(installation.appearance!, Object.fromEntries(texts))
           if (capabilities) {
             const given = Object.entries(capabilities).filter(([, value]) => typeof value === 'boolean')
             Object.assign(installation.capabilities!, Object.fromEntries(given))
           }
+          if (availability) {
+            const given = Object.entries(availability).filter(([, value]) => value !== undefined)
+            installation.availability = create(AvailabilitySchema, {
+              ...installation.availability,
+              ...Object.fromEntries(given),
+            })
+          }
+          if (consent) installation.consent = consent
           if (forms) installation.forms = { ...installation.forms, ...forms }
           return { installation }
         },

@@ -2,19 +2,19 @@ import { Code } from '@connectrpc/connect'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { until } from '../../test/support/until.ts'
+import { addDemoData } from './demo-data.ts'
 import type { FakeCore } from './fake-core.ts'
-import { playScene } from './scene.ts'
 import { accessibilityFindings, consoleBrowser } from './test-console.ts'
 
 const browser = consoleBrowser()
 let core: FakeCore
 beforeEach(async () => {
   core = await browser.newCore()
-  await playScene(core)
+  await addDemoData(core)
 })
 
-describe('a delivery', () => {
-  it('is retried once by a double click, and again with a new key by a later click', async () => {
+describe('a delivery in the console', () => {
+  it('is retried once after a double click, and again with a new key after a later click', async () => {
     const { page, close } = await browser.open(core, 'deliveries/dlv_1')
     await page.getByRole('button', { name: 'Retry now' }).dblclick()
     await page.getByText('#3', { exact: true }).waitFor()
@@ -27,13 +27,13 @@ describe('a delivery', () => {
     await close()
   })
 
-  it('gets one new attempt if a retry succeeded but its response was lost', async () => {
+  it('gets only one new attempt if the response to a retry is lost and the operator clicks again', async () => {
     const { page, close } = await browser.open(core, 'deliveries/dlv_1')
     core.fault('RetryDeliveryAttempt', { code: Code.Unavailable, afterwards: true })
     const button = page.getByRole('button', { name: 'Retry now' })
     await button.click()
     await page.getByText(/cannot be reached/).waitFor()
-    // Clicks again before the list has reloaded.
+    // Clicks again before the list has been reloaded.
     if (await button.isVisible()) await button.click({ timeout: 1000 }).catch(() => {})
     await page.getByText('#3', { exact: true }).waitFor()
     expect(core.leads.attempts.filter(({ deliveryId }) => deliveryId === 'dlv_1')).toHaveLength(3)
@@ -52,7 +52,7 @@ describe('a delivery', () => {
   })
 })
 
-describe('a subscription', () => {
+describe('a lead subscription in the console', () => {
   it('shows its secret once after creation, until the operator confirms that it is stored', async () => {
     const { page, complaints, close } = await browser.open(core, 'subscriptions/new')
     const address = page.getByLabel('Destination URL')
@@ -80,7 +80,7 @@ describe('a subscription', () => {
     await close()
   })
 
-  it('shows why it is disabled, and can be enabled, changed, rotated and disabled', async () => {
+  it('shows why it is disabled; an operator can enable it, change it, give it a new secret and disable it again', async () => {
     const { page, close } = await browser.open(core, 'subscriptions/sub_old')
     await page.getByText(/3 deliveries are held/).waitFor()
     await page.getByRole('button', { name: 'Enable' }).click()
@@ -106,8 +106,8 @@ describe('a subscription', () => {
   })
 })
 
-describe('a change', () => {
-  it('with a lost response is retried with the same key, and the next change has a new key', async () => {
+describe('a change of a lead subscription', () => {
+  it('is retried with the same key if its response is lost, and the next change has a new key', async () => {
     const { page, close } = await browser.open(core, 'subscriptions/sub_old')
     const dialog = page.getByRole('dialog')
     core.fault('RotateSubscriptionSecret', { code: Code.Unavailable, afterwards: true })
@@ -147,7 +147,7 @@ describe('a change', () => {
   })
 })
 
-describe('a lead', () => {
+describe('a lead in the console', () => {
   it('can be sent to a destination, links to its conversation, and shows its fields as text', async () => {
     core.leads.addLead({ leadId: 'lead_evil', source: 'offline-form', fields: { name: '<b onclick=x>Bold</b>' } })
     const { page, complaints, close } = await browser.open(core, 'leads')
@@ -165,8 +165,8 @@ describe('a lead', () => {
   })
 })
 
-describe('an installation', () => {
-  it('checks new origins and saves origins, appearance, capabilities, forms and a new secret', async () => {
+describe('an installation in the console', () => {
+  it('rejects invalid origins, and stores new origins, appearance, capabilities, form fields and a new secret', async () => {
     const { page, complaints, close } = await browser.open(core, 'installations/pk_shop')
     const origins = page.getByRole('textbox', { name: 'Allowed origins' })
     for (const [entry, says] of [
@@ -212,7 +212,7 @@ describe('an installation', () => {
     await close()
   })
 
-  it('can be created on a connection, and the connection disabled after a confirmation', async () => {
+  it('can be created on a connection; the operator can disable the connection after a confirmation', async () => {
     const { page, close } = await browser.open(core, 'installations')
     await page.getByRole('button', { name: 'New installation' }).click()
     const dialog = page.getByRole('dialog')
@@ -228,6 +228,54 @@ describe('an installation', () => {
     await dialog.getByText(/Every visitor session on this connection ends/).waitFor()
     await dialog.getByRole('button', { name: 'Disable connection' }).click()
     await page.getByRole('button', { name: 'Enable Website' }).waitFor()
+    await close()
+  })
+})
+
+describe('the availability of an installation in the console', () => {
+  it('is edited with hours, exceptions, an override and the presence of operators', async () => {
+    const { page, complaints, close } = await browser.open(core, 'installations/pk_shop')
+    const card = page.getByRole('region', { name: 'Availability' })
+    await card.getByLabel('Time zone').selectOption('Europe/Vienna')
+    await card.getByRole('button', { name: 'Add hours on Monday' }).click()
+    await card.getByLabel('Monday, from').fill('8')
+    await card.getByLabel('Monday, to').fill('24:00')
+    await card.getByRole('button', { name: 'Add exception' }).click()
+    await card.getByLabel('Date 1').fill('2026-12-25')
+    await card.getByRole('button', { name: 'Save opening hours' }).click()
+    await until('the hours', () => core.workspace.installation('pk_shop').availability?.timeZone === 'Europe/Vienna')
+    expect(core.workspace.installation('pk_shop').availability).toMatchObject({
+      weeklyHours: { hours: [{ weekday: 1, from: '08:00', to: '24:00' }] },
+      exceptions: { dates: [{ date: '2026-12-25', hours: [] }] },
+    })
+    await card.getByRole('radio', { name: 'Away' }).click()
+    await card.getByLabel('Only while an operator is here').click()
+    await until('the override', () => {
+      const { mode, requiresOperator } = core.workspace.installation('pk_shop').availability ?? {}
+      return mode === 'away' && requiresOperator === true
+    })
+    core.fault('UpdateInstallation', { code: Code.InvalidArgument, info: 'ValidationFailed' })
+    await card.getByRole('button', { name: 'Save opening hours' }).click()
+    await card.getByRole('alert').waitFor()
+    expect(await accessibilityFindings(page)).toEqual([])
+    expect(complaints).toEqual([])
+    await close()
+  })
+
+  it('texts in other languages are added and removed, and a wrong language tag is refused', async () => {
+    const { page, close } = await browser.open(core, 'installations/pk_shop')
+    const card = page.getByRole('region', { name: 'Translations' })
+    await card.getByRole('button', { name: 'Add language' }).click()
+    await card.getByRole('textbox', { name: 'Language' }).fill('not a locale')
+    await card.getByText(/Enter a language tag/).waitFor()
+    await card.getByRole('textbox', { name: 'Language' }).fill('de-at')
+    await card.getByLabel('Title').fill('Laden')
+    await card.getByRole('button', { name: 'Save translations' }).click()
+    const translations = () => core.workspace.installation('pk_shop').appearance!.translations
+    await until('the translation', () => translations()['de-AT']?.title === 'Laden')
+    await card.getByRole('button', { name: /^Remove de-/ }).click()
+    await card.getByRole('button', { name: 'Save translations' }).click()
+    await until('its removal', () => translations()['de-AT'] === undefined)
     await close()
   })
 })

@@ -1,20 +1,20 @@
 import { AxeBuilder } from '@axe-core/playwright'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, beforeAll } from 'vitest'
-import { launchChromium } from '../../test/support/chromium.ts'
+import { closePages, sharedChromium } from '../../test/support/chromium.ts'
 import { buildConsoleIfStale } from '../build.ts'
 import { type FakeCore, startFakeCore, workspaceSession } from './fake-core.ts'
 
-/** A browser for console tests. Call it at the top level of a test file. */
+/** Starts a browser for console tests. Call it at the top level of a test file. */
 export function consoleBrowser() {
   let browser: Browser
   const cores: FakeCore[] = []
   beforeAll(async () => {
-    const [started] = await Promise.all([launchChromium(), buildConsoleIfStale()])
+    const [started] = await Promise.all([sharedChromium(), buildConsoleIfStale()])
     browser = started
   })
   afterAll(async () => {
-    await browser.close()
+    await closePages(browser)
     await Promise.all(cores.map((core) => core.close()))
   })
 
@@ -25,7 +25,10 @@ export function consoleBrowser() {
       return core
     },
 
-    /** Opens a page, signed in by default. `complaints` collects errors, warnings and policy violations. */
+    /**
+     * Opens a page with a signed-in operator, unless `token` is null. `complaints` collects errors,
+     * warnings and violations of the content security policy.
+     */
     async open(
       core: FakeCore,
       path: string,
@@ -44,26 +47,30 @@ export function consoleBrowser() {
         const failedLoad = /Failed to load resource/.test(message.text())
         if (['error', 'warning'].includes(message.type()) && !failedLoad) complaints.push(message.text())
       })
-      await page.goto(`${core.url}/console/`)
-      if (token !== null) {
-        await page.evaluate(
-          ([session]) => {
-            sessionStorage.setItem('service.console.session', session!)
-            sessionStorage.setItem('service.console.name', 'Ada')
-          },
-          [token],
-        )
-      }
+      // Signs in only once, because a reload must not restore a session that has ended.
+      if (token !== null)
+        await page.addInitScript((session) => {
+          if (sessionStorage.getItem('test.signed-in')) return
+          sessionStorage.setItem('test.signed-in', 'yes')
+          sessionStorage.setItem('service.console.session', session)
+          sessionStorage.setItem('service.console.name', 'Ada')
+        }, token)
       await page.goto(`${core.url}/console/${path}`)
       return { page, complaints, close: () => context.close() }
     },
   }
 }
 
-/** The accessibility violations that axe finds on the page. */
-export async function accessibilityFindings(page: Page): Promise<string[]> {
-  const { violations } = await new AxeBuilder({ page })
-    .withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'])
-    .analyze()
+const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']
+
+/**
+ * Returns the accessibility violations that axe finds on the page. Without `rules`, checks all
+ * rules.
+ */
+export async function accessibilityFindings(page: Page, rules?: string[]): Promise<string[]> {
+  const axe = new AxeBuilder({ page }).options({ resultTypes: ['violations'] })
+  // Legacy mode skips frames, so axe needs no second page to merge results.
+  axe.setLegacyMode()
+  const { violations } = await (rules ? axe.withRules(rules) : axe.withTags(tags)).analyze()
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`))
 }

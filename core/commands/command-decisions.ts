@@ -1,40 +1,46 @@
-import type { Idempotency } from '../idempotency/idempotency.ts'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { ServiceError } from '../errors.ts'
+import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
 import { field, oneOf, validate } from '../rules.ts'
-import type { Repeatable } from '../visitors/session-content.ts'
-import type { VisitorAccess, VisitorCredentials } from '../visitors/visitor-access.ts'
+import type { VisitorCredentials } from '../visitors/model.ts'
+import type { VisitorAccess } from '../visitors/visitor-access.ts'
+import { requireCapability } from '../workspaces/capabilities.ts'
+import type { CommandStore } from './command-store.ts'
 import {
+  type Command,
   type CommandKind,
   type CommandState,
+  capabilityOf,
+  imageTypes,
+  isStepDue,
   type NavigationOutcome,
   navigationOutcomes,
   type ScreenshotConsent,
   screenshotConsents,
-} from './command-states.ts'
-import { requireOwnCommand, takeStep } from './command-steps.ts'
-import type { CommandStore } from './command-store.ts'
-import { imageTypes } from './image-type.ts'
+} from './model.ts'
 
-export interface Acknowledgement {
+interface Acknowledgement {
   commandId: string
   state: CommandState
 }
 
-export interface ScreenshotAcknowledgement extends Acknowledgement {
-  /** The limits of an upload that is allowed now. */
+interface ScreenshotAcknowledgement extends Acknowledgement {
+  /** Limits of the screenshot upload. Absent unless an upload is allowed now. */
   upload?: { maxBytes: number; contentTypes: readonly string[]; expiresAt: Date }
 }
 
-export interface CommandDecisionSettings {
-  /** Seconds for the upload after consent is granted. */
+interface CommandDecisionSettings {
+  /** Time in seconds within which the screenshot must be uploaded after the visitor consents. */
   lifetime: number
   screenshotMaxBytes: number
-  /** Seconds. */
+  /** Time in seconds during which a call with the same idempotency key returns the first result. */
   idempotencyRetention: number
 }
 
 export interface CommandDecisions {
   /**
-   * Errors: those of VisitorAccess.authorize and Idempotency.once, `CommandNotFound`,
+   * Records a visitor's decision about a navigation request. Errors: those of
+   * VisitorAccess.authorize and Idempotency.once, `RouteNotAdvertised`, `CommandNotFound`,
    * `CommandAlreadyResolved`, `CommandExpired`, `ValidationFailed`.
    */
   acknowledgeNavigation(request: {
@@ -51,7 +57,7 @@ export interface CommandDecisions {
   }): Promise<Repeatable<ScreenshotAcknowledgement>>
 }
 
-export interface CommandDecisionsDependencies {
+interface CommandDecisionsDependencies {
   store: CommandStore
   access: VisitorAccess
   idempotency: Idempotency
@@ -59,7 +65,10 @@ export interface CommandDecisionsDependencies {
   now: () => number
 }
 
-/** Visitors' decisions about commands (contract, section 3). */
+/** Outcomes of a navigation that follow the visitor's decision. */
+const reportedOutcomes: readonly CommandState[] = ['completed', 'failed']
+
+/** Handles visitors' decisions about commands (contract, section 3). */
 export function createCommandDecisions(dependencies: CommandDecisionsDependencies): CommandDecisions {
   const { store, access, idempotency, settings, now } = dependencies
 
@@ -73,7 +82,7 @@ export function createCommandDecisions(dependencies: CommandDecisionsDependencie
     }: { credentials: VisitorCredentials; commandId: string; answer: CommandState; idempotencyKey: string },
     issues: Parameters<typeof validate>,
   ): Promise<Repeatable<{ state: CommandState; expiresAt: Date }>> {
-    const { session } = await access.authorize(credentials)
+    const { session, installation } = await access.authorize(credentials)
     validate(...issues)
     const { result, replayed } = await idempotency.once({
       scope: [`POST /commands/${kind}/acknowledgements`, session.sessionId],
@@ -82,12 +91,15 @@ export function createCommandDecisions(dependencies: CommandDecisionsDependencie
       input: { commandId, answer },
       keptFor: settings.idempotencyRetention,
       run: async () => {
+        // The outcome of a navigation that the visitor has accepted is recorded, because it has
+        // happened.
+        if (!reportedOutcomes.includes(answer)) requireCapability(installation, capabilityOf[kind])
         await requireOwnCommand(store, kind, commandId, session.sessionId)
         const { state, expiresAt } = await takeStep(store, now, {
           commandId,
           to: answer,
           by: 'visitor',
-          ...(answer === 'granted' ? { lifetime: settings.lifetime } : {}),
+          lifetime: answer === 'granted' ? settings.lifetime : undefined,
         })
         return { state, expiresAt }
       },
@@ -109,7 +121,49 @@ export function createCommandDecisions(dependencies: CommandDecisionsDependencie
       const { content, replayed } = await acknowledge('screenshot', { ...rest, commandId: requestId, answer }, [issue])
       const { state, expiresAt } = content
       const upload = { maxBytes: settings.screenshotMaxBytes, contentTypes: imageTypes, expiresAt }
-      return { content: { commandId: requestId, state, ...(state === 'granted' ? { upload } : {}) }, replayed }
+      return { content: { commandId: requestId, state, upload: state === 'granted' ? upload : undefined }, replayed }
     },
   }
+}
+
+export interface Step {
+  commandId: string
+  to: CommandState
+  /** Who changes the state: `visitor`, or the name of the operator or service. */
+  by: string
+  /** Time in seconds after which the state `to` expires. Absent if that state never expires. */
+  lifetime?: number
+}
+
+/**
+ * Changes the state of a command to `to` by compare-and-set. Changes nothing if the command already
+ * has that state. If two calls are concurrent, the later one is checked against the state that the
+ * earlier one stored. Errors: `CommandNotFound`, `CommandExpired`, `CommandAlreadyResolved`.
+ */
+export async function takeStep(
+  store: Pick<CommandStore, 'find' | 'move'>,
+  now: () => number,
+  { commandId, to, by, lifetime }: Step,
+): Promise<Command> {
+  for (;;) {
+    const command = await store.find(commandId)
+    if (!command) throw new ServiceError(ErrorCode.COMMAND_NOT_FOUND)
+    if (!isStepDue(command, to, now())) return command
+    const at = new Date(now())
+    const expiresAt = lifetime === undefined ? undefined : new Date(now() + lifetime * 1000)
+    const moved = await store.move(commandId, command.state, { state: to, at, by }, expiresAt)
+    if (moved) return moved
+  }
+}
+
+/** Returns the command if it belongs to the session. Errors: `CommandNotFound`. */
+export async function requireOwnCommand(
+  store: Pick<CommandStore, 'find'>,
+  kind: CommandKind,
+  commandId: string,
+  sessionId: string,
+): Promise<Command> {
+  const command = await store.find(commandId)
+  if (command?.sessionId !== sessionId || command.kind !== kind) throw new ServiceError(ErrorCode.COMMAND_NOT_FOUND)
+  return command
 }

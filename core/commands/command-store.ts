@@ -1,74 +1,50 @@
 import type { Collection } from 'mongodb'
-import { isDuplicateKey } from '../database/faults.ts'
-import { type CommandProgress, type CommandState, expiringStates, type Transition } from './command-states.ts'
-
-/** An uploaded screenshot; its bytes are in the screenshot store. */
-export interface UploadedScreenshot {
-  fileId: string
-  contentType: string
-  byteLength: number
-  /** Lower-case hex. */
-  sha256: string
-  /** Idempotency key of the upload. */
-  uploadKey: string
-}
-
-/** A command to a page, with its requester, purpose and all transitions. */
-export interface Command extends CommandProgress {
-  /** For a screenshot, this is the public `requestId`. */
-  commandId: string
-  workspaceId: string
-  sessionId: string
-  conversationId: string
-  url?: string
-  label?: string
-  purpose?: string
-  /** Subject of the service token. */
-  requestedBy: string
-  /** The operator's operation; unique in the session. */
-  operationId: string
-  inputHash: string
-  requestedAt: Date
-  deleteAt: Date
-  screenshot?: UploadedScreenshot
-  /** Files that are being written or were abandoned. None of them is the screenshot. */
-  uploads: Upload[]
-}
-
-export interface Upload {
-  fileId: string
-  startedAt: Date
-  /** It will be deleted and can no longer become the screenshot. */
-  abandoned?: true
-}
+import { insertOnce } from '../database/insert-each.ts'
+import {
+  type Command,
+  type CommandState,
+  expiringStates,
+  type Transition,
+  type Upload,
+  type UploadedScreenshot,
+} from './model.ts'
 
 export type CommandDocument = Omit<Command, 'commandId'> & { _id: string }
 
 export interface CommandStore {
-  /** Returns false if the session has a command with this operation. */
+  /**
+   * Inserts a command. Returns false if the session already has a command with the same
+   * `operationId`.
+   */
   insert(command: Command): Promise<boolean>
   find(commandId: string): Promise<Command | undefined>
   findOperation(sessionId: string, operationId: string): Promise<Command | undefined>
-  /** Latest first. */
+  /** Returns commands of a session, latest first. */
   list(sessionId: string, limit: number): Promise<Command[]>
-  /** Takes a step; returns undefined if the state is no longer `from`. */
+  /** Changes the state of a command. Returns undefined if its state is no longer `from`. */
   move(commandId: string, from: CommandState, step: Transition, expiresAt?: Date): Promise<Command | undefined>
 
   /**
-   * Registers a file before its first byte is written, so that cleanup finds it. Returns false if
-   * no upload is allowed.
+   * Registers the file of an upload before its first byte is written, so that the cleanup job can
+   * delete the file after a crash. Returns false if the command allows no upload now.
    */
   beginUpload(commandId: string, upload: Upload, maxUploads: number): Promise<boolean>
-  /** Makes a file the screenshot, if consent is still granted and the file was not abandoned. */
+  /**
+   * Makes a file the screenshot of the command. Returns undefined if consent is no longer granted
+   * or the file was abandoned.
+   */
   completeUpload(commandId: string, step: Transition, screenshot: UploadedScreenshot): Promise<Command | undefined>
-  /** Marks a file as abandoned; returns false if it is the screenshot or unknown. */
+  /**
+   * Marks the file of an upload as abandoned. Returns false if the file is the screenshot of the
+   * command, or is unknown.
+   */
   abandonUpload(commandId: string, fileId: string): Promise<boolean>
-  /** Removes the record of a deleted file. */
+  /** Removes the record of a file that was deleted. */
   forgetUpload(commandId: string, fileId: string): Promise<void>
 
-  /** Stores the expiry of expired commands. */
+  /** Sets the state `expired` on commands whose time limit has passed. */
   expire(now: Date): Promise<void>
-  /** Commands with an upload that began before the given time. */
+  /** Returns commands with an upload that began before the given time. */
   withOldUploads(before: Date, limit: number): Promise<Command[]>
   dueForDeletion(now: Date, limit: number): Promise<Command[]>
   remove(commandId: string): Promise<void>
@@ -76,15 +52,7 @@ export interface CommandStore {
 
 export function createCommandStore({ commands }: { commands: Collection<CommandDocument> }): CommandStore {
   return {
-    async insert({ commandId, ...rest }) {
-      try {
-        await commands.insertOne({ _id: commandId, ...rest })
-        return true
-      } catch (error) {
-        if (isDuplicateKey(error)) return false
-        throw error
-      }
-    },
+    insert: ({ commandId, ...rest }) => insertOnce(commands, { _id: commandId, ...rest }),
 
     async find(commandId) {
       const found = await commands.findOne({ _id: commandId })
@@ -105,7 +73,7 @@ export function createCommandStore({ commands }: { commands: Collection<CommandD
       const moved = await commands.findOneAndUpdate(
         { _id: commandId, state: from },
         {
-          $set: { state: step.state, ...(expiresAt === undefined ? {} : { expiresAt }) },
+          $set: { state: step.state, expiresAt },
           $push: { transitions: step },
         },
         { returnDocument: 'after' },

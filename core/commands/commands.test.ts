@@ -2,11 +2,12 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { imageOf } from '../../test/support/images.ts'
+import { isLong } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { type Database, openDatabase } from '../database/database.ts'
 import type { ServiceError } from '../errors.ts'
-import type { Session } from '../visitors/session-store.ts'
-import type { CommandState } from './command-states.ts'
+import type { Session } from '../visitors/model.ts'
+import type { CommandState } from './model.ts'
 import { createTestCommands, lifetime, site } from './test-commands.ts'
 
 const { uri, name } = testDatabase()
@@ -51,7 +52,7 @@ const errorWith = (code: ErrorCode) => expect.objectContaining({ code })
 const types = async (session: Session) => (await core.eventsOf(session)).map(({ type }) => type)
 
 describe('a command', () => {
-  it('expires by the clock, whether or not the expiry is stored', async () => {
+  it('has the state `expired` once its time limit has passed, even before the cleanup job stores that state', async () => {
     const session = core.newSession()
     const [first, second] = [await navigation(session), await screenshot(session)]
     core.time.now += lifetime * 1000 - 1
@@ -73,7 +74,7 @@ describe('a command', () => {
     await expect(answer(session, second, 'granted')).rejects.toEqual(errorWith(ErrorCode.COMMAND_EXPIRED))
   })
 
-  it('that was accepted in time can be completed at any time', async () => {
+  it('that was accepted before its expiry can be completed at any later time', async () => {
     const session = core.newSession()
     const commandId = await navigation(session)
     await answer(session, commandId, 'accepted')
@@ -82,7 +83,7 @@ describe('a command', () => {
     expect((await answer(session, commandId, 'completed')).content.state).toBe('completed')
   })
 
-  it('whose event was lost in a crash is not acknowledged, and a repeat writes the event once', async () => {
+  it('is stored even if the write of its event fails, and a repeated request writes the event once', async () => {
     const session = core.newSession()
     const request = { sessionId: session.sessionId, url: `${site}/a`, clientOperationId: 'op' }
     core.breakLog(new Error('killed'))
@@ -96,7 +97,7 @@ describe('a command', () => {
     expect(await core.commands.list(session.sessionId, undefined)).toHaveLength(1)
   })
 
-  it('whose cancellation event was lost in a crash gets both events in order by a repeat', async () => {
+  it('has its request event before its cancellation event if both event writes failed and both calls are repeated', async () => {
     const session = core.newSession()
     const request = { sessionId: session.sessionId, clientOperationId: 'op' }
     core.breakLog(new Error('killed'))
@@ -109,7 +110,7 @@ describe('a command', () => {
     expect(await types(session)).toEqual(['screenshot.requested', 'screenshot.cancelled'])
   })
 
-  it('takes one of several concurrent decisions', async () => {
+  it('accepts exactly one of several concurrent decisions', async () => {
     for (let round = 0; round < 10; round += 1) {
       const session = core.newSession()
       const commandId = await navigation(session)
@@ -125,7 +126,7 @@ describe('a command', () => {
     }
   })
 
-  it("navigates only to the session's origin or one that its installation allows, in normalized form", async () => {
+  it("accepts only URLs of the session's origin or of an origin that the installation allows, and normalizes them", async () => {
     const { sessionId } = core.newSession()
     const go = (url: string) => core.commands.requestNavigation({ sessionId, url }, operator)
     expect((await go('HTTPS://SHOP.example:443/a/../b')).content.url).toBe(`${site}/b`)
@@ -141,7 +142,7 @@ describe('a command', () => {
       await expect(go(url)).rejects.toEqual(errorWith(ErrorCode.VALIDATION_FAILED))
   })
 
-  it('records its requester, its purpose, and the time of every step', async () => {
+  it('records its requester, its purpose and the time of each state change', async () => {
     const session = core.newSession()
     const commandId = await screenshot(session)
     const at = core.time.now
@@ -160,7 +161,7 @@ describe('a command', () => {
   })
 })
 
-/** The transitions of the contract. */
+/** State transitions that the API contract allows. */
 const allowed = new Set([
   'cmd requested accepted',
   'cmd requested declined',
@@ -182,7 +183,7 @@ interface Model {
   steps: CommandState[]
 }
 
-/** The contract's result of a step: the next state or the error. */
+/** Returns the next state, or the error code if the API contract forbids the transition. */
 function expected(model: Model, to: CommandState): CommandState | ErrorCode {
   const expires = model.state === 'requested' || model.state === 'granted'
   if (expires && core.time.now >= model.expiresAt) model.state = 'expired'
@@ -205,44 +206,47 @@ const screenshotSteps = ['granted', 'denied', 'unsupported', 'uploaded', 'cancel
 const step = (steps: readonly CommandState[]) =>
   fc.record({ to: fc.constantFrom(...steps), wait: fc.constantFrom(0, 0, 0, 1, 60_000, 120_000), sweep: fc.boolean() })
 
-describe('a random sequence of calls by the operator and the visitor', () => {
+describe('a command after random calls by the operator and the visitor', () => {
   it.each([
     ['cmd', navigationSteps],
     ['scr', screenshotSteps],
-  ] as const)('on a %s follows the contract', async (kind, steps) => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(step(steps), { minLength: 1, maxLength: 8 }), async (calls) => {
-        const session = core.newSession()
-        const commandId = await (kind === 'cmd' ? navigation(session) : screenshot(session))
-        const model: Model = {
-          kind,
-          state: 'requested',
-          expiresAt: core.time.now + lifetime * 1000,
-          steps: ['requested'],
-        }
-        for (const { to, wait, sweep } of calls) {
-          core.time.now += wait
-          if (sweep) await core.cleanup.run()
-          const call =
-            to === 'cancelled'
-              ? core.commands.cancel(commandId, operator)
-              : to === 'uploaded'
-                ? upload(session, commandId).then(({ content }) => content)
-                : answer(session, commandId, to).then(({ content }) => content)
-          const outcome = await call.then(
-            ({ state }) => state,
-            (error: ServiceError) => error.code,
-          )
-          expect(outcome).toBe(expected(model, to))
-        }
-        const { state, transitions } = await core.commands.find(commandId)
-        expected(model, state)
-        expect(state).toBe(model.state)
-        expect(transitions.map((each) => each.state).filter((each) => each !== 'expired')).toEqual(model.steps)
-        const written = await types(session)
-        expect(written.length).toBe(state === 'cancelled' ? 2 : 1)
-      }),
-      { numRuns: 60 },
-    )
-  })
+  ] as const)(
+    'has the state and transitions that the API contract describes (prefix of the command id: %s)',
+    async (kind, steps) => {
+      await fc.assert(
+        fc.asyncProperty(fc.array(step(steps), { minLength: 1, maxLength: 8 }), async (calls) => {
+          const session = core.newSession()
+          const commandId = await (kind === 'cmd' ? navigation(session) : screenshot(session))
+          const model: Model = {
+            kind,
+            state: 'requested',
+            expiresAt: core.time.now + lifetime * 1000,
+            steps: ['requested'],
+          }
+          for (const { to, wait, sweep } of calls) {
+            core.time.now += wait
+            if (sweep) await core.cleanup.run()
+            const call =
+              to === 'cancelled'
+                ? core.commands.cancel(commandId, operator)
+                : to === 'uploaded'
+                  ? upload(session, commandId).then(({ content }) => content)
+                  : answer(session, commandId, to).then(({ content }) => content)
+            const outcome = await call.then(
+              ({ state }) => state,
+              (error: ServiceError) => error.code,
+            )
+            expect(outcome).toBe(expected(model, to))
+          }
+          const { state, transitions } = await core.commands.find(commandId)
+          expected(model, state)
+          expect(state).toBe(model.state)
+          expect(transitions.map((each) => each.state).filter((each) => each !== 'expired')).toEqual(model.steps)
+          const written = await types(session)
+          expect(written.length).toBe(state === 'cancelled' ? 2 : 1)
+        }),
+        { numRuns: isLong ? 120 : 25 },
+      )
+    },
+  )
 })

@@ -1,70 +1,75 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { ServiceError } from '../errors.ts'
-import { hashInput } from '../idempotency/idempotency.ts'
+import { inWorkspace, ServiceError } from '../errors.ts'
+import { hashInput, type Repeatable } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import type { EventLog } from '../log/event-log.ts'
-import type { CommandEventType } from '../log/model.ts'
-import { operationKeys } from '../log/operation-keys.ts'
+import { type CommandEventType, operationKeys } from '../log/model.ts'
 import { field, integer, line, operationId, validate } from '../rules.ts'
-import type { Repeatable } from '../visitors/session-content.ts'
-import type { Session } from '../visitors/session-store.ts'
+import type { Session } from '../visitors/model.ts'
 import type { Sessions } from '../visitors/sessions.ts'
 import { sessionEndCodes, type VisitorAccess } from '../visitors/visitor-access.ts'
-import type { Directory } from '../workspaces/directory.ts'
-import type { Installation } from '../workspaces/workspace-store.ts'
-import { type CommandKind, progressAt, stateAt } from './command-states.ts'
-import { takeStep } from './command-steps.ts'
-import type { Command, CommandStore } from './command-store.ts'
-import { navigationIssue } from './navigation-target.ts'
+import { requireCapability } from '../workspaces/capabilities.ts'
+import type { Installation } from '../workspaces/model.ts'
+import type { SiteDirectory } from '../workspaces/workspaces.ts'
+import { takeStep } from './command-decisions.ts'
+import type { CommandStore } from './command-store.ts'
+import { type Command, type CommandKind, capabilityOf, navigationIssue, progressAt, stateAt } from './model.ts'
 
-/** The caller: the subject of its token, and the one workspace it may act for, if limited. */
+/**
+ * The caller of an operator function. `subject` is the name in its token. If `workspaceId` is set,
+ * the caller may access only that workspace.
+ */
 export interface Operator {
   subject: string
   workspaceId?: string
 }
 
-export interface NavigationRequest {
+interface NavigationRequest {
   sessionId: string
   url: string
   label?: string
-  /** Absent: each call is a separate operation. */
+  /** Idempotency key of the request. Without it, each call is a separate operation. */
   clientOperationId?: string
 }
 
-export interface ScreenshotRequest {
+interface ScreenshotRequest {
   sessionId: string
   purpose?: string
   clientOperationId?: string
 }
 
-export interface CommandSettings {
-  /** Seconds for the decision. */
+interface CommandSettings {
+  /** Time in seconds within which the visitor must decide. */
   lifetime: number
-  /** Days until a command is deleted. */
+  /** Time in days after which a command is deleted. */
   retention: number
 }
 
 export interface Commands {
   /**
-   * Sends a request to the visitor of a live session. Errors: `NotFound`, those of an ended
-   * session, `RouteNotAdvertised`, `ValidationFailed`, `IdempotencyConflict`, `ServiceUnavailable`
-   * (the outcome is unknown; repeat the call).
+   * Sends a request to the visitor of a live session. Errors: `NotFound` for an unknown session,
+   * the errors of an ended session, `RouteNotAdvertised`, `ValidationFailed`,
+   * `IdempotencyConflict`, `ServiceUnavailable`. After `ServiceUnavailable` the outcome is unknown,
+   * and the caller should retry.
    */
   requestNavigation(request: NavigationRequest, operator: Operator): Promise<Repeatable<Command>>
   requestScreenshot(request: ScreenshotRequest, operator: Operator): Promise<Repeatable<Command>>
-  /** Errors: `CommandNotFound`, `CommandAlreadyResolved`, `CommandExpired`. */
+  /** Cancels a command. Errors: `CommandNotFound`, `CommandAlreadyResolved`, `CommandExpired`. */
   cancel(commandId: string, operator: Operator): Promise<Command>
-  /** Errors: `CommandNotFound`, also for a command of another workspace. */
+  /** Returns a command. Errors: `CommandNotFound`, also for a command of another workspace. */
   find(commandId: string, workspaceId?: string): Promise<Command>
-  /** Errors: `NotFound`, `ValidationFailed`. */
+  /**
+   * Returns the commands of a session. Errors: `NotFound` for an unknown session,
+   * `ValidationFailed`.
+   */
   list(sessionId: string, limit: number | undefined, workspaceId?: string): Promise<Command[]>
 }
 
-export interface CommandsDependencies {
+interface CommandsDependencies {
   store: CommandStore
   sessions: Pick<Sessions, 'find'>
   access: VisitorAccess
-  installations: Pick<Directory['installations'], 'get'>
+  installations: Pick<SiteDirectory['installations'], 'get'>
   log: Pick<EventLog, 'append'>
   settings: CommandSettings
   now: () => number
@@ -72,16 +77,19 @@ export interface CommandsDependencies {
 
 const listMax = 100
 const listDefault = 50
-const capabilityOf = { navigation: 'navigation', screenshot: 'screenshots' } as const
 const dayMs = 86_400_000
 
-/** Commands to a visitor's page. Each needs the visitor's consent (contract, section 3). */
+/**
+ * Sends commands to a visitor's page. Each command needs the visitor's consent (contract, section
+ * 3).
+ */
 export function createCommands(dependencies: CommandsDependencies): Commands {
   const { store, sessions, access, installations, log, settings, now } = dependencies
 
   /**
-   * The command is written before its event, and acknowledged after both. After a crash in between,
-   * a repeat finds the command and writes the event. Without a repeat, the command expires unseen.
+   * Stores the command first, then writes its event. The call resolves after both writes. If the
+   * process dies in between, a repeated call finds the command and writes the event. Without a
+   * repeat, the command expires and the visitor never sees it.
    */
   async function request(
     kind: CommandKind,
@@ -91,14 +99,14 @@ export function createCommands(dependencies: CommandsDependencies): Commands {
     validate(field('/clientOperationId', clientOperationId, operationId))
     const session = await sessions.find(sessionId, workspaceId)
     const commandId = newId(kind === 'navigation' ? 'cmd' : 'scr')
-    // Callers cannot choose this id: their ids contain no space.
+    // The ids that callers choose contain no space, so they cannot conflict with this generated id.
     const operation = clientOperationId ?? `own ${commandId}`
     const inputHash = hashInput({ kind, ...input })
     const earlier = await store.findOperation(sessionId, operation)
-    if (earlier) return repeat(earlier, inputHash)
+    if (earlier) return repeat(earlier, session, inputHash)
 
     const installation = await installationOf(session)
-    if (!installation.capabilities[capabilityOf[kind]]) throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
+    requireCapability(installation, capabilityOf[kind])
     const details = 'url' in input ? checkNavigation(input, session, installation) : checkScreenshot(input)
     const requestedAt = new Date(now())
     const command: Command = {
@@ -121,15 +129,21 @@ export function createCommands(dependencies: CommandsDependencies): Commands {
     if (!(await store.insert(command))) {
       const rival = await store.findOperation(sessionId, operation)
       if (!rival) throw new ServiceError(ErrorCode.INTERNAL_ERROR)
-      return repeat(rival, inputHash)
+      return repeat(rival, session, inputHash)
     }
     await announce(command)
     return { content: command, replayed: false }
   }
 
-  async function repeat(command: Command, inputHash: string): Promise<Repeatable<Command>> {
+  /**
+   * Returns the command of a repeated request. Its event is not written once the capability is off;
+   * the command then expires.
+   */
+  async function repeat(command: Command, session: Session, inputHash: string): Promise<Repeatable<Command>> {
     if (command.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
-    if (stateAt(command, now()) === 'requested') await announce(command)
+    const installation = await installations.get(session.publicSiteKey)
+    const isOn = installation?.capabilities[capabilityOf[command.kind]]
+    if (isOn && stateAt(command, now()) === 'requested') await announce(command)
     return { content: progressAt(command, now()), replayed: true }
   }
 
@@ -141,7 +155,10 @@ export function createCommands(dependencies: CommandsDependencies): Commands {
     return installation
   }
 
-  /** The operation key makes each event of a command unique across repeats. */
+  /**
+   * Writes an event of a command. The operation key prevents a second event when the call is
+   * repeated.
+   */
   async function writeEvent(command: Command, type: CommandEventType, data: Record<string, unknown>) {
     const { conversationId, sessionId, commandId } = command
     await log.append({
@@ -156,7 +173,8 @@ export function createCommands(dependencies: CommandsDependencies): Commands {
 
   function announce(command: Command): Promise<void> {
     const { commandId, url, label, purpose, transitions } = command
-    // The request's expiry, whatever its present state.
+    // The event states when the request expires. `expiresAt` of the command is not used, because it
+    // changes when the visitor consents.
     const expiresAt = new Date((transitions[0]?.at.getTime() ?? 0) + settings.lifetime * 1000).toISOString()
     return command.kind === 'navigation'
       ? writeEvent(command, 'navigation.requested', { commandId, url, label, expiresAt })
@@ -164,11 +182,20 @@ export function createCommands(dependencies: CommandsDependencies): Commands {
   }
 
   async function find(commandId: string, workspaceId?: string): Promise<Command> {
-    const command = await store.find(commandId)
-    if (!command || (workspaceId !== undefined && command.workspaceId !== workspaceId)) {
-      throw new ServiceError(ErrorCode.COMMAND_NOT_FOUND)
-    }
-    return command
+    return inWorkspace(await store.find(commandId), workspaceId, ErrorCode.COMMAND_NOT_FOUND)
+  }
+
+  /**
+   * Expires a request whose session has ended, for example by a login, because only that session
+   * could answer it.
+   */
+  async function endedWithSession(command: Command): Promise<Command> {
+    const { commandId, sessionId } = command
+    if (stateAt(command, now()) !== 'requested') return progressAt(command, now())
+    const { end } = await access.endOf(sessionId)
+    if (!end) return command
+    const expired = await store.move(commandId, 'requested', { state: 'expired', at: new Date(now()), by: 'clock' })
+    return expired ?? find(commandId)
   }
 
   return {
@@ -178,21 +205,21 @@ export function createCommands(dependencies: CommandsDependencies): Commands {
     async cancel(commandId, { subject, workspaceId }) {
       await find(commandId, workspaceId)
       const cancelled = await takeStep(store, now, { commandId, to: 'cancelled', by: subject })
-      // Writes the request first, in case its writer died: the cancellation must follow it.
+      // The event of the request must come before the cancellation event. If the process that
+      // stored the command died, the event of the request may be missing. So this call writes it
+      // first.
       await announce(cancelled)
       if (cancelled.kind === 'navigation') await writeEvent(cancelled, 'navigation.cancelled', { commandId })
       else await writeEvent(cancelled, 'screenshot.cancelled', { requestId: commandId })
       return cancelled
     },
 
-    async find(commandId, workspaceId) {
-      return progressAt(await find(commandId, workspaceId), now())
-    },
+    find: async (commandId, workspaceId) => endedWithSession(await find(commandId, workspaceId)),
 
     async list(sessionId, limit = listDefault, workspaceId) {
       await sessions.find(sessionId, workspaceId)
       validate(field('/limit', limit, integer(1, listMax)))
-      return (await store.list(sessionId, limit)).map((command) => progressAt(command, now()))
+      return Promise.all((await store.list(sessionId, limit)).map(endedWithSession))
     },
   }
 }

@@ -1,15 +1,18 @@
 import { type GridFSBucket, MongoRuntimeError, ObjectId } from 'mongodb'
 
-/** The bytes of screenshots, under ids that are created before writing. */
+/**
+ * Stores the bytes of screenshots. The caller gets the id of a file from `newFileId` before it
+ * writes the file.
+ */
 export interface ScreenshotStore {
   newFileId(): string
   /**
-   * Resolves when every byte is durable. Errors: those of the chunks and of the store; the caller
-   * must then delete the file.
+   * Writes a file. Resolves when every byte is durable. Rejects with errors of the chunks and of
+   * the store; the caller must then delete the file.
    */
   write(fileId: string, name: string, chunks: AsyncIterable<Uint8Array>): Promise<void>
   read(fileId: string): AsyncIterable<Uint8Array>
-  /** Deletes all data of a file, also of an unfinished one. */
+  /** Deletes all data of a file, including a file that is not completely written. */
   delete(fileId: string): Promise<void>
 }
 
@@ -19,11 +22,12 @@ export function createScreenshotStore(bucket: GridFSBucket): ScreenshotStore {
 
     async write(fileId, name, chunks) {
       const stream = bucket.openUploadStreamWithId(new ObjectId(fileId), name)
-      // The callback of the failing write reports the same error.
+      // Without a listener, the error would end the process. The callback of the failing write
+      // reports the same error.
       stream.on('error', () => {})
       try {
-        // One write at a time: when the chunks fail, no write is under way that could follow the
-        // deletion.
+        // Waits until each chunk is written. So if `chunks` throws, no write is still running that
+        // could store data after the caller has deleted the file.
         for await (const chunk of chunks) await settled((done) => stream.write(chunk, done))
         await settled((done) => stream.end(done))
       } catch (error) {
@@ -38,7 +42,8 @@ export function createScreenshotStore(bucket: GridFSBucket): ScreenshotStore {
       try {
         await bucket.delete(new ObjectId(fileId))
       } catch (error) {
-        // The chunks are deleted; an unfinished file has no document.
+        // The driver reports this error if an unfinished file has no file document. It has deleted
+        // the chunks by then.
         if (!(error instanceof MongoRuntimeError && error.message.startsWith('File not found'))) throw error
       }
     },

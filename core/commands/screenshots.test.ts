@@ -3,7 +3,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { imageOf } from '../../test/support/images.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { type Database, openDatabase } from '../database/database.ts'
-import type { Session } from '../visitors/session-store.ts'
+import type { Session } from '../visitors/model.ts'
 import { createTestCommands } from './test-commands.ts'
 
 const { uri, name } = testDatabase()
@@ -61,7 +61,7 @@ describe('an upload', () => {
     expect((await bytesOf(target.requestId)).equals(bytes)).toBe(true)
   })
 
-  it('that ends after its expiry is rejected, and its bytes are deleted', async () => {
+  it('that ends after its time limit is rejected, and its bytes are deleted', async () => {
     const target = await granted()
     const late = upload(
       target,
@@ -74,7 +74,7 @@ describe('an upload', () => {
     await expect(bytesOf(target.requestId)).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
   })
 
-  it('cannot reuse the key of another screenshot in the session', async () => {
+  it('is rejected if its idempotency key was used for another screenshot of the session', async () => {
     const first = await granted()
     const { session } = first
     const { content } = await core.commands.requestScreenshot({ sessionId: session.sessionId }, { subject: 'desk' })
@@ -93,7 +93,7 @@ describe('an upload', () => {
     })
   })
 
-  it('is rejected while too many uploads are under way', async () => {
+  it('is rejected while two other uploads of the same screenshot are running', async () => {
     const target = await granted()
     const { promise: go, resolve } = Promise.withResolvers<void>()
     const bytes = imageOf('image/png', 100)
@@ -110,7 +110,7 @@ describe('an upload', () => {
     expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
   })
 
-  it('that was abandoned cannot become the screenshot', async () => {
+  it('that was abandoned cannot be completed, but another upload of the screenshot can', async () => {
     const { requestId } = await granted()
     const [fileId, other] = [core.files.newFileId(), core.files.newFileId()]
     const startedAt = new Date(core.time.now)
@@ -125,7 +125,7 @@ describe('an upload', () => {
     expect(await core.store.abandonUpload(requestId, other)).toBe(false)
   })
 
-  it('whose process died is deleted by the cleanup', async () => {
+  it('whose process died is deleted by the cleanup job after ten minutes', async () => {
     const target = await granted()
     const fileId = core.files.newFileId()
     await core.store.beginUpload(target.requestId, { fileId, startedAt: new Date(core.time.now) }, 2)
@@ -139,8 +139,8 @@ describe('an upload', () => {
   })
 })
 
-describe('the cleanup', () => {
-  it('deletes commands past their retention, with their screenshots, and no others', async () => {
+describe('the cleanup job', () => {
+  it('deletes commands whose retention has passed, with their screenshots, and keeps newer ones', async () => {
     const old = await granted()
     await upload(old, inChunks(imageOf('image/png', 600_000), 64_000))
     core.time.now += 29 * dayMs

@@ -2,14 +2,22 @@ import { createHash } from 'node:crypto'
 import type { Logger } from 'pino'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
-import type { Idempotency } from '../idempotency/idempotency.ts'
+import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
 import { isIdempotencyKey } from '../rules.ts'
-import type { Repeatable } from '../visitors/session-content.ts'
-import type { VisitorAccess, VisitorCredentials } from '../visitors/visitor-access.ts'
-import { type CommandState, stateAt } from './command-states.ts'
-import { requireOwnCommand } from './command-steps.ts'
-import type { Command, CommandStore, UploadedScreenshot } from './command-store.ts'
-import { imageSignatureBytes, imageTypes, isImageOfType } from './image-type.ts'
+import type { VisitorCredentials } from '../visitors/model.ts'
+import type { VisitorAccess } from '../visitors/visitor-access.ts'
+import { requireCapability } from '../workspaces/capabilities.ts'
+import { requireOwnCommand } from './command-decisions.ts'
+import type { CommandStore } from './command-store.ts'
+import {
+  type Command,
+  type CommandState,
+  imageSignatureBytes,
+  imageTypes,
+  isImageOfType,
+  stateAt,
+  type UploadedScreenshot,
+} from './model.ts'
 import type { ScreenshotStore } from './screenshot-store.ts'
 
 export interface ScreenshotUpload {
@@ -17,7 +25,7 @@ export interface ScreenshotUpload {
   requestId: string
   contentType: string
   idempotencyKey: string
-  /** If known in advance. */
+  /** Length of the file in bytes, if the client announced it. */
   byteLength?: number
 }
 
@@ -28,28 +36,28 @@ export interface Uploaded {
   sha256: string
 }
 
-export interface ScreenshotSettings {
+interface ScreenshotSettings {
   maxBytes: number
-  /** Concurrent uploads of one screenshot. */
+  /** Maximum number of concurrent uploads of one screenshot. */
   maxUploads: number
-  /** Seconds. */
+  /** Time in seconds during which a repeated upload returns the first result. */
   idempotencyRetention: number
 }
 
 export interface Screenshots {
   /**
-   * Stores a screenshot that the visitor consented to, without buffering it in memory. When it
-   * resolves, every byte is durable; a failed upload leaves no data. Errors: those of
-   * VisitorAccess.authorize and Idempotency.once, `CommandNotFound`, `ConsentRequired`,
-   * `CommandExpired`, `CommandAlreadyResolved`, `UnsupportedMediaType`, `PayloadTooLarge`,
-   * `ValidationFailed` (path ""), and those of the chunks.
+   * Stores a screenshot that the visitor consented to, without buffering it in memory. When the
+   * call resolves, every byte is durable. A failed upload leaves no data. Errors: those of
+   * VisitorAccess.authorize and Idempotency.once, `RouteNotAdvertised`, `CommandNotFound`,
+   * `ConsentRequired`, `CommandExpired`, `CommandAlreadyResolved`, `UnsupportedMediaType`, `PayloadTooLarge`,
+   * `ValidationFailed` (path ""), and errors that `chunks` throws.
    */
   upload(header: ScreenshotUpload, chunks: AsyncIterable<Uint8Array>): Promise<Repeatable<Uploaded>>
-  /** Errors: `NotFound` before the upload. */
+  /** Returns the screenshot of a command. Errors: `NotFound` if it was not uploaded yet. */
   open(command: Command): { screenshot: UploadedScreenshot; chunks: AsyncIterable<Uint8Array> }
 }
 
-export interface ScreenshotsDependencies {
+interface ScreenshotsDependencies {
   store: CommandStore
   files: ScreenshotStore
   access: VisitorAccess
@@ -60,12 +68,13 @@ export interface ScreenshotsDependencies {
 }
 
 /**
- * Screenshots of a visitor's page: uploaded with consent, read by operators (contract, section 3).
+ * Stores screenshots of a visitor's page. Visitors upload them with consent, and operators read
+ * them (contract, section 3).
  */
 export function createScreenshots(dependencies: ScreenshotsDependencies): Screenshots {
   const { store, files, access, idempotency, settings, logger, now } = dependencies
 
-  /** Why a screenshot cannot be uploaded now. */
+  /** Returns the reason why a screenshot cannot be uploaded now. */
   function rejection(command: Command): ServiceError {
     const state = stateAt(command, now())
     if (state === 'granted') return new ServiceError(ErrorCode.OPERATION_IN_PROGRESS, { retryAfter: 1 })
@@ -74,7 +83,7 @@ export function createScreenshots(dependencies: ScreenshotsDependencies): Screen
     return new ServiceError(ErrorCode.CONSENT_REQUIRED)
   }
 
-  /** The result of an earlier identical upload. */
+  /** Returns the result of an earlier identical upload. */
   function earlierResult(command: Command, key: string, sha256: string): Uploaded | undefined {
     const { state, screenshot } = command
     if (state !== 'uploaded' || screenshot?.uploadKey !== key || screenshot.sha256 !== sha256) return undefined
@@ -88,7 +97,10 @@ export function createScreenshots(dependencies: ScreenshotsDependencies): Screen
     return idempotency.once({ scope, sessionId, key, input: { requestId, sha256 }, keptFor, run })
   }
 
-  /** Compares the bytes with those of the first upload without storing them. */
+  /**
+   * Handles a repeated upload: compares its bytes with those of the first upload and stores
+   * nothing.
+   */
   async function repeat(header: ScreenshotUpload, command: Command, image: ReturnType<typeof inspect>) {
     for await (const _ of image.chunks);
     const { sha256 } = image.end()
@@ -100,7 +112,10 @@ export function createScreenshots(dependencies: ScreenshotsDependencies): Screen
     return { content: result, replayed: true }
   }
 
-  /** Deletes the file unless it is the screenshot. The cleanup repeats a failed deletion. */
+  /**
+   * Deletes the file of an upload, unless it became the screenshot of the command. If the deletion
+   * fails, the cleanup job retries it.
+   */
   async function discard(commandId: string, fileId: string) {
     try {
       if (!(await store.abandonUpload(commandId, fileId))) return
@@ -114,7 +129,7 @@ export function createScreenshots(dependencies: ScreenshotsDependencies): Screen
   return {
     async upload(header, chunks) {
       const { requestId, contentType, idempotencyKey: uploadKey } = header
-      const { session } = await access.authorize(header.credentials)
+      const { session, installation } = await access.authorize(header.credentials)
       if (!imageTypes.includes(contentType)) throw new ServiceError(ErrorCode.UNSUPPORTED_MEDIA_TYPE)
       if (!isIdempotencyKey(uploadKey)) throw new ServiceError(ErrorCode.IDEMPOTENCY_KEY_INVALID)
       if ((header.byteLength ?? 0) > settings.maxBytes) throw new ServiceError(ErrorCode.PAYLOAD_TOO_LARGE)
@@ -122,6 +137,7 @@ export function createScreenshots(dependencies: ScreenshotsDependencies): Screen
       const command = await requireOwnCommand(store, 'screenshot', requestId, sessionId)
       const image = inspect(header, chunks, settings.maxBytes)
       if (command.screenshot?.uploadKey === uploadKey) return repeat(header, command, image)
+      requireCapability(installation, 'screenshots')
       if (stateAt(command, now()) !== 'granted') throw rejection(command)
 
       const fileId = files.newFileId()
@@ -130,6 +146,8 @@ export function createScreenshots(dependencies: ScreenshotsDependencies): Screen
       }
       try {
         await files.write(fileId, requestId, image.chunks)
+        // The upload may have taken long, so its session and the capability are checked again.
+        requireCapability((await access.authorize(header.credentials)).installation, 'screenshots')
         const { sha256, byteLength } = image.end()
         const { result, replayed } = await once(header, sessionId, sha256, async () => {
           const step = { state: 'uploaded', at: new Date(now()), by: 'visitor' } as const
@@ -156,9 +174,10 @@ export function createScreenshots(dependencies: ScreenshotsDependencies): Screen
 }
 
 /**
- * Passes the chunks through, checks type and length, and returns hash and length at the end.
- * Errors: `PayloadTooLarge`; `ValidationFailed` with the rule `contentType` if the first bytes do
- * not match the type, or `contentLength` if the length differs from the announced one.
+ * Returns the chunks of an upload, and checks its type and length while they are read. `end`
+ * returns the hash and the length. Errors: `PayloadTooLarge`; `ValidationFailed` with the rule
+ * `contentType` if the first bytes do not match the type, or `contentLength` if the length differs
+ * from the announced one.
  */
 function inspect(
   { contentType, byteLength: announced }: ScreenshotUpload,

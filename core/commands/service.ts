@@ -3,15 +3,13 @@ import type { CoreKit } from '../kit.ts'
 import type { LogService } from '../log/service.ts'
 import type { VisitorService } from '../visitors/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
-import { createCommandCleanup } from './command-cleanup.ts'
 import { type CommandDecisions, createCommandDecisions } from './command-decisions.ts'
+import type { CommandStore } from './command-store.ts'
 import { type Commands, createCommands } from './commands.ts'
+import type { Command } from './model.ts'
+import type { ScreenshotStore } from './screenshot-store.ts'
 import { createScreenshots, type Screenshots } from './screenshots.ts'
 
-/**
- * Commands to a visitor's page: the operator's request, the visitor's decision, the screenshot, the
- * cleanup.
- */
 export interface CommandService {
   commands: Commands
   commandDecisions: CommandDecisions
@@ -21,13 +19,16 @@ export interface CommandService {
 
 const cleanupEveryMs = 60_000
 
+/** Maximum number of concurrent uploads of one screenshot. */
+const maxUploads = 4
+
 export function createCommandService(
-  { config, stores, idempotency, logger, now }: CoreKit,
+  { config, idempotency, logger, now }: CoreKit,
+  { commands: store, screenshots: files }: { commands: CommandStore; screenshots: ScreenshotStore },
   { log }: LogService,
-  { directory: { installations } }: WorkspaceService,
+  { siteDirectory: { installations } }: WorkspaceService,
   { sessions, visitorAccess: access }: VisitorService,
 ): CommandService {
-  const { commands: store, screenshots: files } = stores
   const lifetime = config.COMMAND_LIFETIME_SECONDS
   const screenshotMaxBytes = config.SCREENSHOT_MAX_BYTES
   const idempotencyRetention = config.IDEMPOTENCY_RETENTION_SECONDS
@@ -57,8 +58,67 @@ export function createCommandService(
       idempotency,
       logger,
       now,
-      settings: { maxBytes: screenshotMaxBytes, maxUploads: config.SCREENSHOT_UPLOADS_MAX, idempotencyRetention },
+      settings: { maxBytes: screenshotMaxBytes, maxUploads, idempotencyRetention },
     }),
     jobs: [createJob({ name: 'clean up commands', everyMs: cleanupEveryMs, run: cleanup.run, logger })],
+  }
+}
+
+interface CommandCleanup {
+  /**
+   * Sets the state `expired` on commands whose time limit has passed, deletes abandoned uploads,
+   * and deletes commands after their retention time. Several processes may run it at the same time.
+   */
+  run(): Promise<void>
+}
+
+/**
+ * Age in milliseconds at which an unfinished upload is deleted. No upload takes so long, so its
+ * process must have died.
+ */
+const uploadsDeadAfterMs = 600_000
+const batch = 100
+
+export function createCommandCleanup(dependencies: {
+  store: CommandStore
+  files: Pick<ScreenshotStore, 'delete'>
+  now: () => number
+}): CommandCleanup {
+  const { store, files, now } = dependencies
+
+  async function deleteLeftovers({ commandId, uploads }: Command, startedBefore: Date) {
+    for (const { fileId } of uploads.filter(({ startedAt }) => startedAt <= startedBefore)) {
+      if (!(await store.abandonUpload(commandId, fileId))) continue
+      await files.delete(fileId)
+      await store.forgetUpload(commandId, fileId)
+    }
+  }
+
+  async function forEachInBatches(find: () => Promise<Command[]>, each: (command: Command) => Promise<void>) {
+    for (;;) {
+      const found = await find()
+      for (const command of found) await each(command)
+      if (found.length < batch) return
+    }
+  }
+
+  return {
+    async run() {
+      const time = new Date(now())
+      const dead = new Date(now() - uploadsDeadAfterMs)
+      await store.expire(time)
+      await forEachInBatches(
+        () => store.withOldUploads(dead, batch),
+        (command) => deleteLeftovers(command, dead),
+      )
+      await forEachInBatches(
+        () => store.dueForDeletion(time, batch),
+        async (command) => {
+          await deleteLeftovers(command, time)
+          if (command.screenshot) await files.delete(command.screenshot.fileId)
+          await store.remove(command.commandId)
+        },
+      )
+    },
   }
 }

@@ -7,21 +7,20 @@ import { newId } from '../ids.ts'
 import { createEventLog } from '../log/event-log.ts'
 import { createEventStore } from '../log/event-store.ts'
 import { createLogHeads } from '../log/log-heads.ts'
-import type { Session } from '../visitors/session-store.ts'
+import type { Session } from '../visitors/model.ts'
 import type { VisitorAccess } from '../visitors/visitor-access.ts'
-import type { Installation } from '../workspaces/workspace-store.ts'
-import { defaultCapabilities } from '../workspaces/workspaces.ts'
-import { createCommandCleanup } from './command-cleanup.ts'
+import { defaultCapabilities, type Installation } from '../workspaces/model.ts'
 import { createCommandDecisions } from './command-decisions.ts'
 import { createCommandStore } from './command-store.ts'
 import { createCommands } from './commands.ts'
 import { createScreenshotStore } from './screenshot-store.ts'
 import { createScreenshots } from './screenshots.ts'
+import { createCommandCleanup } from './service.ts'
 
 export const site = 'https://shop.example'
 export const lifetime = 120
 
-/** Commands and screenshots over the real store, with injected sessions, installation and clock. */
+/** Creates command services over a real database, with fake sessions, installation and clock. */
 export function createTestCommands(database: Database) {
   const time = { now: Date.UTC(2030, 0, 1) }
   const now = () => time.now
@@ -32,7 +31,7 @@ export function createTestCommands(database: Database) {
   const files = createScreenshotStore(database.screenshots)
   const log = createEventLog({ store: events, heads: createLogHeads(events), now, onAppended: () => {} })
   const idempotency = createIdempotency(createIdempotencyStore(database.collections), now)
-  /** The grant is the session's id. */
+  /** Fake access check that accepts a session's id as its access grant. */
   const access: VisitorAccess = {
     authorize: async ({ accessGrant }) => ({
       session: sessions.get(accessGrant)!,
@@ -85,7 +84,7 @@ export function createTestCommands(database: Database) {
     cleanup: createCommandCleanup({ store, files, now }),
     time,
     installation,
-    /** Makes every event write fail, as if the process died before it; undefined restores it. */
+    /** Makes every event write fail with the error; `undefined` makes writes succeed again. */
     breakLog(error: Error | undefined) {
       fault = error
     },

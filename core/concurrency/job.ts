@@ -2,11 +2,14 @@ import type { Logger } from 'pino'
 
 export interface Job {
   start(): void
-  /** Resolves when the run under way, if any, has ended. */
+  /** Starts no more runs. Resolves when the current run, if any, has ended. */
   stop(): Promise<void>
 }
 
-/** Runs work periodically, one run at a time. The pause varies at random by up to a fifth. */
+/**
+ * Runs work periodically, one run at a time. The pause between runs varies at random by up to 20
+ * percent.
+ */
 export function createJob(options: {
   name: string
   everyMs: number
@@ -38,5 +41,22 @@ export function createJob(options: {
       clearTimeout(timer)
       await running
     },
+  }
+}
+
+/**
+ * Divides work on many keys over several calls. Each call of the returned function returns the next
+ * part of the keys. `steps` consecutive calls form a round, which covers all keys. A key that is
+ * added during a round may wait for the next round.
+ */
+export function createRounds<K>(present: () => Iterable<K>, steps: number): () => K[] {
+  let left: K[] = []
+  let part = 0
+  return () => {
+    if (left.length === 0) {
+      left = [...present()]
+      part = Math.ceil(left.length / steps)
+    }
+    return left.splice(0, part)
   }
 }

@@ -1,25 +1,36 @@
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
 
-export interface SingleFlight {
-  /** Starts a run, or joins the current one. Settles with that run. */
+/**
+ * Does work in rounds, one at a time. A run is a series of rounds without a gap. It ends when no work
+ * is left or a round fails.
+ */
+interface SingleFlight {
+  /**
+   * Starts a run, or joins the current run. Settles when that run ends, and rejects if a round
+   * fails.
+   */
   run(): Promise<void>
-  /** Resolves when no run is under way, even after a failure. Skips the pace. */
+  /** Resolves when no run is active, even after a failed run. Skips the pause between rounds. */
   settled(): Promise<void>
   /**
-   * Resolves when a round that begins from now on has ended, or when no run is under way. Skips the
-   * pace. It also resolves while work keeps arriving.
+   * Resolves when the work that was present at this call has been tried once, even if new work
+   * keeps arriving. Skips the pause between rounds.
    */
   caughtUp(): Promise<void>
 }
 
-export interface SingleFlightOptions {
-  /** Minimum time between the starts of two rounds, so that one round can do more work. */
+interface SingleFlightOptions {
+  /**
+   * Minimum time between the starts of two rounds. During the pause, more work arrives for the next
+   * round.
+   */
   paceMs?: number
 }
 
 /**
- * Repeats a round while there is work, one run at a time. Work that arrives during a run belongs to
- * that run. A failed round ends the run. The first round after a pause starts at once.
+ * Creates a single flight. `round` does the work that is present at its start, and `hasMore`
+ * returns whether work is left. Work that arrives during a run is done in that run. After an idle
+ * time, the first round starts at once.
  */
 export function createSingleFlight(
   hasMore: () => boolean,
@@ -41,14 +52,16 @@ export function createSingleFlight(
 
   async function keepPace() {
     const waitMs = lastRoundAt + paceMs - performance.now()
-    // `settled` and `caughtUp` abort the wait.
+    // `settled` and `caughtUp` abort this pause.
     if (waitMs > 0) await delay(waitMs, undefined, { signal: skippingPace.signal }).catch(() => {})
     lastRoundAt = performance.now()
   }
 
   async function runAll() {
     try {
-      // Wait for the other work of this turn; with a pace, also for its I/O.
+      // Starts the first round only after the current synchronous code, so that the round includes
+      // all work that this code adds. With a pace, it also waits for the I/O callbacks of this turn
+      // of the event loop.
       await (paceMs > 0 ? turn() : null)
       while (hasMore()) {
         if (paceMs > 0) await keepPace()
@@ -57,7 +70,8 @@ export function createSingleFlight(
         endRound()
       }
     } finally {
-      // In the same turn as the last `hasMore`, so that no work can arrive in between.
+      // The run must end in the same turn of the event loop as the last call of `hasMore`.
+      // Otherwise, work that arrives in between would start no run.
       running = undefined
       endRound()
     }

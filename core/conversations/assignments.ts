@@ -1,32 +1,35 @@
 import type { EventLog } from '../log/event-log.ts'
-import type { Agent } from '../log/model.ts'
-import { operationKeys } from '../log/operation-keys.ts'
+import { type Agent, operationKeys } from '../log/model.ts'
 import { agentIssues, validate } from '../rules.ts'
 import type { ConversationAccess } from './conversation-access.ts'
-import type { Assignment, Conversation, ConversationStore } from './conversation-store.ts'
+import type { ConversationStore } from './conversation-store.ts'
+import type { Assignment, Conversation } from './model.ts'
 
 type Scope = string | undefined
 
 export interface Assignments {
   /**
-   * Assigns an agent; changes nothing if the agent is already assigned. Errors: NotFound,
-   * ValidationFailed.
+   * Assigns an agent. Changes nothing if the agent is already assigned. Errors: NotFound if the
+   * conversation does not exist, ValidationFailed.
    */
   assign(conversationId: string, agent: Agent, scope: Scope): Promise<Conversation>
-  /** Errors: NotFound. */
+  /** Removes the assigned agent. Errors: NotFound if the conversation does not exist. */
   unassign(conversationId: string, scope: Scope): Promise<Conversation>
-  /** Errors: NotFound. */
+  /** Closes a conversation. Errors: NotFound if the conversation does not exist. */
   close(conversationId: string, scope: Scope): Promise<Conversation>
-  /** Writes the missing events of assignments after a crash. */
+  /**
+   * Appends assignment events that are missing because the process that stored the assignment died.
+   */
   reconcile(): Promise<void>
 }
 
 const reconcileBatch = 200
 
 /**
- * Assigns and closes conversations. The log decides the status when it orders the event, and the
- * document follows. The document decides the assignment, and the event follows. The event of one
- * change is written before the next change, so that the log has each event once and in order.
+ * Assigns and closes conversations. The order of events in the log decides whether a conversation
+ * is closed, and the document is updated afterwards. For an assignment, the document is written
+ * first and the event afterwards. The event of a change is written before the next change, so that
+ * the log has each event once and in order.
  */
 export function createAssignments(dependencies: {
   store: ConversationStore
@@ -43,7 +46,7 @@ export function createAssignments(dependencies: {
       type: agent ? 'agent.assigned' : 'agent.unassigned',
       operationKey: operationKeys.assignment(version),
       inputHash: 'assignment',
-      ...(eventAgent && { data: { agent: eventAgent } }),
+      data: eventAgent && { agent: eventAgent },
     })
     await store.markAnnounced(conversationId, version)
   }
@@ -56,8 +59,8 @@ export function createAssignments(dependencies: {
       if (isSame(assignment?.agent, agent)) return conversation
       const next: Assignment = {
         version: (assignment?.version ?? 0) + 1,
-        ...(agent && { agent }),
-        ...(assignment?.agent && { previous: assignment.agent }),
+        agent,
+        previous: assignment?.agent,
         announced: false,
       }
       if (!(await store.assign(conversationId, assignment, next))) continue
@@ -68,7 +71,7 @@ export function createAssignments(dependencies: {
 
   return {
     async assign(conversationId, { displayName, avatarUrl }, scope) {
-      const agent = { displayName, ...(avatarUrl === undefined ? {} : { avatarUrl }) }
+      const agent = { displayName, avatarUrl }
       await conversationAccess.find(conversationId, scope)
       validate(...agentIssues(agent))
       return change(conversationId, agent, scope)

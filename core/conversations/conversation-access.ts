@@ -1,42 +1,90 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { createBatchLoader } from '../concurrency/batch-loader.ts'
-import { ServiceError } from '../errors.ts'
-import type { Directory } from '../workspaces/directory.ts'
-import type { Conversation, ConversationStore } from './conversation-store.ts'
+import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
+import { inWorkspace } from '../errors.ts'
+import type { EventStore } from '../log/event-store.ts'
+import type { LiveCache } from '../log/live-cache.ts'
+import type { Session } from '../visitors/model.ts'
+import type { SessionStore } from '../visitors/session-store.ts'
+import type { ConversationStore } from './conversation-store.ts'
+import type { Conversation, ConversationSummary } from './model.ts'
+
+/** The immutable fields of a conversation. */
+interface ConversationFacts {
+  workspaceId: string
+  epoch: string
+}
 
 export interface ConversationAccess {
   /**
-   * Returns a conversation of the caller's workspace, or of any workspace if the caller is not
-   * limited to one. Errors: `NotFound`.
+   * Returns a conversation of the caller's workspace. Without `workspaceId` the caller may access
+   * every workspace. Errors: `NotFound` for an unknown conversation or one of another workspace.
    */
   find(conversationId: string, workspaceId: string | undefined): Promise<Conversation>
-  /** Checks existence with data at most a second old. Errors: `NotFound`. */
+  /**
+   * Throws `NotFound` if the conversation does not exist in the workspace. Uses cached data that is
+   * at most a second old.
+   */
   require(conversationId: string, workspaceId: string | undefined): Promise<void>
+  /** Returns the epoch of a conversation's log; undefined if there is no such conversation. */
+  epochOf(conversationId: string): Promise<string | undefined>
 }
 
 export function createConversationAccess(
   conversations: Pick<ConversationStore, 'find'>,
-  directory: Pick<Directory, 'conversations'>,
+  facts: LiveCache<ConversationFacts>,
 ): ConversationAccess {
-  const load = createBatchLoader(
-    async (ids) => new Map((await conversations.find(ids)).map((found) => [found.conversationId, found])),
+  const load = createBatchLoader(async (ids) =>
+    byKey(await conversations.find(ids), ({ conversationId }) => conversationId),
   )
 
-  function requireInWorkspace<C extends { workspaceId: string }>(
-    conversation: C | undefined,
-    workspaceId: string | undefined,
-  ): C {
-    if (!conversation || (workspaceId !== undefined && conversation.workspaceId !== workspaceId)) {
-      throw new ServiceError(ErrorCode.NOT_FOUND)
-    }
-    return conversation
-  }
-
   return {
-    find: async (conversationId, workspaceId) => requireInWorkspace(await load(conversationId), workspaceId),
+    find: async (conversationId, workspaceId) => inWorkspace(await load(conversationId), workspaceId),
 
     async require(conversationId, workspaceId) {
-      requireInWorkspace(await directory.conversations.get(conversationId), workspaceId)
+      inWorkspace(await facts.get(conversationId), workspaceId)
+    },
+
+    epochOf: async (conversationId) => (await facts.get(conversationId))?.epoch,
+  }
+}
+
+export interface ConversationSummaries {
+  /** Returns one summary per conversation, in the same order. */
+  of(conversations: Conversation[]): Promise<ConversationSummary[]>
+}
+
+/**
+ * Creates conversation summaries. Loads visitors and latest messages of a page with two queries.
+ */
+export function createConversationSummaries({
+  sessions,
+  events,
+}: {
+  sessions: Pick<SessionStore, 'find'>
+  events: Pick<EventStore, 'at'>
+}): ConversationSummaries {
+  return {
+    async of(conversations) {
+      const places = conversations.flatMap(({ conversationId, lastSequence }) =>
+        lastSequence === undefined ? [] : [{ conversationId, sequence: lastSequence }],
+      )
+      const sessionIds = conversations.flatMap(({ lastSessionId }) => lastSessionId ?? [])
+      const [found, latest] = await Promise.all([sessions.find(sessionIds), events.at(places)])
+      const sessionsById = byKey(found, ({ sessionId }) => sessionId)
+      const latestById = byKey(latest, ({ conversationId }) => conversationId)
+      return conversations.map(({ conversationId, lastSessionId }) => {
+        const session = lastSessionId === undefined ? undefined : sessionsById.get(lastSessionId)
+        const lastMessage = latestById.get(conversationId)
+        return {
+          visitor: session && toVisitor(session),
+          lastMessage: lastMessage?.message && lastMessage,
+        }
+      })
     },
   }
+}
+
+function toVisitor({ identity }: Pick<Session, 'identity'>): ConversationSummary['visitor'] {
+  if (!identity) return { identityState: 'anonymous' }
+  const { externalSubject, displayName } = identity
+  return { identityState: 'verified', externalSubject, displayName }
 }

@@ -1,70 +1,44 @@
 import type { Collection } from 'mongodb'
-import type { Agent } from '../log/model.ts'
-
-export interface Conversation {
-  conversationId: string
-  workspaceId: string
-  connectionId: string
-  /** Identity of the event log. Positions of another epoch are invalid. */
-  epoch: string
-  createdAt: Date
-  /** Fields for the inbox; they follow the log and may lag behind it. */
-  lastMessageAt?: Date
-  lastSequence?: number
-  lastSessionId?: string
-  status?: 'open' | 'closed'
-  /** Sequence of the last closing. */
-  closedSequence?: number
-  assignment?: Assignment
-}
-
-/** The agent assigned to a conversation. */
-export interface Assignment {
-  /** Counts the changes. */
-  version: number
-  agent?: Agent
-  /** The agent that an unassignment removed. */
-  previous?: Agent
-  /** The event of this version is in the log. */
-  announced: boolean
-}
+import type { Activity, Assignment, Conversation } from './model.ts'
 
 export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSessionId' | 'status'> & {
   _id: string
-  /** The session of the last message, with its sequence to tell which is later. */
+  /**
+   * The session that last sent a message or took over the conversation. `sequence` is the position
+   * of that event in the log. A lower sequence never replaces a higher one.
+   */
   lastSession?: { sequence: number; sessionId: string }
-  /** An erasure is removing it, so it is no longer returned. */
+  /** Set while an erasure removes the conversation. Queries then skip it. */
   erasing?: true
 }
 
-const kept = { erasing: { $exists: false } } as const
-
-/** A conversation's latest activity, for the inbox. */
-export interface Activity {
-  conversationId: string
-  lastMessageAt: Date
-  lastSequence: number
-  /** The session of the last message, with its sequence. */
-  lastSession?: { sequence: number; sessionId: string }
-}
+const notErasing = { erasing: { $exists: false } } as const
 
 export interface ConversationStore {
-  /** Returns false and changes nothing if it exists. */
+  /** Inserts a conversation. Returns false and changes nothing if it exists. */
   insertOnce(conversation: Conversation): Promise<boolean>
   find(conversationIds: string[]): Promise<Conversation[]>
   recordActivity(activities: Activity[]): Promise<void>
-  /** Sets the session that continues the conversation, unless a later one is known. */
+  /**
+   * Stores the session that has taken over the conversation from an earlier session. `sequence` is
+   * the position of the takeover event in the log. Changes nothing if a higher sequence is stored.
+   */
   setLastSession(conversationId: string, lastSession: { sequence: number; sessionId: string }): Promise<void>
-  /** Records closings from the log. */
+  /** Marks conversations as closed. The log already has the events that closed them. */
   recordClosed(closings: { conversationId: string; sequence: number }[]): Promise<void>
-  /** Writes the next version of an assignment; returns false if `from` is not the latest. */
+  /**
+   * Writes the next version of an assignment. Returns false if `from` is not the latest version.
+   */
   assign(conversationId: string, from: Assignment | undefined, to: Assignment): Promise<boolean>
   markAnnounced(conversationId: string, version: number): Promise<void>
-  /** Conversations whose assignment has no event in the log yet. */
+  /** Returns conversations whose assignment has no event in the log yet. */
   unannounced(limit: number): Promise<Conversation[]>
-  /** Conversations with a message since then, latest first. */
+  /** Returns conversations with a message since a time, the latest message first. */
   activeSince(workspaceId: string | undefined, since: Date, limit: number): Promise<Conversation[]>
-  /** Conversations with a message, latest first, after a position in that order. */
+  /**
+   * Returns conversations with a message, the latest message first. With `before`, returns only
+   * conversations that come after this position in the list.
+   */
   listActive(query: {
     workspaceId?: string
     status?: 'open' | 'closed'
@@ -89,26 +63,21 @@ export function createConversationStore({
     },
 
     async find(conversationIds) {
-      return (await conversations.find({ _id: { $in: conversationIds }, ...kept }).toArray()).map(toConversation)
+      return (await conversations.find({ _id: { $in: conversationIds }, ...notErasing }).toArray()).map(toConversation)
     },
 
     async recordActivity(activities) {
       await conversations.bulkWrite(
         activities.map(({ conversationId, lastMessageAt, lastSequence, lastSession }) => ({
           updateOne: {
-            // By id alone with `$max`, safe in any order: a condition would cost three times as
-            // much.
+            // `$max` makes the order of updates irrelevant, so the filter needs only the id. A
+            // filter with a condition would cost three times as much.
             filter: { _id: conversationId },
-            update: {
-              $max: {
-                lastMessageAt,
-                lastSequence,
-                ...(lastSession && { lastSession }),
-              },
-            },
+            update: { $max: { lastMessageAt, lastSequence, lastSession } },
           },
         })),
-        // Derived from the log and repaired after a fault, so it need not wait for the journal.
+        // These fields are derived from the log and repaired after a fault, so the write does not
+        // wait for the journal.
         { ordered: false, writeConcern: { w: 1 } },
       )
     },
@@ -148,25 +117,23 @@ export function createConversationStore({
 
     async activeSince(workspaceId, since, limit) {
       const found = conversations.find({
-        ...(workspaceId === undefined ? {} : { workspaceId }),
+        workspaceId,
         lastMessageAt: { $gte: since },
-        ...kept,
+        ...notErasing,
       })
       return (await found.sort({ lastMessageAt: -1 }).limit(limit).toArray()).map(toConversation)
     },
 
     async listActive({ workspaceId, status, before, limit }) {
       const found = conversations.find({
-        ...(workspaceId === undefined ? {} : { workspaceId }),
-        ...(status && { $expr: { [status === 'closed' ? '$gt' : '$lte']: ['$closedSequence', '$lastSequence'] } }),
+        workspaceId,
+        $expr: status && { [status === 'closed' ? '$gt' : '$lte']: ['$closedSequence', '$lastSequence'] },
         lastMessageAt: { $exists: true },
-        ...kept,
-        ...(before && {
-          $or: [
-            { lastMessageAt: { $lt: before.lastMessageAt } },
-            { lastMessageAt: before.lastMessageAt, _id: { $lt: before.conversationId } },
-          ],
-        }),
+        ...notErasing,
+        $or: before && [
+          { lastMessageAt: { $lt: before.lastMessageAt } },
+          { lastMessageAt: before.lastMessageAt, _id: { $lt: before.conversationId } },
+        ],
       })
       return (await found.sort({ lastMessageAt: -1, _id: -1 }).limit(limit).toArray()).map(toConversation)
     },
@@ -178,7 +145,7 @@ function toConversation({ _id, lastSession, erasing: _, ...rest }: ConversationD
   return {
     conversationId: _id,
     ...rest,
-    ...(lastSession && { lastSessionId: lastSession.sessionId }),
+    lastSessionId: lastSession?.sessionId,
     status: closedSequence > lastSequence ? 'closed' : 'open',
   }
 }

@@ -1,34 +1,31 @@
-import { createClient, createRouterTransport } from '@connectrpc/connect'
+import { createClient } from '@connectrpc/connect'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
-import type { CoreContext } from '../context.ts'
-import { coreRouterOptions, coreRoutes } from '../rpc/router.ts'
-import { answer, send, testCores } from '../test-cores.ts'
+import { inMemoryTransport } from '../server.ts'
+import { answer, send, testCores } from '../test-support/cores.ts'
 
-const cores = testCores(1)
-let core: CoreContext
+const cores = testCores({ started: false })
 let headers: (workspaceId?: string) => Promise<{ headers: { authorization: string } }>
 let messaging: ReturnType<typeof createClient<typeof MessagingService>>
 let workspaces: ReturnType<typeof createClient<typeof WorkspaceService>>
 
 beforeAll(async () => {
-  core = (await cores.open())[0]!
-  const transport = createRouterTransport(coreRoutes(core), { router: coreRouterOptions(core) })
+  const transport = inMemoryTransport(cores.core)
   messaging = createClient(MessagingService, transport)
   workspaces = createClient(WorkspaceService, transport)
   headers = async (workspaceId) => {
     const scopes = ['messages:read', 'workspaces:read']
-    const token = await core.access.issue({ subject: 'test', scopes, ...(workspaceId && { workspaceId }) })
+    const token = await cores.core.access.issue({ subject: 'test', scopes, ...(workspaceId && { workspaceId }) })
     return { headers: { authorization: `Bearer ${token}` } }
   }
 })
 
 describe("the operators' list of conversations", () => {
-  it('includes the visitor and the last message of either side', async () => {
+  it('includes the visitor and the last message, whether the visitor or an agent wrote it', async () => {
     const visitor = await cores.newVisitor()
     const { workspaceId, conversationId } = visitor
-    await send(core, visitor, 'hello')
+    await send(cores.core, visitor, 'hello')
     const options = await headers(workspaceId)
     const first = await messaging.listConversations({}, options)
     expect(first.conversations[0]).toMatchObject({
@@ -36,8 +33,8 @@ describe("the operators' list of conversations", () => {
       visitor: { identityState: 'anonymous' },
       lastMessage: { body: 'hello', author: { kind: 'visitor' } },
     })
-    await answer(core, visitor, 'good-day')
-    await core.assignments.close(conversationId, undefined)
+    await answer(cores.core, visitor, 'good-day')
+    await cores.core.assignments.close(conversationId, undefined)
     const { conversation } = await messaging.getConversation({ conversationId }, options)
     expect(conversation).toMatchObject({
       visitor: { identityState: 'anonymous' },
@@ -45,7 +42,7 @@ describe("the operators' list of conversations", () => {
     })
   })
 
-  it('omits both for a conversation without a message, and hides other workspaces', async () => {
+  it('shows no last message for a conversation without messages, and hides the conversation from other workspaces', async () => {
     const visitor = await cores.newVisitor()
     const { conversationId, workspaceId } = visitor
     const { conversation } = await messaging.getConversation({ conversationId }, await headers(workspaceId))
@@ -55,18 +52,18 @@ describe("the operators' list of conversations", () => {
     await expect(elsewhere).rejects.toMatchObject({ rawMessage: 'NotFound' })
   })
 
-  it('shows the current state of the last message', async () => {
+  it('shows the current delivery state of the last message', async () => {
     const visitor = await cores.newVisitor()
     const { conversationId, workspaceId } = visitor
-    const { event } = await send(core, visitor, 'read-me')
-    await core.states.update({ conversationId, upToSequence: event.sequence, state: 'read' }, undefined)
+    const { event } = await send(cores.core, visitor, 'read-me')
+    await cores.core.states.update({ conversationId, upToSequence: event.sequence, state: 'read' }, undefined)
     const { conversation } = await messaging.getConversation({ conversationId }, await headers(workspaceId))
     expect(conversation?.lastMessage?.state).toBe('read')
   })
 })
 
-describe('a workspace', () => {
-  it('and its connections are readable with its own tokens only', async () => {
+describe("a workspace's data", () => {
+  it('is readable with a token of that workspace and hidden from tokens of other workspaces', async () => {
     const { workspaceId } = await cores.newSite()
     const own = await headers(workspaceId)
     expect((await workspaces.getWorkspace({}, own)).workspace).toMatchObject({ workspaceId, name: 'Shop' })

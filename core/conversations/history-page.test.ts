@@ -1,22 +1,17 @@
 import fc, { type Scheduler } from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { testDatabase } from '../../test/support/test-database.ts'
+import { describe, expect, it } from 'vitest'
+import { isLong } from '../../test/support/is-long.ts'
 import type { CoreContext } from '../context.ts'
-import { startTestCores, type TestCores } from '../test-core-context.ts'
-import { inTurn } from '../test-interleaving.ts'
-import type { SessionContent } from '../visitors/session-content.ts'
-import { stateOf } from './message-states.ts'
+import { testCores } from '../test-support/cores.ts'
+import { inTurn } from '../test-support/scheduled-database.ts'
+import type { SessionContent } from '../visitors/model.ts'
 import type { MessagePage, PageQuery } from './messages.ts'
+import { stateOf } from './model.ts'
 
-const database = testDatabase()
-const runs = { numRuns: 30 }
+const runs = { numRuns: isLong ? 60 : 12 }
 const beyondNewest = 2 ** 31 - 1
 const pageSize = fc.constantFrom(2, 50)
-let cores: TestCores
-beforeAll(async () => {
-  cores = await startTestCores(database)
-})
-afterAll(() => cores.stop())
+const cores = testCores()
 
 const sequencesOf = (pages: MessagePage[]) =>
   pages.flatMap(({ messages }) => messages.map(({ sequence }) => sequence)).sort((a, b) => a - b)
@@ -29,14 +24,14 @@ const loggedMessages = async ({ conversationId }: SessionContent) =>
 const answer = ({ conversationId }: SessionContent, clientOperationId: string) =>
   cores.core.messages.sendAsAgent({ conversationId, clientOperationId, body: clientOperationId })
 
-/** Writes messages during a read, in every order that the scheduler finds. */
+/** Writes messages while `read` runs. The scheduler chooses the order of the database calls. */
 async function whileWriting<T>(
   scheduler: Scheduler,
   session: SessionContent,
   read: (reader: CoreContext) => Promise<T>,
   written = 4,
 ): Promise<T> {
-  const reading = read(cores.interleavedCore(scheduler))
+  const reading = read(cores.scheduledCore(scheduler))
   const writeAll = async () => {
     for (let index = 0; index < written; index += 1)
       await inTurn(scheduler, `message ${index}`, () => answer(session, `late-${index}`))
@@ -58,7 +53,7 @@ async function readForwards(session: SessionContent, reader: CoreContext, limit:
   return { pages, lastSequence: pages.at(-1)!.lastSequence }
 }
 
-/** Reads as the browser package does: newest page first, and the stream from that page's end. */
+/** Reads the newest page first, then older ones, as the browser package does. */
 async function readBackwards(session: SessionContent, reader: CoreContext, limit: number) {
   const newest = await listWith(session, reader, { beforeSequence: beyondNewest, limit })
   const pages = [newest]
@@ -73,7 +68,7 @@ describe('history pages during concurrent writes', () => {
   it.each([
     ['oldest first', readForwards],
     ['newest first', readBackwards],
-  ])('contain every message up to `lastSequence`, read %s', async (_, read) => {
+  ])('contain every message up to `lastSequence` when read %s', async (_, read) => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), fc.nat(5), pageSize, async (scheduler, before, limit) => {
         const session = await cores.newSession()
@@ -88,14 +83,17 @@ describe('history pages during concurrent writes', () => {
     )
   })
 
-  it('and the stream from `lastSequence` contain each message once', async () => {
+  it('contain each message once, together with a stream that starts at `lastSequence`', async () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), fc.nat(3), pageSize, async (scheduler, before, limit) => {
         const session = await cores.newSession()
         for (let index = 0; index < before; index += 1) await answer(session, `early-${index}`)
         const { pages, stream } = await whileWriting(scheduler, session, async (reader) => {
           const { pages, lastSequence } = await readForwards(session, reader, limit)
-          return { pages, stream: await cores.openStream(session, cores.core, lastSequence) }
+          return {
+            pages,
+            stream: await cores.openStream(session, cores.core, { afterSequence: lastSequence }),
+          }
         })
         const all = await loggedMessages(session)
         await expect.poll(() => [...sequencesOf(pages), ...stream.sequences]).toEqual(all)
@@ -104,18 +102,18 @@ describe('history pages during concurrent writes', () => {
     )
   })
 
-  it('show each state change up to `lastSequence`, applied or not', async () => {
+  it('show each state change up to `lastSequence`, even before it is applied to its message', async () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), async (scheduler) => {
         const session = await cores.newSession()
         const { conversationId } = session
         for (const key of ['one', 'two']) await cores.send(session, key, { key })
-        const operators = cores.interleavedCore(scheduler)
+        const operators = cores.scheduledCore(scheduler)
         const changing = async () => {
           for (const state of ['sent', 'delivered', 'read'])
             await operators.states.update({ conversationId, upToSequence: 2, state }, undefined)
         }
-        const reader = cores.interleavedCore(scheduler)
+        const reader = cores.scheduledCore(scheduler)
         const reading = async () => {
           const pages: MessagePage[] = []
           for (let count = 0; count < 4; count += 1) pages.push(await listWith(session, reader, {}))

@@ -1,19 +1,14 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { testDatabase } from '../../test/support/test-database.ts'
+import { expect, it } from 'vitest'
+import { isLong } from '../../test/support/is-long.ts'
 import { newId } from '../ids.ts'
-import { operationKeys } from '../log/operation-keys.ts'
-import { startTestCores, type TestCores } from '../test-core-context.ts'
-import { inTurn } from '../test-interleaving.ts'
+import { operationKeys } from '../log/model.ts'
+import { testCores } from '../test-support/cores.ts'
+import { inTurn } from '../test-support/scheduled-database.ts'
 
-const database = testDatabase()
-let cores: TestCores
-beforeAll(async () => {
-  cores = await startTestCores(database)
-})
-afterAll(() => cores.stop())
+const cores = testCores()
 
-/** Turns of other tasks before a step. */
+/** Generates the number of scheduler turns by which a step is delayed. */
 const turns = fc.nat(30)
 
 const draft = (conversationId: string, body: string) => ({
@@ -30,13 +25,13 @@ const draft = (conversationId: string, body: string) => ({
   },
 })
 
-it('a list read after `ready`, with the changes since, has the last message of each conversation', async () => {
+it('an inbox list that is read after `ready` and then updated with each change shows the last message of each conversation', async () => {
   await fc.assert(
     fc.asyncProperty(fc.scheduler(), fc.boolean(), turns, turns, async (scheduler, isWatchedBefore, late, later) => {
       const { conversationId } = await cores.newSession()
       const { workspaceId } = cores
       const { stores, log } = cores.core
-      const operators = cores.interleavedCore(scheduler)
+      const operators = cores.scheduledCore(scheduler)
       if (isWatchedBefore) operators.inboxWatch.add({ workspaceId, ready() {}, changed() {} })
       const documents: Promise<void>[] = []
       let seen = 0
@@ -44,7 +39,10 @@ it('a list read after `ready`, with the changes since, has the last message of e
         seen = Math.max(seen, sequence)
       }
 
-      /** Another core: the event, the hint, and the conversation's document, each delayed. */
+      /**
+       * Writes messages as another core would. The event, its wake-up and the conversation's
+       * document are written one after another, each after a random delay.
+       */
       async function write() {
         for (const body of ['one', 'two']) {
           const { event } = await inTurn(scheduler, 'append', () => log.append(draft(conversationId, body)))
@@ -76,11 +74,11 @@ it('a list read after `ready`, with the changes since, has the last message of e
       }
 
       await scheduler.waitFor(Promise.all([write().then(() => Promise.all(documents)), watch()]))
-      // Runs every few seconds in a core.
+      // In production, a job calls this every few seconds.
       await scheduler.waitFor(operators.inboxWatch.check())
       await scheduler.waitIdle()
       expect(seen).toBe(2)
     }),
-    { numRuns: 60 },
+    { numRuns: isLong ? 100 : 25 },
   )
 })

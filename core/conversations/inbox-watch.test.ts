@@ -1,25 +1,20 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { until } from '../../test/support/until.ts'
 import { createBus } from '../bus.ts'
-import type { CoreContext } from '../context.ts'
-import { watchConversations } from '../rpc/watch-conversations.ts'
-import { send, testCores } from '../test-cores.ts'
+import { watchConversations } from '../rpc/conversations.ts'
+import { send, testCores } from '../test-support/cores.ts'
 import { createInboxWatch } from './inbox-watch.ts'
 
-const cores = testCores(1, { INBOX_QUEUE_MAX: 5 })
-let core: CoreContext
-beforeAll(async () => {
-  core = (await cores.open())[0]!
-})
+const cores = testCores({ env: { INBOX_QUEUE_MAX: '5' }, started: false })
 
 describe('a watched inbox', () => {
-  it('sends ready first, then changes, and ends when aborted', async () => {
+  it('sends `ready` first, then changes, and ends when the caller aborts', async () => {
     const visitor = await cores.newVisitor()
     const abort = new AbortController()
-    const frames = watchConversations(core, visitor.workspaceId, abort.signal)
+    const frames = watchConversations(cores.core, visitor.workspaceId, abort.signal)
     expect((await frames.next()).value?.frame.case).toBe('ready')
-    await send(core, visitor, 'hello')
+    await send(cores.core, visitor, 'hello')
     const { value } = await frames.next()
     expect(value?.frame).toMatchObject({
       case: 'changed',
@@ -29,31 +24,37 @@ describe('a watched inbox', () => {
     expect(await frames.next()).toEqual({ done: true, value: undefined })
   })
 
-  it('ends a slow reader with resource_exhausted and keeps the others', async () => {
+  it('closes a slow reader with resource_exhausted and keeps other readers open', async () => {
     const visitor = await cores.newVisitor()
     const { signal } = new AbortController()
-    const slow = watchConversations(core, undefined, signal)
-    const quick = watchConversations(core, undefined, signal)
+    const slow = watchConversations(cores.core, undefined, signal)
+    const quick = watchConversations(cores.core, undefined, signal)
     await Promise.all([slow.next(), quick.next()])
     for (let index = 0; index < 8; index += 1) {
-      await send(core, visitor, `m${index}`)
+      await send(cores.core, visitor, `m${index}`)
       expect((await quick.next()).value?.frame.case).toBe('changed')
     }
     await expect(slow.next()).rejects.toMatchObject({ code: ErrorCode.RATE_LIMITED, retryAfter: 1 })
     await quick.return(undefined)
   })
 
-  it('finds a message whose hint was lost', async () => {
+  it('reports a message whose wake-up was lost', async () => {
     const visitor = await cores.newVisitor()
-    const { events, conversations } = core.stores
-    const unhinted = createInboxWatch({ events, conversations, bus: createBus(), logger: core.logger, now: cores.now })
+    const { events, conversations } = cores.core.stores
+    const unhinted = createInboxWatch({
+      events,
+      conversations,
+      bus: createBus(),
+      logger: cores.core.logger,
+      now: cores.now,
+    })
     const changed: string[] = []
     const leave = unhinted.add({
       workspaceId: visitor.workspaceId,
       ready() {},
       changed: ({ conversation }) => void changed.push(conversation.conversationId),
     })
-    await send(core, visitor, 'hello')
+    await send(cores.core, visitor, 'hello')
     await until('the inbox entry', async () => {
       await unhinted.check()
       return changed.includes(visitor.conversationId)
@@ -61,16 +62,16 @@ describe('a watched inbox', () => {
     await unhinted.check()
     expect(changed.filter((id) => id === visitor.conversationId)).toHaveLength(1)
     leave()
-    await send(core, visitor, 'again')
+    await send(cores.core, visitor, 'again')
     await unhinted.check()
     expect(changed.filter((id) => id === visitor.conversationId)).toHaveLength(1)
   })
 
-  it('sends ready again after a gap', async () => {
+  it('sends `ready` again after a gap in the wake-ups', async () => {
     const { signal } = new AbortController()
-    const frames = watchConversations(core, 'ws_quiet', signal)
+    const frames = watchConversations(cores.core, 'ws_quiet', signal)
     await frames.next()
-    core.bus.emit('gap')
+    cores.core.bus.emit('gap')
     expect((await frames.next()).value?.frame.case).toBe('ready')
     await frames.return(undefined)
   })

@@ -1,49 +1,56 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
+import { createLruCache } from '../../platform/lru-cache.ts'
 import type { Bus } from '../bus.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { LogEvent } from '../log/model.ts'
-import type { Conversation, ConversationStore } from './conversation-store.ts'
+import type { ConversationStore } from './conversation-store.ts'
+import type { Conversation } from './model.ts'
 
 /** A changed conversation: its current state and the new events, in order. */
-export interface ConversationChange {
+interface ConversationChange {
   conversation: Conversation
   events: LogEvent[]
 }
 
-export interface InboxWatcher {
-  /** Absent: every workspace. */
+interface InboxWatcher {
+  /** Limits the watch to one workspace. Absent for all workspaces. */
   readonly workspaceId?: string
   changed(change: ConversationChange): void
-  /** Every later change is reported. Earlier ones may have been missed, so read the list again. */
+  /**
+   * Called when the watcher starts to receive every change. Earlier changes may have been missed,
+   * so the watcher must read the list again.
+   */
   ready(): void
 }
 
 export interface InboxWatch {
   /** Reports changes to the watcher until the returned function is called. */
   add(watcher: InboxWatcher): () => void
-  /** Finds messages whose hints were lost. */
+  /** Reads messages whose wake-ups were lost and reports them. */
   check(): Promise<void>
 }
 
 const conversationsPerRead = 200
 const eventsPerRead = 2000
 /**
- * How many events the first read of a conversation goes back. Events before the watch are not
- * reported.
+ * The first read of a conversation covers this number of events at the end of its log. Events from
+ * before the start of the watch are not reported.
  */
 const firstReadEvents = 50
 const maxRemembered = 50_000
-/** Bound of a document's lag behind its log, and of clock skew, in milliseconds. */
+/**
+ * Maximum time in milliseconds by which a conversation's document lags behind its log, including
+ * clock differences.
+ */
 const lateMs = 2000
 const checkBackMs = 15_000
 const maxChecked = 500
 
 /**
- * Follows the conversations of whole workspaces for operators' inboxes. Does nothing without
- * watchers.
+ * Reports changes in the conversations of whole workspaces to operators' inboxes. Does nothing
+ * without watchers.
  */
 export function createInboxWatch(dependencies: {
   events: Pick<EventStore, 'readManyAfter'>
@@ -54,10 +61,13 @@ export function createInboxWatch(dependencies: {
 }): InboxWatch {
   const { events, conversations, bus, logger, now } = dependencies
   const watchers = new Set<InboxWatcher>()
-  /** The last reported sequence of each conversation. */
-  const reported = new LRUCache<string, number>({ max: maxRemembered })
+  /** Last reported sequence of each conversation. */
+  const reported = createLruCache<number>(maxRemembered)
   const behind = new Map<string, number>()
-  /** Reports of the last `lateMs`, oldest first, with the sequence before each. */
+  /**
+   * Reports of the last `lateMs` milliseconds, oldest first. `after` is the sequence just before
+   * the reported events.
+   */
   let recent: { conversationId: string; after: number; at: number }[] = []
   let since = 0
 
@@ -117,7 +127,10 @@ export function createInboxWatch(dependencies: {
     for (const watcher of watchers) if (isWatching(watcher, conversation.workspaceId)) watcher.changed(change)
   }
 
-  /** A new watcher may read its list from documents that lag behind: repeat recent reports. */
+  /**
+   * Repeats recent reports, because a new watcher may read its list from documents that lag behind
+   * the log.
+   */
   function reportRecentAgain() {
     const from = now() - lateMs
     for (const { conversationId, after, at } of recent) {
@@ -170,7 +183,7 @@ export function createInboxWatch(dependencies: {
   }
 }
 
-/** Applies the events to the document, which may lag behind them. */
+/** Applies new events to a conversation's document, which may lag behind the log. */
 function withEvents(conversation: Conversation, newEvents: LogEvent[]): Conversation {
   const message = newEvents.findLast((event) => event.message)
   const ahead = message && message.sequence > (conversation.lastSequence ?? 0)
@@ -179,7 +192,7 @@ function withEvents(conversation: Conversation, newEvents: LogEvent[]): Conversa
     ...(ahead && {
       lastMessageAt: message.occurredAt,
       lastSequence: message.sequence,
-      ...(message.message?.sessionId === undefined ? {} : { lastSessionId: message.message.sessionId }),
+      lastSessionId: message.message?.sessionId ?? conversation.lastSessionId,
     }),
     status: newEvents.at(-1)?.closed ? 'closed' : 'open',
   }

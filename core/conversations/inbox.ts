@@ -3,44 +3,49 @@ import type { Bus } from '../bus.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { LogEvent } from '../log/model.ts'
+import { cutPage, readPageToken } from '../page-token.ts'
 import { field, integer, validate } from '../rules.ts'
-import type { Activity, Conversation, ConversationStore } from './conversation-store.ts'
-import { pageTokenAfter, readPageToken } from './page-token.ts'
+import type { ConversationStore } from './conversation-store.ts'
+import type { Activity, Conversation } from './model.ts'
 
-export interface ConversationPage {
+interface ConversationPage {
   conversations: Conversation[]
   nextPageToken?: string
 }
 
 export interface Inbox {
-  /** Queues a message for the inbox. Never waits or fails: `reconcile` finds what was missed. */
+  /**
+   * Queues a message for the inbox. Never waits or fails, because `reconcile` repairs missed
+   * messages.
+   */
   record(event: LogEvent): void
-  /** Conversations with a message, latest first. Errors: `ValidationFailed`. */
+  /** Returns conversations with a message, latest first. Errors: `ValidationFailed`. */
   list(query: {
     workspaceId?: string
     status?: 'open' | 'closed'
     limit?: number
     pageToken?: string
   }): Promise<ConversationPage>
-  /** Records recent messages again, including those of a crashed process. */
+  /** Records recent messages again, including messages of a crashed process. */
   reconcile(): Promise<void>
-  /** Resolves when everything queued so far is written or has failed. */
+  /** Resolves when the write of each message queued before this call has succeeded or failed. */
   noted(): Promise<void>
   drain(): Promise<void>
 }
 
-/** How far back `reconcile` reads, in milliseconds. */
+/** Age in milliseconds of the oldest messages that `reconcile` reads. */
 const reconcileMs = 10 * 60_000
 /**
- * Minimum interval of writes in milliseconds, so that a busy conversation is not written with each
- * message.
+ * Minimum interval in milliseconds between writes. Without it, each message of a busy conversation
+ * would cause a write.
  */
 const paceMs = 500
 const maxPage = 100
 const defaultPage = 50
 
 /**
- * The operators' view of conversations. It follows the log and batches what arrives during a write.
+ * Maintains the operators' list of conversations from the log. Messages that arrive during a write
+ * are written together by the next write.
  */
 export function createInbox(dependencies: {
   conversations: Pick<ConversationStore, 'recordActivity' | 'recordClosed' | 'listActive'>
@@ -91,7 +96,7 @@ export function createInbox(dependencies: {
     }
   }
 
-  // A database that was unavailable may have lost the last writes.
+  // A gap can mean that the database was unavailable. Writes of the inbox may have failed then.
   bus.on('gap', () => {
     reconcile().catch((error: Error) =>
       logger.warn({ reason: error.name }, 'inbox reconciliation failed; will run again'),
@@ -107,7 +112,7 @@ export function createInbox(dependencies: {
     async list({ workspaceId, status, limit = defaultPage, pageToken }) {
       validate(field('/limit', limit, integer(1, maxPage)))
       const end = pageToken === undefined ? undefined : readPageToken(pageToken)
-      // Messages that this process accepted must be visible.
+      // The list must include each message that this process accepted before this call.
       await writing.caughtUp()
       const found = await conversations.listActive({
         workspaceId,
@@ -115,13 +120,11 @@ export function createInbox(dependencies: {
         before: end && { lastMessageAt: end.at, conversationId: end.id },
         limit: limit + 1,
       })
-      const page = found.slice(0, limit)
-      const last = page.at(-1)
-      if (found.length <= limit || last?.lastMessageAt === undefined) return { conversations: page }
-      return {
-        conversations: page,
-        nextPageToken: pageTokenAfter({ at: last.lastMessageAt, id: last.conversationId }),
-      }
+      const { page, nextPageToken } = cutPage(found, limit, ({ lastMessageAt, conversationId }) => ({
+        at: lastMessageAt!,
+        id: conversationId,
+      }))
+      return { conversations: page, nextPageToken }
     },
 
     reconcile,

@@ -1,16 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { testDatabase } from '../../test/support/test-database.ts'
-import { site, startTestCores, type TestCores } from '../test-core-context.ts'
+import { site, testCores } from '../test-support/cores.ts'
 
-const database = testDatabase()
-let cores: TestCores
-beforeAll(async () => {
-  cores = await startTestCores(database)
-})
-afterAll(() => cores.stop())
+const cores = testCores()
 
-/** Send functions of both sides, in a conversation of their own. */
+/** Creates a conversation and returns its two send functions: for the visitor and for the agent. */
 async function newSenders() {
   const { accessGrant, conversationId } = await cores.newSession()
   const { messages } = cores.core
@@ -28,7 +22,7 @@ async function newSenders() {
   ]
 }
 
-describe('a message body of either side', () => {
+describe('a message body from the visitor or the agent', () => {
   it.each([
     ['CRLF and CR', 'a\r\nb\rc\n\r\nd', 'a\nb\nc\n\nd'],
     ['4,000 emoji', '😀'.repeat(4000), '😀'.repeat(4000)],
@@ -58,7 +52,7 @@ describe('a message body of either side', () => {
     }
   })
 
-  it('is equal input with CRLF and with LF', async () => {
+  it('with LF line breaks is a duplicate of the same body with CRLF line breaks', async () => {
     for (const send of await newSenders()) {
       const first = await send('op', 'a\r\nb')
       const again = await send('op', 'a\nb')
@@ -71,7 +65,7 @@ describe('a message body of either side', () => {
 it.each([
   ['de_DE', 'de-DE'],
   ['not a locale', undefined],
-])('stores the locale %s as %s', async (locale, kept) => {
+])('a message with the locale %s is stored with the locale %s', async (locale, kept) => {
   const [send] = await newSenders()
   expect((await send!('op', 'Hello', locale)).event.message?.locale).toBe(kept)
   await expect(send!('op', 'Hello', 'de-DE')).rejects.toMatchObject({ code: ErrorCode.IDEMPOTENCY_CONFLICT })

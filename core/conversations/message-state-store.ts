@@ -1,33 +1,31 @@
 import type { Collection } from 'mongodb'
 import type { EventDocument } from '../log/event-store.ts'
 import type { LogEvent, MessageState } from '../log/model.ts'
+import type { MessageStateChange } from './model.ts'
 
 export interface MessageStateStore {
-  /** The visitor's messages up to a sequence in one of these states, oldest first. */
+  /**
+   * Returns the visitor's messages up to a sequence that are in one of these states, oldest first.
+   */
   visitorMessages(
     query: { conversationId: string; upTo: number; states: MessageState[] },
     limit: number,
   ): Promise<LogEvent[]>
-  /** Counts them, up to `limit`. */
+  /**
+   * Counts the visitor's messages up to a sequence that are in one of these states. Stops counting
+   * at `limit`.
+   */
   count(query: { conversationId: string; upTo: number; states: MessageState[] }, limit: number): Promise<number>
   /**
-   * Sets each message to its event's state, unless it is further already, and marks the event as
-   * applied.
+   * Sets each message to the state of its event and marks the event as applied. A message that is
+   * already in a later state is not changed.
    */
   apply(changes: MessageStateChange[]): Promise<void>
-  /** Events from before a time whose messages were not updated, because of a crash. */
+  /**
+   * Returns state events that are older than a time and still unapplied, because their process
+   * died.
+   */
   unapplied(before: Date, limit: number): Promise<LogEvent[]>
-}
-
-export interface MessageStateChange {
-  conversationId: string
-  /** Of the event that describes the change. */
-  sequence: number
-  /** Of the message. */
-  messageSequence: number
-  state: MessageState
-  /** The states that it may replace. */
-  from: MessageState[]
 }
 
 export function createMessageStateStore({ events }: { events: Collection<EventDocument> }): MessageStateStore {

@@ -1,62 +1,55 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { CoreContext } from '../context.ts'
-import { operationKeys } from '../log/operation-keys.ts'
-import { answer, send, type TestVisitor, testCores } from '../test-cores.ts'
+import { operationKeys } from '../log/model.ts'
+import { answer, send, type TestVisitor, testCores } from '../test-support/cores.ts'
 
-const cores = testCores(2)
-let a: CoreContext
-let b: CoreContext
-beforeAll(async () => {
-  const opened = await cores.open()
-  a = opened[0]!
-  b = opened[1]!
-})
+const cores = testCores({ count: 2, started: false })
 
 const update = (core: CoreContext, { conversationId }: TestVisitor, upToSequence: number, state: string) =>
   core.states.update({ conversationId, upToSequence, state }, undefined)
 
 const statesOf = async ({ credentials }: TestVisitor) =>
-  (await a.messages.listForVisitor(credentials, { limit: 100 })).messages.map(
+  (await cores.core.messages.listForVisitor(credentials, { limit: 100 })).messages.map(
     ({ currentState, message }) => currentState ?? message?.state,
   )
 
 const changesOf = async ({ conversationId }: TestVisitor) =>
   (await cores.log(conversationId)).filter(({ type }) => type === 'message.state.changed')
 
-describe('delivery states', () => {
-  it("advance the visitor's messages up to a sequence, each with an event, and match the history", async () => {
+describe('updates of message states', () => {
+  it('change the visitor’s messages up to a sequence, write an event for each message and appear in the history', async () => {
     const visitor = await cores.newVisitor()
-    const first = await send(a, visitor, 'one')
-    await answer(a, visitor, 'two')
-    await send(b, visitor, 'three')
-    expect(await update(b, visitor, 2, 'delivered')).toEqual({ changed: 1, remaining: 0 })
+    const first = await send(cores.core, visitor, 'one')
+    await answer(cores.core, visitor, 'two')
+    await send(cores.other, visitor, 'three')
+    expect(await update(cores.other, visitor, 2, 'delivered')).toEqual({ changed: 1, remaining: 0 })
     expect(await statesOf(visitor)).toEqual(['delivered', 'sent', 'queued'])
     const { messageId } = first.event.message!
     expect(await changesOf(visitor)).toMatchObject([
       { data: { messageId, clientOperationId: 'one', state: 'delivered' } },
     ])
-    expect(await update(a, visitor, 99, 'read')).toEqual({ changed: 2, remaining: 0 })
+    expect(await update(cores.core, visitor, 99, 'read')).toEqual({ changed: 2, remaining: 0 })
     expect(await statesOf(visitor)).toEqual(['read', 'sent', 'read'])
   })
 
-  it('never go back, and a repeat changes nothing', async () => {
+  it('change nothing if the new state is the current one or an earlier one', async () => {
     const visitor = await cores.newVisitor()
-    await send(a, visitor, 'one')
-    await update(a, visitor, 1, 'read')
+    await send(cores.core, visitor, 'one')
+    await update(cores.core, visitor, 1, 'read')
     for (const state of ['sent', 'delivered', 'read']) {
-      expect(await update(b, visitor, 1, state)).toEqual({ changed: 0, remaining: 0 })
+      expect(await update(cores.other, visitor, 1, state)).toEqual({ changed: 0, remaining: 0 })
     }
     expect(await changesOf(visitor)).toHaveLength(1)
     expect(await statesOf(visitor)).toEqual(['read'])
   })
 
-  it('end at the furthest state under concurrent updates, with one event per step', async () => {
+  it('that run concurrently set the latest of their states, and write each event once', async () => {
     const visitor = await cores.newVisitor()
-    for (const text of ['one', 'two', 'three']) await send(a, visitor, text)
+    for (const text of ['one', 'two', 'three']) await send(cores.core, visitor, text)
     await Promise.all(
       ['sent', 'read', 'delivered', 'read', 'sent', 'delivered'].map((state, index) =>
-        update([a, b][index % 2]!, visitor, 3, state),
+        update(cores.cores[index % 2]!, visitor, 3, state),
       ),
     )
     expect(await statesOf(visitor)).toEqual(['read', 'read', 'read'])
@@ -66,19 +59,19 @@ describe('delivery states', () => {
 
   it('change at most a hundred messages, oldest first, and return how many remain', async () => {
     const visitor = await cores.newVisitor()
-    await Promise.all(Array.from({ length: 130 }, (_, index) => send(a, visitor, `m${index}`)))
-    expect(await update(a, visitor, 130, 'read')).toEqual({ changed: 100, remaining: 30 })
+    await Promise.all(Array.from({ length: 130 }, (_, index) => send(cores.core, visitor, `m${index}`)))
+    expect(await update(cores.core, visitor, 130, 'read')).toEqual({ changed: 100, remaining: 30 })
     expect((await changesOf(visitor)).map(({ messageSequence }) => messageSequence)).toEqual(
       Array.from({ length: 100 }, (_, index) => index + 1),
     )
-    expect(await update(a, visitor, 130, 'read')).toEqual({ changed: 30, remaining: 0 })
+    expect(await update(cores.core, visitor, 130, 'read')).toEqual({ changed: 30, remaining: 0 })
   })
 
-  it('whose event a dead process left are shown, and applied by reconciliation after ten seconds', async () => {
+  it('appear in the history before they are applied to the messages; reconciliation applies those older than ten seconds', async () => {
     const visitor = await cores.newVisitor()
-    const { event } = await send(a, visitor, 'one')
+    const { event } = await send(cores.core, visitor, 'one')
     const { messageId } = event.message!
-    await a.database.collections.events.insertOne({
+    await cores.core.database.collections.events.insertOne({
       conversationId: visitor.conversationId,
       sequence: 2,
       type: 'message.state.changed',
@@ -89,44 +82,46 @@ describe('delivery states', () => {
       messageSequence: 1,
       unapplied: true,
     })
-    const unapplied = () => a.database.collections.events.countDocuments({ unapplied: true })
+    const unapplied = () => cores.core.database.collections.events.countDocuments({ unapplied: true })
     expect(await statesOf(visitor)).toEqual(['delivered'])
-    await b.states.reconcile()
+    await cores.other.states.reconcile()
     expect(await unapplied()).toBe(1)
-    cores.advance(11_000)
-    await Promise.all([a.states.reconcile(), b.states.reconcile()])
+    cores.advance(11)
+    await Promise.all([cores.core.states.reconcile(), cores.other.states.reconcile()])
     expect(await statesOf(visitor)).toEqual(['delivered'])
     expect(await unapplied()).toBe(0)
     expect(await changesOf(visitor)).toHaveLength(1)
   })
 
-  it('become sent when an operator lists the messages, but not when the visitor does', async () => {
+  it('to `sent` happen when an operator lists the messages, but not when the visitor lists them', async () => {
     const visitor = await cores.newVisitor()
-    for (const text of ['one', 'two']) await send(a, visitor, text)
+    for (const text of ['one', 'two']) await send(cores.core, visitor, text)
     await statesOf(visitor)
-    await b.messages.list(visitor.conversationId, { limit: 1 })
-    await b.states.drain()
+    await cores.other.messages.list(visitor.conversationId, { limit: 1 })
+    await cores.other.states.drain()
     expect(await statesOf(visitor)).toEqual(['sent', 'queued'])
-    await Promise.all([a, b].map((core) => core.messages.list(visitor.conversationId, {})))
-    await Promise.all([a.states.drain(), b.states.drain()])
+    await Promise.all(cores.cores.map((core) => core.messages.list(visitor.conversationId, {})))
+    await Promise.all([cores.core.states.drain(), cores.other.states.drain()])
     expect(await statesOf(visitor)).toEqual(['sent', 'sent'])
     expect(await changesOf(visitor)).toHaveLength(2)
   })
 
-  it("do not change the message's event, so that every replay has the same bytes", async () => {
+  it("do not change the message's event, so that every replay sends the same bytes", async () => {
     const visitor = await cores.newVisitor()
-    await send(a, visitor, 'one')
-    await update(a, visitor, 1, 'read')
+    await send(cores.core, visitor, 'one')
+    await update(cores.core, visitor, 1, 'read')
     expect((await cores.log(visitor.conversationId))[0]?.message?.state).toBe('queued')
   })
 
-  it('reject other workspaces and unknown states', async () => {
+  it('are rejected for other workspaces and for unknown states', async () => {
     const { conversationId } = await cores.newVisitor()
-    await expect(a.states.update({ conversationId, upToSequence: 1, state: 'read' }, 'ws_other')).rejects.toMatchObject(
-      { code: ErrorCode.NOT_FOUND },
-    )
+    await expect(
+      cores.core.states.update({ conversationId, upToSequence: 1, state: 'read' }, 'ws_other'),
+    ).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
     for (const state of ['queued', 'failed', 'READ', '']) {
-      await expect(a.states.update({ conversationId, upToSequence: 1, state }, undefined)).rejects.toMatchObject({
+      await expect(
+        cores.core.states.update({ conversationId, upToSequence: 1, state }, undefined),
+      ).rejects.toMatchObject({
         code: ErrorCode.VALIDATION_FAILED,
         issues: [{ path: '/state', rule: 'enum' }],
       })

@@ -1,62 +1,42 @@
 import type { Logger } from 'pino'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { EventLog } from '../log/event-log.ts'
-import type { LogEvent, MessageState } from '../log/model.ts'
-import { operationKeys } from '../log/operation-keys.ts'
+import { type LogEvent, type MessageState, operationKeys } from '../log/model.ts'
 import { field, oneOf, validate } from '../rules.ts'
 import type { ConversationAccess } from './conversation-access.ts'
-import type { MessageStateChange, MessageStateStore } from './message-state-store.ts'
+import type { MessageStateStore } from './message-state-store.ts'
+import { before, type MessageStateChange, stateOf } from './model.ts'
 
 export interface MessageStates {
   /**
-   * Advances the visitor's messages up to a sequence to `sent`, `delivered` or `read`: at most 100,
-   * oldest first. Errors: NotFound, ValidationFailed, ServiceUnavailable.
+   * Advances the visitor's messages up to a sequence to `sent`, `delivered` or `read`. One call
+   * updates at most 100 messages, oldest first. Errors: NotFound if the conversation does not
+   * exist, ValidationFailed, ServiceUnavailable.
    */
   update(
     request: { conversationId: string; upToSequence: number; state: string },
     workspaceId: string | undefined,
   ): Promise<{ changed: number; remaining: number }>
   /**
-   * Marks the visitor's messages among events that an operator read as sent. Never waits or fails.
+   * Marks the visitor's messages among these events as sent, because an operator has read them.
+   * Never waits or fails.
    */
   markSent(events: LogEvent[]): void
-  /** Updates messages whose events a dead process left unapplied. */
+  /** Applies the state events that a dead process wrote but did not apply to their messages. */
   reconcile(): Promise<void>
   drain(): Promise<void>
 }
 
-/** In their order; `failed` exists in the browser only. */
-const order: MessageState[] = ['queued', 'sent', 'delivered', 'read']
 const maxChanges = 100
 const maxCounted = 10_000
 const maxWaiting = 10_000
-/** After this time in milliseconds, the writer of an event no longer updates its message. */
+/** Age in milliseconds of an unapplied event after which its writer is considered dead. */
 const abandonedMs = 10_000
 
-const before = (state: MessageState) => order.slice(0, order.indexOf(state))
-
-/** The current state of a message. */
-export function stateOf({ currentState, message }: LogEvent): MessageState {
-  return currentState ?? message?.state ?? 'queued'
-}
-
-/** Applies changes that are not stored with their messages yet. */
-export function withChanges(messages: LogEvent[], changes: LogEvent[]): LogEvent[] {
-  return messages.map((message) => {
-    const states = changes.flatMap(({ messageSequence, data }) =>
-      messageSequence === message.sequence && data?.state ? [data.state] : [],
-    )
-    const furthest = states.reduce(
-      (one, other) => (order.indexOf(other) > order.indexOf(one) ? other : one),
-      stateOf(message),
-    )
-    return states.length === 0 ? message : { ...message, currentState: furthest }
-  })
-}
-
 /**
- * The states of the visitor's messages. The event is written first, then the message is updated. An
- * event is marked until its message is updated, so a crash in between is repaired.
+ * Changes the states of visitors' messages. The event is written first, then the message is
+ * updated. The event is marked as unapplied until its message is updated, so a crash in between is
+ * repaired.
  */
 export function createMessageStates(dependencies: {
   store: MessageStateStore

@@ -1,20 +1,23 @@
-import { LRUCache } from 'lru-cache'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { createLruCache } from '../../platform/lru-cache.ts'
 import { ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import type { EventLog } from '../log/event-log.ts'
 import type { EventStore } from '../log/event-store.ts'
-import type { Agent, LogEvent } from '../log/model.ts'
-import { operationKeys } from '../log/operation-keys.ts'
+import { type Agent, type LogEvent, operationKeys } from '../log/model.ts'
 import { repairLocale, useLineFeeds } from '../repairs.ts'
 import { field, integer, messageBody, oneOf, operationId, text, url, validate } from '../rules.ts'
-import { type PageContext, repairPageContext } from '../visitors/page-context.ts'
-import { operationSessionOf, type Session, type SessionStore } from '../visitors/session-store.ts'
-import type { VisitorAccess, VisitorCredentials } from '../visitors/visitor-access.ts'
+import type { Consents } from '../visitors/consents.ts'
+import { operationSessionOf, type PageContext, type Session, type VisitorCredentials } from '../visitors/model.ts'
+import { repairPageContext } from '../visitors/page-context.ts'
+import type { SessionStore } from '../visitors/session-store.ts'
+import type { VisitorAccess } from '../visitors/visitor-access.ts'
+import { requireCapability } from '../workspaces/capabilities.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import type { Inbox } from './inbox.ts'
-import { type MessageStates, withChanges } from './message-states.ts'
+import type { MessageStates } from './message-states.ts'
+import { withChanges } from './model.ts'
 import type { Typing } from './typing.ts'
 
 export interface VisitorSend {
@@ -24,15 +27,18 @@ export interface VisitorSend {
   contentType: string
   locale?: string
   pageContext?: PageContext
-  /** Sent by the retry route, which the installation must advertise. */
+  /**
+   * True if the request came through the retry route. The installation must then advertise that
+   * route.
+   */
   retryRoute?: boolean
 }
 
-export interface AgentSend {
+interface AgentSend {
   conversationId: string
   clientOperationId: string
   body: string
-  /** Default: the assigned agent, if any. */
+  /** The agent who wrote the message. Default: the assigned agent, if there is one. */
   agent?: Agent
 }
 
@@ -47,7 +53,10 @@ export interface PageQuery {
   limit?: number
 }
 
-/** `messages` and the stream after `lastSequence` together are complete under concurrent writes. */
+/**
+ * A page of messages. This page and the events after `lastSequence` together have every message,
+ * even during concurrent writes.
+ */
 export interface MessagePage {
   messages: LogEvent[]
   hasMore: boolean
@@ -55,7 +64,7 @@ export interface MessagePage {
   oldestSequence: number
 }
 
-export interface MessageSettings {
+interface MessageSettings {
   bodyMaxLength: number
   pageContextMaxBytes: number
   historyPageMax: number
@@ -65,22 +74,29 @@ export interface MessageSettings {
 export interface Messages {
   /**
    * Sends a visitor's message. Errors: those of VisitorAccess.authorize, RouteNotAdvertised,
-   * ValidationFailed, IdempotencyConflict, ServiceUnavailable.
+   * ValidationFailed, ConsentRequired, IdempotencyConflict, ServiceUnavailable.
    */
   sendAsVisitor(send: VisitorSend): Promise<Sent>
-  /** Errors: NotFound, ValidationFailed, IdempotencyConflict, ServiceUnavailable. */
+  /**
+   * Sends a message of an agent. Errors: NotFound if the conversation does not exist,
+   * ValidationFailed, IdempotencyConflict, ServiceUnavailable.
+   */
   sendAsAgent(send: AgentSend, workspaceId?: string): Promise<Sent>
   /**
-   * The history of the visitor's conversation. Errors: those of VisitorAccess.authorize,
+   * Returns a page of the visitor's messages. Errors: those of VisitorAccess.authorize,
    * ValidationFailed.
    */
   listForVisitor(credentials: VisitorCredentials, query: PageQuery): Promise<MessagePage>
-  /** Errors: NotFound, ValidationFailed. */
+  /**
+   * Returns a page of a conversation's messages. Errors: NotFound if the conversation does not
+   * exist, ValidationFailed.
+   */
   list(conversationId: string, query: PageQuery, workspaceId?: string): Promise<MessagePage>
 }
 
-export interface MessagesDependencies {
+interface MessagesDependencies {
   access: VisitorAccess
+  consents: Pick<Consents, 'require'>
   sessions: Pick<SessionStore, 'markWritten' | 'setPageContext'>
   log: EventLog
   events: EventStore
@@ -94,11 +110,11 @@ export interface MessagesDependencies {
 const maxMarked = 50_000
 
 /**
- * Messages between visitors and agents: appends them to the log and reads the history (contract,
- * section 3).
+ * Appends messages of visitors and agents to the log, and reads the history (contract, section 3).
  */
 export function createMessages({
   access,
+  consents,
   sessions,
   log,
   events,
@@ -108,13 +124,16 @@ export function createMessages({
   states,
   settings,
 }: MessagesDependencies): Messages {
-  /** Sessions that this process has marked. Cached sessions may not show the mark yet. */
-  const marked = new LRUCache<string, true>({ max: maxMarked })
+  /**
+   * Ids of sessions in which this process has set `hasWritten`. Cached sessions may not have the
+   * field yet.
+   */
+  const marked = createLruCache<true>(maxMarked)
 
   /**
-   * Marks an anonymous session before its first message. An identification closes the session in
-   * the same document. Either it sees the mark and continues the conversation, or it comes first
-   * and the message is rejected.
+   * Sets `hasWritten` in an anonymous session before its first message. An identification closes
+   * the session by a write to the same document. If `hasWritten` is set first, the identification
+   * continues the conversation. If the session is closed first, the message is rejected.
    */
   async function markWritten({ sessionId, identity, hasWritten }: Session) {
     if (identity || hasWritten || marked.has(sessionId)) return
@@ -125,20 +144,26 @@ export function createMessages({
     marked.set(sessionId, true)
   }
 
-  /** The author of an agent's message: the named agent, or the assigned one, which must be read. */
+  /**
+   * Returns the author of an agent's message: the named agent, or the assigned agent, which is read
+   * from the store.
+   */
   async function agentOf({ conversationId, agent }: AgentSend, workspaceId: string | undefined) {
     if (!agent) return (await conversationAccess.find(conversationId, workspaceId)).assignment?.agent
     await conversationAccess.require(conversationId, workspaceId)
     return agent
   }
 
-  /** Side effects of a message, done in the background. */
+  /** Starts the background work after a message: updates the inbox and ends the author's typing. */
   function follow({ event, replayed }: Sent) {
     inbox.record(event)
     if (!replayed) typing.endAfterMessage(event)
   }
 
-  /** Stores the visitor's page in the background. A lost page is reported again soon. */
+  /**
+   * Stores the visitor's page in the background. If the write fails, the previous page stays
+   * stored until the next report.
+   */
   function keepPage(sessionId: string, sent: PageContext, at: Date) {
     const page = repairPageContext(sent, settings.pageContextMaxBytes)
     if (page) sessions.setPageContext(sessionId, page, at).catch(() => {})
@@ -156,8 +181,8 @@ export function createMessages({
     )
     const { messages, changes, ...ends } = await events.historyPage({
       conversationId,
-      ...(afterSequence === undefined ? {} : { after: afterSequence }),
-      ...(beforeSequence === undefined ? {} : { before: beforeSequence }),
+      after: afterSequence,
+      before: beforeSequence,
       limit: limit + 1,
     })
     const page = beforeSequence === undefined ? messages.slice(0, limit) : messages.slice(-limit)
@@ -167,22 +192,27 @@ export function createMessages({
   return {
     async sendAsVisitor({ credentials, retryRoute, ...send }) {
       const input = { ...send, body: useLineFeeds(send.body) }
-      const { session, installation } = await access.authorize(credentials)
-      if (retryRoute && !installation.capabilities.messageRetryRoute)
-        throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
+      const visitor = await access.authorize(credentials)
+      const { session, installation } = visitor
+      if (retryRoute) requireCapability(installation, 'messageRetryRoute')
       validate(
         field('/clientOperationId', input.clientOperationId, operationId),
         field('/body', input.body, messageBody(settings.bodyMaxLength)),
         field('/contentType', input.contentType, oneOf('text')),
       )
-      await markWritten(session)
       const { sessionId, conversationId } = session
       const { clientOperationId } = input
+      const operationKey = operationKeys.visitorMessage(operationSessionOf(session), clientOperationId)
+      await consents.require(
+        visitor,
+        async () => (await events.findOperations([{ conversationId, operationKey }])).length > 0,
+      )
+      await markWritten(session)
       const locale = repairLocale(input.locale ?? '')
       const sent = await log.append({
         conversationId,
         type: 'message.accepted',
-        operationKey: operationKeys.visitorMessage(operationSessionOf(session), clientOperationId),
+        operationKey,
         inputHash: hashInput(input),
         message: {
           messageId: newId('msg'),
@@ -191,12 +221,13 @@ export function createMessages({
           author: { kind: 'visitor' },
           body: input.body,
           contentType: 'text',
-          ...(locale === undefined ? {} : { locale }),
+          locale,
           state: 'queued',
         },
       })
       follow(sent)
-      if (input.pageContext && !sent.replayed) keepPage(sessionId, input.pageContext, sent.event.occurredAt)
+      if (input.pageContext && installation.capabilities.pageContext && !sent.replayed)
+        keepPage(sessionId, input.pageContext, sent.event.occurredAt)
       return sent
     },
 
@@ -219,8 +250,8 @@ export function createMessages({
           messageId: newId('msg'),
           author: {
             kind: 'agent',
-            ...(displayName === '' ? {} : { displayName }),
-            ...(avatarUrl === undefined ? {} : { avatarUrl }),
+            displayName: displayName || undefined,
+            avatarUrl,
           },
           body: input.body,
           contentType: 'text',

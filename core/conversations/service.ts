@@ -1,18 +1,36 @@
+import { contractLimits } from '../../platform/contract-limits.ts'
 import { createJob, type Job } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
+import type { EventStore } from '../log/event-store.ts'
+import { createLiveCache } from '../log/live-cache.ts'
 import type { LogService } from '../log/service.ts'
 import type { VisitorService } from '../visitors/service.ts'
+import type { SessionStore } from '../visitors/session-store.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
 import { type Assignments, createAssignments } from './assignments.ts'
-import { type ConversationAccess, createConversationAccess } from './conversation-access.ts'
-import { type ConversationSummaries, createConversationSummaries } from './conversation-summaries.ts'
+import {
+  type ConversationAccess,
+  type ConversationSummaries,
+  createConversationAccess,
+  createConversationSummaries,
+} from './conversation-access.ts'
+import type { ConversationStore } from './conversation-store.ts'
 import { createInbox, type Inbox } from './inbox.ts'
 import { createInboxWatch, type InboxWatch } from './inbox-watch.ts'
+import type { MessageStateStore } from './message-state-store.ts'
 import { createMessageStates, type MessageStates } from './message-states.ts'
 import { createMessages, type Messages } from './messages.ts'
 import { createTyping, type Typing } from './typing.ts'
+import type { TypingStore } from './typing-store.ts'
 
-/** Conversations: messages and their states, typing, assignments and the operators' inbox. */
+interface ConversationStores {
+  conversations: ConversationStore
+  messageStates: MessageStateStore
+  typing: TypingStore
+  sessions: SessionStore
+  events: EventStore
+}
+
 export interface ConversationService {
   messages: Messages
   typing: Typing
@@ -23,7 +41,7 @@ export interface ConversationService {
   inbox: Inbox
   inboxWatch: InboxWatch
   jobs: Job[]
-  /** Resolves when every background write is done. */
+  /** Resolves when every background write has ended. */
   drain(): Promise<void>
 }
 
@@ -31,14 +49,32 @@ const typingEveryMs = 500
 const reconcileEveryMs = 10_000
 const missedMessagesEveryMs = 3000
 
+/** Number of messages in a page of history if the request has no limit. */
+const historyPageDefault = 50
+
 export function createConversationService(
-  { config, stores, bus, logger, now }: CoreKit,
-  { log }: LogService,
-  { directory }: WorkspaceService,
-  { visitorAccess: access }: VisitorService,
+  { config, bus, logger, now }: CoreKit,
+  stores: ConversationStores,
+  { log, wakeups }: LogService,
+  { siteDirectory: { installations } }: WorkspaceService,
+  { visitorAccess: access, consents }: VisitorService,
 ): ConversationService {
   const { conversations, events } = stores
-  const conversationAccess = createConversationAccess(conversations, directory)
+  const conversationAccess = createConversationAccess(
+    conversations,
+    createLiveCache({
+      bus,
+      isCurrent: wakeups.isCurrent,
+      maxEntries: 100_000,
+      loadMany: async (ids) =>
+        new Map(
+          (await conversations.find(ids)).map(({ conversationId, workspaceId, epoch }) => [
+            conversationId,
+            { workspaceId, epoch },
+          ]),
+        ),
+    }),
+  )
   const assignments = createAssignments({ store: conversations, log, conversationAccess })
   const inbox = createInbox({ conversations, events, bus, logger, now })
   const inboxWatch = createInboxWatch({ events, conversations, bus, logger, now })
@@ -47,6 +83,8 @@ export function createConversationService(
     log,
     access,
     conversationAccess,
+    sessions: stores.sessions,
+    installations,
     logger,
     now,
     settings: { lastsMs: config.TYPING_SECONDS * 1000 },
@@ -54,6 +92,7 @@ export function createConversationService(
   const states = createMessageStates({ store: stores.messageStates, log, conversationAccess, logger, now })
   const messages = createMessages({
     access,
+    consents,
     sessions: stores.sessions,
     log,
     events,
@@ -64,8 +103,8 @@ export function createConversationService(
     settings: {
       bodyMaxLength: config.MESSAGE_BODY_MAX_LENGTH,
       pageContextMaxBytes: config.PAGE_CONTEXT_MAX_BYTES,
-      historyPageMax: config.HISTORY_PAGE_MAX,
-      historyPageDefault: config.HISTORY_PAGE_DEFAULT,
+      historyPageMax: contractLimits.historyPageMax,
+      historyPageDefault,
     },
   })
 

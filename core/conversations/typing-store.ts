@@ -1,37 +1,22 @@
 import type { Collection } from 'mongodb'
-import { isDuplicateKey } from '../database/faults.ts'
-import type { Author } from '../log/model.ts'
-
-/** One turn of typing by one author in one conversation. */
-export interface TypingTurn {
-  /** Conversation and author: at most one turn at a time. */
-  key: string
-  turnId: string
-  conversationId: string
-  author: Author
-  /** Number of renewals. */
-  renewals: number
-  renewedAt: Date
-  endsAt: Date
-  /** A process is ending it, so it cannot be renewed. */
-  ending?: true
-}
+import { insertOnce } from '../database/insert-each.ts'
+import type { TypingTurn } from './model.ts'
 
 export type TypingDocument = Omit<TypingTurn, 'key'> & { _id: string }
 
 export interface TypingStore {
   find(keys: string[]): Promise<TypingTurn[]>
-  /** Starts a turn; returns false if there is one. */
+  /** Starts a typing turn. Returns false if the author already has a turn. */
   insert(turn: TypingTurn): Promise<boolean>
-  /** Renews the turn if it is unchanged since it was read. */
+  /** Renews a turn. Returns false if the turn has changed since it was read. */
   renew(turn: TypingTurn, times: { renewedAt: Date; endsAt: Date }): Promise<boolean>
   /**
-   * Marks a turn as ending and returns it; undefined if it is over. With `asOf`, only if it has
-   * expired.
+   * Marks a turn as ending and returns it. Returns undefined if the turn has ended. With `asOf`,
+   * also returns undefined if the turn has not expired at that time.
    */
   claimEnd(turn: TypingTurn, asOf?: Date): Promise<TypingTurn | undefined>
   remove(turn: TypingTurn): Promise<void>
-  /** Expired turns. */
+  /** Returns turns that have expired. */
   overdue(asOf: Date, limit: number): Promise<TypingTurn[]>
 }
 
@@ -41,15 +26,7 @@ export function createTypingStore({ typing }: { typing: Collection<TypingDocumen
       return (await typing.find({ _id: { $in: keys } }).toArray()).map(toTurn)
     },
 
-    async insert({ key, ...rest }) {
-      try {
-        await typing.insertOne({ _id: key, ...rest })
-        return true
-      } catch (error) {
-        if (isDuplicateKey(error)) return false
-        throw error
-      }
-    },
+    insert: ({ key, ...rest }) => insertOnce(typing, { _id: key, ...rest }),
 
     async renew({ key, turnId, renewals }, times) {
       const { modifiedCount } = await typing.updateOne(
@@ -61,7 +38,7 @@ export function createTypingStore({ typing }: { typing: Collection<TypingDocumen
 
     async claimEnd({ key, turnId }, asOf) {
       const found = await typing.findOneAndUpdate(
-        { _id: key, turnId, ...(asOf && { $or: [{ ending: true as const }, { endsAt: { $lte: asOf } }] }) },
+        { _id: key, turnId, $or: asOf && [{ ending: true }, { endsAt: { $lte: asOf } }] },
         { $set: { ending: true } },
         { returnDocument: 'after' },
       )

@@ -4,62 +4,86 @@ import { createSingleFlight } from '../concurrency/single-flight.ts'
 import { ServiceError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { EventLog } from '../log/event-log.ts'
-import type { Agent, Author, LogEvent, TypingType } from '../log/model.ts'
-import { operationKeys } from '../log/operation-keys.ts'
+import { type Agent, type Author, type LogEvent, operationKeys, type TypingType } from '../log/model.ts'
 import { agentIssues, validate } from '../rules.ts'
-import type { VisitorAccess, VisitorCredentials } from '../visitors/visitor-access.ts'
+import type { VisitorCredentials } from '../visitors/model.ts'
+import type { SessionStore } from '../visitors/session-store.ts'
+import type { VisitorAccess } from '../visitors/visitor-access.ts'
+import { requireCapability } from '../workspaces/capabilities.ts'
+import type { SiteDirectory } from '../workspaces/workspaces.ts'
 import type { ConversationAccess } from './conversation-access.ts'
-import type { TypingStore, TypingTurn } from './typing-store.ts'
+import type { TypingTurn } from './model.ts'
+import type { TypingStore } from './typing-store.ts'
 
 export type TypingState = 'started' | 'stopped'
 
 export interface Typing {
   /**
-   * Errors: those of VisitorAccess.authorize; RouteNotAdvertised if the installation has no typing.
+   * Starts or stops the visitor's typing. Errors: those of VisitorAccess.authorize;
+   * RouteNotAdvertised if the installation does not support typing.
    */
   setByVisitor(credentials: VisitorCredentials, state: TypingState): Promise<void>
-  /** Default agent: the assigned one. Errors: NotFound, ValidationFailed. */
+  /**
+   * Starts or stops an agent's typing, by default that of the assigned agent. Errors: NotFound if
+   * the conversation does not exist, ValidationFailed; RouteNotAdvertised if no installation
+   * of the conversation supports typing.
+   */
   setByAgent(
     request: { conversationId: string; state: TypingState; agent?: Agent },
     workspaceId: string | undefined,
   ): Promise<void>
-  /** Ends the author's typing after a message. Never waits or fails: a missed turn expires. */
+  /**
+   * Ends the author's typing after a message. Never waits or fails, because typing that is not
+   * ended expires.
+   */
   endAfterMessage(message: LogEvent): void
-  /** Ends expired turns. */
+  /** Ends every turn that has expired, also turns of other processes. */
   endOverdue(): Promise<void>
   drain(): Promise<void>
 }
 
-export interface TypingSettings {
-  /** Lifetime of a start without renewal, in milliseconds. */
+interface TypingSettings {
+  /** Lifetime in milliseconds of a turn that is not renewed. */
   lastsMs: number
 }
 
-/** Turns per query of expired ones. */
+/** Number of turns in one query for expired turns. */
 const overdueBatch = 200
 /**
- * Interval of lookups in milliseconds, each for all authors who wrote meanwhile. Few of them have a
- * turn.
+ * Minimum interval in milliseconds between two lookups of `ending`. A lookup covers all authors who
+ * sent a message since the previous one, because few of them have a turn.
  */
 const paceMs = 200
 
 /**
- * Who is typing. A turn is a document until it ends. Its events use operation keys derived from the
- * turn, so any process can finish a turn, and no event is written twice. In the log a turn is
- * always a start, its renewals, and one end: each step first ensures that the event of the previous
- * step is written.
+ * Records who is typing. A turn is a document until it ends. The operation keys of its events are
+ * derived from the turn, so any process can finish a turn, and no event is written twice. In the
+ * log a turn is always one start, then its renewals, then one end: each step first ensures that the
+ * event of the previous step is written.
  */
 export function createTyping(dependencies: {
   store: TypingStore
   log: EventLog
   access: VisitorAccess
   conversationAccess: ConversationAccess
+  sessions: Pick<SessionStore, 'sitesOf'>
+  installations: Pick<SiteDirectory['installations'], 'get'>
   logger: Logger
   now: () => number
   settings: TypingSettings
 }): Typing {
-  const { store, log, access, conversationAccess, logger, now, settings } = dependencies
+  const { store, log, access, conversationAccess, sessions, installations, logger, now, settings } = dependencies
   let ended = new Map<string, Date>()
+
+  /**
+   * Returns whether an installation of the conversation has the capability. A visitor of several
+   * installations has one conversation.
+   */
+  async function hasTyping(conversationId: string): Promise<boolean> {
+    const keys = await sessions.sitesOf(conversationId)
+    const found = await Promise.all(keys.map((key) => installations.get(key)))
+    return found.length === 0 || found.some((installation) => installation?.capabilities.typing)
+  }
 
   function write({ conversationId, turnId, author }: TypingTurn, type: TypingType, step: string) {
     const operationKey = operationKeys.typing(turnId, step)
@@ -69,7 +93,8 @@ export function createTyping(dependencies: {
   const writeStart = (turn: TypingTurn) => write(turn, 'typing.started', `started ${turn.renewals}`)
 
   async function finish(turn: TypingTurn) {
-    // A start that another process is still writing must not follow the end.
+    // The start is written before the end, because the process that began the turn may not have
+    // written it yet.
     await writeStart(turn)
     await write(turn, 'typing.stopped', 'stopped')
     await store.remove(turn)
@@ -115,7 +140,10 @@ export function createTyping(dependencies: {
     if (turn) await end(turn)
   }
 
-  /** Runs in the background of sends, with one lookup for all that arrived meanwhile. */
+  /**
+   * Ends the typing turns of authors who sent a message, in the background. One lookup covers many
+   * authors.
+   */
   const ending = createSingleFlight(
     () => ended.size > 0,
     async () => {
@@ -125,7 +153,7 @@ export function createTyping(dependencies: {
         const turns = await store.find([...times.keys()])
         await Promise.all(turns.filter(({ key, renewedAt }) => renewedAt <= times.get(key)!).map((turn) => end(turn)))
       } catch (error) {
-        logger.warn({ reason: (error as Error).name }, 'ending typing failed; it will expire')
+        logger.warn({ reason: (error as Error).name }, 'ending typing after a message failed; the typing will expire')
       }
     },
     { paceMs },
@@ -134,7 +162,7 @@ export function createTyping(dependencies: {
   return {
     async setByVisitor(credentials, state) {
       const { session, installation } = await access.authorize(credentials)
-      if (!installation.capabilities.typing) throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
+      requireCapability(installation, 'typing')
       await set(session.conversationId, { kind: 'visitor' }, state)
     },
 
@@ -142,6 +170,7 @@ export function createTyping(dependencies: {
       const conversation = await conversationAccess.find(conversationId, workspaceId)
       const named = agent ?? conversation.assignment?.agent
       validate(...agentIssues(named ?? { displayName: '' }))
+      if (!(await hasTyping(conversationId))) throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
       await set(conversationId, { kind: 'agent', ...named }, state)
     },
 
@@ -166,7 +195,10 @@ export function createTyping(dependencies: {
   }
 }
 
-/** A conversation has one visitor across sessions. Agents are distinguished by name. */
+/**
+ * Returns the key of an author's turn. A conversation has one visitor, even across sessions. Agents
+ * are distinguished by name.
+ */
 function keyOf(conversationId: string, { kind, displayName }: Author): string {
   return `${conversationId} ${kind} ${displayName ?? ''}`
 }

@@ -1,5 +1,5 @@
 import { MongoNetworkError } from 'mongodb'
-// @ts-expect-error: the driver says nothing of its insides.
+// @ts-expect-error: the driver has no types for its internal modules.
 import { Connection } from 'mongodb/lib/cmap/connection.js'
 
 interface DriverConnection {
@@ -11,11 +11,12 @@ interface DriverConnection {
 let isDone = false
 
 /**
- * Makes the driver fail at once where it would hang: it writes to a destroyed socket that has not
- * emitted its end yet, and waits for a drain event that never comes (7.8.0, `writeCommand`). When a
- * server dies, all its connections end in one turn of the event loop. So a command that failed on
- * one connection is retried on the next. If that is the monitor's, the process never finds the
- * server again.
+ * Makes the MongoDB driver's writes to a closed socket fail at once. Without this function the
+ * driver hangs: in version 7.8.0, `writeCommand` writes to a destroyed socket that has not emitted
+ * its end yet, and waits for a drain event that never comes. When a server dies, all its
+ * connections end in one turn of the event loop. The driver then retries a failed command on
+ * another connection that is also closed. If the command of the driver's server monitor hangs in
+ * this way, the process never finds the server again.
  */
 export function failOnClosedSockets(): void {
   if (isDone) return

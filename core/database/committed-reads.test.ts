@@ -2,8 +2,8 @@ import { MongoClient } from 'mongodb'
 import { afterAll, expect, it } from 'vitest'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { createEventStore } from '../log/event-store.ts'
-import { operationKeys } from '../log/operation-keys.ts'
-import { collectionsOf } from './database.ts'
+import { operationKeys } from '../log/model.ts'
+import { collectionsOf } from './collections.ts'
 
 const { uri, name } = testDatabase()
 const client = new MongoClient(uri, { monitorCommands: true })
@@ -14,13 +14,16 @@ const conversationId = 'cnv_1'
 const range = { conversationId, after: 0 }
 
 it.each<[string, () => Promise<unknown>]>([
-  ["a stream's start and a history's end", () => events.ends([conversationId], { committed: true })],
+  ['the end of a log', () => events.ends([conversationId], { committed: true })],
   ['a replay', () => events.readAfter(range, 10)],
-  ['live streams that catch up', () => events.readManyAfter([range], 10, { transient: true })],
-  ['the window of a replay', () => events.countAfter(range, 10)],
-  ['its oldest event', () => events.oldestSequence(conversationId, { since: new Date(0), newest: 10 })],
+  ['the events that live streams missed', () => events.readManyAfter([range], 10, { transient: true })],
+  ['the number of events in a replay window', () => events.countAfter(range, 10)],
+  [
+    'the oldest event of a replay window',
+    () => events.oldestSequence(conversationId, { since: new Date(0), newest: 10 }),
+  ],
   ['a page of history', () => events.historyPage({ conversationId, limit: 10 })],
-  ['the first message', () => events.firstMessage(conversationId)],
+  ['the first message of a conversation', () => events.firstMessage(conversationId)],
   [
     'the result of a repeated operation',
     () => events.findOperations([{ conversationId, operationKey: operationKeys.agentMessage('x') }]),

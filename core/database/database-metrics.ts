@@ -1,7 +1,10 @@
 import type { MongoClient } from 'mongodb'
 import type { CoreMetrics } from '../metrics.ts'
 
-/** Measures the commands of a client with command monitoring, and counts its pooled connections. */
+/**
+ * Measures the duration of the commands of a client and counts its pooled connections. The client
+ * must have command monitoring enabled.
+ */
 export function measureDatabase(
   client: MongoClient,
   { databaseDuration, databaseFailures, databaseConnections }: CoreMetrics,

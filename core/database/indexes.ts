@@ -1,5 +1,5 @@
 import type { CreateIndexesOptions, IndexSpecification } from 'mongodb'
-import type { Collections } from './database.ts'
+import type { Collections } from './collections.ts'
 
 export type IndexPlan = [
   collection: keyof Collections,
@@ -7,19 +7,19 @@ export type IndexPlan = [
   options: CreateIndexesOptions & { name: string },
 ]
 
-/** Every index, by collection. */
+/** All indexes of all collections. */
 export const indexes: IndexPlan[] = [
-  // The log's order: one event per sequence and conversation.
+  // Allows one event per conversation and sequence, and sorts a log by sequence.
   ['events', { conversationId: 1, sequence: 1 }, { name: 'by_sequence', unique: true }],
-  // One event per logical operation. Prefixed with the conversation, so that it stays unique when
-  // sharded.
+  // Allows one event per logical operation. Begins with the conversation, so that the index can be
+  // unique in a sharded cluster.
   [
     'events',
     { conversationId: 1, operationKey: 1 },
     { name: 'by_operation', unique: true, partialFilterExpression: { operationKey: { $exists: true } } },
   ],
-  // For the removal of transient events. No TTL: the last event of a log must stay, or its sequence
-  // would be assigned again.
+  // Finds transient events to remove. This is not a TTL index: the last event of a log must stay,
+  // because its sequence would otherwise be assigned again.
   ['events', { removableAt: 1 }, { name: 'by_removal', partialFilterExpression: { removableAt: { $exists: true } } }],
   [
     'events',
@@ -33,7 +33,7 @@ export const indexes: IndexPlan[] = [
     { name: 'unannounced', partialFilterExpression: { 'assignment.announced': false } },
   ],
   ['typing', { endsAt: 1 }, { name: 'by_end' }],
-  // One lead per submitted form.
+  // Allows one lead per submitted form.
   [
     'leads',
     { operationKey: 1 },
@@ -46,21 +46,23 @@ export const indexes: IndexPlan[] = [
     { name: 'by_fan_out', partialFilterExpression: { 'fanOut.since': { $exists: true } } },
   ],
   ['leadSubscriptions', { workspaceId: 1, createdAt: -1, _id: -1 }, { name: 'by_workspace' }],
-  // One attempt per request.
+  // Allows one operation per key. An operation creates or retries an attempt.
   ['deliveries', { 'operations.key': 1 }, { name: 'by_operation', unique: true }],
   ['deliveries', { 'attempts.attemptId': 1 }, { name: 'by_attempt' }],
   ['deliveries', { leadId: 1, createdAt: -1, _id: -1 }, { name: 'by_lead' }],
   ['deliveries', { workspaceId: 1, createdAt: -1, _id: -1 }, { name: 'by_workspace' }],
   ['deliveries', { subscriptionId: 1, createdAt: -1, _id: -1 }, { name: 'by_subscription' }],
-  // The queue by destination. It contains only deliveries with something to do. Its queries filter
-  // by `destination`, which no other index begins with, so that the planner has one choice.
+  // The delivery queue by destination. It contains only deliveries that a worker must process. Its
+  // queries filter by `destination`. No other index begins with that field, so the planner always
+  // chooses this index.
   [
     'deliveries',
     { destination: 1, dueAt: 1 },
     { name: 'due_by_destination', partialFilterExpression: { dueAt: { $exists: true } } },
   ],
-  // The queue by time, for what is due next. Its filter differs so that the planner never uses it
-  // for queries by destination, which would read it from end to end.
+  // The delivery queue by time, to find the next due deliveries. Its filter differs from the filter
+  // of the index above, so that the planner never uses this index for queries by destination. Such
+  // a query would read the whole index.
   [
     'deliveries',
     { dueAt: 1, destination: 1 },
@@ -84,24 +86,44 @@ export const indexes: IndexPlan[] = [
     { 'identity.subjectId': 1, status: 1 },
     { name: 'by_subject', partialFilterExpression: { 'identity.subjectId': { $exists: true } } },
   ],
+  // Finds the latest consent of a subject with many sessions.
+  [
+    'sessions',
+    { 'identity.subjectId': 1, publicSiteKey: 1, 'consents.decidedAt': -1 },
+    { name: 'by_consent', partialFilterExpression: { consents: { $exists: true } } },
+  ],
+  ['suppressions', { workspaceId: 1, addedAt: -1, _id: -1 }, { name: 'by_workspace' }],
+  ['suppressions', { unswept: 1 }, { name: 'unswept', sparse: true }],
+  // Finds the leads of a person who is added to the suppression list.
+  ['leads', { contacts: 1 }, { name: 'by_contact', partialFilterExpression: { contacts: { $exists: true } } }],
+  ['networkBans', { network: 1, endsAt: 1 }, { name: 'by_network' }],
+  ['networkBans', { visitorIds: 1 }, { name: 'by_visitor' }],
+  ['networkBans', { endsAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['nonces', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['installations', { origins: 1 }, { name: 'by_origin' }],
   ['installations', { workspaceId: 1 }, { name: 'by_workspace' }],
-  // One command per operation of an operator.
+  // Finds changes whose process died before it announced them.
+  [
+    'installations',
+    { changedAt: -1 },
+    { name: 'by_change', partialFilterExpression: { changedAt: { $gte: new Date(0) } } },
+  ],
+  // Allows one command per session and operation id, which the operator chooses.
   ['commands', { sessionId: 1, operationId: 1 }, { name: 'by_operation', unique: true }],
   ['commands', { sessionId: 1, requestedAt: -1, _id: -1 }, { name: 'by_session' }],
   ['commands', { state: 1, expiresAt: 1 }, { name: 'by_state' }],
   ['commands', { 'uploads.startedAt': 1 }, { name: 'by_upload', sparse: true }],
-  // No TTL index: a command's screenshot must be deleted with it.
+  // Not a TTL index, because a command's screenshot must be deleted together with the command.
   ['commands', { deleteAt: 1 }, { name: 'by_deletion' }],
   ['idempotency', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
-  // For erasures.
+  // Finds the idempotency records of a session, which the erasure of its visitor removes.
   ['idempotency', { sessionIds: 1 }, { name: 'by_session', sparse: true }],
   [
     'leads',
     { conversationId: 1 },
     { name: 'by_conversation', partialFilterExpression: { conversationId: { $exists: true } } },
   ],
+  ['operatorPresence', { until: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['erasures', { nextAt: 1 }, { name: 'due', sparse: true }],
   ['erasures', { 'traces.visitorIds': 1 }, { name: 'by_visitor', sparse: true }],
   ['sessions', { conversationId: 1 }, { name: 'by_conversation' }],

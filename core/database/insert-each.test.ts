@@ -1,7 +1,7 @@
 import { MongoClient } from 'mongodb'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createBatcher } from '../../platform/concurrency/batcher.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
-import { createGroupedCalls } from '../concurrency/grouped-calls.ts'
 import { insertEach } from './insert-each.ts'
 
 interface Letter {
@@ -22,9 +22,9 @@ beforeAll(async () => {
 })
 afterAll(() => client.close())
 
-describe('grouped inserts', () => {
-  it('batch concurrent inserts and return for each whether its keys were free', async () => {
-    const insert = createGroupedCalls((documents: Letter[]) => insertEach(letters, documents))
+describe('concurrent inserts in batches', () => {
+  it('need few database calls, and return false for each document with a duplicate key', async () => {
+    const { add: insert } = createBatcher((documents: Letter[]) => insertEach(letters, documents))
     const documents = Array.from({ length: 300 }, (_, index) => ({ _id: `l${index}`, text: `${index % 290}` }))
     const outcomes = await Promise.all(documents.map(insert))
     expect(outcomes.filter(Boolean)).toHaveLength(290)
@@ -33,20 +33,21 @@ describe('grouped inserts', () => {
   })
 
   it('reject only the document that the database rejects', async () => {
-    const insert = createGroupedCalls((documents: Letter[]) => insertEach(letters, documents))
+    const { add: insert } = createBatcher((documents: Letter[]) => insertEach(letters, documents))
     const huge = { _id: 'huge', text: 'x'.repeat(17 * 1024 * 1024) }
     const outcomes = await Promise.allSettled([insert({ _id: 'fits', text: 'fits' }), insert(huge)])
     expect(outcomes[1]?.status).toBe('rejected')
-    // A document in the same batch may be rejected too; alone it is inserted.
+    // The database may also reject the other document of the batch. Inserting that document again
+    // must succeed.
     if (outcomes[0]?.status === 'rejected') expect(await insert({ _id: 'fits', text: 'fits' })).toBe(true)
     expect(await letters.countDocuments({ _id: 'fits' })).toBe(1)
   })
 
-  it('reject when the database is unreachable', async () => {
+  it('fail when the database is unreachable', async () => {
     const away = new MongoClient(uri)
     await away.connect()
     const gone = away.db(name).collection<Letter>('letters')
-    const insert = createGroupedCalls((documents: Letter[]) => insertEach(gone, documents))
+    const { add: insert } = createBatcher((documents: Letter[]) => insertEach(gone, documents))
     await away.close()
     await expect(insert({ _id: 'late' })).rejects.toThrow()
   })

@@ -1,9 +1,11 @@
 import { type Collection, type Document, MongoBulkWriteError, type OptionalUnlessRequiredId } from 'mongodb'
-import { duplicateKey } from './faults.ts'
+import { duplicateKey, isDuplicateKey } from './faults.ts'
 
 /**
- * Inserts documents with one call. Returns per document whether its unique keys were free. An error
- * about one document rejects that one; any other error rejects all.
+ * Inserts documents with one call. The results have the order of the documents. A result is true if
+ * its document was inserted, and false if one of its unique keys was taken. If the database rejects
+ * a document for another reason, only the result of that document is rejected. Any other error
+ * rejects the whole call.
  */
 export async function insertEach<T extends Document>(
   collection: Collection<T>,
@@ -23,5 +25,16 @@ export async function insertEach<T extends Document>(
       if (failure !== undefined && failure.code !== duplicateKey) return { status: 'rejected', reason: error }
       return { status: 'fulfilled', value: failure === undefined }
     })
+  }
+}
+
+/** Inserts a document. Returns false and changes nothing if one of its unique keys is taken. */
+export async function insertOnce<T extends Document>(collection: Collection<T>, document: T): Promise<boolean> {
+  try {
+    await collection.insertOne(document as OptionalUnlessRequiredId<T>)
+    return true
+  } catch (error) {
+    if (isDuplicateKey(error)) return false
+    throw error
   }
 }

@@ -3,8 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Db } from 'mongodb'
 import { isDuplicateKey } from './faults.ts'
 
-export interface MigrationLock {
-  /** Runs work under the lock; waits while another process holds it. */
+interface MigrationLock {
+  /** Waits until no other process holds the lock, and runs work under the lock. */
   holding(work: () => Promise<void>): Promise<void>
   /** Throws if the lock was lost because its lease expired. */
   check(): Promise<void>
@@ -16,12 +16,15 @@ interface LockDocument {
   until: Date
 }
 
-/** Lease of the lock, in milliseconds; its holder counts as dead when it expires. */
+/** Lease of the lock in milliseconds. When it expires, another process takes the lock. */
 const leaseMs = 15_000
 const renewEveryMs = 5_000
 const retryEveryMs = 100
 
-/** A lock in one document. The work must be repeatable, since the next holder starts it again. */
+/**
+ * Creates a lock that is stored in one document. The work must be repeatable: if its process dies,
+ * the next holder of the lock starts the work again.
+ */
 export function createMigrationLock(db: Db, now: () => number): MigrationLock {
   const locks = db.collection<LockDocument>('locks')
   const holder = randomUUID()
@@ -37,7 +40,7 @@ export function createMigrationLock(db: Db, now: () => number): MigrationLock {
       )
       return true
     } catch (error) {
-      // Another process holds an unexpired lease.
+      // The insert failed because another process holds an unexpired lease.
       if (isDuplicateKey(error)) return false
       throw error
     }

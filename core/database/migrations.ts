@@ -1,8 +1,9 @@
 import type { Db } from 'mongodb'
 
 /**
- * A change of stored data in two steps. `expand` may run while processes of the previous version
- * run: it only adds. `contract` runs once none is left. Both can be repeated after a failure.
+ * A change of stored data in two steps. `expand` only adds data, so it may run while processes of
+ * the previous version run. `contract` may run only when no such process is left. Both steps can be
+ * repeated after a failure.
  */
 export interface Migration {
   number: number
@@ -11,13 +12,13 @@ export interface Migration {
   contract?(db: Db): Promise<void>
 }
 
-/** All migrations; numbers are never reused. */
+/** All migrations. A number is never reused. */
 export const migrations: Migration[] = [
   {
     number: 1,
     name: 'idempotency records name their sessions, so that an erasure finds them',
     expand: nameSessions,
-    // For records that the previous version wrote since then.
+    // Also converts records that the previous version wrote after `expand`.
     contract: nameSessions,
   },
   {

@@ -1,20 +1,23 @@
 import { MongoClient } from 'mongodb'
-import { type Collections, collectionsOf } from './database.ts'
+import { type Collections, collectionsOf } from './collections.ts'
 import { durableWriteConcern } from './durability.ts'
 import { migrate, type SchemaStatus, schemaStatus } from './schema.ts'
 import { shard } from './shard-plan.ts'
 
-/** Operators' tools for a whole database. */
+/** Tools of the migration command: they check, migrate and shard a whole database. */
 export interface SchemaTools {
   collections: Collections
   status(): Promise<SchemaStatus>
   migrate(options: { contract: boolean }): Promise<SchemaStatus>
-  /** Returns false if the server is not the router of a sharded cluster. */
+  /**
+   * Distributes the collections over shards. Returns false if the server is not the router of a
+   * sharded cluster.
+   */
   shard(): Promise<boolean>
   close(): Promise<void>
 }
 
-/** Connects without changing anything and without call timeouts. */
+/** Connects to a database without changing it. Calls on this connection have no timeout. */
 export async function openSchemaTools(settings: {
   uri: string
   name: string

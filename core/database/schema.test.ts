@@ -16,7 +16,7 @@ const open = (migrates: boolean) => openDatabase({ uri, name, timeoutMs: 5000, m
 const record = (_id: string) => ({ _id, inputHash: 'x', result: { sessionId: `ses_${_id}` } }) as never
 
 describe('a database', () => {
-  it('that is new lacks everything, and nothing after migrating', async () => {
+  it('is not ready before its first migration, and is ready afterwards', async () => {
     const before = await schemaStatus(db)
     expect(isReady(before)).toBe(false)
     expect(before.missing).toContain('events.by_sequence')
@@ -28,7 +28,7 @@ describe('a database', () => {
     expect((wakeups as { options?: object }).options).toMatchObject({ capped: true })
   })
 
-  it('that is outdated is rejected by a core that does not migrate, with the remedy', async () => {
+  it('that is outdated is rejected by a core that may not migrate, with an error that names the command to run', async () => {
     await expect(open(false)).rejects.toThrow(/run npm run migrate: wakeups, events\.by_sequence.*migration 1 /)
     await migrate(db)
     await (await open(false)).close()
@@ -42,7 +42,7 @@ describe('a database', () => {
 })
 
 describe('a migration', () => {
-  it('expands records of the previous version, and contracts those written meanwhile', async () => {
+  it('converts old records in its expand step, and records written since then in its contract step', async () => {
     await db.collection('idempotency').insertOne(record('before'))
     expect((await migrate(db)).toContract.map(({ number }) => number)).toEqual([1, 2])
     await db.collection('idempotency').insertOne(record('beside'))
@@ -55,7 +55,7 @@ describe('a migration', () => {
     expect(await sessionIds()).toEqual({ before: ['ses_before'], beside: ['ses_beside'] })
   })
 
-  it('keeps the last session and the status of conversations', async () => {
+  it('keeps the last session and the status of a conversation readable when it converts their fields', async () => {
     const _id = 'cnv_migrated' as never
     const stored = { workspaceId: 'ws_1', lastSequence: 4, lastSessionId: 'ses_1', closedSequence: 5, status: 'closed' }
     await db.collection('conversations').insertOne({ _id, ...stored })
@@ -67,7 +67,7 @@ describe('a migration', () => {
     expect(Object.keys((await db.collection('conversations').findOne({ _id }))!)).not.toContain('status')
   })
 
-  it('runs once under concurrent starts', async () => {
+  it('runs once when four processes start it at the same time', async () => {
     await Promise.all(Array.from({ length: 4 }, () => migrate(db)))
     const first = await db.collection('migrations').find().toArray()
     await migrate(db)
@@ -77,8 +77,8 @@ describe('a migration', () => {
   })
 })
 
-describe('the lock', () => {
-  it('is held by one process at a time', async () => {
+describe('the migration lock', () => {
+  it('makes concurrent processes run their work one after the other', async () => {
     let running = 0
     let most = 0
     const work = async () => {
@@ -90,7 +90,7 @@ describe('the lock', () => {
     expect([most, await db.collection('work').countDocuments()]).toEqual([1, 5])
   })
 
-  it('of a dead process is taken over when its lease expires, and its check then fails', async () => {
+  it("is taken over when its owner's lease has expired, and `check` then fails for the former owner", async () => {
     let ahead = 0
     const now = () => Date.now() + ahead
     const dead = createMigrationLock(db, now)

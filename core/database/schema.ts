@@ -4,12 +4,15 @@ import { type IndexPlan, indexes } from './indexes.ts'
 import { createMigrationLock } from './migration-lock.ts'
 import { type Migration, migrations } from './migrations.ts'
 
-/** What a database lacks for this version, or may drop. */
+/** Differences between a database and the schema of this version. */
 export interface SchemaStatus {
-  /** Collections, and indexes as `collection.index`. */
+  /** Names of missing collections, and of missing indexes as `collection.index`. */
   missing: string[]
   toExpand: Migration[]
-  /** Only once no process of the previous version is left. */
+  /**
+   * Migrations whose `contract` step has not run. This step may run only when no process of the
+   * previous version is left.
+   */
   toContract: Migration[]
 }
 
@@ -20,7 +23,10 @@ interface MigrationDocument {
   contractedAt?: Date
 }
 
-/** Size of the wake-up collection in bytes: a reader that falls further behind starts over. */
+/**
+ * Size of the wake-up collection in bytes. A core that has more unread wake-ups than this loses
+ * some of them and must read all its state again.
+ */
 const wakeupBytes = 16 * 1024 * 1024
 
 export async function schemaStatus(db: Db): Promise<SchemaStatus> {
@@ -50,8 +56,9 @@ async function pendingMigrations(db: Db): Promise<Pick<SchemaStatus, 'toExpand' 
 export const isReady = ({ missing, toExpand }: SchemaStatus): boolean => missing.length === 0 && toExpand.length === 0
 
 /**
- * Creates missing collections and indexes and expands pending migrations. Safe beside the previous
- * version, and in several processes at once. With `contract`, also contracts them.
+ * Creates missing collections and indexes and runs the `expand` step of pending migrations.
+ * Processes of the previous version may run at the same time, and several processes may migrate at
+ * once. With `contract`, also runs their `contract` step.
  */
 export async function migrate(db: Db, { contract = false, now = Date.now } = {}): Promise<SchemaStatus> {
   await createWakeups(db)
@@ -60,7 +67,7 @@ export async function migrate(db: Db, { contract = false, now = Date.now } = {})
   if (pending.toExpand.length === 0 && !(contract && pending.toContract.length > 0)) return { missing: [], ...pending }
   const lock = createMigrationLock(db, now)
   await lock.holding(async () => {
-    // Another process may have done it during the wait.
+    // Another process may have migrated while this one waited for the lock.
     const { toExpand, toContract } = await pendingMigrations(db)
     for (const { number, name, expand } of toExpand) {
       await lock.check()
@@ -109,7 +116,8 @@ const toDescription = ([, key, options]: IndexPlan) =>
   ({ key, ...options }) as Parameters<Collection<Document>['createIndexes']>[0][number]
 
 /**
- * Retries if another process builds the same index at the same moment, which one of them rejects.
+ * Retries when the database rejects an index because another process builds the same index at that
+ * moment.
  */
 async function retryConflicts(attempt: () => Promise<unknown>) {
   for (let tries = 1; ; tries += 1) {

@@ -1,7 +1,7 @@
 import { MongoClient } from 'mongodb'
 import { afterAll, describe, expect, it } from 'vitest'
 import { testDatabase } from '../../test/support/test-database.ts'
-import { collectionsOf } from './database.ts'
+import { collectionsOf } from './collections.ts'
 import { indexes } from './indexes.ts'
 import { shard, shardCommands, shardPlans } from './shard-plan.ts'
 
@@ -13,19 +13,22 @@ afterAll(() => client.close())
 const planOf = (collection: string) => shardPlans.find((plan) => plan.collection === collection)
 
 describe('the shard plan', () => {
-  it('covers every collection', () => {
+  it('has an entry for every collection', () => {
     const planned = shardPlans.map(({ collection }) => collection).filter((name) => !name.startsWith('screenshots'))
     expect(planned.toSorted()).toEqual(Object.keys(collectionsOf(db)).toSorted())
   })
 
-  it.each(indexes.filter(([, , { unique }]) => unique))('keeps %s %o unique on a cluster', (collection, keys) => {
-    const { key } = planOf(collection) ?? {}
-    if (!key) return
-    const prefix = Object.entries(keys).slice(0, Object.keys(key).length)
-    expect(prefix).toEqual(Object.entries(key))
-  })
+  it.each(indexes.filter(([, , { unique }]) => unique))(
+    'keeps the unique index of %s on %o unique on a cluster',
+    (collection, keys) => {
+      const { key } = planOf(collection) ?? {}
+      if (!key) return
+      const prefix = Object.entries(keys).slice(0, Object.keys(key).length)
+      expect(prefix).toEqual(Object.entries(key))
+    },
+  )
 
-  it("produces the commands for a cluster's router", () => {
+  it("returns the sharding commands for a cluster's router", () => {
     expect(shardCommands('service')).toContainEqual({
       shardCollection: 'service.events',
       key: { conversationId: 1 },

@@ -1,11 +1,11 @@
 import type { Db } from 'mongodb'
-import type { Collections } from './database.ts'
+import type { Collections } from './collections.ts'
 
-export type ShardedName = keyof Collections | 'screenshots.chunks' | 'screenshots.files'
+type ShardedName = keyof Collections | 'screenshots.chunks' | 'screenshots.files'
 
-export interface ShardPlan {
+interface ShardPlan {
   collection: ShardedName
-  /** Absent: the collection stays on one shard. */
+  /** Shard key. Without it, the collection stays on one shard. */
   key?: Record<string, 1 | 'hashed'>
   why: string
 }
@@ -13,10 +13,10 @@ export interface ShardPlan {
 const hashedId = { _id: 'hashed' } as const
 
 /**
- * How each collection is distributed over a sharded cluster. A unique index holds across shards
- * only if it begins with the whole shard key, which must not be hashed. Collections that cannot
- * satisfy this stay on one shard. There are no zones: ids are random, so a range of ids says
- * nothing about the region of its visitors. To keep data in a region, run a service there.
+ * Distribution of each collection over a sharded cluster. A unique index holds across shards only
+ * if it begins with the whole shard key, which must not be hashed. Collections that cannot satisfy
+ * this stay on one shard. There are no zones, because ids are random: a range of ids says nothing
+ * about the region of its visitors. To keep data in a region, run a separate service there.
  */
 export const shardPlans: ShardPlan[] = [
   {
@@ -54,11 +54,14 @@ export const shardPlans: ShardPlan[] = [
   { collection: 'workspaces', why: 'few' },
   { collection: 'connections', why: 'few' },
   { collection: 'installations', why: 'few' },
+  { collection: 'suppressions', key: hashedId, why: 'looked up by id' },
+  { collection: 'networkBans', why: 'few' },
   { collection: 'erasures', why: 'few' },
   { collection: 'keys', why: 'one' },
+  { collection: 'operatorPresence', why: 'one small document per core' },
 ]
 
-/** The commands for a cluster's router, in order. */
+/** Returns the commands for a cluster's router, in order. */
 export function shardCommands(database: string): Record<string, unknown>[] {
   return shardPlans.flatMap(({ collection, key }) =>
     key ? [{ shardCollection: `${database}.${collection}`, key }] : [],
@@ -66,8 +69,8 @@ export function shardCommands(database: string): Record<string, unknown>[] {
 }
 
 /**
- * Applies the plan to a sharded cluster; existing settings stay. Returns false if the server is not
- * a router.
+ * Applies the plan to a sharded cluster. Collections that are already sharded stay unchanged.
+ * Returns false if the server is not a router.
  */
 export async function shard(db: Db): Promise<boolean> {
   const admin = db.client.db('admin')

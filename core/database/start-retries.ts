@@ -5,19 +5,20 @@ import { isUnreachable } from './faults.ts'
 /** Delay between attempts, in milliseconds. */
 const pauseMs = 1_000
 
-export interface StartRetries {
+interface StartRetries {
   logger: Pick<Logger, 'info' | 'warn'>
-  /** How long to wait for an unreachable database, in milliseconds. */
+  /** Maximum time in milliseconds to wait for an unreachable database. */
   withinMs: number
-  /** Ends the wait. */
+  /** Aborting this signal ends the wait. */
   signal?: AbortSignal | undefined
   /** A clock in milliseconds that never goes back. */
   monotonic?: () => number
 }
 
 /**
- * Retries a repeatable step of the start while the database is unreachable or too slow. Errors:
- * permanent errors of the step; one with the time limit and the last failure; the signal's reason.
+ * Retries a step of the start while the database is unreachable or too slow. The step must be
+ * repeatable. Rejects with a permanent error of the step, with the reason of the signal, or after
+ * the time limit with an error that contains the last failure.
  */
 export async function retryAtStart<T>(step: () => Promise<T>, options: StartRetries): Promise<T> {
   const { logger, withinMs, signal, monotonic = () => performance.now() } = options

@@ -3,34 +3,36 @@ import { createScreenshotStore } from '../commands/screenshot-store.ts'
 import { createConversationStore } from '../conversations/conversation-store.ts'
 import { createMessageStateStore } from '../conversations/message-state-store.ts'
 import { createTypingStore } from '../conversations/typing-store.ts'
-import { createDeliveryHoldStore } from '../deliveries/delivery-hold-store.ts'
-import { createDeliveryQueue } from '../deliveries/delivery-queue.ts'
-import { createDeliveryStore } from '../deliveries/delivery-store.ts'
+import { createDeliveryQueue } from '../deliveries/delivery-queue-store.ts'
+import { createDeliveryHoldStore, createDeliveryStore } from '../deliveries/delivery-store.ts'
+import { createDeliverySuppressionStore } from '../deliveries/delivery-suppression-store.ts'
 import { createLeadSubscriptionStore } from '../deliveries/lead-subscription-store.ts'
 import { createIdempotencyStore } from '../idempotency/idempotency-store.ts'
 import { createKeyStore } from '../keys/key-store.ts'
 import { createLeadStore } from '../leads/lead-store.ts'
+import { createSuppressionStore } from '../leads/suppression-store.ts'
 import { createEventStore } from '../log/event-store.ts'
-import { createTransientEventStore } from '../log/transient-store.ts'
-import { createWakeupStore } from '../log/wakeup-store.ts'
+import { createWakeupStore, type Nudge } from '../log/wakeup-store.ts'
 import { createErasureStore } from '../privacy/erasure-store.ts'
-import { createVisitorDataStore } from '../privacy/visitor-data-store.ts'
-import { createVisitorRemoval } from '../privacy/visitor-removal-store.ts'
-import { createVisitorTraceStore } from '../privacy/visitor-traces-store.ts'
-import { createNonceStore } from '../visitors/nonce-store.ts'
+import { createVisitorDataStore, createVisitorRemoval, createVisitorTraceStore } from '../privacy/visitor-data-store.ts'
+import { createConsentStore } from '../visitors/consent-store.ts'
+import { createNonceStore, createSubjectStore } from '../visitors/identity-store.ts'
+import { createNetworkBanStore } from '../visitors/network-ban-store.ts'
 import { createSessionStore } from '../visitors/session-store.ts'
-import { createSubjectStore } from '../visitors/subject-store.ts'
+import { createOperatorPresenceStore } from '../workspaces/operator-presence-store.ts'
 import { createWorkspaceStore } from '../workspaces/workspace-store.ts'
 import type { Database } from './database.ts'
 
-/** All stores of one core process, the only access of its modules to the database. */
+/** All stores of a core process. The modules access the database only through them. */
 export type Stores = ReturnType<typeof createStores>
 
-export function createStores({ collections, screenshots, nudge }: Database) {
+export function createStores({ collections, screenshots }: Database, nudge?: Nudge) {
   return {
     commands: createCommandStore(collections),
+    consents: createConsentStore(collections),
     conversations: createConversationStore(collections),
     deliveries: createDeliveryStore(collections),
+    deliverySuppressions: createDeliverySuppressionStore(collections),
     deliveryHolds: createDeliveryHoldStore(collections),
     deliveryQueue: createDeliveryQueue(collections),
     erasures: createErasureStore(collections),
@@ -40,11 +42,13 @@ export function createStores({ collections, screenshots, nudge }: Database) {
     leads: createLeadStore(collections),
     leadSubscriptions: createLeadSubscriptionStore(collections),
     messageStates: createMessageStateStore(collections),
+    networkBans: createNetworkBanStore(collections),
+    suppressions: createSuppressionStore(collections),
     nonces: createNonceStore(collections),
+    operatorPresence: createOperatorPresenceStore(collections),
     screenshots: createScreenshotStore(screenshots),
     sessions: createSessionStore(collections),
     subjects: createSubjectStore(collections),
-    transientEvents: createTransientEventStore(collections),
     typing: createTypingStore(collections),
     visitorData: createVisitorDataStore(collections),
     visitorRemoval: createVisitorRemoval(collections),

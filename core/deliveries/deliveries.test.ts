@@ -23,7 +23,7 @@ async function codeOf(call: Promise<unknown>): Promise<string | undefined> {
   return error.findDetails(ErrorInfoSchema)[0]?.code
 }
 
-describe('delivery attempts', () => {
+describe('CreateDeliveryAttempt', () => {
   it('creates one attempt per idempotency key under concurrent requests on two cores', async () => {
     const { leadId, subscriptionId, workspaceId } = await test.newScene()
     const operators = await Promise.all(test.cores.map((core) => test.client(core, operatorScopes, workspaceId)))
@@ -46,7 +46,7 @@ describe('delivery attempts', () => {
     })
   })
 
-  it('rejects a key that was used with another lead or subscription', async () => {
+  it('rejects an idempotency key that was used with another lead or subscription', async () => {
     const { operator, leadId, subscriptionId, send } = await test.newScene()
     await send('k')
     const other = await operator.captureLead({ source: 'test', fields: {} })
@@ -61,7 +61,7 @@ describe('delivery attempts', () => {
     expect((await send('k2')).deliveryId).not.toBe((await send('k')).deliveryId)
   })
 
-  it('hides leads, attempts and subscriptions of other workspaces', async () => {
+  it('returns NotFound for leads, attempts and subscriptions of other workspaces', async () => {
     const mine = await test.newScene()
     const theirs = await test.newScene()
     const attempt = await theirs.send()
@@ -89,12 +89,12 @@ describe('delivery attempts', () => {
     expect(await codeOf(operator.getLead({ leadId: theirs.leadId }))).toBe('LeadNotFound')
     expect(await codeOf(operator.listLeads({ workspaceId: theirs.workspaceId }))).toBe('NotFound')
     expect((await operator.listDeliveries({ leadId: theirs.leadId })).deliveries).toEqual([])
-    // Keys are scoped to a workspace.
+    // Another workspace may use the same idempotency key.
     await theirs.send('shared')
     expect((await mine.send('shared')).leadId).toBe(mine.leadId)
   })
 
-  it('rejects an invalid key, a disabled subscription and a body that is too large', async () => {
+  it('rejects an invalid idempotency key, a disabled subscription and a body that is too large', async () => {
     const { operator, leadId, subscriptionId, send } = await test.newScene({ mappedFields: ['a', 'b'] })
     expect(await codeOf(send('a b'))).toBe('ValidationFailed')
     expect(await codeOf(send(''))).toBe('ValidationFailed')
@@ -107,7 +107,8 @@ describe('delivery attempts', () => {
     expect(await codeOf(operator.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: 'off' }))).toBe(
       'SubscriptionDisabled',
     )
-    // A repeated key still returns its attempt.
+    // A repeated request returns the attempt of the first request, although the subscription is now
+    // disabled.
     expect((await send('fits', large.leadId)).status).toBe(DeliveryStatus.HELD)
   })
 
@@ -143,8 +144,8 @@ describe('delivery attempts', () => {
   })
 })
 
-describe('deliveries', () => {
-  it('ends an accepted delivery and removes its body', async () => {
+describe('the delivery schedule', () => {
+  it('sends an accepted delivery only once, and removes its body', async () => {
     const { send, attempts, operator } = await test.newScene()
     const { deliveryId, attemptId } = await send()
     const worker = await test.worker()
@@ -162,7 +163,7 @@ describe('deliveries', () => {
     expect(await worker.claim()).toEqual([])
   })
 
-  it('retries on schedule and dead-letters after the ninth attempt', async () => {
+  it('retries a failing delivery on schedule, and dead-letters it after the ninth attempt', async () => {
     const { send, attempts } = await test.newScene()
     const { deliveryId } = await send()
     const worker = await test.worker()
@@ -197,24 +198,27 @@ describe('deliveries', () => {
     ['2 s', 2 * second, 5 * second],
     ['20 s', 20 * second, 20 * second],
     ['a day', 24 * hour, hour],
-  ])('waits for a Retry-After of %s, capped at one hour', async (_, asked, waited) => {
-    const { send, attempts } = await test.newScene()
-    const { deliveryId } = await send()
-    const worker = await test.worker()
-    const [claimed] = await worker.claim()
-    const before = test.now()
-    await worker.answer(claimed!, 429, asked)
-    const [attempt] = await attempts(deliveryId)
-    const due = Number(attempt!.nextRetryAt!.seconds) * 1000 + attempt!.nextRetryAt!.nanos / 1e6
-    expect(due - before).toBeGreaterThanOrEqual(waited)
-    expect(due - before).toBeLessThan(waited + 1000)
-    test.advance(2 * hour)
-    await worker.drain()
-  })
+  ])(
+    'delays the retry by its schedule or, if longer, by a Retry-After of %s, capped at an hour',
+    async (_, asked, waited) => {
+      const { send, attempts } = await test.newScene()
+      const { deliveryId } = await send()
+      const worker = await test.worker()
+      const [claimed] = await worker.claim()
+      const before = test.now()
+      await worker.answer(claimed!, 429, asked)
+      const [attempt] = await attempts(deliveryId)
+      const due = Number(attempt!.nextRetryAt!.seconds) * 1000 + attempt!.nextRetryAt!.nanos / 1e6
+      expect(due - before).toBeGreaterThanOrEqual(waited)
+      expect(due - before).toBeLessThan(waited + 1000)
+      test.advance(2 * hour)
+      await worker.drain()
+    },
+  )
 })
 
-describe('manual retry', () => {
-  it('replaces the scheduled attempt, once per key', async () => {
+describe('RetryDeliveryAttempt', () => {
+  it('replaces the scheduled attempt, and adds no attempt if it is repeated with the same idempotency key', async () => {
     const { send, attempts, operator } = await test.newScene()
     const { deliveryId, attemptId } = await send()
     const worker = await test.worker()
@@ -232,7 +236,7 @@ describe('manual retry', () => {
     })
     test.advance(hour)
     expect(await worker.drain(500)).toBe(1)
-    // The schedule continues from the second attempt.
+    // The manual attempt counts as the second attempt, so the delay after it is 30 s.
     const latest = (await attempts(deliveryId)).at(-1)!
     expect(Number(latest.nextRetryAt!.seconds) * 1000 - test.now()).toBeGreaterThan(25 * second)
     test.advance(35 * second)
@@ -240,7 +244,7 @@ describe('manual retry', () => {
     expect((await attempts(deliveryId)).map(({ manual }) => manual)).toEqual([true, true, false])
   })
 
-  it('accepts a key for one of several deliveries at once and rejects the others', async () => {
+  it('accepts only one of several concurrent calls that use one idempotency key for different deliveries', async () => {
     const { send, operator } = await test.newScene()
     const sent = [await send(), await send(), await send(), await send()]
     const worker = await test.worker()
@@ -257,7 +261,7 @@ describe('manual retry', () => {
     }
   })
 
-  it('rejects a retry while the delivery is pending, sending or accepted, whichever attempt is named', async () => {
+  it('rejects a retry while the delivery is pending, sending or accepted, even if the named attempt failed', async () => {
     const { send, operator } = await test.newScene()
     const { attemptId } = await send()
     const worker = await test.worker()
@@ -267,14 +271,14 @@ describe('manual retry', () => {
     expect(await retry('r1')).toBe('AttemptNotRetryable')
     await worker.answer(claimed!, 400)
     expect(await retry('r1')).toBeUndefined()
-    // The delivery is pending again although the first attempt failed.
+    // The first attempt failed, but the delivery is pending again, so a retry is not allowed.
     expect(await retry('r2')).toBe('AttemptNotRetryable')
     expect(await retry('r1')).toBeUndefined()
     await worker.drain(200)
     expect(await retry('r2')).toBe('AttemptNotRetryable')
   })
 
-  it('rejects a key used for another attempt, and an unknown attempt', async () => {
+  it('rejects an idempotency key that was used for another attempt, and rejects an unknown attempt', async () => {
     const { send, operator } = await test.newScene()
     const [a, b] = [await send(), await send()]
     await (await test.worker()).drain(400)
@@ -288,7 +292,7 @@ describe('manual retry', () => {
     await (await test.worker()).drain()
   })
 
-  it('adds one attempt with the same body to a dead letter, which is dead-lettered again on failure', async () => {
+  it('adds one attempt with the same body to a dead letter, and dead-letters it again if that attempt fails', async () => {
     const { send, attempts, operator } = await test.newScene()
     const { deliveryId, attemptId } = await send()
     const worker = await test.worker()
@@ -326,8 +330,8 @@ describe('manual retry', () => {
   })
 })
 
-describe('leads', () => {
-  it('returns a captured lead by its id', async () => {
+describe('GetLead', () => {
+  it('returns a captured lead', async () => {
     const { operator } = await test.newScene()
     const { leadId } = await operator.captureLead({ source: 'import', fields: { email: 'ada@example.org' } })
     expect((await operator.getLead({ leadId })).lead).toMatchObject({
@@ -339,8 +343,8 @@ describe('leads', () => {
   })
 })
 
-describe('lists', () => {
-  it('pages through leads and deliveries without duplicates or gaps', async () => {
+describe('the lists of leads and deliveries', () => {
+  it('return each item on exactly one page', async () => {
     const { operator, send, leadId } = await test.newScene()
     const leadIds = [leadId]
     for (let index = 0; index < 6; index += 1) {
@@ -378,8 +382,8 @@ describe('lists', () => {
   })
 })
 
-describe('scopes', () => {
-  it('enforces the scopes of the proto, and rejects workers limited to a workspace', async () => {
+describe('the lead services', () => {
+  it('require the scopes that their protos declare, and reject worker tokens limited to a workspace', async () => {
     const { workspaceId, leadId, subscriptionId } = await test.newScene()
     const reader = await test.client(test.cores[0]!, ['leads:read', 'subscriptions:read'], workspaceId)
     const denied = { code: Code.PermissionDenied }

@@ -1,21 +1,22 @@
 import { randomUUID } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { createBatchLoader } from '../concurrency/batch-loader.ts'
-import { pageTokenAfter, readPageToken } from '../conversations/page-token.ts'
-import { ServiceError } from '../errors.ts'
+import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
+import { inWorkspace, ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import type { LeadStore } from '../leads/lead-store.ts'
+import type { Lead } from '../leads/model.ts'
+import type { Suppressions } from '../leads/suppressions.ts'
+import { cutPage, readPageToken } from '../page-token.ts'
 import { field, integer, operationId, validate } from '../rules.ts'
 import type { DeliveryIntake } from './delivery-intake.ts'
-import type { AttemptOutcome, DeliveryStatus } from './delivery-states.ts'
-import type { Delivery, DeliveryStore } from './delivery-store.ts'
-import type { LeadSubscription } from './lead-subscription-store.ts'
+import type { DeliveryStore } from './delivery-store.ts'
 import type { Requester } from './lead-subscriptions.ts'
 import type { KnownSubscription, LiveSubscriptions } from './live-subscriptions.ts'
+import type { AttemptOutcome, Delivery, DeliveryStatus, LeadSubscription } from './model.ts'
 import { newDelivery } from './new-delivery.ts'
 
-/** One attempt as the API returns it (contract, section 5). */
+/** An attempt in the form that the API returns (contract, section 5). */
 export interface AttemptView extends Omit<AttemptOutcome, 'responseClass' | 'status' | 'claimId'> {
   attemptId: string
   deliveryId: string
@@ -31,7 +32,7 @@ export interface AttemptView extends Omit<AttemptOutcome, 'responseClass' | 'sta
   updatedAt: Date
 }
 
-export interface DeliveryFilter {
+interface DeliveryFilter {
   workspaceId: string
   subscriptionId?: string
   leadId?: string
@@ -42,32 +43,35 @@ export interface DeliveryFilter {
 
 export interface Deliveries {
   /**
-   * Sends a lead to a subscription's destination, once per idempotency key and workspace. Errors:
-   * `LeadNotFound`, `SubscriptionNotFound`, `SubscriptionDisabled`, `IdempotencyConflict`,
-   * `ValidationFailed`, `PayloadTooLarge`.
+   * Sends a lead to a subscription's destination. Requests with the same idempotency key and
+   * workspace create one delivery. Errors: `LeadNotFound`, `SubscriptionNotFound`,
+   * `SubscriptionDisabled`, `IdempotencyConflict`, `ValidationFailed`, `PayloadTooLarge`.
    */
   createAttempt(
     request: { leadId: string; subscriptionId: string; idempotencyKey: string },
     by: Requester,
   ): Promise<{ attempt: AttemptView; existing: boolean }>
   /**
-   * Sends the delivery again at once and replaces an attempt that is scheduled. Errors:
-   * `AttemptNotFound`, `AttemptNotRetryable`, `SubscriptionDisabled`, `IdempotencyConflict`,
-   * `ValidationFailed`.
+   * Adds a manual attempt to the delivery of the given attempt. The new attempt is due at once and
+   * replaces the scheduled attempt, if any. Errors: `AttemptNotFound`, `AttemptNotRetryable`,
+   * `SubscriptionDisabled`, `IdempotencyConflict`, `ValidationFailed`.
    */
   retryAttempt(
     request: { attemptId: string; idempotencyKey: string },
     by: Requester,
   ): Promise<{ attempt: AttemptView; existing: boolean }>
-  /** Grouped by delivery, oldest first. Errors: `LeadNotFound`, `NotFound`, `ValidationFailed`. */
+  /**
+   * Returns attempts grouped by delivery, oldest first. Errors: `LeadNotFound` for a lead,
+   * `NotFound` for a delivery.
+   */
   listAttempts(of: { leadId: string } | { deliveryId: string }, by: Requester): Promise<AttemptView[]>
-  /** Newest first. Errors: `ValidationFailed`. */
+  /** Returns a page of deliveries, newest first. Errors: `ValidationFailed`. */
   list(filter: DeliveryFilter): Promise<{ deliveries: Delivery[]; nextPageToken?: string }>
 }
 
 const maxPage = 100
 const defaultPage = 50
-/** Limit of attempts per delivery, including manual ones. */
+/** Maximum number of attempts per delivery, including manual ones. */
 const maxAttempts = 50
 const maxOfLead = 100
 
@@ -76,17 +80,21 @@ export function createDeliveries(dependencies: {
   intake: DeliveryIntake
   leads: Pick<LeadStore, 'find' | 'findMany'>
   liveSubscriptions: Pick<LiveSubscriptions, 'find'>
-  /** Wakes waiting workers. */
+  suppressions: Pick<Suppressions, 'suppressedLeads'>
+  /** Wakes waiting delivery workers. Called when a delivery may be due. */
   announce: () => void
   settings: { bodyMaxBytes: number; retentionDays: number }
   now: () => number
 }): Deliveries {
-  const { store, intake, leads, liveSubscriptions, announce, settings, now } = dependencies
+  const { suppressions, store, intake, leads, liveSubscriptions, announce, settings, now } = dependencies
 
-  // Batches lookups: calls made while a query is under way share the next query.
+  // Lookups that arrive while a query is running share the next query.
   const loadLead = createBatchLoader(async (ids) => byKey(await leads.findMany(ids), ({ leadId }) => leadId))
 
-  /** The attempt that an earlier request with the same key created. */
+  /**
+   * Returns the attempt that an earlier request with the same key created. Errors:
+   * `IdempotencyConflict`.
+   */
   function findRepeated(key: string, inputHash: string, delivery: Delivery | undefined) {
     const operation = delivery?.operations.find((done) => done.key === key)
     if (!delivery || !operation) return undefined
@@ -95,24 +103,33 @@ export function createDeliveries(dependencies: {
     return { attempt: viewAttempt(delivery, index), existing: true }
   }
 
-  /** Errors: `SubscriptionNotFound`, `SubscriptionDisabled`. */
+  /**
+   * Returns the subscription if it is enabled. Errors: `SubscriptionNotFound`,
+   * `SubscriptionDisabled`.
+   */
   function requireEnabled(known: KnownSubscription | undefined, workspaceId: string): KnownSubscription {
     if (known?.subscription.workspaceId !== workspaceId) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
     if (known.subscription.status === 'disabled') throw new ServiceError(ErrorCode.SUBSCRIPTION_DISABLED)
     return known
   }
 
+  /** Throws `VisitorSuppressed` if the lead's person must not be contacted. */
+  async function requireUnsuppressed(lead: Lead | undefined) {
+    if (lead && (await suppressions.suppressedLeads([lead])).size > 0)
+      throw new ServiceError(ErrorCode.VISITOR_SUPPRESSED)
+  }
+
   return {
     async createAttempt({ leadId, subscriptionId, idempotencyKey }, by) {
       validate(field('/idempotencyKey', idempotencyKey, operationId))
-      const [lead, known] = await Promise.all([loadLead(leadId), liveSubscriptions.find(subscriptionId)])
-      if (!lead || !mayUse(by, lead)) throw new ServiceError(ErrorCode.LEAD_NOT_FOUND)
+      const [found, known] = await Promise.all([loadLead(leadId), liveSubscriptions.find(subscriptionId)])
+      const lead = inWorkspace(found, by.workspaceId, ErrorCode.LEAD_NOT_FOUND)
       const { workspaceId } = lead
       const key = operationKey(workspaceId, 'create', idempotencyKey)
       const inputHash = hashInput({ leadId, subscriptionId })
       /**
-       * Throws if the delivery cannot be created. An earlier attempt with the same key takes
-       * precedence over the error.
+       * Creates the document of the delivery. Throws if the body is too large. The caller ignores
+       * that error if an earlier request with the same key created an attempt.
        */
       const build = (subscription: LeadSubscription) => {
         const { isTooLarge, ...delivery } = newDelivery({
@@ -129,6 +146,7 @@ export function createDeliveries(dependencies: {
       let failure: unknown
       try {
         const to = requireEnabled(known, workspaceId)
+        await requireUnsuppressed(lead)
         const delivery = build(to.subscription)
         // The unique index detects a repeated key, so no lookup is needed before the insert.
         if (await intake.add(delivery, to)) return { attempt: viewAttempt(delivery, 0), existing: false }
@@ -143,8 +161,8 @@ export function createDeliveries(dependencies: {
 
     async retryAttempt({ attemptId, idempotencyKey }, by) {
       validate(field('/idempotencyKey', idempotencyKey, operationId))
-      const delivery = await store.findByAttempt(attemptId)
-      if (!delivery || !mayUse(by, delivery)) throw new ServiceError(ErrorCode.ATTEMPT_NOT_FOUND)
+      const found = await store.findByAttempt(attemptId)
+      const delivery = inWorkspace(found, by.workspaceId, ErrorCode.ATTEMPT_NOT_FOUND)
       const { workspaceId, deliveryId, subscriptionId, status } = delivery
       const key = operationKey(workspaceId, 'retry', idempotencyKey)
       const inputHash = hashInput({ attemptId })
@@ -154,6 +172,7 @@ export function createDeliveries(dependencies: {
         throw new ServiceError(ErrorCode.ATTEMPT_NOT_RETRYABLE)
       }
       requireEnabled(await liveSubscriptions.find(subscriptionId), workspaceId)
+      await requireUnsuppressed(await leads.find(delivery.leadId))
       const createdAt = new Date(now())
       const attempt = {
         attemptId: newId('att'),
@@ -169,7 +188,8 @@ export function createDeliveries(dependencies: {
         announce()
         return { attempt: viewAttempt(retried, retried.attempts.length - 1), existing: false }
       }
-      // Another request won: one with this key, or a retry with another key.
+      // Another request changed the delivery first. It was a repeat with the same key, or a retry
+      // with another key.
       const other = findRepeated(key, inputHash, await store.findByOperation(key))
       if (!other) throw new ServiceError(ErrorCode.ATTEMPT_NOT_RETRYABLE)
       return other
@@ -177,23 +197,21 @@ export function createDeliveries(dependencies: {
 
     async listAttempts(of, by) {
       if ('leadId' in of) {
-        const lead = await leads.find(of.leadId)
-        if (!lead || !mayUse(by, lead)) throw new ServiceError(ErrorCode.LEAD_NOT_FOUND)
+        inWorkspace(await leads.find(of.leadId), by.workspaceId, ErrorCode.LEAD_NOT_FOUND)
         return (await store.ofLead(of.leadId, maxOfLead)).reverse().flatMap(viewAttempts)
       }
-      const delivery = await store.find(of.deliveryId)
-      if (!delivery || !mayUse(by, delivery)) throw new ServiceError(ErrorCode.NOT_FOUND)
-      return viewAttempts(delivery)
+      return viewAttempts(inWorkspace(await store.find(of.deliveryId), by.workspaceId))
     },
 
     async list({ limit = defaultPage, pageToken, ...query }) {
       validate(field('/limit', limit, integer(1, maxPage)))
       const end = pageToken === undefined ? undefined : readPageToken(pageToken)
-      const found = await store.list({ ...query, ...(end && { before: { createdAt: end.at, id: end.id } }) }, limit + 1)
-      const deliveries = found.slice(0, limit)
-      const last = deliveries.at(-1)
-      if (found.length <= limit || !last) return { deliveries }
-      return { deliveries, nextPageToken: pageTokenAfter({ at: last.createdAt, id: last.deliveryId }) }
+      const found = await store.list({ ...query, before: end && { createdAt: end.at, id: end.id } }, limit + 1)
+      const { page, nextPageToken } = cutPage(found, limit, ({ createdAt, deliveryId }) => ({
+        at: createdAt,
+        id: deliveryId,
+      }))
+      return { deliveries: page, nextPageToken }
     },
   }
 }
@@ -202,7 +220,8 @@ export const viewAttempts = (delivery: Delivery): AttemptView[] =>
   delivery.attempts.map((_, index) => viewAttempt(delivery, index))
 
 /**
- * The latest attempt has the status of its delivery; earlier ones have the status they ended with.
+ * Returns the attempt at `index` in the form of the API. The latest attempt has the status of its
+ * delivery. Each earlier attempt has the status with which it ended.
  */
 function viewAttempt(delivery: Delivery, index: number): AttemptView {
   const { deliveryId, leadId, subscriptionId, attempts, dueAt } = delivery
@@ -220,7 +239,7 @@ function viewAttempt(delivery: Delivery, index: number): AttemptView {
     attemptNumber: index + 1,
     ...rest,
     status,
-    ...(isLatest && status === 'retry_scheduled' && dueAt ? { nextRetryAt: dueAt } : {}),
+    nextRetryAt: isLatest && status === 'retry_scheduled' ? dueAt : undefined,
     correlationId,
     manual,
     createdAt,
@@ -228,13 +247,10 @@ function viewAttempt(delivery: Delivery, index: number): AttemptView {
   }
 }
 
-/** A key is unique per route and workspace while the delivery is kept. */
+/**
+ * Returns the key under which a request is stored. It is unique per workspace, route and
+ * idempotency key while the delivery exists.
+ */
 function operationKey(workspaceId: string, route: 'create' | 'retry', idempotencyKey: string): string {
   return `${workspaceId} ${route} ${idempotencyKey}`
 }
-
-function mayUse(by: Requester, { workspaceId }: { workspaceId: string }): boolean {
-  return by.workspaceId === undefined || by.workspaceId === workspaceId
-}
-
-const byKey = <T>(values: T[], keyOf: (value: T) => string) => new Map(values.map((value) => [keyOf(value), value]))

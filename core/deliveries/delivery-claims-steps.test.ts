@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import type { ClaimRequest } from './delivery-claims.ts'
-import { bodiesMaxBytes } from './ready-requests.ts'
 import { at, newScene } from './test-claim-queue.ts'
+import { bodiesMaxBytes } from './webhook-requests.ts'
 
 const many = (name: string, count: number) => Array.from({ length: count }, (_, index) => `${name}${index}`)
 
 describe('a claim', () => {
-  it('takes one delivery per destination in rounds up to its limit, under a lease', async () => {
+  it('takes and leases one delivery of each destination in turn until the limit of the claim is reached', async () => {
     const { claim, seen, metrics } = newScene({ due: { a: many('a', 9), b: many('b', 2), c: many('c', 1) } })
     expect(await claim({ limit: 7 })).toEqual(['a0', 'b0', 'c0', 'a1', 'b1', 'a2', 'a3'])
     const time = new Date(at)
@@ -19,7 +19,7 @@ describe('a claim', () => {
     expect((await metrics.leaseExpiries.get()).values).toMatchObject([{ value: 0 }])
   })
 
-  it('leaves room for deliveries under way', async () => {
+  it('subtracts the deliveries that the worker is sending from the limit of their destination', async () => {
     const { claim, seen } = newScene({ due: { a: many('a', 9), b: many('b', 9), c: many('c', 9) } })
     const underWay = new Map([
       ['a', 5],
@@ -38,13 +38,26 @@ describe('a claim', () => {
     [{ limit: 500, perDestination: 400 }, 4, 250],
     [{ limit: 10, perDestination: 100 }, 10, 10],
     [{ limit: 50, perDestination: 100 }, 50, 5],
-  ])('with %j over %i destinations reads %i candidates of each', async (more, count, each) => {
-    const { claim, seen } = newScene({ due: Object.fromEntries(many('d', count).map((name) => [name, [`${name}x`]])) })
-    await claim(more)
-    expect(seen.candidates).toMatchObject([[expect.anything(), at, each]])
+  ])(
+    'with %j and %i due destinations reads at most %i candidate deliveries of each destination',
+    async (more, count, each) => {
+      const { claim, seen } = newScene({
+        due: Object.fromEntries(many('d', count).map((name) => [name, [`${name}x`]])),
+      })
+      await claim(more)
+      expect(seen.candidates).toMatchObject([[expect.anything(), at, each]])
+    },
+  )
+
+  it('reads due deliveries of randomly chosen destinations, at most as many destinations as the limit of the claim', async () => {
+    const scene = newScene({ due: { a: ['a0'], b: ['b0'], c: ['c0'] } })
+    const chances = [0.9, 0.5, 0.1, 0.2, 0.1, 0.3]
+    scene.random = () => chances.shift()!
+    expect(await scene.claim({ limit: 2 })).toEqual(['b0', 'c0'])
+    expect(scene.seen.candidates).toMatchObject([[['b', 'c'], at, expect.any(Number)]])
   })
 
-  it('holds deliveries of disabled subscriptions and skips those that cannot be signed', async () => {
+  it('holds deliveries of disabled subscriptions, and skips deliveries that cannot be signed', async () => {
     const scene = newScene({ due: { a: ['a0'], b: ['b0'], c: ['c0'] } })
     scene.disabled.add('a')
     scene.unsealed.add('b')
@@ -56,7 +69,7 @@ describe('a claim', () => {
     expect(scene.seen.taken).toHaveLength(1)
   })
 
-  it('tries five times when other cores take every candidate', async () => {
+  it('returns no deliveries after five tries if other cores take every candidate first', async () => {
     const scene = newScene({ due: { a: ['a0'] }, later: [500] })
     scene.takes = () => []
     expect(await scene.claim()).toEqual([])
@@ -64,7 +77,7 @@ describe('a claim', () => {
     expect(scene.seen.polls).toEqual([{ othersMayFind: true, nextDueAt: at + 500 }])
   })
 
-  it('releases what it took if aborted meanwhile, and takes nothing once aborted', async () => {
+  it('returns its deliveries to the queue if the caller aborts during the claim, and takes none if the caller aborted before the claim', async () => {
     const scene = newScene({ due: { a: ['a0', 'a1'] } })
     const abort = new AbortController()
     scene.onTake = () => abort.abort()
@@ -75,7 +88,7 @@ describe('a claim', () => {
     expect([scene.seen.taken.length, scene.seen.upcoming]).toEqual([1, 1])
   })
 
-  it('releases what exceeds the response size, but never the first delivery', async () => {
+  it('puts deliveries back into the queue if they make the response too large, but returns at least one', async () => {
     const scene = newScene({ due: { a: ['a0', 'a1', 'a2'] } })
     scene.bodyBytes = bodiesMaxBytes / 2
     expect(await scene.claim()).toEqual(['a0', 'a1'])
@@ -84,14 +97,14 @@ describe('a claim', () => {
     expect(await scene.claim()).toEqual(['a0'])
   })
 
-  it('counts deliveries taken over after a lease expired', async () => {
+  it('increases the metric of expired leases by the number of deliveries that it takes over', async () => {
     const scene = newScene({ due: { a: ['a0', 'a1'] } })
     scene.tookOver = true
     await scene.claim()
     expect((await scene.metrics.leaseExpiries.get()).values).toMatchObject([{ value: 2 }])
   })
 
-  it('waits as long as requested, and does not read the queue with onlyNew', async () => {
+  it('with `onlyNew` waits as long as requested, and does not read the queue', async () => {
     const { claims, request, seen } = newScene({ due: { a: ['a0'] } })
     const asked = request({ onlyNew: true, waitMs: 70 })
     expect(await claims.claim(asked)).toEqual([])
@@ -108,13 +121,13 @@ describe('a claim', () => {
     [{ perDestination: 1001 }, '/perDestination', 'maximum'],
     [{ waitMs: -1 }, '/waitMs', 'minimum'],
     [{ waitMs: 30_001 }, '/waitMs', 'maximum'],
-  ])('rejects %j', async (more, path, rule) => {
+  ])('is rejected with %j', async (more, path, rule) => {
     await expect(newScene().claim(more)).rejects.toMatchObject({ issues: [{ path, rule }] })
   })
 })
 
-describe('a claim that can wait', () => {
-  it('does not poll again within a second when nothing was due', async () => {
+describe('a claim after an earlier claim of the same core', () => {
+  it('does not read the queue for one second if the earlier claim found nothing due and the new claim can wait', async () => {
     const scene = newScene({ later: [5000] })
     await scene.claim()
     expect(scene.seen.polls[0]).toEqual({ othersMayFind: false, nextDueAt: at + 5000 })
@@ -128,11 +141,11 @@ describe('a claim that can wait', () => {
   })
 
   it.each<[string, Partial<ReturnType<typeof newScene>>, Partial<ClaimRequest>]>([
-    ['it cannot wait', {}, { waitMs: 0 }],
+    ['it must not wait', {}, { waitMs: 0 }],
     ['work was announced', { announced: 1 }, {}],
-    ['the process may have missed hints', { isCurrent: false }, {}],
+    ['the process may have missed wake-ups from other cores', { isCurrent: false }, {}],
     ['the next delivery is due', { time: at + 300 }, {}],
-  ])('polls again if %s', async (_, change, more) => {
+  ])('reads the queue if %s', async (_, change, more) => {
     const scene = newScene({ later: [300] })
     await scene.claim()
     Object.assign(scene, change)
@@ -140,7 +153,7 @@ describe('a claim that can wait', () => {
     expect(scene.seen.upcoming).toBe(2)
   })
 
-  it('polls again after it found something or lost it to others', async () => {
+  it('reads the queue if the earlier claim found deliveries, even if other cores took all of them', async () => {
     const scene = newScene({ due: { a: ['a0'] } })
     await scene.claim()
     scene.takes = () => []
@@ -150,8 +163,8 @@ describe('a claim that can wait', () => {
   })
 })
 
-describe('a backlog', () => {
-  it('of 256 entries lists all due destinations until nothing is due', async () => {
+describe('a claim that reads the first 256 queue entries', () => {
+  it('lists all due destinations if all 256 are due, and so do later claims until nothing is due', async () => {
     const due: Record<string, string[]> = { a: many('a', 256), b: ['b0'] }
     const scene = newScene({ due })
     expect((await scene.claim({ limit: 2 })).sort()).toEqual(['a0', 'b0'])
@@ -164,14 +177,14 @@ describe('a backlog', () => {
     expect([scene.seen.upcoming, scene.seen.dueDestinations]).toEqual([2, 3])
   })
 
-  it('of 255 entries does not', async () => {
+  it('does not list all due destinations if only 255 are due', async () => {
     const scene = newScene({ due: { a: many('a', 255) }, later: [500] })
     await scene.claim()
     expect(scene.seen.dueDestinations).toBe(0)
   })
 })
 
-it('serializes the claims of one core, also after a failed one', async () => {
+it('a core runs its claims one after another, even if one fails', async () => {
   const scene = newScene({ due: { a: ['a0'] } })
   let running = 0
   scene.onTake = () => {
@@ -183,7 +196,7 @@ it('serializes the claims of one core, also after a failed one', async () => {
 })
 
 describe('a renewal', () => {
-  it('returns which claims are held, and bounds the lease and the age', async () => {
+  it('returns true for each claim that the worker still holds, and passes the new end of the leases to the queue', async () => {
     const { renew, seen, metrics } = newScene()
     const claims = [
       { deliveryId: 'a', claimId: 'clm_1' },
@@ -199,7 +212,7 @@ describe('a renewal', () => {
     ])
   })
 
-  it('accepts a thousand claims and rejects more', async () => {
+  it('accepts a thousand claims in one call and rejects more', async () => {
     const { renew } = newScene()
     const claims = many('dlv', 1001).map((deliveryId) => ({ deliveryId, claimId: 'clm_1' }))
     expect(await renew(claims.slice(1))).toHaveLength(1000)

@@ -16,7 +16,7 @@ async function sceneWith(count: number) {
 }
 
 describe('a claim', () => {
-  it('gives each delivery to one worker under concurrent claims on two cores', { timeout: 120_000 }, async () => {
+  it('returns each delivery to only one of several workers that claim concurrently on two cores', async () => {
     const scenes = await Promise.all(Array.from({ length: 10 }, () => test.newScene()))
     const operators = await Promise.all(
       scenes.map(({ workspaceId }, index) => test.client(test.cores[index % 2]!, operatorScopes, workspaceId)),
@@ -51,7 +51,7 @@ describe('a claim', () => {
     for (const share of shares) expect(share.length).toBeGreaterThan(0)
   })
 
-  it('takes no more per destination than the worker has room for', async () => {
+  it('takes at most as many deliveries per destination as the worker can still send at once', async () => {
     const scenes = await Promise.all([sceneWith(30), sceneWith(30), sceneWith(3)])
     const [full, half, small] = scenes.map(({ subscriptionId }) => subscriptionId) as [string, string, string]
     const worker = await test.worker()
@@ -62,7 +62,7 @@ describe('a claim', () => {
     expect(counts.get(small)).toHaveLength(3)
   })
 
-  it('releases what would make the response too large, and returns it in the next claim', async () => {
+  it('leaves deliveries in the queue if they would make the response too large; the next claim returns them', async () => {
     const fields = Object.fromEntries(Array.from({ length: 15 }, (_, index) => [`f${index}`, 'x'.repeat(4_000)]))
     const scene = await test.newScene({ mappedFields: Object.keys(fields), fields })
     await Promise.all(Array.from({ length: 160 }, () => scene.send()))
@@ -76,7 +76,7 @@ describe('a claim', () => {
     expect(first.length + second.length).toBe(160)
   })
 
-  it('takes deliveries of all destinations beside a long backlog of one', async () => {
+  it('takes deliveries of all destinations although one destination has a long backlog', async () => {
     await sceneWith(100)
     const others = await Promise.all(Array.from({ length: 5 }, () => sceneWith(2)))
     const claimed = await (await test.worker()).claim({ limit: 20 })
@@ -86,7 +86,7 @@ describe('a claim', () => {
     }
   })
 
-  it('finds a destination behind the backlogs of full destinations', async () => {
+  it('takes deliveries that are queued behind the long backlog of a destination whose limit is reached', async () => {
     const full = await sceneWith(300)
     const other = await sceneWith(1)
     const worker = await test.worker()
@@ -97,7 +97,7 @@ describe('a claim', () => {
     }
   })
 
-  it('releases its deliveries if the caller aborts', async () => {
+  it('returns its deliveries to the queue if the caller aborts', async () => {
     const { attempts, send } = await test.newScene()
     const { deliveryId } = await send()
     const [core] = test.cores
@@ -111,7 +111,7 @@ describe('a claim', () => {
       onlyNew: false,
       signal: gone.signal,
     })
-    // After the first poll began and before it ended.
+    // Aborts after the first poll has begun and before it ends.
     await Promise.resolve()
     gone.abort()
     expect(await claiming).toEqual([])
@@ -129,7 +129,7 @@ describe('a claim', () => {
     const claimed = await worker.claim()
     expect(claimed.map(({ destination }) => destination)).toEqual(Array(3).fill(good.subscriptionId))
     expect(await worker.claim()).toEqual([])
-    // None of them was lost.
+    // The skipped deliveries stay pending.
     const { deliveries } = await broken.operator.listDeliveries({ statuses: [DeliveryStatus.PENDING] })
     expect(deliveries).toHaveLength(3)
   })
@@ -143,11 +143,11 @@ describe('a claim', () => {
   })
 })
 
-describe('a waiting worker', () => {
+describe('a waiting claim', () => {
   it.each([
     ['the same core', 0],
     ['another core', 1],
-  ])('receives a new delivery on %s at once', async (_, core) => {
+  ])('returns a new delivery at once when it is created on %s', async (_, core) => {
     const scene = await test.newScene()
     const worker = await test.worker(test.cores[core])
     const began = performance.now()
@@ -157,7 +157,7 @@ describe('a waiting worker', () => {
     expect(performance.now() - began).toBeLessThan(20_000)
   })
 
-  it('is answered when a retry is due', async () => {
+  it('returns a delivery when its retry is due', async () => {
     const scene = await test.newScene()
     await scene.send()
     const worker = await test.worker()
@@ -168,7 +168,7 @@ describe('a waiting worker', () => {
     expect(performance.now() - began).toBeLessThan(20_000)
   })
 
-  it('is answered when the lease of a dead worker expires, without a hint', async () => {
+  it("returns a delivery when a dead worker's lease on it expires, without a wake-up", async () => {
     await (await test.newScene()).send()
     const dead = await test.worker(test.cores[0], 'dead')
     expect(await dead.claim()).toHaveLength(1)
@@ -179,13 +179,13 @@ describe('a waiting worker', () => {
     expect(performance.now() - began).toBeLessThan(20_000)
   })
 
-  it('is answered with nothing when its time is over', async () => {
+  it('returns no deliveries when its wait time has passed', async () => {
     const began = performance.now()
     expect(await (await test.worker()).claim({ waitMs: 300 })).toEqual([])
     expect(performance.now() - began).toBeGreaterThan(250)
   })
 
-  it('leaves each new delivery to one of many', async () => {
+  it('returns a new delivery to only one of six waiting workers', async () => {
     const scene = await test.newScene()
     const workers = await Promise.all(Array.from({ length: 6 }, () => test.worker()))
     const waiting = workers.map((worker) => worker.claim({ waitMs: 1500 }))
@@ -196,7 +196,7 @@ describe('a waiting worker', () => {
     expect(claimed).toHaveLength(2)
   })
 
-  it('stops waiting when it aborts', async () => {
+  it('fails when its caller aborts, and takes no later delivery', async () => {
     const { calls } = await test.worker()
     const leaving = new AbortController()
     const waiting = calls.claimDeliveries(
@@ -205,7 +205,7 @@ describe('a waiting worker', () => {
     )
     setTimeout(() => leaving.abort(), 50)
     await expect(waiting).rejects.toThrow()
-    // An aborted wait does not take the next delivery.
+    // The aborted claim must not take this delivery.
     await (await test.newScene()).send()
     expect(await (await test.worker()).claim({ waitMs: 2000 })).toHaveLength(1)
   })
@@ -231,7 +231,7 @@ describe('a lease', () => {
     expect(taken).toMatchObject({ deliveryId, attemptId })
     expect(taken.claimId).not.toBe(first.claimId)
 
-    // The late answer under the old claim changes nothing.
+    // The dead worker's late result names its old claim, so it changes nothing.
     expect(await dead.answer(first, 410)).toBe(false)
     expect(await scene.attempts(deliveryId)).toMatchObject([{ attemptNumber: 1, status: DeliveryStatus.SENDING }])
     expect(await scene.subscription()).toMatchObject({ disabledReason: 0 })
@@ -240,7 +240,7 @@ describe('a lease', () => {
     expect(await scene.attempts(deliveryId)).toMatchObject([{ attemptNumber: 1, status: DeliveryStatus.ACCEPTED }])
   })
 
-  it('that expired still accepts a result if no other worker took over', async () => {
+  it('that expired still allows its worker to record a result if no other worker took over', async () => {
     const scene = await test.newScene()
     await scene.send()
     const worker = await test.worker()
@@ -250,7 +250,7 @@ describe('a lease', () => {
     expect(await worker.claim()).toEqual([])
   })
 
-  it('uses up no attempt when workers die', async () => {
+  it('that expires because its worker died uses up no attempt', async () => {
     const scene = await test.newScene()
     const { deliveryId } = await scene.send()
     const worker = await test.worker()
@@ -262,7 +262,7 @@ describe('a lease', () => {
     expect(await scene.attempts(deliveryId)).toMatchObject([{ status: DeliveryStatus.RETRY_SCHEDULED }])
   })
 
-  it('holds while renewed, and is lost if another worker took over after it expired', async () => {
+  it('lasts while it is renewed, and is lost if it expires and another worker takes over', async () => {
     const scene = await test.newScene()
     const { deliveryId } = await scene.send()
     const [slow, other] = [await test.worker(test.cores[0], 'slow'), await test.worker(test.cores[1], 'other')]
@@ -283,7 +283,7 @@ describe('a lease', () => {
     expect(await renew(claimId, 'clm_forged')).toEqual([false, false])
     expect(await slow.answer({ ...taken, claimId }, 500)).toBe(false)
     expect(await other.answer(taken, 200)).toBe(true)
-    // An ended delivery has no claim.
+    // An ended delivery has no claim that could be renewed.
     expect(await renew(taken.claimId)).toEqual([false])
     expect(await scene.attempts(deliveryId)).toMatchObject([{ attemptNumber: 1, status: DeliveryStatus.ACCEPTED }])
   })
@@ -312,13 +312,13 @@ describe('a lease', () => {
       const { renewed } = await stuck.calls.renewClaims({ claims: [{ deliveryId, claimId }] })
       held = renewed[0]!.held
     }
-    // Two attempts of 10 s and two leases of 5 s.
+    // The maximum age is 30 s: twice the attempt deadline of 10 s plus twice the lease of 5 s.
     expect(renewals).toBe(8)
     test.advance(5 * second)
     expect(await (await test.worker(test.cores[1])).claim()).toHaveLength(1)
   })
 
-  it('renewal accepts at most a thousand claims', async () => {
+  it('can be renewed together with at most 999 others in one call', async () => {
     const claims = Array.from({ length: 1001 }, () => ({ deliveryId: 'd', claimId: 'c' }))
     const { calls } = await test.worker()
     await expect(calls.renewClaims({ claims })).rejects.toThrow('ValidationFailed')
@@ -326,7 +326,7 @@ describe('a lease', () => {
     expect((await calls.renewClaims({ claims: [] })).renewed).toEqual([])
   })
 
-  it('that is released makes the delivery due at once and uses up no attempt', async () => {
+  it('that the worker gives up makes the delivery due at once and uses up no attempt', async () => {
     const scene = await test.newScene()
     const { deliveryId } = await scene.send()
     const worker = await test.worker()
@@ -343,7 +343,7 @@ describe('a lease', () => {
   })
 })
 
-describe('results', () => {
+describe('the recording of results', () => {
   it('returns true for a repeated result and changes nothing', async () => {
     const scene = await test.newScene()
     const { deliveryId } = await scene.send()
@@ -355,13 +355,13 @@ describe('results', () => {
     expect((await scene.attempts(deliveryId))[0]).toEqual(before)
     test.advance(6 * second)
     const [next] = await worker.claim()
-    // A late repeat, under the earlier claim.
+    // The worker repeats the result of its earlier claim.
     expect(await worker.answer(claimed!, 500)).toBe(true)
     expect(await worker.answer({ ...next!, claimId: claimed!.claimId }, 500)).toBe(false)
     expect(await scene.attempts(deliveryId)).toMatchObject([{}, { status: DeliveryStatus.SENDING }])
   })
 
-  it('settles each result of a batch on its own', async () => {
+  it('records the results of deliveries that the worker still holds, even if the same batch has results with unknown claims', async () => {
     const scene = await sceneWith(4)
     const worker = await test.worker()
     const claimed = await worker.claim()

@@ -4,7 +4,7 @@ import { ServiceError } from '../errors.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import { field, integer, line, validate } from '../rules.ts'
 import type { DeliveryHolds } from './delivery-holds.ts'
-import type { Candidates, DeliveryQueue } from './delivery-queue.ts'
+import type { Candidates, DeliveryQueue, TakenDelivery } from './delivery-queue-store.ts'
 import { type DeliveryWork, type PollResult, pollEveryMs } from './delivery-work.ts'
 import {
   bodiesMaxBytes,
@@ -12,53 +12,64 @@ import {
   newClaimId,
   type ReadyRequests,
   type SigningSecrets,
-} from './ready-requests.ts'
+} from './webhook-requests.ts'
 
 export interface ClaimRequest {
   workerId: string
   limit: number
-  /** Limit of concurrent deliveries per destination, including those under way. */
+  /**
+   * Maximum number of concurrent deliveries per destination, including those that the worker is
+   * sending.
+   */
   perDestination: number
   underWay: ReadonlyMap<string, number>
   waitMs: number
-  /** Skips the queue and waits for deliveries that this core inserts next. */
+  /** If true, the claim skips the queue and waits only for deliveries that this core inserts. */
   onlyNew: boolean
-  /** Ends the wait. Deliveries claimed by then are released. */
+  /**
+   * Ends the claim when the signal aborts. Deliveries that were claimed by then return to the
+   * queue.
+   */
   signal: AbortSignal
 }
 
-export interface HeldClaim {
+interface HeldClaim {
   deliveryId: string
   claimId: string
 }
 
 export interface DeliveryClaims {
   /**
-   * Claims due deliveries, fairly across destinations. Returns none if nothing becomes due in time.
-   * Errors: `ValidationFailed`.
+   * Claims due deliveries, fairly across destinations. Returns an empty list if nothing becomes due
+   * within `waitMs`. Errors: `ValidationFailed`.
    */
   claim(request: ClaimRequest): Promise<ClaimedDelivery[]>
   /**
-   * Renews leases. Returns one boolean per claim, in order. False if the claim was lost, or is so
-   * old that its worker cannot be at work on it. Errors: `ValidationFailed`.
+   * Renews leases. Returns one boolean per claim, in order. The boolean is false if the worker no
+   * longer has the delivery, or if the claim is so old that its worker cannot still be sending the
+   * delivery. Errors: `ValidationFailed`.
    */
   renew(claims: HeldClaim[]): Promise<boolean[]>
 }
 
-/** Candidates of an enabled destination, with the secrets that sign now. */
+/** Candidates of an enabled destination, with the secrets that sign its requests now. */
 interface Sendable extends Candidates {
   secrets: SigningSecrets
 }
 
-/** How many queue entries are read to find what is due. */
+/** Number of queue entries that a poll reads to find due deliveries. */
 const lookAhead = 256
 /**
- * Minimum of candidates per claim, so that a few destinations can fill it; otherwise twice the
- * limit.
+ * A claim reads up to this number of candidates, or up to twice its limit if that is more, in equal
+ * shares per destination. So it can be filled even if most of its destinations have few due
+ * deliveries.
  */
 const minCandidates = 250
 const maxRenewed = 1000
-/** How often a claim that lost all candidates to another core retries at once. */
+/**
+ * Maximum number of tries of a claim, one right after another, while other cores take all its
+ * candidates first.
+ */
 const maxTries = 5
 const takeAttributes = {
   'db.system.name': 'mongodb',
@@ -71,19 +82,28 @@ export function createDeliveryClaims(dependencies: {
   holds: Pick<DeliveryHolds, 'hold'>
   work: DeliveryWork<ClaimedDelivery[], ClaimRequest>
   requests: ReadyRequests
-  /** Whether this process receives all hints. */
+  /** Ends claimed deliveries of suppressed people. Returns the others. */
+  withoutSuppressed?: (taken: TakenDelivery[], claimId: string, at: Date) => Promise<TakenDelivery[]>
+  /** Whether this process currently receives all wake-ups that other cores send. */
   isCurrent: () => boolean
   metrics?: CoreMetrics
   settings: { leaseMs: number; deadlineMs: number }
   now: () => number
   random: () => number
 }): DeliveryClaims {
+  const { withoutSuppressed } = dependencies
   const { queue, holds, work, requests, isCurrent, metrics = createCoreMetrics(), settings, now, random } = dependencies
   /** Serializes the claims of one core, so that they do not compete for the same deliveries. */
   let turn: Promise<unknown> = Promise.resolve()
-  /** More was due at the last poll than the look-ahead covers. */
+  /**
+   * Set when a poll finds `lookAhead` due deliveries, because more may be due. Reset when a poll
+   * finds that nothing is due.
+   */
   let isBacklogged = false
-  /** The last poll found nothing due before `until`. Any announcement invalidates it. */
+  /**
+   * Set after a poll that found nothing: no delivery is due before the time `until`. It is valid
+   * while `work.announced()` returns `announced`, that is, until new work is announced.
+   */
   let idle = { announced: -1, until: 0 }
 
   function serialize<T>(run: () => Promise<T>): Promise<T> {
@@ -92,7 +112,10 @@ export function createDeliveryClaims(dependencies: {
     return result
   }
 
-  /** Skips a poll that would find nothing: a request that can wait is woken by hints. */
+  /**
+   * Polls the queue, unless the last poll showed that nothing is due. A request that skips the poll
+   * waits until work is announced.
+   */
   async function pollUnlessIdle(request: ClaimRequest): Promise<PollResult<ClaimedDelivery[]>> {
     const announced = work.announced()
     const time = now()
@@ -123,7 +146,7 @@ export function createDeliveryClaims(dependencies: {
     }
   }
 
-  /** The destinations with due deliveries, and the next due time if known. */
+  /** Returns the destinations with due deliveries, and the next due time if it is known. */
   async function dueDestinations(time: Date): Promise<{ destinations: string[]; nextDueAt?: number }> {
     if (!isBacklogged) {
       const upcoming = await queue.upcoming(lookAhead)
@@ -131,10 +154,11 @@ export function createDeliveryClaims(dependencies: {
       const later = upcoming[due.length]
       if (due.length < lookAhead) {
         const destinations = [...new Set(due.map(({ destination }) => destination))]
-        return { destinations, ...(later && { nextDueAt: later.dueAt.getTime() }) }
+        return { destinations, nextDueAt: later?.dueAt.getTime() }
       }
     }
-    // The look-ahead is full, or was recently: list all due destinations instead.
+    // The look-ahead may not cover all due deliveries. So all due destinations are listed instead,
+    // also at later polls, until nothing is due.
     const destinations = await queue.dueDestinations(time)
     isBacklogged = destinations.length > 0
     return isBacklogged ? { destinations } : dueDestinations(time)
@@ -155,7 +179,9 @@ export function createDeliveryClaims(dependencies: {
     return shuffled(sendable)
   }
 
-  /** Takes one delivery per destination in rounds until the limit is reached. */
+  /**
+   * Selects the deliveries to claim: one of each destination in turn, until the limit is reached.
+   */
   function selectFairly(found: Sendable[], request: ClaimRequest): string[] {
     const ids: string[] = []
     let open = found.map(({ subscription, deliveryIds }) =>
@@ -175,15 +201,16 @@ export function createDeliveryClaims(dependencies: {
     const at = new Date(now())
     const claimId = newClaimId()
     const leaseUntil = new Date(at.getTime() + settings.leaseMs)
-    const taken = await inSpan('take deliveries', { kind: SpanKind.CLIENT, attributes: takeAttributes }, () =>
+    const all = await inSpan('take deliveries', { kind: SpanKind.CLIENT, attributes: takeAttributes }, () =>
       queue.take(deliveryIds, { claimId, workerId, at, knownAt, leaseUntil }),
     )
-    metrics.leaseExpiries.inc(taken.filter(({ tookOver }) => tookOver).length)
+    metrics.leaseExpiries.inc(all.filter(({ tookOver }) => tookOver).length)
     if (signal.aborted) {
-      // The worker has gone.
+      // The worker disconnected, so nobody would send these deliveries.
       await queue.releaseClaim(deliveryIds, claimId, at)
       return []
     }
+    const taken = withoutSuppressed ? await withoutSuppressed(all, claimId, at) : all
     let bytes = 0
     const fitting = taken.filter(({ body }, index) => {
       bytes += body.length
@@ -219,7 +246,7 @@ export function createDeliveryClaims(dependencies: {
         until: now() + waitMs,
         signal,
         room: request,
-        ...(!onlyNew && { poll: () => serialize(() => pollUnlessIdle(request)) }),
+        poll: onlyNew ? undefined : () => serialize(() => pollUnlessIdle(request)),
       })
       metrics.claimedDeliveries.inc(claimed?.length ?? 0)
       return claimed ?? []
@@ -232,7 +259,8 @@ export function createDeliveryClaims(dependencies: {
       const at = now()
       const held = await queue.renew(claims, {
         leaseUntil: new Date(at + settings.leaseMs),
-        // Allows for one earlier attempt to the destination, this attempt, and its report.
+        // Claims that began earlier are not renewed. This age lets a worker wait for one earlier
+        // attempt to the same destination, then send its own attempt and record the result.
         takenSince: new Date(at - 2 * (settings.deadlineMs + settings.leaseMs)),
       })
       const renewed = claims.map(({ deliveryId, claimId }) => held.get(deliveryId) === claimId)

@@ -1,27 +1,33 @@
-import type { DeliveryHoldStore } from './delivery-hold-store.ts'
+import type { SubscriptionFault } from './delivery-outcomes.ts'
+import type { DeliveryHoldStore } from './delivery-store.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
+import type { LiveSubscriptions } from './live-subscriptions.ts'
+import type { DisabledReason, PendingFault } from './model.ts'
 
 export interface DeliveryHolds {
-  /** Holds the deliveries of a disabled subscription. */
+  /** Holds all waiting deliveries of a disabled subscription. */
   hold(subscriptionId: string): Promise<void>
   /**
-   * Holds or releases deliveries according to the subscription's status. Repeats while other calls
-   * change the status.
+   * Holds the deliveries of a disabled subscription, and queues those of an enabled one again.
+   * Repeats if the status changed in the meantime.
    */
   applyStatus(subscriptionId: string): Promise<void>
-  /** Makes deliveries match the status of their subscriptions after a crash or a race. */
+  /** Makes the deliveries match the status of their subscriptions, after a crash or a race. */
   reconcile(): Promise<void>
   heldCounts(subscriptionIds: string[]): Promise<Map<string, number>>
 }
 
-/** Paces held deliveries to an enabled destination: this interval each, all within the maximum. */
+/**
+ * When a subscription is enabled, the due times of its held deliveries are spread over a period, to
+ * protect the destination. The period grows by this interval per delivery, up to `spreadMaxMs`.
+ */
 const spreadPerDeliveryMs = 10
 const spreadMaxMs = 30_000
 
 export function createDeliveryHolds(dependencies: {
   store: DeliveryHoldStore
   subscriptions: Pick<LeadSubscriptionStore, 'find'>
-  /** Wakes waiting workers. */
+  /** Wakes waiting delivery workers. Called when a delivery may be due. */
   announce: () => void
   now: () => number
 }): DeliveryHolds {
@@ -60,6 +66,82 @@ export function createDeliveryHolds(dependencies: {
     async reconcile() {
       for (const { subscriptionId } of await withStatus(await store.waiting(), 'disabled')) await hold(subscriptionId)
       for (const { subscriptionId } of await withStatus(await store.holding(), 'enabled')) await release(subscriptionId)
+    },
+  }
+}
+
+export interface SubscriptionDisabling {
+  /**
+   * Handles answers that indicate a fault of the subscription, such as 401 or 410. Disables the
+   * subscription if the fault requires it. A fault stays in the document of its delivery until it
+   * has been handled.
+   */
+  apply(faults: PendingFault[]): Promise<void>
+  /**
+   * Handles the faults that are still in documents of deliveries, for example because a process
+   * crashed.
+   */
+  applyPending(): Promise<void>
+}
+
+/**
+ * Number of consecutive 404 answers after which a subscription is disabled (contract, section 5).
+ */
+const notFoundMax = 5
+const batch = 100
+
+export function createSubscriptionDisabling(dependencies: {
+  store: Pick<DeliveryHoldStore, 'pendingFaults' | 'removeFault'>
+  subscriptions: Pick<LeadSubscriptionStore, 'disable' | 'countNotFound'>
+  liveSubscriptions: Pick<LiveSubscriptions, 'changed'>
+  holds: Pick<DeliveryHolds, 'hold'>
+  now: () => number
+}): SubscriptionDisabling {
+  const { store, subscriptions, liveSubscriptions, holds, now } = dependencies
+
+  /**
+   * Handles one fault. It can be repeated safely, because a fault from before the last change of
+   * the subscription is ignored.
+   */
+  async function applyOne({ subscriptionId, deliveryId, attemptId, kind, sentAt }: PendingFault) {
+    const reason = await disablingReason(subscriptionId, attemptId, kind, sentAt)
+    if (reason !== undefined) {
+      const entry = {
+        at: new Date(now()),
+        actor: 'service',
+        action: 'disabled' as const,
+        attemptId,
+        disabledReason: reason,
+      }
+      if (await subscriptions.disable(subscriptionId, reason, entry, { sentAt })) await holds.hold(subscriptionId)
+    }
+    // Notifies the other cores even if the subscription was already disabled. The process that
+    // disabled it may have crashed before it notified them.
+    await liveSubscriptions.changed(subscriptionId)
+    await store.removeFault({ deliveryId, attemptId })
+  }
+
+  async function disablingReason(
+    subscriptionId: string,
+    attemptId: string,
+    kind: SubscriptionFault,
+    sentAt: Date,
+  ): Promise<DisabledReason | undefined> {
+    if (kind !== 'not_found') return kind
+    return (await subscriptions.countNotFound(subscriptionId, attemptId, sentAt)) >= notFoundMax ? 'gone' : undefined
+  }
+
+  return {
+    async apply(faults) {
+      for (const fault of faults) await applyOne(fault)
+    },
+
+    async applyPending() {
+      for (;;) {
+        const pending = await store.pendingFaults(batch)
+        for (const fault of pending) await applyOne(fault)
+        if (pending.length < batch) return
+      }
     },
   }
 }

@@ -3,12 +3,12 @@ import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import type { ClaimRequest } from './delivery-claims.ts'
 import { createDeliveryIntake } from './delivery-intake.ts'
-import { createDeliveryQueue } from './delivery-queue.ts'
+import { createDeliveryQueue } from './delivery-queue-store.ts'
 import { createDeliveryStore } from './delivery-store.ts'
 import { createLeadSubscriptionStore } from './lead-subscription-store.ts'
 import { newDelivery } from './new-delivery.ts'
-import { createReadyRequests } from './ready-requests.ts'
 import { operatorScopes, testDeliveries } from './test-deliveries.ts'
+import { createReadyRequests } from './webhook-requests.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())
@@ -16,7 +16,7 @@ beforeEach(() => test.clear())
 
 const longWait = { waitMs: 20_000 }
 
-/** A worker that waits on the first core, and the promise of what it claims. */
+/** Returns a worker that waits on the first core, with the promise of its claimed deliveries. */
 async function waitingWorker(more: Parameters<Awaited<ReturnType<typeof test.worker>>['claim']>[0] = {}) {
   const worker = await test.worker()
   const claimed = worker.claim({ ...longWait, onlyNew: true, ...more })
@@ -25,7 +25,7 @@ async function waitingWorker(more: Parameters<Awaited<ReturnType<typeof test.wor
 }
 
 describe('a new delivery', () => {
-  it('is handed to a waiting worker, claimed by the write that inserts it', async () => {
+  it('is passed to a waiting worker and leased to it by the same write that inserts the delivery', async () => {
     const { leadId, subscriptionId, workspaceId } = await test.newScene()
     const calls: string[] = []
     const core = test.watchedCore((collection, method) => void calls.push(`${collection}.${method}`))
@@ -35,13 +35,19 @@ describe('a new delivery', () => {
     const { attempt } = await operator.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: 'k' })
     const [claimed] = await waiting
     expect(claimed).toMatchObject({ deliveryId: attempt!.deliveryId, attemptNumber: 1, destination: subscriptionId })
-    expect(calls.toSorted()).toEqual(['deliveries.insertMany', 'leadSubscriptions.find', 'leads.find'])
+    expect(calls.toSorted()).toEqual([
+      'deliveries.insertMany',
+      'leadSubscriptions.find',
+      'leads.find',
+      // Whether the workspace has suppressions, which is cached for 400 ms.
+      'suppressions.findOne',
+    ])
     const kept = await core.database.collections.deliveries.findOne({ _id: claimed!.deliveryId })
     expect(kept).toMatchObject({ status: 'sending', claim: { claimId: claimed!.claimId, workerId: 'worker' } })
     await core.stop()
   })
 
-  it('belongs to that worker until the lease expires; another worker then takes over the same attempt', async () => {
+  it('is leased to the waiting worker, and another worker takes over the attempt after the lease expires', async () => {
     const { send, attempts } = await test.newScene()
     const dead = await waitingWorker()
     const { deliveryId, attemptId } = await send()
@@ -57,7 +63,7 @@ describe('a new delivery', () => {
     expect(await attempts(deliveryId)).toMatchObject([{ status: DeliveryStatus.ACCEPTED }])
   })
 
-  it('goes to the waiting worker as far as it has room; the rest of a burst is queued', async () => {
+  it('is queued if earlier deliveries of a burst have used up the capacity of the waiting worker', async () => {
     const scenes = await Promise.all([test.newScene(), test.newScene()])
     const [full, other] = scenes as [(typeof scenes)[0], (typeof scenes)[0]]
     const worker = await waitingWorker({ limit: 5, perDestination: 3, underWay: { [full.subscriptionId]: 1 } })
@@ -70,7 +76,7 @@ describe('a new delivery', () => {
     expect([of(left, full), of(left, other)]).toEqual([8, 7])
   })
 
-  it('is queued if no worker has room for it', async () => {
+  it('is queued if no waiting worker has free capacity for it', async () => {
     const { send, subscriptionId } = await test.newScene()
     const worker = await waitingWorker({ underWay: { [subscriptionId]: 100 }, waitMs: 300 })
     await send()
@@ -78,7 +84,7 @@ describe('a new delivery', () => {
     expect(await worker.claim()).toHaveLength(1)
   })
 
-  it('is not handed out again when its request is repeated', async () => {
+  it('is not passed to a worker again when its request is repeated', async () => {
     const { send } = await test.newScene()
     const first = await waitingWorker()
     const { attemptId } = await send('once')
@@ -89,7 +95,7 @@ describe('a new delivery', () => {
     expect(await second.claimed).toMatchObject([{ attemptId: next.attemptId }])
   })
 
-  it('is released at once if its worker leaves during the write', async () => {
+  it('returns to the queue at once if its worker aborts during the write', async () => {
     const { leadId, subscriptionId, workspaceId } = await test.newScene()
     const leaving = new AbortController()
     const core = test.watchedCore((_, method) => {
@@ -113,7 +119,7 @@ describe('a new delivery', () => {
     await core.stop()
   })
 
-  it('leaves the worker waiting for the next one if the write fails', async () => {
+  it('whose write fails leaves the worker waiting for the next delivery', async () => {
     const { leadId, subscriptionId, workspaceId } = await test.newScene()
     let failures = 1
     const core = test.watchedCore((_, method) => {
@@ -139,7 +145,7 @@ describe('a new delivery', () => {
     expect(await worker.claimed).toEqual([])
   })
 
-  it('of a captured lead is handed over too, unless its subscription is disabled', async () => {
+  it('of a captured lead is passed to a waiting worker, unless its subscription is disabled', async () => {
     const { operator, subscriptionId } = await test.newScene({ automatic: true })
     const other = await operator.createSubscription({ destinationUrl: 'https://b.example/', automatic: true })
     await test.clear()
@@ -149,7 +155,7 @@ describe('a new delivery', () => {
     expect(await worker.claimed).toMatchObject([{ destination: other.subscriptionId }])
   })
 
-  it('keeps the read time of its cached subscription, so its answer does not disable newer settings', async () => {
+  it('that was signed with an outdated cached secret does not disable the subscription when its answer is 401', async () => {
     const { operator, leadId, subscriptionId, subscription } = await test.newScene()
     const core = test.cores[0]!
     const { collections } = core.database
@@ -179,7 +185,7 @@ describe('a new delivery', () => {
     const worker = await waitingWorker()
     expect(await intake.add(delivery, { subscription: remembered!, readAt })).toBe(true)
     const [claimed] = await worker.claimed
-    // It was signed with the old secret, so the answer does not concern the new one.
+    // The request was signed with the old secret, so a 401 must not disable the subscription.
     expect(await worker.answer(claimed!, 401)).toBe(true)
     expect((await subscription()).status).toBe(SubscriptionStatus.ENABLED)
   })

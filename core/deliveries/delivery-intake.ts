@@ -1,18 +1,19 @@
 import type { Logger } from 'pino'
+import { createBatcher } from '../../platform/concurrency/batcher.ts'
 import { activeContext, batchOrigin, type Context, inSpan, SpanKind } from '../../platform/observability/tracing.ts'
-import { createGroupedCalls } from '../concurrency/grouped-calls.ts'
 import type { ClaimRequest } from './delivery-claims.ts'
-import type { DeliveryQueue } from './delivery-queue.ts'
-import type { DeliveryStore, NewDelivery } from './delivery-store.ts'
+import type { DeliveryQueue } from './delivery-queue-store.ts'
+import type { DeliveryStore } from './delivery-store.ts'
 import type { DeliveryWork, Waiting } from './delivery-work.ts'
 import type { KnownSubscription } from './live-subscriptions.ts'
-import { bodiesMaxBytes, type ClaimedDelivery, newClaimId, type ReadyRequests } from './ready-requests.ts'
+import type { NewDelivery } from './model.ts'
+import { bodiesMaxBytes, type ClaimedDelivery, newClaimId, type ReadyRequests } from './webhook-requests.ts'
 
 export interface DeliveryIntake {
   /**
-   * Inserts a new delivery; returns false for a duplicate operation. If a worker with room is
-   * waiting on this core, the insert also claims the delivery for that worker and hands it over.
-   * Otherwise it announces work to all workers.
+   * Inserts a new delivery. Returns false for a duplicate operation. If a worker with free capacity
+   * is waiting on this core, the insert also claims the delivery for that worker, and the worker
+   * gets it at once. Otherwise the delivery is queued, and waiting workers on all cores are woken.
    */
   add(delivery: NewDelivery, by: KnownSubscription): Promise<boolean>
 }
@@ -23,7 +24,7 @@ interface Arrival {
   origin: Context
 }
 
-/** Deliveries for one waiting worker, all under one claim. */
+/** New deliveries that are passed to one waiting worker under one claim. */
 interface Handover {
   waiting: Waiting<ClaimedDelivery[], ClaimRequest>
   claimId: string
@@ -36,7 +37,7 @@ export function createDeliveryIntake(dependencies: {
   queue: Pick<DeliveryQueue, 'releaseClaim'>
   work: Pick<DeliveryWork<ClaimedDelivery[], ClaimRequest>, 'takeWaiting'>
   requests: ReadyRequests
-  /** Wakes waiting workers. */
+  /** Wakes waiting delivery workers. Called when a delivery may be due. */
   announce: () => void
   logger: Pick<Logger, 'warn'>
   settings: { leaseMs: number }
@@ -49,7 +50,8 @@ export function createDeliveryIntake(dependencies: {
     const handovers: Handover[] = []
     const documents = arrivals.map((arrival) => handOver(arrival, handovers, at) ?? arrival.delivery)
     const outcomes = await insert(arrivals, documents).catch((error: unknown) => {
-      // Documents that were inserted despite the error are retried when their lease expires.
+      // Some deliveries may be stored despite the error. A worker takes them over when their lease
+      // expires.
       for (const { waiting } of handovers) waiting.answer(undefined)
       throw error
     })
@@ -67,7 +69,10 @@ export function createDeliveryIntake(dependencies: {
     )
   }
 
-  /** The document claimed by a waiting worker, or undefined if no worker has room. */
+  /**
+   * Claims the delivery for a waiting worker and returns its document. Returns undefined if no
+   * waiting worker has free capacity for it.
+   */
   function handOver(arrival: Arrival, handovers: Handover[], at: Date): NewDelivery | undefined {
     const { delivery, by } = arrival
     const { subscriptionId, body } = delivery
@@ -99,17 +104,20 @@ export function createDeliveryIntake(dependencies: {
     if (ready.length === 0) return waiting.answer(undefined)
     if (!waiting.room.signal.aborted) return waiting.answer(ready)
     waiting.answer(undefined)
-    // The worker has gone.
+    // The worker disconnected, so nobody would send these deliveries.
     const ids = ready.map(({ deliveryId }) => deliveryId)
     queue
       .releaseClaim(ids, claimId, new Date(now()))
       .then(announce, (error: Error) =>
-        logger.warn({ reason: error.name }, 'releasing deliveries failed; they are retried when their lease expires'),
+        logger.warn(
+          { reason: error.name },
+          'returning deliveries to the queue failed; they are retried when their lease expires',
+        ),
       )
   }
 
-  const add = createGroupedCalls(insertAll)
-  return { add: (delivery, by) => add({ delivery, by, origin: activeContext() }) }
+  const batcher = createBatcher(insertAll)
+  return { add: (delivery, by) => batcher.add({ delivery, by, origin: activeContext() }) }
 }
 
 function hasRoom({ waiting: { room }, given, bytes }: Handover, destination: string, more: number): boolean {

@@ -2,12 +2,13 @@ import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type ClaimedDelivery, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { isLong } from '../../test/support/is-long.ts'
 import { testDeliveries } from './test-deliveries.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())
 
-/** What can happen to one delivery, in any order. */
+/** One event in the history of a delivery. Events occur in any order. */
 type Step =
   | { kind: 'claim'; core: number }
   | { kind: 'answer'; status: 200 | 400 | 503; stale: boolean }
@@ -39,14 +40,14 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
   { minLength: 8, maxLength: 25 },
 )
 
-/** The delivery as the contract describes it, without leases and documents. */
+/** Expected state of the delivery according to the API contract. */
 interface Model {
   status: 'pending' | 'sending' | 'retry_scheduled' | 'held' | 'accepted' | 'failed' | 'dead_lettered'
-  /** Its status when it is not held. */
+  /** Status that the delivery has again when its subscription is enabled. */
   under: 'pending' | 'retry_scheduled'
   attempts: number
   enabled: boolean
-  /** The retry is due. */
+  /** Whether the delay of the scheduled retry has passed. */
   due: boolean
 }
 
@@ -55,15 +56,15 @@ const longerThanALease = 21_000
 const shorterThanALease = 2_000
 const renewableForMs = 20_000
 
-describe('a delivery', { timeout: 120_000 }, () => {
-  it('follows the contract for random sequences of events', async () => {
+describe('a delivery', () => {
+  it('has the status and attempts that the contract describes after random sequences of events', async () => {
     const workers = await Promise.all(test.cores.map((core) => test.worker(core)))
     let keys = 0
     await fc.assert(
       fc.asyncProperty(fc.boolean(), steps, async (isHandedOver, sequence) => {
         await test.clear()
         const { send, operator, subscriptionId, attempts } = await test.newScene()
-        // A waiting worker receives it at once; otherwise it is queued first.
+        // A waiting worker receives the delivery at once. Without one, the delivery is queued.
         const waiting = isHandedOver ? workers[0]!.claim({ onlyNew: true, waitMs: 20_000 }) : []
         if (isHandedOver) await test.waitingWorker()
         const { deliveryId, attemptId } = await send()
@@ -110,7 +111,8 @@ describe('a delivery', { timeout: 120_000 }, () => {
             lost = claimed
             claimed = undefined
             advance(longerThanALease)
-            // The claiming core takes over the lease or holds the delivery.
+            // The claim takes over the delivery after its lease has expired, or holds the delivery
+            // of a disabled subscription.
             const [got] = await workers[1]!.claim()
             if (model.enabled) {
               expect(got).toMatchObject({ deliveryId, attemptId: lost.attemptId })
@@ -130,16 +132,17 @@ describe('a delivery', { timeout: 120_000 }, () => {
             }
             expect(await held(lost)).not.toBe(true)
             if (!claimed) return
-            // The age limit of renewals has its own test.
+            // Another test covers the renewal of a claim beyond its maximum age.
             if (test.now() - claimedAt > renewableForMs) return
             test.advance(shorterThanALease)
             expect(await held(claimed)).toBe(true)
             test.advance(shorterThanALease)
-            // No other worker gets it, though its first lease may have expired.
+            // The renewed lease keeps the delivery from other workers after the first lease time.
             expect(await workers[0]!.claim()).toEqual([])
           },
           async wait() {
-            // Waiting would also expire a lease, which is another step.
+            // Do not advance the clock while a worker has a lease. The lease would expire, which is
+            // the separate step `die`.
             if (!claimed) advance(longerThanAnyRetryDelay)
           },
           async retry() {
@@ -179,7 +182,7 @@ describe('a delivery', { timeout: 120_000 }, () => {
           expect(shown.map(({ attemptNumber }) => attemptNumber)).toEqual(shown.map((_, index) => index + 1))
         }
       }),
-      { numRuns: 25, seed: 5 },
+      { numRuns: isLong ? 50 : 12, seed: 5 },
     )
   })
 })

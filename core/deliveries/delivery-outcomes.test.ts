@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { classify } from './delivery-outcomes.ts'
-import { retryDelay } from './delivery-schedule.ts'
-import type { FailureReason, ResponseClass } from './delivery-states.ts'
+import { classify, retryDelay } from './delivery-outcomes.ts'
+import type { FailureReason, ResponseClass } from './model.ts'
 
 const statuses: [number[], ResponseClass, boolean][] = [
   [[200, 201, 202, 204, 299], 'accepted', false],
@@ -32,7 +31,7 @@ describe('an answer of the destination', () => {
     [400, undefined],
     [200, undefined],
     [500, undefined],
-  ])('with status %i reports %s for the subscription', (status, fault) => {
+  ])('with status %i is classified with the subscription fault %s', (status, fault) => {
     expect(classify({ status }).fault).toBe(fault)
   })
 
@@ -42,15 +41,15 @@ describe('an answer of the destination', () => {
     [500, undefined],
     [408, undefined],
     [200, undefined],
-  ])('with status %i uses %s ms of its Retry-After', (status, counted) => {
+  ])('with status %i and a Retry-After of 7000 ms requests a delay of %s ms', (status, counted) => {
     expect(classify({ status, retryAfterMs: 7000 }).retryAfterMs).toBe(counted)
   })
 
-  it('without a Retry-After has no delay', () => {
+  it('without a Retry-After header sets no delay', () => {
     expect(classify({ status: 429 })).toStrictEqual({ responseClass: 'rate_limited', retryable: true })
   })
 
-  it('is classified for every status', () => {
+  it('has a response class for every status from 100 to 599', () => {
     fc.assert(
       fc.property(fc.integer({ min: 100, max: 599 }), (status) => {
         const { responseClass, retryable, fault } = classify({ status })
@@ -95,7 +94,7 @@ describe('the retry schedule', () => {
     expect(retryDelay(50, { random: () => 0 })).toBeUndefined()
   })
 
-  it('waits at least Retry-After, up to an hour, with at most 20 percent jitter', () => {
+  it('waits at least the Retry-After time, capped at an hour, plus at most 20 percent jitter', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 8 }),

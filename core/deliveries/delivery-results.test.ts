@@ -2,18 +2,17 @@ import type { Logger } from 'pino'
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createCoreMetrics } from '../metrics.ts'
-import type { PendingFault } from './delivery-hold-store.ts'
-import type { QueuedDelivery, Settlement } from './delivery-queue.ts'
+import type { QueuedDelivery } from './delivery-queue-store.ts'
 import { type AttemptResult, createDeliveryResults } from './delivery-results.ts'
-import type { AttemptFacts } from './delivery-states.ts'
+import type { AttemptFacts, PendingFault, Settlement } from './model.ts'
 
 const at = Date.UTC(2030, 0, 1)
 const knownAt = new Date(at - 1000)
 const day = 86_400_000
 
 /**
- * An in-memory queue: what is stored before and after the write, and how many settlements the write
- * accepts.
+ * Creates a recorder of results over an in-memory queue. `before` and `after` are the deliveries
+ * stored before and after the write. `written` is the number of settlements that the write applies.
  */
 function newScene(
   { before = [], after = before, written, rows = [], isApplyFailing = false } = {} as {
@@ -138,7 +137,7 @@ describe('a result', () => {
   ])('with %j of attempt %i is written without a read', async (facts, attemptNumber, outcome, rest) => {
     const { record, seen, attempts } = newScene()
     expect(await record([result(facts, { claimed: { attemptNumber, subscriptionId: 'sub_1' } })])).toEqual([true])
-    expect(seen.settled).toStrictEqual([
+    expect(seen.settled).toEqual([
       {
         kind: 'outcome',
         deliveryId: 'dlv_1',
@@ -155,7 +154,7 @@ describe('a result', () => {
     expect([seen.asked, seen.announced, seen.faults, seen.reset, seen.changed]).toEqual([[], 0, [], [], []])
   })
 
-  it('without claim data reads the delivery first', async () => {
+  it('that has no attempt number and no subscription id makes the core read its delivery first', async () => {
     const { record, seen } = newScene({ before: [stored()] })
     expect(await record([unclaimed])).toEqual([true])
     expect(seen.asked).toEqual([['dlv_1']])
@@ -163,19 +162,19 @@ describe('a result', () => {
   })
 
   it.each([
-    ['nothing', []],
-    ['another claim', [stored({ claim: { claimId: 'clm_2' } })]],
-    ['no claim', [stored({ claim: undefined })]],
-    ['another status', [stored({ status: 'retry_scheduled' })]],
-    ['a later attempt', [stored({ attempts: [{ attemptId: 'att_1' }, { attemptId: 'att_2' }] })]],
-    ['no attempt', [stored({ attempts: [] })]],
-  ])('changes nothing if %s is stored', async (_, before) => {
+    ['no such delivery', []],
+    ['the delivery with another claim', [stored({ claim: { claimId: 'clm_2' } })]],
+    ['the delivery without a claim', [stored({ claim: undefined })]],
+    ['the delivery with another status', [stored({ status: 'retry_scheduled' })]],
+    ['the delivery with a later attempt', [stored({ attempts: [{ attemptId: 'att_1' }, { attemptId: 'att_2' }] })]],
+    ['the delivery without an attempt', [stored({ attempts: [] })]],
+  ])('changes nothing if the store has %s', async (_, before) => {
     const { record, seen, attempts } = newScene({ before })
     expect(await record([unclaimed])).toEqual([false])
     expect([seen.settled, seen.announced, seen.lookedUp, await attempts()]).toEqual([[], 0, [], []])
   })
 
-  it('with a fault of the subscription is read first and applied', async () => {
+  it('with status 410 makes the core read its delivery first, and disables the subscription', async () => {
     const { record, seen } = newScene({ before: [stored()] })
     expect(await record([result({ status: 410 })])).toEqual([true])
     const fault = { kind: 'gone', attemptId: 'att_1', sentAt: knownAt }
@@ -185,23 +184,23 @@ describe('a result', () => {
     expect(seen.lookedUp).toEqual([])
   })
 
-  it('dates a fault from now if the claim does not say when its subscription was read', async () => {
+  it('with status 401 takes the current time as the time of the fault if the stored claim has no `knownAt`', async () => {
     const { record, seen } = newScene({ before: [stored({ claim: { claimId: 'clm_1' } })] })
     await record([result({ status: 401 })])
     expect(seen.faults).toMatchObject([{ sentAt: new Date(at) }])
-    // The delivery is gone: the worker's claim data counts.
+    // This delivery was deleted. So the subscription id that the worker sent is used.
     const gone = newScene()
     await gone.record([result({ status: 401 })])
     expect(gone.seen.faults).toMatchObject([{ sentAt: new Date(at), subscriptionId: 'sub_1' }])
   })
 
-  it("counts even if applying its fault fails, and logs the error's name only", async () => {
+  it("with status 410 is reported as recorded even if disabling its subscription fails, and only the error's name is logged", async () => {
     const { record, seen } = newScene({ before: [stored()], isApplyFailing: true })
     expect(await record([result({ status: 410 })])).toEqual([true])
     expect(seen.warned).toEqual([[{ reason: 'TypeError' }, expect.stringContaining('will retry')]])
   })
 
-  it('that was released is handed back and announced', async () => {
+  it('that returns a delivery unsent ends its claim and wakes waiting workers', async () => {
     const { record, seen, attempts } = newScene()
     expect(await record([result('released'), result('released', { deliveryId: 'dlv_2' })])).toEqual([true, true])
     expect(seen.settled[0]).toStrictEqual({ kind: 'release', deliveryId: 'dlv_1', claimId: 'clm_1', at: new Date(at) })
@@ -209,14 +208,14 @@ describe('a result', () => {
     expect(await attempts()).toEqual([])
   })
 
-  it('is announced when one of several was released', async () => {
+  it('that returns a delivery unsent wakes waiting workers once, even in a batch with other results', async () => {
     const { record, seen } = newScene()
     await record([result({ status: 200 }), result('released', { deliveryId: 'dlv_2' })])
     expect(seen.announced).toBe(1)
   })
 })
 
-describe('results that the write did not match', () => {
+describe('a result that changed nothing in the database', () => {
   const storedLater = [
     stored({ attempts: [{ attemptId: 'att_1', outcome: { claimId: 'clm_1' } }, { attemptId: 'att_2' }] }),
     stored({ deliveryId: 'dlv_2', attempts: [{ attemptId: 'att_1', outcome: { claimId: 'clm_2' } }] }),
@@ -225,7 +224,7 @@ describe('results that the write did not match', () => {
     stored({ deliveryId: 'dlv_5', releasedClaimId: 'clm_2' }),
   ]
 
-  it('count if they are stored under their claim', async () => {
+  it('is reported as recorded only if a result of the same claim is already stored', async () => {
     const { record, seen, attempts } = newScene({ after: storedLater, written: 0 })
     const sent = ['dlv_1', 'dlv_2', 'dlv_3'].map((deliveryId) => result({ status: 200 }, { deliveryId }))
     const released = ['dlv_4', 'dlv_5', 'dlv_6'].map((deliveryId) => result('released', { deliveryId }))
@@ -234,7 +233,7 @@ describe('results that the write did not match', () => {
     expect(await attempts()).toEqual(['accepted accepted 1'])
   })
 
-  it('settles a second result of the same delivery under its own claim', async () => {
+  it('is reported as not recorded if an earlier result of the batch names another claim of the same delivery', async () => {
     const { record, seen } = newScene({ after: storedLater })
     const second = result({ status: 500 }, { claimId: 'clm_9' })
     expect(await record([result({ status: 200 }), result({ status: 200 }), second])).toEqual([true, true, false])
@@ -247,7 +246,7 @@ describe('the count of 404 answers', () => {
   const of = (subscriptionId: string, deliveryId: string, status = 200) =>
     result({ status }, { deliveryId, claimed: { attemptNumber: 1, subscriptionId } })
 
-  it('is reset by another answer, once per subscription', async () => {
+  it('is reset by any other answer, only once per subscription', async () => {
     const { record, seen } = newScene({ rows: ['sub_1', 'sub_2'] })
     await record([of('sub_1', 'a'), of('sub_1', 'b', 500), of('sub_2', 'c'), of('sub_3', 'd'), of('sub_gone', 'e')])
     expect(seen.lookedUp).toEqual(['sub_1', 'sub_2', 'sub_3', 'sub_gone'])
@@ -257,7 +256,7 @@ describe('the count of 404 answers', () => {
     ])
   })
 
-  it('stays if the answer does not count, is a 404 or was never sent', async () => {
+  it('is not reset by a 404 answer, by a delivery that is returned unsent, or by a result that comes after another worker took over', async () => {
     const late = newScene({ rows: ['sub_1'], written: 0 })
     await late.record([of('sub_1', 'a')])
     const notFound = newScene({ rows: ['sub_1'], before: [stored()] })
@@ -288,7 +287,7 @@ describe('validation of results', () => {
     expect(seen.settled).toEqual([])
   })
 
-  it('accepts a thousand results and rejects more', async () => {
+  it('accepts a thousand results in one call and rejects more', async () => {
     const many = Array.from({ length: 1001 }, (_, index) =>
       result({ reason: 'timeout' }, { deliveryId: `dlv_${index}` }),
     )

@@ -1,38 +1,46 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
+import { byKey } from '../../platform/concurrency/batcher.ts'
 import { newId } from '../ids.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import { field, integer, validate } from '../rules.ts'
-import type { PendingFault } from './delivery-hold-store.ts'
-import { classify } from './delivery-outcomes.ts'
-import type { DeliveryQueue, QueuedDelivery, Settlement } from './delivery-queue.ts'
-import { retryDelay } from './delivery-schedule.ts'
-import type { AttemptFacts, AttemptOutcome } from './delivery-states.ts'
+import type { SubscriptionDisabling } from './delivery-holds.ts'
+import { classify, retryDelay } from './delivery-outcomes.ts'
+import type { DeliveryQueue, QueuedDelivery } from './delivery-queue-store.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import type { LiveSubscriptions } from './live-subscriptions.ts'
-import type { SubscriptionDisabling } from './subscription-disabling.ts'
+import type { AttemptFacts, AttemptOutcome, PendingFault, Settlement } from './model.ts'
 
 export interface AttemptResult {
   deliveryId: string
   attemptId: string
   claimId: string
   durationMs: number
-  /** What the worker remembers of its claim; looked up if omitted. */
+  /**
+   * Attempt number and subscription id that the worker received with the claim. If omitted, they
+   * are read from the database.
+   */
   claimed?: { attemptNumber: number; subscriptionId: string }
-  /** What the worker observed; `released` if it sent nothing. */
+  /**
+   * The answer or failure that the worker observed; `released` if the worker returns the delivery
+   * unsent.
+   */
   facts: AttemptFacts | 'released'
 }
 
 export interface DeliveryResults {
   /**
-   * Records the results of claimed deliveries. Returns one boolean per result, in order. False if
-   * the claim was lost; nothing is changed then. A repeated result changes nothing and returns
-   * true. Errors: `ValidationFailed`.
+   * Records the results of claimed deliveries. Returns one boolean per result, in order. The
+   * boolean is false if the worker no longer holds the delivery; such a result changes nothing. A
+   * repeated result changes nothing and returns true. Errors: `ValidationFailed`.
    */
   record(results: AttemptResult[]): Promise<boolean[]>
 }
 
-/** A settlement and the subscription it belongs to. */
+/**
+ * What to write for a result (an outcome, or a return to the queue), and the subscription of its
+ * delivery.
+ */
 interface ResultSettlement {
   subscriptionId: string
   settlement: Settlement
@@ -45,7 +53,7 @@ export function createDeliveryResults(dependencies: {
   subscriptions: Pick<LeadSubscriptionStore, 'resetNotFound'>
   liveSubscriptions: Pick<LiveSubscriptions, 'find' | 'changed'>
   subscriptionDisabling: Pick<SubscriptionDisabling, 'apply'>
-  /** Wakes waiting workers. */
+  /** Wakes waiting delivery workers. Called when a delivery may be due. */
   announce: () => void
   metrics?: CoreMetrics
   logger: Logger
@@ -56,7 +64,10 @@ export function createDeliveryResults(dependencies: {
   const { queue, subscriptions, liveSubscriptions, subscriptionDisabling, announce } = dependencies
   const { metrics = createCoreMetrics(), logger, settings, now, random } = dependencies
 
-  /** False if the delivery must be read first. A fault needs the time of its claim. */
+  /**
+   * Whether the result can be recorded without reading the delivery. If the result shows a fault of
+   * the subscription, the delivery must be read, because its claim has the time of the fault.
+   */
   function isKnown({ facts, claimed }: AttemptResult): boolean {
     return facts === 'released' || (claimed !== undefined && classify(facts).fault === undefined)
   }
@@ -85,7 +96,7 @@ export function createDeliveryResults(dependencies: {
               : 'failed',
       responseClass,
       ...('reason' in facts
-        ? { failureReason: facts.reason, ...(facts.phase && { failurePhase: facts.phase }) }
+        ? { failureReason: facts.reason, failurePhase: facts.phase }
         : { responseStatus: facts.status }),
       durationMs,
       claimId,
@@ -98,7 +109,7 @@ export function createDeliveryResults(dependencies: {
       attemptId,
       index: attemptNumber - 1,
       outcome,
-      ...(fault && { fault: { kind: fault, attemptId, sentAt: delivery?.claim?.knownAt ?? at } }),
+      fault: fault && { kind: fault, attemptId, sentAt: delivery?.claim?.knownAt ?? at },
       ...(delay === undefined
         ? { deleteAt: new Date(at.getTime() + settings.retentionDays * 86_400_000) }
         : {
@@ -113,8 +124,8 @@ export function createDeliveryResults(dependencies: {
   }
 
   /**
-   * Resets the count of 404 answers after any other answer, unless that answer disables the
-   * subscription. Enabling resets the count too.
+   * Resets the count of consecutive 404 answers after any other answer. An answer that may disable
+   * the subscription does not reset the count, because enabling the subscription later resets it.
    */
   async function resetNotFoundCounts(settlements: ResultSettlement[]) {
     const answered = settlements.filter(({ settlement }) => settlement.kind === 'outcome' && !settlement.fault)
@@ -129,8 +140,8 @@ export function createDeliveryResults(dependencies: {
   }
 
   /**
-   * Faults stay stored with their deliveries until they are applied, so a failure here loses
-   * nothing.
+   * Disables subscriptions whose answers indicate a fault. If this fails, a job retries it, because
+   * each fault stays in the document of its delivery until it has been handled.
    */
   async function applyFaults(settlements: ResultSettlement[]) {
     const pending = settlements.flatMap(({ subscriptionId, settlement }): PendingFault[] => {
@@ -139,11 +150,15 @@ export function createDeliveryResults(dependencies: {
     })
     await subscriptionDisabling
       .apply(pending)
-      .catch((error: Error) => logger.warn({ reason: error.name }, 'applying subscription faults failed; will retry'))
+      .catch((error: Error) =>
+        logger.warn({ reason: error.name }, 'disabling a subscription after a rejected request failed; will retry'),
+      )
   }
 
   const find = async (results: AttemptResult[]) =>
-    results.length === 0 ? new Map<string, QueuedDelivery>() : byId(await queue.find([...new Set(results.map(idOf))]))
+    results.length === 0
+      ? new Map<string, QueuedDelivery>()
+      : byKey(await queue.find([...new Set(results.map(idOf))]), ({ deliveryId }) => deliveryId)
 
   return {
     async record(results) {
@@ -159,8 +174,8 @@ export function createDeliveryResults(dependencies: {
       const all = [...settlements.values()]
       const written = await queue.settle(all.map(({ settlement }) => settlement))
       if (all.some(({ settlement }) => settlement.kind === 'release')) announce()
-      // Normally everything is written. Otherwise the result was recorded before, or another claim
-      // took over.
+      // Normally the write applies every settlement. If not, some results were recorded earlier or
+      // another claim took over. The deliveries of those results are then read again.
       const isSettled = (result: AttemptResult) =>
         written === all.length && settlements.get(result.deliveryId)?.claimId === result.claimId
       const after = await find(results.filter((result) => !isSettled(result)))
@@ -179,7 +194,10 @@ export function createDeliveryResults(dependencies: {
   }
 }
 
-/** Far beyond the limit of attempts. The database rejects much larger array indexes. */
+/**
+ * Maximum attempt number in a request. No delivery has so many attempts. The database rejects much
+ * larger array indexes.
+ */
 const maxAttemptNumber = 1000
 
 function validateResults(results: AttemptResult[]) {
@@ -197,11 +215,9 @@ function isClaimed({ attemptId, claimId }: AttemptResult, { status, claim, attem
   return status === 'sending' && claim?.claimId === claimId && attempts.at(-1)?.attemptId === attemptId
 }
 
-/** Whether this result is already stored. */
 function isRecorded({ attemptId, claimId, facts }: AttemptResult, delivery: QueuedDelivery | undefined): boolean {
   if (facts === 'released') return delivery?.releasedClaimId === claimId
   return delivery?.attempts.find((attempt) => attempt.attemptId === attemptId)?.outcome?.claimId === claimId
 }
 
 const idOf = ({ deliveryId }: AttemptResult) => deliveryId
-const byId = (deliveries: QueuedDelivery[]) => new Map(deliveries.map((delivery) => [delivery.deliveryId, delivery]))

@@ -23,7 +23,7 @@ const result = (
 ) => ({ deliveryId, attemptId, claimId, durationMs, outcome: response(status), ...more })
 
 describe('results recorded in one call', () => {
-  it('settle each delivery as a single result would, with its own duration', async () => {
+  it('change each delivery as separate calls would, and each attempt keeps its own duration', async () => {
     const { scene, worker, claimed } = await claimedOf(20)
     const statuses = [200, 204, 400, 200, 503]
     const { recorded } = await worker.calls.recordAttempts({
@@ -56,7 +56,7 @@ describe('results recorded in one call', () => {
     expect(await deliveries.countDocuments({ status: 'accepted', dueAt: { $exists: true } })).toBe(0)
   })
 
-  it('keep earlier attempts', async () => {
+  it('leave earlier attempts of the deliveries unchanged', async () => {
     const { scene, worker, claimed } = await claimedOf(3)
     await worker.answerAll(claimed, 503)
     test.advance(10_000)
@@ -71,7 +71,7 @@ describe('results recorded in one call', () => {
     }
   })
 
-  it('count only under their own claim; a lost claim changes nothing among held ones', async () => {
+  it('are stored if the worker still holds the delivery, and change nothing if another worker took over', async () => {
     const { scene, worker, claimed } = await claimedOf(6)
     test.advance(60_000)
     const other = await test.worker(test.cores[0], 'other')
@@ -80,7 +80,8 @@ describe('results recorded in one call', () => {
     const byId = new Map(claimed.map((delivery) => [delivery.deliveryId, delivery]))
     const { recorded } = await other.calls.recordAttempts({
       results: taken.map((delivery, index) =>
-        // Two of them under their old claim.
+        // The first two results have the id of an earlier claim, which another worker has taken
+        // over.
         result(delivery, 200, 1, index < 2 ? { claimId: byId.get(delivery.deliveryId)!.claimId } : {}),
       ),
     })

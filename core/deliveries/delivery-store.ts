@@ -1,125 +1,43 @@
 import type { Binary, Collection, Filter } from 'mongodb'
 import { isDuplicateKey } from '../database/faults.ts'
 import { insertEach } from '../database/insert-each.ts'
-import type { AttemptOutcome, DeliveryStatus } from './delivery-states.ts'
-import type { SubscriptionAuditEntry } from './lead-subscription-store.ts'
-
-/** One attempt, numbered by its place in the list. The latest has the status of its delivery. */
-export interface DeliveryAttempt {
-  attemptId: string
-  correlationId: string
-  /** Requested by a person or service, not scheduled. */
-  manual: boolean
-  /** The requester; absent for automatic attempts. */
-  requestedBy?: string
-  createdAt: Date
-  updatedAt: Date
-  outcome?: AttemptOutcome
-}
-
-/** A request that created an attempt; stored once even if repeated. */
-export interface DeliveryOperation {
-  /** Workspace, route and idempotency key: unique over all deliveries. */
-  key: string
-  inputHash: string
-  attemptId: string
-}
-
-/** One lead on its way to one subscription's destination, with all attempts. */
-export interface Delivery {
-  deliveryId: string
-  workspaceId: string
-  leadId: string
-  subscriptionId: string
-  status: DeliveryStatus
-  attempts: DeliveryAttempt[]
-  operations: DeliveryOperation[]
-  createdAt: Date
-  updatedAt: Date
-  /** When an attempt was last requested manually. */
-  requestedAt?: Date
-  /**
-   * When a worker must act next: now, at the next retry, or when the lease expires. Absent if
-   * nothing is to do, which keeps the queue's indexes small.
-   */
-  dueAt?: Date
-}
-
-/** The lease of a delivery that is being sent. */
-export interface DeliveryClaim {
-  claimId: string
-  workerId: string
-  at: Date
-  /** When the subscription was read. The answer does not count against settings made after that. */
-  knownAt: Date
-  /** The previous claim expired without a result. */
-  tookOver?: boolean
-}
-
-/** Fields that only the queue uses. */
-export interface QueueFields {
-  /** Copy of the subscription id for the queue's indexes. */
-  destination: string
-  claim?: DeliveryClaim
-  /** The trace in which the delivery was created (W3C Trace Context), if any. */
-  traceparent?: string
-  /** The scheduled automatic attempt. */
-  next?: { attemptId: string; correlationId: string }
-  /** Its due time before it was held. */
-  heldDueAt?: Date
-  /** The claim that was released last. */
-  releasedClaimId?: string
-  /** A fault of the subscription that the last answer indicated; removed once it is applied. */
-  verdict?: { kind: 'rejected_auth' | 'gone' | 'not_found'; attemptId: string; sentAt: Date }
-  /** When an ended delivery is deleted. */
-  deleteAt?: Date
-}
+import type {
+  Delivery,
+  DeliveryAttempt,
+  DeliveryQuery,
+  ManualRetry,
+  NewDelivery,
+  PendingFault,
+  QueueFields,
+  SubscriptionAuditEntry,
+} from './model.ts'
 
 export type DeliveryDocument = Omit<Delivery, 'deliveryId'> &
   QueueFields & {
     _id: string
-    /** Removed once accepted, since it is never sent again. */
+    /**
+     * Body of the webhook. Removed once the delivery is accepted, because it is never sent again.
+     */
     body?: Binary | Uint8Array
   }
 
-export interface NewDelivery extends Delivery {
-  body?: Uint8Array
-  heldDueAt?: Date
-  deleteAt?: Date
-  claim?: DeliveryClaim
-  traceparent?: string
-}
-
-export interface DeliveryQuery {
-  workspaceId: string
-  subscriptionId?: string
-  leadId?: string
-  statuses?: DeliveryStatus[]
-  before?: { createdAt: Date; id: string }
-}
-
 export interface DeliveryStore {
-  /** Returns false for each duplicate operation. */
+  /** Inserts deliveries. The result at each index is false for a duplicate operation. */
   insertEach(deliveries: NewDelivery[]): Promise<PromiseSettledResult<boolean>[]>
   find(deliveryId: string): Promise<Delivery | undefined>
   findByAttempt(attemptId: string): Promise<Delivery | undefined>
   findByOperation(key: string): Promise<Delivery | undefined>
-  /** Newest first. */
+  /** Returns deliveries, newest first. */
   list(query: DeliveryQuery, limit: number): Promise<Delivery[]>
   ofLead(leadId: string, limit: number): Promise<Delivery[]>
   /**
-   * Adds a manual attempt to a delivery that waits or has ended, due at once. Returns undefined if
-   * the delivery is in another state, has `maxAttempts` attempts, or the operation is a duplicate.
+   * Adds a manual attempt, due at once, if a retry of the delivery is scheduled, or if the delivery
+   * failed or was dead-lettered. Returns undefined if the delivery is in another state, already has
+   * `maxAttempts` attempts, or already has an attempt with this operation key.
    */
   retry(deliveryId: string, retry: ManualRetry): Promise<Delivery | undefined>
-  /** Manual requests for attempts, newest first. */
+  /** Returns audit entries of the manual requests that created attempts, newest first. */
   requests(subscriptionId: string, limit: number): Promise<SubscriptionAuditEntry[]>
-}
-
-export interface ManualRetry {
-  attempt: DeliveryAttempt
-  operation: DeliveryOperation
-  maxAttempts: number
 }
 
 const withoutBody = { projection: { body: 0 } } as const
@@ -146,12 +64,13 @@ export function createDeliveryStore({ deliveries }: { deliveries: Collection<Del
       return findMany(
         {
           workspaceId,
-          ...(subscriptionId === undefined ? {} : { subscriptionId }),
-          ...(leadId === undefined ? {} : { leadId }),
-          ...(statuses && { status: { $in: statuses } }),
-          ...(before && {
-            $or: [{ createdAt: { $lt: before.createdAt } }, { createdAt: before.createdAt, _id: { $lt: before.id } }],
-          }),
+          subscriptionId,
+          leadId,
+          status: statuses && { $in: statuses },
+          $or: before && [
+            { createdAt: { $lt: before.createdAt } },
+            { createdAt: before.createdAt, _id: { $lt: before.id } },
+          ],
         },
         limit,
       )
@@ -181,7 +100,7 @@ export function createDeliveryStore({ deliveries }: { deliveries: Collection<Del
           { returnDocument: 'after', ...withoutBody },
         )
         .catch((error: unknown) => {
-          // The same key created an attempt of another delivery meanwhile.
+          // A concurrent request with the same key has created an attempt of another delivery.
           if (isDuplicateKey(error)) return null
           throw error
         })
@@ -228,5 +147,103 @@ export function toDelivery(document: DeliveryDocument): Delivery {
     updatedAt,
     requestedAt,
     dueAt,
+  }
+}
+
+/**
+ * Matches every destination. Without this condition, queries do not use the indexes that begin with
+ * the destination.
+ */
+export const anyDestination = { destination: { $gt: '' } }
+
+/** Calls for held deliveries: a delivery waits while its subscription is disabled. */
+export interface DeliveryHoldStore {
+  /**
+   * Holds the deliveries of the subscription that wait for an attempt or whose lease has expired.
+   */
+  hold(subscriptionId: string, now: Date): Promise<void>
+  /**
+   * Queues the held deliveries again. Each becomes due at a random time within `spreadMs`, but not
+   * before its original due time.
+   */
+  release(subscriptionId: string, now: Date, spreadMs: number): Promise<void>
+  /** Returns the number of held deliveries per subscription. */
+  heldCounts(subscriptionIds: string[]): Promise<Map<string, number>>
+  /** Returns the ids of subscriptions with held deliveries. */
+  holding(): Promise<string[]>
+  /** Returns the ids of subscriptions with queued deliveries. */
+  waiting(): Promise<string[]>
+  /**
+   * Returns subscription faults that are recorded with a delivery and have not been handled yet.
+   */
+  pendingFaults(limit: number): Promise<PendingFault[]>
+  removeFault(fault: Pick<PendingFault, 'deliveryId' | 'attemptId'>): Promise<void>
+}
+
+/**
+ * The latest possible date. As an upper bound on `dueAt`, it lets the index alone answer the query.
+ */
+const endOfTime = new Date(8.64e15)
+
+export function createDeliveryHoldStore({
+  deliveries,
+}: {
+  deliveries: Collection<DeliveryDocument>
+}): DeliveryHoldStore {
+  return {
+    async hold(subscriptionId, now) {
+      await deliveries.updateMany(
+        {
+          destination: subscriptionId,
+          $or: [
+            { status: { $in: ['pending', 'retry_scheduled'] }, dueAt: { $exists: true } },
+            { status: 'sending', dueAt: { $lte: now } },
+          ],
+          dueAt: { $exists: true },
+        },
+        [{ $set: { status: 'held', heldDueAt: '$dueAt', updatedAt: now } }, { $unset: ['dueAt', 'claim'] }],
+      )
+    },
+
+    async release(subscriptionId, now, spreadMs) {
+      const moment = { $add: [now, { $multiply: [{ $rand: {} }, spreadMs] }] }
+      await deliveries.updateMany({ destination: subscriptionId, status: 'held' }, [
+        {
+          $set: {
+            status: { $cond: [{ $eq: [{ $type: '$next' }, 'missing'] }, 'pending', 'retry_scheduled'] },
+            dueAt: { $max: ['$heldDueAt', moment] },
+            updatedAt: now,
+          },
+        },
+        { $unset: 'heldDueAt' },
+      ])
+    },
+
+    async heldCounts(subscriptionIds) {
+      const counts = await deliveries
+        .aggregate<{ _id: string; count: number }>([
+          { $match: { status: 'held', destination: { $in: subscriptionIds } } },
+          { $group: { _id: '$destination', count: { $sum: 1 } } },
+        ])
+        .toArray()
+      return new Map(counts.map(({ _id, count }) => [_id, count]))
+    },
+
+    holding: () => deliveries.distinct('destination', { ...anyDestination, status: 'held' }),
+    waiting: () => deliveries.distinct('destination', { ...anyDestination, dueAt: { $lte: endOfTime } }),
+
+    async pendingFaults(limit) {
+      const found = await deliveries
+        .find({ verdict: { $exists: true } }, { projection: { subscriptionId: 1, verdict: 1 } })
+        .limit(limit)
+        .toArray()
+      return found.flatMap(({ _id, subscriptionId, verdict }) =>
+        verdict ? [{ ...verdict, deliveryId: _id, subscriptionId }] : [],
+      )
+    },
+
+    async removeFault({ deliveryId, attemptId }) {
+      await deliveries.updateOne({ _id: deliveryId, 'verdict.attemptId': attemptId }, { $unset: { verdict: '' } })
+    },
   }
 }

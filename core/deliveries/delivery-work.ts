@@ -1,40 +1,48 @@
 /** A worker that waits for deliveries. */
 interface Waiter<Found, Room> {
-  /** The announcement count at its last poll. */
+  /** Value of `announced()` at the worker's last poll. */
   polledAt: number
   room: Room
   wake: () => void
-  /** Removes it from the queue and returns the function that answers it later. */
+  /** Removes the worker from the queue. Returns the function that ends its wait. */
   dequeue: () => (found: Found | undefined) => void
 }
 
-/** A worker taken from the queue; it waits until `answer` is called. */
+/**
+ * A waiting worker that `takeWaiting` removed from the queue. It waits until `answer` is called.
+ */
 export interface Waiting<Found, Room> {
   room: Room
-  /** Undefined makes the worker poll again. */
+  /**
+   * Ends the wait with `found`. If `found` is undefined, the worker polls again and keeps waiting.
+   */
   answer(found: Found | undefined): void
 }
 
 export interface DeliveryWork<Found, Room> {
-  /** Announces possible work. Wakes one waiting worker after another while they find something. */
+  /**
+   * Announces that there may be work. Wakes one waiting worker. A worker that finds something wakes
+   * the next.
+   */
   announce(): void
-  /** How often `announce` was called. */
+  /** Returns the number of announcements so far. */
   announced(): number
   /**
-   * Polls now and after each announcement, until it finds something, is handed something, or the
-   * time is over. `poll` returns what it found, whether others may find more, and when the next
-   * delivery is due at the latest. Without `poll`, it only waits to be handed something.
+   * Polls now and after each announcement. The wait ends when a poll finds something, when the
+   * caller of `takeWaiting` answers, or at `until`. `poll` returns what it found, whether other
+   * workers may find more, and the time at which to poll again at the latest. Without `poll`, the
+   * worker only waits for an answer.
    */
   wait(options: {
     until: number
     signal: AbortSignal
-    /** Its capacity while it waits. */
+    /** The worker's free capacity while it waits. */
     room: Room
     poll?: () => Promise<PollResult<Found>>
   }): Promise<Found | undefined>
   /**
-   * Takes the longest-waiting worker with room. The caller must answer it; nothing else wakes it
-   * until then.
+   * Takes the first waiting worker, in the order of arrival, for which `hasRoom` returns true. The
+   * caller must call `answer`, because nothing else wakes that worker.
    */
   takeWaiting(hasRoom: (room: Room) => boolean): Waiting<Found, Room> | undefined
   /** Ends every wait. */
@@ -48,15 +56,15 @@ export interface PollResult<Found> {
 }
 
 /**
- * How often a waiting worker polls without a hint, in milliseconds. This bounds the cost of a lost
- * hint.
+ * Interval in milliseconds at which a waiting worker polls without an announcement. It limits the
+ * delay if an announcement of another core is lost.
  */
 export const pollEveryMs = 1000
 
 /**
- * How workers wait for deliveries on one core. A hint wakes one worker, and a worker that found
- * something wakes the next. So a hundred waiting workers do not all query the database for one
- * delivery. New deliveries of this core are handed to a waiting worker directly.
+ * Lets workers wait for deliveries on one core. An announcement wakes one worker, and a worker that
+ * found something wakes the next one. So a hundred waiting workers do not all query the database
+ * for one delivery. New deliveries of this core are passed directly to a waiting worker.
  */
 export function createDeliveryWork<Found, Room>(now: () => number): DeliveryWork<Found, Room> {
   const waiters = new Set<Waiter<Found, Room>>()
@@ -115,7 +123,7 @@ export function createDeliveryWork<Found, Room>(now: () => number): DeliveryWork
         const ms = Math.min(until - time, pollEveryMs, Math.max(nextDueAt - time, 1))
         const handed = await pause(polledAt, room, ms, signal)
         if (handed !== undefined) return handed
-        // This worker leaves; wake another one to poll instead.
+        // This worker leaves without a poll, so another worker must poll.
         if (signal.aborted) wakeNext()
       }
       return undefined

@@ -1,68 +1,26 @@
 import type { Collection } from 'mongodb'
-import { isDuplicateKey } from '../database/faults.ts'
-import { isRecorded, type RecordsOperations, recording, unlessRecorded } from '../idempotency/recorded-operations.ts'
-
-export type SubscriptionStatus = 'enabled' | 'disabled'
-export type DisabledReason = 'operator' | 'rejected_auth' | 'gone'
-
-/** A signing secret of a subscription. */
-export interface WebhookSecret {
-  secretId: string
-  sealed: string
-  /** Its first characters, so that operators can identify it. */
-  hint: string
-  createdAt: Date
-  /** Set when it is rotated out. */
-  expiresAt?: Date
-}
-
-export interface SubscriptionAuditEntry {
-  at: Date
-  actor: string
-  action: 'created' | 'updated' | 'enabled' | 'disabled' | 'secret_rotated' | 'attempt_created' | 'attempt_retried'
-  attemptId?: string
-  disabledReason?: DisabledReason
-}
-
-/** Where a workspace's leads are sent, and which fields the destination receives. */
-export interface LeadSubscription {
-  subscriptionId: string
-  workspaceId: string
-  destinationUrl: string
-  mappedFields: string[]
-  automatic: boolean
-  status: SubscriptionStatus
-  disabledReason?: DisabledReason
-  /** Newest first. */
-  secrets: WebhookSecret[]
-  /** Consecutive attempts that the destination answered with 404. */
-  notFound: string[]
-  /** Time of the last change that matters. Answers to attempts sent before it do not count. */
-  judgedSince: Date
-  /** Changes of the subscription itself, newest first. */
-  audit: SubscriptionAuditEntry[]
-  createdAt: Date
-  updatedAt: Date
-}
+import { insertOnce } from '../database/insert-each.ts'
+import { isRecorded, type RecordsOperations, recording, unlessRecorded } from '../database/recorded-operations.ts'
+import {
+  auditMax,
+  type DisabledReason,
+  type LeadSubscription,
+  type SubscriptionAuditEntry,
+  type SubscriptionChanges,
+  type WebhookSecret,
+} from './model.ts'
 
 export type LeadSubscriptionDocument = Omit<LeadSubscription, 'subscriptionId'> & { _id: string } & RecordsOperations
 
-export type SubscriptionChanges = Partial<
-  Pick<LeadSubscription, 'destinationUrl' | 'mappedFields' | 'automatic' | 'judgedSince'>
->
-
-/** How many changes are kept per subscription. */
-export const auditMax = 100
-
 export interface LeadSubscriptionStore {
-  /** Changes nothing if the subscription exists. */
+  /** Inserts a subscription. Changes nothing if the subscription exists. */
   insert(subscription: LeadSubscription): Promise<void>
   find(subscriptionIds: string[]): Promise<LeadSubscription[]>
-  /** Newest first. */
+  /** Returns subscriptions, newest first. */
   list(workspaceId: string, limit: number): Promise<LeadSubscription[]>
-  /** Subscriptions that receive every captured lead of the workspace. */
+  /** Returns the subscriptions that receive every captured lead of the workspace. */
   automatic(workspaceId: string): Promise<LeadSubscription[]>
-  /** Sets only the given fields. Changes nothing if the operation is recorded. */
+  /** Sets only the given fields. Changes nothing if the operation is already recorded. */
   update(
     subscriptionId: string,
     changes: SubscriptionChanges,
@@ -70,8 +28,8 @@ export interface LeadSubscriptionStore {
     operation: string,
   ): Promise<void>
   /**
-   * Returns false and changes nothing if the secrets differ from those that the caller read.
-   * Returns true if the operation is applied, now or earlier.
+   * Replaces the secrets if they are still those that the caller read. Otherwise changes nothing
+   * and returns false. Returns true if this call or an earlier one applied the operation.
    */
   replaceSecrets(
     subscription: LeadSubscription,
@@ -79,11 +37,14 @@ export interface LeadSubscriptionStore {
     entry: SubscriptionAuditEntry,
     operation: string,
   ): Promise<boolean>
-  /** Changes nothing if it is enabled or the operation is recorded. */
+  /**
+   * Enables a subscription. Changes nothing if it is enabled or the operation is already recorded.
+   */
   enable(subscriptionId: string, entry: SubscriptionAuditEntry, operation: string): Promise<void>
   /**
-   * Changes nothing if it is disabled, the operation is recorded, or the subscription changed since
-   * `sentAt`, when the attempt that disables it began.
+   * Disables a subscription, after a request or because of an answer. Changes nothing if it is
+   * disabled, if the operation is already recorded, or if the subscription changed since `sentAt`.
+   * `sentAt` is the start of the attempt that got the answer.
    */
   disable(
     subscriptionId: string,
@@ -91,9 +52,9 @@ export interface LeadSubscriptionStore {
     entry: SubscriptionAuditEntry,
     cause: { sentAt: Date } | { operation: string },
   ): Promise<boolean>
-  /** Counts a 404, once per attempt. Returns the number in a row. */
+  /** Counts a 404 answer, once per attempt. Returns the number of consecutive 404 answers. */
   countNotFound(subscriptionId: string, attemptId: string, sentAt: Date): Promise<number>
-  /** Resets the count after an answer other than 404. */
+  /** Resets the count of consecutive 404 answers. */
   resetNotFound(subscriptionIds: string[]): Promise<void>
 }
 
@@ -108,9 +69,7 @@ export function createLeadSubscriptionStore({
 
   return {
     async insert({ subscriptionId, ...rest }) {
-      await leadSubscriptions.insertOne({ _id: subscriptionId, ...rest }).catch((error: unknown) => {
-        if (!isDuplicateKey(error)) throw error
-      })
+      await insertOnce(leadSubscriptions, { _id: subscriptionId, ...rest })
     },
 
     async find(subscriptionIds) {
@@ -130,7 +89,7 @@ export function createLeadSubscriptionStore({
       await leadSubscriptions.updateOne(
         { _id: subscriptionId, ...unlessRecorded(operation) },
         {
-          $set: { ...changes, ...(changes.judgedSince && { notFound: [] }), updatedAt: entry.at },
+          $set: { ...changes, notFound: changes.judgedSince && [], updatedAt: entry.at },
           $push: { ...audited(entry), ...recording(operation) },
         },
       )

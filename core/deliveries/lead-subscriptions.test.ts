@@ -24,7 +24,7 @@ async function issuesOf(call: Promise<unknown>) {
 }
 
 describe('a subscription', () => {
-  it('returns its secret once, and its settings as given', async () => {
+  it('is created with the given settings, and its secret is returned only then', async () => {
     const { operator, workspaceId } = await test.newScene()
     const { secret, subscriptionId, subscription } = await operator.createSubscription({
       destinationUrl: 'http://crm.example:8443/in?key=1',
@@ -77,7 +77,7 @@ describe('a subscription', () => {
     ).toContain(issue)
   })
 
-  it('records the actor of each change', async () => {
+  it('records who made each change', async () => {
     const { operator, subscriptionId, send } = await test.newScene()
     const steps = [
       () => operator.updateSubscription({ subscriptionId, automatic: true }),
@@ -112,7 +112,7 @@ describe('a subscription', () => {
 })
 
 describe('the rotation of a secret', () => {
-  it('signs with both secrets until the overlap is over, newest first', async () => {
+  it('lets both the new and the old secret sign each request until the overlap ends', async () => {
     const { operator, subscriptionId, send, secret: old } = await test.newScene()
     const { secret, subscription } = await operator.rotateSubscriptionSecret({ subscriptionId, overlapSeconds: 3600 })
     expect(secret).not.toBe(old)
@@ -131,7 +131,7 @@ describe('the rotation of a secret', () => {
     expect(after).toHaveLength(1)
   })
 
-  it('leaves one newest secret under concurrent rotations', async () => {
+  it('leaves exactly one secret without an expiry when five rotations run concurrently', async () => {
     const { operator, subscriptionId } = await test.newScene()
     await Promise.all(Array.from({ length: 5 }, () => operator.rotateSubscriptionSecret({ subscriptionId })))
     const { subscription } = await operator.rotateSubscriptionSecret({ subscriptionId, overlapSeconds: 0 })
@@ -178,14 +178,14 @@ describe('a destination that rejects requests', () => {
     expect(await attempts(other.deliveryId)).toMatchObject([{ status: DeliveryStatus.ACCEPTED }])
   })
 
-  it('with 404 disables it after five in a row; any other answer resets the count', async () => {
+  it('with 404 disables the subscription after five in a row, and any other answer resets the count', async () => {
     const { send, subscription, operator, subscriptionId } = await test.newScene()
     const worker = await test.worker()
     const answer = async (status: number) => {
       await send()
       const [claimed] = await worker.claim()
       await worker.answer(claimed!, status)
-      // A repeated result counts once.
+      // A repeated 404 result must increase the count only once.
       await worker.answer(claimed!, status)
     }
     for (let turn = 0; turn < 4; turn += 1) await answer(404)
@@ -202,7 +202,7 @@ describe('a destination that rejects requests', () => {
     expect((await subscription()).status).toBe(SubscriptionStatus.ENABLED)
   })
 
-  it('does not disable it by an answer to an attempt from before the last change', async () => {
+  it('does not disable the subscription if the attempt began before the subscription last changed', async () => {
     const { send, subscription, operator, subscriptionId } = await test.newScene()
     await send()
     const worker = await test.worker()
@@ -218,7 +218,7 @@ describe('a disabled subscription', () => {
   const disable = { status: SubscriptionStatus.DISABLED }
   const enable = { status: SubscriptionStatus.ENABLED }
 
-  it('holds pending and scheduled deliveries, and enabling restores their status', async () => {
+  it('holds pending and scheduled deliveries, and restores their status when it is enabled', async () => {
     const { send, operator, subscriptionId, attempts } = await test.newScene()
     const worker = await test.worker()
     const scheduled = await send()
@@ -258,7 +258,7 @@ describe('a disabled subscription', () => {
     expect(await worker.answer(claimed.get(a.deliveryId)!, 200)).toBe(true)
     expect(await worker.answer(claimed.get(b.deliveryId)!, 500)).toBe(true)
     test.advance(60 * second)
-    // The third worker has died. Both deliveries are held when a worker finds them.
+    // Delivery c has no result, as if its worker had died. The next claim sets b and c to held.
     expect(await worker.claim()).toEqual([])
     expect(await attempts(a.deliveryId)).toMatchObject([{ status: DeliveryStatus.ACCEPTED }])
     expect(await attempts(b.deliveryId)).toMatchObject([{ status: DeliveryStatus.HELD }])
@@ -270,7 +270,7 @@ describe('a disabled subscription', () => {
     expect(await attempts(c.deliveryId)).toMatchObject([{ status: DeliveryStatus.ACCEPTED, attemptNumber: 1 }])
   })
 
-  it('spreads the release of many deliveries', async () => {
+  it('spreads the due times of 60 deliveries when it is enabled', async () => {
     const { send, operator, subscriptionId } = await test.newScene()
     await Promise.all(Array.from({ length: 60 }, () => send()))
     await operator.updateSubscription({ subscriptionId, ...disable })
@@ -286,7 +286,7 @@ describe('a disabled subscription', () => {
 describe('the death of a core', () => {
   const worker = () => test.worker()
 
-  it('between the write of a disabling answer and the disabling loses neither', async () => {
+  it('while it records a 401 result loses neither the result nor the disabling of the subscription', async () => {
     for (let writes = 0; ; writes += 1) {
       const { send, subscription, attempts } = await test.newScene()
       await send()
@@ -298,7 +298,7 @@ describe('the death of a core', () => {
         () => false,
         () => true,
       )
-      // The worker repeats the result on another core; reconciliation does the rest.
+      // The worker repeats the result on another core. Reconciliation disables the subscription.
       if (died) expect(await (await worker()).answer(claimed!, 401)).toBe(true)
       await test.cores[1]!.subscriptionDisabling.applyPending()
       await test.cores[1]!.deliveryHolds.reconcile()
@@ -311,7 +311,7 @@ describe('the death of a core', () => {
     }
   })
 
-  it('while a subscription is enabled or disabled leaves a state that reconciliation completes', async () => {
+  it('while it enables or disables a subscription leaves deliveries in a state that reconciliation repairs', async () => {
     for (const status of [SubscriptionStatus.DISABLED, SubscriptionStatus.ENABLED]) {
       for (let writes = 0; writes < 3; writes += 1) {
         const { send, operator, subscriptionId, subscription, workspaceId } = await test.newScene()

@@ -1,31 +1,32 @@
 import { randomUUID } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { createAddressCheck } from '../../platform/addresses/addresses.ts'
 import { parseDestinationUrl } from '../../platform/addresses/destination-url.ts'
-import { type FieldIssue, ServiceError } from '../errors.ts'
-import type { PlannedIds } from '../keys/planned-ids.ts'
+import type { Lookup } from '../../platform/addresses/name-service.ts'
+import { createResolver } from '../../platform/addresses/resolve.ts'
+import { type FieldIssue, inWorkspace, ServiceError } from '../errors.ts'
+import type { PlannedIds } from '../keys/keyring.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
-import { leadFieldName } from '../leads/leads.ts'
+import { leadFieldName } from '../leads/model.ts'
 import { field, integer, validate } from '../rules.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
 import type { DeliveryHolds } from './delivery-holds.ts'
 import type { DeliveryStore } from './delivery-store.ts'
-import {
-  auditMax,
-  type LeadSubscription,
-  type LeadSubscriptionStore,
-  type SubscriptionAuditEntry,
-  type SubscriptionStatus,
-} from './lead-subscription-store.ts'
+import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import type { LiveSubscriptions } from './live-subscriptions.ts'
-import { defaultOverlapSeconds, liveSecrets, newWebhookSecret, rotatedSecrets } from './webhook-secrets.ts'
+import { auditMax, type LeadSubscription, type SubscriptionAuditEntry, type SubscriptionStatus } from './model.ts'
+import { defaultOverlapSeconds, liveSecrets, newWebhookSecret, rotatedSecrets } from './webhook-requests.ts'
 
-/** The caller: its name for the audit, and the one workspace it may act for, if limited. */
+/**
+ * The caller of an operation. `subject` is the name that the audit records. If `workspaceId` is
+ * set, the caller may access only that workspace.
+ */
 export interface Requester {
   subject: string
   workspaceId?: string
 }
 
-export interface SubscriptionSettings {
+interface SubscriptionSettings {
   destinationUrl?: string
   mappedFields?: string[]
   automatic?: boolean
@@ -37,15 +38,27 @@ export interface SubscriptionView {
   heldDeliveries: number
 }
 
-/** Whether every address that a destination resolves to is allowed. Gives no reason. */
+/**
+ * Returns whether every address that a destination resolves to is allowed. The reason is not
+ * returned.
+ */
 export type IsAllowedDestination = (url: URL) => Promise<boolean>
 
-/** A new secret. `secret` returns it again if the operation is repeated. */
-export type CreatedSecret = SubscriptionView & { secretId: string }
+/**
+ * A view of the subscription and the id of its new secret. `LeadSubscriptions.secret` returns the
+ * secret itself, even if the operation is repeated.
+ */
+type CreatedSecret = SubscriptionView & { secretId: string }
 
-/** Writes are idempotent by operation name, as in `Workspaces`. */
+/**
+ * Manages lead subscriptions. A write that is repeated with the same operation name changes
+ * nothing.
+ */
 export interface LeadSubscriptions {
-  /** Errors: `NotFound`, `ValidationFailed`. */
+  /**
+   * Creates a subscription with one secret. Errors: `NotFound` if the workspace does not exist,
+   * `ValidationFailed`.
+   */
   create(
     settings: { workspaceId: string; destinationUrl: string; mappedFields: string[]; automatic: boolean },
     by: Requester,
@@ -59,8 +72,9 @@ export interface LeadSubscriptions {
     operation?: string,
   ): Promise<SubscriptionView>
   /**
-   * The previous secret signs for `overlapSeconds` more. Errors: `SubscriptionNotFound`,
-   * `ValidationFailed`, `RateLimited` while too many secrets sign.
+   * Adds a secret. Requests are also signed with the previous secret for `overlapSeconds` more
+   * seconds. Errors: `SubscriptionNotFound`, `ValidationFailed`, `RateLimited` while requests are
+   * signed with too many secrets.
    */
   rotateSecret(
     subscriptionId: string,
@@ -68,11 +82,14 @@ export interface LeadSubscriptions {
     by: Requester,
     operation?: string,
   ): Promise<CreatedSecret>
-  /** Returns a secret that signs now. Errors: `IdempotencyConflict` if it has expired. */
+  /**
+   * Returns the plain text of a secret that signs requests now. Errors: `IdempotencyConflict` if
+   * the secret has expired.
+   */
   secret(subscription: LeadSubscription, secretId: string): string
-  /** Includes the audit, newest first. Errors: `SubscriptionNotFound`. */
+  /** Returns a subscription with its audit, newest entry first. Errors: `SubscriptionNotFound`. */
   get(subscriptionId: string, by: Requester): Promise<SubscriptionView & { audit: SubscriptionAuditEntry[] }>
-  /** Newest first. */
+  /** Returns subscriptions, newest first. */
   list(workspaceId: string): Promise<SubscriptionView[]>
 }
 
@@ -95,10 +112,7 @@ export function createLeadSubscriptions(dependencies: {
 
   async function find(subscriptionId: string, { workspaceId }: Requester): Promise<LeadSubscription> {
     const [found] = await store.find([subscriptionId])
-    if (!found || (workspaceId !== undefined && found.workspaceId !== workspaceId)) {
-      throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
-    }
-    return found
+    return inWorkspace(found, workspaceId, ErrorCode.SUBSCRIPTION_NOT_FOUND)
   }
 
   async function view(subscriptionId: string, by: Requester): Promise<SubscriptionView> {
@@ -158,7 +172,7 @@ export function createLeadSubscriptions(dependencies: {
         await store.disable(subscriptionId, 'operator', disabled, { operation: statusOperation })
       }
       await liveSubscriptions.changed(subscriptionId)
-      // If this process dies first, `DeliveryHolds.reconcile` does it.
+      // If this process crashes before this line, `DeliveryHolds.reconcile` updates the deliveries.
       if (status) await holds.applyStatus(subscriptionId)
       return view(subscriptionId, by)
     },
@@ -168,7 +182,7 @@ export function createLeadSubscriptions(dependencies: {
       validate(field('/overlapSeconds', overlapSeconds, integer(0, 7 * defaultOverlapSeconds)))
       const seen = subscription.secrets
       const secretId = plannedIds('key', operation)
-      // A failed try means that another write succeeded.
+      // If a try fails, another write changed the secrets first.
       const tryOnce = (read: LeadSubscription) => {
         const at = new Date(now())
         const { kept } = newWebhookSecret(secretBox, at, secretId)
@@ -215,9 +229,27 @@ function mappingIssues(names: string[]): (FieldIssue | undefined)[] {
   if (names.length > maxMapped) return [{ path: '/mappedFields', rule: 'maxItems' }]
   return names.map((name, index) =>
     field(`/mappedFields/${index}`, name, () => {
-      // Reserved for the lead's own reference.
+      // The field `reference` of a webhook is reserved for the lead's id.
       if (!leadFieldName.test(name) || name === 'reference') return 'pattern'
       return names.indexOf(name) === index ? undefined : 'uniqueItems'
     }),
   )
+}
+
+/** Maximum duration of a name lookup, in milliseconds. */
+const resolveTimeoutMs = 5000
+
+/**
+ * Checks a destination when it is registered. The delivery worker checks it again at each attempt.
+ */
+export function createDestinationCheck(options: { allowedCidrs: string[]; lookup?: Lookup }): IsAllowedDestination {
+  const { allowedCidrs, lookup } = options
+  const resolver = createResolver({ isAllowed: createAddressCheck({ allowedCidrs }), lookup })
+  return (url) =>
+    resolver.resolve(url.hostname, AbortSignal.timeout(resolveTimeoutMs)).then(
+      () => true,
+      // A host name that does not resolve is rejected like a forbidden address. So callers cannot
+      // tell the two cases apart.
+      () => false,
+    )
 }

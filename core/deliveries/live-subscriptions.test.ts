@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import { createBus } from '../bus.ts'
-import type { LeadSubscription } from './lead-subscription-store.ts'
 import { createLiveSubscriptions } from './live-subscriptions.ts'
+import type { LeadSubscription } from './model.ts'
 
-/** A store with one subscription, whose URL counts its reads. */
+/** Creates a store with one subscription. Its URL is the number of reads so far. */
 function newScene() {
   const scene = { reads: 0, now: 1_000, isCurrent: true, published: [] as string[] }
   const bus = createBus()
@@ -23,16 +23,16 @@ function newScene() {
   return { scene, live, bus, find: () => live.find('sub_1') }
 }
 
-it('caches a subscription with the time of its read', async () => {
+it('the cache reads a subscription once, and returns it with the time of the read', async () => {
   const { scene, find } = newScene()
   const known = await find()
-  scene.now += 9_000
+  scene.now += 4_000
   expect(await find()).toBe(known)
   expect(known?.readAt).toEqual(new Date(1_000))
   expect(scene.reads).toBe(1)
 })
 
-it('reads again after a change or a gap, and publishes changes to every core', async () => {
+it('the cache reads a subscription again after a change or missed wake-ups, and notifies other cores of a change', async () => {
   const { scene, live, bus, find } = newScene()
   await find()
   bus.emit('changed', ['lead-deliveries'])
@@ -46,18 +46,18 @@ it('reads again after a change or a gap, and publishes changes to every core', a
   expect(scene.published).toEqual(['sub_1'])
 })
 
-it('reads each time while hints may be missed, and after ten seconds', async () => {
+it('the cache reads a subscription again while wake-ups may be missed, and after five seconds', async () => {
   const { scene, find } = newScene()
   await find()
   scene.isCurrent = false
   await find()
   expect(scene.reads).toBe(2)
   scene.isCurrent = true
-  scene.now += 10_001
+  scene.now += 5_001
   await find()
   expect(scene.reads).toBe(3)
 })
 
-it('returns undefined for an unknown subscription', async () => {
+it('the cache returns undefined for an unknown subscription', async () => {
   expect(await newScene().live.find('sub_2')).toBeUndefined()
 })

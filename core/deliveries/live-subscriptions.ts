@@ -1,26 +1,31 @@
 import type { Bus } from '../bus.ts'
 import { createLiveCache } from '../log/live-cache.ts'
 import type { Wakeups } from '../log/wakeups.ts'
-import type { LeadSubscription, LeadSubscriptionStore } from './lead-subscription-store.ts'
+import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
+import type { LeadSubscription } from './model.ts'
 
-/** A cached subscription, at most a second old. */
+/** A subscription as it was when it was read. It may come from the cache. */
 export interface KnownSubscription {
   subscription: LeadSubscription
-  /** Not later than the read. */
+  /** Time at which the read began. */
   readAt: Date
 }
 
-/** Cached subscriptions for new deliveries and results. */
+/** Caches lead subscriptions, so that new deliveries and results rarely need to read them. */
 export interface LiveSubscriptions {
   find(subscriptionId: string): Promise<KnownSubscription | undefined>
-  /** Invalidates the subscriptions on every core. Resolves when the other cores can see it. */
+  /**
+   * Removes the subscriptions from the caches of all cores. Resolves when the notification is
+   * stored for the other cores.
+   */
   changed(...subscriptionIds: string[]): Promise<void>
 }
 
 /**
- * How long other cores may use a stale entry if a core dies before notifying them, in milliseconds.
+ * Maximum age of a cached subscription in milliseconds. It limits how long other cores use outdated
+ * settings if a core crashes before it notifies them of a change.
  */
-const maxAgeMs = 10_000
+const maxAgeMs = 5_000
 
 export function createLiveSubscriptions(dependencies: {
   store: Pick<LeadSubscriptionStore, 'find'>
@@ -30,6 +35,7 @@ export function createLiveSubscriptions(dependencies: {
 }): LiveSubscriptions {
   const { store, bus, wakeups, now } = dependencies
   const cache = createLiveCache<KnownSubscription>({
+    bus,
     isCurrent: wakeups.isCurrent,
     maxEntries: 10_000,
     maxAgeMs,
@@ -41,13 +47,5 @@ export function createLiveSubscriptions(dependencies: {
     },
   })
 
-  bus.on('changed', (ids) => {
-    for (const id of ids) cache.invalidate(id)
-  })
-  bus.on('gap', cache.clear)
-
-  return {
-    find: cache.get,
-    changed: wakeups.stateChanged,
-  }
+  return { find: cache.get, changed: wakeups.stateChanged }
 }

@@ -2,24 +2,51 @@ import { readAtScrape } from '../../platform/observability/metrics.ts'
 import { createJob, type Job } from '../concurrency/job.ts'
 import type { ConversationService } from '../conversations/service.ts'
 import type { CoreKit } from '../kit.ts'
-import { createLeadFanOut, type LeadFanOut } from '../leads/lead-fan-out.ts'
+import type { LeadStore } from '../leads/lead-store.ts'
 import { createLeads, type Leads } from '../leads/leads.ts'
+import type { LeadFanOut } from '../leads/model.ts'
+import type { SuppressionStore } from '../leads/suppression-store.ts'
+import { createSuppressions, type Suppressions } from '../leads/suppressions.ts'
 import type { LogService } from '../log/service.ts'
 import type { VisitorService } from '../visitors/service.ts'
+import type { SessionStore } from '../visitors/session-store.ts'
+import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
 import { createDeliveries, type Deliveries } from './deliveries.ts'
 import { type ClaimRequest, createDeliveryClaims, type DeliveryClaims } from './delivery-claims.ts'
-import { createDeliveryHolds, type DeliveryHolds } from './delivery-holds.ts'
+import {
+  createDeliveryHolds,
+  createSubscriptionDisabling,
+  type DeliveryHolds,
+  type SubscriptionDisabling,
+} from './delivery-holds.ts'
 import { createDeliveryIntake } from './delivery-intake.ts'
+import type { DeliveryQueue } from './delivery-queue-store.ts'
 import { createDeliveryResults, type DeliveryResults } from './delivery-results.ts'
+import type { DeliveryHoldStore, DeliveryStore } from './delivery-store.ts'
+import { createDeliveryEnding, createSuppressionGate } from './delivery-suppression.ts'
+import type { DeliverySuppressionStore } from './delivery-suppression-store.ts'
 import { createDeliveryWork, type DeliveryWork } from './delivery-work.ts'
+import { createLeadFanOut } from './lead-fan-out.ts'
+import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import { createLeadSubscriptions, type IsAllowedDestination, type LeadSubscriptions } from './lead-subscriptions.ts'
 import { createLiveSubscriptions, type LiveSubscriptions } from './live-subscriptions.ts'
-import { type ClaimedDelivery, createReadyRequests } from './ready-requests.ts'
-import { createSubscriptionDisabling, type SubscriptionDisabling } from './subscription-disabling.ts'
+import { type ClaimedDelivery, createReadyRequests } from './webhook-requests.ts'
 
-/** Leads and their deliveries, from capture to destination. */
+interface DeliveryStores {
+  leads: LeadStore
+  leadSubscriptions: LeadSubscriptionStore
+  deliveries: DeliveryStore
+  deliveryHolds: DeliveryHoldStore
+  deliveryQueue: DeliveryQueue
+  workspaces: WorkspaceStore
+  sessions: SessionStore
+  suppressions: SuppressionStore
+  deliverySuppressions: DeliverySuppressionStore
+}
+
 export interface DeliveryService {
   leads: Leads
+  suppressions: Suppressions
   leadFanOut: LeadFanOut
   leadSubscriptions: LeadSubscriptions
   deliveries: Deliveries
@@ -30,21 +57,25 @@ export interface DeliveryService {
   deliveryWork: DeliveryWork<ClaimedDelivery[], ClaimRequest>
   liveSubscriptions: LiveSubscriptions
   jobs: Job[]
-  /** Wakes every waiting worker, so that their calls end. */
+  /** Wakes all waiting workers, so that their calls end. */
   close(): void
 }
 
-/** The hint by which cores wake each other when deliveries are due. */
-export const deliveryWorkHint = 'lead-deliveries'
+/** Id that a wake-up between cores contains when deliveries may be due. */
+const deliveryWorkHint = 'lead-deliveries'
 
-/** How often deliveries are reconciled with subscriptions and leads, in milliseconds. */
+/** Interval in milliseconds at which deliveries are reconciled with subscriptions and leads. */
 const reconcileEveryMs = 5000
 const dueCountedMax = 1000
 
+/** Maximum size in bytes of a webhook body. */
+const bodyMaxBytes = 65_536
+
 export function createDeliveryService(
-  { config, stores, bus, secretBox, plannedIds, metrics, logger, now, random }: CoreKit,
+  { config, bus, secretBox, plannedIds, metrics, logger, now, random }: CoreKit,
+  stores: DeliveryStores,
   { wakeups }: LogService,
-  { visitorAccess: access }: VisitorService,
+  { visitorAccess: access, consents, idsKey }: VisitorService,
   { conversationAccess }: ConversationService,
   isAllowedDestination: IsAllowedDestination,
 ): DeliveryService {
@@ -60,7 +91,7 @@ export function createDeliveryService(
   const deliveryWork: DeliveryWork<ClaimedDelivery[], ClaimRequest> = createDeliveryWork(now)
   const requests = createReadyRequests({ secretBox, logger, now })
   const retentionDays = config.DELIVERY_RETENTION_DAYS
-  const settings = { bodyMaxBytes: config.WEBHOOK_BODY_MAX_BYTES, retentionDays }
+  const settings = { bodyMaxBytes, retentionDays }
   const leaseMs = config.DELIVERY_LEASE_MS
 
   bus.on('changed', (ids) => {
@@ -68,19 +99,25 @@ export function createDeliveryService(
   })
   bus.on('gap', deliveryWork.announce)
 
-  // Reads a bounded number of index entries, whatever the length of the queue.
+  // Reads at most `dueCountedMax` index entries, however long the queue is.
   readAtScrape([metrics.deliveriesDue, metrics.oldestDueAge], async () => {
     const due = (await queue.upcoming(dueCountedMax)).filter(({ dueAt }) => dueAt.getTime() <= now())
     const [oldest] = due
     return [due.length, oldest === undefined ? 0 : (now() - oldest.dueAt.getTime()) / 1000]
   })
 
-  /** Sends a hint to all cores, this one included. A lost hint delays work by a second. */
+  /**
+   * Sends a wake-up to all cores, including this one, because deliveries may be due. If the wake-up
+   * is lost, work starts up to a second later.
+   */
   function announce() {
     wakeups
       .stateChanged(deliveryWorkHint)
       .catch((error: Error) =>
-        logger.warn({ reason: error.name }, 'publishing the delivery hint failed; workers poll within a second'),
+        logger.warn(
+          { reason: error.name },
+          'sending the wake-up for due deliveries failed; workers poll within a second',
+        ),
       )
   }
 
@@ -102,7 +139,24 @@ export function createDeliveryService(
     settings: { leaseMs },
     now,
   })
+  const suppressions = createSuppressions({
+    store: stores.suppressions,
+    sessions: stores.sessions,
+    workspaceStore,
+    endDeliveries: createDeliveryEnding({
+      store: stores.deliverySuppressions,
+      leads: leadStore,
+      metrics,
+      settings,
+      now,
+    }),
+    idsKey,
+    bus,
+    wakeups,
+    now,
+  })
   const fanOut = createLeadFanOut({
+    suppressions,
     leads: leadStore,
     intake,
     subscriptions: subscriptionStore,
@@ -112,15 +166,28 @@ export function createDeliveryService(
     now,
   })
 
-  // One job each, so that a failure of one does not stop the others.
+  // Each task has its own job, so that a failure of one does not stop the others.
   const jobs = [
     { name: 'finish lead fan-out', run: fanOut.finish },
+    { name: 'end deliveries of suppressed people', run: suppressions.sweep },
     { name: 'disable subscriptions', run: subscriptionDisabling.applyPending },
     { name: 'hold and release deliveries', run: holds.reconcile },
   ]
 
   return {
-    leads: createLeads({ store: leadStore, fanOut, workspaceStore, conversationAccess, access, plannedIds, now }),
+    leads: createLeads({
+      store: leadStore,
+      fanOut,
+      workspaceStore,
+      conversationAccess,
+      access,
+      consents,
+      suppressions,
+      sessions: stores.sessions,
+      plannedIds,
+      now,
+    }),
+    suppressions,
     leadFanOut: fanOut,
     leadSubscriptions: createLeadSubscriptions({
       workspaceStore,
@@ -134,6 +201,7 @@ export function createDeliveryService(
       holds,
     }),
     deliveries: createDeliveries({
+      suppressions,
       store: deliveryStore,
       intake,
       leads: leadStore,
@@ -143,6 +211,7 @@ export function createDeliveryService(
       now,
     }),
     deliveryClaims: createDeliveryClaims({
+      withoutSuppressed: createSuppressionGate({ queue, leads: leadStore, suppressions, metrics, settings }),
       queue,
       holds,
       work: deliveryWork,

@@ -1,12 +1,12 @@
 import { createCoreMetrics } from '../metrics.ts'
 import { type ClaimRequest, createDeliveryClaims } from './delivery-claims.ts'
 import type { PollResult } from './delivery-work.ts'
-import type { ClaimedDelivery } from './ready-requests.ts'
+import type { ClaimedDelivery } from './webhook-requests.ts'
 
 export const at = 1_000_000
 type Dependencies = Parameters<typeof createDeliveryClaims>[0]
 
-/** A queue in memory. It records the arguments of every step. */
+/** Creates claims over an in-memory queue that records the arguments of every call. */
 export function newScene({ due = {} as Record<string, string[]>, later = [] as number[] } = {}) {
   const seen = {
     upcoming: 0,
@@ -28,9 +28,10 @@ export function newScene({ due = {} as Record<string, string[]>, later = [] as n
     unsealed: new Set<string>(),
     bodyBytes: 10,
     tookOver: false,
-    /** Filters the deliveries that no other core took. */
+    /** Returns those of the deliveries that no other core takes first. */
     takes: (ids: string[]) => ids,
     onTake: () => {},
+    random: () => 0,
     metrics: createCoreMetrics(),
   }
   const entries = () =>
@@ -57,6 +58,8 @@ export function newScene({ due = {} as Record<string, string[]>, later = [] as n
       scene.onTake()
       return scene.takes(ids).map((deliveryId) => ({
         deliveryId,
+        leadId: 'lead',
+        workspaceId: 'ws',
         subscriptionId: destinationOf(deliveryId),
         attempts: [],
         body: new Uint8Array(scene.bodyBytes),
@@ -101,7 +104,7 @@ export function newScene({ due = {} as Record<string, string[]>, later = [] as n
     metrics: scene.metrics,
     settings: { leaseMs: 5000, deadlineMs: 10_000 },
     now: () => scene.time,
-    random: () => 0,
+    random: () => scene.random(),
   })
   const request = (more: Partial<ClaimRequest> = {}): ClaimRequest => ({
     workerId: 'w',

@@ -7,8 +7,9 @@ import { testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
 import { type CoreConfig, readCoreConfig } from '../config.ts'
 import { type CoreContext, createCoreContext } from '../context.ts'
-import { type Collections, type Database, openDatabase } from '../database/database.ts'
-import { parseSecretKeys } from '../secrets.ts'
+import type { Collections } from '../database/collections.ts'
+import { type Database, openDatabase } from '../database/database.ts'
+import { parseSecretKeys } from '../keys/keyring.ts'
 import { inMemoryTransport } from '../server.ts'
 
 export const operatorScopes = [
@@ -31,8 +32,8 @@ const writing = new Set([
 ])
 
 /**
- * Two cores over one database, called through Connect, with an injected clock and random source.
- * Call it at the file's top level.
+ * Prepares cores over one database with a fake clock and random source. `open` starts them. Tests
+ * call them through Connect. Call this function at the top level of a test file.
  */
 export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfig> } = {}) {
   const { uri, name } = testDatabase()
@@ -57,7 +58,7 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
       isAllowedDestination: async ({ hostname }) => !hostname.endsWith('.internal.example'),
     })
 
-  /** Created once per core, since it holds every service. */
+  /** Transport of each core. Cached, because creating a transport registers every service. */
   const transports = new Map<CoreContext, Transport>()
   function transportOf(core: CoreContext): Transport {
     const transport = transports.get(core) ?? inMemoryTransport(core)
@@ -89,7 +90,7 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
       skew += ms
     },
 
-    /** With `started`, the cores exchange hints and run their jobs, as processes do. */
+    /** Opens the cores. With `started`, they follow wake-ups and run their jobs. */
     async open({ started = false, count = 2 } = {}) {
       for (let index = 0; index < count; index += 1) {
         const core = openCore(await openDatabase({ uri, name, timeoutMs: 10_000 }))
@@ -104,7 +105,7 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
       await cores[0]?.database.collections.deliveries.deleteMany({})
     },
 
-    /** A workspace with one lead and one subscription, and clients of an operator and a worker. */
+    /** Creates a workspace with one lead and one subscription, and an operator client. */
     async newScene(more: { mappedFields?: string[]; automatic?: boolean; fields?: Record<string, string> } = {}) {
       const [core] = cores
       if (!core) throw new Error('open first')
@@ -167,7 +168,10 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
         calls,
         claim,
         answer,
-        /** Answers all in one call; returns how many results count. */
+        /**
+         * Records a result with this HTTP status for each delivery, in one call. Returns how many
+         * results were recorded.
+         */
         async answerAll(claimed: ClaimedDelivery[], status: number) {
           const results = claimed.map(({ deliveryId, attemptId, claimId }) => ({
             deliveryId,
@@ -178,7 +182,10 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
           const { recorded } = await calls.recordAttempts({ results })
           return recorded.filter(({ counted }) => counted).length
         },
-        /** Claims everything due and answers each with the status; returns how many there were. */
+        /**
+         * Claims all due deliveries and records a result with this HTTP status for each. Returns
+         * the number of deliveries.
+         */
         async drain(status = 200) {
           const claimed = await claim()
           for (const delivery of claimed) await answer(delivery, status)
@@ -191,13 +198,15 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
     waitingWorker: (core = cores[0]!) =>
       until('a worker to wait', () => {
         const waiting = core.deliveryWork.takeWaiting(({ onlyNew }) => onlyNew)
-        // The worker polls again and keeps waiting.
+        // The waiting worker was only taken to see that it waits. Now it polls again and keeps
+        // waiting.
         waiting?.answer(undefined)
         return waiting
       }),
 
     /**
-     * A core that reports each database call before it is made. If `onCall` throws, the call fails.
+     * Returns a core that reports each database call before it is made. If `onCall` throws, the call
+     * fails.
      */
     watchedCore(onCall: (collection: string, method: string) => void): CoreContext {
       const { database } = cores[0]!
@@ -225,7 +234,7 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
       })
     },
 
-    /** A core that dies after so many writes. Later writes do not reach the database. */
+    /** Returns a core that dies after this number of writes: later writes fail. */
     mortalCore(writes: number): CoreContext {
       let left = writes
       return this.watchedCore((collection, method) => {

@@ -1,9 +1,16 @@
 import { createHmac } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, it } from 'vitest'
-import { deliveryBody } from './delivery-body.ts'
-import { bodySignature, standardSignature, webhookHeaders } from './webhook-request.ts'
-import { liveSecrets, maskedSecret, newWebhookSecret, rotatedSecrets } from './webhook-secrets.ts'
+import { deliveryBody } from './new-delivery.ts'
+import {
+  bodySignature,
+  liveSecrets,
+  maskedSecret,
+  newWebhookSecret,
+  rotatedSecrets,
+  standardSignature,
+  webhookHeaders,
+} from './webhook-requests.ts'
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 const secretBox = { seal: (text: string) => `sealed ${text}` }
@@ -16,7 +23,7 @@ describe('the signature of the body', () => {
     )
   })
 
-  it('uses the whole secret as its key, including the prefix', () => {
+  it('uses the whole secret as its key, including the `whsec_` prefix', () => {
     const { secret } = fresh()
     const body = bytes('{"a":"ä"}')
     const { 'x-service-webhook-signature': header } = headersOf(body, [secret])
@@ -48,7 +55,7 @@ describe('the Standard Webhooks signature', () => {
     }
   })
 
-  it('is rejected for another body, another id, another secret and an old time', () => {
+  it('is rejected with another body, another id, another secret or an old timestamp', () => {
     const { secret } = fresh()
     const body = bytes('{"a":1}')
     const headers = headersOf(body, [secret])
@@ -90,7 +97,7 @@ describe('the body', () => {
     expect(JSON.parse(bodyOf({ name: 'Mia' }, []).toString()).data).toEqual({ reference: 'lead_1' })
   })
 
-  it('reads own fields only, never the prototype', () => {
+  it('contains no inherited properties, even for fields with names such as `constructor`', () => {
     expect(JSON.parse(bodyOf({}, ['constructor', '__proto__', 'toString']).toString()).data).toEqual({
       reference: 'lead_1',
     })
@@ -100,13 +107,13 @@ describe('the body', () => {
 })
 
 describe('webhook secrets', () => {
-  it('are whsec_ and 32 bytes, and the masked form shows four characters', () => {
+  it('consist of `whsec_` and 32 bytes, and their masked form shows four of the random characters', () => {
     const { secret, kept } = fresh()
     expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
     expect(maskedSecret(kept)).toBe(`${secret.slice(0, 10)}••••`)
   })
 
-  it('sign together until the overlap of the older one is over', () => {
+  it('all sign a request until the overlap of the older secrets ends', () => {
     const start = Date.now()
     const at = (ms: number) => new Date(start + ms)
     const kept = (ms: number) => newWebhookSecret(secretBox, at(ms)).kept
@@ -118,14 +125,14 @@ describe('webhook secrets', () => {
     expect(rotatedSecrets([first], second, { seen: [first], overlapSeconds: 0 })).toEqual([second])
   })
 
-  it('sign for a day if another call created them after this one began', () => {
+  it('stay valid for a day if a concurrent rotation created them, even without an overlap', () => {
     const start = Date.now()
     const [first, second, third] = [0, 1, 2].map((ms) => newWebhookSecret(secretBox, new Date(start + ms)).kept)
     const rotated = rotatedSecrets([second!, first!], third!, { seen: [first!], overlapSeconds: 0 })
     expect(rotated).toEqual([third, { ...second, expiresAt: new Date(start + 2 + 86_400_000) }])
   })
 
-  it('reject a rotation that would leave more than ten older ones', () => {
+  it('cannot be rotated if more than ten older secrets would stay valid', () => {
     const start = Date.now()
     const kept = (ms: number) => newWebhookSecret(secretBox, new Date(start + ms)).kept
     let many = [kept(0)]

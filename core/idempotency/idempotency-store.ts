@@ -1,26 +1,29 @@
 import type { Collection } from 'mongodb'
-import { isDuplicateKey } from '../database/faults.ts'
+import { insertOnce } from '../database/insert-each.ts'
 
 export interface IdempotencyDocument {
   _id: string
   inputHash: string
-  /** Sessions of the operation: the session of the request and that of the result. */
+  /** Ids of the session that sent the request and of the session in the result. */
   sessionIds?: string[]
-  /** Set once the operation is done. Its response is rebuilt from it. Never a credential. */
+  /**
+   * Set once the operation is done. The response is created from it. It never contains a
+   * credential.
+   */
   result?: unknown
-  /** The run that leases the key. Only its writes count. */
+  /** Id of the run that leases the key. Writes of other runs have no effect. */
   owner?: string
-  /** Start of the first run. A run that takes over from a dead one keeps it. */
+  /** Start of the first run. A run that takes over from a dead run keeps this time. */
   startedAt?: Date
-  /** Time after which the owner counts as dead. */
+  /** Time at which the lease ends. Then another run may take over. */
   runningUntil: Date
   expiresAt: Date
 }
 
 export type IdempotencyRecord = Omit<IdempotencyDocument, '_id'>
 
-/** Lease of a key by one run. */
-export type KeyLease = Required<Pick<IdempotencyRecord, 'owner' | 'startedAt'>> & Omit<IdempotencyRecord, 'result'>
+/** The fields of a record while one run leases its idempotency key. */
+type KeyLease = Required<Pick<IdempotencyRecord, 'owner' | 'startedAt'>> & Omit<IdempotencyRecord, 'result'>
 
 export interface IdempotencyStore {
   /**
@@ -29,11 +32,11 @@ export interface IdempotencyStore {
    */
   acquire(key: string, lease: KeyLease, now: Date): Promise<{ acquired: KeyLease } | { earlier: IdempotencyRecord }>
   /**
-   * Stores the result if the lease is still held or the key is free. Otherwise returns the other
+   * Stores the result if the lease is still held or the key is free. Otherwise returns the existing
    * record. `sessionId` is the session of the result.
    */
   finish(key: string, lease: KeyLease, result: unknown, sessionId?: string): Promise<IdempotencyRecord | undefined>
-  /** Frees the key after a failure without effects, if the lease is still held. */
+  /** Removes the lease of the key after a failure without effects, if the lease is still held. */
   release(key: string, lease: KeyLease): Promise<void>
 }
 
@@ -42,15 +45,10 @@ export function createIdempotencyStore({
 }: {
   idempotency: Collection<IdempotencyDocument>
 }): IdempotencyStore {
-  /** Inserts a record. Returns the existing one if there is one. */
+  /** Inserts a record. If the key exists, returns the existing record. */
   async function insert(key: string, record: IdempotencyRecord): Promise<IdempotencyRecord | undefined> {
     for (;;) {
-      try {
-        await idempotency.insertOne({ _id: key, ...record })
-        return undefined
-      } catch (error) {
-        if (!isDuplicateKey(error)) throw error
-      }
+      if (await insertOnce(idempotency, { _id: key, ...record })) return undefined
       const found = await idempotency.findOne({ _id: key })
       if (found) return found
     }
@@ -67,14 +65,14 @@ export function createIdempotencyStore({
         if (!isExpired && !isDead) return { earlier }
         const { startedAt = lease.startedAt } = isExpired ? lease : earlier
         const acquired = { ...lease, startedAt }
-        // The record must be unchanged since it was read.
+        // Replaces the record only if it has not changed since it was read.
         const { owner, runningUntil, expiresAt } = earlier
         const unchanged = {
           _id: key,
           owner: owner ?? { $exists: false },
           runningUntil,
           expiresAt,
-          ...(isExpired ? {} : { result: { $exists: false } }),
+          result: isExpired ? undefined : { $exists: false },
         }
         if ((await idempotency.replaceOne(unchanged, acquired)).matchedCount === 1) return { acquired }
       }
@@ -84,11 +82,11 @@ export function createIdempotencyStore({
       const { owner, sessionIds = [] } = lease
       const { matchedCount } = await idempotency.updateOne(
         { _id: key, owner },
-        { $set: { result }, ...(sessionId !== undefined && { $addToSet: { sessionIds: sessionId } }) },
+        { $set: { result }, $addToSet: { sessionIds: sessionId } },
       )
       if (matchedCount === 1) return undefined
-      const allSessionIds = [...new Set([...sessionIds, ...(sessionId === undefined ? [] : [sessionId])])]
-      return insert(key, { ...lease, result, ...(allSessionIds.length > 0 && { sessionIds: allSessionIds }) })
+      const allSessionIds = new Set([...sessionIds, ...(sessionId === undefined ? [] : [sessionId])])
+      return insert(key, { ...lease, result, sessionIds: allSessionIds.size > 0 ? [...allSessionIds] : undefined })
     },
 
     async release(key, { owner }) {

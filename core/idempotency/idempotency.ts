@@ -6,34 +6,35 @@ import { isIdempotencyKey } from '../rules.ts'
 import type { IdempotencyRecord, IdempotencyStore } from './idempotency-store.ts'
 
 export interface Operation<R> {
-  /** Route and owner of the key. The same key in another scope is another operation. */
+  /** Route and owner of the key. A key in a different scope names a different operation. */
   scope: string[]
   key: string
-  /** Session of the request, if any. An erasure of its visitor removes the record. */
+  /** Session of the request, if any. When its visitor is erased, the record is removed. */
   sessionId?: string
-  /** The input as it was sent. Repeats are compared with it. */
+  /** Input of the request as it was sent. The input of a repeated request must be equal. */
   input: unknown
-  /** How long a repeat returns the first result, in seconds. */
+  /** Time in seconds during which a repeated request returns the first result. */
   keptFor: number
   /**
-   * Runs the operation. Its result is stored, so it must not have credentials. It may run again
-   * after its process died or while a slow run is under way. `operation` identifies scope, key and
-   * input and is the same in each run. `startedAt` is the start of the first run. It changes when
-   * the key is used again after it expired.
+   * Runs the operation. The result is stored, so it must not contain credentials. The operation may
+   * run again after its process died, or while a slow run is still running. `operation` identifies
+   * scope, key and input and is the same in each run. `startedAt` is the start of the first run. It
+   * changes only when the key is used again after its record expired.
    */
   run: (operation: string, startedAt: Date) => Promise<R>
 }
 
 export interface Idempotency {
   /**
-   * Runs an operation once, even if its repeats reach other processes (contract, section 1). A run
-   * that finishes after a takeover returns the stored result. Errors: `IdempotencyKeyInvalid`,
-   * `IdempotencyConflict` for other input, `OperationInProgress` while the first run is under way.
+   * Runs an operation once, even if its repeats reach other processes (contract, section 1). If
+   * another run took over, the slower run returns the stored result. Errors:
+   * `IdempotencyKeyInvalid`, `IdempotencyConflict` for different input, `OperationInProgress` while
+   * the first run is still running.
    */
   once<R>(operation: Operation<R>): Promise<{ result: R; replayed: boolean }>
 }
 
-/** Time after which a run counts as dead. */
+/** Time in milliseconds after which a run is considered dead and another may take over. */
 const maxRunMs = 15_000
 
 export function createIdempotency(store: IdempotencyStore, now: () => number): Idempotency {
@@ -49,7 +50,7 @@ export function createIdempotency(store: IdempotencyStore, now: () => number): I
         owner: randomUUID(),
         startedAt,
         inputHash,
-        ...(sessionId === undefined ? {} : { sessionIds: [sessionId] }),
+        sessionIds: sessionId === undefined ? undefined : [sessionId],
         runningUntil: new Date(startedAt.getTime() + maxRunMs),
         expiresAt: new Date(startedAt.getTime() + keptFor * 1000),
       }
@@ -80,9 +81,14 @@ function sessionIdIn(result: unknown): string | undefined {
   return typeof sessionId === 'string' ? sessionId : undefined
 }
 
-/** SHA-256 of the canonical JSON (RFC 8785). */
+/** Returns the SHA-256 of the input's canonical JSON (RFC 8785). */
 export function hashInput(input: unknown): string {
   return createHash('sha256')
     .update(canonicalize(input) ?? '')
     .digest('base64url')
+}
+
+export interface Repeatable<T> {
+  content: T
+  replayed: boolean
 }

@@ -2,15 +2,19 @@ import type { KeyStore } from './key-store.ts'
 import type { Keyring } from './keyring.ts'
 import type { SecretBox } from './secret-box.ts'
 
-/** Returns the key for ids of browsers and subjects, and caches it. Errors: those of the store. */
+/**
+ * Returns the key with which the ids of browsers and verified visitors are hashed. Caches the key.
+ * Errors: those of the store.
+ */
 export type IdsKey = () => Promise<Uint8Array>
 
 const name = 'ids'
 
 /**
- * Known visitors and their bans depend on this key, so it never changes. It is stored sealed in the
- * database. A secret key can be removed after the ids key was sealed with another one. A database
- * without it derives it from the oldest secret key, as earlier versions did.
+ * Creates the function that returns the ids key. The ids of known visitors and their bans depend on
+ * this key, so it never changes. It is stored in the database, sealed with a secret key. That
+ * secret key can be removed after the ids key was sealed with another secret key. If the database
+ * has no ids key, it is derived from the oldest secret key, as earlier versions did.
  */
 export function createIdsKey(dependencies: {
   store: KeyStore

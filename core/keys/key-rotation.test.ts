@@ -6,10 +6,8 @@ import { testDatabase } from '../../test/support/test-database.ts'
 import { readCoreConfig } from '../config.ts'
 import { type CoreContext, createCoreContext } from '../context.ts'
 import { openDatabase } from '../database/database.ts'
-import { parseSecretKeys } from '../secrets.ts'
-import { createKeyring } from './keyring.ts'
-import { rekey } from './rekey.ts'
-import { createSealedSecrets } from './sealed-secret-store.ts'
+import { createSealedSecrets, rekey } from '../database/rekey.ts'
+import { createKeyring, parseSecretKeys } from './keyring.ts'
 import { createSecretBox } from './secret-box.ts'
 
 const { uri, name } = testDatabase()
@@ -36,7 +34,7 @@ async function rekeyWith(core: CoreContext, ...kids: string[]) {
 }
 
 describe('the secret keys', () => {
-  it('can be replaced one by one without losing known visitors and bans', async () => {
+  it('can be replaced one by one, and verified visitors and bans are still recognized', async () => {
     const first = await coreWith('k1')
     const { workspaceId } = await first.workspaces.createWorkspace('Shop')
     const { connectionId } = await first.workspaces.createConnection(workspaceId, 'Site', undefined)
@@ -57,7 +55,7 @@ describe('the secret keys', () => {
       const request = { publicSiteKey: siteKey, origin, clientInstanceId, idempotencyKey: randomUUID() }
       return (await core.sessions.create(request)).content
     }
-    /** The conversation of a person after login. */
+    /** Starts a session and identifies its visitor as `sub`. Returns the id of the conversation. */
     const conversationOf = async (core: CoreContext, sub: string) => {
       const { accessGrant } = await begin(core, randomUUID())
       const assertion = signAssertion({ siteKey, ...identitySecret }, { claims: { sub } })
@@ -71,7 +69,8 @@ describe('the secret keys', () => {
 
     const old = await begin(first, 'held')
     for (const kids of [['k2', 'k1'], ['k2'], ['k3', 'k2'], ['k3']]) {
-      // Like `npm run migrate -- --rekey` before a key is removed.
+      // Seals the stored secrets with the new key before the old key is removed, as `npm run
+      // migrate -- --rekey` does.
       if (kids.length === 1) {
         const { inUse } = await rekeyWith(first, kids[0]!, kids[0] === 'k2' ? 'k1' : 'k2')
         expect(Object.keys(inUse)).toEqual(kids)
@@ -79,7 +78,7 @@ describe('the secret keys', () => {
       const core = await coreWith(...kids)
       expect([kids, await conversationOf(core, 'ada')]).toEqual([kids, known])
       await expect(begin(core, 'rude browser')).rejects.toThrow('VisitorBanned')
-      // A grant is valid as long as its key is accepted.
+      // The grant was signed with k1, so it is valid while k1 is accepted.
       const credentials = { accessGrant: old.accessGrant, origin }
       if (kids.includes('k1')) await core.visitorAccess.authorize(credentials)
       else await expect(core.visitorAccess.authorize(credentials)).rejects.toThrow('GrantInvalid')
@@ -91,7 +90,7 @@ describe('the secret keys', () => {
     expect(box.open(kept!.secrets[0]!.sealed)).toMatch(/^whsec_/)
   })
 
-  it('stay consistent when cores start at once and a secret is rotated during rekeying', async () => {
+  it('leave every stored secret readable when one core rotates a secret while another core re-encrypts all secrets (rekey)', async () => {
     const [one, two] = await Promise.all([coreWith('k4', 'k3'), coreWith('k4', 'k3')])
     const [installation] = await one!.workspaces.listInstallations(
       (await one!.database.collections.workspaces.findOne({}))!._id,

@@ -1,7 +1,7 @@
 import type { Collection } from 'mongodb'
-import { isDuplicateKey } from '../database/faults.ts'
+import { insertOnce } from '../database/insert-each.ts'
 
-/** A permanent key of the database, sealed with the secret keys of the settings. */
+/** A permanent key that is stored in the database, sealed with a secret key of the settings. */
 export interface KeyDocument {
   _id: string
   sealed: string
@@ -10,7 +10,7 @@ export interface KeyDocument {
 
 export interface KeyStore {
   find(name: string): Promise<string | undefined>
-  /** Stores a key unless the name exists. Returns the stored one. */
+  /** Stores a key, unless a key with this name exists. Returns the stored key. */
   keep(name: string, sealed: string, at: Date): Promise<string>
 }
 
@@ -21,13 +21,8 @@ export function createKeyStore({ keys }: { keys: Collection<KeyDocument> }): Key
     find,
 
     async keep(name, sealed, at) {
-      try {
-        await keys.insertOne({ _id: name, sealed, createdAt: at })
-        return sealed
-      } catch (error) {
-        if (!isDuplicateKey(error)) throw error
-        return (await find(name)) ?? this.keep(name, sealed, at)
-      }
+      if (await insertOnce(keys, { _id: name, sealed, createdAt: at })) return sealed
+      return (await find(name)) ?? this.keep(name, sealed, at)
     },
   }
 }

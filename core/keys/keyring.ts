@@ -1,36 +1,38 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
+import { type IdPrefix, plannedId } from '../ids.ts'
 
 /**
  * Purpose of a key. Each purpose has its own keys, derived from the secret keys of the settings.
  */
-export type KeyPurpose = 'access-grant' | 'renewal-token' | 'service-token' | 'visitor-id' | 'planned-id' | 'encryption'
+type KeyPurpose = 'access-grant' | 'renewal-token' | 'service-token' | 'visitor-id' | 'planned-id' | 'encryption'
 
-export interface DerivedKey {
+interface DerivedKey {
   kid: string
-  /** 32 bytes. */
+  /** The key: 32 bytes. */
   key: Uint8Array
 }
 
 export interface Keyring {
-  /** The key for signing and encryption. */
+  /** Returns the key with which new data is signed or encrypted. */
   current(purpose: KeyPurpose): DerivedKey
   /**
-   * An accepted key, the current one if several have the same id; undefined for an unknown key id.
+   * Returns an accepted key by its id; undefined for an unknown id. If several keys have the same
+   * id, returns the current one.
    */
   find(purpose: KeyPurpose, kid: string): DerivedKey | undefined
-  /** Every accepted key, the current one first. */
+  /** Returns all accepted keys, the current one first. */
   all(purpose: KeyPurpose): DerivedKey[]
 }
 
 export interface SecretKey {
   kid: string
-  /** At least 32 bytes. */
+  /** The secret: at least 32 bytes. */
   secret: Uint8Array
 }
 
 /**
  * Derives the keys of every purpose (HKDF-SHA256, RFC 5869). The first secret key is the current
- * one; the others are only accepted.
+ * one. The others are only used to verify and decrypt.
  */
 export function createKeyring(secretKeys: [SecretKey, ...SecretKey[]]): Keyring {
   const derived = new Map<KeyPurpose, [DerivedKey, ...DerivedKey[]]>()
@@ -56,7 +58,26 @@ export function createKeyring(secretKeys: [SecretKey, ...SecretKey[]]): Keyring 
   }
 }
 
-/** HMAC-SHA256 over the parts. Different lists of parts have different inputs. */
+/**
+ * Parses secret keys in the form `k2:…,k1:…`. An error message contains the id of a key that is too
+ * short, never the key itself.
+ */
+export function parseSecretKeys(text: string): [SecretKey, ...SecretKey[]] {
+  const keys = text.split(',').map((entry) => {
+    const [kid = '', encoded = ''] = entry.split(':')
+    const secret = new Uint8Array(Buffer.from(encoded, 'base64'))
+    if (secret.length < 32) throw new Error(`SECRET_KEYS: the key ${JSON.stringify(kid)} has fewer than 32 bytes`)
+    return { kid, secret }
+  })
+  const [first, ...rest] = keys
+  if (!first) throw new Error('SECRET_KEYS is empty')
+  return [first, ...rest]
+}
+
+/**
+ * Returns the HMAC-SHA256 of the parts. Different lists of parts never give the same input of the
+ * hash.
+ */
 export function keyedHash(key: Uint8Array, ...parts: string[]): Buffer {
   return createHmac('sha256', key).update(JSON.stringify(parts)).digest()
 }
@@ -66,4 +87,14 @@ export function equalInConstantTime(left: string, right: string): boolean {
   const a = createHmac('sha256', 'compare').update(left).digest()
   const b = createHmac('sha256', 'compare').update(right).digest()
   return timingSafeEqual(a, b)
+}
+
+/**
+ * Returns the id of the object that an operation creates. Every run of the operation gets the same
+ * id.
+ */
+export type PlannedIds = (prefix: IdPrefix, ...operation: string[]) => string
+
+export function createPlannedIds(keyring: Keyring): PlannedIds {
+  return (prefix, ...operation) => plannedId(prefix, keyedHash(keyring.current('planned-id').key, prefix, ...operation))
 }

@@ -6,20 +6,23 @@ const boxOf = (kid: string, fill: number) =>
   createSecretBox(createKeyring([{ kid, secret: new Uint8Array(32).fill(fill) }]))
 const box = boxOf('k1', 1)
 
-/** Changes the last part: the ciphertext with its tag. */
+/** Changes the last part of the sealed text, which is the ciphertext with its tag. */
 function withBody(sealed: string, change: (bytes: Buffer) => Buffer) {
   const [kid, nonce, body = ''] = sealed.split('.')
   return [kid, nonce, change(Buffer.from(body, 'base64url')).toString('base64url')].join('.')
 }
 
 describe('a sealed secret', () => {
-  it.each(['', 'a', 'a secret with ümlauts and 🔑'])('opens to its text (%j) and is different each time', (text) => {
-    const sealed = box.seal(text)
-    expect(box.open(sealed)).toBe(text)
-    expect(box.seal(text)).not.toBe(sealed)
-  })
+  it.each(['', 'a', 'a secret with ümlauts and 🔑'])(
+    'opens to its text %j, and sealing again gives other bytes',
+    (text) => {
+      const sealed = box.seal(text)
+      expect(box.open(sealed)).toBe(text)
+      expect(box.seal(text)).not.toBe(sealed)
+    },
+  )
 
-  it('does not open with any changed bit', () => {
+  it('does not open if any byte of its ciphertext or tag was changed', () => {
     const sealed = box.seal('secret')
     const [, , body = ''] = sealed.split('.')
     for (let index = 0; index < Buffer.from(body, 'base64url').length; index += 1) {
@@ -28,11 +31,11 @@ describe('a sealed secret', () => {
     }
   })
 
-  it.each([15, 12, 8, 4, 0])('does not open with a tag of %i bytes', (length) => {
+  it.each([15, 12, 8, 4, 0])('does not open if its authentication tag was shortened to %i bytes', (length) => {
     expect(() => box.open(withBody(box.seal(''), (bytes) => bytes.subarray(0, length)))).toThrow()
   })
 
-  it('does not open with another key under another or the same key id', () => {
+  it('does not open with another key, even if that key has the same id', () => {
     const sealed = box.seal('secret')
     expect(() => boxOf('k2', 2).open(sealed)).toThrow('k1')
     expect(() => boxOf('k1', 2).open(sealed)).toThrow()

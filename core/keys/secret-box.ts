@@ -2,19 +2,24 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import type { Keyring } from './keyring.ts'
 
 export interface SecretBox {
-  /** `<kid>.<nonce>.<ciphertext and tag>`, each part in base64url; AES-256-GCM. */
+  /**
+   * Encrypts with AES-256-GCM. Returns `<kid>.<nonce>.<ciphertext and tag>`, each part in
+   * base64url.
+   */
   seal(plaintext: string): string
-  /** Errors: throws when the key is gone or the text was changed. */
+  /** Decrypts a sealed text. Throws when its key is missing or the text was changed. */
   open(sealed: string): string
 }
 
-/** Full length. Node accepts shorter tags, which are easier to guess. */
+/**
+ * Full length of the authentication tag. Node also accepts shorter tags, which are easier to guess.
+ */
 const tagBytes = 16
 
-/** Id of the key that sealed a secret. */
+/** Returns the id of the key that sealed a secret. */
 export const kidOf = (sealed: string): string => sealed.slice(0, sealed.indexOf('.'))
 
-/** Encrypts secrets at rest. */
+/** Encrypts the secrets that are stored in the database. */
 export function createSecretBox(keyring: Keyring): SecretBox {
   return {
     seal(plaintext) {

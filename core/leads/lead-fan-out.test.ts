@@ -27,7 +27,7 @@ describe('a captured lead', () => {
     expect(await (await test.worker()).drain()).toBe(2)
   })
 
-  it('is held while the subscription is disabled', async () => {
+  it('has a delivery with the status `held` while the subscription is disabled', async () => {
     const { operator, subscriptionId, subscription } = await test.newScene({ automatic: true })
     await test.clear()
     await operator.updateSubscription({ subscriptionId, status: SubscriptionStatus.DISABLED })
@@ -38,7 +38,7 @@ describe('a captured lead', () => {
     expect(await (await test.worker()).drain()).toBe(1)
   })
 
-  it('that exceeds the body limit is stored, and its delivery fails visibly', async () => {
+  it('whose webhook body exceeds the size limit is stored, and its delivery has one failed attempt', async () => {
     const fields = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`f${index}`, 'x'.repeat(4000)]))
     const { operator, leadId } = await test.newScene({ automatic: true, mappedFields: Object.keys(fields), fields })
     const { attempts } = await operator.listDeliveryAttempts({ leadId })
@@ -52,14 +52,14 @@ describe('a captured lead', () => {
     expect(await (await test.worker()).claim()).toEqual([])
   })
 
-  it('whose fan-out fails does not block others', async () => {
+  it('whose fan-out fails does not block the fan-out of other leads', async () => {
     const { workspaceId, operator } = await test.newScene({ automatic: true })
     await test.clear()
     const since = new Date(test.now() - 60_000)
     const subscriptionIds = (await operator.listSubscriptions({})).subscriptions.map((each) => each.subscriptionId)
     const lead = { workspaceId, source: 'left behind', createdAt: since, fanOut: { subscriptionIds, since } }
     await leads().insertMany([
-      // Invalid data, which the fan-out cannot read.
+      // The fan-out of this lead fails, because its fields are invalid.
       { _id: 'lead_broken', ...lead, fields: null as never },
       { _id: 'lead_good', ...lead, fields: { name: 'Mia' } },
     ])
@@ -69,7 +69,7 @@ describe('a captured lead', () => {
     await leads().deleteOne({ _id: 'lead_broken' })
   })
 
-  it('is fanned out exactly once, whenever its core dies', async () => {
+  it('gets exactly one delivery per subscription, no matter after which write its core dies', async () => {
     for (let writes = 0; ; writes += 1) {
       const { workspaceId, operator } = await test.newScene({ automatic: true })
       await operator.createSubscription({ destinationUrl: 'https://b.example/', automatic: true })
@@ -84,7 +84,7 @@ describe('a captured lead', () => {
       await test.cores[0]!.leadFanOut.finish()
       const kept = await leads().find({ workspaceId, source: 'dying' }).toArray()
       const { deliveries } = await operator.listDeliveries({})
-      // Either it was not stored, or it was delivered everywhere once.
+      // The lead is either not stored, or has one delivery per subscription.
       expect(captured).toBe(kept.length === 1)
       expect(deliveries).toHaveLength(2 * kept.length)
       expect(kept.filter((lead) => 'fanOut' in lead)).toEqual([])

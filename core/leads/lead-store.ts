@@ -1,21 +1,6 @@
 import type { Collection } from 'mongodb'
 import { isDuplicateKey } from '../database/faults.ts'
-
-/** Contact data that a visitor left or another service found (specification, section 1). */
-export interface Lead {
-  leadId: string
-  workspaceId: string
-  source: string
-  fields: Record<string, string>
-  conversationId?: string
-  formSubmissionId?: string
-  createdAt: Date
-  /** Key of the form submission that created it, which is one logical operation. */
-  operationKey?: string
-  inputHash?: string
-  /** Automatic subscriptions that have not received it yet. */
-  fanOut?: { subscriptionIds: string[]; since: Date }
-}
+import type { Lead } from './model.ts'
 
 export type LeadDocument = Omit<Lead, 'leadId'> & { _id: string }
 
@@ -25,10 +10,13 @@ export interface LeadStore {
    */
   insert(lead: Lead): Promise<Lead | undefined>
   find(leadId: string): Promise<Lead | undefined>
+  /** Returns the ids of leads with one of these contact hashes, after `after` in order of ids. */
+  idsByContacts(contacts: string[], after: string, limit: number): Promise<string[]>
+  findByOperation(operationKey: string): Promise<Lead | undefined>
   findMany(leadIds: string[]): Promise<Lead[]>
-  /** Newest first. */
+  /** Returns leads, newest first. */
   list(workspaceId: string, limit: number, before?: { createdAt: Date; id: string }): Promise<Lead[]>
-  /** Leads whose fan-out failed or whose process died. */
+  /** Returns leads whose fan-out is not complete, because it failed or its process died. */
   pendingFanOut(before: Date, limit: number): Promise<Lead[]>
   markFannedOut(leadId: string): Promise<void>
 }
@@ -53,6 +41,16 @@ export function createLeadStore({ leads }: { leads: Collection<LeadDocument> }):
       return found ? toLead(found) : undefined
     },
 
+    async idsByContacts(contacts, after, limit) {
+      const found = leads.find({ contacts: { $in: contacts }, _id: { $gt: after } }, { projection: { _id: 1 } })
+      return (await found.sort({ _id: 1 }).limit(limit).toArray()).map(({ _id }) => _id)
+    },
+
+    async findByOperation(operationKey) {
+      const found = await leads.findOne({ operationKey })
+      return found ? toLead(found) : undefined
+    },
+
     async findMany(leadIds) {
       return (await leads.find({ _id: { $in: leadIds } }, { batchSize: leadIds.length + 1 }).toArray()).map(toLead)
     },
@@ -61,9 +59,10 @@ export function createLeadStore({ leads }: { leads: Collection<LeadDocument> }):
       const found = leads
         .find({
           workspaceId,
-          ...(before && {
-            $or: [{ createdAt: { $lt: before.createdAt } }, { createdAt: before.createdAt, _id: { $lt: before.id } }],
-          }),
+          $or: before && [
+            { createdAt: { $lt: before.createdAt } },
+            { createdAt: before.createdAt, _id: { $lt: before.id } },
+          ],
         })
         .sort({ createdAt: -1, _id: -1 })
         .limit(limit)

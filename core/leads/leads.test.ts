@@ -1,12 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { CoreContext } from '../context.ts'
-import { type TestVisitor, testCores } from '../test-cores.ts'
-import type { FormField } from '../workspaces/workspace-store.ts'
+import { type TestVisitor, testCores } from '../test-support/cores.ts'
+import type { FormField } from '../workspaces/model.ts'
 
-const cores = testCores(2)
-let a: CoreContext
-let b: CoreContext
+const cores = testCores({ count: 2, started: false })
 let visitor: TestVisitor
 
 const form: FormField[] = [
@@ -17,9 +15,6 @@ const form: FormField[] = [
 ]
 
 beforeAll(async () => {
-  const opened = await cores.open()
-  a = opened[0]!
-  b = opened[1]!
   visitor = await cores.newVisitor(
     await cores.newSite({ capabilities: { preChatForm: true }, forms: { preChat: form, offline: form } }),
   )
@@ -30,11 +25,13 @@ const submit = (core: CoreContext, fields: Record<string, string>, idempotencyKe
   core.leads.submitForm({ credentials: visitor.credentials, form: 'preChat', fields, idempotencyKey })
 
 describe('a form', () => {
-  it('that is submitted creates one lead under concurrent repeats on two cores', async () => {
-    const answers = await Promise.all(Array.from({ length: 10 }, (_, index) => submit([a, b][index % 2]!, good, 'k1')))
+  it('that is submitted concurrently on two cores with one idempotency key creates one lead', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, index) => submit(cores.cores[index % 2]!, good, 'k1')),
+    )
     expect(new Set(answers.map(({ formSubmissionId }) => formSubmissionId)).size).toBe(1)
     expect(answers.filter(({ replayed }) => !replayed)).toHaveLength(1)
-    const leads = await a.database.collections.leads.find({ conversationId: visitor.conversationId }).toArray()
+    const leads = await cores.core.database.collections.leads.find({ conversationId: visitor.conversationId }).toArray()
     expect(leads).toMatchObject([
       {
         workspaceId: visitor.workspaceId,
@@ -46,9 +43,9 @@ describe('a form', () => {
     expect(leads[0]!._id).toMatch(/^lead_/)
   })
 
-  it('with a used key and other fields is rejected', async () => {
-    await submit(a, good, 'k2')
-    await expect(submit(b, { ...good, name: 'Max' }, 'k2')).rejects.toMatchObject({
+  it('is rejected if its idempotency key was used with other fields', async () => {
+    await submit(cores.core, good, 'k2')
+    await expect(submit(cores.other, { ...good, name: 'Max' }, 'k2')).rejects.toMatchObject({
       code: ErrorCode.IDEMPOTENCY_CONFLICT,
     })
   })
@@ -83,17 +80,19 @@ describe('a form', () => {
       [{ path: '/fields/name', rule: 'pattern' }],
     ],
     ['a control character', { ...good, note: 'a\u0000b' }, [{ path: '/fields/note', rule: 'pattern' }]],
-  ])('with %s is rejected, with a pointer and without the value', async (_, fields, issues) => {
-    await expect(submit(a, fields, 'bad')).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED, issues })
+  ])('with %s is rejected, and the error has the path of the field but not its value', async (_, fields, issues) => {
+    await expect(submit(cores.core, fields, 'bad')).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED, issues })
   })
 
-  it('may omit optional fields and have line breaks in a textarea', async () => {
-    expect(await submit(a, { ...good, phone: '', note: 'one\ntwo' }, 'k3')).toMatchObject({ replayed: false })
+  it('is accepted if it omits optional fields and has line breaks in a textarea', async () => {
+    expect(await submit(cores.core, { ...good, phone: '', note: 'one\ntwo' }, 'k3')).toMatchObject({ replayed: false })
   })
 
-  it('is rejected if it is defined but not advertised', async () => {
+  it('is rejected if it is defined but the installation does not advertise it', async () => {
     const submission = { credentials: visitor.credentials, form: 'offline' as const, fields: good, idempotencyKey: 'k' }
-    await expect(a.leads.submitForm(submission)).rejects.toMatchObject({ code: ErrorCode.ROUTE_NOT_ADVERTISED })
+    await expect(cores.core.leads.submitForm(submission)).rejects.toMatchObject({
+      code: ErrorCode.ROUTE_NOT_ADVERTISED,
+    })
   })
 
   it.each<[string, FormField[], { path: string; rule: string }]>([
@@ -111,37 +110,43 @@ describe('a form', () => {
     ],
   ])('definition with %s is rejected', async (_, preChat, issue) => {
     await expect(
-      a.workspaces.updateInstallation(visitor.siteKey, { forms: { preChat } }, undefined),
+      cores.core.workspaces.updateInstallation(visitor.publicSiteKey, { forms: { preChat } }, undefined),
     ).rejects.toMatchObject({ issues: [issue] })
   })
 
-  it('definition leaves the other form unchanged', async () => {
+  it('that is redefined leaves the definitions of other forms unchanged', async () => {
     const site = await cores.newSite({ forms: { preChat: form, offline: form } })
-    const updated = await b.workspaces.updateInstallation(site.siteKey, { forms: { preChat: [form[0]!] } }, undefined)
+    const updated = await cores.other.workspaces.updateInstallation(
+      site.publicSiteKey,
+      { forms: { preChat: [form[0]!] } },
+      undefined,
+    )
     expect(updated.forms).toEqual({ preChat: [form[0]], offline: form })
   })
 })
 
-describe('a lead of another service', () => {
-  it('is stored in its workspace; each call creates a lead', async () => {
+describe('a lead captured by another service', () => {
+  it('is stored in its workspace, and each call creates another lead', async () => {
     const { workspaceId, conversationId } = visitor
     const lead = { workspaceId, source: 'crm-import', fields: { name: 'Mia' }, conversationId }
-    const ids = [await a.leads.capture(lead, workspaceId), await a.leads.capture(lead, undefined)]
+    const ids = [await cores.core.leads.capture(lead, workspaceId), await cores.core.leads.capture(lead, undefined)]
     expect(new Set(ids).size).toBe(2)
-    expect(await a.database.collections.leads.countDocuments({ source: 'crm-import' })).toBe(2)
+    expect(await cores.core.database.collections.leads.countDocuments({ source: 'crm-import' })).toBe(2)
   })
 
-  it('is rejected for another workspace, for its conversations, and with invalid fields', async () => {
+  it('is rejected for another workspace, for a conversation of another workspace, and with invalid fields', async () => {
     const { workspaceId, conversationId } = visitor
     const other = await cores.newSite()
     const lead = { workspaceId, source: 's', fields: {} }
     const notFound = { code: ErrorCode.NOT_FOUND }
-    await expect(a.leads.capture(lead, other.workspaceId)).rejects.toMatchObject(notFound)
-    await expect(a.leads.capture({ ...lead, workspaceId: 'ws_none' }, undefined)).rejects.toMatchObject(notFound)
+    await expect(cores.core.leads.capture(lead, other.workspaceId)).rejects.toMatchObject(notFound)
+    await expect(cores.core.leads.capture({ ...lead, workspaceId: 'ws_none' }, undefined)).rejects.toMatchObject(
+      notFound,
+    )
     await expect(
-      a.leads.capture({ ...lead, workspaceId: other.workspaceId, conversationId }, undefined),
+      cores.core.leads.capture({ ...lead, workspaceId: other.workspaceId, conversationId }, undefined),
     ).rejects.toMatchObject(notFound)
-    await expect(a.leads.capture({ ...lead, fields: { 'a b': 'x' } }, undefined)).rejects.toMatchObject({
+    await expect(cores.core.leads.capture({ ...lead, fields: { 'a b': 'x' } }, undefined)).rejects.toMatchObject({
       issues: [{ path: '/fields', rule: 'propertyNames' }],
     })
   })

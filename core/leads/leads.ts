@@ -1,20 +1,25 @@
 import { randomUUID } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { ConversationAccess } from '../conversations/conversation-access.ts'
-import { pageTokenAfter, readPageToken } from '../conversations/page-token.ts'
-import { type FieldIssue, ServiceError } from '../errors.ts'
+import { type FieldIssue, inWorkspace, ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
-import type { PlannedIds } from '../keys/planned-ids.ts'
+import type { PlannedIds } from '../keys/keyring.ts'
+import { cutPage, readPageToken } from '../page-token.ts'
 import { field, integer, isIdempotencyKey, text, validate } from '../rules.ts'
-import { operationSessionOf } from '../visitors/session-store.ts'
-import type { VisitorAccess, VisitorCredentials } from '../visitors/visitor-access.ts'
-import type { FormKind, WorkspaceStore } from '../workspaces/workspace-store.ts'
-import { formIssues, formKinds } from './forms.ts'
-import type { LeadFanOut } from './lead-fan-out.ts'
-import type { Lead, LeadStore } from './lead-store.ts'
+import type { Consents } from '../visitors/consents.ts'
+import { operationSessionOf, type VisitorCredentials } from '../visitors/model.ts'
+import type { SessionStore } from '../visitors/session-store.ts'
+import type { VisitorAccess } from '../visitors/visitor-access.ts'
+import { requireCapability } from '../workspaces/capabilities.ts'
+import { formIssues, formKinds } from '../workspaces/forms.ts'
+import type { FormKind } from '../workspaces/model.ts'
+import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
+import type { LeadStore } from './lead-store.ts'
+import { type Lead, type LeadFanOut, leadFieldName } from './model.ts'
+import type { Suppressions } from './suppressions.ts'
 
-export interface FormSubmission {
+interface FormSubmission {
   credentials: VisitorCredentials
   form: FormKind
   fields: Record<string, string>
@@ -22,21 +27,24 @@ export interface FormSubmission {
 }
 
 export interface Leads {
-  /** Stores a lead, once per operation, and returns its id. Errors: NotFound, ValidationFailed. */
+  /**
+   * Stores a lead, once per operation, and returns its id. Errors: NotFound if the workspace or the
+   * conversation does not exist, ValidationFailed.
+   */
   capture(
     lead: { workspaceId: string; source: string; fields: Record<string, string>; conversationId?: string },
     scope: string | undefined,
     operation?: string,
   ): Promise<string>
   /**
-   * Creates a lead from a form that a visitor submitted, as one logical operation. Errors: those of
-   * VisitorAccess.authorize, RouteNotAdvertised, ValidationFailed, IdempotencyKeyInvalid,
-   * IdempotencyConflict.
+   * Creates a lead from a form that a visitor submitted. A repeat with the same idempotency key
+   * returns the first result. Errors: those of VisitorAccess.authorize, RouteNotAdvertised,
+   * ValidationFailed, ConsentRequired, VisitorSuppressed, IdempotencyKeyInvalid, IdempotencyConflict.
    */
   submitForm(submission: FormSubmission): Promise<{ formSubmissionId: string; replayed: boolean }>
-  /** Errors: LeadNotFound, also for a lead of another workspace. */
+  /** Returns a lead. Errors: LeadNotFound, also for a lead of another workspace. */
   find(leadId: string, scope: string | undefined): Promise<Lead>
-  /** Newest first. Errors: ValidationFailed. */
+  /** Returns a page of leads, newest first. Errors: ValidationFailed. */
   list(query: {
     workspaceId: string
     limit?: number
@@ -48,19 +56,25 @@ const maxFields = 50
 const maxValue = 4000
 const maxPage = 100
 const defaultPage = 50
-/** Allowed names of lead fields. */
-export const leadFieldName = /^[A-Za-z0-9_-]{1,64}$/
-
 export function createLeads(dependencies: {
   store: LeadStore
   fanOut: Pick<LeadFanOut, 'plan' | 'send'>
   workspaceStore: Pick<WorkspaceStore, 'findWorkspace'>
   access: VisitorAccess
+  consents: Pick<Consents, 'require'>
+  suppressions: Pick<Suppressions, 'isSuppressed' | 'contactIds'>
+  sessions: Pick<SessionStore, 'subjectsIn'>
   conversationAccess: ConversationAccess
   plannedIds: PlannedIds
   now: () => number
 }): Leads {
-  const { store, fanOut, workspaceStore, access, conversationAccess, plannedIds, now } = dependencies
+  const { store, fanOut, workspaceStore, access, consents, suppressions, sessions } = dependencies
+  const { conversationAccess, plannedIds, now } = dependencies
+
+  async function subjectsOf(conversationId: string | undefined): Promise<string[]> {
+    if (conversationId === undefined) return []
+    return (await sessions.subjectsIn([conversationId])).get(conversationId) ?? []
+  }
 
   return {
     async capture({ workspaceId, source, fields, conversationId }, scope, operation = randomUUID()) {
@@ -68,7 +82,10 @@ export function createLeads(dependencies: {
       if (!(await workspaceStore.findWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
       validate(field('/source', source, text(1, 64)), ...leadFieldIssues(fields))
       if (conversationId !== undefined) await conversationAccess.find(conversationId, workspaceId)
+      const person = { fields, subjects: await subjectsOf(conversationId) }
+      if (await suppressions.isSuppressed(workspaceId, person)) throw new ServiceError(ErrorCode.VISITOR_SUPPRESSED)
       const lead: Lead = {
+        contacts: await suppressions.contactIds(workspaceId, person),
         leadId: plannedIds('lead', operation),
         workspaceId,
         source,
@@ -77,21 +94,30 @@ export function createLeads(dependencies: {
         createdAt: new Date(now()),
         ...(await fanOut.plan(workspaceId)),
       }
-      // If an earlier run of the operation stored it and died, the fan-out job sends it.
+      // If an earlier run of the operation stored the lead, that run or the fan-out job creates the
+      // deliveries.
       if (!(await store.insert(lead))) await fanOut.send(lead)
       return lead.leadId
     },
 
     async submitForm({ credentials, form, fields, idempotencyKey }) {
-      const { session, installation } = await access.authorize(credentials)
+      const visitor = await access.authorize(credentials)
+      const { session, installation } = visitor
       const { capability, source } = formKinds[form]
-      if (!installation.capabilities[capability]) throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
+      requireCapability(installation, capability)
       if (!isIdempotencyKey(idempotencyKey)) throw new ServiceError(ErrorCode.IDEMPOTENCY_KEY_INVALID)
       validate(...formIssues(installation.forms?.[form] ?? [], fields))
-      const { workspaceId, conversationId } = session
+      const operationKey = `${operationSessionOf(session)} ${form} ${idempotencyKey}`
+      const isRepeated = async () => (await store.findByOperation(operationKey)) !== undefined
+      await consents.require(visitor, isRepeated)
+      const { workspaceId, conversationId, identity } = session
       const formSubmissionId = newId('frm')
       const inputHash = hashInput({ form, fields })
+      const person = { fields, subjects: identity ? [identity.externalSubject] : [] }
+      if ((await suppressions.isSuppressed(workspaceId, person)) && !(await isRepeated()))
+        throw new ServiceError(ErrorCode.VISITOR_SUPPRESSED)
       const lead: Lead = {
+        contacts: await suppressions.contactIds(workspaceId, person),
         leadId: newId('lead'),
         workspaceId,
         source,
@@ -99,7 +125,7 @@ export function createLeads(dependencies: {
         conversationId,
         formSubmissionId,
         createdAt: new Date(now()),
-        operationKey: `${operationSessionOf(session)} ${form} ${idempotencyKey}`,
+        operationKey,
         inputHash,
         ...(await fanOut.plan(workspaceId)),
       }
@@ -113,19 +139,15 @@ export function createLeads(dependencies: {
     },
 
     async find(leadId, scope) {
-      const lead = await store.find(leadId)
-      if (!lead || (scope !== undefined && scope !== lead.workspaceId)) throw new ServiceError(ErrorCode.LEAD_NOT_FOUND)
-      return lead
+      return inWorkspace(await store.find(leadId), scope, ErrorCode.LEAD_NOT_FOUND)
     },
 
     async list({ workspaceId, limit = defaultPage, pageToken }) {
       validate(field('/limit', limit, integer(1, maxPage)))
       const end = pageToken === undefined ? undefined : readPageToken(pageToken)
       const found = await store.list(workspaceId, limit + 1, end && { createdAt: end.at, id: end.id })
-      const leads = found.slice(0, limit)
-      const last = leads.at(-1)
-      if (found.length <= limit || !last) return { leads }
-      return { leads, nextPageToken: pageTokenAfter({ at: last.createdAt, id: last.leadId }) }
+      const { page, nextPageToken } = cutPage(found, limit, ({ createdAt, leadId }) => ({ at: createdAt, id: leadId }))
+      return { leads: page, nextPageToken }
     },
   }
 }

@@ -1,15 +1,14 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createCoreMetrics } from '../metrics.ts'
 import { createEventLog, type EventDraft, type EventLogDependencies } from './event-log.ts'
-import type { LogEnd } from './event-store.ts'
-import type { LogEvent } from './model.ts'
+import type { LogEnd, LogEvent } from './model.ts'
 
 const at = Date.UTC(2030, 0, 1)
 const occurredAt = new Date(at)
 const none: LogEnd = { sequence: 0, closed: false }
 
-/** A log over a store in memory with the rules of the real store. Its steps can be made to fail. */
+/** Creates an event log over a store in memory. Tests can make the calls of the store fail. */
 function newScene(options: Partial<EventLogDependencies> = {}) {
   const stored: LogEvent[] = []
   const batches: LogEvent[][] = []
@@ -66,15 +65,8 @@ function newScene(options: Partial<EventLogDependencies> = {}) {
   return Object.assign(scene, log)
 }
 
-const draft = (
-  conversationId: string,
-  type: EventDraft['type'] = 'agent.unassigned',
-  more: object = {},
-): EventDraft => ({
-  conversationId,
-  type,
-  ...more,
-})
+const draft = (conversationId: string, type: EventDraft['type'] = 'agent.unassigned', more: object = {}) =>
+  ({ conversationId, type, ...more }) satisfies EventDraft
 const message = (conversationId: string, operation: string, inputHash = operation) =>
   draft(conversationId, 'message.accepted', {
     operationKey: operation,
@@ -94,7 +86,7 @@ describe('appending an event', () => {
   it('assigns the next sequence and the time', async () => {
     const { append, stored, appended, known } = newScene()
     const first = await append(draft('c'))
-    expect(first).toStrictEqual({
+    expect(first).toEqual({
       event: { conversationId: 'c', type: 'agent.unassigned', sequence: 1, occurredAt },
       replayed: false,
     })
@@ -104,13 +96,37 @@ describe('appending an event', () => {
     expect(known.get('c')).toEqual({ sequence: 2, closed: false })
   })
 
+  it('queries no operation keys if no event is a repeat and no conversation is closed', async () => {
+    const scene = newScene()
+    const finding = vi.spyOn(scene, 'finding')
+    await Promise.all([scene.append(draft('c')), scene.append(message('d', 'op'))])
+    expect(finding).not.toHaveBeenCalled()
+  })
+
   it.each([
     [undefined, 3_600_000],
     [7, 7],
-  ])('allows the removal of a transient event after transientMs (%s: %s ms)', async (transientMs, afterMs) => {
+  ])('with transientMs %s makes a transient event removable after %s ms', async (transientMs, afterMs) => {
     const { append } = newScene(transientMs === undefined ? {} : { transientMs })
     const { event } = await append(draft('c', 'typing.started', { transient: true }))
     expect(event).toMatchObject({ transient: true, removableAt: new Date(at + afterMs) })
+  })
+})
+
+describe('a drain', () => {
+  it('resolves although more events arrive before and during the write', async () => {
+    const scene = newScene()
+    const gate = Promise.withResolvers<void>()
+    scene.inserting = () => gate.promise
+    const all = [scene.append(draft('c'))]
+    const early = scene.drain()
+    all.push(scene.append(draft('d')))
+    await new Promise(setImmediate)
+    const late = scene.drain()
+    all.push(scene.append(draft('e')))
+    gate.resolve()
+    await Promise.all([...all, early, late])
+    expect(scene.stored).toHaveLength(3)
   })
 })
 
@@ -122,33 +138,33 @@ describe('a closed conversation', () => {
     return scene
   }
 
-  it('stays closed after other events, which are marked as closed', async () => {
+  it('stays closed after events that are not messages, and sets `closed` in those events', async () => {
     const { append, known } = await closed()
     expect((await append(draft('c'))).event).toMatchObject({ sequence: 2, closed: true })
     expect(known.get('c')).toEqual({ sequence: 2, closed: true })
   })
 
-  it('returns replayed when it is closed again', async () => {
+  it('reports `replayed` when it is closed again', async () => {
     const { append, batches } = await closed()
-    expect(await append(draft('c', 'conversation.closed'))).toStrictEqual({
+    expect(await append(draft('c', 'conversation.closed'))).toEqual({
       event: { conversationId: 'c', type: 'conversation.closed', sequence: 1, occurredAt, closed: true },
       replayed: true,
     })
     expect(batches).toHaveLength(1)
   })
 
-  it('is reopened by a message, after a reopened event', async () => {
+  it('is reopened by a message, with a `conversation.reopened` event before it', async () => {
     const { append, stored, appended } = await closed()
     const { event, replayed } = await append(message('c', 'op'))
     expect([event.sequence, replayed]).toEqual([3, false])
-    expect(stored[1]).toStrictEqual({ conversationId: 'c', type: 'conversation.reopened', sequence: 2, occurredAt })
-    expect(stored[2]).not.toHaveProperty('closed')
+    expect(stored[1]).toEqual({ conversationId: 'c', type: 'conversation.reopened', sequence: 2, occurredAt })
+    expect(stored[2]?.closed).toBeUndefined()
     expect(appended).toEqual(stored)
   })
 
-  it('is open after a reopened event', async () => {
+  it('is open after a `conversation.reopened` event', async () => {
     const { append } = await closed()
-    expect((await append(draft('c', 'conversation.reopened'))).event).not.toHaveProperty('closed')
+    expect((await append(draft('c', 'conversation.reopened'))).event.closed).toBeUndefined()
   })
 
   it('stays closed when an old message is repeated', async () => {
@@ -159,7 +175,7 @@ describe('a closed conversation', () => {
     expect(scene.stored).toHaveLength(2)
   })
 
-  it('is reopened without affecting an open conversation in the same batch', async () => {
+  it('is reopened by a message, while an open conversation in the same batch gets no reopened event', async () => {
     const scene = await closed()
     await scene.append(draft('d'))
     await Promise.all([scene.append(message('c', 'op')), scene.append(message('d', 'op'))])
@@ -167,8 +183,8 @@ describe('a closed conversation', () => {
   })
 })
 
-describe('an operation that is already in the log', () => {
-  it('returns its event, or rejects other input', async () => {
+describe('an append of an operation that is already in the log', () => {
+  it('returns the stored event, and rejects other input under the same key', async () => {
     const { append, metrics, stored } = newScene()
     const { event } = await append(message('c', 'op'))
     expect(await append(message('c', 'op'))).toEqual({ event, replayed: true })
@@ -189,7 +205,7 @@ describe('an operation that is already in the log', () => {
   })
 })
 
-describe('a sequence taken by another process', () => {
+describe('an append whose sequence another process has taken', () => {
   it('retries with the next sequence, before later events', async () => {
     const scene = newScene()
     await scene.append(draft('c'))
@@ -209,12 +225,13 @@ describe('a sequence taken by another process', () => {
     const [first, second] = await Promise.allSettled([scene.append(draft('c')), scene.append(draft('d'))])
     expect(first).toMatchObject({ status: 'rejected', reason: unavailable })
     expect(second).toMatchObject({ status: 'fulfilled' })
+    await scene.drain()
     expect(scene.batches).toHaveLength(200)
   })
 })
 
-describe('a failing store', () => {
-  it('rejects as unavailable and reads the end again on the next call', async () => {
+describe('an append to a failing store', () => {
+  it('rejects as unavailable, and the next append reads the end of the log again', async () => {
     const scene = newScene()
     scene.known.set('c', { sequence: 7, closed: false })
     const insert = scene.inserting
@@ -234,7 +251,7 @@ describe('batches', () => {
   it.each([
     [{ maxBatch: 2 }, 5, [2, 2, 1]],
     [{}, 513, [512, 1]],
-  ])('are limited in size with options %j', async (options, count, sizes) => {
+  ])('have at most the maximum number of events with options %j', async (options, count, sizes) => {
     const { append, batches, metrics } = newScene(options)
     await Promise.all(many(count).map(append))
     expect(batches.map(({ length }) => length)).toEqual(sizes)
@@ -247,7 +264,7 @@ describe('batches', () => {
   it.each([
     [{ maxBatch: 1 }, 2],
     [{ maxBatch: 1, maxInFlight: 3 }, 3],
-  ])('in flight are limited in number with options %j', async (options, most) => {
+  ])('are written at the same time up to a maximum number with options %j', async (options, most) => {
     const scene = newScene(options)
     const gate = Promise.withResolvers<void>()
     scene.inserting = () => gate.promise
@@ -275,7 +292,7 @@ describe('batches', () => {
     expect((await metrics.logQueueLength.get()).values).toMatchObject([{ value: 20_000 - 2 * 512 }])
   })
 
-  it('have one event of each conversation, in the order of arrival', async () => {
+  it('contain at most one event of each conversation, in the order of arrival', async () => {
     const { append, batches } = newScene()
     await Promise.all([draft('c'), draft('c'), draft('d')].map(append))
     expect(batches.map((batch) => batch.map(({ conversationId }) => conversationId))).toEqual([['c', 'd'], ['c']])

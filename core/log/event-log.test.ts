@@ -7,8 +7,7 @@ import { newId } from '../ids.ts'
 import { createEventLog, type EventDraft, type EventLog } from './event-log.ts'
 import { createEventStore, type EventStore } from './event-store.ts'
 import { createLogHeads } from './log-heads.ts'
-import type { LogEvent } from './model.ts'
-import { operationKeys } from './operation-keys.ts'
+import { type LogEvent, operationKeys } from './model.ts'
 
 const { uri, name } = testDatabase()
 let database: Database
@@ -37,7 +36,7 @@ function draft(conversationId: string, operation: string, body = operation): Eve
 const readAll = (conversationId: string) => store.readAfter({ conversationId, after: 0 }, 10_000, { transient: true })
 
 describe('the event log', () => {
-  it('assigns the sequences 1, 2, 3 in the order of the calls', async () => {
+  it('assigns sequences from 1 in the order of the calls', async () => {
     const conversationId = newId('cnv')
     const log = newLog()
     const appended = await Promise.all(['a', 'b', 'c'].map((operation) => log.append(draft(conversationId, operation))))
@@ -54,7 +53,7 @@ describe('the event log', () => {
     expect(await readAll(conversationId)).toHaveLength(1)
   })
 
-  it('rejects an operation key with other input', async () => {
+  it('rejects a used operation key with other input', async () => {
     const conversationId = newId('cnv')
     const log = newLog()
     await log.append(draft(conversationId, 'key', 'one text'))
@@ -74,7 +73,7 @@ describe('the event log', () => {
     expect((await readAll(conversationId)).map(({ sequence }) => sequence)).toEqual(sequences)
   })
 
-  it('shows a sequence to readers only after all lower ones', async () => {
+  it('makes an event visible to readers only after all events with lower sequences', async () => {
     const conversationId = newId('cnv')
     const logs = [newLog(), newLog()]
     let done = false
@@ -90,7 +89,7 @@ describe('the event log', () => {
     await writing
   })
 
-  it('stores each operation once and in order for any mix of writers, conversations and repeats', async () => {
+  it('stores each operation once and in order for any mix of writers, conversations and repeated operations', async () => {
     const sends = fc.array(fc.record({ writer: fc.nat(2), conversation: fc.nat(2), operation: fc.nat(6) }), {
       minLength: 1,
       maxLength: 40,
@@ -122,7 +121,7 @@ describe('the event log', () => {
     )
   })
 
-  it('rejects as unavailable when the store fails, and returns the event for the repeat', async () => {
+  it('rejects as unavailable when the store fails after the write, and a repeat returns the event', async () => {
     const conversationId = newId('cnv')
     let failing = true
     const broken: EventStore = {
@@ -142,7 +141,7 @@ describe('the event log', () => {
     expect(await readAll(conversationId)).toHaveLength(1)
   })
 
-  it('writes the events of one turn as one batch with one event of each conversation', async () => {
+  it('writes the events of 64 conversations from one turn of the event loop in one batch', async () => {
     const batches: number[] = []
     const counting: EventStore = {
       ...store,
@@ -204,7 +203,7 @@ describe('the event log', () => {
     )
   })
 
-  it('writes to one conversation while the batch of another one is slow', async () => {
+  it('writes to one conversation while the batch of another conversation is slow', async () => {
     const [slow, quick] = [newId('cnv'), newId('cnv')]
     const gate = Promise.withResolvers<void>()
     const held: EventStore = {

@@ -2,30 +2,31 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { activeContext, batchOrigin, type Context, inSpan, SpanKind } from '../../platform/observability/tracing.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
-import type { EventStore, LogEnd } from './event-store.ts'
+import type { EventStore } from './event-store.ts'
 import type { LogHeads } from './log-heads.ts'
-import type { LogEvent } from './model.ts'
+import type { LogEnd, LogEvent } from './model.ts'
 
-/** An event without a sequence. */
+/** An event to append. The log adds the sequence, the time, `closed` and `removableAt`. */
 export type EventDraft = Omit<LogEvent, 'sequence' | 'occurredAt' | 'closed' | 'removableAt'>
 
 export interface Appended {
   event: LogEvent
-  /** The log already had the operation; `event` is the event that it made. */
+  /** True if the log already had an event with this operation key. `event` is then that event. */
   replayed: boolean
 }
 
 export interface EventLog {
   /**
-   * Appends an event. When it resolves, the event survives the loss of any process. A message to a
-   * closed conversation reopens it: `conversation.reopened` is appended just before the message.
-   * Closing a closed conversation appends nothing and returns `replayed`. Errors:
-   * `IdempotencyConflict` when the operation key was used with other input. `ServiceUnavailable`
-   * when the store failed or the queue is full: the event may or may not be in the log, and
-   * repeating the call is safe.
+   * Appends an event. When the call resolves, the event survives the loss of any process. A message
+   * to a closed conversation reopens the conversation: `conversation.reopened` is appended just
+   * before the message. Closing a closed conversation appends nothing and returns `replayed`.
+   *
+   * Errors: `IdempotencyConflict` when the operation key was used with different input.
+   * `ServiceUnavailable` when the store failed or the queue is full. The event may or may not be in
+   * the log then, and the caller can safely retry.
    */
   append(draft: EventDraft): Promise<Appended>
-  /** Resolves when no write is under way. */
+  /** Resolves when no write is in progress. */
   drain(): Promise<void>
 }
 
@@ -52,15 +53,22 @@ export interface EventLogDependencies {
   maxWaiting?: number
 }
 
-/** More conflicts than this for one event are a fault, not a race. */
+/**
+ * Maximum number of tries of an event. Concurrent writers cannot cause so many conflicts, so the
+ * event is then rejected.
+ */
 const maxTries = 200
 
 /**
- * Writes the events of this process to the log in batches. The next sequence is a guess, and the
- * unique index decides. Each event states whether its conversation is closed. A writer takes
- * sequence n + 1 only if it knows event n, so it always decides on the latest state. Events that
- * arrive during a write form the next batch. A batch has at most one event of a conversation, and
- * no conversation has two events in flight.
+ * Writes the events of this process to the log in batches. Events that arrive during a write form
+ * the next batch.
+ *
+ * A writer guesses the next sequence, and the unique index rejects a wrong guess. A writer takes
+ * sequence n + 1 only if it has seen event n. Each event states whether its conversation is closed,
+ * so the writer always decides on the latest state.
+ *
+ * A batch has at most one event of a conversation, and a conversation never has two events in
+ * flight.
  */
 export function createEventLog({
   store,
@@ -181,14 +189,15 @@ export function createEventLog({
       ...draft,
       sequence: end.sequence + 1,
       occurredAt,
-      ...(closed && { closed }),
-      ...(transient && { transient, removableAt: new Date(occurredAt.getTime() + transientMs) }),
+      closed: closed || undefined,
+      transient,
+      removableAt: transient && new Date(occurredAt.getTime() + transientMs),
     }
   }
 
   /**
-   * Resolves the closing of a closed conversation without a write. The event returned may not be
-   * the last one.
+   * Resolves a request to close a conversation that is already closed, without a write. The event
+   * returned may not be the last one of the log.
    */
   function resolveIfClosed({ draft, resolve }: Pending, end: LogEnd): boolean {
     if (draft.type !== 'conversation.closed' || !end.closed) return false
@@ -196,7 +205,10 @@ export function createEventLog({
     return true
   }
 
-  /** Finds the messages that are new. A repeated message does not reopen its conversation. */
+  /**
+   * Returns the candidates that are new messages. A repeated message must not reopen its
+   * conversation.
+   */
   async function findReopening(candidates: Pending[]): Promise<Set<Pending>> {
     if (candidates.length === 0) return new Set()
     const found = await store.findOperations(
@@ -206,7 +218,9 @@ export function createEventLog({
     return new Set(candidates.filter(({ draft }) => !known.has(`${draft.conversationId} ${draft.operationKey}`)))
   }
 
-  /** Another process took these sequences: reads the ends again and retries. */
+  /**
+   * Retries events whose sequence another process took. First drops the cached ends of their logs.
+   */
   function retryConflicted(conflicted: Pending[]) {
     heads.forget(conflicted.map(({ draft }) => draft.conversationId))
     for (const pending of conflicted) pending.tries += 1
@@ -242,7 +256,8 @@ export function createEventLog({
       if (!isStarting) {
         if (inFlight === 0) idle = Promise.withResolvers()
         isStarting = true
-        // Wait until the end of this turn, so that the batch has all events of the turn.
+        // Starts after the current turn of the event loop, so that the batch has all events of the
+        // turn.
         queueMicrotask(start)
       }
       return promise

@@ -12,7 +12,7 @@ afterAll(async () => {
   for (const close of closing) await close()
 })
 
-it('rejects an insert that never reached the database', async () => {
+it('the event store rejects an insert if the connection broke before the insert reached the database', async () => {
   const link = await startLink(decodeURIComponent(new URL(uri).host))
   closing.push(link.close)
   const database = await openDatabase({

@@ -1,13 +1,18 @@
-import { type BulkWriteResult, type Collection, MongoBulkWriteError, ObjectId, type WithId } from 'mongodb'
+import {
+  type BulkWriteResult,
+  type Collection,
+  type Document,
+  MongoBulkWriteError,
+  ObjectId,
+  type WithId,
+} from 'mongodb'
 import { duplicateIndex } from '../database/faults.ts'
-import { type HistoryPage, type HistoryPageQuery, readHistoryPage } from './history-page-store.ts'
-import type { LogEvent } from './model.ts'
-import type { OperationKey } from './operation-keys.ts'
+import type { LogEnd, LogEvent, OperationKey } from './model.ts'
 
 export type EventDocument = LogEvent
 
-/** Result for one event of a batch. */
-export type InsertOutcome = 'inserted' | 'sequence_taken' | 'operation_taken'
+/** Result of the insert of one event. */
+type InsertOutcome = 'inserted' | 'sequence_taken' | 'operation_taken'
 
 export interface Range {
   conversationId: string
@@ -16,45 +21,53 @@ export interface Range {
 
 export interface EventStore {
   /**
-   * Writes a batch with at most one event of each conversation. With two, the store could keep the
-   * second and refuse the first. Another process would then fill that sequence after readers have
-   * passed it. When it throws, each event may or may not be written.
+   * Writes a batch with at most one event of each conversation. With two events of a conversation,
+   * the store could keep the second and refuse the first. Another process would then fill the first
+   * one's sequence after readers have passed it. If the call throws, each event may or may not be
+   * written.
    */
   insert(events: LogEvent[]): Promise<InsertOutcome[]>
-  /** The events of these operations, in no order. */
+  /** Returns the events of these operations, in any order. */
   findOperations(operations: { conversationId: string; operationKey: OperationKey }[]): Promise<LogEvent[]>
   /**
-   * The last sequence and the state of each conversation that has events. By default it reads the
-   * latest data, which a failover may roll back; this is for writers, whose guess the unique index
-   * checks. With `committed` it reads only what no failover rolls back; this is for readers.
+   * Returns the last sequence of each conversation that has events, and whether the conversation is
+   * closed. By default the query reads the latest data, which a failover may roll back. That is
+   * enough for writers, because the unique index rejects a wrong sequence. With `committed` the
+   * query reads only data that no failover rolls back. Calls for readers must set `committed`.
    */
   ends(conversationIds: string[], options?: { committed?: boolean }): Promise<Map<string, LogEnd>>
-  /** Events after a sequence, in order. Transient events only on request. */
+  /**
+   * Returns the events after a sequence, in order. Transient events are included only on request.
+   */
   readAfter(range: Range, limit: number, options?: { transient?: boolean }): Promise<LogEvent[]>
   /**
-   * Events after a sequence in each of many conversations, in order within each; at most `limit` in
-   * total.
+   * Returns the events after a sequence in each of many conversations, in order within each
+   * conversation. `limit` is the maximum for all conversations together.
    */
   readManyAfter(ranges: Range[], limit: number, options?: { transient?: boolean }): Promise<LogEvent[]>
-  /** The events with these sequences, in no order. */
+  /** Returns the events with these sequences, in any order. */
   at(places: { conversationId: string; sequence: number }[]): Promise<LogEvent[]>
-  /** Number of events after a sequence without transient ones, counted up to `limit`. */
+  /** Counts the events after a sequence, without transient ones. Stops counting at `limit`. */
   countAfter(range: Range, limit: number): Promise<number>
   historyPage(query: HistoryPageQuery): Promise<HistoryPage>
-  /** The conversation's first message. */
   firstMessage(conversationId: string): Promise<LogEvent | undefined>
   /**
-   * Sequence of the oldest non-transient event among the `newest` ones since a time; 0 when there
-   * is none.
+   * Considers the last `newest` events of a conversation, without transient events. Returns the
+   * sequence of the oldest of them that occurred after `since`; 0 when there is none.
    */
   oldestSequence(conversationId: string, bounds: { since: Date; newest: number }): Promise<number>
-  /** Messages and closings written by any process since a time, in no order. */
+  /**
+   * Reads at most `limit` events that are due for removal, oldest first. Returns their
+   * conversations, and in `seen` the number of events read.
+   */
+  dueTransient(before: Date, limit: number): Promise<{ conversationIds: string[]; seen: number }>
+  /**
+   * Removes the due events before `end`, the last sequence of the log. Clears `removableAt` of the
+   * event at `end`, so that `dueTransient` does not return that event again.
+   */
+  removeTransient(conversationId: string, end: number, before: Date): Promise<number>
+  /** Returns the messages and closings that all processes wrote since a time, in any order. */
   activitySince(time: Date): AsyncIterable<LogEvent>
-}
-
-export interface LogEnd {
-  sequence: number
-  closed: boolean
 }
 
 export function createEventStore({ events }: { events: Collection<EventDocument> }): EventStore {
@@ -81,7 +94,8 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
 
     async ends(conversationIds, { committed: onlyCommitted = false } = {}) {
       if (conversationIds.length === 0) return new Map()
-      // With this sort order the engine jumps in the index from one conversation's end to the next.
+      // With this sort order the database jumps in the index from one conversation's end to the
+      // next.
       const rows = await events
         .aggregate<{ _id: string; sequence: number; closed: boolean | null }>(
           [
@@ -101,8 +115,8 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
     },
 
     async readManyAfter(ranges, limit, { transient = false } = {}) {
-      // The engine plans each alternative separately, which costs as much as reading it. So ranges
-      // with the same start are one alternative.
+      // The database plans each alternative of `$or` separately. Planning an alternative costs as
+      // much as reading it. So ranges with the same start share one alternative.
       const places = Map.groupBy(ranges, ({ after }) => after)
       const alternatives = [...places].map(([after, together]) => ({
         conversationId: { $in: together.map(({ conversationId }) => conversationId) },
@@ -145,6 +159,30 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
       return oldest?.sequence ?? 0
     },
 
+    async dueTransient(before, limit) {
+      const found = await events
+        .find({ removableAt: { $lte: before } }, { projection: { _id: 0, conversationId: 1 } })
+        .sort({ removableAt: 1 })
+        .limit(limit)
+        .toArray()
+      return { conversationIds: [...new Set(found.map(({ conversationId }) => conversationId))], seen: found.length }
+    },
+
+    async removeTransient(conversationId, end, before) {
+      const { deletedCount } = await events.deleteMany({
+        conversationId,
+        sequence: { $lt: end },
+        transient: true,
+        // Events that were the end of the log during an earlier sweep have no `removableAt`.
+        $or: [{ removableAt: { $lte: before } }, { removableAt: { $exists: false } }],
+      })
+      await events.updateOne(
+        { conversationId, sequence: end, removableAt: { $lte: before } },
+        { $unset: { removableAt: '' } },
+      )
+      return deletedCount
+    },
+
     async *activitySince(time) {
       const from = ObjectId.createFromTime(Math.floor(time.getTime() / 1000))
       const activity = { $or: [isMessage, { type: 'conversation.closed' as const }] }
@@ -153,18 +191,24 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
   }
 }
 
-/** A failover must not roll back what a reader has seen. */
+/**
+ * Reads only events that a majority of the servers has. A failover must not roll back an event that
+ * a reader has seen.
+ */
 const committed = { readConcern: { level: 'majority' } } as const
 
 function toEvent({ _id, ...event }: WithId<EventDocument>): LogEvent {
   return event
 }
 
-/** Which events of a batch were rejected and why. Throws if the error has any other cause. */
+/**
+ * Returns the index of each rejected event and the reason. Throws `error` again if it has another
+ * cause than rejected events.
+ */
 function rejections(error: unknown): [number, InsertOutcome][] {
   if (!(error instanceof MongoBulkWriteError) || hasWriteConcernError(error.result)) throw error
   const failures = Array.isArray(error.writeErrors) ? error.writeErrors : [error.writeErrors]
-  // The driver also throws this error for a broken connection. Then no outcome is known.
+  // The driver also throws this error for a broken connection. In that case no outcome is known.
   if (failures.length === 0) throw error
   return failures.map(({ index, code, errmsg }) => {
     const name = duplicateIndex({ code, errmsg })
@@ -176,4 +220,81 @@ function rejections(error: unknown): [number, InsertOutcome][] {
 
 function hasWriteConcernError(result: BulkWriteResult): boolean {
   return result.getWriteConcernError() !== undefined
+}
+
+interface HistoryPageQuery {
+  conversationId: string
+  after?: number
+  before?: number
+  limit: number
+}
+
+/**
+ * A page of messages and the state of its log. It includes every message and every state change up
+ * to `lastSequence`.
+ */
+export interface HistoryPage {
+  /**
+   * Messages in ascending order: either the first ones after the requested sequence or the last
+   * ones before it.
+   */
+  messages: LogEvent[]
+  /** Changes of message states that are in the log but may not be applied to the messages yet. */
+  changes: LogEvent[]
+  /** Sequence of the log's last event; 0 when it is empty. */
+  lastSequence: number
+  /** Sequence of the conversation's first message; 0 when it has no message. */
+  oldestSequence: number
+}
+
+/**
+ * Reads a page with one query, so that one server reads all of it and no failover happens in
+ * between. The order matters: first the end of the log, then the unapplied changes, then the
+ * messages. Events written during the query come after that end. The stream delivers them.
+ */
+async function readHistoryPage(
+  events: Collection<EventDocument>,
+  { conversationId, after, before, limit }: HistoryPageQuery,
+  options: { readConcern: { level: 'majority' } },
+): Promise<HistoryPage> {
+  const upToEnd = { conversationId, $expr: { $lte: ['$sequence', '$$end'] } }
+  const isMessage = { message: { $exists: true } }
+  const sequence = before === undefined ? { $gt: after ?? 0 } : { $lt: before }
+  const lookup = (as: string, ...pipeline: Document[]) => ({
+    $lookup: { from: events.collectionName, let: { end: '$sequence' }, pipeline, as },
+  })
+  const [found] = await events
+    .aggregate<{ sequence: number; changes: LogEvent[]; messages: LogEvent[]; first: { sequence: number }[] }>(
+      [
+        { $match: { conversationId } },
+        { $sort: { conversationId: -1, sequence: -1 } },
+        { $limit: 1 },
+        { $project: { _id: 0, sequence: 1 } },
+        lookup('changes', { $match: { ...upToEnd, unapplied: true } }, { $unset: '_id' }),
+        lookup(
+          'messages',
+          { $match: { ...upToEnd, ...isMessage, sequence } },
+          { $sort: { sequence: before === undefined ? 1 : -1 } },
+          { $limit: limit },
+          { $unset: '_id' },
+        ),
+        lookup(
+          'first',
+          { $match: { ...upToEnd, ...isMessage } },
+          { $sort: { sequence: 1 } },
+          { $limit: 1 },
+          { $project: { _id: 0, sequence: 1 } },
+        ),
+      ],
+      options,
+    )
+    .toArray()
+  if (!found) return { messages: [], changes: [], lastSequence: 0, oldestSequence: 0 }
+  const { messages, changes, first } = found
+  return {
+    messages: before === undefined ? messages : messages.reverse(),
+    changes,
+    lastSequence: found.sequence,
+    oldestSequence: first[0]?.sequence ?? 0,
+  }
 }

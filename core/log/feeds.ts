@@ -1,12 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { createBatchLoader } from '../concurrency/batch-loader.ts'
-import { createRounds } from '../concurrency/rounds.ts'
+import { backoffMs } from '../../platform/concurrency/backoff.ts'
+import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
+import { createRounds } from '../concurrency/job.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import type { EventStore } from './event-store.ts'
 import type { LogEvent } from './model.ts'
 
-/** The log of one conversation, followed by this process. */
+/** Pause before a failed read is retried. */
+const READ_PAUSES = { minMs: 40, maxMs: 1_000 }
+
+/**
+ * The log of one conversation that this process follows, and its members: the readers to which its
+ * events are delivered.
+ */
 export interface Feed<M> {
   readonly conversationId: string
   /** Every event up to this sequence was delivered. */
@@ -16,27 +23,34 @@ export interface Feed<M> {
 
 export interface Feeds<M> {
   /**
-   * Joins the feed of a conversation, starting at the end of its log. Errors: those of the store.
+   * Adds a member to the feed of a conversation. A new feed starts at the end of the log. Errors:
+   * those of the store.
    */
   join(conversationId: string, member: M): Promise<Feed<M>>
   leave(feed: Feed<M>, member: M): void
-  /** This process wrote an event. */
+  /** Must be called after this process has written an event. */
   appended(event: LogEvent): void
-  /** Some process wrote events up to this sequence. */
+  /** Must be called after another process has announced events up to this sequence. */
   advanced(conversationId: string, sequence: number): void
-  /** Reads the ends of all followed logs and catches up. This covers lost wake-ups. */
+  /**
+   * Compares all followed logs with their ends in the store and reads missed events. This repairs
+   * lost wake-ups.
+   */
   check(): Promise<void>
-  /** Does the same for some of the logs. `checkSteps` calls cover all of them. */
+  /**
+   * Like `check`, but for one part of the followed logs. `checkSteps` consecutive calls check all
+   * of them.
+   */
   checkSome(): Promise<void>
 }
 
-/** Maximum number of conversations and events in one read of the log. */
+/** Limits for one read of the log: conversations and events. */
 const feedsPerRead = 200
 const eventsPerRead = 2000
 
 /**
  * Follows the logs of all conversations that have streams on this core. Each event is read from the
- * log and delivered once, in order. A wake-up only says that there may be something to read.
+ * log and delivered once, in order. A wake-up is only a reason to read the log.
  */
 export function createFeeds<M>(dependencies: {
   events: Pick<EventStore, 'ends' | 'readManyAfter'>
@@ -47,10 +61,10 @@ export function createFeeds<M>(dependencies: {
 }): Feeds<M> {
   const { events, deliver, metrics = createCoreMetrics(), logger, checkSteps = 1 } = dependencies
   const readEnds = (conversationIds: string[]) => events.ends(conversationIds, { committed: true })
-  /** Batched: many streams join at once after an outage. */
+  /** Loads the ends of logs in batches, because many streams join at once after an outage. */
   const endOf = createBatchLoader(readEnds)
   const feeds = new Map<string, Feed<M> & { opened: Promise<void> }>()
-  /** Target sequence of each feed that is behind. */
+  /** Feeds with unread events, and the sequence up to which each must be read. */
   const behind = new Map<string, number>()
   let reading = false
 
@@ -91,7 +105,7 @@ export function createFeeds<M>(dependencies: {
         failures += 1
         logger.warn({ reason: (error as Error).name }, 'read of event logs failed; retrying')
         for (const [id, target] of targets) behind.set(id, Math.max(target, behind.get(id) ?? 0))
-        await delay(Math.min(20 * 2 ** failures, 1000))
+        await delay(backoffMs(failures, READ_PAUSES))
       }
     }
     reading = false
@@ -110,7 +124,7 @@ export function createFeeds<M>(dependencies: {
       if (feed) advance(feed, event)
     }
     for (const { feed, target } of wanted) {
-      // A page that is not full has every event up to the target.
+      // If fewer events than the limit came back, the log has no more events up to the target.
       if (found.length < eventsPerRead) feed.through = Math.max(feed.through, target)
       else if (feed.through < target)
         behind.set(feed.conversationId, Math.max(target, behind.get(feed.conversationId) ?? 0))
@@ -127,8 +141,8 @@ export function createFeeds<M>(dependencies: {
           members: new Set(),
           opened: Promise.resolve(),
         }
-        // From now on the feed receives every event. The start includes events that arrive before
-        // it is known.
+        // The feed is registered before its start is known, so it already receives events.
+        // `through` must not go back when the end of the log arrives.
         created.opened = endOf(conversationId).then((end) => {
           created.through = Math.max(created.through, end?.sequence ?? 0)
         })

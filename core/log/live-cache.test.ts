@@ -1,9 +1,11 @@
 import { expect, it } from 'vitest'
+import { createBus } from '../bus.ts'
 import { createLiveCache } from './live-cache.ts'
 
 function newScene() {
   const scene = { time: 0, loads: 0, isCurrent: true, loading: Promise.resolve() }
   const cache = createLiveCache({
+    bus: createBus(),
     loadMany: async (keys) => {
       scene.loads += 1
       const load = scene.loads
@@ -18,7 +20,7 @@ function newScene() {
   return { scene, cache }
 }
 
-it('reads the store again after the maximum age without a change', async () => {
+it('a live cache reads the store again after the maximum age, even without a change', async () => {
   const { scene, cache } = newScene()
   expect(await cache.get('a')).toBe(1)
   scene.time = 5_000
@@ -27,7 +29,7 @@ it('reads the store again after the maximum age without a change', async () => {
   expect(await cache.get('a')).toBe(2)
 })
 
-it('counts the age from the start of the load', async () => {
+it('a live cache counts the age of an entry from the start of its load', async () => {
   const { scene, cache } = newScene()
   const answer = Promise.withResolvers<void>()
   scene.loading = answer.promise
@@ -39,14 +41,14 @@ it('counts the age from the start of the load', async () => {
   expect(await cache.get('a')).toBe(2)
 })
 
-it('reads the store each time while it is not current', async () => {
+it('a live cache reads the store on each call while wake-ups may be missing', async () => {
   const { scene, cache } = newScene()
   await cache.get('a')
   scene.isCurrent = false
   expect(await cache.get('a')).toBe(2)
 })
 
-it('does not cache the result of a load that began before a change', async () => {
+it('a live cache does not keep the result of a load that began before a change', async () => {
   const { scene, cache } = newScene()
   const answer = Promise.withResolvers<void>()
   scene.loading = answer.promise

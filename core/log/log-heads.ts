@@ -1,13 +1,18 @@
-import type { EventStore, LogEnd } from './event-store.ts'
+import { createLruCache } from '../../platform/lru-cache.ts'
+import type { EventStore } from './event-store.ts'
+import type { LogEnd } from './model.ts'
 
 export interface LogHeads {
-  /** The presumed end of each of these conversations' logs. */
+  /** Returns the presumed end of each conversation's log. The end may be outdated. */
   get(conversationIds: string[]): Promise<LogEnd[]>
-  /** The log has an event at `end`, and `closed` is the state after that event. */
+  /**
+   * Caches an end: the log has an event with this sequence, and `closed` is the state after that
+   * event.
+   */
   advance(conversationId: string, end: LogEnd): void
   /** Reads the ends of these logs with `read` and caches them. Errors: those of `read`. */
   learn(conversationIds: string[], read: ReadEnds): Promise<Map<string, LogEnd>>
-  /** Drops ends that were wrong. */
+  /** Drops the ends of these logs from the cache, because they were wrong. */
   forget(conversationIds: string[]): void
 }
 
@@ -15,20 +20,20 @@ type ReadEnds = (conversationIds: string[]) => Promise<Map<string, LogEnd>>
 
 interface CachedEnd extends LogEnd {
   /**
-   * When the end was read, on two clocks: the wall clock may be set back, the other may stop while
-   * the machine sleeps.
+   * Time when the read of the end began, on two clocks. The wall clock (`wallAt`) may be set back.
+   * The monotonic clock (`at`) may stop while the machine sleeps.
    */
   at: number
   wallAt: number
 }
 
-export interface LogHeadsOptions {
+interface LogHeadsOptions {
   now?: () => number
   monotonic?: () => number
   /**
-   * How long an end is cached. A writer with an outdated end could write into the hole that a
-   * removed transient event left. So this must be well below the age at which transient events are
-   * removed.
+   * Time for which an end is cached. A writer with an outdated end could write into the hole that a
+   * removed transient event left. So this time must be well below the age at which transient events
+   * are removed.
    */
   rememberMs?: number
 }
@@ -36,22 +41,18 @@ export interface LogHeadsOptions {
 const maxEntries = 100_000
 
 /**
- * Caches the ends of logs, so that a send needs only one insert. The unique index rejects an
- * outdated end. It cannot do so for an event that was removed, so entries expire soon.
+ * Caches the ends of logs, so that a send needs only one insert. The unique index rejects a write
+ * after an outdated end. It cannot do so when the event after that end was removed, so entries
+ * expire soon.
  */
 export function createLogHeads(
   events: Pick<EventStore, 'ends'>,
   { now = Date.now, monotonic = () => performance.now(), rememberMs = 10 * 60_000 }: LogHeadsOptions = {},
 ): LogHeads {
-  const heads = new Map<string, CachedEnd>()
+  const heads = createLruCache<CachedEnd>(maxEntries)
 
   function remember(conversationId: string, { sequence, closed }: LogEnd, at: { at: number; wallAt: number }) {
-    heads.delete(conversationId)
     heads.set(conversationId, { sequence, closed, ...at })
-    if (heads.size > maxEntries) {
-      const [oldest] = heads.keys()
-      if (oldest !== undefined) heads.delete(oldest)
-    }
   }
 
   const present = () => ({ at: monotonic(), wallAt: now() })
@@ -64,7 +65,7 @@ export function createLogHeads(
   }
 
   async function learn(conversationIds: string[], read: ReadEnds) {
-    // Taken before the read: the result was true at that time or later.
+    // The clocks are read before the database, so that the age of an entry is never underestimated.
     const asked = present()
     const ends = await read(conversationIds)
     for (const id of conversationIds) {

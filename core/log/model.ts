@@ -1,5 +1,3 @@
-import type { OperationKey } from './operation-keys.ts'
-
 /** Types of the event log (specification, section 6; contract, section 4). */
 
 export type MessageState = 'queued' | 'sent' | 'delivered' | 'read' | 'failed'
@@ -12,15 +10,15 @@ export interface Author {
 
 export interface Message {
   messageId: string
-  /** On the visitor's own messages only. */
+  /** Operation id that the visitor's browser chose. Absent in messages of agents. */
   clientOperationId?: string
-  /** On the visitor's own messages only. */
+  /** Session in which the visitor wrote the message. Absent in messages of agents. */
   sessionId?: string
   author: Author
   body: string
   contentType: 'text'
   locale?: string
-  /** The state when the message was written. Its present state is the event's `currentState`. */
+  /** State of the message when it was written. The current state is `currentState` of the event. */
   state: MessageState
 }
 
@@ -37,7 +35,10 @@ export type CommandEventType =
   | 'screenshot.requested'
   | 'screenshot.cancelled'
 
-/** Transient: never replayed and removed from the log after a while, which leaves a hole. */
+/**
+ * Types of transient events. Transient events are never replayed. The log removes them later, which
+ * leaves holes: sequences without an event.
+ */
 export type TypingType = 'typing.started' | 'typing.stopped'
 
 export type EventType =
@@ -53,38 +54,46 @@ export type EventType =
   | CommandEventType
   | SessionEndType
 
-/** One event of a conversation's log. A message is the event that carries it. */
+/** One event of a conversation's log. A message is stored in the event that announces it. */
 export interface LogEvent {
   conversationId: string
-  /** Position in the conversation, from 1. It grows and may have holes. */
+  /** Position in the log of the conversation, from 1. Sequences grow and may have holes. */
   sequence: number
   type: EventType
   occurredAt: Date
-  /** Set when only the streams of one session carry the event. */
+  /**
+   * Session whose streams may send the event. Absent if the streams of every session may send the
+   * event.
+   */
   sessionId?: string
   /** Key of the operation that made the event; unique in the conversation. */
   operationKey?: OperationKey
-  /** Hash of the operation's input. It distinguishes a repeat from a conflict. */
+  /**
+   * Hash of the operation's input. It distinguishes a repeated operation from a conflicting one.
+   */
   inputHash?: string
   message?: Message
-  /** Present state of the message. The event on the streams never changes. */
+  /**
+   * Current state of the message. Streams do not send it, because an event on a stream never
+   * changes.
+   */
   currentState?: MessageState
-  /** Data of an event without a message. */
+  /** Data of the event. Absent if the event has a message. */
   data?: EventData
   /**
-   * The conversation is closed after this event. The last event of a log has the conversation's
-   * state.
+   * True when the conversation is closed after this event. The last event of a log therefore has
+   * the current state of the conversation.
    */
   closed?: true
   transient?: true
   /**
-   * Time from which a transient event may be removed. Unset when the event stays as the end of its
-   * log.
+   * Time from which a transient event may be removed. Unset when the event must stay because it is
+   * the end of its log.
    */
   removableAt?: Date
-  /** Sequence of the message whose state changed. */
+  /** Only in `message.state.changed`: sequence of the message whose state changed. */
   messageSequence?: number
-  /** The change is not applied to its message yet, for example after a crash. */
+  /** True until the state change is applied to its message. A crash can delay that. */
   unapplied?: true
 }
 
@@ -93,8 +102,8 @@ export interface Agent {
   avatarUrl?: string
 }
 
-/** Data of an event besides a message (contract, section 4). */
-export interface EventData {
+/** Data of an event that has no message (contract, section 4). */
+interface EventData {
   author?: Author
   agent?: Agent
   messageId?: string
@@ -121,7 +130,9 @@ export function endsSession(type: EventType): type is SessionEndType {
   return sessionEnds.has(type)
 }
 
-/** A message as the history and the stream present it (contract, section 3). */
+/**
+ * Converts a message to the form in which the history and the stream send it (contract, section 3).
+ */
 function presentMessage({ conversationId, sequence, occurredAt }: LogEvent, message: Message) {
   const { messageId, clientOperationId, sessionId, author, body, contentType, locale, state } = message
   return {
@@ -140,7 +151,7 @@ function presentMessage({ conversationId, sequence, occurredAt }: LogEvent, mess
 }
 
 /**
- * Encodes an event for streams as one line of JSON. Every stream and every replay gets the same
+ * Encodes an event for streams as one line of JSON. Every stream and every replay sends the same
  * bytes.
  */
 export function encodeEvent(event: LogEvent): string {
@@ -150,4 +161,88 @@ export function encodeEvent(event: LogEvent): string {
     occurredAt: event.occurredAt.toISOString(),
     data: event.message ? { message: presentMessage(event, event.message) } : (event.data ?? {}),
   })
+}
+
+export interface LogEnd {
+  sequence: number
+  closed: boolean
+}
+
+declare const brand: unique symbol
+/** Key of a logical operation in a conversation's log. Only `operationKeys` creates such keys. */
+export type OperationKey = string & { readonly [brand]: true }
+
+const agentPrefix = 'agent '
+
+/**
+ * Creates the key of every operation that writes to a log. A key is unique in its conversation and
+ * consists of words. The first words name the kind of writer. Operation ids that visitors and
+ * agents choose have no spaces, so they cannot form the key of another writer. Only the keys of
+ * visitors begin with a session id. Never change the format: a repeated operation must find the
+ * event that an earlier version wrote.
+ */
+export const operationKeys = {
+  visitorMessage: (sessionId: string, clientOperationId: string) => keyOf(sessionId, clientOperationId),
+  agentMessage: (clientOperationId: string) => `${agentPrefix}${clientOperationId}` as OperationKey,
+  /** Key of an event about a session: its end or its identification. */
+  session: (sessionId: string, type: EventType) => keyOf('session', sessionId, type),
+  messageState: (messageId: string, state: MessageState) => keyOf('state', messageId, state),
+  assignment: (version: number) => keyOf('assignment', String(version)),
+  typing: (turnId: string, step: string) => keyOf('typing', turnId, step),
+  command: (commandId: string, type: EventType) => keyOf(commandId, type),
+}
+
+const keyOf = (...words: string[]) => words.join(' ') as OperationKey
+
+/** Returns the operation id that an agent chose for a message; undefined for any other key. */
+export function agentOperationIn(key: OperationKey | undefined): string | undefined {
+  return key?.startsWith(agentPrefix) ? key.slice(agentPrefix.length) : undefined
+}
+
+/** Data of a session that its streams need. */
+export interface StreamSession {
+  sessionId: string
+  conversationId: string
+  connectionId: string
+  connectionVersion?: number
+  publicSiteKey: string
+  origin: string
+  grantExpiresAt: Date
+}
+
+/** An event that is encoded once for all its readers. */
+export interface EncodedEvent {
+  id: string
+  sequence: number
+  type: string
+  json: string
+}
+
+export function encodeFor(event: LogEvent, epoch: string): EncodedEvent {
+  const { sequence, type } = event
+  return { id: `${epoch}-${sequence}`, sequence, type, json: encodeEvent(event) }
+}
+
+/**
+ * Whether the streams of a session send an event. They never send typing events of visitors or
+ * events of other sessions.
+ */
+export function isSentTo({ sessionId, transient, data }: LogEvent, session: StreamSession): boolean {
+  if (transient && data?.author?.kind === 'visitor') return false
+  return sessionId === undefined || sessionId === session.sessionId
+}
+
+/** Creates the event that makes a client read the history again. */
+export function resetRequired(epoch: string, head: number, decision: { reason: string; at: Date }): EncodedEvent {
+  return {
+    id: `${epoch}-${head}`,
+    sequence: head,
+    type: 'replay.reset.required',
+    json: JSON.stringify({
+      sequence: head,
+      type: 'replay.reset.required',
+      occurredAt: decision.at.toISOString(),
+      data: { reason: decision.reason, reauthenticationRequired: false },
+    }),
+  }
 }

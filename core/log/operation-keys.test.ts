@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { newId } from '../ids.ts'
 import { operationId } from '../rules.ts'
-import { agentOperationIn, operationKeys } from './operation-keys.ts'
+import { agentOperationIn, operationKeys } from './model.ts'
 
 const eventTypes = [
   'session.revoked',
@@ -50,7 +50,7 @@ const key = fc.oneof(
 const make = ([writer, ...parts]: [keyof typeof operationKeys, ...unknown[]]) =>
   (operationKeys[writer] as (...parts: unknown[]) => string)(...parts)
 
-it('makes equal keys only for the same operation of the same writer', () => {
+it('operation keys are equal only for the same operation of the same writer', () => {
   fc.assert(
     fc.property(fc.array(key, { minLength: 2, maxLength: 60 }), (operations) => {
       const byKey = Map.groupBy(operations, make)
@@ -60,18 +60,18 @@ it('makes equal keys only for the same operation of the same writer', () => {
   )
 })
 
-it('rejects chosen operation ids with white space', () => {
+it('operation ids of visitors and agents are rejected if they contain white space', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary-ascii' }), (text) => operationId(text) !== undefined || !/\s/.test(text)),
   )
 })
 
-it('makes the keys of visitors and agents in the format of the first version', () => {
+it('operation keys of visitors and agents have the format of the first version', () => {
   expect(operationKeys.visitorMessage('ses_1', 'op')).toBe('ses_1 op')
   expect(operationKeys.agentMessage('op')).toBe('agent op')
 })
 
-it('finds the operation id only in the key of an agent’s message', () => {
+it('agentOperationIn returns an operation id only for the key of an agent’s message', () => {
   fc.assert(
     fc.property(key, (operation) => {
       const found = agentOperationIn(make(operation) as ReturnType<typeof operationKeys.agentMessage>)

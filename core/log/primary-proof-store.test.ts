@@ -1,7 +1,10 @@
 import { expect, it } from 'vitest'
 import { createPrimaryProof } from './primary-proof-store.ts'
 
-/** A primary with documents, and a reader of a server that may no longer be the primary. */
+/**
+ * Creates a proof that reads from a fake primary. `scene.newest` is the newest document of the
+ * primary.
+ */
 function newScene() {
   const scene = { time: 0, newest: 'd1', answers: [] as PromiseWithResolvers<void>[] }
   const proof = createPrimaryProof(
@@ -22,7 +25,7 @@ function newScene() {
   return { scene, proof, answer }
 }
 
-it('is as current as the read once the reader has the newest document', async () => {
+it('asOf returns the start time of a read once the reader has received the newest document', async () => {
   const { scene, proof, answer } = newScene()
   scene.time = 1_000
   expect(proof.asOf()).toBeUndefined()
@@ -33,7 +36,7 @@ it('is as current as the read once the reader has the newest document', async ()
   expect(proof.asOf()).toBe(1_000)
 })
 
-it('counts documents received before or during the read', async () => {
+it('asOf returns the start time of a read if the newest document was received before or during it', async () => {
   const { scene, proof, answer } = newScene()
   proof.received('d1')
   proof.asOf()
@@ -47,7 +50,7 @@ it('counts documents received before or during the read', async () => {
   expect(proof.asOf()).toBe(200)
 })
 
-it('stays at its time while the reader lacks the newest document, then throws', async () => {
+it('asOf returns the same time while the reader lacks the newest document, and throws after 5 seconds', async () => {
   const { scene, proof, answer } = newScene()
   proof.received('d1')
   proof.asOf()
@@ -61,7 +64,7 @@ it('stays at its time while the reader lacks the newest document, then throws', 
   expect(() => proof.asOf()).toThrow('behind the primary')
 })
 
-it('proves nothing when no majority confirms the read', async () => {
+it('asOf returns undefined when no majority of the servers confirms the read', async () => {
   const { scene, proof } = newScene()
   proof.received('d1')
   proof.asOf()

@@ -1,28 +1,38 @@
-/** Measures how far a reader of a collection is behind the primary of the replica set. */
+/** Shows how far the cursor of a reader is behind the primary of the replica set. */
 export interface PrimaryProof {
-  /** The reader received this document. */
+  /** Must be called when the reader received this document. */
   received(id: string): void
-  /** The reader has every document written before this time; undefined while that is unknown. */
+  /**
+   * Returns a time before which every written document has reached the reader; undefined while no
+   * such time is known.
+   */
   asOf(): number | undefined
 }
 
 const readEveryMs = 150
-/** A reader further behind than this follows a server that is no longer the primary. */
+/**
+ * After this time in milliseconds without proof, the reader must open a new cursor. Its server is
+ * then probably not the primary.
+ */
 const lostAfterMs = 5_000
 
 /**
- * A cursor survives when its server stops being the primary. A primary that is cut off from the
- * others still answers for some seconds. So an empty answer does not prove that nothing new was
- * written. `readNewest` therefore reads the newest document with a linearizable read, which a
- * majority confirms. Once the reader has received that document, it is as current as that read.
+ * Finds out up to which time a tailable cursor has returned every document. An empty result of the
+ * cursor is no proof. Its server may have stopped being the primary, or may be cut off from the
+ * other servers without knowing it yet. So `readNewest` reads the newest document with a
+ * linearizable read, which a majority of the servers confirms. Once the cursor has returned that
+ * document, it has returned everything that was written before the read began.
  *
- * Errors of `asOf`: the reader has been behind for several seconds and must open a new cursor.
+ * Errors: `asOf` throws if the cursor has been behind for several seconds. The reader must then
+ * open a new cursor.
  */
 export function createPrimaryProof(readNewest: () => Promise<string>, monotonic: () => number): PrimaryProof {
   const createdAt = monotonic()
   let proven: number | undefined
   let lastReceived = ''
-  /** The read under way: its result and the documents received since it began. */
+  /**
+   * The pending read: its result, and the documents that the reader received since the read began.
+   */
   let pendingRead: { startedAt: number; newest?: string; received: Set<string> } | undefined
   let nextReadAt = Number.NEGATIVE_INFINITY
 
@@ -33,7 +43,7 @@ export function createPrimaryProof(readNewest: () => Promise<string>, monotonic:
     try {
       read.newest = await readNewest()
     } catch {
-      // The next call retries; nothing is proven until then.
+      // The next call of `asOf` reads again. Until then nothing is proven.
       pendingRead = undefined
     }
   }

@@ -1,39 +1,49 @@
-import { createBatchLoader } from '../concurrency/batch-loader.ts'
+import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import type { EventStore } from './event-store.ts'
 import type { LogEvent } from './model.ts'
 
-export type ResetReason = 'epoch_changed' | 'position_unknown' | 'window_exceeded'
+type ResetReason = 'epoch_changed' | 'position_unknown' | 'window_exceeded'
 
 /** Maximum number of events in one read of a replay. */
 export const replayPage = 100
 
-/** `page` has the first events after the position if they were read for the decision. */
+/**
+ * `page` has the first events after `sequence`. It is set if the log was read to decide the start.
+ */
 export type ReplayStart =
   | { state: 'ready'; sequence: number; page?: LogEvent[] }
   | { state: 'reset_required'; reason: ResetReason; at: Date }
 
-/** The stream starts after the greater position, or at the end of the log if both are absent. */
+/**
+ * Position after which a stream starts: the greater one of the two fields, or the end of the log if
+ * both are absent.
+ */
 export interface StartPoint {
   afterSequence?: number
   lastEventId?: string
 }
 
 export interface ReplayWindow {
-  /** Decides where a stream starts, or why it cannot start (contract, section 4). */
+  /**
+   * Returns the position where a stream starts, or the reason why it cannot start (contract,
+   * section 4).
+   */
   resolveStart(conversationId: string, log: { epoch: string; head: number; start: StartPoint }): Promise<ReplayStart>
-  /** Sequence of the oldest event that can be replayed; 0 when there is none. */
+  /** Returns the sequence of the oldest event that can be replayed; 0 when there is none. */
   oldest(conversationId: string): Promise<number>
-  /** Up to `replayPage` events after a sequence, in order. Simultaneous reads share one query. */
+  /**
+   * Returns up to `replayPage` events after a sequence, in order. Concurrent reads share one query.
+   */
   read(conversationId: string, after: number): Promise<LogEvent[]>
 }
 
-export interface ReplayWindowSettings {
+interface ReplayWindowSettings {
   maxEvents: number
-  /** Seconds. */
+  /** Maximum age of a replayed event, in seconds. */
   maxAge: number
 }
 
-/** Maximum number of conversations and events in one shared read. */
+/** Limits for one shared read: conversations and events. */
 const sharedReads = 50
 const sharedEvents = 3000
 
@@ -43,7 +53,10 @@ export function createReplayWindow(
   settings: ReplayWindowSettings,
   now: () => number,
 ): ReplayWindow {
-  /** Many streams resume at once after an outage, most of them with few missed events. */
+  /**
+   * Reads for many streams with one query, because many streams resume at once after an outage.
+   * Most of them missed few events.
+   */
   const readShared = createBatchLoader<LogEvent[]>(
     async (keys) => {
       const ranges = keys.map((key) => {
@@ -51,8 +64,9 @@ export function createReplayWindow(
         return { conversationId, after: Number(after) }
       })
       const found = await events.readManyAfter(ranges, sharedEvents)
-      // Sorted by conversation. A full result is cut off in its last conversation and has none of
-      // the later ones.
+      // The result is sorted by conversation. A full result may miss events of its last
+      // conversation and has no events of later ones. Streams of those conversations read for
+      // themselves.
       const brokenOff = found.length === sharedEvents ? found.at(-1)?.conversationId : undefined
       const byConversation = Map.groupBy(found, ({ conversationId }) => conversationId)
       return new Map(
@@ -84,7 +98,8 @@ export function createReplayWindow(
       const positions = [last?.sequence, start.afterSequence].filter((sequence) => sequence !== undefined)
       if (positions.length === 0) return { state: 'ready', sequence: head }
       const sequence = Math.max(...positions)
-      // Another process may have sent the position to the client before its wake-up arrived here.
+      // Another process may have sent a newer position to the client before its wake-up arrived
+      // here.
       if (sequence > head) {
         const end = (await events.ends([conversationId], { committed: true })).get(conversationId)
         return sequence > (end?.sequence ?? 0) ? reset('position_unknown') : { state: 'ready', sequence }
@@ -108,7 +123,7 @@ export function createReplayWindow(
   }
 }
 
-/** `<epoch>-<sequence>`; undefined for anything else. */
+/** Parses `<epoch>-<sequence>`. Returns undefined for any other text. */
 export function parseEventId(id: string): { epoch: string; sequence: number } | undefined {
   const match = /^([A-Za-z0-9]{1,32})-(0|[1-9][0-9]{0,9})$/.exec(id)
   return match ? { epoch: match[1]!, sequence: Number(match[2]) } : undefined

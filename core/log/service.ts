@@ -2,36 +2,43 @@ import { randomUUID } from 'node:crypto'
 import { createJob, type Job } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
 import { createEventLog, type EventLog } from './event-log.ts'
+import type { EventStore } from './event-store.ts'
 import { createLogHeads } from './log-heads.ts'
 import { createReplayWindow, type ReplayWindow } from './replay-window.ts'
 import { createStreamSubscriptions, type StreamSubscriptions } from './stream-subscriptions.ts'
 import { createTransientSweep, type TransientSweep } from './transient-sweep.ts'
+import type { WakeupStore } from './wakeup-store.ts'
 import { createWakeups, type Wakeups } from './wakeups.ts'
 
-/** The event log, its streams, and the wake-ups between the cores. */
 export interface LogService {
   log: EventLog
   replayWindow: ReplayWindow
-  subscriptions: StreamSubscriptions
+  streamSubscriptions: StreamSubscriptions
   transientSweep: TransientSweep
   wakeups: Wakeups
   jobs: Job[]
 }
 
 /**
- * Each core compares the logs that it follows with their ends in the database, some in each run. A
- * lost wake-up delays an event by at most `checkEveryMs * checkSteps`. No event is lost.
+ * Each core periodically compares the ends of the logs that it follows with the database, a
+ * fraction of the logs per run. So a lost wake-up delays an event by at most `checkEveryMs *
+ * checkSteps`. No event is lost.
  */
 const checkEveryMs = 300
 const checkSteps = 10
 
-export function createLogService({ config, stores, bus, metrics, logger, now }: CoreKit): LogService {
-  const { events } = stores
-  const transientMs = config.TRANSIENT_EVENT_SECONDS * 1000
+/** Minimum time that events without replay (typing) stay in the log. */
+const transientMs = 3_600_000
+const transientSweepEveryMs = 60_000
+
+export function createLogService(
+  { config, bus, metrics, logger, now }: CoreKit,
+  { events, wakeups: wakeupStore }: { events: EventStore; wakeups: WakeupStore },
+): LogService {
   const heads = createLogHeads(events, { now, rememberMs: transientMs / 6 })
   bus.on('advanced', heads.advance)
 
-  const wakeups = createWakeups({ store: stores.wakeups, processId: randomUUID(), bus, logger, metrics, now })
+  const wakeups = createWakeups({ store: wakeupStore, processId: randomUUID(), bus, logger, metrics, now })
   const log = createEventLog({
     store: events,
     heads,
@@ -42,8 +49,9 @@ export function createLogService({ config, stores, bus, metrics, logger, now }: 
   })
   const window = { maxEvents: config.REPLAY_WINDOW_EVENTS, maxAge: config.REPLAY_WINDOW_SECONDS }
   const replayWindow = createReplayWindow(events, window, now)
-  const subscriptions = createStreamSubscriptions({
-    // Ends read for streams are cached for the writer too, so that an append needs no read.
+  const streamSubscriptions = createStreamSubscriptions({
+    // An end that was read for streams is cached for the writer too, so that an append needs no
+    // read.
     events: { ...events, ends: (ids, options) => heads.learn(ids, (each) => events.ends(each, options)) },
     bus,
     replayWindow,
@@ -52,7 +60,7 @@ export function createLogService({ config, stores, bus, metrics, logger, now }: 
     now,
     checkSteps,
   })
-  const transientSweep = createTransientSweep({ store: stores.transientEvents, now })
+  const transientSweep = createTransientSweep({ events, now })
 
   async function sweep() {
     for (let more = true; more; ) ({ more } = await transientSweep.sweep())
@@ -61,14 +69,14 @@ export function createLogService({ config, stores, bus, metrics, logger, now }: 
   return {
     log,
     replayWindow,
-    subscriptions,
+    streamSubscriptions,
     transientSweep,
     wakeups,
     jobs: [
-      createJob({ name: 'check for missed events', everyMs: checkEveryMs, run: subscriptions.checkSome, logger }),
+      createJob({ name: 'check for missed events', everyMs: checkEveryMs, run: streamSubscriptions.checkSome, logger }),
       createJob({
         name: 'sweep of transient events',
-        everyMs: config.TRANSIENT_SWEEP_SECONDS * 1000,
+        everyMs: transientSweepEveryMs,
         run: sweep,
         logger,
       }),

@@ -1,24 +1,25 @@
-import type { Feeds } from './feeds.ts'
-import type { LogEvent, SessionEndType } from './model.ts'
-import type { StreamSubscription } from './stream-subscriptions.ts'
+import type { Feed, Feeds } from './feeds.ts'
+import type { EncodedEvent, LogEvent, SessionEndType, StreamSession } from './model.ts'
 
 /** Pauses and ends all streams of a session on this core. */
 export interface SessionStreams {
-  /** Sends nothing on the streams of a session until `release` or their end. */
+  /** Stops sending on the streams of a session until `release` is called or the streams end. */
   hold(sessionId: string): void
-  /** Continues the streams of a session. They replay the events that they missed. */
+  /**
+   * Resumes sending on the streams of a session. The streams replay the events that they missed.
+   */
   release(sessionId: string): void
   /**
-   * Ends the streams of a session that ended. `event` is the end event in the log, if the log has
-   * one. `session.closed` is sent in its order in the log, because the visitor may continue in
-   * another session. Any other end is sent at once and skips the events before it.
+   * Ends the streams of a session that ended. `event` is the end event, if the log has one.
+   * `session.closed` is sent in its order in the log, because the visitor may continue in another
+   * session. An end event of another type is sent at once, and the events before it are skipped.
    */
   endSession(sessionId: string, type: SessionEndType, event?: LogEvent): void
-  /** Ends the streams of a session with an error instead of an event. */
+  /** Ends the streams of a session with an error, without an end event. */
   refuseSession(sessionId: string, error: unknown): void
 }
 
-export interface SessionStreamIndex extends SessionStreams {
+interface SessionStreamIndex extends SessionStreams {
   add(subscription: StreamSubscription): void
   remove(subscription: StreamSubscription): void
 }
@@ -27,7 +28,7 @@ type Ending = (subscription: StreamSubscription) => void
 
 export function createSessionStreams(dependencies: {
   feeds: Pick<Feeds<StreamSubscription>, 'advanced'>
-  /** Replays the log from the position of the stream. */
+  /** Replays the log from the subscription's position. */
   replay: (subscription: StreamSubscription) => void
   sendNow: (subscription: StreamSubscription, event: LogEvent) => void
   end: (subscription: StreamSubscription, error?: unknown) => void
@@ -38,7 +39,7 @@ export function createSessionStreams(dependencies: {
 
   const ofSession = (sessionId: string) => [...(bySession.get(sessionId) ?? [])]
 
-  /** Ends a stream now, or as soon as it is open. */
+  /** Ends a subscription now, or as soon as it is open. */
   function endWhenOpen(subscription: StreamSubscription, ending: Ending) {
     if (subscription.isOpen) ending(subscription)
     else subscription.ending = ending
@@ -90,4 +91,46 @@ export function createSessionStreams(dependencies: {
       for (const subscription of ofSession(sessionId)) endWhenOpen(subscription, () => end(subscription, error))
     },
   }
+}
+
+/** Receives the events and the states of all subscriptions of one gateway. */
+export interface SubscriptionSink {
+  opened(subscriptionId: number, session: StreamSession, position: { epoch: string; sequence: number }): void
+  event(subscriptionIds: number[], event: EncodedEvent): void
+  /** Reports the new end of the log to subscriptions that receive no event for it. */
+  advanced(subscriptionIds: number[], sequence: number): void
+  /**
+   * Reports that an installation became online or away. `data` is JSON. The event is not in the log.
+   */
+  availability(subscriptionIds: number[], change: { occurredAt: Date; data: string }): void
+  /** Reports that the replay of the subscription waits for `resume`. */
+  paused(subscriptionId: number): void
+  closed(subscriptionId: number, error?: unknown): void
+}
+
+export interface StreamSubscription {
+  readonly id: number
+  readonly sink: SubscriptionSink
+  readonly session: StreamSession
+  readonly epoch: string
+  feed: Feed<StreamSubscription>
+  /** Every event up to this sequence was sent or deliberately skipped. */
+  position: number
+  /**
+   * A `live` subscription receives events from the feed. A `replaying` one reads the log until it
+   * has caught up. A `paused` one waits for `resume`.
+   */
+  mode: 'replaying' | 'paused' | 'live' | 'ended'
+  /** Number of events sent since the current replay began. */
+  replayed: number
+  isOpen: boolean
+  /** The availability, as JSON, that the reader knows. */
+  toldAvailability?: string | undefined
+  /** True while nothing may be sent, because the state of the session is not known yet. */
+  isHeld: boolean
+  /**
+   * Set when the session ended before the subscription was open. Called to end the subscription
+   * once it is open.
+   */
+  ending?: (subscription: StreamSubscription) => void
 }

@@ -6,15 +6,14 @@ import { until } from '../../test/support/until.ts'
 import { createBus } from '../bus.ts'
 import { type Database, openDatabase } from '../database/database.ts'
 import { newId } from '../ids.ts'
-import type { Session } from '../visitors/session-store.ts'
+import type { Session } from '../visitors/model.ts'
 import { createEventLog, type EventLog } from './event-log.ts'
 import { createEventStore, type EventStore } from './event-store.ts'
 import { createLogHeads } from './log-heads.ts'
-import type { LogEvent } from './model.ts'
-import { operationKeys } from './operation-keys.ts'
+import { type EncodedEvent, type LogEvent, operationKeys } from './model.ts'
 import { createReplayWindow, type StartPoint } from './replay-window.ts'
-import type { EncodedEvent } from './stream-events.ts'
-import { createStreamSubscriptions, type StreamSubscription, type SubscriptionSink } from './stream-subscriptions.ts'
+import type { StreamSubscription, SubscriptionSink } from './session-streams.ts'
+import { createStreamSubscriptions } from './stream-subscriptions.ts'
 
 const { uri, name } = testDatabase()
 const logger = pino({ level: 'silent' })
@@ -30,7 +29,7 @@ afterAll(() => database.close())
 const epoch = 'e1'
 const windowEvents = 20
 
-/** The streams of one core, and a second writer whose hints may get lost. */
+/** Creates the streams of one core, and a second writer whose wake-ups may get lost. */
 function createStreams({ now = Date.now, maxEvents = windowEvents }: { now?: () => number; maxEvents?: number } = {}) {
   const bus = createBus()
   const subscriptions = createStreamSubscriptions({
@@ -66,6 +65,7 @@ async function read(
     },
     event: (_ids, event) => void reader.events.push(event),
     advanced() {},
+    availability() {},
     paused: () => {
       reader.paused += 1
     },
@@ -101,7 +101,7 @@ const upTo = (last: number, first = 1) =>
   Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => first + index)
 
 describe('a stream', () => {
-  it('starts at the end of the log without a position', async () => {
+  it('starts at the end of the log if the request has no position', async () => {
     const streams = createStreams()
     const conversationId = newId('cnv')
     await append(streams.local, conversationId, 'before')
@@ -111,7 +111,7 @@ describe('a stream', () => {
     expect(reader.events.map(({ id }) => id)).toEqual(['e1-2'])
   })
 
-  it('starts at the greater of the two positions', async () => {
+  it('starts at the greater of `afterSequence` and the sequence in `lastEventId`', async () => {
     const streams = createStreams()
     const conversationId = newId('cnv')
     for (const body of ['a', 'b', 'c', 'd']) await append(streams.local, conversationId, body)
@@ -122,9 +122,9 @@ describe('a stream', () => {
   it.each([
     ['of another epoch', { lastEventId: 'other-1' }, 'epoch_changed'],
     ['with a malformed id', { lastEventId: 'nonsense' }, 'epoch_changed'],
-    ['with a number too large', { lastEventId: 'e1-99999999999' }, 'epoch_changed'],
-    ['in the future', { afterSequence: 99 }, 'position_unknown'],
-    ['in the future by its id', { lastEventId: 'e1-99' }, 'position_unknown'],
+    ['whose number is too large', { lastEventId: 'e1-99999999999' }, 'epoch_changed'],
+    ['ahead of the log', { afterSequence: 99 }, 'position_unknown'],
+    ['whose event id is ahead of the log', { lastEventId: 'e1-99' }, 'position_unknown'],
   ])('at a position %s gets one reset and ends', async (_, start, reason) => {
     const streams = createStreams()
     const conversationId = newId('cnv')
@@ -136,7 +136,7 @@ describe('a stream', () => {
     expect(JSON.parse(reader.events[0]!.json).data).toEqual({ reason, reauthenticationRequired: false })
   })
 
-  it('replays as many events as the window allows, and resets at one more', async () => {
+  it('replays as many events as the window allows, and requires a reset if one more was missed', async () => {
     const streams = createStreams()
     const conversationId = newId('cnv')
     for (let count = 0; count < windowEvents + 1; count += 1) await append(streams.local, conversationId, `m${count}`)
@@ -147,7 +147,7 @@ describe('a stream', () => {
     expect(outside.events.map(({ type }) => type)).toEqual(['replay.reset.required'])
   })
 
-  it('resets when the first missed event is older than the window', async () => {
+  it('requires a reset when the first missed event is older than the window', async () => {
     const conversationId = newId('cnv')
     await append(createStreams({ now: () => Date.now() - 3601_000 }).local, conversationId, 'old')
     const reader = await read(createStreams(), conversationId, { afterSequence: 0 })

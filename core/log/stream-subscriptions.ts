@@ -1,48 +1,32 @@
 import type { Logger } from 'pino'
 import type { Bus } from '../bus.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
-import type { Session } from '../visitors/session-store.ts'
 import type { EventStore } from './event-store.ts'
 import { createFeeds, type Feed } from './feeds.ts'
-import { endsSession, type LogEvent } from './model.ts'
+import {
+  type EncodedEvent,
+  encodeFor,
+  endsSession,
+  isSentTo,
+  type LogEvent,
+  resetRequired,
+  type StreamSession,
+} from './model.ts'
 import { type ReplayWindow, replayPage, type StartPoint } from './replay-window.ts'
-import { createSessionStreams, type SessionStreams } from './session-streams.ts'
-import { type EncodedEvent, encodeFor, isSentTo, resetRequired } from './stream-events.ts'
+import {
+  createSessionStreams,
+  type SessionStreams,
+  type StreamSubscription,
+  type SubscriptionSink,
+} from './session-streams.ts'
 
-/** Receives the frames of all subscriptions of one gateway. */
-export interface SubscriptionSink {
-  opened(subscriptionId: number, session: Session, position: { epoch: string; sequence: number }): void
-  event(subscriptionIds: number[], event: EncodedEvent): void
-  /** The log grew by events that these subscriptions do not receive. */
-  advanced(subscriptionIds: number[], sequence: number): void
-  /** The replay waits for `resume`. */
-  paused(subscriptionId: number): void
-  closed(subscriptionId: number, error?: unknown): void
-}
-
-export interface StreamSubscription {
-  readonly id: number
-  readonly sink: SubscriptionSink
-  readonly session: Session
-  readonly epoch: string
-  feed: Feed<StreamSubscription>
-  /** Every event up to this sequence was sent or skipped. */
-  position: number
-  /** `live` receives events from the feed; `replaying` reads the log until it has caught up. */
-  mode: 'replaying' | 'paused' | 'live' | 'ended'
-  /** Number of events sent before the subscription was live. */
-  replayed: number
-  isOpen: boolean
-  /** Nothing is sent until the state of the session is known. */
-  isHeld: boolean
-  /** Set when the session ended before the subscription was open: ends it once it is open. */
-  ending?: (subscription: StreamSubscription) => void
-}
-
-/** Number of characters after which a replay waits for the reader. */
+/** After this number of characters a replay pauses until `resume` is called. */
 const maxReplayChars = 64 * 1024
 
-/** Events after a position. The log has no other events between that position and `through`. */
+/**
+ * Events after a position. If the page is not full, it has every event up to `through`. After a
+ * full page, the log may have more.
+ */
 interface ReadPage {
   page: LogEvent[]
   through: number
@@ -53,29 +37,31 @@ export interface StreamSubscriptions extends SessionStreams {
   open(request: {
     id: number
     sink: SubscriptionSink
-    session: Session
+    session: StreamSession
     epoch: string
     start: StartPoint
+    /** The availability, as JSON, that the reader learns with `opened`. */
+    toldAvailability?: string
   }): Promise<StreamSubscription>
   /** Continues a paused replay. */
   resume(subscription: StreamSubscription): void
   close(subscription: StreamSubscription): void
-  /** Calls the observer for each subscription that opens or ends from now on. */
+  /** Registers an observer of each subscription that opens or ends from now on. */
   observe(observer: SubscriptionObserver): void
   /**
-   * Compares some of the followed logs with their ends in the store. `checkSteps` calls cover all
-   * of them.
+   * Compares one part of the followed logs with their ends in the store. `checkSteps` consecutive
+   * calls compare all of them.
    */
   checkSome(): Promise<void>
 }
 
-export interface SubscriptionObserver {
+interface SubscriptionObserver {
   opened(subscription: StreamSubscription): void
-  /** Called once for each subscription, whatever the reason of the end. */
+  /** Called once for each subscription, however it ended. */
   ended(subscription: StreamSubscription): void
 }
 
-export interface StreamSubscriptionsDependencies {
+interface StreamSubscriptionsDependencies {
   events: Pick<EventStore, 'ends' | 'readManyAfter'>
   bus: Bus
   replayWindow: ReplayWindow
@@ -86,8 +72,8 @@ export interface StreamSubscriptionsDependencies {
 }
 
 /**
- * Streams events: first a replay from the log, then live. Each event is sent once (contract,
- * section 4).
+ * Sends events to subscribers: first a replay from the log, then live events. Each event is sent
+ * once to a subscriber (contract, section 4).
  */
 export function createStreamSubscriptions({
   events,
@@ -107,7 +93,9 @@ export function createStreamSubscriptions({
     now,
   })
   const observers: SubscriptionObserver[] = []
-  /** The event encoded last. All readers of a feed get the same encoded event. */
+  /**
+   * The event that was encoded last. The cache makes all readers of a feed share one encoded event.
+   */
   let lastEncoded: { event: LogEvent; encoded: EncodedEvent } | undefined
 
   function encode(event: LogEvent, epoch: string): EncodedEvent {
@@ -172,7 +160,10 @@ export function createStreamSubscriptions({
     return { page: await replayWindow.read(feed.conversationId, position), through }
   }
 
-  /** Sends an event of a replay, or skips it. Returns the number of characters sent. */
+  /**
+   * Sends an event of a replay, or skips an event that the session must not receive. Returns the
+   * number of characters sent.
+   */
   function send(subscription: StreamSubscription, event: LogEvent): number {
     subscription.position = event.sequence
     if (!isSentTo(event, subscription.session)) {
@@ -190,7 +181,8 @@ export function createStreamSubscriptions({
     const ended: StreamSubscription[] = []
     let epoch = ''
     for (const subscription of feed.members) {
-      // Another process may have given out a position that is ahead of this feed.
+      // The subscription may be ahead of this feed, because another process gave the client its
+      // position.
       if (subscription.mode !== 'live' || subscription.isHeld || event.sequence <= subscription.position) continue
       subscription.position = event.sequence
       epoch = subscription.epoch
@@ -221,12 +213,13 @@ export function createStreamSubscriptions({
   return {
     ...sessionStreams,
 
-    async open({ id, sink, session, epoch, start }) {
+    async open({ id, sink, session, epoch, start, toldAvailability }) {
       const subscription: StreamSubscription = {
         id,
         sink,
         session,
         epoch,
+        toldAvailability,
         feed: undefined as never,
         position: 0,
         mode: 'replaying',

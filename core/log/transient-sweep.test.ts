@@ -1,25 +1,22 @@
-import { beforeAll, describe, expect, it } from 'vitest'
-import type { CoreContext } from '../context.ts'
-import { send, type TestVisitor, testCores } from '../test-cores.ts'
+import { describe, expect, it } from 'vitest'
+import { send, type TestVisitor, testCores } from '../test-support/cores.ts'
 import { createEventLog } from './event-log.ts'
 import { createEventStore } from './event-store.ts'
 import { createLogHeads } from './log-heads.ts'
-import { operationKeys } from './operation-keys.ts'
+import { operationKeys } from './model.ts'
 import { createReplayWindow } from './replay-window.ts'
 
-const hour = 3_600_000
-const cores = testCores(2, { GRANT_LIFETIME_SECONDS: 86400, SESSION_LIFETIME_SECONDS: 864_000 })
-let a: CoreContext
-let b: CoreContext
-beforeAll(async () => {
-  const opened = await cores.open()
-  a = opened[0]!
-  b = opened[1]!
+const hour = 3600
+const hourMs = hour * 1000
+const cores = testCores({
+  count: 2,
+  env: { GRANT_LIFETIME_SECONDS: '86400', SESSION_LIFETIME_SECONDS: '864000' },
+  started: false,
 })
 
 async function type({ credentials }: TestVisitor) {
-  await a.typing.setByVisitor(credentials, 'started')
-  await a.typing.setByVisitor(credentials, 'stopped')
+  await cores.core.typing.setByVisitor(credentials, 'started')
+  await cores.core.typing.setByVisitor(credentials, 'stopped')
 }
 
 const sequencesOf = async ({ conversationId }: TestVisitor) =>
@@ -42,72 +39,72 @@ const draft = ({ conversationId }: TestVisitor, text: string) => ({
 describe('the sweep of transient events', () => {
   it('removes transient events after an hour and no other events', async () => {
     const visitor = await cores.newVisitor()
-    await send(a, visitor, 'one')
+    await send(cores.core, visitor, 'one')
     await type(visitor)
-    await send(a, visitor, 'two')
-    cores.advance(hour - 1000)
-    await a.transientSweep.sweep()
+    await send(cores.core, visitor, 'two')
+    cores.advance(hour - 1)
+    await cores.core.transientSweep.sweep()
     expect(await sequencesOf(visitor)).toEqual([1, 2, 3, 4])
-    cores.advance(2000)
-    await Promise.all([a.transientSweep.sweep(), b.transientSweep.sweep()])
+    cores.advance(2)
+    await Promise.all([cores.core.transientSweep.sweep(), cores.other.transientSweep.sweep()])
     expect(await sequencesOf(visitor)).toEqual([1, 4])
   })
 
   it('keeps the last event of a conversation, so that no sequence is used twice', async () => {
     const visitor = await cores.newVisitor()
-    await send(a, visitor, 'one')
+    await send(cores.core, visitor, 'one')
     await type(visitor)
     cores.advance(2 * hour)
-    for (const core of [a, b, a]) await core.transientSweep.sweep()
+    for (const core of [cores.core, cores.other, cores.core]) await core.transientSweep.sweep()
     expect(await sequencesOf(visitor)).toEqual([1, 3])
-    const fresh = createEventStore(a.database.collections)
+    const fresh = createEventStore(cores.core.database.collections)
     expect((await fresh.ends([visitor.conversationId])).get(visitor.conversationId)?.sequence).toBe(3)
     const log = createEventLog({ store: fresh, heads: createLogHeads(fresh), now: cores.now, onAppended() {} })
     expect((await log.append(draft(visitor, 'two'))).event.sequence).toBe(4)
   })
 
-  it('removes a former end with later events, in batches', async () => {
+  it('keeps a typing event that is the last of its log, and removes it once later events follow, also with batches of one', async () => {
     const visitor = await cores.newVisitor()
     await type(visitor)
     cores.advance(2 * hour)
-    await a.transientSweep.sweep()
+    await cores.core.transientSweep.sweep()
     expect(await sequencesOf(visitor)).toEqual([2])
     const again = await cores.newVisitor()
     const other = { ...visitor, credentials: again.credentials }
-    await a.typing.setByAgent(
+    await cores.core.typing.setByAgent(
       { conversationId: other.conversationId, state: 'started', agent: { displayName: 'Ada' } },
       undefined,
     )
-    cores.advance(9000)
-    await a.typing.endOverdue()
+    cores.advance(9)
+    await cores.core.typing.endOverdue()
     cores.advance(2 * hour)
-    for (let more = true; more; ) ({ more } = await a.transientSweep.sweep(1))
+    for (let more = true; more; ) ({ more } = await cores.core.transientSweep.sweep(1))
     expect(await sequencesOf(visitor)).toEqual([4])
   })
 
-  it('leaves no hole to a writer whose cached end is two hours old', async () => {
+  it('makes a writer whose cached end is two hours old append at the next free sequence', async () => {
     const visitor = await cores.newVisitor()
-    const store = createEventStore(a.database.collections)
+    const store = createEventStore(cores.core.database.collections)
     let elapsed = 0
     const clocks = { now: cores.now, monotonic: () => elapsed }
     const idleLog = createEventLog({ store, heads: createLogHeads(store, clocks), now: cores.now, onAppended() {} })
     await idleLog.append(draft(visitor, 'one'))
     await type(visitor)
-    await send(b, visitor, 'two')
+    await send(cores.other, visitor, 'two')
     cores.advance(2 * hour)
-    elapsed += 2 * hour
-    await a.transientSweep.sweep()
+    elapsed += 2 * hourMs
+    await cores.core.transientSweep.sweep()
     expect(await sequencesOf(visitor)).toEqual([1, 4])
     const { event } = await idleLog.append(draft(visitor, 'three'))
     expect(event.sequence).toBe(5)
   })
 
   it.each([
-    ['the wall clock was set back', { wall: -hour, elapsed: 2 * hour }],
-    ['the machine slept', { wall: 2 * hour, elapsed: 0 }],
-  ])('expires cached ends even when %s', async (_, { wall, elapsed }) => {
+    ['the wall clock was set back', { wall: -hourMs, elapsed: 2 * hourMs }],
+    ['the machine slept', { wall: 2 * hourMs, elapsed: 0 }],
+  ])('cannot mislead writers with cached ends, because these expire even when %s', async (_, { wall, elapsed }) => {
     const seen: string[][] = []
-    const store = createEventStore(a.database.collections)
+    const store = createEventStore(cores.core.database.collections)
     const counting = {
       ends(ids: string[]) {
         seen.push(ids)
@@ -124,38 +121,38 @@ describe('the sweep of transient events', () => {
     expect(seen).toEqual([['cnv_x']])
   })
 
-  it('does not change replay windows: transient events count neither by number nor by age', async () => {
+  it('does not change replay windows, because transient events count neither by number nor by age', async () => {
     const visitor = await cores.newVisitor()
     const { conversationId } = visitor
-    const store = createEventStore(a.database.collections)
+    const store = createEventStore(cores.core.database.collections)
     const window = createReplayWindow(store, { maxEvents: 2, maxAge: 600 }, cores.now)
     const resolveStart = (afterSequence: number, head: number) =>
       window.resolveStart(conversationId, { epoch: 'e', head, start: { afterSequence } })
     for (let round = 0; round < 3; round += 1) await type(visitor)
-    cores.advance(700_000)
-    await send(a, visitor, 'one')
-    await send(a, visitor, 'two')
+    cores.advance(700)
+    await send(cores.core, visitor, 'one')
+    await send(cores.core, visitor, 'two')
     expect(await resolveStart(0, 8)).toMatchObject({ state: 'ready', sequence: 0 })
     expect(await window.oldest(conversationId)).toBe(7)
-    await send(a, visitor, 'three')
+    await send(cores.core, visitor, 'three')
     expect(await resolveStart(0, 9)).toMatchObject({ state: 'reset_required', reason: 'window_exceeded' })
     expect(await resolveStart(7, 9)).toMatchObject({ state: 'ready', sequence: 7 })
   })
 
-  it('does not change replays, which skip transient events anyway', async () => {
+  it('does not change replays, because they skip transient events', async () => {
     const visitor = await cores.newVisitor()
-    await send(a, visitor, 'one')
+    await send(cores.core, visitor, 'one')
     for (let round = 0; round < 3; round += 1) await type(visitor)
-    await send(a, visitor, 'two')
+    await send(cores.core, visitor, 'two')
     await type(visitor)
     const [session, conversation] = await Promise.all([
-      a.sessions.find(visitor.sessionId),
-      a.stores.conversations.find([visitor.conversationId]).then(([found]) => found!),
+      cores.core.sessions.find(visitor.sessionId),
+      cores.core.stores.conversations.find([visitor.conversationId]).then(([found]) => found!),
     ])
     const replayed = async () => {
       const events: number[] = []
       let position = 0
-      const subscription = await a.subscriptions.open({
+      const subscription = await cores.core.streamSubscriptions.open({
         id: 1,
         session,
         epoch: conversation.epoch,
@@ -166,17 +163,18 @@ describe('the sweep of transient events', () => {
           advanced: (_, sequence) => {
             position = sequence
           },
+          availability() {},
           paused() {},
           closed() {},
         },
       })
       await expect.poll(() => !subscription.isHeld && subscription.mode).toBe('live')
-      a.subscriptions.close(subscription)
+      cores.core.streamSubscriptions.close(subscription)
       return { events, position }
     }
     expect(await replayed()).toEqual({ events: [1, 8], position: 10 })
     cores.advance(2 * hour)
-    await a.transientSweep.sweep()
+    await cores.core.transientSweep.sweep()
     expect(await sequencesOf(visitor)).toEqual([1, 8, 10])
     expect(await replayed()).toEqual({ events: [1, 8], position: 10 })
   })

@@ -1,34 +1,43 @@
-import type { TransientEventStore } from './transient-store.ts'
+import type { EventStore } from './event-store.ts'
 
 /**
  * Removes old transient events from the log, but never the last event of a conversation.
  *
  * Why no reader misses an event and no sequence is used twice:
  * - The end of a log never goes back. A sweep removes only events before an end that a majority
- *   has, so no failover rolls the end back. An end is removed only after a later one exists. So
+ *   has, so no failover rolls that end back. An end is removed only after a later end exists. So
  *   concurrent or interrupted sweeps are safe.
- * - A hole is never filled. A writer fills n + 1 only if it believes that n is the end. It would
- *   have to believe so for longer than the event existed. `log-heads.ts` forgets an end after a
- *   fraction of that time, by two clocks.
- * - Readers take the events after their position in order and do not expect the next number. A feed
- *   reads up to an announced end; if a read has no more events, there are none (`feeds.ts`). A
- *   replay skips transient events, continues to the feed's position and reports it with `advanced`
- *   (`stream-subscriptions.ts`).
+ * - A hole is never filled. A writer fills n + 1 only if it believes that n is the end of the log.
+ *   The sweep removes event n + 1 only after the minimum age of transient events. `log-heads.ts`
+ *   drops a cached end after a fraction of that age, measured by two clocks.
+ * - Readers take the events after their position in order and accept holes. A feed reads up to an
+ *   announced end. If the read returns no more events, the log has none (`feeds.ts`). A replay
+ *   skips transient events, continues to the feed's position and reports that position with
+ *   `advanced` (`stream-subscriptions.ts`).
  * - The position of a removed event stays valid, because positions are compared and never looked up
  *   (`replay-window.ts`).
  */
-export function createTransientSweep({ store, now }: { store: TransientEventStore; now: () => number }) {
+export function createTransientSweep({
+  events,
+  now,
+}: {
+  events: Pick<EventStore, 'dueTransient' | 'removeTransient' | 'ends'>
+  now: () => number
+}) {
   return {
-    /** Runs one pass over at most `batch` events. Returns whether there may be more. */
+    /**
+     * Removes due events among the oldest `batch` candidates. `more` is true if there may be
+     * further due events.
+     */
     async sweep(batch = 1000): Promise<{ removed: number; more: boolean }> {
       const before = new Date(now())
-      const { conversationIds, seen } = await store.due(before, batch)
+      const { conversationIds, seen } = await events.dueTransient(before, batch)
       if (seen === 0) return { removed: 0, more: false }
-      const ends = await store.committedEnds(conversationIds)
+      const ends = await events.ends(conversationIds, { committed: true })
       let removed = 0
       for (const conversationId of conversationIds) {
         const end = ends.get(conversationId)
-        if (end !== undefined) removed += await store.removeBefore(conversationId, end, before)
+        if (end) removed += await events.removeTransient(conversationId, end.sequence, before)
       }
       return { removed, more: seen === batch }
     },

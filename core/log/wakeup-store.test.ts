@@ -10,7 +10,7 @@ afterAll(() => client.close())
 
 const isCaughtUp = (each: WakeupDocument | CaughtUp): each is CaughtUp => 'asOf' in each
 
-/** A replica set where the cursor reads one server and another one may be the primary. */
+/** Creates a fake replica set in which the cursor's server may cease to be the primary. */
 function newReplicaSet() {
   const set = { onCursor: [] as ObjectId[], onPrimary: [] as ObjectId[] }
   let taken = 0
@@ -35,7 +35,7 @@ function newReplicaSet() {
   return { set, store: createWakeupStore({ wakeups: wakeups as unknown as Collection<WakeupDocument> }) }
 }
 
-it('reports caught up by the primary, not by the cursor’s former primary', async () => {
+it('a reader reports that it has caught up only while it has every wake-up of the current primary', async () => {
   const { set, store } = newReplicaSet()
   const [one, two] = [new ObjectId(), new ObjectId()]
   set.onCursor = [one]
@@ -48,7 +48,7 @@ it('reports caught up by the primary, not by the cursor’s former primary', asy
     if (!isCaughtUp(each)) received.push(...each.changed)
     else asOf.push(each.asOf)
     time += 100
-    // From now on another server is the primary.
+    // Simulate that another server becomes the primary.
     if (asOf.length === 3) set.onPrimary = [one, two]
     if (asOf.length > 3 && time > 3_000) set.onCursor = [one, two]
     if (received.length === 2 && asOf.at(-1)! > 3_000) stopping.abort()
@@ -58,7 +58,7 @@ it('reports caught up by the primary, not by the cursor’s former primary', asy
   expect(frozen.length).toBeGreaterThan(10)
 })
 
-it('reads the newest wake-up of a replica set with a linearizable read', async () => {
+it('the newest wake-up of a replica set is read with linearizable read concern', async () => {
   await (await openDatabase({ uri, name, timeoutMs: 5000 })).close()
   const concerns: unknown[] = []
   client.on('commandStarted', ({ command }) => {

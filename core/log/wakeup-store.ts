@@ -1,12 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Collection } from 'mongodb'
-import type { Nudge } from '../database/nudge.ts'
 import { createPrimaryProof } from './primary-proof-store.ts'
 
 export interface WakeupDocument {
-  /** Id of the process that wrote it. */
+  /** Id of the process that wrote the document. */
   from: string
-  /** Ends of logs as the writer knows them, and whether the conversation is closed there. */
+  /** New ends of logs, and whether each conversation is closed at that end. */
   heads: [conversationId: string, sequence: number, closed: boolean][]
   /** Ids of sessions, connections and installations whose state changed. */
   changed: string[]
@@ -15,31 +14,53 @@ export interface WakeupDocument {
 
 export type Wakeup = Omit<WakeupDocument, 'from'>
 
+/**
+ * Nudges: signals between the processes of one machine that a wake-up was written. A nudge may be
+ * late or lost.
+ */
+export interface Nudge {
+  announce(): void
+  /** Returns the number of nudges received from other processes. */
+  count(): number
+  /** Resolves when the number of nudges differs from `known`, or after `atMostMs`. */
+  after(known: number, atMostMs: number): Promise<void>
+}
+
 export interface WakeupStore {
   publish(wakeup: WakeupDocument): Promise<void>
   /**
-   * Yields the wake-ups of all processes until the signal aborts, and `CaughtUp` whenever none is
-   * left. Ends or throws when the cursor is lost or overtaken by the writers. Some wake-ups are
-   * then lost.
+   * Yields the wake-ups of all processes until the signal aborts, and `CaughtUp` whenever every
+   * wake-up was read. Ends or throws when the cursor is lost, or when writers have overwritten
+   * documents that the cursor did not read. Some wake-ups are then lost.
    */
   follow(signal: AbortSignal, monotonic: () => number): AsyncIterable<WakeupDocument | CaughtUp>
 }
 
-/** Every wake-up published before this time of `monotonic` was yielded. */
+/**
+ * Tells the reader that every wake-up published before `asOf` was yielded. `asOf` is a time of the
+ * clock `monotonic`.
+ */
 export interface CaughtUp {
   asOf: number
 }
 
-/** How long the server waits for new documents before it returns an empty result. */
+/**
+ * Time in milliseconds for which the server waits for new documents before it returns an empty
+ * result.
+ */
 const maxAwaitMs = 200
 const batchSize = 1000
-/** Time limit for a majority to confirm a read. */
+/** Time limit in milliseconds for a majority to confirm the linearizable read. */
 const confirmedWithinMs = 2_000
 /**
- * An empty result faster than this means that the server does not wait, like the embedded engine.
+ * If an empty result arrives faster than this time in milliseconds, the server does not wait for
+ * documents. The embedded database does not wait. The reader then pauses by itself.
  */
 const minAwaitMs = 50
-/** Pause between two reads in that case, with a nudge to end it and without. */
+/**
+ * Pauses in milliseconds between two reads of a server that does not wait for documents: with
+ * nudges (a nudge ends the pause early) and without nudges.
+ */
 const nudgedPauseMs = 200
 const pauseMs = 10
 
@@ -48,7 +69,7 @@ export function createWakeupStore({
   nudge,
 }: {
   wakeups: Collection<WakeupDocument>
-  /** Set when all processes run on one machine. */
+  /** Given when all processes run on one machine. */
   nudge?: Nudge | undefined
 }): WakeupStore {
   const isReplicated = wakeups.writeConcern?.w === 'majority'
@@ -62,22 +83,23 @@ export function createWakeupStore({
     return String(newest?._id ?? '')
   }
 
-  /** Replaces the wait of a server that does not wait. */
+  /** Pauses between two reads of a server that does not wait for documents. */
   const pause = (heard: number, signal: AbortSignal) =>
     nudge ? nudge.after(heard, nudgedPauseMs) : delay(pauseMs, undefined, { signal }).catch(() => {})
 
   return {
     async publish(wakeup) {
-      // Ends of logs are hints: a lost one only costs time, and a wait for the journal would slow
-      // every send. Changes end cached authorization, so they must survive a failover like the
-      // state that changed.
+      // A lost end of a log only delays events, and waiting for the journal would slow every send.
+      // A lost state change would leave outdated authorization data in caches. So wake-ups with
+      // state changes must survive a failover.
       const options = wakeup.changed.length > 0 ? {} : { writeConcern: { w: 1 } }
       await wakeups.insertOne({ ...wakeup }, options)
       nudge?.announce()
     },
 
     async *follow(signal, monotonic) {
-      // A tailable cursor on an empty collection ends at once.
+      // A tailable cursor on an empty collection ends at once. So the collection gets one document
+      // first.
       await wakeups.insertOne({ from: '', heads: [], changed: [], at: new Date() }, { writeConcern: { w: 1 } })
       const cursor = wakeups.find({}, { tailable: true, awaitData: true, maxAwaitTimeMS: maxAwaitMs, batchSize })
       const proof = isReplicated ? createPrimaryProof(readNewest, monotonic) : undefined
@@ -99,7 +121,7 @@ export function createWakeupStore({
           const isAll = taken < batchSize
           const asOf = proof ? proof.asOf() : askedAt
           if (isAll && asOf !== undefined) yield { asOf }
-          // A nudge announces each document that arrived after the read began.
+          // With nudges, a document that arrived after the read began ends the pause early.
           const hasWaited = nudge ? !isAll : next !== null || monotonic() - askedAt >= minAwaitMs
           if (!hasWaited) await pause(heard, signal)
           taken = 0

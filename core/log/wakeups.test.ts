@@ -5,7 +5,8 @@ import { type Link, startLink } from '../../test/support/link.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
 import { createBus } from '../bus.ts'
-import { collectionsOf, openDatabase } from '../database/database.ts'
+import { collectionsOf } from '../database/collections.ts'
+import { openDatabase } from '../database/database.ts'
 import { createCoreMetrics } from '../metrics.ts'
 import { createWakeupStore } from './wakeup-store.ts'
 import { createWakeups } from './wakeups.ts'
@@ -16,7 +17,7 @@ afterAll(async () => {
   for (const close of closing.reverse()) await close()
 })
 
-/** The wake-ups of a core over a link to the engine that can be slowed down. */
+/** Starts the wake-ups of a core over a database connection that the test can slow down. */
 async function startWakeups() {
   await (await openDatabase({ uri, name, timeoutMs: 5000 })).close()
   const link: Link = await startLink(decodeURIComponent(new URL(uri).hostname))
@@ -41,10 +42,10 @@ async function startWakeups() {
   return { wakeups, link, received, publish: createWakeupStore(collectionsOf(client.db(name))).publish }
 }
 
-it('is not current while reads take longer than a second', async () => {
+it('`isCurrent` is false while reads of wake-ups take longer than a second', async () => {
   const { wakeups, link, received, publish } = await startWakeups()
   await until('it is current', () => wakeups.isCurrent())
-  // Each direction takes 600 ms.
+  // Delay each direction by 600 ms.
   link.slow(600)
   await until('it is no longer current', () => !wakeups.isCurrent())
   const seen = new Set<boolean>()

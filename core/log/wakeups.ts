@@ -1,20 +1,21 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { backoffMs } from '../../platform/concurrency/backoff.ts'
 import type { Bus } from '../bus.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { CoreMetrics } from '../metrics.ts'
-import type { LogEnd } from './event-store.ts'
+import type { LogEnd } from './model.ts'
 import type { Wakeup, WakeupStore } from './wakeup-store.ts'
 
 export interface Wakeups {
   /**
-   * Announces to every process that the state of these ids changed. Resolves when the others can
-   * read it.
+   * Announces to every process that the state of these ids changed. Resolves when the other
+   * processes can read the announcement.
    */
   stateChanged(...ids: string[]): Promise<void>
   /**
-   * Whether all changes older than a second have arrived, so that cached state is at most a second
-   * old.
+   * Whether every change older than a second has arrived here. Cached state is then at most a
+   * second old.
    */
   isCurrent(): boolean
   start(): void
@@ -22,18 +23,24 @@ export interface Wakeups {
 }
 
 /**
- * Minimum time between two wake-ups of this process. The first one after a pause is written at
- * once.
+ * Minimum time in milliseconds between two wake-ups that this process writes. The first wake-up
+ * after a pause is written at once.
  */
 const paceMs = 10
 
-/** The last read that returned every change must have begun within this time. */
+/** Pause before a lost cursor is opened again. */
+const CURSOR_PAUSES = { minMs: 50, maxMs: 1_000 }
+
+/**
+ * Caches are current if the last complete read of wake-ups began less than this time in
+ * milliseconds ago.
+ */
 const currentForMs = 900
 
-export interface WakeupsDependencies {
+interface WakeupsDependencies {
   store: WakeupStore
   processId: string
-  /** Receives `advanced`, `changed` and `gap`. */
+  /** Bus on which `advanced`, `changed` and `gap` are emitted. */
   bus: Bus
   logger: Logger
   metrics: CoreMetrics
@@ -51,12 +58,15 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   const { store, processId, bus, logger, metrics, now, monotonic = () => performance.now() } = dependencies
   let heads = new Map<string, LogEnd>()
   let changes = newChanges()
-  /** Every change before this time has arrived. It is the start of the read, not its end. */
+  /**
+   * Every change before this time has arrived. The time is the start of the last complete read of
+   * wake-ups.
+   */
   let currentAsOf = Number.NEGATIVE_INFINITY
   let following: Promise<void> = Promise.resolve()
   const stopping = new AbortController()
 
-  /** Each wake-up carries everything since the last one. */
+  /** Writes wake-ups. Each has every end and every state change since the previous wake-up. */
   const publishing = createSingleFlight(
     () => heads.size > 0 || changes.ids.size > 0,
     async () => {
@@ -81,11 +91,17 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
     publishing
       .run()
       .catch((error: Error) =>
-        logger.warn({ reason: error.name }, 'write of a wake-up failed; the periodic check replaces it'),
+        logger.warn(
+          { reason: error.name },
+          'write of a wake-up failed; other cores find the changes in their periodic checks',
+        ),
       )
   }
 
-  /** Wake-ups from before this process followed them do not count. */
+  /**
+   * Records the delay of a wake-up. Ignores wake-ups that were written before this process began to
+   * follow them.
+   */
   function measureLag({ at }: Wakeup) {
     if (currentAsOf === Number.NEGATIVE_INFINITY) return
     metrics.wakeupLag.observe(Math.max(0, now() - at.getTime()) / 1000)
@@ -115,8 +131,8 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
           logger.warn({ reason: (error as Error).name }, 'wake-ups lost; opening a new cursor')
       }
       currentAsOf = Number.NEGATIVE_INFINITY
-      // Rejects on stop, which ends the loop.
-      await delay(Math.min(50 * 2 ** failures, 1000), undefined, { signal: stopping.signal }).catch(() => {})
+      // Rejects when the service stops. The loop then ends.
+      await delay(backoffMs(failures + 1, CURSOR_PAUSES), undefined, { signal: stopping.signal }).catch(() => {})
     }
   }
 
@@ -148,10 +164,12 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   }
 }
 
-/** Ids whose state changed, and a promise that resolves when the other processes can read that. */
+/**
+ * Collects ids whose state changed. `published` resolves when the other processes can read them.
+ */
 function newChanges() {
   const published = Promise.withResolvers<void>()
-  // Prevents an unhandled rejection when no caller waits.
+  // Prevents an unhandled rejection when no caller waits for the promise.
   published.promise.catch(() => {})
   return { ids: new Set<string>(), published }
 }

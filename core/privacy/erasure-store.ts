@@ -1,51 +1,30 @@
 import type { Collection } from 'mongodb'
-import { noTraces, type VisitorName, type VisitorTraces } from './visitor-traces-store.ts'
-
-export type ErasureStage = 'ending' | 'removing' | 'removed' | 'finished'
-
-/** The erasure of one visitor. A finished one does not identify the visitor. */
-export interface Erasure {
-  erasureId: string
-  workspaceId: string
-  stage: ErasureStage
-  requestedBy: string
-  requestedAt: Date
-  finishedAt?: Date
-}
-
-/** An erasure under way, as the owner of its lease reads it. */
-export interface OpenErasure extends Erasure {
-  visitor: VisitorName
-  /**
-   * Sessions that begin after this time belong to a visitor who returned, even with clock
-   * differences.
-   */
-  until: Date
-  /** Data to remove. It has the visitor's browsers and subjects from the beginning. */
-  traces: VisitorTraces
-  /** Number of the lease. An owner that lost it can no longer write. */
-  fencingToken: number
-}
+import { type Erasure, type ErasureStage, noTraces, type OpenErasure, type VisitorTraces } from './model.ts'
 
 export type ErasureDocument = Omit<Erasure, 'erasureId'> &
   Partial<Pick<OpenErasure, 'visitor' | 'until' | 'traces' | 'fencingToken'>> & {
     _id: string
-    /** Time of the next step. */
+    /** Time from which the next step is due. */
     nextAt?: Date
   }
 
 type Lease = Pick<OpenErasure, 'erasureId' | 'fencingToken'>
 
-/** Error of the writes under a lease: `LeaseLost` when another core owns the erasure. */
+/**
+ * Stores erasures. Every write under a lease throws `LeaseLost` when another core owns the erasure.
+ */
 export interface ErasureStore {
   /** Inserts an erasure with its first step leased until `nextAt`. */
   insert(erasure: Omit<OpenErasure, 'fencingToken'>, nextAt: Date): Promise<OpenErasure>
   find(erasureId: string): Promise<Erasure | undefined>
-  /** Leases an erasure with a due step. */
+  /** Leases an erasure whose next step is due; undefined if there is none. */
   claim(now: Date, until: Date): Promise<OpenErasure | undefined>
-  /** Stores the data to remove before its removal, so that an interrupted step can be repeated. */
+  /**
+   * Records which data will be removed. This happens before the removal, so that an interrupted
+   * step can be repeated.
+   */
   addTraces(lease: Lease, traces: VisitorTraces): Promise<VisitorTraces>
-  /** Checks the lease without a write. */
+  /** Throws `LeaseLost` if another core owns the erasure. Writes nothing. */
   confirm(lease: Lease): Promise<void>
   advance(lease: Lease, to: ErasureStage, nextAt: Date): Promise<void>
   finish(lease: Lease, at: Date): Promise<void>

@@ -1,63 +1,25 @@
 import { randomUUID } from 'node:crypto'
-import { MongoClient } from 'mongodb'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { imageOf } from '../../test/support/images.ts'
-import { testDatabase } from '../../test/support/test-database.ts'
+import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
-import { site, startTestCores, type TestCores } from '../test-core-context.ts'
-import type { SessionContent } from '../visitors/session-content.ts'
-import { placesOfTexts, plantMarks } from './test-visitor-marks.ts'
+import { hasFailed, site, testCores } from '../test-support/cores.ts'
+import { acceptForms, finishErasures, idsOf, placesOfTexts, plantMarks, visitorOf } from './test-visitor-marks.ts'
 
-const database = testDatabase()
-const client = new MongoClient(database.uri)
-let cores: TestCores
-beforeAll(async () => {
-  cores = await startTestCores(database, { count: 2 })
-  const { core, publicSiteKey, workspaceId } = cores
-  const field = { name: 'email', label: 'Mail', type: 'text', required: false, maxLength: 200 } as const
-  const settings = {
-    capabilities: { preChatForm: true, offlineForm: true },
-    forms: { preChat: [field], offline: [field] },
-  }
-  await core.workspaces.updateInstallation(publicSiteKey, settings, undefined)
-  const destination = { workspaceId, destinationUrl: 'https://93.184.216.34/hook', mappedFields: ['email'] }
-  await core.leadSubscriptions.create({ ...destination, automatic: true }, { subject: 'desk' })
-})
-afterAll(async () => {
-  await cores.stop()
-  await client.close()
-})
+const cores = testCores({ count: 2 })
+beforeAll(() => acceptForms(cores))
 
 const plant = (kind: { verified: boolean }) => plantMarks(cores, kind)
-const placesOf = (texts: string[]) => placesOfTexts(client.db(database.name), texts)
+const placesOf = (texts: string[]) => placesOfTexts(cores, texts)
 
-const idsOf = async ({ session, created }: Awaited<ReturnType<typeof plant>>) => {
-  const found = await Promise.all([session, created].map(({ sessionId }) => cores.core.sessions.find(sessionId)))
-  return found.flatMap(({ sessionId, conversationId, visitorId, identity }) => [
-    sessionId,
-    conversationId,
-    visitorId,
-    ...(identity ? [identity.subjectId] : []),
-  ])
-}
-
-/** Runs every step and advances the clock in between. */
-async function workThrough(core = cores.core) {
-  for (const seconds of [0, 3, 61]) {
-    cores.advance(seconds)
-    await core.erasures.work()
-  }
-}
-
-const visitorOf = ({ sessionId }: SessionContent, core = cores.core) =>
-  core.visitorNames.ofSession(sessionId, undefined)
+const workThrough = (core = cores.core) => finishErasures(cores, core)
 
 describe.each([{ verified: false }, { verified: true }])('the erasure of a visitor (%o)', (kind) => {
-  it('leaves none of their data in any collection', async () => {
+  it("leaves none of the visitor's data in any collection", async () => {
     const planted = await plant(kind)
     const other = await plant(kind)
-    const traces = [...planted.marks, ...(await idsOf(planted)), planted.created.conversationId]
-    // The scan finds the visitor's data in all of these collections.
+    const traces = [...planted.marks, ...(await idsOf(cores, planted)), planted.created.conversationId]
+    // Before the erasure, the scan must find the visitor's data in these collections.
     const before = new Set((await placesOf(traces)).map((place) => place.split(':')[0]))
     for (const name of [
       'sessions',
@@ -74,7 +36,7 @@ describe.each([{ verified: false }, { verified: true }])('the erasure of a visit
       (place) => !place.startsWith('typing') && !place.startsWith('wakeups'),
     )
 
-    const { erasureId } = await cores.core.erasures.begin(await visitorOf(planted.session), 'desk')
+    const { erasureId } = await cores.core.erasures.begin(await visitorOf(cores, planted.session), 'desk')
     await workThrough()
     expect(await placesOf(traces)).toEqual([])
     expect(await cores.core.erasures.find(erasureId, cores.workspaceId)).toMatchObject({
@@ -84,30 +46,24 @@ describe.each([{ verified: false }, { verified: true }])('the erasure of a visit
     expect(await placesOf(other.marks)).toEqual(expect.arrayContaining(kept))
   })
 
-  it('is finished by another process after a death at any write', async () => {
-    for (let writes = 1; ; writes += 1) {
-      const planted = await plant(kind)
-      const traces = [...planted.marks, ...(await idsOf(planted))]
-      const visitor = await visitorOf(planted.session)
-      const mortal = cores.mortalCore(writes)
-      const died = await mortal.erasures
-        .begin(visitor, 'desk')
-        .then(() => workThrough(mortal))
-        .then(() => false)
-        .catch(() => true)
-      // Longer than the lease of the dead process.
-      for (let step = 0; step < 4; step += 1) {
-        cores.advance(61)
-        await cores.core.erasures.work()
-      }
-      expect([writes, await placesOf(traces)]).toEqual([writes, []])
-      if (!died) return
-    }
-  }, 240_000)
+  it('is finished by another process if the process that runs it dies', async () => {
+    await cores.untilOneSurvives(
+      async (mortal, writes) => {
+        const planted = await plant(kind)
+        const traces = [...planted.marks, ...(await idsOf(cores, planted))]
+        const visitor = await visitorOf(cores, planted.session)
+        const died = await hasFailed(mortal.erasures.begin(visitor, 'desk').then(() => workThrough(mortal)))
+        await workThrough()
+        expect([writes, await placesOf(traces)]).toEqual([writes, []])
+        return died
+      },
+      isLong ? { from: 1 } : { from: kind.verified ? 1 : 3, step: 4 },
+    )
+  })
 })
 
-describe('an erasure during activity of the visitor', () => {
-  it('removes data that is still being written', async () => {
+describe('an erasure while the visitor is active', () => {
+  it('also removes data that is written during the erasure', async () => {
     const { core, cores: all } = cores
     const session = await cores.newSession()
     const { sessionId, conversationId, accessGrant } = session
@@ -154,7 +110,7 @@ describe('an erasure during activity of the visitor', () => {
       rejected += 1
     })
     await until('it is under way', async () => (await placesOf([mark])).length > 4)
-    await core.erasures.begin(await visitorOf(session), 'desk')
+    await core.erasures.begin(await visitorOf(cores, session), 'desk')
     cores.advance(3)
     await core.erasures.work()
     await Promise.all(writers)
@@ -169,12 +125,12 @@ describe('an erasure during activity of the visitor', () => {
 })
 
 describe('an erased visitor', () => {
-  it('has their streams ended with session.revoked on every core, and later requests rejected', async () => {
+  it('gets `session.revoked` on every stream of every core, and later requests are rejected', async () => {
     const [one, two] = cores.cores
     const session = await cores.newSession()
     await cores.send(session, 'hello')
     const streams = [await cores.openStream(session, one), await cores.openStream(session, two)]
-    await one!.erasures.begin(await visitorOf(session), 'desk')
+    await one!.erasures.begin(await visitorOf(cores, session), 'desk')
     for (const stream of streams) await until('the end', () => stream.ended)
     for (const { types } of streams) expect(types.at(-1)).toBe('session.revoked')
     await expect(cores.send(session, 'late', { core: one! })).rejects.toThrow('SessionRevoked')
@@ -187,7 +143,7 @@ describe('an erased visitor', () => {
     expect(await placesOf([session.sessionId, session.conversationId])).toEqual([])
   })
 
-  it('has a stream without an end event ended when the session is removed', async () => {
+  it('gets `session.revoked` on an open stream when the session is removed without an end event', async () => {
     const session = await cores.newSession()
     const stream = await cores.openStream(session)
     await until('the stream follows', () => stream)
@@ -201,7 +157,7 @@ describe('an erased visitor', () => {
     const session = await cores.newSession(cores.core, browser)
     await cores.send(session, 'before')
     await cores.core.sessions.ban(session.sessionId, 'rude', undefined)
-    await cores.core.erasures.begin(await visitorOf(session), 'desk')
+    await cores.core.erasures.begin(await visitorOf(cores, session), 'desk')
     cores.advance(3)
     await cores.core.erasures.work()
     const again = await cores.newSession(cores.core, browser)
@@ -211,7 +167,7 @@ describe('an erased visitor', () => {
     expect(await cores.history(again)).toEqual(['after'])
   })
 
-  it('affects neither the next person in the same browser nor an anonymous one elsewhere', async () => {
+  it('is removed, but another person in the same browser and other visitors are not', async () => {
     const browser = randomUUID()
     const one = await cores.identify(await cores.newSession(cores.core, browser), cores.sign({ sub: randomUUID() }))
     await cores.send(one, 'mine')
@@ -220,41 +176,43 @@ describe('an erased visitor', () => {
     await cores.send(two, 'theirs')
     const stranger = await cores.newSession()
     await cores.send(stranger, 'elsewhere')
-    await cores.core.erasures.begin(await visitorOf(one), 'desk')
+    await cores.core.erasures.begin(await visitorOf(cores, one), 'desk')
     await workThrough()
     expect(await cores.history(two)).toEqual(['theirs'])
     expect(await cores.history(stranger)).toEqual(['elsewhere'])
     expect(await placesOf([one.sessionId, one.conversationId])).toEqual([])
-    const next = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+    const next = await cores.newVerified(sub)
     expect(await cores.history(next)).toEqual(['theirs'])
   })
 
-  it('can be erased by the host’s user id, and a second time without effect', async () => {
+  it('can be erased by the host’s user id, and a second erasure has no effect', async () => {
     const planted = await plant({ verified: true })
-    const ids = await idsOf(planted)
+    const ids = await idsOf(cores, planted)
     for (let times = 0; times < 2; times += 1) {
       const visitor = await cores.core.visitorNames.ofSubject(cores.workspaceId, planted.externalSubject)
       await cores.core.erasures.begin(visitor, 'desk')
       await workThrough()
       expect(await placesOf([...planted.marks, ...ids])).toEqual([])
     }
-    await expect(visitorOf(planted.session)).rejects.toThrow('NotFound')
+    await expect(visitorOf(cores, planted.session)).rejects.toThrow('NotFound')
   })
 })
 
 describe('the export of a visitor', () => {
-  it('has all data of the visitor and none of another as lines of JSON, without credentials', async () => {
+  it('contains all data of that visitor and of no other, as JSON lines without credentials', async () => {
     const planted = await plant({ verified: true })
     const other = await plant({ verified: true })
     const lines: string[] = []
-    for await (const line of cores.core.visitorExport.lines(await visitorOf(planted.session))) lines.push(line)
+    for await (const line of cores.core.visitorExport.lines(await visitorOf(cores, planted.session))) lines.push(line)
     const records = lines.map((line) => JSON.parse(line))
     expect(new Set(records.map(({ kind }) => kind))).toEqual(
       new Set(['session', 'conversation', 'event', 'command', 'screenshot', 'lead', 'delivery']),
     )
     const all =
       lines.join('\n') + records.map(({ data }) => Buffer.from(String(data), 'base64').toString('latin1')).join()
-    // Only hashes of idempotency keys and nonces are stored, and no former pages.
+    // A mark is a unique text in one field of the visitor's data. The export cannot contain the
+    // marks below: the database stores only hashes of idempotency keys and nonces, and only the
+    // visitor's latest page.
     const notStored =
       /^(createkey|identifykey|nonce|firstnonce|pagekey|formkey|consentkey|uploadkey|agentoperation|created|message)/
     expect(planted.marks.filter((mark) => !notStored.test(mark) && !all.includes(mark))).toEqual([])

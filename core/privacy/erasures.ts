@@ -1,44 +1,54 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { ScreenshotStore } from '../commands/screenshot-store.ts'
-import { ServiceError } from '../errors.ts'
+import { inWorkspace } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Wakeups } from '../log/wakeups.ts'
 import type { SessionStore } from '../visitors/session-store.ts'
-import { type Erasure, type ErasureStage, type ErasureStore, LeaseLost, type OpenErasure } from './erasure-store.ts'
-import type { VisitorRemoval } from './visitor-removal-store.ts'
-import { noTraces, type VisitorName, type VisitorTraceStore, type VisitorTraces } from './visitor-traces-store.ts'
+import { type ErasureStore, LeaseLost } from './erasure-store.ts'
+import {
+  type Erasure,
+  type ErasureStage,
+  noTraces,
+  type OpenErasure,
+  type VisitorName,
+  type VisitorTraces,
+} from './model.ts'
+import type { VisitorRemoval, VisitorTraceStore } from './visitor-data-store.ts'
 
 export interface Erasures {
   /**
-   * Ends a visitor's sessions and records the erasure. When it resolves, their grants are refused.
+   * Ends a visitor's sessions and records the erasure. When the call resolves, the grants of these
+   * sessions are refused.
    */
   begin(visitor: VisitorName, requestedBy: string): Promise<Erasure>
-  /** Errors: `NotFound`, also for an erasure of another workspace. */
+  /** Returns an erasure. Errors: `NotFound` for an unknown erasure or one of another workspace. */
   find(erasureId: string, workspaceId: string | undefined): Promise<Erasure>
-  /** Runs every due step, including those that another process left. */
+  /** Runs every due step, including steps that another process did not complete. */
   work(): Promise<void>
 }
 
 /**
- * Within this time every core has the wake-up, and the streams have sent the end of the sessions.
+ * Time in milliseconds after the end of the sessions. By then, every core has read the wake-up and
+ * every stream has sent the end of its session.
  */
 const propagationMs = 2000
-/** Maximum difference between the clocks of the cores (docs/operating.md). */
+/** Maximum difference between the clocks of the cores, in milliseconds (docs/operating.md). */
 const clockSkewMs = 2000
-/** Longer than any call. Calls under way when the sessions ended have finished after this time. */
+/**
+ * Time in milliseconds that is longer than any call takes. Calls that were running when the
+ * sessions ended have finished after this time.
+ */
 const maxCallMs = 60_000
-/** Time after which another core may take over a step. */
+/** Time in milliseconds after which another core may take over an unfinished step. */
 const leaseMs = 30_000
 
 /**
- * Erases a visitor in steps that can each be repeated. It ends the sessions and hides the
- * conversations. When every core knows, it records the data to remove and removes it. When no call
- * can be under way any more, it does so again. The visitor's data in the erasure's own record is
- * removed last.
- *
- * A visitor who returns meanwhile is new: sessions and subjects record the erasures under way when
- * they begin (`core/privacy/open-erasures-store.ts`), and those erasures skip them. A session that
- * still got into a conversation of the erasure is ended before the conversation is removed.
+ * Erases a visitor in three steps. Each step can be repeated. The first step ends the sessions and
+ * hides the conversations. After `propagationMs`, the second step records which data to remove and
+ * removes it. After `maxCallMs`, the third step removes data that calls wrote in the meantime. At
+ * its end, it removes the visitor's ids from the record of the erasure. A visitor who returns
+ * during an erasure is a new visitor: their sessions store the ids of the unfinished erasures
+ * (`core/visitors/open-erasures-store.ts`), and these erasures skip them. A new session may still
+ * have joined a conversation that the erasure removes. Such a session is ended first.
  */
 export function createErasures(dependencies: {
   store: ErasureStore
@@ -53,8 +63,8 @@ export function createErasures(dependencies: {
   const later = (ms: number) => new Date(now() + ms)
 
   /**
-   * Records all data of the visitor. Repeats when it finds a new browser, which may have more
-   * sessions.
+   * Records the ids of all data of the visitor. Repeats the search when it finds another browser of
+   * the visitor, because that browser may have more sessions.
    */
   async function recordTraces(erasure: OpenErasure): Promise<VisitorTraces> {
     for (let known = erasure.traces; ; ) {
@@ -66,8 +76,8 @@ export function createErasures(dependencies: {
   }
 
   /**
-   * Ends the live sessions, hides the conversations and wakes every core. Returns false when no
-   * session was live.
+   * Ends the live sessions, hides the conversations and sends wake-ups to every core. Returns false
+   * when no session was live.
    */
   async function endSessions(erasure: OpenErasure, { sessionIds, conversationIds }: VisitorTraces): Promise<boolean> {
     const live = (await sessions.find(sessionIds)).filter(({ status }) => status === 'active')
@@ -78,15 +88,15 @@ export function createErasures(dependencies: {
   }
 
   /**
-   * Wakes the cores. Wake-ups are stored for a while, so an owner without its lease must not write
-   * ids of removed data.
+   * Sends wake-ups with these ids to every core. Checks the lease first: wake-ups stay stored for a
+   * while, so a core that lost the lease must not write ids of removed data.
    */
   async function announce(erasure: OpenErasure, ids: string[]) {
     await store.confirm(erasure)
     await wakeups.stateChanged(...ids)
   }
 
-  /** Removes all data. Returns undefined when new sessions were found, which must end first. */
+  /** Removes all data. Returns undefined when it found new sessions, which must be ended first. */
   async function remove(erasure: OpenErasure): Promise<VisitorTraces | undefined> {
     const recorded = await recordTraces(erasure)
     const wasLive = await endSessions(erasure, recorded)
@@ -122,7 +132,7 @@ export function createErasures(dependencies: {
     },
   }
 
-  /** Runs the due step. If another core has taken it over, that core continues it. */
+  /** Runs the due step. If another core has taken over the erasure, that core continues it. */
   async function runStep(erasure: OpenErasure) {
     if (erasure.stage === 'finished') return
     await steps[erasure.stage](erasure).catch((error: unknown) => {
@@ -136,8 +146,8 @@ export function createErasures(dependencies: {
       const { workspaceId } = visitor
       const erasure: Erasure = { erasureId: newId('ers'), workspaceId, stage: 'ending', requestedBy, requestedAt }
       const until = later(clockSkewMs)
-      // The record has every browser and subject from the beginning, because new sessions look up
-      // erasures by them.
+      // The record must have all ids of the visitor from the beginning, because new sessions look
+      // up erasures by these ids.
       const { visitorIds } = await traces.find(visitor, { until })
       const known = { ...noTraces(), visitorIds }
       await runStep(await store.insert({ ...erasure, visitor, until, traces: known }, later(leaseMs)))
@@ -145,10 +155,7 @@ export function createErasures(dependencies: {
     },
 
     async find(erasureId, workspaceId) {
-      const found = await store.find(erasureId)
-      if (!found || (workspaceId !== undefined && found.workspaceId !== workspaceId))
-        throw new ServiceError(ErrorCode.NOT_FOUND)
-      return found
+      return inWorkspace(await store.find(erasureId), workspaceId)
     },
 
     async work() {

@@ -1,12 +1,25 @@
+import type { ScreenshotStore } from '../commands/screenshot-store.ts'
 import { createJob, type Job } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
 import type { LogService } from '../log/service.ts'
 import type { VisitorService } from '../visitors/service.ts'
-import { createVisitorNames, type VisitorNames } from '../visitors/visitor-names.ts'
+import type { SessionStore } from '../visitors/session-store.ts'
+import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
+import type { ErasureStore } from './erasure-store.ts'
 import { createErasures, type Erasures } from './erasures.ts'
-import { createVisitorExport, type VisitorExport } from './visitor-export.ts'
+import { createVisitorExport, createVisitorNames, type VisitorExport, type VisitorNames } from './visitor-data.ts'
+import type { VisitorDataStore, VisitorRemoval, VisitorTraceStore } from './visitor-data-store.ts'
 
-/** Export and erasure of one visitor's data. */
+interface PrivacyStores {
+  erasures: ErasureStore
+  visitorData: VisitorDataStore
+  visitorRemoval: VisitorRemoval
+  visitorTraces: VisitorTraceStore
+  screenshots: ScreenshotStore
+  sessions: SessionStore
+  workspaces: WorkspaceStore
+}
+
 export interface PrivacyService {
   visitorNames: VisitorNames
   visitorExport: VisitorExport
@@ -17,7 +30,8 @@ export interface PrivacyService {
 const erasureEveryMs = 1000
 
 export function createPrivacyService(
-  { stores, logger, now }: CoreKit,
+  { logger, now }: CoreKit,
+  stores: PrivacyStores,
   { wakeups }: LogService,
   { sessions, subjects }: VisitorService,
 ): PrivacyService {

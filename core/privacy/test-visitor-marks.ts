@@ -1,9 +1,27 @@
 import { randomUUID } from 'node:crypto'
-import type { Db } from 'mongodb'
+import { MongoClient } from 'mongodb'
+import { expect } from 'vitest'
 import { imageOf } from '../../test/support/images.ts'
-import { site, type TestCores } from '../test-core-context.ts'
+import { site, type TestCores } from '../test-support/cores.ts'
+import type { SessionContent } from '../visitors/model.ts'
 
-/** Fills every field that a visitor can fill with a unique mark. */
+/** Enables the forms of the site, and creates a subscription for their leads. */
+export async function acceptForms({
+  core,
+  publicSiteKey,
+  workspaceId,
+}: Pick<TestCores, 'core' | 'publicSiteKey' | 'workspaceId'>) {
+  const field = { name: 'email', label: 'Mail', type: 'text', required: false, maxLength: 200 } as const
+  const settings = {
+    capabilities: { preChatForm: true, offlineForm: true },
+    forms: { preChat: [field], offline: [field] },
+  }
+  await core.workspaces.updateInstallation(publicSiteKey, settings, undefined)
+  const destination = { workspaceId, destinationUrl: 'https://93.184.216.34/hook', mappedFields: ['email'] }
+  await core.leadSubscriptions.create({ ...destination, automatic: true }, { subject: 'desk' })
+}
+
+/** Creates data of a visitor, with a unique text (mark) in every field that a visitor can fill. */
 export async function plantMarks(cores: TestCores, { verified }: { verified: boolean }) {
   const { core, workspaceId } = cores
   const marks: string[] = []
@@ -29,7 +47,7 @@ export async function plantMarks(cores: TestCores, { verified }: { verified: boo
   const externalSubject = mark('sub')
   const claims = { sub: externalSubject, name: mark('name'), ctx: { [mark('key')]: mark('value') }, jti: mark('nonce') }
   if (verified) {
-    // An earlier session of the person, so that this one continues its conversation.
+    // Creates an earlier session of the same person. The session below continues its conversation.
     const first = await cores.identify(await cores.newSession(), cores.sign({ ...claims, jti: mark('firstnonce') }))
     await cores.send(first, mark('elsewhere'))
     session = await cores.identify(created, cores.sign(claims), { key: mark('identifykey') })
@@ -66,16 +84,44 @@ export async function plantMarks(cores: TestCores, { verified }: { verified: boo
   return { session, created, externalSubject, marks }
 }
 
-/** Finds texts in every document of every collection, also in base64. */
-export async function placesOfTexts(db: Db, texts: string[]): Promise<string[]> {
+export const visitorOf = (cores: TestCores, { sessionId }: SessionContent) =>
+  cores.core.visitorNames.ofSession(sessionId, undefined)
+
+export async function idsOf(cores: TestCores, { session, created }: Awaited<ReturnType<typeof plantMarks>>) {
+  const found = await Promise.all([session, created].map(({ sessionId }) => cores.core.sessions.find(sessionId)))
+  return found.flatMap(({ sessionId, conversationId, visitorId, identity }) => [
+    sessionId,
+    conversationId,
+    visitorId,
+    ...(identity ? [identity.subjectId] : []),
+  ])
+}
+
+/** Returns the places in all collections that contain one of the texts, also encoded in base64. */
+export async function placesOfTexts({ uri, name }: TestCores, texts: string[]): Promise<string[]> {
   const needles = texts.flatMap((text) => [Buffer.from(text), Buffer.from(Buffer.from(text).toString('base64'))])
   const places = new Set<string>()
-  for (const { name } of await db.listCollections().toArray()) {
-    const documents = (await db.collection(name).find({}, { raw: true }).toArray()) as unknown as Buffer[]
+  const client = new MongoClient(uri)
+  for (const collection of await client.db(name).collections()) {
+    const documents = (await collection.find({}, { raw: true }).toArray()) as unknown as Buffer[]
     for (const bytes of documents) {
       for (const [index, needle] of needles.entries())
-        if (bytes.includes(needle)) places.add(`${name}: ${texts[index >> 1]}`)
+        if (bytes.includes(needle)) places.add(`${collection.collectionName}: ${texts[index >> 1]}`)
     }
   }
+  await client.close()
   return [...places]
+}
+
+/**
+ * Runs every step of every erasure and advances the clock between steps, so that the leases of dead
+ * processes expire.
+ */
+export async function finishErasures(cores: TestCores, core = cores.core) {
+  for (const seconds of [0, 3, 31, 3, 61, 3, 61]) {
+    cores.advance(seconds)
+    await core.erasures.work()
+  }
+  const unfinished = { stage: { $ne: 'finished' as const } }
+  expect(await core.database.collections.erasures.countDocuments(unfinished)).toBe(0)
 }

@@ -1,19 +1,51 @@
-import type { Collections } from '../database/database.ts'
-import type { VisitorTraces } from './visitor-traces-store.ts'
+import { type Collection, MongoServerError } from 'mongodb'
+import type { CommandDocument } from '../commands/command-store.ts'
+import type { ConversationDocument } from '../conversations/conversation-store.ts'
+import type { TypingDocument } from '../conversations/typing-store.ts'
+import type { DeliveryDocument } from '../deliveries/delivery-store.ts'
+import type { LeadSubscriptionDocument } from '../deliveries/lead-subscription-store.ts'
+import type { IdempotencyDocument } from '../idempotency/idempotency-store.ts'
+import type { LeadDocument } from '../leads/lead-store.ts'
+import type { EventDocument } from '../log/event-store.ts'
+import type { WakeupDocument } from '../log/wakeup-store.ts'
+import type { SubjectDocument } from '../visitors/identity-store.ts'
+import type { NetworkBanDocument } from '../visitors/network-ban-store.ts'
+import type { SessionDocument, VisitorDocument } from '../visitors/session-store.ts'
+import { noTraces, type VisitorName, type VisitorTraces } from './model.ts'
+
+/** The collections that have data of visitors. */
+export interface VisitorCollections {
+  sessions: Collection<SessionDocument>
+  visitors: Collection<VisitorDocument>
+  networkBans: Collection<NetworkBanDocument>
+  subjects: Collection<SubjectDocument>
+  conversations: Collection<ConversationDocument>
+  events: Collection<EventDocument>
+  idempotency: Collection<IdempotencyDocument>
+  commands: Collection<CommandDocument>
+  leads: Collection<LeadDocument>
+  leadSubscriptions: Collection<LeadSubscriptionDocument>
+  deliveries: Collection<DeliveryDocument>
+  typing: Collection<TypingDocument>
+  wakeups: Collection<WakeupDocument>
+}
 
 /** One stored record of a visitor. */
-export interface VisitorRecord {
+interface VisitorRecord {
   kind: 'session' | 'ban' | 'conversation' | 'event' | 'command' | 'lead' | 'delivery'
   [field: string]: unknown
 }
 
 export interface VisitorDataStore {
-  /** Reads the stored data without internal fields. `screenshot` of a command has the file. */
+  /**
+   * Reads the stored data without internal fields. A command with an uploaded screenshot also has
+   * the file in the field `screenshot`.
+   */
   read(traces: VisitorTraces): AsyncIterable<VisitorRecord>
 }
 
-export function createVisitorDataStore(collections: Collections): VisitorDataStore {
-  const { sessions, visitors, conversations, events, commands, leads, deliveries } = collections
+export function createVisitorDataStore(collections: VisitorCollections): VisitorDataStore {
+  const { sessions, visitors, networkBans, conversations, events, commands, leads, deliveries } = collections
 
   return {
     async *read({ sessionIds, visitorIds, conversationIds, commandIds, leadIds }) {
@@ -25,6 +57,7 @@ export function createVisitorDataStore(collections: Collections): VisitorDataSto
           successor: __,
           afterErasures: ___,
           joinedAfterErasures: ____,
+          consents,
           ...rest
         } = session
         const { externalSubject, displayName, context, verifiedAt } = identity ?? {}
@@ -32,13 +65,20 @@ export function createVisitorDataStore(collections: Collections): VisitorDataSto
           kind: 'session',
           sessionId: _id,
           ...rest,
-          ...(identity && {
-            identity: { externalSubject, displayName, verifiedAt, context: Object.fromEntries(context ?? []) },
-          }),
+          consents: consents?.map(({ operation: _, ...decision }) => decision),
+          identity: identity && {
+            externalSubject,
+            displayName,
+            verifiedAt,
+            context: Object.fromEntries(context ?? []),
+          },
         }
       }
       for await (const { _id, ...ban } of visitors.find({ _id: { $in: visitorIds }, bannedAt: { $exists: true } })) {
         yield { kind: 'ban', visitorId: _id, ...ban }
+      }
+      for await (const { network, bannedAt, endsAt } of networkBans.find({ visitorIds: { $in: visitorIds } })) {
+        yield { kind: 'ban', network, bannedAt, endsAt }
       }
       for await (const { _id, ...rest } of conversations.find({ _id: { $in: conversationIds } })) {
         yield { kind: 'conversation', conversationId: _id, ...rest }
@@ -61,6 +101,183 @@ export function createVisitorDataStore(collections: Collections): VisitorDataSto
         const { _id, leadId, subscriptionId, status, attempts, createdAt } = delivery
         yield { kind: 'delivery', deliveryId: _id, leadId, subscriptionId, status, attempts, createdAt }
       }
+    },
+  }
+}
+
+export interface VisitorTraceStore {
+  /**
+   * Finds the visitor's sessions that began at `until` or earlier, including anonymous sessions in
+   * a verified visitor's browsers. Also finds all sessions in the same conversations. With
+   * `erasureId`, skips sessions that began after the start of this erasure. With `known`, the
+   * result also contains these earlier traces, even if their sessions have been removed since.
+   */
+  find(visitor: VisitorName, by: { until: Date; erasureId?: string }, known?: VisitorTraces): Promise<VisitorTraces>
+}
+
+export function createVisitorTraceStore({ sessions, commands, leads }: VisitorCollections): VisitorTraceStore {
+  const part = {
+    projection: { visitorId: 1, conversationId: 1, formerConversationIds: 1 },
+  } as const
+
+  return {
+    async find({ browserIds, subjectIds }, { until, erasureId }, known = noTraces()) {
+      const notAfterErasure = erasureId === undefined ? undefined : { $ne: erasureId }
+      const begun = { createdAt: { $lte: until }, afterErasures: notAfterErasure }
+      const verified = await sessions
+        .find({ 'identity.subjectId': { $in: subjectIds }, ...begun, joinedAfterErasures: notAfterErasure }, part)
+        .toArray()
+      const browsers = unique([...browserIds, ...known.visitorIds, ...verified.map(({ visitorId }) => visitorId)])
+      // Matches sessions that are anonymous, or were anonymous when the erasure began.
+      const anonymous = [
+        { identity: { $exists: false } },
+        ...(erasureId === undefined ? [] : [{ joinedAfterErasures: erasureId }]),
+      ]
+      const inBrowsers = await sessions.find({ visitorId: { $in: browsers }, ...begun, $or: anonymous }, part).toArray()
+      const found: Pick<SessionDocument, '_id' | 'conversationId' | 'formerConversationIds'>[] = [
+        ...verified,
+        ...inBrowsers,
+      ]
+      const conversationIds = unique([
+        ...known.conversationIds,
+        ...found.flatMap(({ conversationId, formerConversationIds = [] }) => [
+          conversationId,
+          ...formerConversationIds,
+        ]),
+      ])
+      const inThem = await sessions
+        .find({ conversationId: { $in: conversationIds } }, { projection: { _id: 1 } })
+        .toArray()
+      const sessionIds = unique([...known.sessionIds, ...[...found, ...inThem].map(({ _id }) => _id)])
+      const [foundCommands, foundLeads] = await Promise.all([
+        commands.find({ sessionId: { $in: sessionIds } }, { projection: { uploads: 1, screenshot: 1 } }).toArray(),
+        leads.find({ conversationId: { $in: conversationIds } }, { projection: { _id: 1 } }).toArray(),
+      ])
+      return {
+        sessionIds,
+        visitorIds: unique([...subjectIds, ...browsers]),
+        conversationIds,
+        commandIds: foundCommands.map(({ _id }) => _id),
+        leadIds: foundLeads.map(({ _id }) => _id),
+        fileIds: foundCommands.flatMap(({ uploads, screenshot }) => [
+          ...uploads.map(({ fileId }) => fileId),
+          ...(screenshot ? [screenshot.fileId] : []),
+        ]),
+      }
+    },
+  }
+}
+
+function unique(ids: string[]): string[] {
+  return [...new Set(ids)]
+}
+
+export interface VisitorRemoval {
+  /** Hides the conversations from operators. */
+  hideConversations(conversationIds: string[]): Promise<void>
+  /** Prevents further uploads, so that the list of files is complete. */
+  stopUploads(sessionIds: string[]): Promise<void>
+  /**
+   * Removes all data except the files. If a call is interrupted, another call with the same traces
+   * removes the rest.
+   */
+  remove(traces: VisitorTraces, until: Date): Promise<void>
+  /**
+   * Removes the id of a finished erasure from sessions and verified visitors. Sessions and visitors
+   * that began during the erasure store its id, so that the erasure skips them.
+   */
+  forgetErasure(erasureId: string, visitorIds: string[]): Promise<void>
+}
+
+/** Removes a visitor's data from every collection. */
+export function createVisitorRemoval(collections: VisitorCollections): VisitorRemoval {
+  const { sessions, visitors, networkBans, subjects, conversations, events, typing } = collections
+  const { idempotency, commands, leads, leadSubscriptions, deliveries, wakeups } = collections
+
+  /** Removes deliveries, and the references to their attempts in lead subscriptions. */
+  async function removeDeliveries(leadIds: string[]) {
+    const found = await deliveries
+      .find({ leadId: { $in: leadIds } }, { projection: { subscriptionId: 1, 'attempts.attemptId': 1 } })
+      .toArray()
+    if (found.length > 0) {
+      const attemptIds = found.flatMap(({ attempts }) => attempts.map(({ attemptId }) => attemptId))
+      await leadSubscriptions.updateMany(
+        { _id: { $in: found.map(({ subscriptionId }) => subscriptionId) } },
+        { $pull: { notFound: { $in: attemptIds } }, $unset: { 'audit.$[entry].attemptId': '' } },
+        { arrayFilters: [{ 'entry.attemptId': { $in: attemptIds } }] },
+      )
+    }
+    await deliveries.deleteMany({ leadId: { $in: leadIds } })
+  }
+
+  /**
+   * Removes the visitors' records, but keeps the ban of a browser that also has sessions of another
+   * person.
+   */
+  async function removeVisitors({ visitorIds, sessionIds }: VisitorTraces, until: Date) {
+    const others = await sessions.distinct('visitorId', {
+      visitorId: { $in: visitorIds },
+      _id: { $nin: sessionIds },
+    })
+    const unused = visitorIds.filter((id) => !others.includes(id))
+    await networkBans.deleteMany({ visitorIds: { $in: unused }, bannedAt: { $lte: until } })
+    await visitors.deleteMany({
+      _id: { $in: unused },
+      $or: [{ bannedAt: { $lte: until } }, { bannedAt: { $exists: false } }],
+    })
+  }
+
+  /**
+   * Removes wake-ups with these ids. Some servers do not allow deletes in a capped collection.
+   * There, new wake-ups overwrite the old ones later.
+   */
+  async function removeWakeups({ sessionIds, conversationIds }: VisitorTraces) {
+    const ids = [...sessionIds, ...conversationIds]
+    try {
+      await wakeups.deleteMany({
+        $or: [{ changed: { $in: ids } }, { heads: { $elemMatch: { $elemMatch: { $in: ids } } } }],
+      })
+    } catch (error) {
+      if (!(error instanceof MongoServerError && error.codeName === 'IllegalOperation')) throw error
+    }
+  }
+
+  return {
+    async hideConversations(conversationIds) {
+      await conversations.updateMany({ _id: { $in: conversationIds } }, { $set: { erasing: true } })
+    },
+
+    async stopUploads(sessionIds) {
+      await commands.updateMany({ sessionId: { $in: sessionIds } }, { $set: { state: 'cancelled' } })
+    },
+
+    async remove(traces, until) {
+      const { sessionIds, conversationIds, commandIds, leadIds, visitorIds } = traces
+      await removeDeliveries(leadIds)
+      await leads.deleteMany({ _id: { $in: leadIds } })
+      await commands.deleteMany({ _id: { $in: commandIds } })
+      await idempotency.deleteMany({ sessionIds: { $in: sessionIds } })
+      await typing.deleteMany({ conversationId: { $in: conversationIds } })
+      await events.deleteMany({ conversationId: { $in: conversationIds } })
+      await conversations.deleteMany({ _id: { $in: conversationIds } })
+      await subjects.deleteMany({ _id: { $in: visitorIds }, conversationId: { $in: conversationIds } })
+      // The previous session in the same browser stays if it belongs to another person. Only its
+      // reference to the removed session is removed.
+      await sessions.updateMany(
+        { visitorId: { $in: visitorIds }, 'successor.sessionId': { $in: sessionIds } },
+        { $unset: { successor: '' } },
+      )
+      await removeVisitors(traces, until)
+      await sessions.deleteMany({ _id: { $in: sessionIds } })
+      await removeWakeups(traces)
+    },
+
+    async forgetErasure(erasureId, visitorIds) {
+      const theirs = { $in: visitorIds }
+      for (const field of ['afterErasures', 'joinedAfterErasures'])
+        for (const visitor of ['visitorId', 'identity.subjectId'])
+          await sessions.updateMany({ [visitor]: theirs, [field]: erasureId }, { $pull: { [field]: erasureId } })
+      await subjects.updateMany({ _id: theirs }, { $pull: { afterErasures: erasureId } })
     },
   }
 }

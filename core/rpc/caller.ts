@@ -1,15 +1,17 @@
-import { getOption } from '@bufbuild/protobuf'
+import { randomUUID } from 'node:crypto'
+import { getOption, type Message, toJson } from '@bufbuild/protobuf'
 import { createContextKey, type HandlerContext, type Interceptor } from '@connectrpc/connect'
 import { scope } from '#proto/access/v1/access_pb.js'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { CoreContext } from '../context.ts'
 import { ServiceError } from '../errors.ts'
-import type { Access, Caller } from './access.ts'
+import type { Access, Caller } from '../workspaces/access.ts'
 
 const callerKey = createContextKey<Caller | undefined>(undefined, { description: 'caller' })
 
 /**
- * Authenticates a call with the scope that the proto names for its method. Runs before the request
- * is read, so that unauthenticated bodies are neither read nor decoded.
+ * Checks a call's token and that it has the scope that the proto declares for the method. Runs
+ * before the request is read, so that bodies of unauthenticated calls are neither read nor decoded.
  */
 export function authenticator(access: Access): (context: HandlerContext) => Promise<void> {
   return async ({ method, requestHeader, values }) => {
@@ -53,7 +55,8 @@ async function* endAt<T>(expiresAt: number, now: () => number, messages: AsyncIt
     }
   } finally {
     clearTimeout(timer)
-    // Not awaited: the generator may be suspended until the call's signal aborts it, which follows.
+    // The generator may still be waiting and ends only when the call's signal aborts, so `return()`
+    // is not awaited.
     void Promise.resolve(iterator.return?.()).catch(() => {})
   }
 }
@@ -64,7 +67,11 @@ export function callerOf(context: HandlerContext): Caller {
   return caller
 }
 
-/** The workspace of a call: the one it names, if the caller may act for it, or the caller's own. */
+/**
+ * Returns the workspace that the request names. If the request names none, returns the workspace of
+ * the caller's token, or undefined for a token without a workspace. Errors: `NotFound` if the
+ * caller may not access the named workspace.
+ */
 export function workspaceOf(context: HandlerContext, named: string | undefined): string | undefined {
   const { workspaceId } = callerOf(context)
   if (workspaceId === undefined || named === undefined || named === '' || named === workspaceId)
@@ -73,11 +80,39 @@ export function workspaceOf(context: HandlerContext, named: string | undefined):
 }
 
 /**
- * Like `workspaceOf`, but requires one. Errors: `NotFound`; `ValidationFailed` if none is named.
+ * Like `workspaceOf`, but never returns undefined. Errors: `NotFound` if the caller may not access
+ * the named workspace; `ValidationFailed` if neither the request nor the token names one.
  */
 export function requiredWorkspace(context: HandlerContext, named: string | undefined): string {
   const workspaceId = workspaceOf(context, named)
   if (workspaceId === undefined)
     throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/workspaceId', rule: 'required' }] })
   return workspaceId
+}
+
+/**
+ * Runs an operator's write once per idempotency key and caller. A call without a key always runs.
+ * The result of `run` is stored, so it must identify the created object and contain no secret. The
+ * response is read after the run, also for a repeated call. Errors: those of `Idempotency.once`.
+ */
+type OperatorWrites = <R>(
+  context: HandlerContext,
+  request: Message & { idempotencyKey?: string },
+  run: (operation: string) => Promise<R>,
+) => Promise<R>
+
+export function operatorWrites({ idempotency, config }: CoreContext): OperatorWrites {
+  return async (context, request, run) => {
+    const { idempotencyKey: key, ...input } = request
+    if (key === undefined) return run(randomUUID())
+    const { subject, workspaceId = '' } = callerOf(context)
+    const { result } = await idempotency.once({
+      scope: [`${context.service.typeName}/${context.method.name}`, workspaceId, subject],
+      key,
+      input: toJson(context.method.input, input as Message),
+      keptFor: config.IDEMPOTENCY_RETENTION_SECONDS,
+      run,
+    })
+    return result
+  }
 }

@@ -10,16 +10,14 @@ import {
   type UploadScreenshotRequest,
 } from '#proto/command/v1/command_pb.js'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { isFinal } from '../commands/command-states.ts'
-import type { Command } from '../commands/command-store.ts'
 import type { Operator } from '../commands/commands.ts'
+import { type Command, isFinal } from '../commands/model.ts'
 import type { ScreenshotUpload } from '../commands/screenshots.ts'
 import type { CoreContext } from '../context.ts'
 import { ServiceError } from '../errors.ts'
 import { callerOf } from './caller.ts'
 import { fromCredentials } from './visitor.ts'
 
-/** `service.command.v1.CommandService` over the domain. */
 export function commandService(router: ConnectRouter, { commands, commandDecisions, screenshots }: CoreContext): void {
   router.service(CommandService, {
     async requestNavigation({ sessionId, url, label, clientOperationId }, context) {
@@ -73,7 +71,7 @@ export function commandService(router: ConnectRouter, { commands, commandDecisio
         contentTypes: [...upload.contentTypes],
         expiresAt: timestampFromDate(upload.expiresAt),
       }
-      return { requestId: commandId, state, ...(terms && { upload: terms }), replayed }
+      return { requestId: commandId, state, upload: terms, replayed }
     },
 
     async uploadScreenshot(requests) {
@@ -88,10 +86,10 @@ export function commandService(router: ConnectRouter, { commands, commandDecisio
 
 function operatorOf(context: HandlerContext): Operator {
   const { subject, workspaceId } = callerOf(context)
-  return { subject, ...(workspaceId === undefined ? {} : { workspaceId }) }
+  return { subject, workspaceId }
 }
 
-/** Drops absent and empty fields. */
+/** Removes absent and empty fields. */
 function withoutEmpty<Fields extends Record<string, string | undefined>>(
   fields: Fields,
 ): { [K in keyof Fields]?: string } {
@@ -110,11 +108,14 @@ function fromHeader({
     requestId,
     contentType,
     idempotencyKey,
-    ...(byteLength === undefined ? {} : { byteLength: Number(byteLength) }),
+    byteLength: byteLength === undefined ? undefined : Number(byteLength),
   }
 }
 
-/** Errors: `ValidationFailed` if the chunks stop before the announced end. */
+/**
+ * Yields the chunks of an upload. Errors: `ValidationFailed` if the end is missing or announces
+ * another length.
+ */
 async function* chunksOf(parts: AsyncIterator<UploadScreenshotRequest>): AsyncGenerator<Uint8Array> {
   let byteLength = 0
   for (let next = await parts.next(); !next.done; next = await parts.next()) {
@@ -144,12 +145,10 @@ function toCommand(command: Command): MessageInitShape<typeof CommandSchema> {
     requestedBy,
     requestedAt: timestampFromDate(command.requestedAt),
     expiresAt: timestampFromDate(command.expiresAt),
-    ...(last && isFinal(kind, state) ? { resolvedAt: timestampFromDate(last.at) } : {}),
-    ...(screenshot && {
-      byteLength: screenshot.byteLength,
-      sha256: screenshot.sha256,
-      contentType: screenshot.contentType,
-    }),
+    resolvedAt: last && isFinal(kind, state) ? timestampFromDate(last.at) : undefined,
+    byteLength: screenshot?.byteLength,
+    sha256: screenshot?.sha256,
+    contentType: screenshot?.contentType,
     transitions: transitions.map(({ state, at, by }) => ({ state, at: timestampFromDate(at), by })),
   }
 }

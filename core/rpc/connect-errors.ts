@@ -5,7 +5,7 @@ import { ErrorCode, type ErrorInfo, ErrorInfoSchema } from '#proto/error/v1/erro
 import { isStoreFault } from '../database/faults.ts'
 import { errorContracts, ServiceError, unavailable } from '../errors.ts'
 
-/** Converts any failure to one that callers may see: a public code, without internal details. */
+/** Converts any error to a `ServiceError`, which has a public code. */
 export function toServiceError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error
   return isStoreFault(error) ? unavailable(error) : new ServiceError(ErrorCode.INTERNAL_ERROR, { cause: error })
@@ -17,12 +17,12 @@ export function toErrorInfo({ code, retryAfter, issues }: ServiceError): ErrorIn
     code: name,
     retryable,
     terminal,
-    ...(retryAfter === undefined ? {} : { retryAfter }),
+    retryAfter,
     issues,
   })
 }
 
-/** What the log records of a failed call. */
+/** Properties of a failed call that are logged. */
 interface FailedCall {
   url: string
   header: Headers
@@ -30,12 +30,12 @@ interface FailedCall {
 
 /** Converts any failure to a Connect error with an ErrorInfo detail. Logs internal failures. */
 export function connectErrorOf(error: unknown, { url, header }: FailedCall, logger: Logger): ConnectError {
-  // Connect reports aborted calls and undecodable messages itself.
+  // Connect itself creates errors for aborted calls and undecodable messages.
   if (error instanceof ConnectError) return error
   const failure = toServiceError(error)
   if (failure.code === ErrorCode.INTERNAL_ERROR || failure.code === ErrorCode.SERVICE_UNAVAILABLE) {
     const correlationId = correlationIdOf(header)
-    logger.error({ procedure: url, correlationId, err: describe(failure.cause) }, 'call failed')
+    logger.error({ procedure: url, correlationId, err: describe(failure.cause) }, 'call failed with an internal error')
   }
   return new ConnectError(failure.message, connectCode(failure.code), undefined, [
     { desc: ErrorInfoSchema, value: toErrorInfo(failure) },
@@ -57,7 +57,8 @@ export function errorInterceptor(logger: Logger): Interceptor {
 }
 
 /**
- * The caller's correlation id; undefined unless it is one that a gateway would accept (contract 1).
+ * Returns the caller's correlation id. Returns undefined for an id that a gateway would not accept
+ * (contract, section 1).
  */
 export function correlationIdOf(header: Headers): string | undefined {
   const given = header.get('x-correlation-id')
@@ -73,8 +74,8 @@ async function* convertStream<T>(messages: AsyncIterable<T>, convert: (error: un
 }
 
 /**
- * The parts of an error that may be logged: type and stack, but not its message, which may quote
- * input.
+ * Returns the parts of an error that may be logged: type and stack. The message may quote input and
+ * must not be logged.
  */
 function describe(cause: unknown) {
   return cause instanceof Error

@@ -1,17 +1,20 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import type { ServiceImpl } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
   ConversationStatus,
   type MessagingService,
   TypingState as TypingStateMessage,
+  type WatchConversationsResponse,
+  WatchConversationsResponseSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
 import type { CoreContext } from '../context.ts'
 import type { TypingState } from '../conversations/typing.ts'
 import { ServiceError } from '../errors.ts'
+import type { LogEvent } from '../log/model.ts'
 import { callerOf, workspaceOf } from './caller.ts'
-import { fromAgent, toConversation } from './messaging-values.ts'
+import { fromAgent, toConversation, toInboxEvent } from './messaging-values.ts'
 import { fromCredentials } from './visitor.ts'
-import { watchConversations } from './watch-conversations.ts'
 
 type ConversationMethods = Pick<
   ServiceImpl<typeof MessagingService>,
@@ -46,7 +49,8 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
     },
 
     async getConversation({ conversationId }, context) {
-      // Messages that this process accepted must be visible.
+      // Wait for the inbox, because the response must include the messages that this process has
+      // accepted.
       await inbox.noted()
       const conversation = await conversationAccess.find(conversationId, callerOf(context).workspaceId)
       const [summary] = await conversationSummaries.of([conversation])
@@ -101,4 +105,68 @@ function fromTypingState(state: TypingStateMessage): TypingState {
   if (state === TypingStateMessage.STARTED) return 'started'
   if (state === TypingStateMessage.STOPPED) return 'stopped'
   throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/state', rule: 'enum' }] })
+}
+
+type Frame = MessageInitShape<typeof WatchConversationsResponseSchema>['frame']
+
+/** Pause between heartbeats of an inbox stream. The console closes a stream that is silent for longer. */
+const heartbeatMs = 15_000
+
+/**
+ * Streams the changes of an inbox to one operator. The number of unread frames is limited. A
+ * watcher that is too slow is disconnected with `RateLimited` (resource_exhausted); it reads the
+ * list again when it reconnects.
+ */
+export async function* watchConversations(
+  { inboxWatch, operatorPresence, states, config }: CoreContext,
+  workspaceId: string | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<WatchConversationsResponse> {
+  const frames: { frame: Frame; events: LogEvent[] }[] = []
+  let wake: () => void = () => {}
+  let isOver = signal.aborted
+  let isTooSlow = false
+
+  function push(frame: Frame, events: LogEvent[] = []) {
+    if (frames.length >= config.INBOX_QUEUE_MAX) isTooSlow = true
+    else frames.push({ frame, events })
+    wake()
+  }
+  function finish() {
+    isOver = true
+    wake()
+  }
+
+  const leave = inboxWatch.add({
+    workspaceId,
+    ready: () => push({ case: 'ready', value: {} }),
+    changed: ({ conversation, events }) =>
+      push(
+        { case: 'changed', value: { conversation: toConversation(conversation), events: events.map(toInboxEvent) } },
+        events,
+      ),
+  })
+  const leavePresence = operatorPresence.enter(workspaceId)
+  const heartbeat = setInterval(() => {
+    if (frames.length === 0) push({ case: 'heartbeat', value: {} })
+  }, heartbeatMs)
+  signal.addEventListener('abort', finish, { once: true })
+  try {
+    while (!isOver) {
+      if (isTooSlow) throw new ServiceError(ErrorCode.RATE_LIMITED, { retryAfter: 1 })
+      const next = frames.shift()
+      if (!next) {
+        await new Promise<void>((resolve) => (wake = resolve))
+        continue
+      }
+      yield create(WatchConversationsResponseSchema, { frame: next.frame })
+      // The operator has received these messages, because the frame was read.
+      states.markSent(next.events)
+    }
+  } finally {
+    clearInterval(heartbeat)
+    signal.removeEventListener('abort', finish)
+    leave()
+    leavePresence()
+  }
 }

@@ -1,14 +1,35 @@
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ServiceImpl } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import {
+  AttemptPhase,
+  type AttemptResult as AttemptResultMessage,
+  type ClaimedDeliverySchema,
+  type DeliveryAttemptSchema,
+  type DeliverySchema,
+  DeliveryStatus,
+  FailureReason,
+  ResponseClass,
+} from '#proto/lead/v1/delivery_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import type { CoreContext } from '../context.ts'
+import { type AttemptView, viewAttempts } from '../deliveries/deliveries.ts'
+import type { AttemptResult } from '../deliveries/delivery-results.ts'
+import type {
+  AttemptFacts,
+  Delivery,
+  AttemptPhase as Phase,
+  FailureReason as Reason,
+  DeliveryStatus as Status,
+} from '../deliveries/model.ts'
+import type { ClaimedDelivery } from '../deliveries/webhook-requests.ts'
 import { ServiceError } from '../errors.ts'
 import { callerOf, requiredWorkspace } from './caller.ts'
-import { fromResult, statusName, toAttempt, toClaimed, toDelivery } from './delivery-values.ts'
 
 type Calls = ServiceImpl<typeof LeadService>
 
-/** Calls of operators and other services about deliveries. */
+/** Calls about deliveries for operators and other services. */
 export function deliveryCalls({
   deliveries,
 }: CoreContext): Pick<
@@ -41,18 +62,21 @@ export function deliveryCalls({
       })
       const { deliveries: found, nextPageToken = '' } = await deliveries.list({
         workspaceId: requiredWorkspace(context, workspaceId),
-        ...(subscriptionId === undefined ? {} : { subscriptionId }),
-        ...(leadId === undefined ? {} : { leadId }),
-        ...(names.length === 0 ? {} : { statuses: names }),
-        ...(limit === undefined ? {} : { limit }),
-        ...(pageToken === '' ? {} : { pageToken }),
+        subscriptionId,
+        leadId,
+        statuses: names.length === 0 ? undefined : names,
+        limit,
+        pageToken: pageToken || undefined,
       })
       return { deliveries: found.map(toDelivery), nextPageToken }
     },
   }
 }
 
-/** Calls of delivery workers. They serve all workspaces, so tokens limited to one are rejected. */
+/**
+ * Calls for delivery workers. Workers serve all workspaces, so tokens limited to one workspace are
+ * rejected.
+ */
 export function workerCalls({
   deliveryClaims,
   deliveryResults,
@@ -95,4 +119,87 @@ export function workerCalls({
 
 function invalid(path: string, rule: string): ServiceError {
   return new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path, rule }] })
+}
+
+/**
+ * Returns the enum value with this public name. The public name is the name of the value in lower
+ * case.
+ */
+function enumValue<T extends number>(names: Record<string, string | number>, name: string): T {
+  return names[name.toUpperCase()] as T
+}
+
+function nameOf<T extends string>(names: Record<number, string>, value: number): T | undefined {
+  return value === 0 ? undefined : (names[value]?.toLowerCase() as T | undefined)
+}
+
+/** Returns the public name of a status; undefined for an unknown status. */
+const statusName = (status: DeliveryStatus) => nameOf<Status>(DeliveryStatus, status)
+
+function toAttempt(attempt: AttemptView): MessageInitShape<typeof DeliveryAttemptSchema> {
+  const { status, responseClass, failureReason, failurePhase, nextRetryAt, createdAt, updatedAt, ...rest } = attempt
+  return {
+    ...rest,
+    status: enumValue(DeliveryStatus, status),
+    responseClass: responseClass ? enumValue(ResponseClass, responseClass) : ResponseClass.UNSPECIFIED,
+    failureReason: failureReason ? enumValue(FailureReason, failureReason) : FailureReason.UNSPECIFIED,
+    failurePhase: failurePhase ? enumValue(AttemptPhase, failurePhase) : AttemptPhase.UNSPECIFIED,
+    nextRetryAt: nextRetryAt && timestampFromDate(nextRetryAt),
+    createdAt: timestampFromDate(createdAt),
+    updatedAt: timestampFromDate(updatedAt),
+  }
+}
+
+function toDelivery(delivery: Delivery): MessageInitShape<typeof DeliverySchema> {
+  const { deliveryId, leadId, subscriptionId, status, createdAt, updatedAt } = delivery
+  const latest = viewAttempts(delivery).at(-1)
+  return {
+    deliveryId,
+    leadId,
+    subscriptionId,
+    status: enumValue(DeliveryStatus, status),
+    latestAttempt: latest && toAttempt(latest),
+    createdAt: timestampFromDate(createdAt),
+    updatedAt: timestampFromDate(updatedAt),
+  }
+}
+
+function toClaimed(
+  delivery: ClaimedDelivery,
+  { deadlineMs, leaseMs }: { deadlineMs: number; leaseMs: number },
+): MessageInitShape<typeof ClaimedDeliverySchema> {
+  return { ...delivery, deadlineMs, leaseMs }
+}
+
+/** Converts the result of an attempt. Returns undefined if the message has no outcome. */
+function fromResult({
+  deliveryId,
+  attemptId,
+  claimId,
+  durationMs,
+  attemptNumber,
+  destination,
+  outcome,
+}: AttemptResultMessage): AttemptResult | undefined {
+  const facts = fromOutcome(outcome)
+  const claimed = attemptNumber > 0 && destination !== '' ? { attemptNumber, subscriptionId: destination } : undefined
+  return facts && { deliveryId, attemptId, claimId, durationMs, facts, claimed }
+}
+
+function fromOutcome(outcome: AttemptResultMessage['outcome']): AttemptFacts | 'released' | undefined {
+  switch (outcome.case) {
+    case 'released':
+      return 'released'
+    case 'response': {
+      const { status, retryAfterMs } = outcome.value
+      return { status, retryAfterMs: retryAfterMs === undefined ? undefined : Number(retryAfterMs) }
+    }
+    case 'failure': {
+      const reason = nameOf<Reason>(FailureReason, outcome.value.reason)
+      const phase = nameOf<Phase>(AttemptPhase, outcome.value.phase)
+      return reason && { reason, phase }
+    }
+    default:
+      return undefined
+  }
 }

@@ -1,11 +1,11 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Form, Forms as FormsMessage, FormsSchema } from '#proto/session/v1/session_pb.js'
-import type { FormField, Forms } from '../workspaces/workspace-store.ts'
+import type { FormField, Forms } from '../workspaces/model.ts'
 
 const defaultMaxLength = { text: 256, email: 254, tel: 32, textarea: 4000 }
 
 export function toForms({ preChat, offline }: Forms): MessageInitShape<typeof FormsSchema> {
-  return { ...(preChat && { preChat: { fields: preChat } }), ...(offline && { offline: { fields: offline } }) }
+  return { preChat: preChat && { fields: preChat }, offline: offline && { fields: offline } }
 }
 
 export function fromForms({ preChat, offline }: FormsMessage): Forms {

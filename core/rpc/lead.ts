@@ -4,14 +4,12 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { FormKind, LeadService } from '#proto/lead/v1/lead_pb.js'
 import type { CoreContext } from '../context.ts'
 import { ServiceError } from '../errors.ts'
-import type { Lead } from '../leads/lead-store.ts'
-import { callerOf, requiredWorkspace } from './caller.ts'
+import type { Lead } from '../leads/model.ts'
+import { callerOf, operatorWrites, requiredWorkspace } from './caller.ts'
 import { deliveryCalls, workerCalls } from './delivery-calls.ts'
-import { operatorWrites } from './operator-writes.ts'
 import { subscriptionCalls } from './subscription-calls.ts'
 import { fromCredentials } from './visitor.ts'
 
-/** `service.lead.v1.LeadService` over the domain. */
 export function leadService(router: ConnectRouter, core: CoreContext): void {
   const { leads } = core
   const once = operatorWrites(core)
@@ -27,7 +25,7 @@ export function leadService(router: ConnectRouter, core: CoreContext): void {
         workspaceId: workspaceId || (scope ?? ''),
         source,
         fields,
-        ...(conversationId === undefined ? {} : { conversationId }),
+        conversationId,
       }
       return once(context, request, async (operation) => ({ leadId: await leads.capture(lead, scope, operation) }))
     },
@@ -45,8 +43,8 @@ export function leadService(router: ConnectRouter, core: CoreContext): void {
     async listLeads({ workspaceId, limit, pageToken }, context) {
       const { leads: found, nextPageToken = '' } = await leads.list({
         workspaceId: requiredWorkspace(context, workspaceId),
-        ...(limit === undefined ? {} : { limit }),
-        ...(pageToken === '' ? {} : { pageToken }),
+        limit,
+        pageToken: pageToken || undefined,
       })
       return { leads: found.map(toLead), nextPageToken }
     },

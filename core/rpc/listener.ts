@@ -5,33 +5,34 @@ import type { TLSSocket } from 'node:tls'
 import type { TlsFiles } from '../../platform/tls/tls-files.ts'
 
 /** One port that serves HTTP/1.1 and HTTP/2. */
-export interface Listener {
+interface Listener {
   server: net.Server
-  /** Closes each connection once it has no open calls. */
+  /** Closes each connection as soon as it has no open calls. */
   endWhenIdle(): void
-  /** All open connections. */
   sockets: ReadonlySet<net.Socket>
 }
 
 export interface ListenerTls {
   files: TlsFiles
-  /** Requests client certificates, issued by the configured authorities. */
+  /** Whether client certificates of the configured authorities are requested. */
   asksClients: boolean
 }
 
 const settings = { initialWindowSize: 4 * 1024 * 1024 }
 const sessionWindow = 16 * 1024 * 1024
-/** How often certificates are checked for changes, in milliseconds. */
+/** Interval in milliseconds at which the certificate files are checked for changes. */
 const certificateCheckMs = 1000
-/** First bytes of an HTTP/2 client with prior knowledge (RFC 9113, section 3.4). */
+/** First bytes that an HTTP/2 client with prior knowledge sends (RFC 9113, section 3.4). */
 const http2Preface = Buffer.from('PRI * HTTP/2.0\r\n')
 
-/** Without TLS: the first bytes of a connection determine the protocol. */
+/** Creates a listener without TLS. The first bytes of a connection determine the protocol. */
 export function createPlainListener(handler: RequestListener): Listener {
-  const http1Server = http.createServer(handler)
+  const http1 = trackHttp1(handler)
+  const http1Server = http.createServer(http1.handler)
   const http2Server = http2.createServer({ settings }, handler as never)
   const sessions = sessionsOf(http2Server)
-  /** Connections that have sent nothing yet. */
+  const http1Sockets = socketsOf(http1Server, 'connection')
+  /** Connections that have not sent any bytes yet. */
   const silent = new Set<net.Socket>()
 
   const server = net.createServer((socket) => {
@@ -54,21 +55,22 @@ export function createPlainListener(handler: RequestListener): Listener {
     sockets: socketsOf(server, 'connection'),
     endWhenIdle() {
       for (const session of sessions) session.close()
-      http1Server.keepAliveTimeout = 1
-      http1Server.closeIdleConnections()
+      http1.endWhenIdle(http1Sockets)
       for (const socket of silent) socket.destroy()
     },
   }
 }
 
 /**
- * With TLS: ALPN determines the protocol. New connections use changed certificates. The handler,
- * not TLS, rejects missing client certificates, so that health probes need none.
+ * Creates a listener with TLS. ALPN determines the protocol. New connections use changed
+ * certificates. Missing client certificates are rejected by the handler and not by TLS, so that
+ * health probes need none.
  */
 export function createTlsListener({ files, asksClients }: ListenerTls, handler: RequestListener): Listener {
   let material = files.current()
   const options = { ...material, allowHTTP1: true, requestCert: asksClients, rejectUnauthorized: false, settings }
-  const server = http2.createSecureServer(options, handler as never)
+  const http1 = trackHttp1(handler)
+  const server = http2.createSecureServer(options, http1.handler as never)
   const sessions = sessionsOf(server)
   server.on('secureConnection', (socket) => socket.on('error', () => socket.destroy()))
   const timer = setInterval(() => {
@@ -84,8 +86,35 @@ export function createTlsListener({ files, asksClients }: ListenerTls, handler: 
     sockets,
     endWhenIdle() {
       for (const session of sessions) session.close()
-      // HTTP/1.1 connections on this server do not report whether they are idle.
-      for (const socket of sockets) if (socket.alpnProtocol !== 'h2') socket.end()
+      http1.endWhenIdle([...sockets].filter((socket) => socket.alpnProtocol !== 'h2'))
+    },
+  }
+}
+
+/**
+ * Counts the open HTTP/1.1 requests of each connection. Node counts them only for servers that
+ * listen on a port themselves.
+ */
+function trackHttp1(handler: RequestListener) {
+  const openRequests = new Map<net.Socket, number>()
+  let isEnding = false
+  return {
+    handler: ((request, response) => {
+      const { socket } = request
+      if (request.httpVersionMajor === 1) {
+        openRequests.set(socket, (openRequests.get(socket) ?? 0) + 1)
+        response.once('close', () => {
+          const left = openRequests.get(socket)! - 1
+          if (left > 0) openRequests.set(socket, left)
+          else openRequests.delete(socket)
+          if (isEnding && left === 0) socket.end()
+        })
+      }
+      return handler(request, response)
+    }) satisfies RequestListener,
+    endWhenIdle(sockets: Iterable<net.Socket>) {
+      isEnding = true
+      for (const socket of sockets) if (!openRequests.has(socket)) socket.end()
     },
   }
 }

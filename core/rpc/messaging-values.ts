@@ -8,12 +8,9 @@ import {
   type Message,
   MessageSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
-import type { Conversation } from '../conversations/conversation-store.ts'
-import type { ConversationSummary } from '../conversations/conversation-summaries.ts'
-import { stateOf } from '../conversations/message-states.ts'
 import type { MessagePage } from '../conversations/messages.ts'
-import type { Agent, LogEvent } from '../log/model.ts'
-import { agentOperationIn } from '../log/operation-keys.ts'
+import { type Conversation, type ConversationSummary, stateOf } from '../conversations/model.ts'
+import { type Agent, agentOperationIn, type LogEvent } from '../log/model.ts'
 
 export function toMessage(event: LogEvent): Message {
   const { conversationId, sequence, occurredAt, message } = event
@@ -54,16 +51,16 @@ export function toInboxEvent(event: LogEvent): MessageInitShape<typeof InboxEven
     sequence,
     type,
     occurredAt: timestampFromDate(occurredAt),
-    ...(message && { message: toMessage(event) }),
-    ...(data?.author && { author: data.author }),
-    ...(data?.messageId !== undefined && { messageId: data.messageId }),
-    ...(data?.state !== undefined && { state: data.state }),
-    ...(operation !== undefined && { clientOperationId: operation }),
+    message: message && toMessage(event),
+    author: data?.author,
+    messageId: data?.messageId,
+    state: data?.state,
+    clientOperationId: operation,
   }
 }
 
 export function fromAgent(message: AgentMessage | undefined): Agent | undefined {
   if (!message) return undefined
   const { displayName, avatarUrl } = message
-  return { displayName, ...(avatarUrl === undefined ? {} : { avatarUrl }) }
+  return { displayName, avatarUrl }
 }

@@ -19,7 +19,6 @@ import { watchEvents } from './watch-events.ts'
 
 const maxSends = 512
 
-/** `service.messaging.v1.MessagingService` over the domain. */
 export function messagingService(router: ConnectRouter, core: CoreContext): void {
   const { messages, logger, metrics } = core
 
@@ -30,7 +29,10 @@ export function messagingService(router: ConnectRouter, core: CoreContext): void
     } catch (error) {
       const failure = toServiceError(error)
       if (failure.code === ErrorCode.INTERNAL_ERROR)
-        logger.error({ type: (failure.cause as Error | undefined)?.name }, 'send failed')
+        logger.error(
+          { type: (failure.cause as Error | undefined)?.name },
+          'sending a visitor message failed with an internal error',
+        )
       return { outcome: { case: 'error', value: toErrorInfo(failure) } }
     }
   }
@@ -61,7 +63,7 @@ export function messagingService(router: ConnectRouter, core: CoreContext): void
 
     async sendAgentMessage({ conversationId, clientOperationId, body, agent }, context) {
       const named = fromAgent(agent)
-      const send = { conversationId, clientOperationId, body, ...(named && { agent: named }) }
+      const send = { conversationId, clientOperationId, body, agent: named }
       const { event, replayed } = await counted('agent', messages.sendAsAgent(send, callerOf(context).workspaceId))
       return { message: toMessage(event), replayed }
     },
@@ -91,9 +93,9 @@ function fromVisitorMessage({
     clientOperationId,
     body,
     contentType,
-    ...(locale === undefined ? {} : { locale }),
-    ...(page && { pageContext: page }),
-    ...(retryRoute && { retryRoute }),
+    locale,
+    pageContext: page,
+    retryRoute,
   }
 }
 

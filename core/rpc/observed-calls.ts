@@ -6,8 +6,8 @@ import type { CoreMetrics } from '../metrics.ts'
 import { correlationIdOf } from './connect-errors.ts'
 
 /**
- * Counts, measures, traces and logs every call. A streaming call counts at its end, without
- * duration and span.
+ * Counts, measures, traces and logs every call. A streaming call is counted at its end. It has no
+ * duration and no span.
  */
 export function observeCalls({ calls, callDuration }: CoreMetrics, logger: Logger): Interceptor {
   return (next) => async (request) => {
@@ -59,7 +59,7 @@ export function countRejection({ calls }: CoreMetrics, { service, method }: Hand
   calls.inc({ service: service.typeName, method: method.name, code: codeOf(error) })
 }
 
-/** The public code, or Connect's own. */
+/** Returns the public code of an error, or Connect's own code. */
 function codeOf(error: unknown): string {
   const failure = ConnectError.from(error)
   return failure.findDetails(ErrorInfoSchema)[0]?.code ?? `connect_${failure.code}`

@@ -4,11 +4,9 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ErasureState, PrivacyService, type Visitor } from '#proto/privacy/v1/privacy_pb.js'
 import type { CoreContext } from '../context.ts'
 import { ServiceError } from '../errors.ts'
-import type { Erasure } from '../privacy/erasure-store.ts'
-import type { VisitorName } from '../privacy/visitor-traces-store.ts'
+import type { Erasure, VisitorName } from '../privacy/model.ts'
 import { callerOf, requiredWorkspace } from './caller.ts'
 
-/** `service.privacy.v1.PrivacyService` over the domain. */
 export function privacyService(router: ConnectRouter, { visitorNames, visitorExport, erasures }: CoreContext): void {
   function nameOf(visitor: Visitor | undefined, context: HandlerContext): Promise<VisitorName> {
     switch (visitor?.by.case) {
@@ -51,6 +49,6 @@ function toErasure({ stage, requestedAt, finishedAt, ...rest }: Erasure) {
     ...rest,
     state: states[stage],
     requestedAt: timestampFromDate(requestedAt),
-    ...(finishedAt && { finishedAt: timestampFromDate(finishedAt) }),
+    finishedAt: finishedAt && timestampFromDate(finishedAt),
   }
 }

@@ -1,19 +1,45 @@
-import type { ConnectRouter, ConnectRouterOptions } from '@connectrpc/connect'
+import {
+  type ConnectRouter,
+  type ConnectRouterOptions,
+  createRouterTransport,
+  type Transport,
+} from '@connectrpc/connect'
+import { LinkService } from '#proto/link/v1/link_pb.js'
 import type { CoreContext } from '../context.ts'
-import { callLimit } from './call-limit.ts'
-import { authenticator, tokenEndInterceptor } from './caller.ts'
+import { createCallGate } from './call-gate.ts'
+import { tokenEndInterceptor } from './caller.ts'
 import { commandService } from './command.ts'
-import { connectErrorOf, errorInterceptor } from './connect-errors.ts'
+import { errorInterceptor } from './connect-errors.ts'
+import { createDispatcher } from './dispatcher.ts'
 import { leadService } from './lead.ts'
+import { serveLink } from './link.ts'
+import { localTransport } from './local-transport.ts'
 import { messagingService } from './messaging.ts'
-import { countRejection, observeCalls } from './observed-calls.ts'
+import { observeCalls } from './observed-calls.ts'
 import { privacyService } from './privacy.ts'
 import { sessionService } from './session.ts'
 import { workspaceService } from './workspace.ts'
 
-/** All internal services of the core, for HTTP and for an in-memory transport. */
-export function coreRoutes(core: CoreContext): (router: ConnectRouter) => void {
-  return (router) => {
+/** The services of a core. */
+export interface CoreServices {
+  /** Registers the services for HTTP, and the link. */
+  routes(router: ConnectRouter): void
+  /** Options for servers of these services. */
+  options: ConnectRouterOptions
+  /** Calls the services in this process, without a network. */
+  transport: Transport
+}
+
+/**
+ * Creates the services of a core. Calls over HTTP, over a link and in this process pass the same gate
+ * and the same interceptors.
+ */
+export function createCoreServices(core: CoreContext): CoreServices {
+  const { logger, metrics, now } = core
+  const gate = createCallGate(core)
+  const interceptors = [observeCalls(metrics, logger), errorInterceptor(logger), tokenEndInterceptor(now)]
+
+  function register(router: ConnectRouter) {
     sessionService(router, core)
     messagingService(router, core)
     workspaceService(router, core)
@@ -21,25 +47,25 @@ export function coreRoutes(core: CoreContext): (router: ConnectRouter) => void {
     leadService(router, core)
     privacyService(router, core)
   }
-}
 
-/** Options of servers of the routes. Compression between processes costs more than it saves. */
-export function coreRouterOptions({ access, config, logger, metrics, now }: CoreContext): ConnectRouterOptions {
-  const authenticate = authenticator(access)
-  const limitConcurrency = callLimit(config.CALLS_MAX)
-  return {
+  const find = createDispatcher(register, { gate, interceptors })
+  const options: ConnectRouterOptions = {
     async requestGate(context) {
-      try {
-        await authenticate(context)
-        limitConcurrency(context)
-      } catch (error) {
-        const rejection = connectErrorOf(error, { url: context.url, header: context.requestHeader }, logger)
-        countRejection(metrics, context, rejection)
-        throw rejection
-      }
+      const leave = await gate.admit(context)
+      // Connect aborts the signal at the end of every call, also after success.
+      context.signal.addEventListener('abort', leave, { once: true })
     },
-    interceptors: [observeCalls(metrics, logger), errorInterceptor(logger), tokenEndInterceptor(now)],
+    interceptors,
     readMaxBytes: 16 * 1024 * 1024,
+    // Compression between processes costs more than it saves.
     acceptCompression: [],
+  }
+  return {
+    options,
+    routes(router) {
+      register(router)
+      router.service(LinkService, { link: (requests, { signal }) => serveLink(find, requests, signal, metrics) })
+    },
+    transport: localTransport(find, createRouterTransport(register, { router: options })),
   }
 }

@@ -9,23 +9,35 @@ import {
   SessionService,
   type WidgetConfigSchema,
 } from '#proto/session/v1/session_pb.js'
+import { contractLimits } from '../../platform/contract-limits.ts'
 import type { CoreConfig } from '../config.ts'
 import type { CoreContext } from '../context.ts'
 import { ServiceError } from '../errors.ts'
-import type { SessionContent } from '../visitors/session-content.ts'
-import type { Session } from '../visitors/session-store.ts'
-import type { Installation } from '../workspaces/workspace-store.ts'
+import { latestConsent } from '../visitors/consents.ts'
+import { expiryOf, type Session, type SessionContent } from '../visitors/model.ts'
+import type { AvailabilityState } from '../workspaces/availability.ts'
+import type { Installation } from '../workspaces/model.ts'
 import { callerOf } from './caller.ts'
+import { decisions, toConsentRecord } from './consent.ts'
 import { toForms } from './forms.ts'
 import { fromCredentials, fromPageContext, toPageContext } from './visitor.ts'
 
-/** `service.session.v1.SessionService` over the domain. */
 export function sessionService(
   router: ConnectRouter,
-  { sessions, renewals, identification, workspaces, visitorAccess, config, now }: CoreContext,
+  { sessions, consents, renewals, identification, workspaces, visitorAccess, availabilityOf, config }: CoreContext,
 ): void {
+  /**
+   * Returns the state of a session. If the connection was disabled, the session has ended although
+   * its stored status is still `active`. Its state is then `closed`.
+   */
+  async function stateOf({ sessionId, status }: Session): Promise<string> {
+    if (status !== 'active') return status
+    const { end = 'active' } = await visitorAccess.endOf(sessionId)
+    return end === 'disabled' ? 'closed' : end
+  }
+
   const toResponse = async (session: Session) => ({
-    session: toSession(session, await sessions.isVisitorBanned(session), now()),
+    session: toSession(session, await stateOf(session), await sessions.banOf(session)),
   })
 
   router.service(SessionService, {
@@ -34,28 +46,39 @@ export function sessionService(
     },
 
     async getConfig({ publicSiteKey, origin }) {
-      return { config: toWidgetConfig(await workspaces.installationFor(publicSiteKey, origin), config) }
+      const installation = await workspaces.installationFor(publicSiteKey, origin)
+      return { config: toWidgetConfig(installation, await availabilityOf(installation), config) }
     },
 
-    async createSession({ publicSiteKey, origin, clientInstanceId, locale, pageContext, idempotencyKey }) {
+    async createSession({
+      publicSiteKey,
+      origin,
+      clientInstanceId,
+      locale,
+      pageContext,
+      clientAddress,
+      idempotencyKey,
+    }) {
       const page = fromPageContext(pageContext)
       const { content, replayed } = await sessions.create({
         publicSiteKey,
         origin,
         clientInstanceId,
-        ...(locale === undefined ? {} : { locale }),
-        ...(page && { pageContext: page }),
+        locale,
+        pageContext: page,
+        clientAddress,
         idempotencyKey,
       })
       return { session: toSessionContent(content), replayed }
     },
 
-    async renewSession({ credentials, sessionId, renewalToken, lastSeenEventId, idempotencyKey }) {
+    async renewSession({ credentials, sessionId, renewalToken, lastSeenEventId, clientAddress, idempotencyKey }) {
       const { content, replayed } = await renewals.renew({
         credentials: fromCredentials(credentials),
         sessionId,
         renewalToken,
-        ...(lastSeenEventId === undefined ? {} : { lastSeenEventId }),
+        lastSeenEventId,
+        clientAddress,
         idempotencyKey,
       })
       return { session: toSessionContent(content), replayed }
@@ -78,20 +101,37 @@ export function sessionService(
       return { session: toSessionContent(content), replayed }
     },
 
+    async recordConsent({ credentials, policyVersion, decision, idempotencyKey }) {
+      const named = decisions[decision]
+      if (!named) throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/decision', rule: 'enum' }] })
+      const { content, replayed } = await consents.record({
+        credentials: fromCredentials(credentials),
+        policyVersion,
+        decision: named,
+        idempotencyKey,
+      })
+      return { consent: toConsentRecord(content), replayed }
+    },
+
     async reportPageContext({ credentials, pageContext, idempotencyKey }) {
       return sessions.reportPage({
         credentials: fromCredentials(credentials),
         pageContext: fromPageContext(pageContext) ?? {},
-        ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+        idempotencyKey,
       })
     },
 
-    async authorizeGrant({ credentials, closedToo }) {
+    async authorizeGrant({ credentials, closedToo, expiredToo }) {
       const { session, installation, grantExpiresAt } = await visitorAccess.authorize(fromCredentials(credentials), {
         closedToo,
+        expiredToo,
       })
-      const { capabilities } = installation
-      return { sessionId: session.sessionId, expiresAt: timestampFromDate(grantExpiresAt), capabilities }
+      return {
+        sessionId: session.sessionId,
+        expiresAt: timestampFromDate(grantExpiresAt),
+        renewableUntil: timestampFromDate(expiryOf(session)),
+        capabilities: installation.capabilities,
+      }
     },
 
     async closeSession({ credentials, scope, idempotencyKey }) {
@@ -118,8 +158,8 @@ export function sessionService(
       return toResponse(await sessions.revoke(sessionId, callerOf(context).workspaceId))
     },
 
-    async banVisitor({ sessionId, reason }, context) {
-      return toResponse(await sessions.ban(sessionId, reason, callerOf(context).workspaceId))
+    async banVisitor({ sessionId, reason, addressBanSeconds }, context) {
+      return toResponse(await sessions.ban(sessionId, reason, callerOf(context).workspaceId, addressBanSeconds))
     },
 
     async unbanVisitor({ sessionId }, context) {
@@ -131,15 +171,25 @@ export function sessionService(
 function toSessionContent({
   expiresAt,
   renewAfter,
+  renewableUntil,
   ...content
 }: SessionContent): MessageInitShape<typeof SessionContentSchema> {
-  return { ...content, expiresAt: timestampFromDate(expiresAt), renewAfter: timestampFromDate(renewAfter) }
+  return {
+    ...content,
+    expiresAt: timestampFromDate(expiresAt),
+    renewAfter: timestampFromDate(renewAfter),
+    renewableUntil: timestampFromDate(renewableUntil),
+  }
 }
 
-function toSession(session: Session, visitorBanned: boolean, now: number) {
+function toSession(
+  session: Session,
+  state: string,
+  { visitorBanned, addressBannedUntil }: Awaited<ReturnType<CoreContext['sessions']['banOf']>>,
+) {
   const { sessionId, workspaceId, connectionId, publicSiteKey, conversationId, visitorId, origin, locale } = session
   const { identity, pageContextAt } = session
-  const isOver = session.status === 'active' && session.grantExpiresAt.getTime() <= now
+  const consent = latestConsent(session)
   return create(SessionSchema, {
     sessionId,
     workspaceId,
@@ -150,26 +200,38 @@ function toSession(session: Session, visitorBanned: boolean, now: number) {
     origin,
     locale,
     pageContext: toPageContext(session.pageContext),
-    state: isOver ? 'expired' : session.status,
+    state,
     createdAt: timestampFromDate(session.createdAt),
-    expiresAt: timestampFromDate(session.grantExpiresAt),
+    expiresAt: timestampFromDate(expiryOf(session)),
     identityState: identity ? 'verified' : 'anonymous',
     ...(identity && {
       externalSubject: identity.externalSubject,
       displayName: identity.displayName,
-      ...(identity.context && { context: Object.fromEntries(identity.context) }),
+      context: identity.context && Object.fromEntries(identity.context),
       verifiedAt: timestampFromDate(identity.verifiedAt),
     }),
     visitorBanned,
-    ...(pageContextAt && { pageContextAt: timestampFromDate(pageContextAt) }),
+    addressKnown: session.network !== undefined,
+    addressBannedUntil: addressBannedUntil && timestampFromDate(addressBannedUntil),
+    consent: consent && toConsentRecord(consent),
+    pageContextAt: pageContextAt && timestampFromDate(pageContextAt),
   })
 }
 
-/** Languages of the browser package. */
+/** Languages that the browser package supports. */
 const supportedLocales = ['en', 'de', 'es', 'fr', 'ar', 'ja']
 
-function toWidgetConfig(installation: Installation, config: CoreConfig): MessageInitShape<typeof WidgetConfigSchema> {
-  const { publicSiteKey, defaultLocale, appearance, capabilities, forms } = installation
+/** Maximum number of messages that a browser queues while it cannot send. */
+const outboxMax = 50
+/** Minimum delay in milliseconds before a browser reconnects. */
+const reconnectMinMs = 500
+
+function toWidgetConfig(
+  installation: Installation,
+  { online, nextChangeAt }: AvailabilityState,
+  config: CoreConfig,
+): MessageInitShape<typeof WidgetConfigSchema> {
+  const { publicSiteKey, defaultLocale, appearance, capabilities, forms, consent } = installation
   return {
     publicSiteKey,
     defaultLocale,
@@ -177,21 +239,23 @@ function toWidgetConfig(installation: Installation, config: CoreConfig): Message
     appearance,
     capabilities,
     forms: toForms({
-      ...(capabilities.preChatForm && { preChat: forms?.preChat ?? [] }),
-      ...(capabilities.offlineForm && { offline: forms?.offline ?? [] }),
+      preChat: capabilities.preChatForm ? (forms?.preChat ?? []) : undefined,
+      offline: capabilities.offlineForm ? (forms?.offline ?? []) : undefined,
     }),
-    consent: { required: false },
-    online: true,
+    consent: consent ?? { required: false },
+    online,
+    nextChangeAt: nextChangeAt && timestampFromDate(nextChangeAt),
     limits: {
-      bodyMaxLength: config.MESSAGE_BODY_MAX_LENGTH,
+      bodyMaxLength: Math.min(config.MESSAGE_BODY_MAX_LENGTH, contractLimits.bodyMaxLength),
       pageContextMaxBytes: config.PAGE_CONTEXT_MAX_BYTES,
-      historyPageMax: config.HISTORY_PAGE_MAX,
+      historyPageMax: contractLimits.historyPageMax,
       screenshotMaxBytes: config.SCREENSHOT_MAX_BYTES,
-      outboxMax: config.OUTBOX_MAX,
+      outboxMax,
     },
     realtime: {
-      heartbeatSeconds: config.HEARTBEAT_SECONDS,
-      reconnectMinMs: config.RECONNECT_MIN_MS,
+      // The gateway replaces this value with its own interval.
+      heartbeatSeconds: 15,
+      reconnectMinMs,
       reconnectMaxMs: config.RECONNECT_MAX_MS,
     },
   }

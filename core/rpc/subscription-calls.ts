@@ -9,11 +9,10 @@ import {
   SubscriptionStatus,
 } from '#proto/lead/v1/subscription_pb.js'
 import type { CoreContext } from '../context.ts'
-import type { SubscriptionAuditEntry } from '../deliveries/lead-subscription-store.ts'
 import type { Requester, SubscriptionView } from '../deliveries/lead-subscriptions.ts'
-import { liveSecrets, maskedSecret } from '../deliveries/webhook-secrets.ts'
-import { callerOf, requiredWorkspace } from './caller.ts'
-import { operatorWrites } from './operator-writes.ts'
+import type { SubscriptionAuditEntry } from '../deliveries/model.ts'
+import { liveSecrets, maskedSecret } from '../deliveries/webhook-requests.ts'
+import { callerOf, operatorWrites, requiredWorkspace } from './caller.ts'
 
 type Calls = ServiceImpl<typeof LeadService>
 
@@ -28,7 +27,7 @@ export function subscriptionCalls(
   const once = operatorWrites(core)
   const toCurrent = (view: SubscriptionView) => toSubscription(view, new Date(now()))
 
-  /** The current state, with the secret that a write created. */
+  /** Returns the subscription's current state and the secret that a write created. */
   async function withSecret({ subscriptionId, secretId }: { subscriptionId: string; secretId: string }, by: Requester) {
     const { audit: _, ...view } = await leadSubscriptions.get(subscriptionId, by)
     return { secret: leadSubscriptions.secret(view.subscription, secretId), subscription: toCurrent(view) }

@@ -4,8 +4,7 @@ import {
   PageContextSchema,
   type VisitorCredentials as VisitorCredentialsMessage,
 } from '#proto/session/v1/visitor_pb.js'
-import type { PageContext } from '../visitors/page-context.ts'
-import type { VisitorCredentials } from '../visitors/visitor-access.ts'
+import type { PageContext, VisitorCredentials } from '../visitors/model.ts'
 
 export function fromCredentials(message: VisitorCredentialsMessage | undefined): VisitorCredentials {
   return { accessGrant: message?.accessGrant ?? '', origin: message?.origin ?? '' }
@@ -16,9 +15,9 @@ export function fromPageContext(message: PageContextMessage | undefined): PageCo
   const { url, title, referrer, viewport } = message
   return {
     url,
-    ...(title === undefined ? {} : { title }),
-    ...(referrer === undefined ? {} : { referrer }),
-    ...(viewport && { viewport: { width: viewport.width, height: viewport.height } }),
+    title,
+    referrer,
+    viewport: viewport && { width: viewport.width, height: viewport.height },
   }
 }
 

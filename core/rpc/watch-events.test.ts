@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { WatchEventsRequestSchema, type WatchEventsResponse } from '#proto/messaging/v1/messaging_pb.js'
 import type { CoreContext } from '../context.ts'
-import type { SubscriptionSink } from '../log/stream-subscriptions.ts'
+import type { SubscriptionSink } from '../log/session-streams.ts'
 import { watchEvents } from './watch-events.ts'
 
 const mebi = 2 ** 20
@@ -10,11 +10,11 @@ const json = 'x'.repeat(mebi)
 let sink: SubscriptionSink
 let frames: AsyncGenerator<WatchEventsResponse>
 
-/** A core with one subscription, whose sink the test drives. */
+/** A fake core with one subscription. The test calls the sink of that subscription. */
 const core = {
   visitorAccess: { authorize: async () => ({ session: { sessionId: 'ses_1', conversationId: 'cnv_1' } }) },
-  directory: { conversations: { get: async () => ({ epoch: 'e1' }) } },
-  subscriptions: {
+  conversationAccess: { epochOf: async () => 'e1' },
+  streamSubscriptions: {
     async open(request: { sink: SubscriptionSink }) {
       sink = request.sink
       sink.opened(1, { sessionId: 'ses_1' } as never, { epoch: 'e1', sequence: 0 })
@@ -27,7 +27,7 @@ const core = {
 beforeEach(async () => {
   const subscribe = { case: 'subscribe' as const, value: { subscriptionId: 1, credentials: {} } }
   async function* commands() {
-    yield create(WatchEventsRequestSchema, { command: subscribe })
+    yield create(WatchEventsRequestSchema, { commands: [{ command: subscribe }] })
     await new Promise(() => {})
   }
   frames = watchEvents(core, commands(), new AbortController().signal)
@@ -37,10 +37,10 @@ beforeEach(async () => {
 const send = (sequence: number) => sink.event([1], { id: `e1-${sequence}`, sequence, type: 'message.received', json })
 
 describe('the event stream of a gateway', () => {
-  it('continues beyond 64 MiB in total if its reader lags only a little', async () => {
+  it('stays open after more than 64 MiB in total if the gateway keeps reading', async () => {
     const received: number[] = []
     for (let sequence = 1; sequence <= 150; sequence += 1) {
-      // The next read takes everything except what arrives during it.
+      // The reader takes all queued events. Events that arrive during the read stay queued.
       const reading = frames.next()
       if (sequence === 1) send(0)
       const { value, done } = await reading
@@ -52,7 +52,7 @@ describe('the event stream of a gateway', () => {
     expect(received.length).toBeGreaterThan(64)
   })
 
-  it('ends when more than 64 MiB are unread, not counting what was read', async () => {
+  it('ends when more than 64 MiB are unread; data that was read does not count', async () => {
     for (let sequence = 1; sequence <= 60; sequence += 1) send(sequence)
     expect((await frames.next()).value?.frames).toHaveLength(60)
     for (let sequence = 61; sequence <= 124; sequence += 1) send(sequence)

@@ -1,4 +1,5 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import {
   type Command,
   type FrameSchema,
@@ -8,30 +9,36 @@ import {
   WatchEventsResponseSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
 import type { CoreContext } from '../context.ts'
-import type { StartPoint } from '../log/replay-window.ts'
-import type { StreamSubscription, SubscriptionSink } from '../log/stream-subscriptions.ts'
+import type { StreamSubscription, SubscriptionSink } from '../log/session-streams.ts'
+import { encodeAvailability } from '../workspaces/availability-watch.ts'
 import { toErrorInfo, toServiceError } from './connect-errors.ts'
 import { fromCredentials } from './visitor.ts'
 
 type Frame = MessageInitShape<typeof FrameSchema>
 
 /**
- * A gateway with more unread event characters than this is disconnected. It reconnects and resumes.
+ * Maximum number of unread event characters of a gateway. A gateway with more is disconnected. It
+ * reconnects and resumes.
  */
 const maxUnread = 64 * 1024 * 1024
 const framesPerMessage = 1000
 
-/** All subscriptions of one gateway on one call: commands in, batches of frames out. */
+/**
+ * Serves all subscriptions of one gateway with one call. The gateway sends stream commands, and the
+ * core sends batches of frames.
+ */
 export async function* watchEvents(
-  { visitorAccess, subscriptions, directory }: CoreContext,
+  { visitorAccess, availabilityOf, streamSubscriptions, conversationAccess }: CoreContext,
   messages: AsyncIterable<WatchEventsRequest>,
   signal: AbortSignal,
 ): AsyncGenerator<WatchEventsResponse> {
   const frames: { frame: Frame['frame']; size: number }[] = [{ frame: { case: 'ready', value: {} }, size: 0 }]
-  /** Characters of the events in `frames`. */
+  /** Number of characters of the events in `frames`. */
   let unread = 0
   let wake: () => void = () => {}
   let over = false
+  /** Availability that is sent with `opened`, by subscription. */
+  const told = new Map<number, string>()
   const open = new Map<number, StreamSubscription | 'opening'>()
 
   function push(frame: Frame['frame'], size = 0) {
@@ -42,10 +49,18 @@ export async function* watchEvents(
   }
 
   const sink: SubscriptionSink = {
-    opened: (subscriptionId, { sessionId }, { epoch, sequence }) =>
-      push({ case: 'opened', value: { subscriptionId, sessionId, epoch, sequence } }),
+    opened(subscriptionId, { sessionId }, { epoch, sequence }) {
+      const availability = told.get(subscriptionId) ?? ''
+      told.delete(subscriptionId)
+      push({ case: 'opened', value: { subscriptionId, sessionId, epoch, sequence, availability } })
+    },
     event: (subscriptionIds, event) => push({ case: 'event', value: { subscriptionIds, ...event } }, event.json.length),
     advanced: (subscriptionIds, sequence) => push({ case: 'advanced', value: { subscriptionIds, sequence } }),
+    availability: (subscriptionIds, { occurredAt, data }) =>
+      push({
+        case: 'availability',
+        value: { subscriptionIds, occurredAt: timestampFromDate(occurredAt), data },
+      }),
     paused: (subscriptionId) => push({ case: 'paused', value: { subscriptionId } }),
     closed(subscriptionId, error) {
       open.delete(subscriptionId)
@@ -59,26 +74,23 @@ export async function* watchEvents(
   async function subscribe({ subscriptionId: id, credentials, afterSequence, lastEventId, resumed }: Subscribe) {
     open.set(id, 'opening')
     try {
-      const { session } = await visitorAccess.authorize(fromCredentials(credentials), { resumed })
-      const { epoch = '' } = (await directory.conversations.get(session.conversationId)) ?? {}
-      const start: StartPoint = {
-        ...(afterSequence === undefined ? {} : { afterSequence }),
-        ...(lastEventId === undefined ? {} : { lastEventId }),
-      }
-      const subscription = await subscriptions.open({ id, sink, session, epoch, start })
-      // Cancelled or ended while it was opening.
-      if (over || open.get(id) !== 'opening') subscriptions.close(subscription)
+      const { session, installation } = await visitorAccess.authorize(fromCredentials(credentials), { resumed })
+      const toldAvailability = encodeAvailability(await availabilityOf(installation))
+      told.set(id, toldAvailability)
+      const epoch = (await conversationAccess.epochOf(session.conversationId)) ?? ''
+      const start = { afterSequence, lastEventId }
+      const subscription = await streamSubscriptions.open({ id, sink, session, epoch, start, toldAvailability })
+      // The subscription was cancelled or the call ended while the subscription was opening.
+      if (over || open.get(id) !== 'opening') streamSubscriptions.close(subscription)
       else open.set(id, subscription)
     } catch (error) {
+      told.delete(id)
       if (open.get(id) === 'opening') sink.closed(id, error)
     }
   }
 
   async function readCommands() {
-    for await (const { command, commands } of messages) {
-      handleCommand(command)
-      for (const each of commands) handleCommand(each.command)
-    }
+    for await (const { commands } of messages) for (const { command } of commands) handleCommand(command)
   }
 
   function handleCommand(command: Command['command']) {
@@ -88,8 +100,8 @@ export async function* watchEvents(
       const subscription = open.get(subscriptionId)
       if (command.case === 'unsubscribe') open.delete(subscriptionId)
       if (subscription === undefined || subscription === 'opening') return
-      if (command.case === 'unsubscribe') subscriptions.close(subscription)
-      else subscriptions.resume(subscription)
+      if (command.case === 'unsubscribe') streamSubscriptions.close(subscription)
+      else streamSubscriptions.resume(subscription)
     }
   }
 
@@ -110,6 +122,6 @@ export async function* watchEvents(
     }
   } finally {
     over = true
-    for (const subscription of open.values()) if (subscription !== 'opening') subscriptions.close(subscription)
+    for (const subscription of open.values()) if (subscription !== 'opening') streamSubscriptions.close(subscription)
   }
 }

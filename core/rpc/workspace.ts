@@ -8,14 +8,17 @@ import type {
   Forms as FormsMessage,
 } from '#proto/session/v1/session_pb.js'
 import {
+  type Availability as AvailabilityMessage,
   type ConnectionSchema,
   ConnectionStatus,
+  type ConsentPolicy,
   type InstallationSchema,
   type WorkspaceSchema,
   WorkspaceService,
 } from '#proto/workspace/v1/workspace_pb.js'
 import type { CoreContext } from '../context.ts'
 import { ServiceError } from '../errors.ts'
+import { availabilityOf } from '../workspaces/availability.ts'
 import {
   type Appearance,
   type Capabilities,
@@ -23,19 +26,24 @@ import {
   capabilityNames,
   type Installation,
   type InstallationSettings,
+  type Translation,
   type Workspace,
-} from '../workspaces/workspace-store.ts'
-import { callerOf, requiredWorkspace } from './caller.ts'
+} from '../workspaces/model.ts'
+import { canonicalLocale } from '../workspaces/translations.ts'
+import { fromAvailability, toAvailability } from './availability.ts'
+import { callerOf, operatorWrites, requiredWorkspace } from './caller.ts'
+import { fromConsentPolicy } from './consent.ts'
 import { fromForms, toForms } from './forms.ts'
-import { operatorWrites } from './operator-writes.ts'
+import { suppressionCalls } from './suppressions.ts'
 
-/** `service.workspace.v1.WorkspaceService` over the domain. */
 export function workspaceService(router: ConnectRouter, core: CoreContext): void {
   const { workspaces } = core
   const once = operatorWrites(core)
   router.service(WorkspaceService, {
+    ...suppressionCalls(core),
+
     async createWorkspace(request, context) {
-      // A token limited to one workspace cannot create another.
+      // A token limited to one workspace cannot create workspaces.
       if (callerOf(context).workspaceId !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
       const { workspaceId } = await once(context, request, async (operation) => ({
         workspaceId: (await workspaces.createWorkspace(request.name, operation)).workspaceId,
@@ -48,7 +56,8 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
     },
 
     async listWorkspaces({ limit, afterWorkspaceId }, context) {
-      // A token limited to one workspace cannot list others; it uses GetWorkspace.
+      // A token limited to one workspace cannot list workspaces. Its holder calls GetWorkspace
+      // instead.
       if (callerOf(context).workspaceId !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
       return { workspaces: (await workspaces.listWorkspaces(afterWorkspaceId, limit)).map(toWorkspace) }
     },
@@ -126,6 +135,8 @@ interface SettingsMessage {
   capabilities?: CapabilitiesMessage
   defaultLocale?: string
   forms?: FormsMessage
+  availability?: AvailabilityMessage
+  consent?: ConsentPolicy
 }
 
 function fromSettings({
@@ -135,6 +146,8 @@ function fromSettings({
   capabilities,
   defaultLocale,
   forms,
+  availability,
+  consent,
 }: SettingsMessage): InstallationSettings {
   return {
     ...(enabled === undefined ? {} : { enabled }),
@@ -143,12 +156,30 @@ function fromSettings({
     ...(capabilities && { capabilities: fromCapabilities(capabilities) }),
     ...(defaultLocale === undefined ? {} : { defaultLocale }),
     ...(forms && { forms: fromForms(forms) }),
+    ...(availability && { availability: fromAvailability(availability) }),
+    ...(consent && { consent: fromConsentPolicy(consent) }),
   }
 }
 
-/** Empty texts are left unchanged. */
-function fromAppearance({ title, greeting, accentColor, position, logoUrl }: AppearanceMessage): Partial<Appearance> {
+/** Ignores empty texts, so that they leave the stored texts unchanged. */
+function fromAppearance({
+  title,
+  greeting,
+  accentColor,
+  position,
+  logoUrl,
+  translations,
+}: AppearanceMessage): Partial<Appearance> {
+  const texts = Object.entries(translations).map(([tag, { title, greeting }]): [string, Translation] => [
+    canonicalLocale(tag) ?? tag,
+    { ...(title && { title }), ...(greeting && { greeting }) },
+  ])
+  if (new Set(texts.map(([tag]) => tag)).size < texts.length)
+    throw new ServiceError(ErrorCode.VALIDATION_FAILED, {
+      issues: [{ path: '/appearance/translations', rule: 'uniqueItems' }],
+    })
   return {
+    ...(texts.length > 0 && { translations: Object.fromEntries(texts) }),
     ...(title && { title }),
     ...(greeting && { greeting }),
     ...(accentColor && { accentColor }),
@@ -192,5 +223,10 @@ function toInstallation({
   forms,
   ...installation
 }: Installation): MessageInitShape<typeof InstallationSchema> {
-  return { ...installation, forms: toForms(forms ?? {}), identityKeyIds: identitySecrets.map(({ kid }) => kid) }
+  return {
+    ...installation,
+    forms: toForms(forms ?? {}),
+    availability: toAvailability(availabilityOf(installation)),
+    identityKeyIds: identitySecrets.map(({ kid }) => kid),
+  }
 }

@@ -1,29 +1,22 @@
-import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { testDatabase } from '../../test/support/test-database.ts'
+import { describe, expect, it } from 'vitest'
 import { until } from '../../test/support/until.ts'
-import { startTestCores, type TestCores } from '../test-core-context.ts'
+import { newSubject, testCores } from '../test-support/cores.ts'
 
-const database = testDatabase()
-let cores: TestCores
-beforeAll(async () => {
-  cores = await startTestCores(database, { count: 2 })
-})
-afterAll(() => cores.stop())
+const cores = testCores({ count: 2 })
 
 const setStatus = (status: 'enabled' | 'disabled', core = cores.core) =>
   core.workspaces.setConnectionStatus(cores.connectionId, status, undefined)
 
-describe('a connection that was disabled and enabled again', () => {
-  it.each(['at once', 'when the first process died before the wake-up and the operator repeated it'])(
-    'has ended its sessions for good, with and without an open stream (%s)',
+describe('a connection', () => {
+  it.each(['by one call', 'by a repeat after the first process died before the wake-up'])(
+    'that was disabled %s keeps its sessions ended after it is enabled again',
     async (how) => {
-      const sub = `customer-${randomUUID()}`
+      const sub = newSubject()
       const [streaming, silent] = [await cores.newSession(), await cores.newSession()]
-      const verified = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+      const verified = await cores.newVerified(sub)
       await cores.send(verified, 'before')
       const streams = [await cores.openStream(streaming), await cores.openStream(streaming, cores.cores[1])]
-      if (how !== 'at once') await expect(setStatus('disabled', cores.mortalCore(1))).rejects.toThrow()
+      if (how !== 'by one call') await expect(setStatus('disabled', cores.mortalCore(1))).rejects.toThrow()
       await setStatus('disabled')
       for (const stream of streams) {
         await until('the end of the stream', () => stream.ended)
@@ -44,7 +37,7 @@ describe('a connection that was disabled and enabled again', () => {
           ),
         )
       }
-      const next = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+      const next = await cores.newVerified(sub)
       const stream = await cores.openStream(next)
       await cores.send(next, 'after')
       await until('the message', () => stream.types.filter((type) => type === 'message.accepted').length === 2)
@@ -53,7 +46,7 @@ describe('a connection that was disabled and enabled again', () => {
     },
   )
 
-  it('keeps its sessions when it is enabled while enabled', async () => {
+  it('that is already enabled keeps its sessions when it is enabled once more', async () => {
     const session = await cores.newSession()
     await setStatus('enabled')
     expect((await cores.send(session, 'hello')).replayed).toBe(false)

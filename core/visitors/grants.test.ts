@@ -1,5 +1,5 @@
 import { SignJWT } from 'jose'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createKeyring, type SecretKey } from '../keys/keyring.ts'
 import { createGrants } from './grants.ts'
@@ -20,17 +20,17 @@ async function forged(
 }
 
 describe('access grants', () => {
-  it('return the signed claims, and the same claims give the same grant', async () => {
+  it('contain the signed claims, and equal claims give equal grants', async () => {
     const grant = await grants.sign(claims)
     expect(await grants.verify(grant)).toEqual({ ...claims, aud: 'service.widget.public-api' })
     expect(await grants.sign(claims)).toBe(grant)
   })
 
-  it('of earlier versions with a connection claim are accepted', async () => {
+  it('with the connection claim of earlier versions are accepted', async () => {
     expect(await grants.verify(await forged({}, { con: 'con_1' }))).toMatchObject({ sid: 'ses_1' })
   })
 
-  it('stay valid under a former key until it is removed', async () => {
+  it('stay valid under a former key until that key is removed', async () => {
     const grant = await grants.sign(claims)
     await expect(createGrants(createKeyring([key('k2', 2), key('k1', 1)])).verify(grant)).resolves.toMatchObject({
       sid: 'ses_1',
@@ -45,6 +45,7 @@ describe('access grants', () => {
     ['another audience', () => forged({}, { aud: 'service.workspace' })],
     ['another key', () => forged({}, {}, new Uint8Array(32).fill(9))],
     ['an unknown key id', () => forged({ kid: 'unknown' })],
+    ['no key id', () => forged({ kid: undefined })],
     ['another algorithm', () => forged({ alg: 'HS512' })],
     ['a claim missing', () => forged({}, { org: undefined })],
     ['a claim of another type', () => forged({}, { exp: 'tomorrow' })],
@@ -63,8 +64,40 @@ describe('access grants', () => {
   })
 })
 
+describe('the verification of a grant', () => {
+  const findingWith = (find: typeof keyring.find) => createGrants({ ...keyring, find })
+
+  it('is cached for repeated requests with the same grant', async () => {
+    const find = vi.fn(keyring.find)
+    const { verify } = findingWith(find)
+    const [grant, other] = [await grants.sign(claims), await grants.sign({ ...claims, sid: 'ses_2' })]
+    for (const each of [grant, other, grant, other]) expect((await verify(each)).org).toBe(claims.org)
+    expect(find).toHaveBeenCalledTimes(2)
+  })
+
+  it('accepts 2048 characters and rejects more', async () => {
+    const sized = async (length: number) => {
+      for (let pad = 1200; ; pad += 1) {
+        const grant = await forged({}, { pad: 'x'.repeat(pad) })
+        if (grant.length >= length) return grant
+      }
+    }
+    const longest = await sized(2048)
+    expect(longest).toHaveLength(2048)
+    await expect(grants.verify(longest)).resolves.toMatchObject(claims)
+    await expect(grants.verify(await sized(2049))).rejects.toMatchObject({ code: ErrorCode.GRANT_INVALID })
+  })
+
+  it('fails with the error that the keyring throws', async () => {
+    const { verify } = findingWith(() => {
+      throw new Error('no keys')
+    })
+    await expect(verify(await grants.sign(claims))).rejects.toThrow('no keys')
+  })
+})
+
 describe('renewal tokens', () => {
-  it('are valid only for their session and generation, under any accepted key', () => {
+  it('are accepted only for their session and generation, even if their key is no longer the newest', () => {
     const token = grants.renewalToken('ses_1', 3)
     expect(grants.isRenewalToken(token, 'ses_1', 3)).toBe(true)
     expect(grants.isRenewalToken(token, 'ses_1', 4)).toBe(false)

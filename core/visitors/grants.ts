@@ -1,10 +1,11 @@
 import { CompactSign, compactVerify, errors } from 'jose'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { createLruCache } from '../../platform/lru-cache.ts'
 import { ServiceError } from '../errors.ts'
 import { equalInConstantTime, type Keyring, keyedHash } from '../keys/keyring.ts'
 
 /** Claims of an access grant (contract, section 2). Times are whole seconds since 1970. */
-export interface GrantClaims {
+interface GrantClaims {
   sid: string
   aud: string
   org: string
@@ -17,7 +18,7 @@ export interface Grants {
   sign(claims: Omit<GrantClaims, 'aud'>): Promise<string>
   /** Returns the claims of a signed grant, even if it has expired. Errors: `GrantInvalid`. */
   verify(grant: string): Promise<GrantClaims>
-  /** Derives a token of 256 bits in base64url. It is never stored. */
+  /** Derives a renewal token of 256 bits in base64url. The token is never stored. */
   renewalToken(sessionId: string, generation: number): string
   isRenewalToken(token: string, sessionId: string, generation: number): boolean
 }
@@ -28,20 +29,13 @@ const algorithm = 'HS256'
 const maxGrantLength = 2048
 const maxVerified = 50_000
 
-/** Signs and verifies access grants and renewal tokens with the secret keys alone. */
+/**
+ * Signs and verifies access grants, and derives renewal tokens. It needs only the secret keys and
+ * no database.
+ */
 export function createGrants(keyring: Keyring): Grants {
-  /** Cache of verified grants: a visitor sends the same grant until it expires. */
-  const verified = new Map<string, GrantClaims>()
-
-  async function verify(grant: string): Promise<GrantClaims> {
-    const claims = await readGrant(grant)
-    verified.set(grant, claims)
-    if (verified.size > maxVerified) {
-      const [oldest] = verified.keys()
-      if (oldest !== undefined) verified.delete(oldest)
-    }
-    return claims
-  }
+  /** Claims of grants verified earlier. A visitor sends the same grant until it expires. */
+  const verified = createLruCache<GrantClaims>(maxVerified)
 
   async function readGrant(grant: string): Promise<GrantClaims> {
     if (grant.length > maxGrantLength) throw new ServiceError(ErrorCode.GRANT_INVALID)
@@ -76,7 +70,9 @@ export function createGrants(keyring: Keyring): Grants {
     },
 
     async verify(grant) {
-      return verified.get(grant) ?? verify(grant)
+      const claims = verified.get(grant) ?? (await readGrant(grant))
+      verified.set(grant, claims)
+      return claims
     },
 
     renewalToken: (sessionId, generation) => renewalToken(sessionId, generation),

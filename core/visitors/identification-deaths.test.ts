@@ -1,15 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { testDatabase } from '../../test/support/test-database.ts'
-import { startTestCores, type TestCores } from '../test-core-context.ts'
-import type { SessionContent } from './session-content.ts'
+import { describe, expect, it } from 'vitest'
+import { isLong } from '../../test/support/is-long.ts'
+import { hasFailed, newSubject, type TestCores, testCores } from '../test-support/cores.ts'
+import type { SessionContent } from './model.ts'
 
-const database = testDatabase()
-let cores: TestCores
-beforeAll(async () => {
-  cores = await startTestCores(database)
-})
-afterAll(() => cores.stop())
+const cores = testCores()
+
+/** Lets the process die at every second write. A long run tests every write. */
+const evenWrites = isLong ? {} : { step: 2 }
+const oddWrites = isLong ? {} : { from: 1, step: 2 }
 
 /** Seconds after which an operation in progress counts as abandoned. */
 const abandonedAfterSeconds = 16
@@ -19,7 +18,7 @@ type Step = { attempt: Attempt; check: (content: SessionContent) => Promise<void
 
 const cases: Record<string, () => Promise<Step>> = {
   async 'a first identification that continues its conversation'() {
-    const sub = `customer-${randomUUID()}`
+    const sub = newSubject()
     const session = await cores.newSession()
     await cores.send(session, 'mine')
     const assertion = cores.sign({ sub, name: 'Ada' })
@@ -30,15 +29,15 @@ const cases: Record<string, () => Promise<Step>> = {
         expect(content.sessionId).not.toBe(session.sessionId)
         expect(await cores.history(content)).toEqual(['mine'])
         await expect(cores.send(session, 'late')).rejects.toThrow('SessionClosed')
-        const next = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+        const next = await cores.newVerified(sub)
         expect(await cores.history(next)).toEqual(['mine'])
       },
     }
   },
 
   async 'a first identification that continues another conversation'() {
-    const sub = `customer-${randomUUID()}`
-    const elsewhere = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+    const sub = newSubject()
+    const elsewhere = await cores.newVerified(sub)
     await cores.send(elsewhere, 'before')
     const session = await cores.newSession()
     const assertion = cores.sign({ sub, name: 'Ada' })
@@ -56,16 +55,16 @@ const cases: Record<string, () => Promise<Step>> = {
   },
 
   async 'a change to another subject'() {
-    const old = await cores.identify(await cores.newSession(), cores.sign({ sub: `customer-${randomUUID()}` }))
+    const old = await cores.newVerified()
     await cores.send(old, "the old person's")
-    const assertion = cores.sign({ sub: `customer-${randomUUID()}`, name: 'Ada' })
+    const assertion = cores.sign({ sub: newSubject(), name: 'Ada' })
     return {
       attempt: (how) => cores.identify(old, assertion, how),
       async check(content) {
         expect(content.sessionId).not.toBe(old.sessionId)
         await expect(cores.send(old, 'late')).rejects.toThrow('SessionClosed')
         expect(await cores.history(content)).toEqual([])
-        // The anonymous session, the old one and one successor.
+        // Count the anonymous session, the old session and one successor.
         const sessions = await cores.core.database.collections.sessions.countDocuments({
           clientInstanceId: (await cores.core.sessions.find(old.sessionId)).clientInstanceId,
         })
@@ -75,7 +74,7 @@ const cases: Record<string, () => Promise<Step>> = {
   },
 
   async 'clearing an identity'() {
-    const old = await cores.identify(await cores.newSession(), cores.sign({ sub: `customer-${randomUUID()}` }))
+    const old = await cores.newVerified()
     return {
       attempt: (how) => cores.clear(old, how),
       async check(content) {
@@ -88,60 +87,49 @@ const cases: Record<string, () => Promise<Step>> = {
 }
 
 describe.each(Object.entries(cases))('a process that dies during %s', (_, begin) => {
-  it('leaves a state that a repeat completes, after any write', async () => {
-    for (let writes = 0; ; writes += 1) {
+  it('leaves a state that a repeat of the operation completes', async () => {
+    await cores.untilOneSurvives(async (core, writes) => {
       const { attempt, check } = await begin()
       const key = randomUUID()
-      const died = await attempt({ core: cores.mortalCore(writes), key }).then(
-        () => false,
-        () => true,
-      )
-      // The repeat waits a while before it takes the operation over.
+      const died = await hasFailed(attempt({ core, key }))
+      // Before the lease has expired, the repeat cannot take over the operation.
       if (died && writes > 0) await expect(attempt({ key })).rejects.toThrow('OperationInProgress')
       cores.advance(abandonedAfterSeconds)
       const content = await attempt({ key })
       await check(content)
       await expect(attempt({ key })).resolves.toEqual(content)
-      if (!died) {
-        expect(writes).toBeGreaterThan(2)
-        return
-      }
-    }
+      if (!died) expect(writes).toBeGreaterThan(2)
+      return died
+    }, evenWrites)
   })
 
-  it('leaves no partial change when the repeat comes too late', async () => {
-    for (let writes = 0; ; writes += 1) {
+  it('leaves no partial change when the repeat comes after the assertion has expired', async () => {
+    await cores.untilOneSurvives(async (core) => {
       const { attempt, check } = await begin()
       const key = randomUUID()
-      const died = await attempt({ core: cores.mortalCore(writes), key }).then(
-        () => false,
-        () => true,
-      )
-      // By now the assertion has expired.
+      const died = await hasFailed(attempt({ core, key }))
+      // Let the assertion expire before the repeat.
       cores.advance(200)
       const content = await attempt({ key }).catch((error: Error) => error)
       if (content instanceof Error) {
         expect(content.message).toBe('IdentityAssertionExpired')
       } else await check(content)
-      if (!died) return
-    }
+      return died
+    }, oddWrites)
   })
 })
 
-describe('a process that dies during a first identification without a repeat', () => {
-  it('leaves the session active, or the subject’s next identification continues its conversation', async () => {
-    for (let writes = 0; ; writes += 1) {
-      const sub = `customer-${randomUUID()}`
+describe('a first identification whose process dies and which is not repeated', () => {
+  it('leaves the session active, or closes it, and the visitor’s next identification continues the conversation', async () => {
+    await cores.untilOneSurvives(async (core) => {
+      const sub = newSubject()
       const session = await cores.newSession()
       await cores.send(session, 'mine')
-      const died = await cores.identify(session, cores.sign({ sub }), { core: cores.mortalCore(writes) }).then(
-        () => false,
-        () => true,
-      )
+      const died = await hasFailed(cores.identify(session, cores.sign({ sub }), { core }))
       const { status } = await cores.core.sessions.find(session.sessionId)
-      const next = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+      const next = await cores.newVerified(sub)
       expect(await cores.history(next)).toEqual(status === 'closed' ? ['mine'] : [])
-      if (!died) return
-    }
+      return died
+    })
   })
 })

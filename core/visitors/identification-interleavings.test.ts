@@ -1,21 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { testDatabase } from '../../test/support/test-database.ts'
-import { startTestCores, type TestCores } from '../test-core-context.ts'
-import type { SessionContent } from './session-content.ts'
+import { describe, expect, it } from 'vitest'
+import { isLong } from '../../test/support/is-long.ts'
+import { codeOf, type TestCores, testCores } from '../test-support/cores.ts'
+import type { SessionContent } from './model.ts'
 
-const database = testDatabase()
-let cores: TestCores
-beforeAll(async () => {
-  cores = await startTestCores(database)
-})
-afterAll(() => cores.stop())
+const cores = testCores()
 
 /**
- * Operations on one anonymous session at the same time. Each runs on its own core. It may die after
- * some writes, or stop before a database call until the others are done.
+ * Generates one of several concurrent operations on an anonymous session. Each operation runs on
+ * its own core. That core may die after some writes, or stop before a database call until the other
+ * operations have ended.
  */
 const attemptOf = <What extends string>(what: What, calls: number) =>
   fc.record({
@@ -31,7 +26,7 @@ const anyAttempt = fc.oneof(
   { weight: 1, arbitrary: attemptOf('agent', 3) },
 )
 
-/** Continues stopped attempts one after another once all others are done. */
+/** Continues stopped attempts one after another when every other attempt has ended or stopped. */
 function createStops(count: number) {
   const stopped: (() => void)[] = []
   let running = count
@@ -54,13 +49,11 @@ function createStops(count: number) {
   }
 }
 
-const codeOf = (error: { code?: ErrorCode; message: string }) =>
-  error.code === undefined ? error.message : ErrorCode[error.code]
 /** Errors after which a client does not repeat its request. */
 const finalRefusals = ['SESSION_CLOSED', 'IDENTITY_ASSERTION_REPLAYED', 'IDEMPOTENCY_CONFLICT']
 
 describe('identifications, sends, closes and process deaths in any order', () => {
-  it('lose no acknowledged message, give one result per operation and leave one active session', async () => {
+  it('lose no acknowledged message, have one result per operation and leave one active session', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.scheduler(),
@@ -69,7 +62,7 @@ describe('identifications, sends, closes and process deaths in any order', () =>
         async (scheduler, planned, hasOpen) => {
           const { core } = cores
           const subjects = { ada: `ada-${randomUUID()}`, grace: `grace-${randomUUID()}` }
-          const earlier = hasOpen && (await cores.identify(await cores.newSession(), cores.sign({ sub: subjects.ada })))
+          const earlier = hasOpen && (await cores.newVerified(subjects.ada))
           if (earlier) await cores.send(earlier, 'before')
           const session = await cores.newSession()
           const acknowledged: { body: string; key: string }[] = []
@@ -97,17 +90,17 @@ describe('identifications, sends, closes and process deaths in any order', () =>
                 await at.messages.sendAsAgent({ conversationId, clientOperationId: key, body })
               }
             }
-            const turn = async (call: number, label: string) => {
-              if (call === plan.stopsBefore) await stops.stop()
-              await scheduler.schedule(Promise.resolve(), `${plan.what} ${index}: ${label}`)
-            }
-            const first = cores.scheduledCore(turn, plan.diesAfter)
-            const outcome = await once(first).then(() => 'ok', codeOf)
+            const first = cores.scheduledCore(scheduler, {
+              name: `${plan.what} ${index}`,
+              beforeCall: (call) => (call === plan.stopsBefore ? stops.stop() : undefined),
+              writes: plan.diesAfter,
+            })
+            const outcome = await codeOf(once(first))
             stops.done()
             return async () => {
               // Without a response the client repeats the operation with its key.
               if (outcome !== 'ok' && !finalRefusals.includes(outcome)) {
-                await once(core).catch((error) => expect(finalRefusals).toContain(codeOf(error)))
+                expect(['ok', ...finalRefusals]).toContain(await codeOf(once(core)))
               }
             }
           }
@@ -129,10 +122,10 @@ describe('identifications, sends, closes and process deaths in any order', () =>
             expect((await cores.send(winner.content, body, { key })).replayed).toBe(true)
           }
           await expect(cores.history(session)).rejects.toThrow('SessionClosed')
-          const next = await cores.identify(await cores.newSession(), cores.sign({ sub: winner.sub }))
+          const next = await cores.newVerified(winner.sub)
           expect(next.conversationId).toBe(winner.content.conversationId)
           for (const sub of Object.values(subjects).filter((each) => each !== winner.sub)) {
-            const other = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+            const other = await cores.newVerified(sub)
             expect(other.conversationId).not.toBe(winner.content.conversationId)
           }
           const { clientInstanceId } = await core.sessions.find(session.sessionId)
@@ -144,7 +137,7 @@ describe('identifications, sends, closes and process deaths in any order', () =>
           expect(alive).toBe(1)
         },
       ),
-      { numRuns: 60 },
+      { numRuns: isLong ? 300 : 25 },
     )
   }, 240_000)
 })

@@ -1,36 +1,16 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
-import { startTestCores, type TestCores } from '../test-core-context.ts'
+import { codeOf, credentialsOf, hasFailed, newSubject, site, type TestCores, testCores } from '../test-support/cores.ts'
 
-const database = testDatabase()
-let cores: TestCores
-let here: TestCores['core']
-let there: TestCores['core']
-
-beforeAll(async () => {
-  cores = await startTestCores(database, { count: 2 })
-  here = cores.core
-  there = cores.cores[1]!
-})
-afterAll(() => cores.stop())
-
-/** A subject unique to one test. */
-const newSubject = () => `customer-${randomUUID()}`
-
-const codeOf = (attempt: Promise<unknown>) =>
-  attempt.then(
-    () => 'ok',
-    (error: { code: ErrorCode }) => ErrorCode[error.code],
-  )
+const cores = testCores({ count: 2 })
 
 describe('the identification of an anonymous session', () => {
-  it('closes it on every core and returns a new session, grant and renewal token', async () => {
+  it('closes the session on every core and returns a new session with a new grant and renewal token', async () => {
     const session = await cores.newSession()
     const sub = newSubject()
-    const streams = [await cores.openStream(session, here), await cores.openStream(session, there)]
+    const streams = [await cores.openStream(session, cores.core), await cores.openStream(session, cores.other)]
     const assertion = cores.sign({ sub, name: 'Ada', ctx: { plan: 'pro', seats: 3 } })
     const key = randomUUID()
     const identified = await cores.identify(session, assertion, { key })
@@ -49,7 +29,7 @@ describe('the identification of an anonymous session', () => {
       expect(await codeOf(cores.identify(session, cores.sign({ sub }), { core }))).toBe('SESSION_CLOSED')
       expect(await cores.identify(session, assertion, { core, key })).toEqual(identified)
     }
-    expect((await here.sessions.find(identified.sessionId)).identity).toMatchObject({
+    expect((await cores.core.sessions.find(identified.sessionId)).identity).toMatchObject({
       externalSubject: sub,
       displayName: 'Ada',
       context: [
@@ -59,67 +39,67 @@ describe('the identification of an anonymous session', () => {
     })
   })
 
-  it('sends no event to another session of the same subject', async () => {
+  it('sends no event to another session of the same verified visitor', async () => {
     const sub = newSubject()
-    const one = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+    const one = await cores.newVerified(sub)
     const stream = await cores.openStream(one)
-    const other = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+    const other = await cores.newVerified(sub)
     await cores.send(other, 'hello')
     await until('the message', () => stream.types.length > 0)
     expect(stream.types).toEqual(['message.accepted'])
   })
 
-  it('continues the subject’s open conversation if the anonymous one has no message', async () => {
+  it('continues the verified visitor’s open conversation if the anonymous one has no message', async () => {
     const sub = newSubject()
-    const first = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+    const first = await cores.newVerified(sub)
     await cores.send(first, 'from the laptop')
-    const second = await cores.identify(await cores.newSession(there), cores.sign({ sub }), { core: there })
+    const second = await cores.newVerified(sub, cores.other)
     expect(second).toMatchObject({
       conversationId: first.conversationId,
       continuityState: 'continued',
       replay: { epoch: first.replay.epoch },
     })
-    await cores.send(second, 'from the phone', { core: there })
+    await cores.send(second, 'from the phone', { core: cores.other })
     expect(await cores.history(first)).toEqual(['from the laptop', 'from the phone'])
-    expect(await cores.history(second, there)).toEqual(['from the laptop', 'from the phone'])
+    expect(await cores.history(second, cores.other)).toEqual(['from the laptop', 'from the phone'])
   })
 
   it.each(['visitor', 'agent'] as const)(
-    'makes the anonymous conversation the subject’s if the %s has written in it',
+    'makes the anonymous conversation the verified visitor’s conversation if the %s has written in it',
     async (author) => {
       const sub = newSubject()
-      const before = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+      const before = await cores.newVerified(sub)
       await cores.send(before, 'last week')
       const session = await cores.newSession()
       const { conversationId } = session
       if (author === 'visitor') await cores.send(session, 'hello')
-      else await here.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: 'hello' })
+      else await cores.core.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: 'hello' })
       const identified = await cores.identify(session, cores.sign({ sub }))
       expect(identified).toMatchObject({ conversationId, continuityState: 'continued' })
       expect(await cores.history(identified)).toEqual(['hello'])
-      const next = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+      const next = await cores.newVerified(sub)
       expect(next.conversationId).toBe(conversationId)
-      // The earlier session keeps its conversation. A refresh does not make that one the subject's
-      // again.
+      // A refresh of the earlier session keeps that session's conversation, but must not change the
+      // conversation that the visitor's next session continues.
       expect((await cores.identify(before, cores.sign({ sub }))).conversationId).toBe(before.conversationId)
-      const later = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+      const later = await cores.newVerified(sub)
       expect(later.conversationId).toBe(conversationId)
     },
   )
 
-  it('keeps the anonymous conversation if the subject’s conversation is closed', async () => {
+  it('keeps the anonymous conversation if the verified visitor’s conversation is closed', async () => {
     const sub = newSubject()
-    const before = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+    const before = await cores.newVerified(sub)
     await cores.send(before, 'solved')
-    await here.assignments.close(before.conversationId, undefined)
+    await cores.core.assignments.close(before.conversationId, undefined)
     const session = await cores.newSession()
     const next = await cores.identify(session, cores.sign({ sub }))
     expect(next.conversationId).toBe(session.conversationId)
-    const later = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+    const later = await cores.newVerified(sub)
     expect(later.conversationId).toBe(session.conversationId)
   })
 
-  it('leads to one conversation when many devices identify at once', async () => {
+  it('leaves one conversation when many devices identify the same visitor at once', async () => {
     for (let round = 0; round < 5; round += 1) {
       const sub = newSubject()
       const sessions = await Promise.all(Array.from({ length: 6 }, () => cores.newSession()))
@@ -134,27 +114,27 @@ describe('the identification of an anonymous session', () => {
     }
   })
 
-  it('shows operators the new session with the conversation', async () => {
+  it('shows operators the new session’s visitor with the conversation', async () => {
     const session = await cores.newSession()
     await cores.send(session, 'hello')
     const identified = await cores.identify(session, cores.sign({ sub: newSubject(), name: 'Ada' }))
     const { conversationId } = session
     await cores.core.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: 'yes?' })
-    await here.inbox.noted()
-    const [conversation] = await here.stores.conversations.find([conversationId])
+    await cores.core.inbox.noted()
+    const [conversation] = await cores.core.stores.conversations.find([conversationId])
     expect(conversation?.lastSessionId).toBe(identified.sessionId)
-    const [summary] = await here.conversationSummaries.of([conversation!])
+    const [summary] = await cores.core.conversationSummaries.of([conversation!])
     expect(summary?.visitor).toMatchObject({ identityState: 'verified', displayName: 'Ada' })
   })
 })
 
 describe('a message sent during the identification of its session', () => {
-  it('is rejected or in the new session’s history, and a repeat there adds nothing', async () => {
+  it('is either rejected or in the new session’s history, and a repeat on another core adds no message', async () => {
     for (let round = 0; round < 12; round += 1) {
       const sub = newSubject()
-      const first = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+      const first = await cores.newVerified(sub)
       await cores.send(first, 'before')
-      const session = await cores.newSession(there)
+      const session = await cores.newSession(cores.other)
       const key = randomUUID()
       const send = (core: TestCores['core']) =>
         cores.send(session, 'in flight', { core, key }).then(
@@ -176,7 +156,33 @@ describe('a message sent during the identification of its session', () => {
   })
 })
 
-describe('another identification of the same subject', () => {
+describe('a pending command', () => {
+  it('expires when the visitor’s login closes its session, and the new session cannot answer it', async () => {
+    const session = await cores.newSession()
+    const { sessionId } = session
+    await cores.send(session, 'hello')
+    const { content } = await cores.core.commands.requestNavigation(
+      { sessionId, url: `${site}/a` },
+      { subject: 'desk' },
+    )
+    const { commandId } = content
+    const identified = await cores.identify(session, cores.sign({ sub: newSubject() }))
+
+    expect(await cores.core.commands.find(commandId)).toMatchObject({ state: 'expired' })
+    expect(await cores.other.commands.list(sessionId, undefined)).toMatchObject([{ commandId, state: 'expired' }])
+    const acknowledgement = { commandId, outcome: 'accepted', idempotencyKey: randomUUID() }
+    const answered = cores.core.commandDecisions.acknowledgeNavigation({
+      ...acknowledgement,
+      credentials: credentialsOf(identified),
+    })
+    expect(await codeOf(answered)).toBe('COMMAND_NOT_FOUND')
+    const stream = await cores.openStream(identified)
+    await until('the replay', () => stream.isLive())
+    expect(stream.types).toEqual(['message.accepted'])
+  })
+})
+
+describe('another identification of the same verified visitor', () => {
   it('returns a new grant for the same session and replaces the identity data', async () => {
     const sub = newSubject()
     const session = await cores.identify(
@@ -193,41 +199,41 @@ describe('another identification of the same subject', () => {
       continuityState: 'continued',
     })
     expect(again.expiresAt.getTime()).toBeGreaterThanOrEqual(session.expiresAt.getTime() + 59_000)
-    const { identity } = await here.sessions.find(session.sessionId)
+    const { identity } = await cores.core.sessions.find(session.sessionId)
     expect(identity).toMatchObject({ displayName: 'Ada L.', context: [['plan', 'pro']] })
   })
 })
 
-describe('closing with continuity', () => {
-  it('begins a new conversation at the subject’s next identification', async () => {
+describe('the closing of a verified session', () => {
+  it('makes the visitor’s next identification begin a new conversation', async () => {
     const sub = newSubject()
-    const one = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+    const one = await cores.newVerified(sub)
     await cores.send(one, 'hello')
     await cores.close(one)
-    const next = await cores.identify(await cores.newSession(there), cores.sign({ sub }), { core: there })
+    const next = await cores.newVerified(sub, cores.other)
     expect(next.conversationId).not.toBe(one.conversationId)
     expect(await cores.history(next)).toEqual([])
-    const later = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+    const later = await cores.newVerified(sub)
     expect(later.conversationId).toBe(next.conversationId)
   })
 
-  it('returns the same result for a repeat with the ended grant after a death at any write', async () => {
-    for (let writes = 0; ; writes += 1) {
+  it('returns the same result when it is repeated with the ended grant after a process died at any write', async () => {
+    await cores.untilOneSurvives(async (core) => {
       const sub = newSubject()
-      const session = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+      const session = await cores.newVerified(sub)
       await cores.send(session, 'hello')
       const key = randomUUID()
-      const died = await codeOf(cores.close(session, { core: cores.mortalCore(writes), key }))
+      const died = await hasFailed(cores.close(session, { core, key }))
       cores.advance(16)
       const content = { sessionId: session.sessionId, state: 'closed' }
       expect((await cores.close(session, { key })).content).toEqual(content)
-      expect(await cores.close(session, { key, core: there })).toEqual({ content, replayed: true })
+      expect(await cores.close(session, { key, core: cores.other })).toEqual({ content, replayed: true })
       expect(await codeOf(cores.close(session, { key, scope: 'panel' }))).toBe('IDEMPOTENCY_CONFLICT')
       expect(await codeOf(cores.close(session))).toBe('SESSION_CLOSED')
-      const next = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+      const next = await cores.newVerified(sub)
       expect(next.conversationId).not.toBe(session.conversationId)
-      if (died === 'ok') return
-    }
+      return died
+    })
   })
 
   it('is rejected for a session that another operation closed', async () => {

@@ -1,35 +1,43 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import type { ConversationStore } from '../conversations/conversation-store.ts'
 import { ServiceError } from '../errors.ts'
-import type { Idempotency } from '../idempotency/idempotency.ts'
-import type { Keyring } from '../keys/keyring.ts'
+import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
+import type { PlannedIds } from '../keys/keyring.ts'
 import type { EventLog } from '../log/event-log.ts'
-import type { LogEvent } from '../log/model.ts'
-import { operationKeys } from '../log/operation-keys.ts'
+import { type LogEvent, operationKeys } from '../log/model.ts'
 import type { Wakeups } from '../log/wakeups.ts'
-import type { Installation } from '../workspaces/workspace-store.ts'
+import { requireCapability } from '../workspaces/capabilities.ts'
+import type { Installation } from '../workspaces/model.ts'
+import type { Consents } from './consents.ts'
 import type { IdentityAssertions } from './identity-assertions.ts'
-import { firstGrantOf, idOfOperation, newConversation, newSession, type SessionLifetimes } from './new-session.ts'
-import type { NonceStore } from './nonce-store.ts'
+import type { NonceStore } from './identity-store.ts'
+import type { ConversationRecords } from './model.ts'
 import {
+  expiryOf,
+  firstGrantOf,
   grantTimes,
+  type Identity,
   type Issued,
-  type Repeatable,
+  newConversation,
+  newSession,
+  type Session,
   type SessionContent,
-  type SessionContents,
-} from './session-content.ts'
-import type { Identity, Session, SessionStore } from './session-store.ts'
+  type SessionLifetimes,
+  storedTimes,
+  type VisitorCredentials,
+} from './model.ts'
+import type { SessionContents } from './session-content.ts'
+import type { SessionStore } from './session-store.ts'
 import type { Subjects } from './subjects.ts'
-import type { VisitorAccess, VisitorCredentials } from './visitor-access.ts'
+import type { VisitorAccess } from './visitor-access.ts'
 
 /**
- * Identifies visitors (contract, section 3, `/sessions/identify`). Errors of both: those of
- * VisitorAccess.authorize and of Idempotency.once. A repeat returns the first result, even if that
- * closed the session of the grant.
+ * Identifies visitors (contract, section 3, `/sessions/identify`). Errors of both methods: those of
+ * VisitorAccess.authorize and of Idempotency.once. A repeated call returns the first result, even
+ * if the first call closed the session of the grant.
  */
 export interface Identification {
   /**
-   * Additional errors: IdentityAssertionInvalid, IdentityAssertionExpired,
+   * Additional errors: RouteNotAdvertised, IdentityAssertionInvalid, IdentityAssertionExpired,
    * IdentityAssertionReplayed, VisitorBanned.
    */
   identify(request: {
@@ -42,28 +50,30 @@ export interface Identification {
 
 export interface IdentificationDependencies {
   store: SessionStore
-  conversations: Pick<ConversationStore, 'insertOnce' | 'setLastSession'>
+  conversations: Pick<ConversationRecords, 'insertOnce' | 'setLastSession'>
   nonces: NonceStore
   subjects: Subjects
+  consents: Pick<Consents, 'inherit'>
   assertions: IdentityAssertions
   contents: SessionContents
   access: VisitorAccess
   log: Pick<EventLog, 'append'>
   idempotency: Idempotency
-  keyring: Keyring
+  plannedIds: PlannedIds
   wakeups: Pick<Wakeups, 'stateChanged'>
   settings: SessionLifetimes & { idempotencyRetention: number }
   now: () => number
 }
 
 /**
- * Identification, refresh and change of identity. Each is a sequence of steps that can be repeated.
- * One compare-and-set on the session decides. If a process dies in between, nothing has changed or
- * a repeat of the operation completes it (docs/decisions.md).
+ * Identifies a visitor, refreshes an identity or changes it. Each operation is a sequence of steps
+ * that can be repeated. One compare-and-set on the session decides which operation succeeds. If a
+ * process dies before that write, nothing has changed. If it dies later, a repeat of the operation
+ * completes it (docs/decisions.md).
  */
 export function createIdentification(dependencies: IdentificationDependencies): Identification {
-  const { store, conversations, nonces, subjects, assertions, contents, access } = dependencies
-  const { log, idempotency, keyring, wakeups, settings, now } = dependencies
+  const { store, conversations, nonces, subjects, consents, assertions, contents, access } = dependencies
+  const { log, idempotency, plannedIds, wakeups, settings, now } = dependencies
 
   async function identifyOnce(
     sessionId: string,
@@ -75,13 +85,17 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     if (session.status === 'closed') return completeReplacement(session, operation)
     await access.live(sessionId)
     if (session.identity?.operation === operation) return refresh(session, session.identity)
+    // A repeat of an operation that was already decided is completed above, although the capability
+    // may be off by now.
+    requireCapability(installation, 'identity')
     const identity = await verifiedIdentity(session, installation, assertion, operation)
     if (session.identity?.subjectId === identity.subjectId) return refresh(session, identity)
     await subjects.reconcile(identity.subjectId)
-    return replace(session, identity, operation)
+    const { pageContext, pageContextAt, ...rest } = session
+    return replace(installation.capabilities.pageContext ? session : rest, identity, operation)
   }
 
-  /** Returns the identity of a valid and unused assertion. An invalid one changes nothing. */
+  /** Returns the identity of a valid and unused assertion. Otherwise throws and changes nothing. */
   async function verifiedIdentity(
     { connectionId, publicSiteKey }: Session,
     installation: Installation,
@@ -98,20 +112,20 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     return { ...claims, subjectId, operation, verifiedAt: new Date(now()) }
   }
 
-  /** Same subject: keeps the session and issues a new grant. */
+  /** Handles an assertion for the same visitor: keeps the session and issues a new grant. */
   async function refresh(session: Session, identity: Identity): Promise<Issued> {
     const { sessionId, endsAt, renewal } = session
-    const times = grantTimes(now(), settings.grantLifetime, endsAt)
-    if (!(await store.refreshIdentity(sessionId, identity, new Date(times.expiresAt * 1000))))
-      await rejectEnded(sessionId)
+    const times = grantTimes(now(), settings, endsAt)
+    if (!(await store.refreshIdentity(sessionId, identity, storedTimes(times)))) await rejectEnded(sessionId)
     await wakeups.stateChanged(sessionId)
     const grant = { ...times, generation: renewal.generation }
     return contents.issue({ ...session, identity }, grant, { state: 'continued' })
   }
 
   /**
-   * Replaces a session with a new one, whose ids are derived from the operation. No client gets the
-   * new credentials before the old session is closed; that write decides.
+   * Replaces a session with a new one, whose ids are derived from the operation. The write that
+   * closes the old session decides between concurrent operations. So no client gets the new
+   * credentials before that write.
    */
   async function replace(old: Session, identity: Identity | undefined, operation: string): Promise<Issued> {
     const session = plannedSession(old, identity, operation)
@@ -131,22 +145,27 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     return completeReplacement(await latest(old.sessionId), operation)
   }
 
-  /** The new session. Another person's session keeps only the browser and the language. */
+  /**
+   * Returns the new session. If it belongs to another person, it keeps only the browser and the
+   * language.
+   */
   function plannedSession(old: Session, identity: Identity | undefined, operation: string): Session {
     const { workspaceId, connectionId, connectionVersion, publicSiteKey, origin, visitorId, clientInstanceId } = old
-    const { locale, pageContext, pageContextAt } = old
-    const isJoining = identity !== undefined && old.identity === undefined
+    const { locale, network, pageContext, pageContextAt } = old
+    // An anonymous session is always replaced by a verified one, which belongs to the same person.
+    const isJoining = old.identity === undefined
     return newSession(
       {
-        sessionId: idFor('ses', operation),
+        sessionId: plannedIds('ses', operation),
         workspaceId,
         connectionId,
         connectionVersion,
         publicSiteKey,
         origin,
-        conversationId: idFor('cnv', operation),
+        conversationId: plannedIds('cnv', operation),
         visitorId,
         clientInstanceId,
+        network,
         locale,
         identity,
         provisionalFor: identity && old.sessionId,
@@ -160,7 +179,7 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     )
   }
 
-  /** Completes the operation that closed a session and returns the content of the new session. */
+  /** Completes the operation that closed a session. Returns the content of the new session. */
   async function completeReplacement(old: Session, operation: string): Promise<Issued> {
     if (old.successor?.operation !== operation) throw new ServiceError(ErrorCode.SESSION_CLOSED)
     const session = await subjects.decideConversation(await latest(old.successor.sessionId), old)
@@ -168,26 +187,35 @@ export function createIdentification(dependencies: IdentificationDependencies): 
       const { sequence } = await appendIdentified(old)
       await conversations.setLastSession(session.conversationId, { sequence, sessionId: session.sessionId })
     }
+    // The anonymous session joined the subject, so its decision counts like one of the subject. After a
+    // logout another person may use the browser, who must decide anew.
+    if (session.identity) await consents.inherit(session)
     await wakeups.stateChanged(old.sessionId)
-    const isNew = session.conversationId === idFor('cnv', operation)
+    const isNew = session.conversationId === plannedIds('cnv', operation)
     return contents.issue(session, firstGrantOf(session), { state: isNew ? 'new' : 'continued' })
   }
 
-  /** Tells the streams of an anonymous session that the end that follows is an identification. */
+  /**
+   * Announces the identification to the streams of an anonymous session before they get the end of
+   * the session.
+   */
   async function appendIdentified({ sessionId, conversationId }: Session): Promise<LogEvent> {
     const type = 'session.identified'
     const operationKey = operationKeys.session(sessionId, type)
     return (await log.append({ conversationId, type, sessionId, operationKey, inputHash: type })).event
   }
 
-  /** A ban between the check and the insert did not end this session. */
+  /**
+   * Ends the new session if its visitor is banned. A ban that was set between the check and the
+   * insert of the session did not end it.
+   */
   async function rejectBanned({ sessionId, visitorId, identity }: Session) {
     if (!(await store.isBanned(visitorId, ...(identity ? [identity.subjectId] : [])))) return
     await store.end(sessionId, 'banned')
     throw new ServiceError(ErrorCode.VISITOR_BANNED)
   }
 
-  /** Throws the error for a session that another operation has ended. */
+  /** Throws the error that fits a session that another operation has ended. */
   async function rejectEnded(sessionId: string): Promise<never> {
     await access.live(sessionId)
     throw new ServiceError(ErrorCode.SESSION_CLOSED)
@@ -198,8 +226,6 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     if (!session) throw new ServiceError(ErrorCode.GRANT_INVALID)
     return session
   }
-
-  const idFor = (prefix: 'ses' | 'cnv', operation: string) => idOfOperation(keyring, prefix, operation)
 
   return {
     async identify({ credentials, assertion, idempotencyKey }) {
@@ -230,9 +256,13 @@ export function createIdentification(dependencies: IdentificationDependencies): 
           if (current.status === 'closed') return completeReplacement(current, operation)
           await access.live(sessionId)
           if (current.identity) return replace(current, undefined, operation)
-          // Returns the grant of the request.
-          const times = { issuedAt: grantIssuedAt.getTime() / 1000, expiresAt: grantExpiresAt.getTime() / 1000 }
-          const grant = { ...times, generation: current.renewal.generation }
+          // The session keeps the grant that the request used.
+          const grant = {
+            issuedAt: grantIssuedAt.getTime() / 1000,
+            expiresAt: grantExpiresAt.getTime() / 1000,
+            renewableUntil: expiryOf(current).getTime() / 1000,
+            generation: current.renewal.generation,
+          }
           return contents.issue(current, grant, { state: 'continued' })
         },
       })
@@ -241,5 +271,8 @@ export function createIdentification(dependencies: IdentificationDependencies): 
   }
 }
 
-/** How much longer than its assertion a nonce is kept, because the clocks of cores differ. */
+/**
+ * Additional time in milliseconds for which a nonce is kept after its assertion ends. It covers
+ * clock differences between cores.
+ */
 const nonceMarginMs = 60_000

@@ -3,27 +3,26 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
 import { text } from '../rules.ts'
-import type { Installation } from '../workspaces/workspace-store.ts'
+import type { Installation } from '../workspaces/model.ts'
+import type { IdentityContextValue } from './model.ts'
 
-export type IdentityContextValue = string | number | boolean
-
-/** Claims of a host backend about its visitor, with a verified signature. */
-export interface VerifiedAssertion {
-  /** 1 to 256 characters. */
+/** Claims of a host's backend about its visitor. Their signature was verified. */
+interface VerifiedAssertion {
+  /** The host's id of the user: 1 to 256 characters. */
   externalSubject: string
   displayName?: string
-  /** Shown to operators. It grants nothing. */
+  /** Data to show to operators. It has no effect on permissions. */
   context?: [key: string, value: IdentityContextValue][]
-  /** Valid once per installation until `endsAt`. */
+  /** Random value chosen by the host. An installation accepts each nonce once until `endsAt`. */
   nonce: string
   /** Time after which the assertion is rejected. */
   endsAt: Date
 }
 
-export interface IdentitySettings {
+interface IdentitySettings {
   /** Maximum lifetime of an assertion, in seconds. */
   assertionLifetime: number
-  /** Allowed error of a host's clock, in seconds. */
+  /** Tolerated error of a host's clock, in seconds. */
   clockSkew: number
   contextMaxKeys: number
   contextMaxBytes: number
@@ -32,7 +31,7 @@ export interface IdentitySettings {
 export interface IdentityAssertions {
   /**
    * Returns the claims of an assertion for this installation (contract, «Identity assertion»). Does
-   * not check whether it was used before. Errors: `IdentityAssertionInvalid`,
+   * not check whether the assertion was used before. Errors: `IdentityAssertionInvalid`,
    * `IdentityAssertionExpired`.
    */
   verify(assertion: string, installation: Installation): Promise<VerifiedAssertion>
@@ -49,7 +48,9 @@ const name = text(0, 128)
 const contextKey = text(1, maxKeyLength)
 const contextText = text(0, Number.POSITIVE_INFINITY)
 
-/** Verifies identity assertions with the installation's live identity secrets. */
+/**
+ * Verifies identity assertions with the identity secrets that the installation currently accepts.
+ */
 export function createIdentityAssertions(dependencies: {
   secretBox: Pick<SecretBox, 'open'>
   settings: IdentitySettings
@@ -57,7 +58,7 @@ export function createIdentityAssertions(dependencies: {
 }): IdentityAssertions {
   const { secretBox, settings, now } = dependencies
 
-  /** Returns the payload if a live secret signed it as this type of token. */
+  /** Returns the payload if an accepted secret signed it as an identity assertion. */
   async function readSigned(assertion: string, { identitySecrets }: Installation): Promise<unknown> {
     if (assertion.length > maxAssertionLength) throw invalid()
     try {
@@ -110,8 +111,8 @@ export function createIdentityAssertions(dependencies: {
 
       return {
         externalSubject: sub,
-        ...(displayName ? { displayName } : {}),
-        ...(context && context.length > 0 ? { context } : {}),
+        displayName: displayName || undefined,
+        context: context?.length ? context : undefined,
         nonce: jti,
         endsAt: new Date((exp + settings.clockSkew) * 1000),
       }
@@ -131,7 +132,7 @@ function isText(value: unknown, rule: (text: string) => string | undefined): val
   return typeof value === 'string' && rule(value) === undefined
 }
 
-/** Whole seconds since 1970. */
+/** Whether a value is a time in whole seconds since 1970. */
 function isTime(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0
 }

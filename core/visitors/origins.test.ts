@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { entriesAllowing, isOriginAllowed, isOriginEntry } from './origins.ts'
+import { entriesAllowing, isOriginAllowed, isOriginEntry } from '../workspaces/model.ts'
 
 describe('origins', () => {
   it.each([
@@ -19,7 +19,7 @@ describe('origins', () => {
     ['null', false],
     ['*', false],
     ['', false],
-  ])('accepts %s as an entry of an installation: %s', (entry, expected) => {
+  ])('isOriginEntry returns for the entry "%s": %s', (entry, expected) => {
     expect(isOriginEntry(entry)).toBe(expected)
   })
 
@@ -38,11 +38,11 @@ describe('origins', () => {
     ['null', ['null'], false],
     ['https://*.example.com', ['https://*.example.com'], false],
     ['', [''], false],
-  ])('allows %s with the entries %j: %s', (origin, entries, expected) => {
+  ])('isOriginAllowed returns for the origin "%s" and the entries %j: %s', (origin, entries, expected) => {
     expect(isOriginAllowed(origin, entries)).toBe(expected)
   })
 
-  it('lists every entry that allows an origin, and none for a URL that is not a web page', () => {
+  it('entriesAllowing lists every entry that allows an origin, and no entry for a URL that is not a web page', () => {
     expect(entriesAllowing('https://a.b.example.com')).toEqual([
       'https://a.b.example.com',
       'https://*.b.example.com',

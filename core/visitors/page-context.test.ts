@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { nastyTexts } from '../../test/support/nasty-values.ts'
-import { testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
-import { site, startTestCores, type TestCores } from '../test-core-context.ts'
-import { type PageContext, repairPageContext } from './page-context.ts'
+import { site, testCores } from '../test-support/cores.ts'
+import type { PageContext } from './model.ts'
+import { repairPageContext } from './page-context.ts'
 
 const url = 'https://shop.example/cart'
 const kept = (context: PageContext, maxBytes = 4096) => repairPageContext(context, maxBytes)
@@ -45,7 +45,7 @@ describe('repairPageContext', () => {
     ['https://shop.example/%3Fa=1', 'https://shop.example/%3Fa=1'],
     [`${url}?${'a'.repeat(9000)}`, url],
     [`${url}/${'a'.repeat(9000)}`, `${url}/`.padEnd(2048, 'a')],
-    // A cut at 2,048 would split the escapes of one character.
+    // A cut at exactly 2,048 characters would split the percent-encoded bytes of `ü`.
     [`https://shop.example/${'a'.repeat(2023)}ü-`, `https://shop.example/${'a'.repeat(2023)}`],
     [`https://shop.example/${'a'.repeat(2022)}ü-`, `https://shop.example/${'a'.repeat(2022)}`],
     [`https://shop.example/${'a'.repeat(2021)}ü-`, `https://shop.example/${'a'.repeat(2021)}%C3%BC`],
@@ -91,7 +91,7 @@ describe('repairPageContext', () => {
     [{ width: 1, height: -1 }, false],
     [{ width: 1, height: 0.5 }, false],
     [{ width: Number.NaN, height: 1 }, false],
-  ])('keeps the viewport %j: %s', (viewport, isKept) => {
+  ])('keeps the viewport %j only if it is valid (%s)', (viewport, isKept) => {
     expect(kept({ url, viewport })).toEqual({ url, ...(isKept && { viewport }) })
   })
 
@@ -129,14 +129,9 @@ describe('repairPageContext', () => {
 })
 
 describe('a page report', () => {
-  const database = testDatabase()
-  let cores: TestCores
-  beforeAll(async () => {
-    cores = await startTestCores(database)
-  })
-  afterAll(() => cores.stop())
+  const cores = testCores({ started: false })
 
-  it('replaces the previous one with its time, once per key', async () => {
+  it('replaces the previous report and its time, and a repeat with the same key changes nothing', async () => {
     const { sessionId, accessGrant } = await cores.newSession()
     const report = (pageContext: PageContext, idempotencyKey?: string) =>
       cores.core.sessions.reportPage({
@@ -150,7 +145,7 @@ describe('a page report', () => {
     expect(first.pageContext).toEqual({ url })
     cores.advance(60)
     await report({ url: 'https://shop.example/checkout' })
-    // A late repeat overwrites nothing.
+    // A late repeat of an earlier report must overwrite nothing.
     expect(await report({ url: `${url}?step=1` }, key)).toEqual({ replayed: true })
     const second = await cores.core.sessions.find(sessionId)
     expect(second.pageContext).toEqual({ url: 'https://shop.example/checkout' })
@@ -158,12 +153,12 @@ describe('a page report', () => {
     await expect(report({ url: 'https://shop.example/other' }, key)).rejects.toMatchObject({
       code: ErrorCode.IDEMPOTENCY_CONFLICT,
     })
-    // An invalid report overwrites nothing.
+    // An invalid report must overwrite nothing.
     await report({ url: 'about:blank' })
     expect((await cores.core.sessions.find(sessionId)).pageContext).toEqual({ url: 'https://shop.example/checkout' })
   })
 
-  it('conflicts with another input under the same key, even if both are stored alike', async () => {
+  it('is rejected if its key was used with other input, even if repair makes both inputs equal', async () => {
     const { accessGrant } = await cores.newSession()
     const report = (title: string) =>
       cores.core.sessions.reportPage({
@@ -176,7 +171,7 @@ describe('a page report', () => {
     await expect(report('Cart')).rejects.toMatchObject({ code: ErrorCode.IDEMPOTENCY_CONFLICT })
   })
 
-  it('is accepted with a message and repaired', async () => {
+  it('that is sent with a message is repaired and stored', async () => {
     const { sessionId, accessGrant } = await cores.newSession()
     const send = {
       credentials: { accessGrant, origin: site },

@@ -1,23 +1,16 @@
 import { repairLine } from '../repairs.ts'
-
-/** The page that the visitor is on. Invalid values are left out (contract, section 3). */
-export interface PageContext {
-  url?: string
-  title?: string
-  referrer?: string
-  viewport?: { width: number; height: number }
-}
+import type { PageContext } from './model.ts'
 
 const maxUrlLength = 2048
 const maxTitleCodePoints = 256
 const maxPixels = 100_000
-/** Order in which fields are dropped when a page context is too large: the least useful first. */
+/** Fields in the order in which they are dropped when a page context is too large. */
 const droppedFirst = ['referrer', 'title', 'url'] as const
 
 /**
- * Keeps the valid parts of a page context without query, fragment, user info and the referrer's
- * path. It never rejects: the result is valid and at most `maxBytes` of JSON, or undefined if
- * nothing is left.
+ * Keeps the valid parts of a page context. Removes query, fragment, user info and the referrer's
+ * path. Never throws: the result is valid and has at most `maxBytes` of JSON. It is undefined if no
+ * part is valid.
  */
 export function repairPageContext(sent: PageContext, maxBytes: number): PageContext | undefined {
   const url = pageUrl(sent.url)
@@ -41,7 +34,7 @@ function pageUrl(sent: string | undefined): string | undefined {
   page.password = ''
   page.search = ''
   page.hash = ''
-  // A host that is cut would be another host.
+  // URLs are not shortened within the host, because the result would be another host.
   return page.origin.length < maxUrlLength ? cutPath(page.href) : undefined
 }
 
@@ -50,7 +43,7 @@ function webUrl(sent = ''): URL | undefined {
   return url?.protocol === 'https:' || url?.protocol === 'http:' ? url : undefined
 }
 
-/** Cuts between characters, never within the escapes of one character. */
+/** Shortens the path of a URL, but never within the percent-encoding of one character. */
 function cutPath(href: string): string {
   if (href.length <= maxUrlLength) return href
   let end = maxUrlLength

@@ -1,80 +1,110 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
-import type { Idempotency } from '../idempotency/idempotency.ts'
+import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
 import { parseEventId } from '../log/replay-window.ts'
+import type { Wakeups } from '../log/wakeups.ts'
 import { field, text, validate } from '../rules.ts'
-import type { Directory } from '../workspaces/directory.ts'
 import type { Grants } from './grants.ts'
 import {
+  type GrantLifetimes,
   type GrantTimes,
   grantTimes,
   type Issued,
-  type Repeatable,
+  type Session,
   type SessionContent,
-  type SessionContents,
-} from './session-content.ts'
-import type { Session, SessionStore } from './session-store.ts'
-import type { VisitorAccess, VisitorCredentials } from './visitor-access.ts'
+  storedTimes,
+  type VisitorCredentials,
+} from './model.ts'
+import type { NetworkBans } from './network-bans.ts'
+import type { SessionContents } from './session-content.ts'
+import type { SessionStore } from './session-store.ts'
+import type { Directory, VisitorAccess } from './visitor-access.ts'
 
 export interface Renewals {
   /**
-   * Issues a new grant for a live session (contract, section 2). Errors: those of
-   * VisitorAccess.authorize, `GrantInvalid` for another session or an invalid token,
-   * ValidationFailed, and those of Idempotency.once.
+   * Issues a new grant for a live session, also with an expired grant (contract, section 2). Errors:
+   * those of VisitorAccess.authorize, without `GrantExpired`; `GrantInvalid` for another session or
+   * an invalid token; `ValidationFailed`; those of Idempotency.once.
    */
   renew(request: {
     credentials: VisitorCredentials
     sessionId: string
     renewalToken: string
     lastSeenEventId?: string
+    /** The client's IP address, if the gateway knows it. */
+    clientAddress?: string
     idempotencyKey: string
   }): Promise<Repeatable<SessionContent>>
 }
 
-export interface RenewalsDependencies {
-  store: Pick<SessionStore, 'renew' | 'extend'>
+interface RenewalsDependencies {
+  store: Pick<SessionStore, 'renew' | 'extend' | 'setNetwork' | 'end'>
+  networkBans: Pick<NetworkBans, 'networkOf' | 'isBanned'>
+  wakeups: Pick<Wakeups, 'stateChanged'>
   contents: SessionContents
-  directory: Directory
+  directory: Pick<Directory, 'sessions'>
   access: VisitorAccess
   grants: Pick<Grants, 'isRenewalToken'>
   idempotency: Idempotency
-  /** Seconds. */
-  settings: { grantLifetime: number; idempotencyRetention: number }
+  /** Settings in seconds. */
+  settings: GrantLifetimes & { idempotencyRetention: number }
   now: () => number
 }
 
 /** Renews grants with a rotating token (contract, section 2). */
 export function createRenewals(dependencies: RenewalsDependencies): Renewals {
-  const { store, contents, directory, access, grants, idempotency, settings, now } = dependencies
+  const { store, contents, directory, access, grants, networkBans, wakeups, idempotency, settings, now } = dependencies
 
   /**
-   * Rotates the renewal token. The previous token stays valid until its grant expires and returns
-   * the current one. So all tabs of a duplicated session end with the same token.
+   * Rotates the renewal token. The previous token stays valid until its grant expires. If that grant
+   * has already expired, the previous token stays valid until the new grant expires: a duplicated tab
+   * may have slept too, and the response may be lost. A renewal with the previous token returns the
+   * current token. So all tabs of a duplicated session end with the same token.
+   *
+   * An operation whose process died after the rotation may run again with its token at any time.
    */
   async function rotate(
     sessionId: string,
     renewalToken: string,
+    operation: string,
   ): Promise<{ session: Session; grant: GrantTimes & { generation: number } }> {
     const session = await access.live(sessionId)
-    const { generation, previousUntil } = session.renewal
-    const times = grantTimes(now(), settings.grantLifetime, session.endsAt)
-    const grantExpiresAt = new Date(times.expiresAt * 1000)
+    const { generation, previousUntil, operation: rotatedBy } = session.renewal
+    const times = grantTimes(now(), settings, session.endsAt)
+    const ends = storedTimes(times)
 
     if (grants.isRenewalToken(renewalToken, sessionId, generation)) {
-      if (await store.renew(sessionId, generation, { grantExpiresAt, previousUntil: session.grantExpiresAt })) {
+      const isExpired = session.grantExpiresAt.getTime() <= now()
+      const rotation = { previousUntil: isExpired ? ends.grantExpiresAt : session.grantExpiresAt, operation }
+      if (await store.renew(sessionId, generation, ends, rotation)) {
         return { session, grant: { ...times, generation: generation + 1 } }
       }
-      return rotate(sessionId, renewalToken)
+      return rotate(sessionId, renewalToken, operation)
     }
     const isPrevious = generation > 0 && grants.isRenewalToken(renewalToken, sessionId, generation - 1)
-    if (!isPrevious || previousUntil.getTime() <= now()) throw new ServiceError(ErrorCode.GRANT_INVALID)
-    if (await store.extend(sessionId, generation, grantExpiresAt)) return { session, grant: { ...times, generation } }
-    return rotate(sessionId, renewalToken)
+    const isValid = isPrevious && (previousUntil.getTime() > now() || rotatedBy === operation)
+    if (!isValid) throw new ServiceError(ErrorCode.GRANT_INVALID)
+    if (await store.extend(sessionId, generation, ends)) return { session, grant: { ...times, generation } }
+    return rotate(sessionId, renewalToken, operation)
+  }
+
+  /**
+   * Stores the present network of the session, which a ban of its address affects. Ends the session
+   * if that network is banned.
+   */
+  async function followAddress({ sessionId, connectionId, network: known }: Session, clientAddress?: string) {
+    const network = await networkBans.networkOf(connectionId, clientAddress)
+    if (await networkBans.isBanned(network)) {
+      await store.end(sessionId, 'banned')
+      await wakeups.stateChanged(sessionId)
+      throw new ServiceError(ErrorCode.VISITOR_BANNED)
+    }
+    if (network !== undefined && network !== known) await store.setNetwork(sessionId, network)
   }
 
   return {
-    async renew({ credentials, sessionId, renewalToken, lastSeenEventId, idempotencyKey }) {
-      const visitor = await access.authorize(credentials)
+    async renew({ credentials, sessionId, renewalToken, lastSeenEventId, clientAddress, idempotencyKey }) {
+      const visitor = await access.authorize(credentials, { expiredToo: true })
       if (visitor.session.sessionId !== sessionId) throw new ServiceError(ErrorCode.GRANT_INVALID)
       validate(
         field('/renewalToken', renewalToken, text(1, 256)),
@@ -86,8 +116,9 @@ export function createRenewals(dependencies: RenewalsDependencies): Renewals {
         key: idempotencyKey,
         input: { sessionId, renewalToken, lastSeenEventId },
         keptFor: settings.idempotencyRetention,
-        run: async (): Promise<Issued> => {
-          const { session, grant } = await rotate(sessionId, renewalToken)
+        run: async (operation): Promise<Issued> => {
+          await followAddress(visitor.session, clientAddress)
+          const { session, grant } = await rotate(sessionId, renewalToken, operation)
           const replay = await contents.replayOf(session.conversationId, lastSeenEventId)
           const known = lastSeenEventId !== undefined && parseEventId(lastSeenEventId) !== undefined
           const state = known && replay.state === 'reset_required' ? 'reset' : 'continued'

@@ -1,56 +1,106 @@
+import { byKey } from '../../platform/concurrency/batcher.ts'
 import { createJob, type Job } from '../concurrency/job.ts'
-import { createIdsKey } from '../keys/ids-key.ts'
+import { createIdsKey, type IdsKey } from '../keys/ids-key.ts'
+import type { KeyStore } from '../keys/key-store.ts'
 import type { CoreKit } from '../kit.ts'
+import type { EventStore } from '../log/event-store.ts'
+import { createLiveCache } from '../log/live-cache.ts'
 import type { LogService } from '../log/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
+import type { ConsentStore } from './consent-store.ts'
+import { type Consents, createConsents } from './consents.ts'
 import { createGrants } from './grants.ts'
 import { createIdentification, type Identification } from './identification.ts'
 import { createIdentityAssertions } from './identity-assertions.ts'
+import type { NonceStore, SubjectStore } from './identity-store.ts'
+import type { ConversationRecords } from './model.ts'
+import type { NetworkBanStore } from './network-ban-store.ts'
+import { createNetworkBans } from './network-bans.ts'
 import { createRenewals, type Renewals } from './renewal.ts'
 import { createSessionContents } from './session-content.ts'
+import type { SessionStore } from './session-store.ts'
 import { createSessionWatch } from './session-watch.ts'
 import { createSessions, type Sessions } from './sessions.ts'
 import { createSubjects, type Subjects } from './subjects.ts'
-import { createVisitorAccess, type VisitorAccess } from './visitor-access.ts'
+import { createVisitorAccess, type Directory, type VisitorAccess } from './visitor-access.ts'
 
-/** Sessions, grants and identity of visitors, and the end of their access. */
+interface VisitorStores {
+  sessions: SessionStore
+  subjects: SubjectStore
+  nonces: NonceStore
+  consents: ConsentStore
+  networkBans: NetworkBanStore
+  keys: KeyStore
+  conversations: ConversationRecords
+  events: EventStore
+}
+
 export interface VisitorService {
   visitorAccess: VisitorAccess
   sessions: Sessions
+  consents: Consents
   renewals: Renewals
   identification: Identification
   subjects: Subjects
+  idsKey: IdsKey
   jobs: Job[]
 }
 
 const checkEveryMs = 300
-/** Number of runs in which every session with an open stream is read once. */
+/** Number of `checkSome` calls that together read each session with an open stream once. */
 const checkSteps = 50
 const expiryEveryMs = 500
 
+/** Tolerated clock difference of hosts that sign identity assertions. */
+const assertionClockSkewSeconds = 30
+/** Limits of the context in an identity assertion. */
+const contextMaxKeys = 10
+const contextMaxBytes = 1_024
+
 export function createVisitorService(
-  { config, stores, bus, keyring, secretBox, idempotency, logger, now }: CoreKit,
-  { log, replayWindow, subscriptions, wakeups }: LogService,
-  { workspaces, directory }: WorkspaceService,
+  { config, bus, keyring, plannedIds, secretBox, idempotency, logger, now }: CoreKit,
+  stores: VisitorStores,
+  { log, replayWindow, streamSubscriptions, wakeups }: LogService,
+  { workspaces, siteDirectory }: WorkspaceService,
 ): VisitorService {
   const { conversations, events } = stores
   const grants = createGrants(keyring)
+  const directory: Directory = {
+    ...siteDirectory,
+    // This cache must subscribe to the bus before the session watch, because the session watch
+    // reads the cache.
+    sessions: createLiveCache({
+      bus,
+      isCurrent: wakeups.isCurrent,
+      maxEntries: 100_000,
+      loadMany: async (ids) => byKey(await stores.sessions.find(ids), ({ sessionId }) => sessionId),
+    }),
+  }
   const access = createVisitorAccess({ directory, grants, now })
   const idsKey = createIdsKey({ store: stores.keys, secretBox, keyring, now })
-  const sessionWatch = createSessionWatch({ access, log, subscriptions, bus, logger, now, checkSteps })
+  const sessionWatch = createSessionWatch({
+    access,
+    log,
+    subscriptions: streamSubscriptions,
+    bus,
+    logger,
+    now,
+    checkSteps,
+  })
   const shared = {
     store: stores.sessions,
     conversations,
     events,
     log,
     access,
-    keyring,
+    plannedIds,
     idempotency,
     wakeups,
     now,
     contents: createSessionContents({ grants, conversations, events, replayWindow }),
     settings: {
       grantLifetime: config.GRANT_LIFETIME_SECONDS,
+      renewable: config.SESSION_RENEWABLE_SECONDS,
       sessionLifetime: config.SESSION_LIFETIME_SECONDS,
       creationRepeat: config.SESSION_CREATION_REPEAT_SECONDS,
       idempotencyRetention: config.IDEMPOTENCY_RETENTION_SECONDS,
@@ -69,17 +119,21 @@ export function createVisitorService(
     now,
     settings: {
       assertionLifetime: config.IDENTITY_ASSERTION_LIFETIME_SECONDS,
-      clockSkew: config.IDENTITY_CLOCK_SKEW_SECONDS,
-      contextMaxKeys: config.IDENTITY_CONTEXT_MAX_KEYS,
-      contextMaxBytes: config.IDENTITY_CONTEXT_MAX_BYTES,
+      clockSkew: assertionClockSkewSeconds,
+      contextMaxKeys,
+      contextMaxBytes,
     },
   })
+  const networkBans = createNetworkBans({ store: stores.networkBans, idsKey, now })
+  const consents = createConsents({ ...shared, store: stores.consents, directory })
   return {
     visitorAccess: access,
+    consents,
+    idsKey,
     subjects,
-    sessions: createSessions({ ...shared, idsKey, workspaces, directory, subjects }),
-    renewals: createRenewals({ ...shared, directory, grants }),
-    identification: createIdentification({ ...shared, nonces: stores.nonces, subjects, assertions }),
+    sessions: createSessions({ ...shared, idsKey, workspaces, directory, subjects, consents, networkBans }),
+    renewals: createRenewals({ ...shared, directory, grants, networkBans }),
+    identification: createIdentification({ ...shared, nonces: stores.nonces, subjects, consents, assertions }),
     jobs: [
       createJob({ name: 'check of sessions', everyMs: checkEveryMs, run: sessionWatch.checkSome, logger }),
       createJob({ name: 'expiry of sessions', everyMs: expiryEveryMs, run: sessionWatch.checkDue, logger }),

@@ -1,72 +1,39 @@
-import type { ConversationStore } from '../conversations/conversation-store.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { ReplayWindow } from '../log/replay-window.ts'
 import type { Grants } from './grants.ts'
-import type { Session } from './session-store.ts'
-
-/** The session as a browser receives it (specification, section 2.2). */
-export interface SessionContent {
-  sessionId: string
-  conversationId: string
-  accessGrant: string
-  expiresAt: Date
-  renewAfter: Date
-  renewalToken: string
-  replay: Replay
-  continuityState: ContinuityState
-  identityState: 'anonymous' | 'verified'
-  /** Set for a verified visitor when the assertion has a name. */
-  displayName?: string
-}
-
-export type ContinuityState = 'new' | 'continued' | 'reset'
-
-export interface Replay {
-  state: 'ready' | 'reset_required'
-  epoch: string
-  lastSequence: number
-  oldestSequence: number
-}
-
-/** Start and end of a grant, in seconds since 1970. */
-export interface GrantTimes {
-  issuedAt: number
-  expiresAt: number
-}
-
-/** Stored part of a session content, without credentials. A repeat rebuilds the content from it. */
-export interface Issued extends GrantTimes {
-  sessionId: string
-  conversationId: string
-  origin: string
-  generation: number
-  replay: Replay
-  continuityState: ContinuityState
-  identity?: { displayName?: string }
-}
-
-export interface Repeatable<T> {
-  content: T
-  replayed: boolean
-}
+import type {
+  ContinuityState,
+  ConversationRecords,
+  GrantTimes,
+  Issued,
+  Replay,
+  Session,
+  SessionContent,
+} from './model.ts'
 
 export interface SessionContents {
-  /** Returns the part to store, for the present state of a session. */
+  /** Returns the part of a session's content that is stored. */
   issue(
     session: Session,
     grant: GrantTimes & { generation: number },
     continuity: { state: ContinuityState; replay?: Replay },
   ): Promise<Issued>
-  /** Derives the credentials again: a repeat gets the same ones, and none is stored. */
+  /**
+   * Adds the credentials to a stored content. They are derived and never stored, so a repeated
+   * operation gets the same credentials.
+   */
   contentOf(issued: Issued): Promise<SessionContent>
-  /** Returns whether a stream can resume after the last seen event, and the end of the log. */
+  /**
+   * Returns the end of the log, and whether a stream can resume after the last event that the
+   * browser has seen.
+   */
   replayOf(conversationId: string, lastSeenEventId?: string): Promise<Replay>
 }
 
-/** Builds session contents from stored data and derived credentials (contract, section 2). */
+/** Creates session contents from stored data and derived credentials (contract, section 2). */
 export function createSessionContents(dependencies: {
   grants: Pick<Grants, 'sign' | 'renewalToken'>
-  conversations: Pick<ConversationStore, 'find'>
+  conversations: Pick<ConversationRecords, 'find'>
   events: Pick<EventStore, 'ends'>
   replayWindow: Pick<ReplayWindow, 'oldest' | 'resolveStart'>
 }): SessionContents {
@@ -96,14 +63,12 @@ export function createSessionContents(dependencies: {
         ...grant,
         replay: replay ?? (await replayOf(conversationId)),
         continuityState: state,
-        ...(identity && {
-          identity: identity.displayName === undefined ? {} : { displayName: identity.displayName },
-        }),
+        identity: identity && { displayName: identity.displayName },
       }
     },
 
     async contentOf({ sessionId, conversationId, replay, continuityState, ...issued }) {
-      const { issuedAt, expiresAt, generation, origin, identity } = issued
+      const { issuedAt, expiresAt, renewableUntil = expiresAt, generation, origin, identity } = issued
       return {
         sessionId,
         conversationId,
@@ -117,19 +82,11 @@ export function createSessionContents(dependencies: {
         }),
         expiresAt: new Date(expiresAt * 1000),
         renewAfter: new Date((issuedAt + Math.floor(((expiresAt - issuedAt) * 2) / 3)) * 1000),
+        renewableUntil: new Date(renewableUntil * 1000),
         renewalToken: grants.renewalToken(sessionId, generation),
         identityState: identity ? 'verified' : 'anonymous',
         ...identity,
       }
     },
   }
-}
-
-/**
- * Times of a grant that begins now and ends after its lifetime or with its session. Settings in
- * seconds.
- */
-export function grantTimes(now: number, lifetime: number, endsAt: Date): GrantTimes {
-  const issuedAt = Math.floor(now / 1000)
-  return { issuedAt, expiresAt: Math.min(issuedAt + lifetime, Math.floor(endsAt.getTime() / 1000)) }
 }

@@ -1,87 +1,18 @@
 import type { Collection } from 'mongodb'
-import type { ErasureDocument } from '../privacy/erasure-store.ts'
-import { openErasures } from '../privacy/open-erasures-store.ts'
-import type { IdentityContextValue } from './identity-assertions.ts'
-import type { PageContext } from './page-context.ts'
-
-export type SessionStatus = 'active' | 'closed' | 'revoked' | 'banned'
-
-/** Identity of a verified visitor, from the latest assertion. */
-export interface Identity {
-  subjectId: string
-  externalSubject: string
-  displayName?: string
-  /** Bounded context for operators. Stored as pairs because the host chooses the keys. */
-  context?: [key: string, value: IdentityContextValue][]
-  verifiedAt: Date
-  /** The operation that brought the assertion. */
-  operation: string
-}
-
-export interface Session {
-  sessionId: string
-  workspaceId: string
-  connectionId: string
-  publicSiteKey: string
-  /** The origin that its grants are bound to. */
-  origin: string
-  /** Never changes after a client has received the session's credentials. */
-  conversationId: string
-  /** Written by earlier versions: conversations that the session left without a message. */
-  formerConversationIds?: string[]
-  visitorId: string
-  clientInstanceId: string
-  locale?: string
-  /** The last reported page and the time of the report. */
-  pageContext?: PageContext
-  pageContextAt?: Date
-  /**
-   * Set from the beginning of a verified session. An anonymous session gets it with the write that
-   * replaces it with a verified one. From then on it counts as the subject's.
-   */
-  identity?: Identity
-  /**
-   * Set before the first message of an anonymous session. An identification then continues its
-   * conversation.
-   */
-  hasWritten?: boolean
-  /**
-   * Version of the connection's status when the session began. A later version ends the session.
-   */
-  connectionVersion?: number
-  /** The session that replaced this one, and the operation that did it. */
-  successor?: { operation: string; sessionId: string }
-  /**
-   * The session that this one replaces, until its conversation is decided. No client has its
-   * credentials yet.
-   */
-  provisionalFor?: string
-  /**
-   * The anonymous session whose operations this one may repeat, because their outcome may be
-   * unknown.
-   */
-  operationSessionId?: string
-  /** The visitor's operation that closed the session. */
-  closedBy?: string
-  status: SessionStatus
-  createdAt: Date
-  /** End of the latest grant. The session expires then. */
-  grantExpiresAt: Date
-  /** Maximum end of the session, whatever the renewals. */
-  endsAt: Date
-  renewal: {
-    /** Number of renewals. The renewal token is derived from it. */
-    generation: number
-    /** Time until which the previous generation's token is valid. */
-    previousUntil: Date
-  }
-}
+import type { Identity, PageContext, Session, SessionStatus } from './model.ts'
+import { type Erasures, openErasures } from './open-erasures-store.ts'
 
 export type SessionDocument = Omit<Session, 'sessionId'> & {
   _id: string
-  /** Erasures of its visitor under way when it began. They do not apply to it. */
+  /**
+   * Ids of the visitor's erasures that were unfinished when the session began. They do not remove
+   * the session.
+   */
   afterErasures?: string[]
-  /** Erasures of its subject under way when an anonymous session got the subject. */
+  /**
+   * Ids of the verified visitor's erasures that were unfinished when an identification linked the
+   * anonymous session to that visitor. They do not remove the session.
+   */
   joinedAfterErasures?: string[]
 }
 
@@ -91,19 +22,24 @@ export interface VisitorDocument {
   banReason?: string
 }
 
+/** The end of a session's latest grant, and the end of the session if it is not renewed. */
+type GrantEnds = Required<Pick<Session, 'grantExpiresAt' | 'renewableUntil'>>
+
 export interface SessionStore {
-  /** Returns false and changes nothing when the session exists. */
+  /** Inserts a session. Returns false and changes nothing when the session exists. */
   insertOnce(session: Session): Promise<boolean>
   find(sessionIds: string[]): Promise<Session[]>
+  /** Returns the site keys of the conversation's sessions. */
+  sitesOf(conversationId: string): Promise<string[]>
   /**
    * Ends an active session. Returns false when it was not active. `closedBy` is the visitor's
-   * operation.
+   * operation that closes it.
    */
   end(sessionId: string, status: Exclude<SessionStatus, 'active'>, closedBy?: string): Promise<boolean>
   /**
-   * Ends every active session of a browser or a verified subject. Returns the ids of all their
-   * sessions that could have a live grant at `at`. It includes sessions ended before, because the
-   * process that ended them may have sent no wake-up.
+   * Ends every active session of a browser or a verified visitor. Returns the ids of all their
+   * sessions that could have a valid grant at `at`. The ids include sessions that ended earlier,
+   * because the process that ended them may have sent no wake-up.
    */
   endAllOf(
     visitor: { visitorId: string; subjectId?: string },
@@ -111,30 +47,49 @@ export interface SessionStore {
     at: Date,
   ): Promise<string[]>
   /** Replaces the identity of an active session. Returns false when it was not active. */
-  refreshIdentity(sessionId: string, identity: Identity, grantExpiresAt: Date): Promise<boolean>
+  refreshIdentity(sessionId: string, identity: Identity, times: GrantEnds): Promise<boolean>
   /**
    * Closes an active session that another one replaces. Returns false when it was not active.
-   * `identity` is the subject of an anonymous session.
+   * `identity` is set when the session is anonymous; it is the identity of the new session.
    */
   replaceBy(
     sessionId: string,
     successor: { operation: string; sessionId: string },
     identity: Identity | undefined,
   ): Promise<boolean>
-  /** Marks that an active session has written. Returns false when it is not active. */
+  /**
+   * Records that an active session has written a message. Returns false when the session is not
+   * active.
+   */
   markWritten(sessionId: string): Promise<boolean>
-  /** Sessions of a subject whose conversation is not decided. */
+  /** Returns the verified visitor's sessions for which `setConversation` was not called yet. */
   findProvisional(subjectId: string): Promise<Session[]>
-  /** Decides the conversation of a provisional session. The first decision stays. */
+  /**
+   * Sets the conversation of a session that has replaced another one. Later calls change nothing.
+   */
   setConversation(sessionId: string, conversationId: string): Promise<void>
+  /** Stores the keyed hash of the network that the browser uses now. */
+  setNetwork(sessionId: string, network: string): Promise<void>
   setPageContext(sessionId: string, pageContext: PageContext, at: Date): Promise<void>
-  /** Renews the grant and the token. Returns false when another renewal was first. */
-  renew(sessionId: string, from: number, renewal: { grantExpiresAt: Date; previousUntil: Date }): Promise<boolean>
-  /** Extends the grant within the same generation. */
-  extend(sessionId: string, generation: number, grantExpiresAt: Date): Promise<boolean>
+  /**
+   * Extends the grant and rotates the token. Returns false when another renewal changed the session
+   * first.
+   */
+  renew(
+    sessionId: string,
+    from: number,
+    times: GrantEnds,
+    rotation: { previousUntil: Date; operation: string },
+  ): Promise<boolean>
+  /**
+   * Extends the grant without rotating the token. Returns false when the generation has changed.
+   */
+  extend(sessionId: string, generation: number, times: GrantEnds): Promise<boolean>
+  /** Returns the host's ids of the verified visitors of each conversation. */
+  subjectsIn(conversationIds: string[]): Promise<Map<string, string[]>>
   ban(visitorId: string, ban: { at: Date; reason: string }): Promise<void>
   unban(visitorId: string): Promise<void>
-  /** Whether any of these browsers and subjects is banned. */
+  /** Returns true if at least one of these browsers and verified visitors is banned. */
   isBanned(...visitorIds: string[]): Promise<boolean>
 }
 
@@ -145,11 +100,11 @@ export function createSessionStore({
 }: {
   sessions: Collection<SessionDocument>
   visitors: Collection<VisitorDocument>
-  erasures: Collection<ErasureDocument>
+  erasures: Erasures
 }): SessionStore {
   /**
-   * Returns a field with the erasures under way of these browsers and subjects; empty when there
-   * are none.
+   * Returns an object with one field, which lists the ids of unfinished erasures of these visitors.
+   * Returns an empty object when there are none.
    */
   async function erasureField(field: 'afterErasures' | 'joinedAfterErasures', visitorIds: (string | undefined)[]) {
     const ids = await openErasures(erasures, visitorIds)
@@ -174,6 +129,8 @@ export function createSessionStore({
       return (await sessions.find({ _id: { $in: sessionIds } }).toArray()).map(toSession)
     },
 
+    sitesOf: (conversationId) => sessions.distinct('publicSiteKey', { conversationId }),
+
     async end(sessionId, status, closedBy) {
       const { modifiedCount } = await sessions.updateOne(
         { _id: sessionId, status: 'active' },
@@ -192,10 +149,10 @@ export function createSessionStore({
       return ids
     },
 
-    async refreshIdentity(sessionId, identity, grantExpiresAt) {
+    async refreshIdentity(sessionId, identity, times) {
       const { matchedCount } = await sessions.updateOne(
         { _id: sessionId, status: 'active' },
-        { $set: { identity }, $max: { grantExpiresAt } },
+        { $set: { identity }, $max: times },
       )
       return matchedCount === 1
     },
@@ -229,24 +186,42 @@ export function createSessionStore({
       )
     },
 
+    async setNetwork(sessionId, network) {
+      await sessions.updateOne({ _id: sessionId }, { $set: { network } })
+    },
+
     async setPageContext(sessionId, pageContext, at) {
       await sessions.updateOne({ _id: sessionId }, { $set: { pageContext, pageContextAt: at } })
     },
 
-    async renew(sessionId, from, { grantExpiresAt, previousUntil }) {
+    async renew(sessionId, from, times, rotation) {
       const { modifiedCount } = await sessions.updateOne(
         { _id: sessionId, status: 'active', 'renewal.generation': from },
-        { $set: { grantExpiresAt, renewal: { generation: from + 1, previousUntil } } },
+        { $max: times, $set: { renewal: { generation: from + 1, ...rotation } } },
       )
       return modifiedCount === 1
     },
 
-    async extend(sessionId, generation, grantExpiresAt) {
+    async extend(sessionId, generation, times) {
       const { matchedCount } = await sessions.updateOne(
         { _id: sessionId, status: 'active', 'renewal.generation': generation },
-        { $max: { grantExpiresAt } },
+        { $max: times },
       )
       return matchedCount === 1
+    },
+
+    async subjectsIn(conversationIds) {
+      if (conversationIds.length === 0) return new Map()
+      const found = await sessions
+        .find(
+          { conversationId: { $in: conversationIds }, 'identity.externalSubject': { $exists: true } },
+          { projection: { conversationId: 1, 'identity.externalSubject': 1 } },
+        )
+        .toArray()
+      const subjects = new Map<string, string[]>()
+      for (const { conversationId, identity } of found)
+        if (identity) subjects.set(conversationId, [...(subjects.get(conversationId) ?? []), identity.externalSubject])
+      return subjects
     },
 
     async ban(visitorId, { at, reason }) {
@@ -262,14 +237,6 @@ export function createSessionStore({
       return (await visitors.findOne(filter, { projection: { _id: 1 } })) !== null
     },
   }
-}
-
-/**
- * The session in the operation keys of a visitor. An identified session keeps that of the anonymous
- * one.
- */
-export function operationSessionOf({ sessionId, operationSessionId = sessionId }: Session): string {
-  return operationSessionId
 }
 
 function toSession({ _id, afterErasures: _, joinedAfterErasures: __, ...rest }: SessionDocument): Session {

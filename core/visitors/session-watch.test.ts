@@ -1,23 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { testDatabase } from '../../test/support/test-database.ts'
+import { describe, expect, it } from 'vitest'
 import { until } from '../../test/support/until.ts'
 import { createBus } from '../bus.ts'
 import { unavailable } from '../errors.ts'
 import type { EventDraft, EventLog } from '../log/event-log.ts'
-import { startTestCores, type TestCores } from '../test-core-context.ts'
+import { testCores } from '../test-support/cores.ts'
 import { createSessionWatch } from './session-watch.ts'
 
-const database = testDatabase()
-let cores: TestCores
-beforeAll(async () => {
-  cores = await startTestCores(database, { count: 2 })
-})
-afterAll(() => cores.stop())
+const cores = testCores({ count: 2 })
 
 const ends = ['session.revoked', 'visitor.banned', 'connection.disabled', 'session.closed', 'session.expired']
 
 describe('the end of a session', () => {
-  it('ends its stream although a message has the event’s name as its operation id', async () => {
+  it('closes its stream even if a message has the name of the end event as its operation id', async () => {
     const session = await cores.newSession()
     const stream = await cores.openStream(session)
     for (const key of [...ends, 'session.identified']) await cores.send(session, 'a message', { key })
@@ -26,7 +20,7 @@ describe('the end of a session', () => {
     expect(stream.types.at(-1)).toBe('session.revoked')
   })
 
-  it('ends its stream on another core although a message has the event’s name as its operation id', async () => {
+  it('closes its stream on another core even if a message has the name of the end event as its operation id', async () => {
     const session = await cores.newSession()
     const stream = await cores.openStream(session, cores.cores[1])
     await cores.send(session, 'a message', { key: 'visitor.banned' })
@@ -35,7 +29,7 @@ describe('the end of a session', () => {
     expect(stream.types.at(-1)).toBe('visitor.banned')
   })
 
-  it('allows identification although a message has the operation id `session.identified`', async () => {
+  it('by identification succeeds even if a message has the operation id `session.identified`', async () => {
     const session = await cores.newSession()
     await cores.send(session, 'a message', { key: 'session.identified' })
     const identified = await cores.identify(session, await cores.sign({ sub: 'customer-1' }))
@@ -55,7 +49,7 @@ describe('the end of a session', () => {
     const watch = createSessionWatch({
       access: core.visitorAccess,
       log: { append, drain: async () => {} },
-      subscriptions: core.subscriptions,
+      subscriptions: core.streamSubscriptions,
       bus: createBus(),
       logger: core.logger,
       now: cores.now,

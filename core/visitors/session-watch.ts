@@ -1,19 +1,25 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Bus } from '../bus.ts'
-import { createRounds } from '../concurrency/rounds.ts'
+import { createRounds } from '../concurrency/job.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import type { EventLog } from '../log/event-log.ts'
-import type { SessionEndType } from '../log/model.ts'
-import { operationKeys } from '../log/operation-keys.ts'
+import type { StreamSession } from '../log/model.ts'
+import { operationKeys, type SessionEndType } from '../log/model.ts'
 import type { StreamSubscriptions } from '../log/stream-subscriptions.ts'
-import type { Session } from './session-store.ts'
-import type { SessionEnd, VisitorAccess } from './visitor-access.ts'
+import type { SessionEnd } from './model.ts'
+import type { VisitorAccess } from './visitor-access.ts'
 
-export interface SessionWatch {
-  /** Checks some of the sessions with an open stream. `checkSteps` calls cover all of them. */
+interface SessionWatch {
+  /**
+   * Checks the state of one part of the sessions with an open stream. `checkSteps` consecutive
+   * calls check all of them.
+   */
   checkSome(): Promise<void>
-  /** Checks the sessions whose last known grant has expired and those whose last check failed. */
+  /**
+   * Checks the sessions whose last known grant has expired and the sessions whose last check
+   * failed.
+   */
   checkDue(): Promise<void>
 }
 
@@ -25,25 +31,32 @@ const endTypes: Record<SessionEnd, SessionEndType> = {
   closed: 'session.closed',
 }
 
-/** Time limit for the write of a session's end. After it, the streams end without the write. */
+/**
+ * Time limit in milliseconds for writing the end event of a session. After this time the streams
+ * end although the event is not written.
+ */
 const endWriteMs = 400
 
 interface Watched {
-  session: Session
+  session: StreamSession
   streams: number
   expiresAt: number
-  /** Number of wake-ups. Only a check that began after the last one releases the streams. */
+  /**
+   * Number of wake-ups for this session. The streams continue only after a check that began after
+   * the last wake-up.
+   */
   changes: number
-  /** The streams are held until a check succeeds. */
+  /** True while the streams send nothing, because no check has succeeded yet. */
   isHeld: boolean
 }
 
 /**
  * Ends the streams of sessions whose requests are refused. The end of a session is an event in the
- * log, which the first core to see it writes once. A refusal that an operator can undo (the origin,
- * the installation) has no event: the stream is closed, and the next request returns the reason.
- * From a wake-up until the change is read, the streams concerned are held, so that nothing later is
- * sent on them.
+ * log. The first core that notices the end writes it once. A refusal that can be undone has no
+ * event: the stream is closed, and the next request returns the reason. An operator can undo the
+ * refusal of an origin or an installation, and a renewal that of an expired grant. From a wake-up
+ * until the change is read, the affected streams send nothing. So an ended session gets no later
+ * event.
  */
 export function createSessionWatch(dependencies: {
   access: Pick<VisitorAccess, 'endOf' | 'isUnchanged'>
@@ -78,8 +91,8 @@ export function createSessionWatch(dependencies: {
     }
   }
 
-  /** Writes the end to the log and ends the streams here, even if the write fails. */
-  async function writeEnd({ sessionId, conversationId }: Session, end: SessionEnd) {
+  /** Writes the end to the log. Ends the streams on this core even if the write fails. */
+  async function writeEnd({ sessionId, conversationId }: StreamSession, end: SessionEnd) {
     const type = endTypes[end]
     const operationKey = operationKeys.session(sessionId, type)
     const written = new AbortController()
@@ -89,7 +102,10 @@ export function createSessionWatch(dependencies: {
       const { event } = await Promise.race([writing, timeout])
       subscriptions.endSession(sessionId, type, event)
     } catch (error) {
-      logger.warn({ reason: (error as Error).name }, 'write of session end failed; ending its streams on this core')
+      logger.warn(
+        { reason: (error as Error).name },
+        'writing the end event of a session failed; ending the streams of the session on this core',
+      )
       subscriptions.endSession(sessionId, type)
     } finally {
       written.abort()
@@ -100,7 +116,7 @@ export function createSessionWatch(dependencies: {
     await Promise.all(sessionIds.map(check))
   }
 
-  /** Holds the streams of a session until its state is read. */
+  /** Stops sending on the streams of a session until its state is read. */
   function holdAndCheck(sessionId: string, entry: Watched) {
     entry.changes += 1
     entry.isHeld = true
@@ -108,17 +124,18 @@ export function createSessionWatch(dependencies: {
     void check(sessionId)
   }
 
-  function add(session: Session) {
+  function add(session: StreamSession) {
     const { sessionId, grantExpiresAt } = session
     const expiresAt = grantExpiresAt.getTime()
     const entry = watched.get(sessionId) ?? { session, streams: 0, expiresAt, changes: 0, isHeld: false }
     entry.streams += 1
     watched.set(sessionId, entry)
-    // Its stream missed a wake-up between the authorization and now.
+    // The state of the session changed between its authorization and now, so the stream missed the
+    // wake-up.
     if (entry.isHeld || !access.isUnchanged(session)) holdAndCheck(sessionId, entry)
   }
 
-  function remove({ sessionId }: Session) {
+  function remove({ sessionId }: StreamSession) {
     const entry = watched.get(sessionId)
     if (!entry) return
     entry.streams -= 1

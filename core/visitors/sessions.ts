@@ -1,74 +1,104 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import type { ConversationStore } from '../conversations/conversation-store.ts'
-import { ServiceError } from '../errors.ts'
-import type { Idempotency } from '../idempotency/idempotency.ts'
+import { inWorkspace, ServiceError } from '../errors.ts'
+import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
 import type { IdsKey } from '../keys/ids-key.ts'
-import { type Keyring, keyedHash } from '../keys/keyring.ts'
+import { keyedHash, type PlannedIds } from '../keys/keyring.ts'
 import type { Wakeups } from '../log/wakeups.ts'
 import { repairLocale } from '../repairs.ts'
-import { field, text, validate } from '../rules.ts'
-import type { Directory } from '../workspaces/directory.ts'
-import type { Workspaces } from '../workspaces/workspaces.ts'
-import { firstGrantOf, idOfOperation, newConversation, newSession, type SessionLifetimes } from './new-session.ts'
-import { type PageContext, repairPageContext } from './page-context.ts'
-import type { Issued, Repeatable, SessionContent, SessionContents } from './session-content.ts'
-import type { Session, SessionStore } from './session-store.ts'
+import { field, integer, text, validate } from '../rules.ts'
+import { requireCapability } from '../workspaces/capabilities.ts'
+import type { SiteDirectory, Workspaces } from '../workspaces/workspaces.ts'
+import type { Consents } from './consents.ts'
+import type { ConversationRecords } from './model.ts'
+import {
+  firstGrantOf,
+  type Issued,
+  newConversation,
+  newSession,
+  type PageContext,
+  type Session,
+  type SessionContent,
+  type SessionLifetimes,
+  type VisitorCredentials,
+} from './model.ts'
+import { bannedIdsOf, type NetworkBans } from './network-bans.ts'
+import { repairPageContext } from './page-context.ts'
+import type { SessionContents } from './session-content.ts'
+import type { SessionStore } from './session-store.ts'
 import type { Subjects } from './subjects.ts'
-import type { VisitorAccess, VisitorCredentials } from './visitor-access.ts'
+import type { VisitorAccess } from './visitor-access.ts'
 
-export interface SessionSettings extends SessionLifetimes {
+interface SessionSettings extends SessionLifetimes {
   /** Time in seconds during which a repeated creation returns the same credentials. */
   creationRepeat: number
   idempotencyRetention: number
   pageContextMaxBytes: number
 }
 
-export interface NewSession {
+interface NewSession {
   publicSiteKey: string
   origin: string
   clientInstanceId: string
   locale?: string
   pageContext?: PageContext
+  /** The client's IP address, if the gateway knows it. */
+  clientAddress?: string
   idempotencyKey: string
 }
 
 export interface Sessions {
   create(request: NewSession): Promise<Repeatable<SessionContent>>
   /**
-   * `continuity` ends the session. For a verified session it also ends the subject's conversation:
-   * the next identification begins a new one. A repeat is accepted with the ended grant. Errors:
-   * those of VisitorAccess.authorize and of Idempotency.once.
+   * Closes the widget's panel or the session, depending on `scope`. `continuity` ends the session.
+   * If the session is verified, the visitor's next identification then begins a new conversation.
+   * `panel` changes nothing. A repeated call may use the grant of the closed session. Errors: those
+   * of VisitorAccess.authorize and of Idempotency.once.
    */
   close(request: {
     credentials: VisitorCredentials
     scope: 'panel' | 'continuity'
     idempotencyKey: string
   }): Promise<Repeatable<{ sessionId: string; state: 'active' | 'closed' }>>
-  /** Stores the visitor's page, repaired. Errors: those of VisitorAccess.authorize. */
+  /**
+   * Stores the valid parts of the visitor's page. Errors: those of VisitorAccess.authorize,
+   * RouteNotAdvertised.
+   */
   reportPage(request: {
     credentials: VisitorCredentials
     pageContext: PageContext
     idempotencyKey?: string
   }): Promise<{ replayed: boolean }>
-  /** Errors of these four: `NotFound`, also for a session of another workspace. */
+  /**
+   * Returns a session. Errors of `find`, `revoke`, `ban` and `unban`: `NotFound` for an unknown
+   * session or one of another workspace.
+   */
   find(sessionId: string, workspaceId?: string): Promise<Session>
   revoke(sessionId: string, workspaceId?: string): Promise<Session>
-  /** Bans the browser, and for a verified session the subject on the whole connection. */
-  ban(sessionId: string, reason: string, workspaceId?: string): Promise<Session>
+  /**
+   * Bans the browser. For a verified session, also bans the subject on the whole connection. With
+   * `addressBanSeconds`, also bans the network address of the session for this time. Additional
+   * errors: `ValidationFailed`.
+   */
+  ban(sessionId: string, reason: string, workspaceId?: string, addressBanSeconds?: number): Promise<Session>
   unban(sessionId: string, workspaceId?: string): Promise<Session>
-  /** Whether the browser or the subject of a verified session is banned. */
-  isVisitorBanned(session: Session): Promise<boolean>
+  /**
+   * Returns whether the browser, or the subject of a verified session, is banned, and until when its
+   * network address is banned too.
+   */
+  banOf(session: Session): Promise<{ visitorBanned: boolean; addressBannedUntil?: Date }>
 }
 
-export interface SessionsDependencies {
+interface SessionsDependencies {
   store: SessionStore
-  conversations: Pick<ConversationStore, 'insertOnce'>
+  conversations: Pick<ConversationRecords, 'insertOnce'>
   contents: SessionContents
   workspaces: Pick<Workspaces, 'installationFor'>
-  directory: Pick<Directory, 'connections'>
+  directory: Pick<SiteDirectory, 'connections'>
   subjects: Pick<Subjects, 'forgetConversation'>
+  consents: Pick<Consents, 'inherit'>
+  networkBans: NetworkBans
   access: VisitorAccess
-  keyring: Keyring
+  plannedIds: PlannedIds
   idsKey: IdsKey
   idempotency: Idempotency
   wakeups: Pick<Wakeups, 'stateChanged'>
@@ -76,10 +106,10 @@ export interface SessionsDependencies {
   now: () => number
 }
 
-/** Creates, reports on and ends visitor sessions (contract, sections 2 and 3). */
+/** Creates, reads, bans and ends visitor sessions (contract, sections 2 and 3). */
 export function createSessions(dependencies: SessionsDependencies): Sessions {
   const { store, conversations, contents, workspaces, directory, subjects, access } = dependencies
-  const { keyring, idsKey, idempotency, wakeups, settings, now } = dependencies
+  const { consents, networkBans, plannedIds, idsKey, idempotency, wakeups, settings, now } = dependencies
 
   async function visitorIdFor(connectionId: string, clientInstanceId: string) {
     return `vis_${keyedHash(await idsKey(), connectionId, clientInstanceId)
@@ -88,30 +118,37 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
   }
 
   /**
-   * Creates the session of an operation. All runs of the operation create the same one, even at
-   * once.
+   * Creates the session of an operation. All runs of the operation, even concurrent ones, create
+   * the same session.
    */
   async function start(request: Omit<NewSession, 'idempotencyKey'>, operation: string[]): Promise<Issued> {
     const { origin, clientInstanceId } = request
     const locale = repairLocale(request.locale ?? '')
-    const pageContext = request.pageContext && repairPageContext(request.pageContext, settings.pageContextMaxBytes)
-    const { connectionId, workspaceId, publicSiteKey } = await workspaces.installationFor(request.publicSiteKey, origin)
+    const installation = await workspaces.installationFor(request.publicSiteKey, origin)
+    const { connectionId, workspaceId, publicSiteKey, capabilities, consent } = installation
+    const pageContext =
+      request.pageContext && capabilities.pageContext
+        ? repairPageContext(request.pageContext, settings.pageContextMaxBytes)
+        : undefined
     const connection = await directory.connections.get(connectionId)
     if (connection?.status !== 'enabled') throw new ServiceError(ErrorCode.CONNECTION_DISABLED)
     const visitorId = await visitorIdFor(connectionId, clientInstanceId)
-    if (await store.isBanned(visitorId)) throw new ServiceError(ErrorCode.VISITOR_BANNED)
+    const network = await networkBans.networkOf(connectionId, request.clientAddress)
+    const isBanned = async () => (await store.isBanned(visitorId)) || networkBans.isBanned(network)
+    if (await isBanned()) throw new ServiceError(ErrorCode.VISITOR_BANNED)
 
     const session = newSession(
       {
-        sessionId: idOfOperation(keyring, 'ses', ...operation),
+        sessionId: plannedIds('ses', ...operation),
         workspaceId,
         connectionId,
         connectionVersion: connection.statusVersion,
         publicSiteKey,
         origin,
-        conversationId: idOfOperation(keyring, 'cnv', ...operation),
+        conversationId: plannedIds('cnv', ...operation),
         visitorId,
         clientInstanceId,
+        network,
         locale,
         pageContext,
         pageContextAt: pageContext && new Date(now()),
@@ -121,11 +158,12 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
     )
     const conversation = newConversation(session, now())
     const inserted = await Promise.all([conversations.insertOnce(conversation), store.insertOnce(session)])
-    // A ban between the check and the insert did not end this session.
-    if (await store.isBanned(visitorId)) {
+    // A ban that was set between the check and the insert did not end this session.
+    if (await isBanned()) {
       await store.end(session.sessionId, 'banned')
       throw new ServiceError(ErrorCode.VISITOR_BANNED)
     }
+    if (consent) await consents.inherit(session)
     if (inserted.includes(false)) {
       const first = await find(session.sessionId)
       return contents.issue(first, firstGrantOf(first), { state: 'new' })
@@ -139,7 +177,8 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
     if (!(await isDone())) {
       const { identity } = await access.live(sessionId)
       if (scope === 'panel') return { sessionId, state: 'active' as const }
-      // First, so that no session continues the conversation after this one is closed.
+      // This call must come before the end of the session. Otherwise a new session of the verified
+      // visitor could continue the conversation after this session is closed.
       if (identity) await subjects.forgetConversation(identity.subjectId)
       if (!(await store.end(sessionId, 'closed', operation)) && !(await isDone())) {
         await access.live(sessionId)
@@ -151,16 +190,15 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
 
   async function find(sessionId: string, workspaceId?: string): Promise<Session> {
     const [session] = await store.find([sessionId])
-    if (!session || (workspaceId !== undefined && session.workspaceId !== workspaceId))
-      throw new ServiceError(ErrorCode.NOT_FOUND)
-    return session
+    return inWorkspace(session, workspaceId)
   }
 
   return {
     async create({ idempotencyKey, ...request }) {
       await workspaces.installationFor(request.publicSiteKey, request.origin)
       validate(field('/clientInstanceId', request.clientInstanceId, text(1, 128)))
-      const { origin, ...input } = request
+      // A repeat may come from another address, for example after a change from Wi-Fi to mobile.
+      const { origin, clientAddress: _, ...input } = request
       const { result, replayed } = await idempotency.once({
         scope: ['POST /sessions', request.publicSiteKey, origin],
         key: idempotencyKey,
@@ -187,7 +225,8 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
     },
 
     async reportPage({ credentials, pageContext, idempotencyKey }) {
-      const { session } = await access.authorize(credentials)
+      const { session, installation } = await access.authorize(credentials)
+      requireCapability(installation, 'pageContext')
       const { sessionId } = session
       const kept = repairPageContext(pageContext, settings.pageContextMaxBytes)
       const keep = async () => kept && store.setPageContext(sessionId, kept, new Date(now()))
@@ -215,26 +254,46 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
       return find(sessionId)
     },
 
-    async ban(sessionId, reason, workspaceId) {
-      const visitor = visitorOf(await find(sessionId, workspaceId))
-      validate(field('/reason', reason, text(0, 512)))
+    async ban(sessionId, reason, workspaceId, addressBanSeconds) {
+      const { network, ...session } = await find(sessionId, workspaceId)
+      validate(
+        field('/reason', reason, text(0, 512)),
+        field('/addressBanSeconds', addressBanSeconds, integer(minAddressBanSeconds, maxAddressBanSeconds)),
+      )
       const at = new Date(now())
-      for (const id of Object.values(visitor)) await store.ban(id, { at, reason })
-      await wakeups.stateChanged(...(await store.endAllOf(visitor, 'banned', at)), sessionId)
+      if (addressBanSeconds !== undefined) {
+        if (network === undefined) throw addressUnknown()
+        await networkBans.ban({ ...session, network }, new Date(at.getTime() + addressBanSeconds * 1000))
+      }
+      for (const id of bannedIdsOf(session)) await store.ban(id, { at, reason })
+      const { visitorId, identity } = session
+      const ended = await store.endAllOf({ visitorId, subjectId: identity?.subjectId }, 'banned', at)
+      await wakeups.stateChanged(...ended, sessionId)
       return find(sessionId)
     },
 
     async unban(sessionId, workspaceId) {
       const session = await find(sessionId, workspaceId)
-      for (const id of Object.values(visitorOf(session))) await store.unban(id)
+      const ids = bannedIdsOf(session)
+      await networkBans.unban(ids)
+      for (const id of ids) await store.unban(id)
       return session
     },
 
-    isVisitorBanned: (session) => store.isBanned(...Object.values(visitorOf(session))),
+    async banOf(session) {
+      const ids = bannedIdsOf(session)
+      const [visitorBanned, addressBannedUntil] = await Promise.all([
+        store.isBanned(...ids),
+        networkBans.bannedUntil(ids),
+      ])
+      return { visitorBanned, ...(addressBannedUntil && { addressBannedUntil }) }
+    },
   }
 }
 
-/** The browser and the subject that a ban on a session affects. */
-function visitorOf({ visitorId, identity }: Session): { visitorId: string; subjectId?: string } {
-  return { visitorId, ...(identity && { subjectId: identity.subjectId }) }
-}
+/** Bounds of a ban of a network address: 1 hour and 30 days. */
+const minAddressBanSeconds = 3_600
+const maxAddressBanSeconds = 2_592_000
+
+const addressUnknown = () =>
+  new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/addressBanSeconds', rule: 'addressKnown' }] })

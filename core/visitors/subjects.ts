@@ -1,36 +1,37 @@
-import type { ConversationStore } from '../conversations/conversation-store.ts'
 import type { IdsKey } from '../keys/ids-key.ts'
 import { keyedHash } from '../keys/keyring.ts'
 import type { EventStore } from '../log/event-store.ts'
-import type { Session, SessionStore } from './session-store.ts'
-import type { SubjectStore } from './subject-store.ts'
+import type { SubjectStore } from './identity-store.ts'
+import type { ConversationRecords, Session } from './model.ts'
+import type { SessionStore } from './session-store.ts'
 
 export interface Subjects {
-  /** Id of a visitor on a connection: a keyed hash of the host's user id. */
+  /** Returns the id of a visitor on a connection: a keyed hash of the host's user id. */
   idOf(connectionId: string, externalSubject: string): Promise<string>
   /**
-   * Decides the conversation of a session that replaced `predecessor`, and returns the updated
-   * session. An anonymous conversation with a message becomes the subject's. Otherwise the session
-   * gets the subject's open conversation, if there is one. A repeat returns the first decision.
+   * Decides which conversation `session` continues after it has replaced `predecessor`. Returns the
+   * updated session. An anonymous conversation with a message becomes the verified visitor's
+   * conversation. Otherwise the session gets the verified visitor's open conversation, if there is
+   * one. A repeated call returns the first decision.
    */
   decideConversation(session: Session, predecessor: Session): Promise<Session>
   /**
-   * Decides for sessions whose process died after it closed the predecessor, so that the subject
-   * keeps those messages.
+   * Decides the conversations of sessions whose process died after it closed the predecessor.
+   * Otherwise the visitor would lose the messages of those conversations.
    */
   reconcile(subjectId: string): Promise<void>
-  /** Makes the subject's next identification begin a new conversation. */
+  /** Makes the visitor's next identification begin a new conversation. */
   forgetConversation(subjectId: string): Promise<void>
 }
 
 /**
- * Verified visitors and the open conversation that their next session continues (contract, section
- * 3).
+ * Manages verified visitors and the conversation that their next session continues (contract,
+ * section 3).
  */
 export function createSubjects(dependencies: {
   store: SubjectStore
   sessions: Pick<SessionStore, 'find' | 'findProvisional' | 'setConversation'>
-  conversations: Pick<ConversationStore, 'find'>
+  conversations: Pick<ConversationRecords, 'find'>
   events: Pick<EventStore, 'firstMessage'>
   idsKey: IdsKey
 }): Subjects {
@@ -42,8 +43,9 @@ export function createSubjects(dependencies: {
   }
 
   /**
-   * Makes a conversation the subject's unless another one is open; `replaces` overrides an open
-   * one. Returns the subject's conversation.
+   * Makes a conversation the one that the verified visitor's next session continues, unless the
+   * visitor has another open one. With `replaces` the other open one is replaced too. Returns the
+   * conversation that the next session continues.
    */
   async function choose(session: Session, subjectId: string, conversationId: string, { replaces = false }) {
     const { workspaceId, connectionId } = session
@@ -60,7 +62,7 @@ export function createSubjects(dependencies: {
   async function decideConversation(session: Session, predecessor: Session): Promise<Session> {
     const { sessionId, identity, provisionalFor } = session
     if (!identity || provisionalFor === undefined) return session
-    // The write that closed an anonymous predecessor set the same identity.
+    // True if the predecessor was anonymous. The write that closed it then set the same identity.
     const isJoined = predecessor.identity?.operation === identity.operation
     const own = isJoined ? predecessor.conversationId : session.conversationId
     const replaces = isJoined && (predecessor.hasWritten || (await events.firstMessage(own)) !== undefined)

@@ -1,50 +1,313 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { testDatabase } from '../../test/support/test-database.ts'
+import { describe, expect, it } from 'vitest'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
-import { site, startTestCores, type TestCores } from '../test-core-context.ts'
+import { createKeyring } from '../keys/keyring.ts'
+import type { LiveCache } from '../log/live-cache.ts'
+import { site, testCores } from '../test-support/cores.ts'
+import type { Connection, Installation } from '../workspaces/model.ts'
+import { createGrants } from './grants.ts'
+import type { Session } from './model.ts'
+import { createVisitorAccess, type Directory } from './visitor-access.ts'
 
-const database = testDatabase()
-let cores: TestCores
-let here: CoreContext
-let there: CoreContext
-beforeAll(async () => {
-  cores = await startTestCores(database, { count: 2 })
-  ;[here, there] = cores.cores as [CoreContext, CoreContext]
-})
-afterAll(() => cores.stop())
+const now = Date.UTC(2030, 0, 1)
+const nowSeconds = now / 1000
+const grants = createGrants(createKeyring([{ kid: 'k1', secret: new Uint8Array(32).fill(1) }]))
 
-const seen = async (core: CoreContext) => {
-  const { accessGrant } = await cores.newSession()
-  return (await core.visitorAccess.authorize({ accessGrant, origin: site })).session
+const activeSession = {
+  sessionId: 'ses_1',
+  connectionId: 'con_1',
+  publicSiteKey: 'pk_1',
+  origin: site,
+  status: 'active',
+  connectionVersion: 2,
+  grantExpiresAt: new Date(now + 60_000),
+  renewableUntil: new Date(now + 90_000),
+  endsAt: new Date(now + 120_000),
+} as Session
+const enabledConnection = { connectionId: 'con_1', status: 'enabled', statusVersion: 2 } as Connection
+const enabledInstallation = { publicSiteKey: 'pk_1', enabled: true, origins: [site] } as Installation
+
+interface State {
+  session?: Session
+  connection?: Connection
+  installation?: Installation
+  /** The session in the store, if the cached one is outdated. */
+  storedSession?: Session
 }
 
+/** Creates visitor access over caches and stores in memory. */
+function accessTo(change: State = {}) {
+  const state = { session: activeSession, connection: enabledConnection, installation: enabledInstallation, ...change }
+  const cacheOf = <V>(value: V | undefined, stored = value) =>
+    ({ get: async () => value, reload: async () => stored, peek: () => value }) as unknown as LiveCache<V>
+  const directory = {
+    sessions: cacheOf(state.session, 'storedSession' in change ? change.storedSession : state.session),
+    connections: cacheOf(state.connection),
+    installations: cacheOf(state.installation),
+  } as Directory
+  return { access: createVisitorAccess({ directory, grants, now: () => now }), state }
+}
+
+const grantFor = (claims: { org?: string; exp?: number } = {}) =>
+  grants.sign({ sid: 'ses_1', org: site, iat: nowSeconds - 60, exp: nowSeconds + 60, ...claims })
+
+const codeOf = (attempt: Promise<unknown>) =>
+  attempt.then(
+    () => 'ok',
+    (error: { code: ErrorCode }) => ErrorCode[error.code],
+  )
+
+async function authorize(
+  change: State = {},
+  options: { origin?: string; exp?: number; resumed?: boolean; closedToo?: boolean; expiredToo?: boolean } = {},
+) {
+  const { origin = site, exp, ...how } = options
+  const accessGrant = await grantFor(exp === undefined ? {} : { exp })
+  return codeOf(accessTo(change).access.authorize({ accessGrant, origin }, how))
+}
+
+const sessionWith = (change: Partial<Session>): Session => ({ ...activeSession, ...change })
+const atNow = { grantExpiresAt: new Date(now), renewableUntil: new Date(now) }
+/** The latest grant has expired, and the session can still be renewed. */
+const asleep = sessionWith({ grantExpiresAt: new Date(now) })
+const otherSite = 'https://other.example'
+const disabledConnection: Connection = { ...enabledConnection, status: 'disabled' }
+const enabledAgain: Connection = { ...enabledConnection, statusVersion: 4 }
+const disabledInstallation: Installation = { ...enabledInstallation, enabled: false }
+const installationWith = (origins: string[]): Installation => ({ ...enabledInstallation, origins })
+
+describe('a request of a visitor', () => {
+  it('is authorized while session, connection and installation are live', async () => {
+    const { access, state } = accessTo()
+    expect(await access.authorize({ accessGrant: await grantFor(), origin: site })).toEqual({
+      session: state.session,
+      installation: state.installation,
+      grantIssuedAt: new Date(now - 60_000),
+      grantExpiresAt: new Date(now + 60_000),
+    })
+  })
+
+  it('is rejected without a grant', async () => {
+    expect(await codeOf(accessTo().access.authorize({ accessGrant: '', origin: site }))).toBe('GRANT_MISSING')
+  })
+
+  it.each<[string, string, State]>([
+    ['SESSION_REVOKED', 'the session is revoked', { session: sessionWith({ status: 'revoked' }) }],
+    ['VISITOR_BANNED', 'the visitor is banned', { session: sessionWith({ status: 'banned' }) }],
+    ['SESSION_CLOSED', 'the session is closed', { session: sessionWith({ status: 'closed' }) }],
+    ['SESSION_EXPIRED', 'the session reached its end', { session: sessionWith({ endsAt: new Date(now) }) }],
+    [
+      'SESSION_REVOKED',
+      'the session was revoked before its end',
+      { session: sessionWith({ status: 'revoked', endsAt: new Date(now) }) },
+    ],
+    ['GRANT_INVALID', 'the session does not exist', { session: undefined }],
+    ['CONNECTION_DISABLED', 'the connection does not exist', { connection: undefined }],
+    ['CONNECTION_DISABLED', 'the connection is disabled', { connection: disabledConnection }],
+    ['CONNECTION_DISABLED', 'the connection was disabled in between', { connection: enabledAgain }],
+    [
+      'CONNECTION_DISABLED',
+      'the session is closed and its connection disabled',
+      { session: sessionWith({ status: 'closed' }), connection: disabledConnection },
+    ],
+    ['ORIGIN_NOT_ALLOWED', 'the installation does not exist', { installation: undefined }],
+    ['ORIGIN_NOT_ALLOWED', 'the installation is disabled', { installation: disabledInstallation }],
+    ['ORIGIN_NOT_ALLOWED', 'the origin is not allowed', { installation: installationWith([otherSite]) }],
+  ])('is rejected with %s when %s', async (code, _, change) => {
+    expect(await authorize(change)).toBe(code)
+  })
+
+  it('is authorized for a session that an earlier version stored without a connection version', async () => {
+    expect(await authorize({ session: sessionWith({ connectionVersion: undefined }) })).toBe('ok')
+  })
+
+  it('is rejected from an allowed origin that is not the origin of the session', async () => {
+    expect(await authorize({ installation: installationWith([site, otherSite]) }, { origin: otherSite })).toBe(
+      'ORIGIN_MISMATCH',
+    )
+  })
+
+  it('is rejected in the second in which the grant expires, and later', async () => {
+    expect(await authorize({}, { exp: nowSeconds })).toBe('GRANT_EXPIRED')
+    expect(await authorize({}, { exp: nowSeconds + 1 })).toBe('ok')
+  })
+
+  it('is authorized by a grant that another core issued after this core cached the session', async () => {
+    expect(await authorize({ session: sessionWith(atNow) }, { exp: nowSeconds + 1 })).toBe('ok')
+  })
+
+  it('may renew with an expired grant until the session can no longer be renewed', async () => {
+    const expired = { exp: nowSeconds - 7000, expiredToo: true }
+    expect(await authorize({ session: asleep }, expired)).toBe('ok')
+    expect(await authorize({}, expired)).toBe('ok')
+    expect(await authorize({ session: sessionWith(atNow) }, expired)).toBe('SESSION_EXPIRED')
+    expect(await authorize({ session: sessionWith({ ...asleep, endsAt: new Date(now) }) }, expired)).toBe(
+      'SESSION_EXPIRED',
+    )
+  })
+
+  it('reads the stored session before it is rejected because its session has expired', async () => {
+    const change = { session: sessionWith(atNow), storedSession: activeSession }
+    expect(await authorize(change, { exp: nowSeconds })).toBe('GRANT_EXPIRED')
+    expect(await authorize(change, { exp: nowSeconds, expiredToo: true })).toBe('ok')
+  })
+
+  it.each<[string, string, State, string?]>([
+    ['ORIGIN_NOT_ALLOWED', 'the origin is not allowed', { installation: installationWith([otherSite]) }],
+    [
+      'ORIGIN_MISMATCH',
+      'the grant belongs to another origin',
+      { installation: installationWith([site, otherSite]) },
+      otherSite,
+    ],
+    ['SESSION_EXPIRED', 'the session has expired', { session: sessionWith(atNow) }],
+    ['SESSION_REVOKED', 'the session is revoked', { session: sessionWith({ status: 'revoked' }) }],
+    ['VISITOR_BANNED', 'the visitor is banned', { session: sessionWith({ status: 'banned' }) }],
+    ['SESSION_CLOSED', 'the session is closed', { session: sessionWith({ status: 'closed' }) }],
+    ['CONNECTION_DISABLED', 'the connection is disabled', { connection: disabledConnection }],
+    ['GRANT_INVALID', 'the session does not exist', { session: undefined }],
+  ])('with an expired grant is rejected with %s, on every route, when %s', async (code, _, change, origin = site) => {
+    for (const how of [{}, { expiredToo: true }, { closedToo: true }])
+      expect(await authorize(change, { exp: nowSeconds - 1, origin, ...how })).toBe(code)
+  })
+
+  it('treats a session that an earlier version stored as expired when its latest grant has expired', async () => {
+    const session = sessionWith({ grantExpiresAt: new Date(now) })
+    delete session.renewableUntil
+    expect(await authorize({ session }, { exp: nowSeconds, expiredToo: true })).toBe('SESSION_EXPIRED')
+    // An earlier version has renewed the session, and its time of expiry is now outdated.
+    const renewed = sessionWith({ renewableUntil: new Date(now - 1) })
+    expect(await authorize({ session: renewed }, { exp: nowSeconds, expiredToo: true })).toBe('ok')
+  })
+
+  it('uses the cached session, but reads the stored session when it resumes a stream or repeats a close', async () => {
+    const change = { storedSession: sessionWith({ status: 'revoked' }) }
+    expect(await authorize(change)).toBe('ok')
+    expect(await authorize(change, { resumed: true })).toBe('SESSION_REVOKED')
+    expect(await authorize(change, { closedToo: true })).toBe('SESSION_REVOKED')
+  })
+
+  it('resumes a stream with an expired grant while a later grant of the session is valid', async () => {
+    expect(await authorize({}, { exp: nowSeconds - 30, resumed: true })).toBe('ok')
+    expect(await authorize({ session: asleep }, { exp: nowSeconds - 30, resumed: true })).toBe('GRANT_EXPIRED')
+    expect(await authorize({ session: sessionWith(atNow) }, { exp: nowSeconds, resumed: true })).toBe('SESSION_EXPIRED')
+    expect(await authorize({ session: sessionWith({ status: 'closed' }) }, { resumed: true })).toBe('SESSION_CLOSED')
+  })
+
+  it('may repeat the close of its session until the grant expires', async () => {
+    const closed = { session: sessionWith({ status: 'closed' }) }
+    expect(await authorize(closed, { closedToo: true })).toBe('ok')
+    expect(await authorize(closed, { closedToo: true, exp: nowSeconds })).toBe('SESSION_CLOSED')
+    expect(await authorize({ ...closed, connection: undefined }, { closedToo: true })).toBe('CONNECTION_DISABLED')
+  })
+})
+
+describe('the cached state of an authorized session', () => {
+  it('is reported as unchanged while session, connection and installation are unchanged', () => {
+    expect(accessTo().access.isUnchanged(activeSession)).toBe(true)
+  })
+
+  it.each<[string, State]>([
+    ['the session is not cached', { session: undefined }],
+    ['the session was loaded again', { session: { ...activeSession } }],
+    ['the connection is not cached', { connection: undefined }],
+    ['the connection is disabled', { connection: disabledConnection }],
+    ['the connection has a later version', { connection: enabledAgain }],
+    ['the installation is not cached', { installation: undefined }],
+    ['the installation is disabled', { installation: disabledInstallation }],
+    ['the origin was removed', { installation: installationWith([]) }],
+  ])('is reported as changed when %s', (_, change) => {
+    expect(accessTo(change).access.isUnchanged(activeSession)).toBe(false)
+  })
+})
+
+describe('the end of a session', () => {
+  const { grantExpiresAt } = activeSession
+  it.each<[string, State, object]>([
+    ['is undefined while it is live', {}, { grantExpiresAt }],
+    ['is `closed` when it does not exist', { session: undefined }, { end: 'closed' }],
+    ['is `closed` after its close', { session: sessionWith({ status: 'closed' }) }, { end: 'closed', grantExpiresAt }],
+    [
+      'is undefined, and `refused` is set, when its latest grant has expired',
+      { session: asleep },
+      { refused: ErrorCode.GRANT_EXPIRED, grantExpiresAt: new Date(now) },
+    ],
+    [
+      'is `expired` when it can no longer be renewed',
+      { session: sessionWith(atNow) },
+      { end: 'expired', refused: ErrorCode.GRANT_EXPIRED, grantExpiresAt: new Date(now) },
+    ],
+    ['is `disabled` without its connection', { connection: undefined }, { end: 'disabled', grantExpiresAt }],
+    [
+      'is undefined, and `refused` is set, when its origin is not allowed',
+      { installation: installationWith([]) },
+      { refused: ErrorCode.ORIGIN_NOT_ALLOWED, grantExpiresAt },
+    ],
+    [
+      'is undefined, and `refused` is set, when its installation is disabled',
+      { installation: disabledInstallation },
+      { refused: ErrorCode.ORIGIN_NOT_ALLOWED, grantExpiresAt },
+    ],
+    ['is read from the store', { storedSession: sessionWith({ status: 'banned' }) }, { end: 'banned', grantExpiresAt }],
+  ])('%s', async (_, change, expected) => {
+    expect(await accessTo(change).access.endOf('ses_1')).toEqual(expected)
+  })
+})
+
+describe('a read of a live session', () => {
+  it.each<[string, State, string]>([
+    ['it does not exist', { session: undefined }, 'GRANT_INVALID'],
+    ['it is revoked in the store', { storedSession: sessionWith({ status: 'revoked' }) }, 'SESSION_REVOKED'],
+    ['it can no longer be renewed', { session: sessionWith(atNow) }, 'SESSION_EXPIRED'],
+    ['its connection is disabled', { connection: disabledConnection }, 'CONNECTION_DISABLED'],
+  ])('is rejected when %s', async (_, change, expected) => {
+    expect(await codeOf(accessTo(change).access.live('ses_1'))).toBe(expected)
+  })
+
+  it('returns a session whose grant has expired', async () => {
+    expect(await accessTo({ session: asleep }).access.live('ses_1')).toBe(asleep)
+  })
+
+  it('returns the stored session', async () => {
+    const storedSession = sessionWith({ hasWritten: true })
+    expect(await accessTo({ storedSession }).access.live('ses_1')).toBe(storedSession)
+  })
+})
+
 describe('an authorized session', () => {
-  it('is unchanged until this core learns of a change on any core', async () => {
-    for (const core of [here, there]) {
+  const cores = testCores({ count: 2 })
+
+  const seen = async (core: CoreContext) => {
+    const { accessGrant } = await cores.newSession()
+    return (await core.visitorAccess.authorize({ accessGrant, origin: site })).session
+  }
+
+  it('is reported as unchanged until this core receives the wake-up of a change', async () => {
+    for (const core of cores.cores) {
       const session = await seen(core)
       expect(core.visitorAccess.isUnchanged(session)).toBe(true)
-      await here.sessions.revoke(session.sessionId, undefined)
+      await cores.core.sessions.revoke(session.sessionId, undefined)
       await until('the change is known', () => !core.visitorAccess.isUnchanged(session))
     }
   })
 
-  it('ends its stream when it changed before the stream opened, without another wake-up', async () => {
-    // A core without periodic checks.
+  it('whose state changed before its stream opened ends that stream without another wake-up', async () => {
+    // This core runs no jobs, so no periodic check can end the stream.
     const core = cores.mortalCore(1000)
     const session = await seen(core)
     await core.sessions.revoke(session.sessionId, undefined)
     const closed = new Promise<void>((resolve) => {
-      const sink = { opened() {}, event() {}, advanced() {}, paused() {}, closed: () => resolve() }
-      void core.subscriptions.open({ id: 1, sink, session, epoch: 'e', start: {} })
+      const sink = { opened() {}, event() {}, advanced() {}, availability() {}, paused() {}, closed: () => resolve() }
+      void core.streamSubscriptions.open({ id: 1, sink, session, epoch: 'e', start: {} })
     })
     await closed
   })
 
-  it('is changed once its connection is disabled', async () => {
-    const session = await seen(here)
-    await there.workspaces.setConnectionStatus(session.connectionId, 'disabled', undefined)
-    await until('the change is known', () => !here.visitorAccess.isUnchanged(session))
-    await there.workspaces.setConnectionStatus(session.connectionId, 'enabled', undefined)
+  it('is reported as changed once its connection is disabled', async () => {
+    const session = await seen(cores.core)
+    await cores.other.workspaces.setConnectionStatus(session.connectionId, 'disabled', undefined)
+    await until('the change is known', () => !cores.core.visitorAccess.isUnchanged(session))
+    await cores.other.workspaces.setConnectionStatus(session.connectionId, 'enabled', undefined)
   })
 })

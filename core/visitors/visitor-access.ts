@@ -1,52 +1,57 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
-import type { Directory } from '../workspaces/directory.ts'
-import type { Connection, Installation } from '../workspaces/workspace-store.ts'
+import type { LiveCache } from '../log/live-cache.ts'
+import type { StreamSession } from '../log/model.ts'
+import { type Connection, type Installation, isOriginAllowed } from '../workspaces/model.ts'
+import type { SiteDirectory } from '../workspaces/workspaces.ts'
 import type { Grants } from './grants.ts'
-import { isOriginAllowed } from './origins.ts'
-import type { Session } from './session-store.ts'
+import { expiryOf, type Session, type SessionEnd, type Visitor, type VisitorCredentials } from './model.ts'
 
-/** Credentials that the browser sends. */
-export interface VisitorCredentials {
-  accessGrant: string
-  origin: string
-}
-
-export interface Visitor {
-  session: Session
-  installation: Installation
-  /** Start and end of the grant in the request. */
-  grantIssuedAt: Date
-  grantExpiresAt: Date
+/** Cached data of sites and sessions for authorization. It is at most a second old. */
+export interface Directory extends SiteDirectory {
+  sessions: LiveCache<Session>
 }
 
 export interface VisitorAccess {
   /**
-   * Authorizes a visitor anew for each request (contract, section 1). `resumed` is for a stream
-   * that was opened in time: a grant that has expired since is accepted while its session is live.
-   * `closedToo` is for the repeat of an operation that may have closed the session itself. It
-   * reads the store, and the grant must not have expired. Errors: GrantMissing, GrantInvalid,
-   * OriginNotAllowed, OriginMismatch, SessionExpired, SessionRevoked, VisitorBanned,
-   * ConnectionDisabled, SessionClosed.
+   * Authorizes a visitor anew for each request (contract, section 1). Errors: GrantMissing,
+   * GrantInvalid, OriginNotAllowed, OriginMismatch, SessionExpired, SessionRevoked, VisitorBanned,
+   * ConnectionDisabled, SessionClosed, GrantExpired.
+   *
+   * `resumed` is for a stream that was opened before its grant expired. The expired grant is
+   * accepted while a later grant of the session is valid. `closedToo` is for a repeated operation
+   * that may have closed the session itself. It reads the store, and the grant must not have
+   * expired. `expiredToo` is for a renewal: the expired grant is accepted while the session is live.
    */
-  authorize(credentials: VisitorCredentials, options?: { resumed?: boolean; closedToo?: boolean }): Promise<Visitor>
-  /** Whether the cached state of an authorized session is unchanged. Does not read the store. */
-  isUnchanged(session: Session): boolean
+  authorize(credentials: VisitorCredentials, options?: AuthorizeOptions): Promise<Visitor>
   /**
-   * Reads from the store whether requests of a session are refused. `end`: the session has ended
-   * for good. `refused`: its site refuses it, which an operator can undo. Without `grantExpiresAt`
-   * the session does not exist.
+   * Returns whether the cached state of an authorized session is unchanged. Does not read the
+   * store.
+   */
+  isUnchanged(session: StreamSession): boolean
+  /**
+   * Reads from the store whether requests of a session are refused. `end` is set if the session has
+   * ended for good. `refused` is set if its site refuses it, which an operator can undo, or if its
+   * latest grant has expired, which a renewal can undo. `grantExpiresAt` is absent if the session
+   * does not exist.
    */
   endOf(sessionId: string): Promise<{
     end?: SessionEnd
     refused?: ErrorCode
     grantExpiresAt?: Date
   }>
-  /** Reads a live session from the store. Errors: GrantInvalid, and those of an ended session. */
+  /**
+   * Reads a live session from the store. Its grant may have expired. Errors: GrantInvalid for an
+   * unknown session; the error in `sessionEndCodes` for an ended one.
+   */
   live(sessionId: string): Promise<Session>
 }
 
-export type SessionEnd = 'expired' | 'revoked' | 'banned' | 'disabled' | 'closed'
+interface AuthorizeOptions {
+  resumed?: boolean
+  closedToo?: boolean
+  expiredToo?: boolean
+}
 
 /** Error codes of an ended session. */
 export const sessionEndCodes: Record<SessionEnd, ErrorCode> = {
@@ -66,30 +71,39 @@ export function createVisitorAccess({
   grants: Grants
   now: () => number
 }): VisitorAccess {
-  function classifyEnd(
-    session: Session,
-    connection: Connection | undefined,
-    expiresAt = session.grantExpiresAt,
-  ): SessionEnd | undefined {
-    if (session.status === 'active' && Math.min(expiresAt.getTime(), session.endsAt.getTime()) <= now())
-      return 'expired'
+  /**
+   * @param grantEnd end of a grant of the session, in milliseconds since 1970. Another core may have
+   * issued it after the session was cached, so the session lives at least as long.
+   */
+  function classifyEnd(session: Session, connection: Connection | undefined, grantEnd = 0): SessionEnd | undefined {
+    const expiry = Math.max(expiryOf(session).getTime(), grantEnd)
+    if (session.status === 'active' && Math.min(expiry, session.endsAt.getTime()) <= now()) return 'expired'
     if (session.status === 'revoked' || session.status === 'banned') return session.status
     if (!isConnected(session, connection)) return 'disabled'
     return session.status === 'closed' ? 'closed' : undefined
   }
 
   /**
-   * Whether the site allows the session. An operator can undo a refusal, and the session continues.
+   * Whether the site allows the session. If not, an operator can allow it again, and the session
+   * then continues.
    */
-  function isSiteAllowed(session: Session, installation: Installation | undefined): installation is Installation {
+  function isSiteAllowed(
+    session: Pick<Session, 'origin'>,
+    installation: Installation | undefined,
+  ): installation is Installation {
     return installation?.enabled === true && isOriginAllowed(session.origin, installation.origins)
   }
 
   return {
-    async authorize({ accessGrant, origin }, { resumed = false, closedToo = false } = {}) {
+    async authorize({ accessGrant, origin }, { resumed = false, closedToo = false, expiredToo = false } = {}) {
       if (accessGrant === '') throw new ServiceError(ErrorCode.GRANT_MISSING)
       const claims = await grants.verify(accessGrant)
-      const session = await (closedToo || resumed
+      const grantIssuedAt = new Date(claims.iat * 1000)
+      const grantExpiresAt = new Date(claims.exp * 1000)
+      const hasExpired = grantExpiresAt.getTime() <= now()
+      // Renewals send no wake-ups. So the end of a session with an expired grant is read from the
+      // store: another core may have renewed the session.
+      const session = await (closedToo || resumed || hasExpired
         ? directory.sessions.reload(claims.sid)
         : directory.sessions.get(claims.sid))
       if (!session) throw new ServiceError(ErrorCode.GRANT_INVALID)
@@ -100,13 +114,12 @@ export function createVisitorAccess({
       if (!installation?.enabled || !isOriginAllowed(origin, installation.origins))
         throw new ServiceError(ErrorCode.ORIGIN_NOT_ALLOWED)
       if (claims.org !== origin) throw new ServiceError(ErrorCode.ORIGIN_MISMATCH)
-      const grantIssuedAt = new Date(claims.iat * 1000)
-      const grantExpiresAt = new Date(claims.exp * 1000)
-      const visitor = { session, installation, grantIssuedAt, grantExpiresAt }
-      const end = classifyEnd(session, connection, resumed ? session.grantExpiresAt : grantExpiresAt)
-      const mayBeClosed = closedToo && end === 'closed' && grantExpiresAt.getTime() > now()
+      const end = classifyEnd(session, connection, grantExpiresAt.getTime())
+      const mayBeClosed = closedToo && end === 'closed' && !hasExpired
       if (end && !mayBeClosed) throw new ServiceError(sessionEndCodes[end])
-      return visitor
+      const isRefused = resumed ? session.grantExpiresAt.getTime() <= now() : hasExpired && !expiredToo
+      if (isRefused) throw new ServiceError(ErrorCode.GRANT_EXPIRED)
+      return { session, installation, grantIssuedAt, grantExpiresAt }
     },
 
     isUnchanged(session) {
@@ -127,8 +140,9 @@ export function createVisitorAccess({
         directory.installations.get(publicSiteKey),
       ])
       const end = classifyEnd(session, connection)
-      const refused = isSiteAllowed(session, installation) ? undefined : ErrorCode.ORIGIN_NOT_ALLOWED
-      return { end, refused, grantExpiresAt }
+      const isAllowed = isSiteAllowed(session, installation)
+      const expired = grantExpiresAt.getTime() <= now() ? ErrorCode.GRANT_EXPIRED : undefined
+      return { end, refused: isAllowed ? expired : ErrorCode.ORIGIN_NOT_ALLOWED, grantExpiresAt }
     },
 
     async live(sessionId) {
@@ -142,10 +156,13 @@ export function createVisitorAccess({
 }
 
 /**
- * Whether the connection was never disabled since the session began. Sessions of earlier versions
- * have no version.
+ * Whether the connection was never disabled since the session began. Sessions that earlier versions
+ * wrote have no version of the connection.
  */
-function isConnected({ connectionVersion }: Session, connection: Connection | undefined): boolean {
+function isConnected(
+  { connectionVersion }: Pick<Session, 'connectionVersion'>,
+  connection: Connection | undefined,
+): boolean {
   return (
     connection?.status === 'enabled' &&
     (connectionVersion === undefined || connectionVersion === connection.statusVersion)

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
-import type { Installation, SealedIdentitySecret } from './workspace-store.ts'
+import type { Installation, SealedIdentitySecret } from './model.ts'
 
 export interface IdentitySecret {
   kid: string
@@ -11,17 +11,17 @@ export interface IdentitySecret {
 
 export const defaultOverlapSeconds = 86_400
 
-/** Maximum number of secrets kept beside the current one. */
+/** Maximum number of secrets kept in addition to the current one. */
 const maxReplaced = 10
 
-/** A new secret, in sealed form. */
+/** Creates a secret. Returns its sealed form. */
 export function newIdentitySecret(secretBox: Pick<SecretBox, 'seal'>, kid: string): SealedIdentitySecret {
   return { kid, sealed: secretBox.seal(randomBytes(32).toString('base64url')) }
 }
 
 /**
- * Errors: `IdempotencyConflict` if the secret is no longer live, so that no dead secret is
- * returned.
+ * Returns a secret in plain text. Errors: `IdempotencyConflict` if the installation no longer
+ * accepts the secret, so that no invalid secret is returned.
  */
 export function openIdentitySecret(
   secretBox: Pick<SecretBox, 'open'>,
@@ -34,16 +34,17 @@ export function openIdentitySecret(
 }
 
 /**
- * The list with `fresh` in front. The previous secret stays. So does each secret that was replaced
- * less than `overlapSeconds` ago, or after `seen` was read: a secret that another call just
- * returned is never dropped. Errors: `RateLimited` if too many would be kept.
+ * Returns the list of secrets with `fresh` first. The list keeps the current secret and each secret
+ * that was replaced less than `overlapSeconds` ago. It also keeps secrets that were replaced after
+ * `seen` was read, because another call has just returned them. Errors: `RateLimited` if too many
+ * secrets would be kept.
  */
 export function rotatedIdentitySecrets(
   secrets: SealedIdentitySecret[],
   fresh: SealedIdentitySecret,
   { seen, at, overlapSeconds }: { seen: SealedIdentitySecret[]; at: Date; overlapSeconds: number },
 ): SealedIdentitySecret[] {
-  // Added by an earlier run of the same operation; the write detects it.
+  // An earlier run of the same operation has already added the secret, so the list stays unchanged.
   if (secrets.some(({ kid }) => kid === fresh.kid)) return secrets
   const [current, ...replaced] = secrets
   const seenReplaced = new Set(seen.slice(1).map(({ kid }) => kid))

@@ -1,36 +1,95 @@
+import { randomUUID } from 'node:crypto'
+import { byKey } from '../../platform/concurrency/batcher.ts'
+import { createJob, type Job } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
+import { createLiveCache } from '../log/live-cache.ts'
 import type { LogService } from '../log/service.ts'
-import { createDirectory, type Directory } from './directory.ts'
+import { type AvailabilityOf, createAvailabilityOf } from './availability.ts'
+import { type AvailabilityWatch, createAvailabilityWatch } from './availability-watch.ts'
+import { createInstallationChanges } from './installation-changes.ts'
+import { createOperatorPresence, type OperatorPresence } from './operator-presence.ts'
+import type { OperatorPresenceStore } from './operator-presence-store.ts'
 import { createWorkspaceSessions, type WorkspaceSessions } from './workspace-sessions.ts'
-import { createWorkspaces, type Workspaces } from './workspaces.ts'
+import type { WorkspaceStore } from './workspace-store.ts'
+import { createWorkspaces, type SiteDirectory, type Workspaces } from './workspaces.ts'
 
-/** Workspaces, installations and operators, and the cached authorization data. */
 export interface WorkspaceService {
   workspaces: Workspaces
   workspaceSessions: WorkspaceSessions
-  directory: Directory
+  siteDirectory: SiteDirectory
+  operatorPresence: OperatorPresence
+  availabilityOf: AvailabilityOf
+  availabilityWatch: AvailabilityWatch
+  jobs: Job[]
 }
 
+/** How often a core looks for changed installations whose wake-up is missing. */
+const changesEveryMs = 400
+const availabilityEveryMs = 500
+/** A lease of presence lasts three times as long. */
+const presenceEveryMs = 3_000
+
+/** Time limit in milliseconds for loading the key set of workspace sessions. */
+const jwksTimeoutMs = 3_000
+/** Time in milliseconds for which the key set is cached. */
+const jwksFreshMs = 600_000
+
 export function createWorkspaceService(
-  { config, stores, bus, secretBox, plannedIds, now }: CoreKit,
-  { wakeups, workspaceSessionSecrets }: Pick<LogService, 'wakeups'> & { workspaceSessionSecrets: Uint8Array[] },
+  { config, bus, secretBox, plannedIds, logger, now }: CoreKit,
+  { workspaces: store, operatorPresence }: { workspaces: WorkspaceStore; operatorPresence: OperatorPresenceStore },
+  { wakeups, streamSubscriptions }: LogService,
+  workspaceSessionSecrets: Uint8Array[],
 ): WorkspaceService {
-  const directory = createDirectory({
-    sessionStore: stores.sessions,
-    workspaceStore: stores.workspaces,
-    conversationStore: stores.conversations,
+  const { isCurrent } = wakeups
+  const siteDirectory: SiteDirectory = {
+    connections: createLiveCache({
+      bus,
+      isCurrent,
+      maxEntries: 10_000,
+      loadMany: async (ids) => byKey(await store.findConnections(ids), ({ connectionId }) => connectionId),
+    }),
+    installations: createLiveCache({
+      bus,
+      isCurrent,
+      maxEntries: 10_000,
+      loadMany: async (keys) => byKey(await store.findInstallations(keys), ({ publicSiteKey }) => publicSiteKey),
+    }),
+  }
+  const presence = createOperatorPresence({
+    store: operatorPresence,
+    processId: randomUUID(),
+    wakeups,
     bus,
-    isCurrent: wakeups.isCurrent,
+    logger,
+    now,
   })
+  const availabilityOf = createAvailabilityOf({ presence, now })
+  const availabilityWatch = createAvailabilityWatch({
+    directory: siteDirectory,
+    availabilityOf,
+    subscriptions: streamSubscriptions,
+    bus,
+    logger,
+    now,
+  })
+  const changes = createInstallationChanges({ store, directory: siteDirectory, bus })
   return {
-    directory,
-    workspaces: createWorkspaces({ store: stores.workspaces, directory, secretBox, plannedIds, wakeups, now }),
+    siteDirectory,
+    operatorPresence: presence,
+    availabilityOf,
+    availabilityWatch,
+    jobs: [
+      createJob({ name: 'check for changed installations', everyMs: changesEveryMs, run: changes.check, logger }),
+      createJob({ name: 'check of availability', everyMs: availabilityEveryMs, run: availabilityWatch.check, logger }),
+      createJob({ name: 'renewal of operator presence', everyMs: presenceEveryMs, run: presence.renew, logger }),
+    ],
+    workspaces: createWorkspaces({ store, directory: siteDirectory, secretBox, plannedIds, wakeups, now }),
     workspaceSessions: createWorkspaceSessions(
       {
         secrets: workspaceSessionSecrets,
         jwksUrl: config.WORKSPACE_SESSION_JWKS_URL || undefined,
-        jwksTimeoutMs: config.WORKSPACE_SESSION_JWKS_TIMEOUT_MS,
-        jwksFreshMs: config.WORKSPACE_SESSION_JWKS_FRESH_SECONDS * 1000,
+        jwksTimeoutMs,
+        jwksFreshMs,
         issuer: config.WORKSPACE_SESSION_ISSUER || undefined,
       },
       now,

@@ -6,10 +6,10 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { signWorkspaceSession, workspaceSessionSecret } from '../../test/support/workspace-session.ts'
 import type { ServiceError } from '../errors.ts'
 import { createKeyring } from '../keys/keyring.ts'
-import { createAccess } from '../rpc/access.ts'
-import { operatorScopes } from './operator-scopes.ts'
+import { createAccess } from './access.ts'
 import {
   createWorkspaceSessions,
+  operatorScopes,
   parseWorkspaceSessionSecrets,
   type WorkspaceSessionKeys,
 } from './workspace-sessions.ts'
@@ -35,7 +35,7 @@ function accessWith(keys: Partial<WorkspaceSessionKeys> = {}) {
   }
 }
 
-/** A key set over HTTP, as an identity provider serves it. */
+/** Starts an HTTP server with a key set, like that of an identity provider. */
 async function startKeySet(alg: string) {
   const keySet = { keys: [] as object[], asked: 0, status: 200, silent: false, url: '' }
   const server = createServer((_request, response) => {
@@ -60,14 +60,14 @@ async function startKeySet(alg: string) {
 }
 
 describe('a workspace session', () => {
-  it('authorizes its scopes in its one workspace', async () => {
+  it('authorizes only calls that require one of its scopes, and only in its workspace', async () => {
     const { open, refusal } = accessWith()
     const token = await signWorkspaceSession({ now: start, claims: { scope: 'leads:deliver messages:read' } })
     expect(await open(token, 'messages:read')).toMatchObject({ subject: 'operator_1', workspaceId: 'ws_1' })
     expect(await refusal(token, 'messages:write')).toBe('PERMISSION_DENIED')
   })
 
-  it("holds operators' scopes only, whatever it claims", async () => {
+  it("gets only operators' scopes, even if it claims others", async () => {
     const { open, refusal } = accessWith()
     const claimed = [...operatorScopes, 'visitors:act', 'deliveries:work', '*', 'admin'].join(' ')
     const token = await signWorkspaceSession({ now: start, claims: { scope: claimed } })
@@ -94,7 +94,7 @@ describe('a workspace session', () => {
     expect(await accessWith().refusal(await signWorkspaceSession({ now: start, claims }))).toBe('UNAUTHENTICATED')
   })
 
-  it('is not a service token, nor the reverse', async () => {
+  it('is rejected as a service token, and a service token is rejected as a workspace session', async () => {
     const { refusal, access } = accessWith()
     const serviceKey = keyring.current('service-token')
     const header = { typ: 'service-token+jwt', kid: serviceKey.kid }
@@ -107,7 +107,7 @@ describe('a workspace session', () => {
     expect((await access.authenticate(`Bearer ${service}`, 'leads:deliver')).workspaceId).toBeUndefined()
   })
 
-  it('with no signature, a broken one or one of another key is rejected', async () => {
+  it('without a signature, with a broken signature or with one of another key is rejected', async () => {
     const { refusal } = accessWith()
     const good = await signWorkspaceSession({ now: start })
     const unsigned = new UnsecuredJWT({ wid: 'ws_1', scope: 'leads:deliver' })
@@ -147,12 +147,12 @@ describe('the secrets of workspace sessions', () => {
     await open(await signWorkspaceSession({ now: start, key: secrets[0]! }))
   })
 
-  it('that are too short are rejected without being shown', () => {
+  it('that are too short are rejected with an error that does not show them', () => {
     const parse = () => parseWorkspaceSessionSecrets(`${workspaceSessionSecret},hunter2`)
     expect(parse).toThrow(/^WORKSPACE_SESSION_SECRET: number 2 of the list has fewer than 32 bytes$/)
   })
 
-  it('require the configured issuer', async () => {
+  it('verify only sessions of the configured issuer', async () => {
     const { open, refusal } = accessWith({ issuer: 'https://login.example' })
     await open(await signWorkspaceSession({ now: start, claims: { iss: 'https://login.example' } }))
     expect(await refusal(await signWorkspaceSession({ now: start }))).toBe('UNAUTHENTICATED')
@@ -169,7 +169,7 @@ describe('a key set', () => {
     expect(keySet.asked).toBe(1)
   })
 
-  it('works beside secrets, and rejects a public key used as an HS256 secret', async () => {
+  it('can be combined with secrets, and its public key is rejected as an HS256 secret', async () => {
     const { keySet, newKey } = await startKeySet('RS256')
     const { open, refusal } = accessWith({ jwksUrl: keySet.url })
     await open(await signWorkspaceSession({ now: start }))
@@ -200,7 +200,7 @@ describe('a key set', () => {
     ['fails', { status: 500 }],
     ['does not respond', { silent: true }],
     ['redirects', { status: 302 }],
-  ])('that %s makes new sessions unavailable and keeps cached ones', async (_, fault) => {
+  ])('that %s makes calls with a new session fail as unavailable, but cached sessions still work', async (_, fault) => {
     const { keySet, newKey } = await startKeySet('ES256')
     const { open, refusal } = accessWith({ jwksUrl: keySet.url, jwksFreshMs: 0 })
     const sign = await newKey('a')
@@ -212,7 +212,7 @@ describe('a key set', () => {
     expect(await refusal(await signWorkspaceSession({ now: start, claims: { exp: 1 } }))).toBe('UNAUTHENTICATED')
   })
 
-  it('that is unreachable makes sessions unavailable', async () => {
+  it('that is unreachable makes calls with a session fail as unavailable', async () => {
     const { newKey } = await startKeySet('ES256')
     const { refusal } = accessWith({ jwksUrl: 'http://127.0.0.1:1/keys' })
     const sign = await newKey('a')

@@ -7,20 +7,20 @@ import {
   jwtVerify,
   type RemoteJWKSetOptions,
 } from 'jose'
+import { OperatorScopeSchema } from '#proto/access/v1/access_pb.js'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError, unavailable } from '../errors.ts'
-import { operatorScopes } from './operator-scopes.ts'
 
 export const workspaceSessionAudience = 'service.workspace'
 
-/** An operator signed in to one workspace (contract, section 5). */
+/** The session of an operator who is signed in to one workspace (contract, section 5). */
 export interface WorkspaceSession {
-  /** The operator. */
+  /** Id of the operator. */
   subject: string
   workspaceId: string
-  /** The claimed scopes that an operator may hold. */
+  /** The claimed scopes, limited to those that an operator may have. */
   scopes: ReadonlySet<string>
-  /** Milliseconds since 1970. */
+  /** Expiry in milliseconds since 1970. */
   expiresAt: number
 }
 
@@ -33,20 +33,22 @@ export interface WorkspaceSessions {
 }
 
 export interface WorkspaceSessionKeys {
-  /** Accepted HS256 keys: the current one, and old ones until their sessions expire. */
+  /** Accepted HS256 keys: the current key, and earlier keys until their sessions expire. */
   secrets: Uint8Array[]
   /** URL of the signer's public keys (RFC 7517). */
   jwksUrl?: string
-  /** Time limit for loading them, in milliseconds. */
+  /** Time limit for loading the public keys, in milliseconds. */
   jwksTimeoutMs: number
-  /** How long they are cached, in milliseconds. */
+  /** Time for which the public keys are cached, in milliseconds. */
   jwksFreshMs: number
-  /** The required `iss`. */
+  /** Required value of the claim `iss`. */
   issuer?: string
 }
 
 const skewSeconds = 30
-/** Minimum interval between reloads of the key set because of an unknown key. */
+/**
+ * A token with an unknown key reloads the key set, but at most once in this time (milliseconds).
+ */
 const jwksCooldownMs = 30_000
 const publicKeyAlgorithms = ['RS256', 'ES256', 'EdDSA']
 
@@ -62,7 +64,9 @@ export function createWorkspaceSessions(
   const keySet = jwksUrl === undefined ? undefined : createRemoteJWKSet(new URL(jwksUrl), options)
 
   /**
-   * The public key of a token. Distinguishes a set that failed to load from one without the key.
+   * Returns a function that finds the public key of a token. This function throws
+   * `ServiceUnavailable` if the key set cannot be loaded, and the error of `find` if the key set
+   * does not have the key.
    */
   function publicKeyFrom(find: JWTVerifyGetKey): JWTVerifyGetKey {
     return async (header, token) => {
@@ -81,7 +85,7 @@ export function createWorkspaceSessions(
       clockTolerance: skewSeconds,
       currentDate: new Date(now()),
       requiredClaims: ['sub', 'wid', 'scope', 'exp'],
-      ...(issuer === undefined ? {} : { issuer }),
+      issuer,
     }
     for (const secret of secrets) {
       try {
@@ -122,8 +126,8 @@ function isName(value: unknown): value is string {
 const minSecretBytes = 32
 
 /**
- * Parses `new,old` as HS256 keys in UTF-8. Errors: names the position of a short key, never its
- * text.
+ * Parses `new,old` as HS256 keys in UTF-8. An error has the position of a key that is too short,
+ * never its text.
  */
 export function parseWorkspaceSessionSecrets(text: string): Uint8Array[] {
   if (text === '') return []
@@ -133,3 +137,13 @@ export function parseWorkspaceSessionSecrets(text: string): Uint8Array[] {
     throw new Error(`WORKSPACE_SESSION_SECRET: number ${index + 1} of the list has fewer than ${minSecretBytes} bytes`)
   })
 }
+
+/**
+ * All scopes that a workspace session may have, for example `leads:deliver`. They come from the
+ * proto's `OperatorScope`.
+ */
+export const operatorScopes: ReadonlySet<string> = new Set(
+  OperatorScopeSchema.values
+    .filter(({ number }) => number !== 0)
+    .map(({ localName }) => localName.toLowerCase().replace('_', ':')),
+)

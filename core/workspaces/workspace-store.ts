@@ -1,115 +1,48 @@
 import type { Collection } from 'mongodb'
-import { isRecorded, type RecordsOperations, recording, unlessRecorded } from '../idempotency/recorded-operations.ts'
-
-export interface Workspace {
-  workspaceId: string
-  name: string
-  createdAt: Date
-}
-
-export type ConnectionStatus = 'enabled' | 'disabled'
-
-export interface Connection {
-  connectionId: string
-  workspaceId: string
-  name: string
-  status: ConnectionStatus
-  /** Counts the changes of the status. */
-  statusVersion: number
-}
-
-export interface Appearance {
-  title: string
-  greeting: string
-  accentColor: string
-  position: 'left' | 'right'
-  logoUrl?: string
-}
-
-export const capabilityNames = [
-  'identity',
-  'typing',
-  'pageContext',
-  'navigation',
-  'screenshots',
-  'preChatForm',
-  'offlineForm',
-  'messageRetryRoute',
-] as const
-
-export type Capabilities = Record<(typeof capabilityNames)[number], boolean>
-
-/** One field of a form that visitors fill in. */
-export interface FormField {
-  name: string
-  label: string
-  type: 'text' | 'email' | 'tel' | 'textarea'
-  required: boolean
-  maxLength: number
-}
-
-export type FormKind = 'preChat' | 'offline'
-export type Forms = Partial<Record<FormKind, FormField[]>>
-
-export interface Installation {
-  publicSiteKey: string
-  connectionId: string
-  workspaceId: string
-  origins: string[]
-  enabled: boolean
-  appearance: Appearance
-  capabilities: Capabilities
-  defaultLocale: string
-  forms?: Forms
-  /** The live identity secrets, the current one first. */
-  identitySecrets: SealedIdentitySecret[]
-}
-
-export interface SealedIdentitySecret {
-  kid: string
-  sealed: string
-  /** When a rotation replaced it. */
-  replacedAt?: Date
-}
-
-/**
- * The settable fields of an installation. Each appearance text, capability and form is a separate
- * field.
- */
-export interface InstallationSettings {
-  origins?: string[]
-  enabled?: boolean
-  appearance?: Partial<Appearance>
-  capabilities?: Partial<Capabilities>
-  defaultLocale?: string
-  forms?: Forms
-}
+import { isRecorded, type RecordsOperations, recording, unlessRecorded } from '../database/recorded-operations.ts'
+import {
+  type Connection,
+  type ConnectionStatus,
+  hasTexts,
+  type Installation,
+  type InstallationSettings,
+  type SealedIdentitySecret,
+  type Workspace,
+} from './model.ts'
 
 export type WorkspaceDocument = Omit<Workspace, 'workspaceId'> & { _id: string }
 export type ConnectionDocument = Omit<Connection, 'connectionId'> & { _id: string } & RecordsOperations
 export type InstallationDocument = Omit<Installation, 'publicSiteKey'> & { _id: string } & RecordsOperations
 
 export interface WorkspaceStore {
-  /** Changes nothing if it exists, so that two processes can seed the same data. */
+  /**
+   * Inserts a workspace. Changes nothing if it exists, so that two processes can seed the same
+   * data.
+   */
   insertWorkspace(workspace: Workspace): Promise<void>
   findWorkspace(workspaceId: string): Promise<Workspace | undefined>
-  /** By id, after the given one. */
+  /** Returns workspaces in the order of their ids, beginning after the given id. */
   listWorkspaces(after: string, limit: number): Promise<Workspace[]>
   insertConnection(connection: Connection): Promise<void>
   findConnections(connectionIds: string[]): Promise<Connection[]>
   listConnections(workspaceId: string): Promise<Connection[]>
-  /** Changes nothing if the operation is recorded. */
+  /** Sets the status of a connection. Changes nothing if the operation is already recorded. */
   setConnectionStatus(connectionId: string, status: ConnectionStatus, operation: string): Promise<void>
   insertInstallation(installation: Installation): Promise<void>
   findInstallations(publicSiteKeys: string[]): Promise<Installation[]>
   listInstallations(workspaceId: string): Promise<Installation[]>
-  /** Sets only the given fields. Changes nothing if the operation is recorded. */
+  /** Sets only the given fields. Changes nothing if the operation is already recorded. */
   updateInstallation(publicSiteKey: string, settings: InstallationSettings, operation: string): Promise<void>
+  /** Returns the installations that were changed at this time or later. */
+  installationsChangedSince(since: Date): Promise<{ publicSiteKey: string; changedAt: Date }[]>
+  /** Returns the time of the latest change of any installation. */
+  lastInstallationChange(): Promise<Date | undefined>
   /** Adds an origin if it is missing. */
   addOrigin(publicSiteKey: string, origin: string): Promise<void>
   /**
-   * Returns false and changes nothing if the secrets differ from those that the caller read.
-   * Returns true if the operation is applied, now or earlier.
+   * Replaces the identity secrets if the stored ones still equal `read`. Returns true if this call
+   * or an earlier call with the same operation replaced them. Returns false if another operation
+   * changed the stored secrets after `read`; they then stay unchanged.
    */
   replaceIdentitySecrets(
     publicSiteKey: string,
@@ -117,7 +50,7 @@ export interface WorkspaceStore {
     secrets: SealedIdentitySecret[],
     operation: string,
   ): Promise<boolean>
-  /** Whether an enabled installation has one of the entries. */
+  /** Returns whether an enabled installation has one of these entries. */
   anyInstallationAllows(originEntries: string[]): Promise<boolean>
 }
 
@@ -177,18 +110,28 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
     async updateInstallation(publicSiteKey, settings, operation) {
       await installations.updateOne(
         { _id: publicSiteKey, ...unlessRecorded(operation) },
-        { $set: fieldsOf(settings), $push: recording(operation) },
+        { ...fieldsOf(settings), $push: recording(operation), ...changingNow },
       )
     },
 
+    async installationsChangedSince(since) {
+      const found = installations.find({ changedAt: { $gte: since } }, { projection: { changedAt: 1 } })
+      return (await found.toArray()).map(({ _id, changedAt }) => ({ publicSiteKey: _id, changedAt: changedAt! }))
+    },
+
+    async lastInstallationChange() {
+      const found = installations.find({ changedAt: { $gte: new Date(0) } }, { projection: { changedAt: 1 } })
+      return (await found.sort({ changedAt: -1 }).limit(1).toArray())[0]?.changedAt
+    },
+
     async addOrigin(publicSiteKey, origin) {
-      await installations.updateOne({ _id: publicSiteKey }, { $addToSet: { origins: origin } })
+      await installations.updateOne({ _id: publicSiteKey }, { $addToSet: { origins: origin }, ...changingNow })
     },
 
     async replaceIdentitySecrets(publicSiteKey, read, secrets, operation) {
       const { matchedCount } = await installations.updateOne(
         { _id: publicSiteKey, identitySecrets: { $eq: read }, ...unlessRecorded(operation) },
-        { $set: { identitySecrets: secrets }, $push: recording(operation) },
+        { $set: { identitySecrets: secrets }, $push: recording(operation), ...changingNow },
       )
       return matchedCount === 1 || (await isRecorded(installations, publicSiteKey, operation))
     },
@@ -203,12 +146,27 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
   }
 }
 
-/** Dotted paths, so that a write keeps the neighbouring fields. */
-function fieldsOf({ appearance, capabilities, forms, ...plain }: InstallationSettings) {
-  const nested = Object.entries({ appearance, capabilities, forms }).flatMap(([part, fields]) =>
+/** The database's clock decides the order of changes, because the clocks of the cores differ. */
+const changingNow = { $currentDate: { changedAt: true } } as const
+
+/**
+ * Returns the settings with dotted paths, so that a write does not change the other fields. Each
+ * translation is a field; one without texts is removed.
+ */
+function fieldsOf({ appearance, capabilities, forms, availability, ...plain }: InstallationSettings) {
+  const { translations = {}, ...look } = appearance ?? {}
+  const nested = Object.entries({ appearance: look, capabilities, forms, availability }).flatMap(([part, fields]) =>
     Object.entries(fields ?? {}).map(([name, value]) => [`${part}.${name}`, value]),
   )
-  return { ...plain, ...Object.fromEntries(nested) }
+  const [texts, removed] = [true, false].map((has) =>
+    Object.entries(translations)
+      .filter(([, translation]) => hasTexts(translation) === has)
+      .map(([tag, translation]) => [`appearance.translations.${tag}`, has ? translation : '']),
+  )
+  return {
+    $set: { ...plain, ...Object.fromEntries([...nested, ...texts!]) },
+    ...(removed!.length > 0 && { $unset: Object.fromEntries(removed!) }),
+  }
 }
 
 const toWorkspace = ({ _id, ...rest }: WorkspaceDocument): Workspace => ({ workspaceId: _id, ...rest })

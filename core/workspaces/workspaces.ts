@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { ServiceError } from '../errors.ts'
-import type { PlannedIds } from '../keys/planned-ids.ts'
+import { inWorkspace, ServiceError } from '../errors.ts'
+import type { PlannedIds } from '../keys/keyring.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
-import { formDefinitionIssues } from '../leads/forms.ts'
+import type { LiveCache } from '../log/live-cache.ts'
 import type { Wakeups } from '../log/wakeups.ts'
 import { field, hexColour, integer, locale, oneOf, text, url, validate } from '../rules.ts'
-import { entriesAllowing, isOriginAllowed, isOriginEntry } from '../visitors/origins.ts'
-import type { Directory } from './directory.ts'
+import { consentPolicyIssues } from './consent-policy.ts'
+import { formDefinitionIssues } from './forms.ts'
 import {
   defaultOverlapSeconds,
   type IdentitySecret,
@@ -15,55 +15,85 @@ import {
   openIdentitySecret,
   rotatedIdentitySecrets,
 } from './identity-secrets.ts'
-import type {
-  Appearance,
-  Capabilities,
-  Connection,
-  ConnectionStatus,
-  Installation,
-  InstallationSettings,
-  SealedIdentitySecret,
-  Workspace,
-  WorkspaceStore,
-} from './workspace-store.ts'
+import {
+  type Appearance,
+  type Connection,
+  type ConnectionStatus,
+  defaultAppearance,
+  defaultCapabilities,
+  entriesAllowing,
+  type Installation,
+  type InstallationSettings,
+  isOriginAllowed,
+  isOriginEntry,
+  type SealedIdentitySecret,
+  type Workspace,
+} from './model.ts'
+import { availabilityIssues } from './opening-hours.ts'
+import { translationIssues, withTexts } from './translations.ts'
+import type { WorkspaceStore } from './workspace-store.ts'
 
-/** The caller's workspace; `undefined` for a caller that may act for all. */
+/** Caches connections and installations. Cached data is at most a second old. */
+export interface SiteDirectory {
+  connections: LiveCache<Connection>
+  installations: LiveCache<Installation>
+}
+
+/**
+ * The caller's workspace; `undefined` for a caller that may access all workspaces. For an object of
+ * another workspace, the methods below throw `NotFound`.
+ */
 type Scope = string | undefined
 
 /**
- * Writes are idempotent by operation name: a repeat after a crash creates the same objects and
- * changes nothing twice. Without a name, each call is a separate operation.
+ * Manages workspaces, connections and installations. Writes are idempotent by operation name: a
+ * repeat after a crash creates no second object and changes nothing twice. Without an operation
+ * name, each call is a separate operation.
  */
 export interface Workspaces {
-  /** Errors: `ValidationFailed`. */
+  /** Creates a workspace. Errors: `ValidationFailed`. */
   createWorkspace(name: string, operation?: string): Promise<Workspace>
-  /** Errors: `NotFound`. */
+  /** Returns a workspace. Errors: `NotFound` if it does not exist. */
   findWorkspace(workspaceId: string): Promise<Workspace>
-  /** By id, after the given one; 100 by default. Errors: `ValidationFailed`. */
+  /**
+   * Returns workspaces in the order of their ids, beginning after the given id; 100 by default.
+   * Errors: `ValidationFailed`.
+   */
   listWorkspaces(after: string, limit?: number): Promise<Workspace[]>
-  /** Errors: `NotFound`. */
+  /** Returns a connection. Errors: `NotFound` if it is unknown or in another workspace. */
   findConnection(connectionId: string, scope: Scope): Promise<Connection>
   listConnections(workspaceId: string): Promise<Connection[]>
-  /** Errors: `NotFound`, `ValidationFailed`. */
+  /**
+   * Creates a connection. Errors: `NotFound` if the workspace is unknown or not the caller's,
+   * `ValidationFailed`.
+   */
   createConnection(workspaceId: string, name: string, scope: Scope, operation?: string): Promise<Connection>
-  /** Errors: `NotFound`. */
+  /**
+   * Enables or disables a connection. Errors: `NotFound` if it is unknown or in another workspace.
+   */
   setConnectionStatus(
     connectionId: string,
     status: ConnectionStatus,
     scope: Scope,
     operation?: string,
   ): Promise<Connection>
-  /** Errors: `NotFound`. */
+  /** Returns an installation. Errors: `NotFound` if it is unknown or in another workspace. */
   findInstallation(publicSiteKey: string, scope: Scope): Promise<Installation>
   listInstallations(workspaceId: string): Promise<Installation[]>
-  /** Errors: `NotFound`, `ValidationFailed`. */
+  /**
+   * Creates an installation. Errors: `NotFound` if the connection is unknown or in another
+   * workspace, `ValidationFailed`.
+   */
   createInstallation(
     connectionId: string,
     settings: InstallationSettings,
     scope: Scope,
     operation?: string,
   ): Promise<{ installation: Installation; identitySecret: IdentitySecret }>
-  /** Sets only the given fields. Errors: `NotFound`, `ValidationFailed`. */
+  /**
+   * Sets only the given fields. Errors: `NotFound` if the installation is unknown or in another
+   * workspace, `ValidationFailed`.
+   */
   updateInstallation(
     publicSiteKey: string,
     settings: InstallationSettings,
@@ -71,28 +101,32 @@ export interface Workspaces {
     operation?: string,
   ): Promise<Installation>
   /**
-   * Errors: `NotFound`, `ValidationFailed`, `RateLimited` while too many replaced secrets are kept,
-   * `IdempotencyConflict` if the new secret is no longer live.
+   * Adds a new identity secret. Errors: `NotFound` if the installation is unknown or in another
+   * workspace, `ValidationFailed`, `RateLimited` while too many replaced secrets are kept,
+   * `IdempotencyConflict` if the installation no longer accepts the new secret.
    */
   rotateIdentitySecret(
     publicSiteKey: string,
     scope: Scope,
     how?: { operation?: string; overlapSeconds?: number | undefined },
   ): Promise<IdentitySecret>
-  /** A live secret of the installation. Errors: `IdempotencyConflict` if it is no longer live. */
+  /**
+   * Returns the secret with this key id. Errors: `IdempotencyConflict` if the installation no
+   * longer accepts the secret.
+   */
   identitySecret(installation: Installation, kid: string): IdentitySecret
-  /** Whether some enabled installation allows the origin. */
+  /** Returns whether an enabled installation allows the origin. */
   isOriginKnown(origin: string): Promise<boolean>
   /**
-   * The installation of a site key, for a page of that origin. Errors: `InstallationNotFound`,
-   * `OriginNotAllowed`, `ConnectionDisabled`.
+   * Returns the installation of a site key, if pages of the origin may use it. Errors:
+   * `InstallationNotFound`, `OriginNotAllowed`, `ConnectionDisabled`.
    */
   installationFor(publicSiteKey: string, origin: string): Promise<Installation>
 }
 
-export interface WorkspacesDependencies {
+interface WorkspacesDependencies {
   store: WorkspaceStore
-  directory: Directory
+  directory: SiteDirectory
   secretBox: SecretBox
   plannedIds: PlannedIds
   wakeups: Pick<Wakeups, 'stateChanged'>
@@ -101,45 +135,21 @@ export interface WorkspacesDependencies {
 
 const maxOrigins = 64
 
-export const defaultAppearance: Appearance = {
-  title: 'Chat with us',
-  greeting: 'Hello! How can we help?',
-  accentColor: '#1f6f5c',
-  position: 'right',
-}
-
-export const defaultCapabilities: Capabilities = {
-  identity: true,
-  typing: true,
-  pageContext: true,
-  navigation: true,
-  screenshots: true,
-  preChatForm: false,
-  offlineForm: false,
-  messageRetryRoute: false,
-}
-
-/** Workspaces, their connections and widget installations. */
 export function createWorkspaces(dependencies: WorkspacesDependencies): Workspaces {
   const { store, directory, secretBox, plannedIds, wakeups, now } = dependencies
 
-  function inScope<T extends { workspaceId: string }>(found: T | undefined, scope: Scope): T {
-    if (!found || (scope !== undefined && found.workspaceId !== scope)) throw new ServiceError(ErrorCode.NOT_FOUND)
-    return found
-  }
-
   async function connectionIn(connectionId: string, scope: Scope) {
     const [connection] = await store.findConnections([connectionId])
-    return inScope(connection, scope)
+    return inWorkspace(connection, scope)
   }
 
   async function installationIn(publicSiteKey: string, scope: Scope) {
     const [installation] = await store.findInstallations([publicSiteKey])
-    return inScope(installation, scope)
+    return inWorkspace(installation, scope)
   }
 
   return {
-    findWorkspace: async (workspaceId) => inScope(await store.findWorkspace(workspaceId), undefined),
+    findWorkspace: async (workspaceId) => inWorkspace(await store.findWorkspace(workspaceId), undefined),
     findConnection: connectionIn,
     listConnections: (workspaceId) => store.listConnections(workspaceId),
     findInstallation: installationIn,
@@ -158,7 +168,7 @@ export function createWorkspaces(dependencies: WorkspacesDependencies): Workspac
     },
 
     async createConnection(workspaceId, name, scope, operation = randomUUID()) {
-      inScope(await store.findWorkspace(workspaceId), scope)
+      inWorkspace(await store.findWorkspace(workspaceId), scope)
       validate(field('/name', name, text(1, 128)))
       const connection: Connection = {
         connectionId: plannedIds('con', operation),
@@ -189,15 +199,17 @@ export function createWorkspaces(dependencies: WorkspacesDependencies): Workspac
         workspaceId,
         origins: settings.origins ?? [],
         enabled: true,
-        appearance: { ...defaultAppearance, ...settings.appearance },
+        appearance: withTexts({ ...defaultAppearance, ...settings.appearance }),
         capabilities: { ...defaultCapabilities, ...settings.capabilities },
         defaultLocale: settings.defaultLocale ?? 'en',
         forms: settings.forms,
+        ...(settings.availability && { availability: settings.availability }),
+        consent: settings.consent,
         identitySecrets: [newIdentitySecret(secretBox, kid)],
       })
       await wakeups.stateChanged(publicSiteKey)
-      // Reads the stored document: an earlier run of the operation may have created it with another
-      // secret.
+      // The secret is read from the stored document, because an earlier run of the operation may
+      // have created the installation with another secret.
       const installation = await installationIn(publicSiteKey, scope)
       return { installation, identitySecret: openIdentitySecret(secretBox, installation, kid) }
     },
@@ -216,7 +228,7 @@ export function createWorkspaces(dependencies: WorkspacesDependencies): Workspac
       validate(field('/overlapSeconds', overlapSeconds, integer(0, 7 * defaultOverlapSeconds)))
       const seen = installation.identitySecrets
       const fresh = newIdentitySecret(secretBox, plannedIds('key', operation))
-      // A failed try means that another write succeeded.
+      // Returns false if another write changed the secrets first.
       const tryOnce = (read: SealedIdentitySecret[]) => {
         const at = new Date(now())
         const rotated = rotatedIdentitySecrets(read, fresh, { seen, at, overlapSeconds })
@@ -245,7 +257,7 @@ export function createWorkspaces(dependencies: WorkspacesDependencies): Workspac
   }
 }
 
-function validateSettings({ origins, appearance, defaultLocale, forms }: InstallationSettings) {
+function validateSettings({ origins, appearance, defaultLocale, forms, availability, consent }: InstallationSettings) {
   validate(
     field('/origins', origins, ({ length }) =>
       length < 1 ? 'minItems' : length > maxOrigins ? 'maxItems' : undefined,
@@ -258,8 +270,11 @@ function validateSettings({ origins, appearance, defaultLocale, forms }: Install
     field('/appearance/accentColor', appearance?.accentColor, hexColour),
     field('/appearance/position', appearance?.position, oneOf<Appearance['position']>('left', 'right')),
     field('/appearance/logoUrl', appearance?.logoUrl, url('https')),
+    ...translationIssues(appearance?.translations ?? {}),
     field('/defaultLocale', defaultLocale, locale),
     ...formDefinitionIssues('/forms/preChat/fields', forms?.preChat ?? []),
     ...formDefinitionIssues('/forms/offline/fields', forms?.offline ?? []),
+    ...availabilityIssues(availability ?? {}),
+    ...consentPolicyIssues('/consent', consent),
   )
 }

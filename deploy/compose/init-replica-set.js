@@ -1,4 +1,4 @@
-// For mongosh: makes the replica set and the service's user, where they are not there yet.
+// A mongosh script: creates the replica set and the service's database user if they do not exist.
 const { MONGO_INITDB_ROOT_USERNAME: user, MONGO_INITDB_ROOT_PASSWORD: password, SERVICE_PASSWORD } = process.env
 const credentials = `${user}:${encodeURIComponent(password)}`
 const hosts = ['mongodb-1:27017', 'mongodb-2:27017', 'mongodb-3:27017']

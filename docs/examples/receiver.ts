@@ -1,11 +1,12 @@
-// A tiny receiver of leads: `npm run docs -- receiver <secret>`. It verifies each delivery before it reads it, and prints it.
-// Take it as a start for one of your own: what it keeps in memory belongs in a database then.
+// A minimal receiver of leads: `npm run docs -- receiver <secret>`. It verifies each delivery
+// before it parses it, and prints the lead. A real receiver must store the received ids in a
+// database; this example keeps them in memory.
 import { createServer } from 'node:http'
 import { parseArgs } from 'node:util'
 import { Webhook } from 'standardwebhooks'
 
 const bodyMaxBytes = 64 * 1024
-/** Longer than the last retry of a delivery may take. */
+/** How long ids of deliveries are kept. Must exceed the time until the last retry of a delivery. */
 const rememberMs = 48 * 3_600_000
 
 const { values, positionals } = parseArgs({
@@ -32,19 +33,21 @@ const server = createServer(async (request, response) => {
 
   let lead: unknown
   try {
-    // The raw bytes, the signature and the time, all before anything is parsed.
+    // Verifies signature and timestamp over the raw bytes, before the body is parsed.
     lead = webhook.verify(Buffer.concat(parts), request.headers as Record<string, string>)
   } catch {
-    // Beware: 401 makes the sender disable the subscription, until somebody has put the secret right.
-    console.log('refused: the signature or the time is not right')
+    // The sender disables the subscription after a 401. An operator must then correct the secret
+    // and enable the subscription.
+    console.log('rejected: the signature or the timestamp is invalid')
     return answer(401)
   }
 
-  // A delivery may come more than once. Only the first one counts, all are accepted.
+  // A delivery may arrive more than once. Handle it only the first time, but return success each
+  // time.
   const id = String(request.headers['webhook-id'])
   const now = Date.now()
   for (const [old, at] of seen) if (now - at > rememberMs) seen.delete(old)
-  if (seen.has(id)) console.log(`again: ${id}`)
+  if (seen.has(id)) console.log(`duplicate: ${id}`)
   else console.log(`${id} ${JSON.stringify(lead)}`)
   seen.set(id, now)
   answer(204)

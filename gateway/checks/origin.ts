@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
 import type { Origins } from '../core/origins.ts'
 import { GatewayError } from '../errors.ts'
-import type { RefusalLimit } from './refusals.ts'
+import type { RefusalLimit } from '../limits/refusals.ts'
 
 const EXPOSED_HEADERS = 'X-Correlation-Id, Retry-After, Idempotency-Replayed'
 const REQUEST_HEADERS =
@@ -11,8 +11,8 @@ const PREFLIGHT_MAX_AGE = '7200'
 
 /**
  * Lets pages of this origin read the answer. Call it only for an origin that an installation
- * allows. `Timing-Allow-Origin` exposes the protocol of the connection: over HTTP/1.1 the widget
- * limits its streams.
+ * allows. `Timing-Allow-Origin` lets the widget read the protocol of the connection. Over HTTP/1.1
+ * the widget limits its streams.
  */
 function allowOrigin(reply: FastifyReply, origin: string): void {
   reply.header('access-control-allow-origin', origin)
@@ -22,8 +22,8 @@ function allowOrigin(reply: FastifyReply, origin: string): void {
 
 /**
  * Returns the `Origin` of the request if any enabled installation allows it. Throws
- * `OriginNotAllowed`, or `RateLimited` for an address with too many refusals. The core checks the
- * installation of the request itself.
+ * `OriginNotAllowed`, or `RateLimited` for an address with too many refusals. A core later
+ * checks that the installation of this request allows the origin.
  */
 export type RequireOrigin = (request: FastifyRequest) => Promise<string>
 
@@ -37,7 +37,7 @@ export function createRequireOrigin(origins: Origins, refusals: RefusalLimit): R
   }
 }
 
-/** The first check of a request. */
+/** Creates the first check of a request, which rejects unknown origins. */
 export function createOriginCheck(requireOrigin: RequireOrigin): onRequestAsyncHookHandler {
   return async (request, reply) => {
     reply.header('vary', 'Origin')
@@ -45,7 +45,7 @@ export function createOriginCheck(requireOrigin: RequireOrigin): onRequestAsyncH
   }
 }
 
-/** Lets an allowed page read answers that come before the origin check: a 404, a 405, a bad URL. */
+/** Lets an allowed page read answers that precede the origin check: a 404, a 405, a bad URL. */
 export async function allowKnownOrigin(requireOrigin: RequireOrigin, reply: FastifyReply): Promise<void> {
   reply.header('vary', 'Origin')
   const { request } = reply
@@ -55,8 +55,8 @@ export async function allowKnownOrigin(requireOrigin: RequireOrigin, reply: Fast
 }
 
 /**
- * Answers a preflight of an allowed origin for any path. Unknown paths too, so that the page can
- * read the 404.
+ * Answers a preflight of an allowed origin for any path. Unknown paths are included, so that the
+ * page can read their 404.
  */
 export async function answerPreflight(requireOrigin: RequireOrigin, reply: FastifyReply): Promise<FastifyReply> {
   reply.header('vary', 'Origin')

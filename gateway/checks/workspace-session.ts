@@ -9,7 +9,7 @@ const BEARER = /^bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i
  * Returns the `Authorization` header to forward to a core. Only the core has the keys to verify it.
  * Throws `Unauthenticated` if it is no workspace session, for example a service token.
  */
-export function operatorAuthorization({ headers }: FastifyRequest): string {
+export function operatorAuthorization({ headers }: Pick<FastifyRequest, 'headers'>): string {
   const token = BEARER.exec(headers.authorization ?? '')?.[1]
   if (token === undefined || !isForWorkspaces(token)) throw new GatewayError('Unauthenticated')
   return `Bearer ${token}`

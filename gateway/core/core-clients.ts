@@ -6,7 +6,6 @@ import { SessionService } from '#proto/session/v1/session_pb.js'
 import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
 import type { CoreNode, CorePool } from '../../core-client/core-pool.ts'
 import { createFailoverTransport } from '../../core-client/failover-transport.ts'
-import { createTracedTransport } from '../../core-client/traced-transport.ts'
 import { type CallBudget, createBoundedTransport } from './bounded-transport.ts'
 
 /** Clients for the pool of cores. */
@@ -15,13 +14,13 @@ export interface CoreClients {
   messaging: Client<typeof MessagingService>
   commands: Client<typeof CommandService>
   leads: Client<typeof LeadService>
-  /** Sends, without the call budget: the send batcher limits them. */
+  /** Client for sends. It has no call budget, because the send batcher limits sends. */
   sends: Pick<Client<typeof MessagingService>, 'sendVisitorMessages'>
-  /** The single cores, for calls that are bound to one. */
+  /** The pool, for calls that must reach one certain core. */
   pool: CorePool
-  /** Client for the event call of one core: a stream cannot fail over. */
+  /** Returns the client of one core for its event stream, which cannot fail over. */
   watcherOf(core: CoreNode): Pick<Client<typeof MessagingService>, 'watchEvents'>
-  /** Whether a core answers. Cached for one second. */
+  /** Resolves to whether any core answers. The result is cached for one second. */
   isReady(): Promise<boolean>
 }
 
@@ -29,7 +28,7 @@ const READINESS_FRESH_MS = 1_000
 const READINESS_DEADLINE_MS = 2_000
 
 /**
- * Creates the clients. Every call carries the service token and fails over between cores. Unary
+ * Creates the clients. Every call sends the service token and fails over between cores. Unary
  * calls have a deadline. The budget limits concurrent calls, except sends.
  */
 export function createCoreClients(options: {
@@ -40,9 +39,7 @@ export function createCoreClients(options: {
   now: () => number
 }): CoreClients {
   const { cores, token, deadlineMs } = options
-  const failover = createTracedTransport(
-    createAuthorizedTransport(createFailoverTransport({ cores, deadlineMs }), token),
-  )
+  const failover = createAuthorizedTransport(createFailoverTransport({ cores, deadlineMs }), token)
   const bounded = createBoundedTransport(failover, options.budget)
   const sessions = createClient(SessionService, bounded)
   let readiness: { at: number; answer: Promise<boolean> } | undefined

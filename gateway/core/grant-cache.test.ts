@@ -5,17 +5,19 @@ import { createGrantCache } from './grant-cache.ts'
 const credentials = { accessGrant: 'grant-1', origin: 'https://shop.example' }
 
 function newScene() {
-  const scene = { time: 0, calls: [] as PromiseWithResolvers<{ sessionId: string }>[] }
+  const scene = { time: 0, calls: [] as PromiseWithResolvers<{ sessionId: string }>[], expiredToo: [] as boolean[] }
   const core = {
     sessions: {
-      async authorizeGrant() {
+      async authorizeGrant({ expiredToo }: { expiredToo: boolean }) {
         const call = Promise.withResolvers<{ sessionId: string }>()
         scene.calls.push(call)
-        return { ...(await call.promise), expiresAt: { seconds: 1_000n, nanos: 0 } }
+        scene.expiredToo.push(expiredToo)
+        const times = { expiresAt: { seconds: 1_000n, nanos: 0 }, renewableUntil: { seconds: 1_002n, nanos: 0 } }
+        return { ...(await call.promise), ...times }
       },
     },
   } as unknown as CoreClients
-  const grants = createGrantCache({ core, max: 10, freshMs: 5_000, recheckMs: 1_000, now: () => scene.time })
+  const grants = createGrantCache({ core, now: () => scene.time })
   /** Answers all pending calls of the core, then waits for the result. */
   async function answered(result: Promise<unknown>) {
     for (const call of scene.calls) call.resolve({ sessionId: 'ses_1' })
@@ -24,7 +26,7 @@ function newScene() {
   return { scene, grants, answered }
 }
 
-it('asks a core again after the maximum age, counted from the start of the call', async () => {
+it('`authorize` asks a core again if the cached call started more than 5 s ago', async () => {
   const { scene, grants, answered } = newScene()
   const result = grants.authorize(credentials, 'c')
   scene.time = 4_000
@@ -37,16 +39,16 @@ it('asks a core again after the maximum age, counted from the start of the call'
   expect(scene.calls.length).toBe(2)
 })
 
-it('does not confirm with a pending call that is too old', async () => {
+it('`confirm` calls a core again if the pending call started more than 250 ms ago', async () => {
   const { scene, grants, answered } = newScene()
   const first = grants.authorize(credentials, 'c')
-  scene.time = 1_001
-  const confirmed = grants.confirm(credentials, 'c')
+  scene.time = 251
+  const confirmed = grants.confirm(credentials, 'c', false)
   expect(scene.calls.length).toBe(2)
   await answered(Promise.all([first, confirmed]))
 })
 
-it('does not cache an answer if the grant was forgotten during the call', async () => {
+it('an answer is not cached if `forget` was called during the call', async () => {
   const { scene, grants, answered } = newScene()
   const result = grants.authorize(credentials, 'c')
   grants.forget(credentials)
@@ -55,8 +57,31 @@ it('does not cache an answer if the grant was forgotten during the call', async 
   expect(scene.calls.length).toBe(2)
 })
 
-it('shares one call between concurrent requests', async () => {
+it('concurrent requests share one call to a core', async () => {
   const { scene, grants, answered } = newScene()
-  await answered(Promise.all([grants.authorize(credentials, 'c'), grants.confirm(credentials, 'c')]))
+  await answered(Promise.all([grants.authorize(credentials, 'c'), grants.confirm(credentials, 'c', false)]))
   expect(scene.calls.length).toBe(1)
+})
+
+it('the authorisation of an expired grant is cached for renewals until the session expires, and for nothing else', async () => {
+  const { scene, grants, answered } = newScene()
+  const renew = () => answered(grants.authorizeExpiredToo(credentials, 'c'))
+  scene.time = 1_000_000
+  await renew()
+  await renew()
+  await answered(grants.confirm(credentials, 'c', true))
+  expect(scene.expiredToo).toEqual([true])
+  await answered(grants.authorize(credentials, 'c'))
+  expect(scene.expiredToo).toEqual([true, false])
+  scene.time = 1_002_000
+  await renew()
+  expect(scene.expiredToo).toEqual([true, false, true])
+})
+
+it('a renewal during another request with the same grant asks a core itself', async () => {
+  const { scene, grants, answered } = newScene()
+  await answered(Promise.all([grants.authorize(credentials, 'c'), grants.authorizeExpiredToo(credentials, 'c')]))
+  expect(scene.expiredToo).toEqual([false, true])
+  await answered(grants.authorizeExpiredToo(credentials, 'c'))
+  expect(scene.calls.length).toBe(2)
 })

@@ -1,6 +1,6 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt'
-import { LRUCache } from 'lru-cache'
 import type { AuthorizeGrantResponse } from '#proto/session/v1/session_pb.js'
+import { createLruCache } from '../../platform/lru-cache.ts'
 import type { CoreClients } from './core-clients.ts'
 
 /** Credentials that the browser sent. The core verifies them on every call. */
@@ -16,93 +16,112 @@ export type Capabilities = Omit<NonNullable<AuthorizeGrantResponse['capabilities
 export interface Authorization {
   sessionId: string
   capabilities: Capabilities
-  /** Milliseconds since 1970. */
-  expiresAt: number
-  /** When the core was asked. */
-  checkedAt: number
 }
 
 /** Cache of authorised grants. Refusals are never cached. */
 export interface GrantCache {
   /**
-   * Returns an authorisation not older than `freshMs`, else asks a core. Rejects with its refusal.
+   * Returns a cached authorisation that is at most `FRESH_MS` old, or asks a core. Rejects if the
+   * core refuses.
    */
   authorize(credentials: Credentials, correlationId: string): Promise<Authorization>
   /** Asks a core and accepts a closed session. The result is not cached. */
   authorizeClosedToo(credentials: Credentials, correlationId: string): Promise<{ sessionId: string }>
-  /** Like `authorize`, but not older than `recheckMs`. */
-  confirm(credentials: Credentials, correlationId: string): Promise<Authorization>
+  /** Like `authorize`, but accepts an expired grant while its session can be renewed. */
+  authorizeExpiredToo(credentials: Credentials, correlationId: string): Promise<Authorization>
+  /**
+   * Like `authorize`, but a cached authorisation must be at most `RECHECK_MS` old. `expiredToo`
+   * accepts an expired grant while its session can be renewed.
+   */
+  confirm(credentials: Credentials, correlationId: string, expiredToo: boolean): Promise<Authorization>
   forget(credentials: Credentials): void
 }
 
-/** A pending call to a core. */
-interface PendingCall {
-  at: number
+/** A call to a core, pending or answered. */
+interface Call {
+  startedAt: number
   answer: Promise<Authorization>
+  /** Whether the call accepts an expired grant. */
+  expiredToo: boolean
+  /** End of the grant in milliseconds since 1970; infinite while pending. */
+  expiresAt: number
+  /** Time until which the session can be renewed; infinite while pending. */
+  renewableUntil: number
 }
 
+export const GRANTS_MAX = 50_000
+/** How long an authorised grant is cached. */
+const FRESH_MS = 5_000
+/** Age from which a cached authorisation is checked again before a request is refused. */
+const RECHECK_MS = 250
+
 /**
- * A bounded cache of authorised grants. The core authorises each call again. With the cache the
- * gateway knows the session and runs its checks in order without an extra call. The age of an entry
+ * A bounded cache of authorised grants. If a grant is cached, the gateway runs its checks in order
+ * without an extra call to a core. The core still authorises each call itself. The age of an entry
  * counts from the start of its call.
  */
-export function createGrantCache(options: {
-  core: CoreClients
-  max: number
-  freshMs: number
-  recheckMs: number
-  now: () => number
-}): GrantCache {
-  const { core, max, freshMs, recheckMs, now } = options
-  const known = new LRUCache<string, Authorization>({ max })
-  const pending = new Map<string, PendingCall>()
+export function createGrantCache(options: { core: CoreClients; now: () => number }): GrantCache {
+  const { core, now } = options
+  // The cache's own `fetchMethod` cannot be used: a pending call may be too old for `confirm`.
+  const calls = createLruCache<Call>(GRANTS_MAX)
 
-  function ask(key: string, credentials: Credentials, correlationId: string): Promise<Authorization> {
-    const at = now()
-    const call: PendingCall = { at, answer: read(credentials, correlationId, at) }
-    pending.set(key, call)
-    // An answer is cached only if no later call or `forget` replaced this one.
-    const isLatest = () => pending.get(key) === call
-    call.answer.then(
-      (authorization) => void (isLatest() && pending.delete(key) && known.set(key, authorization)),
-      () => void (isLatest() && pending.delete(key) && known.delete(key)),
-    )
+  function ask(
+    key: string,
+    credentials: Credentials,
+    correlationId: string,
+    expiredToo: boolean,
+  ): Promise<Authorization> {
+    const pending = Number.POSITIVE_INFINITY
+    const call: Call = { startedAt: now(), answer: read(), expiredToo, expiresAt: pending, renewableUntil: pending }
+    calls.set(key, call)
+    call.answer.catch(() => {
+      if (calls.peek(key) === call) calls.delete(key)
+    })
     return call.answer
+
+    async function read(): Promise<Authorization> {
+      const headers = { 'x-correlation-id': correlationId }
+      const {
+        sessionId,
+        capabilities = {},
+        expiresAt,
+        renewableUntil,
+      } = await core.sessions.authorizeGrant({ credentials, expiredToo }, { headers })
+      call.expiresAt = expiresAt === undefined ? 0 : timestampMs(expiresAt)
+      call.renewableUntil = renewableUntil === undefined ? 0 : timestampMs(renewableUntil)
+      return { sessionId, capabilities }
+    }
   }
 
-  async function read(credentials: Credentials, correlationId: string, checkedAt: number): Promise<Authorization> {
-    const answer = await core.sessions.authorizeGrant(
-      { credentials },
-      { headers: { 'x-correlation-id': correlationId } },
-    )
-    const expiresAt = answer.expiresAt === undefined ? 0 : timestampMs(answer.expiresAt)
-    const { sessionId, capabilities = {} } = answer
-    return { sessionId, capabilities, expiresAt, checkedAt }
-  }
-
-  function authorizeWithin(maxAge: number, credentials: Credentials, correlationId: string): Promise<Authorization> {
+  function authorizeWithin(
+    maxAge: number,
+    credentials: Credentials,
+    correlationId: string,
+    expiredToo = false,
+  ): Promise<Authorization> {
     const key = keyOf(credentials)
-    const found = known.get(key)
-    const isFresh = found !== undefined && now() < found.expiresAt && now() - found.checkedAt <= maxAge
-    if (isFresh) return Promise.resolve(found)
-    const call = pending.get(key)
-    if (call !== undefined && now() - call.at <= maxAge) return call.answer
-    return ask(key, credentials, correlationId)
+    const call = calls.get(key)
+    const isFresh = call !== undefined && now() - call.startedAt <= maxAge && isAccepted(call, expiredToo)
+    return isFresh ? call.answer : ask(key, credentials, correlationId, expiredToo)
+  }
+
+  /** Whether the answer of the call, which may be pending, also answers this question now. */
+  function isAccepted({ expiredToo: wasExpiredToo, expiresAt, renewableUntil }: Call, expiredToo: boolean): boolean {
+    if (expiresAt === Number.POSITIVE_INFINITY) return wasExpiredToo === expiredToo
+    return now() < expiresAt || (expiredToo && now() < renewableUntil)
   }
 
   return {
-    authorize: (credentials, correlationId) => authorizeWithin(freshMs, credentials, correlationId),
+    authorize: (credentials, correlationId) => authorizeWithin(FRESH_MS, credentials, correlationId),
     authorizeClosedToo: (credentials, correlationId) =>
       core.sessions.authorizeGrant(
         { credentials, closedToo: true },
         { headers: { 'x-correlation-id': correlationId } },
       ),
-    confirm: (credentials, correlationId) => authorizeWithin(recheckMs, credentials, correlationId),
-    forget(credentials) {
-      const key = keyOf(credentials)
-      known.delete(key)
-      pending.delete(key)
-    },
+    authorizeExpiredToo: (credentials, correlationId) => authorizeWithin(FRESH_MS, credentials, correlationId, true),
+    confirm: (credentials, correlationId, expiredToo) =>
+      authorizeWithin(RECHECK_MS, credentials, correlationId, expiredToo),
+    forget: (credentials) => void calls.delete(keyOf(credentials)),
   }
 }
 

@@ -1,11 +1,10 @@
 import swagger, { type FastifyDynamicSwaggerOptions, type SwaggerTransform } from '@fastify/swagger'
 import type { FastifyContextConfig, FastifyInstance } from 'fastify'
-import { CONTRACT, CONTRACT_VERSION } from '../checks/version.ts'
+import { CONTRACT, CONTRACT_VERSION } from '../checks/request-checks.ts'
 import { type PublicError, publicErrors } from '../errors.ts'
 import { type EventName, eventDefinitions, eventSchema } from '../schemas/events.ts'
 import { Envelope } from '../schemas/fields.ts'
-import { headersOfAnswer, headersOfFailure, parametersOf } from './document-headers.ts'
-import { errorsOf } from './route-description.ts'
+import { errorsOf, headersOfAnswer, headersOfFailure, parametersOf } from './route-description.ts'
 
 type Json = Record<string, unknown>
 
@@ -28,15 +27,15 @@ Every request sends its \`Origin\`, which browsers do by themselves, and \`X-Ser
 \`Authorization\`, never into a URL. The lead delivery routes are for backends: they need a workspace session instead of these headers. Every failure is an \`ErrorEnvelope\`: use \`retryable\` and \`terminal\` to decide what to do.`
 
 /**
- * Describes every route below the prefixes that is registered afterwards. `app.swagger()` returns
- * the OpenAPI 3.1 document. It uses the schemas that validate and serialise. Headers and errors are
- * derived from the checks of each route.
+ * Describes the routes that are registered after this call and whose path has one of the prefixes.
+ * `app.swagger()` returns the OpenAPI 3.1 document. The document contains the schemas that validate
+ * requests and serialise answers. Headers and errors are derived from the checks of each route.
  */
 export async function describeApi(app: FastifyInstance, ...prefixes: string[]): Promise<void> {
   const transform: SwaggerTransform = ({ schema, url, route }) => {
     if (!prefixes.some((prefix) => url.startsWith(`${prefix}/`))) return { schema: { ...schema, hide: true }, url }
     const { response, ...rest } = schema ?? {}
-    // `finish` adds the failures.
+    // Keep only the route's own answers here. `finish` adds the failures.
     const own = Object.entries(response ?? {}).filter(([status]) => /^\d+$/.test(status))
     const described = { ...rest, response: Object.fromEntries(own), 'x-route': route.config ?? {} }
     return { schema: described, url }
@@ -102,7 +101,7 @@ function finishOperation(method: string, operation: Operation): void {
     if (status === '304') answer.description = 'The cached answer is current.'
     answer.headers = headersOfAnswer(config, Number(status))
   }
-  // DELETE routes take no body, but can reject one that is sent.
+  // A DELETE route has no body in the document, but rejects a body with unknown fields.
   const codes = errorsOf(config, operation.requestBody !== undefined || method === 'delete')
   const byStatus = Map.groupBy(
     publicErrors().filter(({ code }) => codes.has(code)),

@@ -5,8 +5,8 @@ const DOCS_PREFIX = '/docs'
 const SCRIPT_MAX_AGE = 3600
 
 /**
- * Runs in the browser, so it must not use anything of this module. Scripts cannot set `Origin`, so
- * the page sends its value in another header.
+ * Runs in the browser, so it must not use other code of this module. Scripts cannot set the
+ * `Origin` header, so the page sends the origin in another header.
  */
 const sendDocsOrigin = ({ requestBuilder }: { requestBuilder: { headers: Headers } }) => {
   const origin = requestBuilder.headers.get('Origin')
@@ -39,7 +39,7 @@ export const docsRoutes: FastifyPluginAsync = async (app) => {
   })
 }
 
-/** The page may run its script and the inline script that starts it, and call this gateway. */
+/** Returns a policy that allows the reference's scripts and calls to this gateway. */
 function pagePolicy(html: string): string {
   const inline = [...html.matchAll(/<script[^>]*>([\s\S]*?)<\/script>/g)].map(([, source = '']) => source)
   const hashes = inline
@@ -48,7 +48,7 @@ function pagePolicy(html: string): string {
   return [
     "default-src 'none'",
     `script-src 'self' ${hashes.join(' ')}`,
-    // The script of the reference injects its styles.
+    // The script of the API reference injects inline styles.
     "style-src 'self' 'unsafe-inline'",
     "img-src 'self' data:",
     "font-src 'self' data:",

@@ -1,19 +1,21 @@
 import type { FastifyContextConfig } from 'fastify'
+import { CONTRACT_VERSION } from '../checks/request-checks.ts'
 import type { PublicErrorCode } from '../errors.ts'
+import { OperationId } from '../schemas/fields.ts'
 
 /** Request headers that only some routes read. */
-export type OwnHeader = 'Last-Event-ID' | 'If-None-Match'
+type OwnHeader = 'Last-Event-ID' | 'If-None-Match'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The route needs a workspace session and is not part of the widget API. */
+    /** Whether the route needs a workspace session. If so, it is not part of the widget API. */
     operator?: boolean
-    /** Facts for the description that checks and schemas do not show. */
+    /** Facts for the API document that cannot be derived from the route's checks and schemas. */
     described?: {
       /** Error codes of the route itself, in addition to those of its checks. */
       errors?: PublicErrorCode[]
       headers?: OwnHeader[]
-      /** The answer is the event stream. */
+      /** Whether the answer is the event stream. */
       stream?: boolean
     }
   }
@@ -41,6 +43,7 @@ export function errorsOf(config: FastifyContextConfig, hasBody: boolean): Set<Pu
     ...EVERY_ROUTE,
     ...(config.operator ? OF_OPERATORS : OF_PAGES),
     ...(config.scoped ? SCOPED : []),
+    ...(config.scoped && !config.expiredToo ? (['GrantExpired'] as const) : []),
     ...(hasBody ? WITH_BODY : []),
     ...(config.idempotent ? IDEMPOTENT : []),
     ...(config.keyField === undefined ? [] : (['IdempotencyKeyMismatch'] as const)),
@@ -48,4 +51,103 @@ export function errorsOf(config: FastifyContextConfig, hasBody: boolean): Set<Pu
     ...(config.rate === undefined ? [] : (['RateLimited'] as const)),
     ...(config.described?.errors ?? []),
   ])
+}
+
+type Json = Record<string, unknown>
+
+const text = { type: 'string' }
+
+const PAGE_HEADERS: Json[] = [
+  {
+    name: 'Origin',
+    in: 'header',
+    required: true,
+    schema: text,
+    description: 'Origin of the page, which the installation must allow. Browsers send it by themselves.',
+    example: 'http://localhost:8081',
+  },
+  {
+    name: 'X-Service-Widget-Version',
+    in: 'header',
+    required: true,
+    schema: { type: 'string', enum: [CONTRACT_VERSION] },
+    description: 'Version of the contract that the client implements.',
+    example: CONTRACT_VERSION,
+  },
+]
+
+const EVERY_HEADER: Json[] = [
+  {
+    name: 'X-Correlation-Id',
+    in: 'header',
+    schema: { type: 'string', pattern: '^[A-Za-z0-9._-]{1,64}$' },
+    description: 'Id of the request in logs and answers; generated if missing.',
+  },
+]
+
+const IDEMPOTENCY_KEY: Json = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  schema: OperationId,
+  description: 'Stable per logical operation: a repeat with the same input gets the first answer again.',
+  example: '018f3f9e-6a51-7bd2-9c6e-6a0d9e2f4b10',
+}
+
+const OWN_HEADERS: Record<OwnHeader, Json> = {
+  'Last-Event-ID': {
+    name: 'Last-Event-ID',
+    in: 'header',
+    schema: text,
+    description: 'Id of the last received event, `<epoch>-<sequence>`: the stream resumes after it.',
+    example: '7f3a-42',
+  },
+  'If-None-Match': {
+    name: 'If-None-Match',
+    in: 'header',
+    schema: text,
+    description: 'ETags of cached answers.',
+  },
+}
+
+/**
+ * Describes the request headers that a route reads. `Authorization` is missing, because the
+ * security scheme describes it.
+ */
+export function parametersOf({ idempotent, keyField, described, operator }: FastifyContextConfig): Json[] {
+  const key = {
+    ...IDEMPOTENCY_KEY,
+    required: idempotent === true,
+    ...(keyField && { description: `${IDEMPOTENCY_KEY.description} Equal to \`${keyField}\`.` }),
+  }
+  const every = operator ? EVERY_HEADER : [...PAGE_HEADERS, ...EVERY_HEADER]
+  return [...every, ...(idempotent ? [key] : []), ...(described?.headers ?? []).map((name) => OWN_HEADERS[name])]
+}
+
+const CORRELATION = { 'X-Correlation-Id': { schema: text, description: 'Id of the request in the logs.' } }
+
+/** Describes the response headers of a successful request. */
+export function headersOfAnswer(
+  { scoped, operator, idempotent, described }: FastifyContextConfig,
+  status: number,
+): Json {
+  const replayed = {
+    schema: { type: 'string', enum: ['true'] },
+    description: 'Set if this repeats the answer of an earlier request.',
+  }
+  return {
+    ...CORRELATION,
+    ...(idempotent && status < 300 ? { 'Idempotency-Replayed': replayed } : {}),
+    ...(scoped || operator ? { 'Cache-Control': { schema: text, description: 'Always `no-store`.' } } : {}),
+    ...(described?.headers?.includes('If-None-Match') ? { ETag: { schema: text } } : {}),
+  }
+}
+
+/** Describes the response headers of a failed request. */
+export function headersOfFailure(status: number): Json {
+  const seconds = { schema: { type: 'integer', minimum: 1 }, description: 'Seconds to wait, same as `retryAfter`.' }
+  return {
+    ...CORRELATION,
+    ...(status === 429 || status === 503 ? { 'Retry-After': seconds } : {}),
+    ...(status === 401 ? { 'WWW-Authenticate': { schema: { type: 'string', enum: ['Bearer'] } } } : {}),
+  }
 }

@@ -1,3 +1,4 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt'
 import type { FastifyBaseLogger } from 'fastify'
 import type { ErrorInfo } from '#proto/error/v1/error_pb.js'
 import type { Event, Frame, Opened } from '#proto/messaging/v1/messaging_pb.js'
@@ -8,8 +9,9 @@ import type { CoreClients } from '../core/core-clients.ts'
 import type { Credentials } from '../core/grant-cache.ts'
 import { errorFromInfo, type GatewayError, unavailable } from '../errors.ts'
 import type { GatewayMetrics } from '../metrics.ts'
+import { forwardAvailability } from './availability.ts'
 import { createEventLink, type EventLink } from './event-link.ts'
-import { encodeEvent } from './event-stream-encoding.ts'
+import { ENDING_EVENTS, encodeEvent } from './event-stream-encoding.ts'
 
 /** Position at which a browser's stream begins. */
 export interface StartPoint {
@@ -18,8 +20,8 @@ export interface StartPoint {
 }
 
 /**
- * Receives the events of a subscription: first `opened`, then events, then `ended` once. If the
- * subscription is refused, `ended` alone.
+ * Receives the events of a subscription: first `opened`, then events, then `ended` once. A refused
+ * subscription gets `ended` only.
  */
 export interface EventSink<Reader> {
   opened(reader: Reader, sessionId: string): void
@@ -35,9 +37,9 @@ export interface EventSink<Reader> {
 }
 
 export interface StreamSubscription {
-  /** The reader has every event up to this sequence. */
+  /** Sequence up to which the reader has every event. */
   readonly position: number
-  /** Whether a core sends its events now. */
+  /** Whether a core currently serves the subscription. */
   readonly attached: boolean
 }
 
@@ -61,7 +63,7 @@ export interface EventHub<Reader> {
 interface Entry<Reader> extends StreamSubscription {
   id: number
   credentials: Credentials
-  /** Undefined after the subscription has opened. */
+  /** Position at which the stream begins; undefined after the subscription has opened. */
   start: StartPoint | undefined
   sink: EventSink<Reader>
   reader: Reader
@@ -70,7 +72,8 @@ interface Entry<Reader> extends StreamSubscription {
   attached: boolean
   epoch: string
   position: number
-  /** When the entry began to wait for a core. */
+  availability: string
+  /** Time at which the subscription began to wait for a core. */
   waitingSince: number
   /** Type of the event that ended the stream. */
   endedBy?: string
@@ -83,21 +86,13 @@ interface Link<Reader> {
 
 const TICK_MS = 1_000
 const OPEN_DEADLINE_MS = 10_000
-
-/** Events that end a stream. They are never duplicates, so they skip the check of the sequence. */
-const ENDING_EVENTS = new Set([
-  'replay.reset.required',
-  'session.closed',
-  'session.expired',
-  'session.revoked',
-  'visitor.banned',
-  'connection.disabled',
-])
+/** How long an open stream survives the loss of every core. */
+const ORPHAN_MS = 30_000
 
 /**
  * Keeps the streams of browsers open when a core is lost. If a link breaks, its subscriptions
  * resume on another core, or on the same core after it returns. They resume at the reader's
- * position; duplicates are dropped.
+ * position, and duplicate events are dropped.
  */
 export function createEventHub<Reader>(options: {
   core: CoreClients
@@ -105,8 +100,6 @@ export function createEventHub<Reader>(options: {
   random: () => number
   logger: FastifyBaseLogger
   metrics: GatewayMetrics
-  /** How long an open subscription waits for a core before it ends. */
-  orphanMs: number
 }): EventHub<Reader> {
   const { core, clock, logger } = options
   const links = new Map<CoreNode, Link<Reader>>()
@@ -136,7 +129,7 @@ export function createEventHub<Reader>(options: {
     link.start()
   }
 
-  /** Moves the subscriptions to other cores before the link stops. */
+  /** Moves the subscriptions of a removed core to other cores, then stops its link. */
   function removeNode(node: CoreNode): void {
     const removed = links.get(node)
     links.delete(node)
@@ -146,8 +139,8 @@ export function createEventHub<Reader>(options: {
   }
 
   /**
-   * Subscribes on the core with the fewest subscriptions. Without a core the entry waits.
-   * Returns false if no core is up or connecting.
+   * Subscribes the entry on the core that has the fewest subscriptions. If no core is up, the entry
+   * waits for one. Returns false if no core is up and no core is connecting.
    */
   function attach(entry: Entry<Reader>): boolean {
     const up = [...links.values()].filter(({ link }) => link.state() === 'up')
@@ -211,6 +204,12 @@ export function createEventHub<Reader>(options: {
           if (entry !== undefined) entry.position = Math.max(entry.position, frame.value.sequence)
         }
         return
+      case 'availability': {
+        const { subscriptionIds, data, occurredAt } = frame.value
+        const readers = subscriptionIds.map((id) => entries.get(id))
+        forwardAvailability(readers, data, timestampDate(occurredAt!))
+        return
+      }
       case 'paused': {
         const { subscriptionId } = frame.value
         const entry = entries.get(subscriptionId)
@@ -227,12 +226,14 @@ export function createEventHub<Reader>(options: {
     }
   }
 
-  function onOpened(entry: Entry<Reader>, { sessionId, epoch, sequence }: Opened): void {
+  function onOpened(entry: Entry<Reader>, { sessionId, epoch, sequence, availability }: Opened): void {
     pending.delete(entry)
     entry.attached = true
     entry.epoch = epoch
     // A resumed subscription keeps the position of its reader.
+    if (entry.opened && availability !== '') forwardAvailability([entry], availability, new Date(clock.now()))
     if (entry.opened) return
+    entry.availability = availability
     entry.opened = true
     entry.start = undefined
     entry.position = sequence
@@ -253,7 +254,7 @@ export function createEventHub<Reader>(options: {
   }
 
   function onClosed(entry: Entry<Reader>, error: ErrorInfo | undefined): void {
-    // A retryable error of a core must not end the stream: the next tick resumes it.
+    // A retryable error of a core must not end the stream. The next `tick` subscribes again.
     if (entry.opened && !entry.attached && error?.retryable) wait(entry)
     else finish(entry, error === undefined ? unavailable() : errorFromInfo(error))
   }
@@ -261,7 +262,7 @@ export function createEventHub<Reader>(options: {
   function tick(): void {
     for (const entry of [...pending]) {
       const waited = clock.now() - entry.waitingSince
-      if (waited >= (entry.opened ? options.orphanMs : OPEN_DEADLINE_MS)) {
+      if (waited >= (entry.opened ? ORPHAN_MS : OPEN_DEADLINE_MS)) {
         sendUnsubscribe(entry)
         finish(entry, unavailable())
       } else if (entry.link === undefined) attach(entry)
@@ -275,7 +276,7 @@ export function createEventHub<Reader>(options: {
   return {
     subscribe(request) {
       const state = { id: 0, link: undefined, opened: false, attached: false, epoch: '', position: 0, waitingSince: 0 }
-      const entry: Entry<Reader> = { ...state, ...request }
+      const entry: Entry<Reader> = { ...state, availability: '', ...request }
       wait(entry)
       if (!attach(entry)) finish(entry, unavailable())
       return entry

@@ -1,27 +1,34 @@
+import type { MessageInitShape } from '@bufbuild/protobuf'
 import { type Client, ConnectError } from '@connectrpc/connect'
 import type { FastifyBaseLogger } from 'fastify'
-import type { Frame, MessagingService, WatchEventsRequest } from '#proto/messaging/v1/messaging_pb.js'
+import type { CommandSchema, Frame, MessagingService, WatchEventsRequest } from '#proto/messaging/v1/messaging_pb.js'
+import { backoffMs } from '../../platform/concurrency/backoff.ts'
 import type { Clock } from '../clock.ts'
-import { createCommandQueue, type LinkCommand } from './command-queue.ts'
+
+type LinkCommand = NonNullable<MessageInitShape<typeof CommandSchema>['command']>
 
 /**
  * State of a link.
  *
- * - `connecting`: during the first attempt, and during the first attempt after a loss
+ * - `connecting`: the first attempt runs, at the start or after the connection was lost
  * - `up`: the core has sent `ready`
  * - `down`: the last attempt failed
  */
 export type LinkState = 'connecting' | 'up' | 'down'
 
-/** The single `WatchEvents` call of this gateway to one core. Reconnects with backoff. */
+/** The only `WatchEvents` call of this gateway to one core. Reconnects with backoff. */
 export interface EventLink {
   state(): LinkState
-  /** Call only while `up`. Otherwise the command is dropped, because its subscription is gone. */
+  /**
+   * Sends a stream command if the link is `up`. Otherwise drops the command, because its
+   * subscription ended with the connection.
+   */
   send(command: LinkCommand): void
   start(): void
   stop(): void
 }
 
+const COMMANDS_PER_MESSAGE = 1_000
 const READY_DEADLINE_MS = 5_000
 const BACKOFF_MIN_MS = 50
 const BACKOFF_MAX_MS = 1_000
@@ -90,9 +97,9 @@ export function createEventLink(options: {
     if (wasUp || failures === 0) logger.warn({ code }, 'event link is down; reconnecting')
     if (wasUp && clock.now() - upSince >= STABLE_MS) failures = 0
     state = wasUp ? 'connecting' : 'down'
-    const ceiling = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** failures)
-    failures = Math.min(failures + 1, 10)
-    cancelRetry = clock.after(ceiling * (0.5 + random() / 2), () => void connect())
+    failures++
+    const pause = backoffMs(failures, { minMs: BACKOFF_MIN_MS, maxMs: BACKOFF_MAX_MS, random })
+    cancelRetry = clock.after(pause, () => void connect())
     options.onDown()
   }
 
@@ -105,6 +112,43 @@ export function createEventLink(options: {
       cancelRetry()
       queue.close()
       call.abort()
+    },
+  }
+}
+
+/**
+ * The stream commands that a link has not sent yet. The `WatchEvents` call reads them from here.
+ */
+interface CommandQueue extends AsyncIterable<{ commands: { command: LinkCommand }[] }> {
+  push(command: LinkCommand): void
+  close(): void
+}
+
+function createCommandQueue(): CommandQueue {
+  let commands: { command: LinkCommand }[] = []
+  let closed = false
+  let wake = () => {}
+
+  return {
+    push(command) {
+      if (closed) return
+      commands.push({ command })
+      wake()
+    },
+    close() {
+      closed = true
+      commands = []
+      wake()
+    },
+    async *[Symbol.asyncIterator]() {
+      while (!closed) {
+        if (commands.length > 0) yield { commands: commands.splice(0, COMMANDS_PER_MESSAGE) }
+        if (commands.length === 0 && !closed) {
+          await new Promise<void>((resolve) => {
+            wake = resolve
+          })
+        }
+      }
     },
   }
 }

@@ -33,7 +33,7 @@ describe('encodeEvent', () => {
     },
   )
 
-  it('writes four lines and the same data for any JSON', () => {
+  it('encodes any JSON as four lines whose data line has the same JSON value', () => {
     fc.assert(
       fc.property(fc.json(), fc.constantFrom('', '\r', '\n', '\r\n', '\n\nevent: x\n'), (json, end) => {
         const lines = encoded('1', 'a', json + end)!.split(/\r\n|\r|\n/)
@@ -45,10 +45,10 @@ describe('encodeEvent', () => {
   })
 })
 
-it('encodes the opening with a whole retry time and a comment', () => {
+it('encodeOpening writes the retry time in whole milliseconds and a comment', () => {
   expect(encodeOpening(1999.6)).toBe('retry: 2000\n\n: open\n\n')
 })
 
-it('encodes the position as a heartbeat', () => {
+it('encodeHeartbeat writes a comment with the position', () => {
   expect(encodeHeartbeat(42)).toBe(': hb 42\n\n')
 })

@@ -13,8 +13,27 @@ export function encodeEvent({ id, type, json }: Pick<Event, 'id' | 'type' | 'jso
 }
 
 /**
- * Encodes the start of a stream: the reconnect time, and a comment, because some proxies hold back
- * the headers until the body begins.
+ * Encodes a change of availability. It has no id, so a browser's position stays as it is, and no
+ * sequence. `data` is JSON.
+ */
+export function encodeAvailability(data: string, occurredAt: Date): Buffer {
+  const json = `{"type":"availability.changed","occurredAt":"${occurredAt.toISOString()}","data":${data}}`
+  return Buffer.from(`event: availability.changed\ndata: ${json.replace(/[\r\n]+/g, ' ')}\n\n`)
+}
+
+/** Events that end a stream. They are never duplicates, so they skip the check of the sequence. */
+export const ENDING_EVENTS: ReadonlySet<string> = new Set([
+  'replay.reset.required',
+  'session.closed',
+  'session.expired',
+  'session.revoked',
+  'visitor.banned',
+  'connection.disabled',
+])
+
+/**
+ * Encodes the start of a stream: the reconnect time and a comment. The comment makes proxies
+ * forward the headers, because some wait for the first bytes of the body.
  */
 export function encodeOpening(retryMs: number): string {
   return `retry: ${Math.round(retryMs)}\n\n: open\n\n`

@@ -4,8 +4,8 @@ import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
 import type { Credentials } from '../core/grant-cache.ts'
 import { GatewayError, unavailable } from '../errors.ts'
+import { hasMoreToAnswer } from '../http/request-queue.ts'
 import type { GatewayMetrics } from '../metrics.ts'
-import { hasMoreToAnswer } from '../plugins/request-queue.ts'
 import type { EventHub, EventSink, StartPoint, StreamSubscription } from './event-hub.ts'
 import { encodeHeartbeat, encodeOpening } from './event-stream-encoding.ts'
 import { encodeHead, takeSocket } from './stream-socket.ts'
@@ -26,7 +26,7 @@ export interface EventStreams {
 
 /** A browser's stream. There are thousands, so a stream holds little data and no closures. */
 export interface Stream {
-  /** The request that waits for the stream to begin. */
+  /** The pending request; undefined once the stream has begun. */
   opening: { reply: FastifyReply; resolve: () => void; reject: (refusal: unknown) => void } | undefined
   subscription: StreamSubscription | undefined
   socket: Socket | undefined
@@ -38,6 +38,10 @@ export interface Stream {
 
 const TICK_MS = 1_000
 const MAX_AGE_JITTER = 0.2
+/** Reconnect time that a stream sends as `retry`, changed by up to 25 % at random. */
+const RECONNECT_HINT_MS = 2_000
+/** Unsent data above which a slow reader is disconnected. */
+export const UNSENT_MAX_BYTES = 262_144
 
 const STREAM_HEADERS = {
   'content-type': 'text/event-stream',
@@ -47,7 +51,7 @@ const STREAM_HEADERS = {
 
 export function createEventStreams(options: {
   hub: EventHub<Stream>
-  config: Config
+  config: Pick<Config, 'HEARTBEAT_SECONDS' | 'STREAM_MAX_AGE_SECONDS' | 'STREAMS_PER_SESSION'>
   clock: Clock
   random: () => number
   metrics: GatewayMetrics
@@ -81,7 +85,7 @@ export function createEventStreams(options: {
       const socket = takeSocket(reply.raw)
       if (socket === undefined) hub.unsubscribe(stream.subscription!)
       else {
-        const hint = encodeOpening(config.RECONNECT_HINT_MS * (0.75 + random() / 2))
+        const hint = encodeOpening(RECONNECT_HINT_MS * (0.75 + random() / 2))
         write(socket, Buffer.from(encodeHead(reply.getHeaders(), clock.now()) + hint, 'latin1'))
         add(stream, socket, sessionId)
       }
@@ -150,7 +154,7 @@ export function createEventStreams(options: {
     for (const stream of wheel[seconds % wheel.length]!) {
       const { subscription, socket } = stream
       if (clock.now() >= stream.endsAt) end(stream, 'age')
-      // A heartbeat claims that the position is current. Without a core that is unknown.
+      // A heartbeat tells the client that its position is current, so it needs a connected core.
       else if (subscription?.attached) write(socket!, encodeHeartbeat(subscription.position))
     }
   }
@@ -163,12 +167,12 @@ export function createEventStreams(options: {
       process.nextTick(uncork, socket)
     }
     socket.write(bytes)
-    if (socket.writableLength > config.STREAM_UNSENT_MAX_BYTES) setImmediate(destroyIfSlow, socket)
+    if (socket.writableLength > UNSENT_MAX_BYTES) setImmediate(destroyIfSlow, socket)
   }
 
   // Runs one turn later, after the corked bytes were sent.
   function destroyIfSlow(socket: Socket): void {
-    if (socket.writableLength <= config.STREAM_UNSENT_MAX_BYTES) return
+    if (socket.writableLength <= UNSENT_MAX_BYTES) return
     slow.add(socket)
     socket.destroy()
   }
@@ -215,7 +219,7 @@ export function createEventStreams(options: {
   }
 }
 
-/** A stream takes over its connection, so a later request on it could not be answered. */
+/** Rejects pipelining: a stream takes over its connection, so no later request gets an answer. */
 const pipelined = () =>
   new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'pipelining' }], closesConnection: true })
 

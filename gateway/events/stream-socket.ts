@@ -23,7 +23,7 @@ export function takeSocket(response: ServerResponse): Socket | undefined {
 
 function drop(): void {}
 
-/** Whether the connection carries an event stream. */
+/** Returns whether an event stream uses the connection. */
 export function isStreamSocket(socket: Socket): boolean {
   return streamSockets.has(socket)
 }

@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { mediaTypeOf } from '../checks/content-type.ts'
-import { idempotencyKeyOf } from '../checks/idempotency.ts'
+import { contractLimits } from '../../platform/contract-limits.ts'
+import { idempotencyKeyOf, mediaTypeOf } from '../checks/request-checks.ts'
 import { GatewayError, type PublicErrorCode } from '../errors.ts'
-import { readChunks } from '../request-body.ts'
+import { readChunks } from '../http/request-body.ts'
 import {
   CommandParams,
   NavigationAcknowledgementAnswer,
@@ -13,18 +13,21 @@ import {
   ScreenshotParams,
   UploadAnswer,
 } from '../schemas/commands.ts'
-import { Answers, NoQuery } from '../schemas/fields.ts'
 import { timeOf } from './proto-values.ts'
 import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 import { markReplayed } from './sessions.ts'
 
 interface CommandDeps extends Pick<RouteDeps, 'core'> {
-  screenshotMaxBytes: number
   /** Longest duration of an upload, including the time to receive it. */
   uploadDeadlineMs: number
 }
 
-const DECISION_ERRORS: PublicErrorCode[] = ['CommandNotFound', 'CommandAlreadyResolved', 'CommandExpired']
+const DECISION_ERRORS: PublicErrorCode[] = [
+  'RouteNotAdvertised',
+  'CommandNotFound',
+  'CommandAlreadyResolved',
+  'CommandExpired',
+]
 
 /**
  * POST /commands/navigation/…/acknowledgements, /commands/screenshots/…/acknowledgements,
@@ -44,8 +47,7 @@ export const commandRoutes: FastifyPluginAsyncTypebox<CommandDeps> = async (app,
         tags: ['Commands'],
         params: CommandParams,
         body: NavigationAcknowledgementBody,
-        querystring: NoQuery,
-        response: Answers({ 200: NavigationAcknowledgementAnswer }),
+        response: { 200: NavigationAcknowledgementAnswer },
       },
       config: { scoped: true, idempotent: true, rate: 'calls', described: { errors: DECISION_ERRORS } },
     },
@@ -70,8 +72,7 @@ export const commandRoutes: FastifyPluginAsyncTypebox<CommandDeps> = async (app,
         tags: ['Commands'],
         params: ScreenshotParams,
         body: ScreenshotAcknowledgementBody,
-        querystring: NoQuery,
-        response: Answers({ 200: ScreenshotAcknowledgementAnswer }),
+        response: { 200: ScreenshotAcknowledgementAnswer },
       },
       config: { scoped: true, idempotent: true, rate: 'calls', described: { errors: DECISION_ERRORS } },
     },
@@ -96,10 +97,10 @@ export const commandRoutes: FastifyPluginAsyncTypebox<CommandDeps> = async (app,
 
 /** A separate scope without body parsers: the handler streams the body itself. */
 const uploadRoute: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) => {
-  const { core, screenshotMaxBytes, uploadDeadlineMs } = deps
+  const { core, uploadDeadlineMs } = deps
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, payload, done) => {
-    const tooLarge = Number(payload.headers['content-length']) > screenshotMaxBytes
+    const tooLarge = Number(payload.headers['content-length']) > contractLimits.screenshotMaxBytes
     done(tooLarge ? new GatewayError('PayloadTooLarge') : null)
   })
 
@@ -113,22 +114,21 @@ const uploadRoute: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) =>
           'Needs a granted consent. The leading bytes must match the type. An incomplete upload stores nothing: send it again with the same key.',
         tags: ['Commands'],
         params: ScreenshotParams,
-        querystring: NoQuery,
-        response: Answers({ 201: UploadAnswer }),
+        response: { 201: UploadAnswer },
       },
       config: {
         scoped: true,
         idempotent: true,
         rate: 'calls',
         bodyTypes: SCREENSHOT_TYPES,
-        bodyMaxBytes: screenshotMaxBytes,
+        bodyMaxBytes: contractLimits.screenshotMaxBytes,
         described: { errors: [...DECISION_ERRORS, 'ConsentRequired'] },
       },
     },
     async (request, reply) => {
       const { credentials } = visitorOf(request)
       const { 'content-type': contentType, 'content-length': length } = request.headers
-      // The check of content types accepts a missing type only without a body.
+      // A missing type passes the content type check only if the body is empty, so reject it here.
       if (contentType === undefined)
         throw new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'type' }] })
       const header = {
@@ -138,7 +138,7 @@ const uploadRoute: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) =>
         idempotencyKey: idempotencyKeyOf(request),
         byteLength: length === undefined ? undefined : BigInt(length),
       }
-      const body = readChunks(request.raw, screenshotMaxBytes)
+      const body = readChunks(request.raw, contractLimits.screenshotMaxBytes)
       async function* parts() {
         yield { part: { case: 'header', value: header } } as const
         let sent = 0

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
-import type { Form, WidgetConfig } from '#proto/session/v1/session_pb.js'
-import { CONTRACT, CONTRACT_VERSION } from '../checks/version.ts'
-import { ConfigParams, type FormAnswer, WidgetConfigAnswer } from '../schemas/config.ts'
-import { Answers, NoQuery } from '../schemas/fields.ts'
+import type { WidgetConfig } from '#proto/session/v1/session_pb.js'
+import { CONTRACT, CONTRACT_VERSION } from '../checks/request-checks.ts'
+import { ConfigParams, WidgetConfigAnswer } from '../schemas/config.ts'
+import { timeOf } from './proto-values.ts'
 import { callOptions, type RouteDeps } from './route-deps.ts'
 
 /** GET /config/{publicSiteKey} */
-export const configRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, refusals }) => {
+export const configRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, refusals, heartbeatSeconds }) => {
   app.get(
     '/config/:publicSiteKey',
     {
@@ -18,8 +18,7 @@ export const configRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { 
         description: 'Appearance, capabilities and limits of the installation. Needs no session.',
         tags: ['Bootstrap'],
         params: ConfigParams,
-        querystring: NoQuery,
-        response: Answers({ 200: WidgetConfigAnswer, 304: Type.Null() }),
+        response: { 200: WidgetConfigAnswer, 304: Type.Null() },
       },
       config: {
         rate: 'config',
@@ -32,7 +31,7 @@ export const configRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { 
       const { config } = await refusals.check(request, 'site', `${publicSiteKey} ${origin}`, () =>
         core.sessions.getConfig({ publicSiteKey, origin }, callOptions(request)),
       )
-      const answer = toAnswer(config!)
+      const answer = toAnswer(config!, heartbeatSeconds)
       const etag = `"${createHash('sha256').update(JSON.stringify(answer)).digest('base64url').slice(0, 27)}"`
       reply.header('cache-control', 'public, max-age=60').header('etag', etag)
       if (matches(request.headers['if-none-match'], etag)) return reply.code(304).send(null)
@@ -41,52 +40,36 @@ export const configRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { 
   )
 }
 
-/** Whether the browser has this answer already (weak comparison, RFC 9110, section 13.1.2). */
+/** Whether `If-None-Match` contains the ETag (weak comparison, RFC 9110, section 13.1.2). */
 function matches(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false
   return ifNoneMatch.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag)
 }
 
-function toAnswer(config: WidgetConfig): WidgetConfigAnswer {
+function toAnswer(config: WidgetConfig, heartbeatSeconds: number): WidgetConfigAnswer {
   const { appearance, capabilities, consent, limits, realtime } = config
   if (!appearance || !capabilities || !consent || !limits || !realtime)
     throw new Error('the configuration from the core is incomplete')
-  const { $typeName: _appearance, ...look } = appearance
   return {
     contract: CONTRACT,
     contractVersion: CONTRACT_VERSION,
     publicSiteKey: config.publicSiteKey,
     locale: { default: config.defaultLocale, supported: config.supportedLocales },
-    appearance: { ...look, position: look.position === 'left' ? 'left' : 'right' },
-    capabilities: {
-      identity: capabilities.identity ?? false,
-      typing: capabilities.typing ?? false,
-      pageContext: capabilities.pageContext ?? false,
-      navigation: capabilities.navigation ?? false,
-      screenshots: capabilities.screenshots ?? false,
-      preChatForm: capabilities.preChatForm ?? false,
-      offlineForm: capabilities.offlineForm ?? false,
-      messageRetryRoute: capabilities.messageRetryRoute ?? false,
+    appearance: {
+      ...appearance,
+      position: appearance.position === 'left' ? 'left' : 'right',
+      // Without translations the field is left out.
+      translations: Object.keys(appearance.translations).length > 0 ? appearance.translations : undefined,
     },
-    forms: {
-      preChat: config.forms?.preChat && toForm(config.forms.preChat),
-      offline: config.forms?.offline && toForm(config.forms.offline),
-    },
+    // The serializer adds the defaults of missing fields.
+    capabilities: capabilities as WidgetConfigAnswer['capabilities'],
+    forms: { ...config.forms } as WidgetConfigAnswer['forms'],
     consent,
-    availability: { online: config.online },
+    availability: {
+      online: config.online,
+      ...(config.nextChangeAt && { nextChangeAt: timeOf(config.nextChangeAt) }),
+    },
     limits,
-    realtime,
-  }
-}
-
-function toForm({ fields }: Form): FormAnswer {
-  return {
-    fields: fields.map(({ name, label, type, required, maxLength = 0 }) => ({
-      name,
-      label,
-      type: type as FormAnswer['fields'][number]['type'],
-      required,
-      maxLength,
-    })),
+    realtime: { ...realtime, heartbeatSeconds },
   }
 }

@@ -30,7 +30,10 @@ export const eventRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { s
   )
 }
 
-/** Passes malformed ids to the core, which answers them with `replay.reset.required`. */
+/**
+ * Returns the `Last-Event-ID` header, or `invalid` if it is too long. The core answers a malformed
+ * id with the event `replay.reset.required`.
+ */
 function lastEventId(headers: Record<string, string | string[] | undefined>): string | undefined {
   const given = headers['last-event-id']
   if (given === undefined) return undefined

@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { FormKind } from '#proto/lead/v1/lead_pb.js'
-import { idempotencyKeyOf } from '../checks/idempotency.ts'
-import { Answers, NoQuery } from '../schemas/fields.ts'
+import { idempotencyKeyOf } from '../checks/request-checks.ts'
 import { SubmitFormAnswer, SubmitFormBody } from '../schemas/forms.ts'
 import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 import { markReplayed } from './sessions.ts'
@@ -36,10 +35,15 @@ export const formRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { co
             'The fields are those of `forms` in the configuration. `issues` lists each invalid one. A lead is captured from them.',
           tags: ['Forms'],
           body: SubmitFormBody,
-          querystring: NoQuery,
-          response: Answers({ 202: SubmitFormAnswer }),
+          response: { 202: SubmitFormAnswer },
         },
-        config: { scoped: true, advertisedBy, idempotent: true, rate: 'calls' },
+        config: {
+          scoped: true,
+          advertisedBy,
+          idempotent: true,
+          rate: 'calls',
+          described: { errors: ['ConsentRequired', 'VisitorSuppressed'] },
+        },
       },
       async (request, reply) => {
         const { credentials } = visitorOf(request)

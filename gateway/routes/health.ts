@@ -2,7 +2,7 @@ import type { FastifyPluginAsync } from 'fastify'
 import type { CoreClients } from '../core/core-clients.ts'
 import { unavailable } from '../errors.ts'
 
-/** GET /livez: the process runs. GET /readyz: a core answers as well. */
+/** GET /livez answers 200 if the process runs. GET /readyz answers 200 if a core also answers. */
 export const healthRoutes: FastifyPluginAsync<{ core: CoreClients }> = async (app, { core }) => {
   app.get('/livez', async (_request, reply) => {
     reply.header('cache-control', 'no-store')

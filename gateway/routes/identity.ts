@@ -2,8 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply } from 'fastify'
 import type { SessionContent } from '#proto/session/v1/session_pb.js'
 import type { Visitor } from '../checks/grant.ts'
-import { idempotencyKeyOf } from '../checks/idempotency.ts'
-import { Answers, NoQuery } from '../schemas/fields.ts'
+import { idempotencyKeyOf } from '../checks/request-checks.ts'
 import { IdentifyBody, SessionAnswer } from '../schemas/sessions.ts'
 import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 import { markReplayed, toSessionAnswer } from './sessions.ts'
@@ -19,16 +18,20 @@ export const identityRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, 
         operationId: 'identifyVisitor',
         summary: 'Identify the visitor',
         description:
-          'Takes an assertion that the host’s backend has signed. Continue with the session of the answer. An anonymous session, or one of another subject, is closed and its grant ends; the same subject keeps its session. A repeat with the same key gets the same answer, even though the grant has ended. A failed assertion changes nothing.',
+          'Needs the capability `identity`. Takes an assertion that the host’s backend has signed. Continue with the session of the answer. An anonymous session, or one of another subject, is closed and its grant ends; the same subject keeps its session. A repeat with the same key gets the same answer, even though the grant has ended. A failed assertion changes nothing.',
         tags: ['Identity'],
         body: IdentifyBody,
-        querystring: NoQuery,
-        response: Answers({ 200: SessionAnswer }),
+        response: { 200: SessionAnswer },
       },
       config: {
         ...checks,
         described: {
-          errors: ['IdentityAssertionInvalid', 'IdentityAssertionExpired', 'IdentityAssertionReplayed'],
+          errors: [
+            'RouteNotAdvertised',
+            'IdentityAssertionInvalid',
+            'IdentityAssertionExpired',
+            'IdentityAssertionReplayed',
+          ],
         },
       },
     },
@@ -55,8 +58,7 @@ export const identityRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, 
         description:
           'Takes no body. Closes the session and answers with a new anonymous one with a new conversation. An anonymous session is returned unchanged.',
         tags: ['Identity'],
-        querystring: NoQuery,
-        response: Answers({ 200: SessionAnswer }),
+        response: { 200: SessionAnswer },
       },
       config: checks,
     },

@@ -1,13 +1,12 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
 import { type DeliveryAttempt, DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
-import { requireContentType } from '../checks/content-type.ts'
-import { refuseUrlCredentials } from '../checks/url-credentials.ts'
+import { refuseUrlCredentials, requireContentType } from '../checks/request-checks.ts'
 import { operatorAuthorization } from '../checks/workspace-session.ts'
 import type { CoreClients } from '../core/core-clients.ts'
 import { operatorError, type PublicErrorCode } from '../errors.ts'
-import { answerUnknownRoutes } from '../plugins/unknown-routes.ts'
-import { Answers, NoQuery } from '../schemas/fields.ts'
+import { answerUnknownRoutes } from '../http/unknown-routes.ts'
+import { refuseQuery } from '../schemas/fields.ts'
 import {
   AttemptParams,
   CreateDeliveryAttemptBody,
@@ -30,6 +29,7 @@ export const leadRoutes: FastifyPluginAsyncTypebox<{
   checkRate: preHandlerAsyncHookHandler
 }> = async (app, { core, checkRate }) => {
   answerUnknownRoutes(app)
+  app.addHook('onRoute', refuseQuery)
   app.addHook('onRequest', async (_request, reply) => {
     reply.header('cache-control', 'no-store')
   })
@@ -50,9 +50,8 @@ export const leadRoutes: FastifyPluginAsyncTypebox<{
           'Idempotent: a repeat of the `idempotencyKey` with the same input answers 200 with the attempt of the first call.',
         tags: ['Leads'],
         params: LeadParams,
-        querystring: NoQuery,
         body: CreateDeliveryAttemptBody,
-        response: Answers({ 201: DeliveryAttemptAnswer, 200: DeliveryAttemptAnswer }),
+        response: { 201: DeliveryAttemptAnswer, 200: DeliveryAttemptAnswer },
       },
       config: {
         operator: true,
@@ -79,9 +78,8 @@ export const leadRoutes: FastifyPluginAsyncTypebox<{
           'Creates a new attempt of the same delivery and replaces a pending automatic one. A repeat of the `idempotencyKey` answers 200 with the attempt of the first call.',
         tags: ['Leads'],
         params: AttemptParams,
-        querystring: NoQuery,
         body: RetryDeliveryAttemptBody,
-        response: Answers({ 201: DeliveryAttemptAnswer, 200: DeliveryAttemptAnswer }),
+        response: { 201: DeliveryAttemptAnswer, 200: DeliveryAttemptAnswer },
       },
       config: {
         operator: true,
@@ -110,18 +108,13 @@ function asOperator(error: unknown): never {
 
 function toAnswer(attempt: DeliveryAttempt | undefined) {
   if (attempt === undefined) throw new Error('the answer of the core has no attempt')
-  const { attemptId, deliveryId, leadId, subscriptionId, attemptNumber, responseClass, nextRetryAt } = attempt
+  const { status, responseClass, responseStatus, nextRetryAt } = attempt
   return {
-    attemptId,
-    deliveryId,
-    leadId,
-    subscriptionId,
-    attemptNumber,
-    status: DeliveryStatus[attempt.status]!.toLowerCase(),
+    ...attempt,
+    status: DeliveryStatus[status]!.toLowerCase(),
     responseClass: responseClass === ResponseClass.UNSPECIFIED ? null : ResponseClass[responseClass]!.toLowerCase(),
-    responseStatus: attempt.responseStatus ?? null,
+    responseStatus: responseStatus ?? null,
     nextRetryAt: nextRetryAt === undefined ? null : timeOf(nextRetryAt),
-    correlationId: attempt.correlationId,
     createdAt: timeOf(attempt.createdAt),
     updatedAt: timeOf(attempt.updatedAt),
   }

@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { preValidationHookHandler } from 'fastify'
-import type { AcceptedMessage, Message } from '#proto/messaging/v1/messaging_pb.js'
+import { Type } from 'typebox'
+import { type AcceptedMessage, type Message, TypingState } from '#proto/messaging/v1/messaging_pb.js'
 import { GatewayError } from '../errors.ts'
-import { Answers, NoQuery } from '../schemas/fields.ts'
 import {
   HistoryAnswer,
   HistoryQuery,
@@ -10,6 +10,7 @@ import {
   RetryParams,
   SendMessageAnswer,
   SendMessageBody,
+  TypingBody,
 } from '../schemas/messages.ts'
 import { timeOf, toAdvisory, toUint32 } from './proto-values.ts'
 import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
@@ -22,10 +23,10 @@ const useLineFeeds: preValidationHookHandler = (request, _reply, done) => {
   done()
 }
 
-/** POST and GET /messages, POST /messages/{clientOperationId}/retry */
-export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, batcher, bounds }) => {
-  const body = SendMessageBody(bounds)
+const typingStates = { started: TypingState.STARTED, stopped: TypingState.STOPPED }
 
+/** POST and GET /messages, POST /messages/{clientOperationId}/retry, POST /typing */
+export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, batcher }) => {
   app.post(
     '/messages',
     {
@@ -36,11 +37,16 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
         description:
           'Idempotent: a repeat with the same input gets the first answer again. When it is answered, the message is stored durably.',
         tags: ['Messages'],
-        body,
-        querystring: NoQuery,
-        response: Answers({ 202: SendMessageAnswer }),
+        body: SendMessageBody,
+        response: { 202: SendMessageAnswer },
       },
-      config: { scoped: true, idempotent: true, keyField: 'clientOperationId', rate: 'sends' },
+      config: {
+        scoped: true,
+        idempotent: true,
+        keyField: 'clientOperationId',
+        rate: 'sends',
+        described: { errors: ['ConsentRequired'] },
+      },
     },
     async (request, reply) => {
       const { credentials } = visitorOf(request)
@@ -61,13 +67,13 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
           'The same as a repeat of `POST /messages`, for installations with `messageRetryRoute`: returns the first answer, or sends the message now.',
         tags: ['Messages'],
         params: RetryParams,
-        body,
-        querystring: NoQuery,
-        response: Answers({ 202: SendMessageAnswer }),
+        body: SendMessageBody,
+        response: { 202: SendMessageAnswer },
       },
       config: {
         scoped: true,
         advertisedBy: 'messageRetryRoute',
+        described: { errors: ['ConsentRequired'] },
         idempotent: true,
         keyField: 'clientOperationId',
         rate: 'sends',
@@ -98,8 +104,8 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
         description:
           'A page of the conversation, the oldest message first: after `afterSequence`, just before `beforeSequence`, or from the start. Not both.',
         tags: ['Messages'],
-        querystring: HistoryQuery(bounds),
-        response: Answers({ 200: HistoryAnswer }),
+        querystring: HistoryQuery,
+        response: { 200: HistoryAnswer },
       },
       config: { scoped: true, rate: 'calls' },
     },
@@ -110,39 +116,40 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
         { credentials, afterSequence: toUint32(afterSequence), beforeSequence: toUint32(beforeSequence), limit },
         callOptions(request),
       )
-      const { hasMore, lastSequence, oldestSequence } = page
-      return { messages: page.messages.map(toAnswer), hasMore, lastSequence, oldestSequence }
+      return { ...page, messages: page.messages.map(toAnswer) }
+    },
+  )
+
+  // A typing report is naturally idempotent, so this route takes no `Idempotency-Key`.
+  app.post(
+    '/typing',
+    {
+      schema: {
+        operationId: 'setTyping',
+        summary: 'Report that the visitor types',
+        description:
+          'Needs the capability `typing`. A start expires after a while and with the next message, so repeat it while the visitor types.',
+        tags: ['Messages'],
+        body: TypingBody,
+        response: { 204: Type.Null({ description: 'Operators are notified.' }) },
+      },
+      config: { scoped: true, rate: 'calls', described: { errors: ['RouteNotAdvertised'] } },
+    },
+    async (request, reply) => {
+      const { credentials } = visitorOf(request)
+      await core.messaging.setVisitorTyping(
+        { credentials, state: typingStates[request.body.state] },
+        callOptions(request),
+      )
+      return reply.code(204).send(null)
     },
   )
 }
 
 function toAccepted(accepted: AcceptedMessage): SendMessageAnswer {
-  const { clientOperationId, messageId, sessionId, conversationId, sequence, state, acceptedAt } = accepted
-  return {
-    clientOperationId,
-    messageId,
-    sessionId,
-    conversationId,
-    sequence,
-    state,
-    acceptedAt: timeOf(acceptedAt),
-  }
+  return { ...accepted, acceptedAt: timeOf(accepted.acceptedAt) }
 }
 
 function toAnswer(message: Message): MessageAnswer {
-  if (message.author === undefined) throw new Error('a message from the core has no author')
-  const { kind, displayName, avatarUrl } = message.author
-  return {
-    messageId: message.messageId,
-    clientOperationId: message.clientOperationId,
-    sessionId: message.sessionId,
-    conversationId: message.conversationId,
-    sequence: message.sequence,
-    author: { kind, displayName, avatarUrl },
-    body: message.body,
-    contentType: message.contentType,
-    locale: message.locale,
-    state: message.state,
-    createdAt: timeOf(message.createdAt),
-  }
+  return { ...message, author: message.author!, createdAt: timeOf(message.createdAt) }
 }

@@ -19,8 +19,8 @@ export function toUint32(sequence: number | undefined): number | undefined {
 }
 
 /**
- * Converts the advisory fields of a body. Removes only what the protos cannot carry: lone
- * surrogates and an invalid viewport. The core repairs everything else.
+ * Converts the advisory fields of a body. Removes only values that the protos cannot represent:
+ * lone surrogates and an invalid viewport. The core repairs all other values.
  */
 export function toAdvisory({ locale, pageContext }: { locale?: string; pageContext?: PageContext }) {
   return {

@@ -1,20 +1,18 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
 import { fromBinary } from '@bufbuild/protobuf'
-import type { FastifyPluginAsync, FastifyReply, FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
+import { fastifyHttpProxy } from '@fastify/http-proxy'
+import type { FastifyPluginAsync, FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
 import type { CorePool } from '../../core-client/core-pool.ts'
 import { type CoreTlsSettings, coreTlsFiles } from '../../core-client/core-tls.ts'
 import { traceparentOf } from '../../platform/observability/tracing.ts'
-import { mediaTypeOf } from '../checks/content-type.ts'
-import { requireSameOrigin } from '../checks/same-origin.ts'
-import { refuseUrlCredentials } from '../checks/url-credentials.ts'
+import { mediaTypeOf, refuseUrlCredentials, requireSameOrigin } from '../checks/request-checks.ts'
 import { operatorAuthorization } from '../checks/workspace-session.ts'
 import type { Config } from '../config.ts'
 import type { CallBudget } from '../core/bounded-transport.ts'
 import { GatewayError, unavailable } from '../errors.ts'
-import { answerUnknownRoutes } from '../plugins/unknown-routes.ts'
-import { readBody } from '../request-body.ts'
+import { answerUnknownRoutes } from '../http/unknown-routes.ts'
 import { answerConnectFailures, connectErrorOf, isStreamType } from '../rpc/connect-failures.ts'
-import { type CoreProxy, createCoreProxy } from '../rpc/core-proxy.ts'
+import { createCoreDispatcher } from '../rpc/core-dispatcher.ts'
 import { createMessageStream, type MessageStream } from '../rpc/message-stream.ts'
 import { type OperatorMethod, operatorMethods } from '../rpc/operator-methods.ts'
 
@@ -52,17 +50,23 @@ interface RpcDeps {
 export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, cores, budget, checkRate }) => {
   const methods = operatorMethods()
   const open = new Set<MessageStream>()
-  const proxy = createCoreProxy({ cores, tls: coreTlsFiles(config), deadlineMs: config.CORE_DEADLINE_MS })
+  const dispatcher = createCoreDispatcher({
+    cores,
+    budget,
+    tls: coreTlsFiles(config),
+    deadlineMs: config.CORE_DEADLINE_MS,
+  })
   app.addHook('preClose', async () => {
     for (const stream of open) stream.finish()
   })
-  app.addHook('onClose', () => proxy.close())
+  app.addHook('onClose', () => dispatcher.close())
 
+  const bodyLimit = config.BODY_LIMIT_BYTES
   answerUnknownRoutes(app)
-  answerConnectFailures(app, config.BODY_LIMIT_BYTES)
+  answerConnectFailures(app, bodyLimit)
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser(CONTENT_TYPES, (_request, payload: IncomingMessage, done) =>
-    readBody(payload, config.BODY_LIMIT_BYTES, done),
+  app.addContentTypeParser<Buffer>(CONTENT_TYPES, { parseAs: 'buffer', bodyLimit }, (_request, bytes, done) =>
+    done(null, bytes),
   )
   app.addHook('onRequest', async (_request, reply) => {
     reply.header('cache-control', 'no-store').header('cross-origin-resource-policy', 'same-origin')
@@ -74,27 +78,50 @@ export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, core
     methodOf(request, methods)
   })
   app.addHook('preHandler', checkRate)
+  app.addHook('preHandler', async (request) => requireMessage(methodOf(request, methods), request))
 
-  app.post('/:service/:method', { config: { rate: 'rpc' } }, async (request, reply) => {
-    const method = methodOf(request, methods)
-    requireMessage(method, request)
-    const answer = await budget.run(() => forward(proxy, method, request, reply))
-    reply.code(answer.status)
-    for (const name of ANSWER_HEADERS) {
-      const value = answer.headers[name]
-      if (value !== undefined) reply.header(name, value)
-    }
-    if (!isStreamType(String(answer.headers['content-type']))) return reply.send(answer.body)
-    const stream = createMessageStream(answer.body, () => connectErrorOf(unavailable()))
-    open.add(stream)
-    stream.readable.once('close', () => open.delete(stream))
-    return reply.send(stream.readable)
+  await app.register(fastifyHttpProxy, {
+    // A placeholder, because the dispatcher chooses the core.
+    upstream: 'http://core.invalid',
+    undici: dispatcher as never,
+    httpMethods: ['POST'],
+    routes: ['/:service/:method'],
+    config: { rate: 'rpc' },
+    // The parser above has read the body, because a failover sends it again.
+    proxyPayloads: false,
+    disableRequestLogging: true,
+    // Forwards the canonical path of the method, even if the client has percent-encoded it.
+    preRewrite: (_url, params, prefix) => `${prefix}${methodPath(params)}`,
+    handler(request, reply, path, hooks) {
+      const disconnected = new AbortController()
+      reply.raw.once('close', () => disconnected.abort())
+      const call = { method: methodOf(request, methods), signal: disconnected.signal }
+      const contentType = request.headers['content-type']!
+      return dispatcher.within(call, () => reply.from(path, { ...hooks, body: request.body, contentType }))
+    },
+    replyOptions: {
+      queryString: () => '',
+      rewriteRequestHeaders: requestHeaders,
+      rewriteHeaders: (headers) => pick(headers, ANSWER_HEADERS),
+      onError: (reply, { error }) => void reply.send(error.cause),
+      onResponse(_request, reply, { stream: body }) {
+        if (!isStreamType(String(reply.getHeader('content-type')))) return reply.send(body)
+        const stream = createMessageStream(body, () => connectErrorOf(unavailable()))
+        open.add(stream)
+        stream.readable.once('close', () => open.delete(stream))
+        reply.send(stream.readable)
+      },
+    },
   })
 }
 
-function methodOf({ params }: FastifyRequest, methods: ReadonlyMap<string, OperatorMethod>): OperatorMethod {
+function methodPath(params: unknown): string {
   const { service, method } = params as { service: string; method: string }
-  const found = methods.get(`/${service}/${method}`)
+  return `/${service}/${method}`
+}
+
+function methodOf({ params }: FastifyRequest, methods: ReadonlyMap<string, OperatorMethod>): OperatorMethod {
+  const found = methods.get(methodPath(params))
   if (found === undefined) throw new GatewayError('NotFound')
   return found
 }
@@ -112,19 +139,16 @@ function requireMessage({ input }: OperatorMethod, { headers, body }: FastifyReq
   }
 }
 
-function forward(proxy: CoreProxy, method: OperatorMethod, request: FastifyRequest, reply: FastifyReply) {
-  const disconnected = new AbortController()
-  reply.raw.once('close', () => disconnected.abort())
-  const given = REQUEST_HEADERS.flatMap((name): [string, string][] => {
-    const value = request.headers[name]
-    return typeof value === 'string' ? [[name, value]] : []
-  })
+function requestHeaders(request: Pick<FastifyRequest, 'headers' | 'id'>): IncomingHttpHeaders {
   const traceparent = traceparentOf()
-  const headers = {
-    ...Object.fromEntries(given),
+  return {
+    ...pick(request.headers, REQUEST_HEADERS),
     authorization: operatorAuthorization(request),
     'x-correlation-id': request.id,
     ...(traceparent && { traceparent }),
   }
-  return proxy.call({ method, headers, body: request.body as Buffer, signal: disconnected.signal })
+}
+
+function pick(headers: IncomingHttpHeaders, names: string[]): IncomingHttpHeaders {
+  return Object.fromEntries(names.filter((name) => headers[name] !== undefined).map((name) => [name, headers[name]]))
 }

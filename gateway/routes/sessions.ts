@@ -1,8 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply } from 'fastify'
+import { Type } from 'typebox'
 import { CloseScope, type SessionContent } from '#proto/session/v1/session_pb.js'
-import { idempotencyKeyOf } from '../checks/idempotency.ts'
-import { Answers, NoQuery } from '../schemas/fields.ts'
+import { idempotencyKeyOf } from '../checks/request-checks.ts'
+import { PageContext } from '../schemas/fields.ts'
 import {
   CloseSessionAnswer,
   CloseSessionBody,
@@ -10,11 +11,11 @@ import {
   RenewSessionBody,
   SessionAnswer,
 } from '../schemas/sessions.ts'
-import { timeOf, toAdvisory } from './proto-values.ts'
+import { timeOf, toAdvisory, toPageContext } from './proto-values.ts'
 import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 
-/** POST /sessions, /sessions/renew, /sessions/close */
-export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, bounds, refusals }) => {
+/** POST /sessions, /sessions/renew, /sessions/close, /context/page */
+export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, refusals }) => {
   app.post(
     '/sessions',
     {
@@ -24,9 +25,8 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
         description:
           'The answer carries credentials: keep them in memory or in the tab, and never in a URL. A repeat gets the same session for 10 minutes.',
         tags: ['Bootstrap'],
-        body: CreateSessionBody(bounds),
-        querystring: NoQuery,
-        response: Answers({ 201: SessionAnswer }),
+        body: CreateSessionBody,
+        response: { 201: SessionAnswer },
       },
       config: {
         idempotent: true,
@@ -39,12 +39,19 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
       const origin = request.headers.origin!
       const { session, replayed } = await refusals.check(request, 'site', `${body.publicSiteKey} ${origin}`, () =>
         core.sessions.createSession(
-          { ...body, ...toAdvisory(body), origin, idempotencyKey: idempotencyKeyOf(request) },
+          {
+            ...body,
+            ...toAdvisory(body),
+            origin,
+            clientAddress: request.ip,
+            idempotencyKey: idempotencyKeyOf(request),
+          },
           callOptions(request),
         ),
       )
       markReplayed(reply, replayed)
-      // The route is not scoped, but the answer contains credentials.
+      // Set here, because only routes with `scoped` get this header by default. The answer contains
+      // credentials.
       reply.header('cache-control', 'no-store')
       return reply.code(201).send(toSessionAnswer(session))
     },
@@ -57,18 +64,17 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
         operationId: 'renewSession',
         summary: 'Renew the access grant',
         description:
-          'From `renewAfter` on, and before the grant ends. The renewal token changes with each renewal. Open streams go on.',
+          'From `renewAfter` on. Until `renewableUntil` the expired grant is accepted too. The renewal token changes with each renewal. Open streams go on.',
         tags: ['Session'],
         body: RenewSessionBody,
-        querystring: NoQuery,
-        response: Answers({ 200: SessionAnswer }),
+        response: { 200: SessionAnswer },
       },
-      config: { scoped: true, idempotent: true, rate: 'calls' },
+      config: { scoped: true, expiredToo: true, idempotent: true, rate: 'calls' },
     },
     async (request, reply) => {
       const { credentials } = visitorOf(request)
       const { session, replayed } = await core.sessions.renewSession(
-        { ...request.body, credentials, idempotencyKey: idempotencyKeyOf(request) },
+        { ...request.body, credentials, clientAddress: request.ip, idempotencyKey: idempotencyKeyOf(request) },
         callOptions(request),
       )
       markReplayed(reply, replayed)
@@ -86,8 +92,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
           '`panel` is only recorded. `continuity` ends the session: its streams get `session.closed`, and the next identification of the same subject begins a new conversation. A repeat gets the same answer, even though the grant has ended.',
         tags: ['Session'],
         body: CloseSessionBody,
-        querystring: NoQuery,
-        response: Answers({ 200: CloseSessionAnswer }),
+        response: { 200: CloseSessionAnswer },
       },
       config: { scoped: true, closedToo: true, idempotent: true, rate: 'calls' },
     },
@@ -103,6 +108,41 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
       return { sessionId, state }
     },
   )
+
+  app.post(
+    '/context/page',
+    {
+      schema: {
+        operationId: 'reportPageContext',
+        summary: 'Report the page of the visitor',
+        description:
+          'Needs the capability `pageContext`. Operators see the latest one. No value is rejected: invalid ones are dropped. With an `Idempotency-Key` it counts once, so that a late repeat does not overwrite a newer page.',
+        tags: ['Session'],
+        body: PageContext,
+        response: { 204: Type.Null({ description: 'The page context is stored.' }) },
+      },
+      config: {
+        scoped: true,
+        idempotent: 'optional',
+        rate: 'calls',
+        described: { errors: ['RouteNotAdvertised'] },
+      },
+    },
+    async (request, reply) => {
+      const { credentials } = visitorOf(request)
+      const key = request.headers['idempotency-key']
+      const { replayed } = await core.sessions.reportPageContext(
+        {
+          credentials,
+          pageContext: toPageContext(request.body),
+          idempotencyKey: typeof key === 'string' ? key : undefined,
+        },
+        callOptions(request),
+      )
+      markReplayed(reply, replayed)
+      return reply.code(204).send(null)
+    },
+  )
 }
 
 /** Marks an answer that repeats the answer of an earlier request with the same key. */
@@ -113,20 +153,13 @@ export function markReplayed(reply: FastifyReply, replayed: boolean): void {
 /** Converts session content to the public contract. */
 export function toSessionAnswer(session: SessionContent | undefined): SessionAnswer {
   if (session?.replay === undefined) throw new Error('the answer of the core has no session')
-  const { replay } = session
   return {
-    sessionId: session.sessionId,
-    conversationId: session.conversationId,
-    accessGrant: session.accessGrant,
+    ...session,
     expiresAt: timeOf(session.expiresAt),
     renewAfter: timeOf(session.renewAfter),
-    renewalToken: session.renewalToken,
-    replay: {
-      state: replay.state,
-      epoch: replay.epoch,
-      lastSequence: replay.lastSequence,
-      oldestSequence: replay.oldestSequence,
-    },
+    // A core of the previous version sends no such time.
+    renewableUntil: timeOf(session.renewableUntil ?? session.expiresAt),
+    replay: session.replay,
     continuity: { state: session.continuityState },
     identity: { state: session.identityState, displayName: session.displayName },
   }

@@ -3,13 +3,13 @@ import { extname, join } from 'node:path'
 import serveStatic from '@fastify/static'
 import type { FastifyError, FastifyInstance, FastifyPluginAsync } from 'fastify'
 import { GatewayError, toGatewayError } from '../errors.ts'
-import { sendFailure } from '../plugins/failures.ts'
+import { sendFailure } from '../http/failures.ts'
 
 /** Folders of built files. A folder may be missing. */
 export interface StaticFolders {
-  /** `index.html` and hashed files. */
+  /** Folder with the console's `index.html` and hashed files. */
   console?: string
-  /** `widget.js`, and hashed files below `widget/`. */
+  /** Folder with `widget.js`, and with hashed files below `widget/`. */
   widget?: string
 }
 
@@ -19,7 +19,7 @@ const SHORT = 'public, max-age=300'
 /** A file name with a content hash: `chat-DRGmszWJ.js`. */
 const HASHED = /[-.][\w-]{8}\.\w+$/
 
-/** The console may run its own files, call this gateway and show fetched screenshots. */
+/** The console may load files of this gateway, call this gateway and show fetched screenshots. */
 const CONSOLE_POLICY = [
   "default-src 'none'",
   "script-src 'self'",

@@ -3,7 +3,7 @@ import { codeToHttpStatus, endStreamToJson, errorToJson } from '@connectrpc/conn
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { type GatewayError, toGatewayError } from '../errors.ts'
-import { dropBody } from '../request-body.ts'
+import { dropBody } from '../http/request-body.ts'
 
 const END_STREAM_FLAG = 2
 
@@ -69,7 +69,7 @@ function codeOf({ rule }: GatewayError): Code {
       return Code.Unauthenticated
     case 403:
       return Code.PermissionDenied
-    // The method does not exist or is not for operators.
+    // The method does not exist, or operators may not call it.
     case 404:
     case 405:
       return Code.Unimplemented

@@ -9,7 +9,7 @@ export interface MessageStream {
    * follows.
    */
   readable: Readable
-  /** Ends the stream after the current message, with an end frame that carries the error. */
+  /** Ends the stream after the current message, with an end frame that contains the error. */
   finish(): void
 }
 

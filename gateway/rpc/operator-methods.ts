@@ -8,13 +8,13 @@ import { SessionService } from '#proto/session/v1/session_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 
 export interface OperatorMethod {
-  /** For example `/service.messaging.v1.MessagingService/SendAgentMessage`. */
+  /** URL path, for example `/service.messaging.v1.MessagingService/SendAgentMessage`. */
   path: string
   /** Whether the answer is a stream. */
   streaming: boolean
   /** Whether a call may be sent again if its outcome is unknown. */
   repeatable: boolean
-  /** The request message. */
+  /** Schema of the request message. */
   input: DescMessage
 }
 

@@ -1,24 +1,25 @@
 import { type Static, Type } from 'typebox'
-import { Identifier, OneOf, Strict } from './fields.ts'
+import { Identifier, Named, OneOf, Strict, Time } from './fields.ts'
 
 export const ConfigParams = Strict({ publicSiteKey: { ...Identifier, examples: ['pk_demo'] } })
 
 const Count = Type.Integer({ minimum: 0 })
+/** Default for a capability that a core omits because the installation does not have it. */
+const Capability = Type.Boolean({ default: false })
 
 const Form = Strict({
   fields: Type.Array(
     Strict({
       name: Type.String(),
       label: Type.String(),
-      type: OneOf(['text', 'email', 'tel', 'textarea']),
+      type: Named('text', 'email', 'tel', 'textarea'),
       required: Type.Boolean(),
-      maxLength: Count,
+      maxLength: Type.Integer({ minimum: 0, default: 0 }),
     }),
   ),
 })
-export type FormAnswer = Static<typeof Form>
 
-/** Safe public bootstrap configuration of an installation. */
+/** Public configuration of an installation. It contains no secrets. */
 export const WidgetConfigAnswer = Strict(
   {
     contract: Type.String(),
@@ -31,20 +32,31 @@ export const WidgetConfigAnswer = Strict(
       accentColor: Type.String(),
       position: OneOf(['left', 'right']),
       logoUrl: Type.Optional(Type.String()),
+      translations: Type.Optional(
+        Type.Record(
+          Type.String(),
+          Strict({ title: Type.Optional(Type.String()), greeting: Type.Optional(Type.String()) }),
+          { description: 'Texts in other languages, by locale tag.' },
+        ),
+      ),
     }),
     capabilities: Strict({
-      identity: Type.Boolean(),
-      typing: Type.Boolean(),
-      pageContext: Type.Boolean(),
-      navigation: Type.Boolean(),
-      screenshots: Type.Boolean(),
-      preChatForm: Type.Boolean(),
-      offlineForm: Type.Boolean(),
-      messageRetryRoute: Type.Boolean(),
+      identity: Capability,
+      typing: Capability,
+      pageContext: Capability,
+      navigation: Capability,
+      screenshots: Capability,
+      preChatForm: Capability,
+      offlineForm: Capability,
+      messageRetryRoute: Capability,
     }),
     forms: Strict({ preChat: Type.Optional(Form), offline: Type.Optional(Form) }),
-    consent: Strict({ required: Type.Boolean(), policyUrl: Type.Optional(Type.String()) }),
-    availability: Strict({ online: Type.Boolean() }),
+    consent: Strict({
+      required: Type.Boolean(),
+      policyUrl: Type.Optional(Type.String()),
+      policyVersion: Type.Optional(Type.String()),
+    }),
+    availability: Strict({ online: Type.Boolean(), nextChangeAt: Type.Optional(Time) }),
     limits: Strict({
       bodyMaxLength: Count,
       pageContextMaxBytes: Count,
@@ -62,7 +74,13 @@ export const WidgetConfigAnswer = Strict(
         contractVersion: '1.0',
         publicSiteKey: 'pk_demo',
         locale: { default: 'en', supported: ['en', 'de', 'es', 'fr', 'ar', 'ja'] },
-        appearance: { title: 'Shop', greeting: 'Hello', accentColor: '#2f6f4f', position: 'right' },
+        appearance: {
+          title: 'Shop',
+          greeting: 'Hello',
+          accentColor: '#2f6f4f',
+          position: 'right',
+          translations: { de: { title: 'Laden', greeting: 'Guten Tag' } },
+        },
         capabilities: {
           identity: true,
           typing: true,
@@ -78,8 +96,8 @@ export const WidgetConfigAnswer = Strict(
             fields: [{ name: 'email', label: 'Your e-mail address', type: 'email', required: true, maxLength: 254 }],
           },
         },
-        consent: { required: false },
-        availability: { online: true },
+        consent: { required: true, policyUrl: 'https://shop.example/privacy', policyVersion: '2026-01' },
+        availability: { online: true, nextChangeAt: '2026-11-23T16:00:00.000Z' },
         limits: {
           bodyMaxLength: 4000,
           pageContextMaxBytes: 4096,

@@ -4,15 +4,20 @@ import { MessageAnswer } from './messages.ts'
 
 /**
  * One type of event on `GET /events` (specification, section 6). docs/events.md is generated from
- * them.
+ * these definitions.
  */
 export interface EventDefinition {
   data: TSchema
   /** Whether the event ends the stream and the client must not reconnect. */
   terminal: 'never' | 'always' | 'when reauthenticationRequired'
-  /** Whether a stream that resumes before the event sends it again. */
+  /** Whether a stream replays the event to a client that resumes at an earlier position. */
   replayed: boolean
-  /** Sent to all streams of the conversation, or only to those of the session that it concerns. */
+  /** Whether the event has an id and a sequence. Without them, it leaves the position as it is. */
+  sequenced: boolean
+  /**
+   * Streams that send the event: all streams of the conversation, or only those of the affected
+   * session.
+   */
   audience: 'conversation' | 'session'
   meaning: string
 }
@@ -30,6 +35,7 @@ const event = (data: TSchema, meaning: string, more: Partial<EventDefinition> = 
   data,
   terminal: 'never',
   replayed: true,
+  sequenced: true,
   audience: 'conversation',
   meaning,
   ...more,
@@ -37,7 +43,7 @@ const event = (data: TSchema, meaning: string, more: Partial<EventDefinition> = 
 const toSession = { audience: 'session' } as const
 const sessionEnd = { audience: 'session', terminal: 'always' } as const
 
-/** Every type of event that a stream may carry. */
+/** All types of events that a stream may send. */
 export const eventDefinitions = {
   'message.accepted': event(Strict({ message: MessageAnswer }), 'The visitor’s own message is in the conversation.'),
   'message.received': event(Strict({ message: MessageAnswer }), 'A message from the other side.'),
@@ -87,6 +93,11 @@ export const eventDefinitions = {
   'screenshot.cancelled': event(Strict({ requestId: Line }), 'The request was withdrawn.', toSession),
   'conversation.closed': event(Empty, 'The other side is done. The next message opens the conversation again.'),
   'conversation.reopened': event(Empty, 'The conversation is open again. The message that reopened it follows.'),
+  'availability.changed': event(
+    Strict({ online: Type.Boolean(), nextChangeAt: Type.Optional(Time) }),
+    'The installation became online or away, or its next change is at another time. Offer the offline form while `online` is false.',
+    { replayed: false, sequenced: false },
+  ),
   'session.expired': event(Empty, 'The session ended: it was not renewed in time.', sessionEnd),
   'session.revoked': event(Empty, 'The session ended: an operator revoked it.', sessionEnd),
   'visitor.banned': event(Empty, 'The session ended: the visitor was banned.', sessionEnd),
@@ -103,10 +114,10 @@ export const eventDefinitions = {
 
 export type EventName = keyof typeof eventDefinitions
 
-/** The `data` line of an event. Types differ in the field `data` only. */
+/** Schema of an event's `data` line. Event types differ only in the field `data` of this JSON. */
 export const eventSchema = (name: EventName) =>
   Strict({
-    sequence: Sequence,
+    ...(eventDefinitions[name].sequenced ? { sequence: Sequence } : {}),
     type: OneOf([name]),
     occurredAt: Time,
     data: eventDefinitions[name].data,

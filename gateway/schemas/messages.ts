@@ -1,36 +1,25 @@
 import { type Static, Type } from 'typebox'
-import {
-  type Bounds,
-  Locale,
-  MessageBody,
-  Named,
-  OneOf,
-  OperationId,
-  PageContext,
-  Sequence,
-  Strict,
-  Time,
-} from './fields.ts'
+import { contractLimits } from '../../platform/contract-limits.ts'
+import { Locale, MessageBody, Named, OneOf, OperationId, PageContext, Sequence, Strict, Time } from './fields.ts'
 
-export const SendMessageBody = (bounds: Bounds) =>
-  Strict(
-    {
-      clientOperationId: OperationId,
-      body: MessageBody(bounds),
-      contentType: OneOf(['text']),
-      locale: Type.Optional(Locale),
-      pageContext: Type.Optional(PageContext(bounds)),
-    },
-    {
-      examples: [
-        {
-          clientOperationId: '018f3f9e-6a51-7bd2-9c6e-6a0d9e2f4b10',
-          body: 'Do you ship to Graz?',
-          contentType: 'text',
-        },
-      ],
-    },
-  )
+export const SendMessageBody = Strict(
+  {
+    clientOperationId: OperationId,
+    body: MessageBody,
+    contentType: OneOf(['text']),
+    locale: Type.Optional(Locale),
+    pageContext: Type.Optional(PageContext),
+  },
+  {
+    examples: [
+      {
+        clientOperationId: '018f3f9e-6a51-7bd2-9c6e-6a0d9e2f4b10',
+        body: 'Do you ship to Graz?',
+        contentType: 'text',
+      },
+    ],
+  },
+)
 
 export const SendMessageAnswer = Strict(
   {
@@ -61,15 +50,14 @@ export type SendMessageAnswer = Static<typeof SendMessageAnswer>
 
 export const RetryParams = Strict({ clientOperationId: OperationId })
 
-export const HistoryQuery = ({ historyPageMax }: Bounds) =>
-  Strict(
-    {
-      afterSequence: Type.Optional(Sequence),
-      beforeSequence: Type.Optional(Sequence),
-      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: historyPageMax })),
-    },
-    { not: { required: ['afterSequence', 'beforeSequence'] } },
-  )
+export const HistoryQuery = Strict(
+  {
+    afterSequence: Type.Optional(Sequence),
+    beforeSequence: Type.Optional(Sequence),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: contractLimits.historyPageMax })),
+  },
+  { not: { required: ['afterSequence', 'beforeSequence'] } },
+)
 
 export const MessageAnswer = Strict({
   messageId: Type.String(),
@@ -122,3 +110,5 @@ export const HistoryAnswer = Strict(
 )
 
 export const EventsQuery = Strict({ afterSequence: Type.Optional(Sequence) })
+
+export const TypingBody = Strict({ state: OneOf(['started', 'stopped']) }, { examples: [{ state: 'started' }] })

@@ -1,6 +1,5 @@
 import { type Static, Type } from 'typebox'
 import {
-  type Bounds,
   EventId,
   Identifier,
   Locale,
@@ -19,22 +18,22 @@ const sessionExample = {
   accessGrant: 'eyJhbGciOiJIUzI1NiIs…',
   expiresAt: '2026-01-02T03:19:05.678Z',
   renewAfter: '2026-01-02T03:14:05.678Z',
+  renewableUntil: '2026-01-02T05:19:05.678Z',
   renewalToken: 'vJx0…',
   replay: { state: 'ready', epoch: '7f3a', lastSequence: 0, oldestSequence: 0 },
   continuity: { state: 'new' },
   identity: { state: 'anonymous' },
 }
 
-export const CreateSessionBody = (bounds: Bounds) =>
-  Strict(
-    {
-      publicSiteKey: Identifier,
-      clientInstanceId: Identifier,
-      locale: Type.Optional(Locale),
-      pageContext: Type.Optional(PageContext(bounds)),
-    },
-    { examples: [{ publicSiteKey: 'pk_demo', clientInstanceId: 'browser-1', locale: 'en' }] },
-  )
+export const CreateSessionBody = Strict(
+  {
+    publicSiteKey: Identifier,
+    clientInstanceId: Identifier,
+    locale: Type.Optional(Locale),
+    pageContext: Type.Optional(PageContext),
+  },
+  { examples: [{ publicSiteKey: 'pk_demo', clientInstanceId: 'browser-1', locale: 'en' }] },
+)
 
 export const RenewSessionBody = Strict(
   {
@@ -52,13 +51,13 @@ export const CloseSessionBody = Strict(
 
 export const IdentifyBody = Strict(
   {
-    /** Compact JWS; the core verifies its content. */
+    /** Assertion of the visitor's identity, as a compact JWS. The core verifies it. */
     assertion: Type.String({ minLength: 1, maxLength: 8192 }),
   },
   { examples: [{ assertion: 'eyJhbGciOiJIUzI1NiIs…' }] },
 )
 
-/** Session content (specification, section 2.2). */
+/** Answer that describes a session (specification, section 2.2, session content). */
 export const SessionAnswer = Strict(
   {
     sessionId: Type.String(),
@@ -66,6 +65,7 @@ export const SessionAnswer = Strict(
     accessGrant: Type.String(),
     expiresAt: Time,
     renewAfter: Time,
+    renewableUntil: Time,
     renewalToken: Type.String(),
     replay: Strict({
       state: Named('ready', 'reset_required'),

@@ -30,7 +30,7 @@ function isJsonWithin(limit: number, data: unknown): boolean {
   try {
     return Buffer.byteLength(JSON.stringify(data)) <= limit
   } catch {
-    // Nested too deeply to serialise.
+    // The value is nested too deeply to serialise.
     return false
   }
 }

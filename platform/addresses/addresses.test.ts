@@ -9,7 +9,7 @@ describe('address check', () => {
     expect(isAddressAllowed(address)).toBe(false)
   })
 
-  // The last one only resembles a metadata address.
+  // 169.25.40.23 has the digits of the metadata address 169.254.0.23, but is public.
   it.each([...publicV4, ...publicV6, '169.25.40.23'])('allows the public address %s', (address) => {
     expect(isAddressAllowed(address)).toBe(true)
   })
@@ -35,7 +35,7 @@ describe('address check', () => {
 })
 
 describe('allowed ranges', () => {
-  it('allow their own addresses only', () => {
+  it('allow only addresses inside the range', () => {
     const wider = createAddressCheck({ allowedCidrs: ['10.1.0.0/16', '127.0.0.1/32', 'fd12::/16'] })
     expect(['10.1.2.3', '127.0.0.1', 'fd12::7', '8.8.8.8'].filter(wider)).toHaveLength(4)
     expect(['10.2.0.1', '127.0.0.2', 'fd13::7', '::1', '::ffff:10.1.2.3'].filter(wider)).toEqual([])

@@ -1,9 +1,11 @@
 import ipaddr from 'ipaddr.js'
 
-/** Whether connecting to an address is allowed. Text that is no address is not allowed. */
+/**
+ * Returns true if connecting to the address is allowed. Returns false for text that is no address.
+ */
 export type AddressCheck = (address: string) => boolean
 
-/** A range in `DELIVERY_ALLOWED_CIDRS` is invalid. The message names the range. */
+/** Error: a range in `DELIVERY_ALLOWED_CIDRS` is invalid. The message names the range. */
 export class CidrError extends Error {
   override readonly name = 'CidrError'
 }
@@ -40,9 +42,10 @@ const specialRangesV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:800
 const globalUnicastV6 = ipaddr.IPv6.parseCIDR('2000::/3')
 
 /**
- * Creates the check for destination addresses (contract, section 5). Allowed are public addresses
- * and those in `allowedCidrs`, but never a metadata service of a cloud. IPv4 inside IPv6 (mapped,
- * translated, tunnelled) is not public. An address with a zone is never allowed.
+ * Creates the check for destination addresses (contract, section 5). Public addresses and addresses
+ * in `allowedCidrs` are allowed, but never the metadata service of a cloud. IPv6 addresses that
+ * contain an IPv4 address (mapped, translated, tunnelled) do not count as public. An address with a
+ * zone is never allowed.
  *
  * @throws CidrError
  */
@@ -59,7 +62,7 @@ export function createAddressCheck({ allowedCidrs }: { allowedCidrs: string[] })
   }
 }
 
-/** Accepts only the usual notation: as in parsed URLs and answers of a name service. */
+/** Parses an address. Accepts only the notation of parsed URLs and of DNS answers. */
 function parseAddress(text: string): Address | undefined {
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text)
   if (text.includes('%') || !ipaddr.IPv6.isValid(text)) return undefined
@@ -71,7 +74,10 @@ function isPublic(address: Address): boolean {
   return isWithin(address, globalUnicastV6) && !specialRangesV6.some((range) => isWithin(address, range))
 }
 
-/** IPv4 addresses that an IPv6 address may embed: in the last 32 bits, or after a 6to4 prefix. */
+/**
+ * Returns IPv4 addresses that the IPv6 address may embed: its last 32 bits, or bits after a 6to4
+ * prefix.
+ */
 function embeddedV4(address: Address): ipaddr.IPv4[] {
   if (isV4(address)) return []
   const bytes = address.toByteArray()

@@ -10,7 +10,7 @@ describe('parseDestinationUrl', () => {
     ['http://receiver:9000/', 'http://receiver:9000/'],
     ['http://[2a00::1]:81/', 'http://[2a00::1]:81/'],
     ['https://crm.example/a@b', 'https://crm.example/a@b'],
-    // Valid URLs; the resolver checks their addresses.
+    // These URLs are accepted here. The resolver later checks their addresses.
     ['http://0177.0.0.1/', 'http://127.0.0.1/'],
     ['http://2130706433/', 'http://127.0.0.1/'],
   ])('parses %s as %s', (text, href) => {

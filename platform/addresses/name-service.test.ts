@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createAddressCheck } from './addresses.ts'
-import { createNameService } from './name-service.ts'
-import { createResolver, DestinationBlockedError, NameError } from './resolve.ts'
+import { createNameService, NameError } from './name-service.ts'
+import { createResolver, DestinationBlockedError } from './resolve.ts'
 
 let folder = ''
 beforeAll(async () => {
@@ -12,10 +12,10 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true }))
 
-/** Answer of a name server: addresses, or an error code. */
+/** Answer of a DNS server: addresses, or an error code. */
 type Answer = string[] | string
 
-/** A name service whose name servers give the same answer for every name. */
+/** A name service whose DNS servers give the same answer for every name. */
 function nameService(
   { hostsFile = join(folder, 'none'), now = () => 0, a = 'ENOTFOUND', aaaa = 'ENOTFOUND' } = {} as {
     hostsFile?: string
@@ -41,7 +41,7 @@ function nameService(
 }
 
 describe('name service', () => {
-  it('resolves names in the hosts file without a query', async () => {
+  it('resolves names in the hosts file without a DNS query', async () => {
     const hostsFile = join(folder, 'hosts')
     const lines = [
       '# names',
@@ -81,10 +81,10 @@ describe('name service', () => {
   })
 
   it.each<[string, Answer, Answer, string[]]>([
-    ['both families', ['8.8.8.8', '8.8.4.4'], ['2a00::1'], ['4 8.8.8.8', '4 8.8.4.4', '6 2a00::1']],
-    ['A only', ['8.8.8.8'], 'ENODATA', ['4 8.8.8.8']],
-    ['AAAA only', 'ETIMEOUT', ['2a00::1'], ['6 2a00::1']],
-  ])('returns the addresses of %s', async (_, a, aaaa, addresses) => {
+    ['A and AAAA records', ['8.8.8.8', '8.8.4.4'], ['2a00::1'], ['4 8.8.8.8', '4 8.8.4.4', '6 2a00::1']],
+    ['A records only', ['8.8.8.8'], 'ENODATA', ['4 8.8.8.8']],
+    ['AAAA records only', 'ETIMEOUT', ['2a00::1'], ['6 2a00::1']],
+  ])('returns the addresses of a name with %s', async (_, a, aaaa, addresses) => {
     const found = await nameService({ a, aaaa }).lookup('notlocalhost')
     expect(found.map(({ address, family }) => `${family} ${address}`)).toEqual(addresses)
   })
@@ -97,7 +97,7 @@ describe('name service', () => {
     ['ETIMEOUT', 'ENODATA', 'failed'],
     ['ENOTFOUND', 'ESERVFAIL', 'failed'],
     [[], 'ECONNREFUSED', 'failed'],
-  ])('A %j and AAAA %j fail with %s', async (a, aaaa, reason) => {
+  ])('with the A answer %j and the AAAA answer %j, fails with %s', async (a, aaaa, reason) => {
     const error = await nameService({ a, aaaa })
       .lookup('crm.example')
       .catch((each: unknown) => each)
@@ -105,7 +105,7 @@ describe('name service', () => {
     expect(error).toMatchObject({ reason })
   })
 
-  it('reads the hosts file and the name servers again after 5 s', async () => {
+  it('reads the hosts file and the DNS settings again after 5 s', async () => {
     const hostsFile = join(folder, 'changing')
     const addresses = async () => (await lookup('receiver')).map(({ address }) => address)
     let time = 1_000_000
@@ -119,7 +119,7 @@ describe('name service', () => {
     expect([await addresses(), made()]).toEqual([['10.0.0.2'], 2])
   })
 
-  it('queries the name servers of the machine by default', async () => {
+  it('queries the DNS servers of the machine by default', async () => {
     const lookup = createNameService({ hostsFile: join(folder, 'none') })
     await expect(lookup('nowhere.invalid')).rejects.toThrow(NameError)
   })

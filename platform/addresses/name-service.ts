@@ -1,18 +1,35 @@
 import { Resolver } from 'node:dns/promises'
 import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
-import { type Lookup, NameError, type ResolvedAddress } from './resolve.ts'
 
 const queryTimeoutMs = 1_500
 const tries = 2
 const hostsFreshMs = 5_000
 const absent = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME'])
 
+export interface ResolvedAddress {
+  address: string
+  family: 4 | 6
+}
+
+/** Returns every address of a name. Errors: `NameError`. */
+export type Lookup = (hostname: string, signal?: AbortSignal) => Promise<ResolvedAddress[]>
+
+/** Error: a name has no address (`not_found`), or its lookup failed (`failed`). */
+export class NameError extends Error {
+  override readonly name = 'NameError'
+  readonly reason: 'not_found' | 'failed'
+  constructor(reason: 'not_found' | 'failed') {
+    super(reason === 'not_found' ? 'the name has no address' : 'the name service failed')
+    this.reason = reason
+  }
+}
+
 /**
- * Looks up names in the hosts file, then queries the name servers of the machine for A and AAAA
- * records. Does not use `getaddrinfo`: Node runs only a few of these calls at once, so hanging name
- * servers would block all other destinations. Search domains are not used: names of destinations
- * are fully qualified.
+ * Looks up names in the hosts file, then queries the DNS servers of the machine for A and AAAA
+ * records. Does not use `getaddrinfo`, because Node runs only a few of these calls at once. Hanging
+ * DNS servers would block all other destinations. Search domains are not used, because names of
+ * destinations are fully qualified.
  */
 export function createNameService({
   hostsFile = '/etc/hosts',
@@ -29,7 +46,7 @@ export function createNameService({
   function knownHosts() {
     if (hosts === undefined || now() - hosts.at > hostsFreshMs) {
       hosts = { at: now(), addresses: readFile(hostsFile, 'utf8').then(parseHosts, () => new Map()) }
-      // A new resolver reads the name servers again, in case the machine changed networks.
+      // A new resolver reads the machine's DNS settings again, in case they have changed.
       servers = newResolver()
     }
     return hosts.addresses
@@ -53,7 +70,7 @@ const loopback: ResolvedAddress[] = [
   { address: '::1', family: 6 },
 ]
 
-/** RFC 6761, section 6.3. */
+/** Returns true for `localhost` and names below it (RFC 6761, section 6.3). */
 function isLocalhost(name: string): boolean {
   return name === 'localhost' || name.endsWith('.localhost')
 }

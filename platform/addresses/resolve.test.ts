@@ -2,13 +2,14 @@ import { getEventListeners } from 'node:events'
 import { isIP } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { createAddressCheck } from './addresses.ts'
-import { createResolver, DestinationBlockedError, type Lookup, NameError } from './resolve.ts'
+import { type Lookup, NameError } from './name-service.ts'
+import { createResolver, DestinationBlockedError } from './resolve.ts'
 import { oddSpellings, publicV4, publicV6, refusedV4, refusedV6 } from './test-addresses.ts'
 
 const isAddressAllowed = createAddressCheck({ allowedCidrs: [] })
 const [goodV4 = '', goodV6 = ''] = [publicV4[4], publicV6[5]]
 
-/** A name service whose look-ups return the given address lists in turn. */
+/** A resolver whose lookups return the given address lists in turn. */
 function namesOf(...answers: string[][]) {
   let call = 0
   const asked: string[] = []
@@ -20,7 +21,7 @@ function namesOf(...answers: string[][]) {
   return { asked, resolver: createResolver({ isAllowed: isAddressAllowed, lookup }) }
 }
 
-describe('names', () => {
+describe('host names', () => {
   it('resolve to all addresses if each is allowed', async () => {
     const { resolver, asked } = namesOf([goodV4, goodV6])
     expect(await resolver.resolve('crm.example')).toEqual([
@@ -30,7 +31,7 @@ describe('names', () => {
     expect(asked).toEqual(['crm.example'])
   })
 
-  it.each([...refusedV4, ...refusedV6])('are rejected with the address %s, alone, first or last', async (address) => {
+  it.each([...refusedV4, ...refusedV6])('are rejected if %s is their only, first or last address', async (address) => {
     for (const answer of [[address], [address, goodV4], [goodV6, goodV4, address]]) {
       await expect(namesOf(answer).resolver.resolve('crm.example')).rejects.toThrow(DestinationBlockedError)
     }
@@ -43,11 +44,11 @@ describe('names', () => {
     expect(asked).toHaveLength(2)
   })
 
-  it('without an address are not found', async () => {
+  it('without an address are rejected as not found', async () => {
     await expect(namesOf([]).resolver.resolve('crm.example')).rejects.toMatchObject({ reason: 'not_found' })
   })
 
-  it('reject as soon as the signal aborts', async () => {
+  it('stop resolving as soon as the signal aborts', async () => {
     const resolver = createResolver({ isAllowed: isAddressAllowed, lookup: () => new Promise(() => {}) })
     const abort = new AbortController()
     const resolving = resolver.resolve('crm.example', abort.signal)
@@ -56,7 +57,7 @@ describe('names', () => {
     await expect(resolver.resolve('crm.example', abort.signal)).rejects.toThrow('too late')
   })
 
-  it('leave no listener on the signal', async () => {
+  it('leave no listener on the signal after they are resolved', async () => {
     const { signal } = new AbortController()
     await namesOf([goodV4]).resolver.resolve('crm.example', signal)
     expect(getEventListeners(signal, 'abort')).toEqual([])
@@ -67,13 +68,13 @@ it.each([
   [new DestinationBlockedError(), 'DestinationBlockedError', 'an address of the destination is not allowed'],
   [new NameError('not_found'), 'NameError', 'the name has no address'],
   [new NameError('failed'), 'NameError', 'the name service failed'],
-])('%s has its name and message', (error, name, message) => {
+])('the error %s has the expected name and message', (error, name, message) => {
   expect([error.name, error.message]).toEqual([name, message])
 })
 
 describe('literal addresses', () => {
   it.each([...refusedV4, ...refusedV6, ...refusedV6.map((address) => `[${address}]`)])(
-    '%s is rejected without a look-up',
+    'are rejected without a lookup if not allowed: %s',
     async (address) => {
       const { resolver, asked } = namesOf([goodV4])
       await expect(resolver.resolve(address)).rejects.toThrow(DestinationBlockedError)
@@ -88,7 +89,7 @@ describe('literal addresses', () => {
   })
 
   it.each(['', '[]', 'no:address', '[1::g]', '8.8.8.8%eth0'])(
-    'are rejected without a look-up if written as %j',
+    'are rejected without a lookup if written as %j',
     async (host) => {
       const { resolver, asked } = namesOf([goodV4])
       await expect(resolver.resolve(host)).rejects.toThrow(DestinationBlockedError)
@@ -96,7 +97,7 @@ describe('literal addresses', () => {
     },
   )
 
-  it('resolve to themselves if public', async () => {
+  it('are returned unchanged if they are public', async () => {
     const { resolver } = namesOf(['127.0.0.1'])
     expect(await resolver.resolve(goodV4)).toEqual([{ address: goodV4, family: 4 }])
     expect(await resolver.resolve(`[${goodV6}]`)).toEqual([{ address: goodV6, family: 6 }])

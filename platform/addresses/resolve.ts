@@ -1,30 +1,14 @@
 import { isIP } from 'node:net'
 import type { AddressCheck } from './addresses.ts'
-import { createNameService } from './name-service.ts'
+import { createNameService, type Lookup, NameError, type ResolvedAddress } from './name-service.ts'
 
-export interface ResolvedAddress {
-  address: string
-  family: 4 | 6
-}
-
-/** Returns every address of a name. Errors: `NameError`. */
-export type Lookup = (hostname: string, signal?: AbortSignal) => Promise<ResolvedAddress[]>
-
-/** An address of the destination is not allowed. The message does not name the address. */
+/**
+ * Error: an address of the destination is not allowed. The message does not contain the address.
+ */
 export class DestinationBlockedError extends Error {
   override readonly name = 'DestinationBlockedError'
   constructor() {
     super('an address of the destination is not allowed')
-  }
-}
-
-/** A name has no address (`not_found`), or the look-up failed (`failed`). */
-export class NameError extends Error {
-  override readonly name = 'NameError'
-  readonly reason: 'not_found' | 'failed'
-  constructor(reason: 'not_found' | 'failed') {
-    super(reason === 'not_found' ? 'the name has no address' : 'the name service failed')
-    this.reason = reason
   }
 }
 
@@ -50,7 +34,8 @@ export function createResolver({
       signal?.throwIfAborted()
       const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
       const family = isIP(host)
-      // Names contain no colon, so this is an unusual notation of an address.
+      // Host names contain no colon or percent sign, so the text is an unusual notation of an
+      // address.
       if (family === 0 && (host === '' || /[:%]/.test(host))) throw new DestinationBlockedError()
       const addresses =
         family === 0 ? await unlessAborted(lookup(host, signal), signal) : [{ address: host, family: family as 4 | 6 }]
@@ -61,7 +46,7 @@ export function createResolver({
   }
 }
 
-/** Waits for the promise, but rejects with the reason of the signal as soon as it aborts. */
+/** Waits for the promise. Rejects with the reason of the signal as soon as the signal aborts. */
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise
   return new Promise((resolve, reject) => {

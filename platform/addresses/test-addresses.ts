@@ -34,7 +34,7 @@ export const publicV6 = [
   ['2620:4f:7fff::1', '2620:4f:8001::1', '2a00:1450:4001:82a::200e', '3ffe:ffff::1', '3fff:1000::1'],
 ].flat()
 
-/** Hosts of URLs that are rejected addresses in another notation. */
+/** URL hosts that write rejected addresses in an unusual notation. */
 export const oddSpellings = [
   ['0177.0.0.1', '2130706433', '0x7f000001', '0x7f.1', '127.1', '127.0.1', '0', '0.0', '127.0.0.1.', '①②⑦.0.0.1'],
   [

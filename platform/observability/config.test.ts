@@ -9,11 +9,11 @@ describe('tracing', () => {
     [{ OTEL_EXPORTER_OTLP_ENDPOINT: '' }],
     [{ ...endpoint, OTEL_SDK_DISABLED: 'true' }],
     [{ ...endpoint, OTEL_TRACES_EXPORTER: 'none' }],
-  ])('is off with %j', (env) => {
+  ])('is off with the environment %j', (env) => {
     expect(readTracingConfig(env)).toBeUndefined()
   })
 
-  it('samples all root traces and follows the caller’s decision by default', () => {
+  it('by default samples all root traces, and for other traces follows the caller’s decision', () => {
     expect(readTracingConfig(endpoint)).toEqual({ sampler: 'parentbased_always_on', ratio: 1, delayMs: 5_000 })
     const env = { ...endpoint, OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.01' }
     expect(readTracingConfig(env)).toMatchObject({ sampler: 'parentbased_traceidratio', ratio: 0.01 })

@@ -1,21 +1,4 @@
-import { Type } from 'typebox'
-
-/** Settings of the metrics port, the same for all parts. */
-export const metricsSettings = {
-  METRICS_HOST: Type.String({
-    default: '::',
-    minLength: 1,
-    description: 'Address of the metrics port; all by default.',
-  }),
-  METRICS_PORT: Type.Integer({
-    default: 0,
-    minimum: 0,
-    maximum: 65_535,
-    description: 'Port of `/metrics`, for Prometheus; 0 for none.',
-  }),
-}
-
-export const samplers = [
+const samplers = [
   'always_on',
   'always_off',
   'traceidratio',
@@ -27,16 +10,16 @@ export const samplers = [
 /** Tracing settings, read from OpenTelemetry's own environment variables. */
 export interface TracingConfig {
   sampler: (typeof samplers)[number]
-  /** Share of traces that a ratio sampler keeps, 0 to 1. */
+  /** Share of traces that a ratio sampler samples, 0 to 1. */
   ratio: number
-  /** Longest time that a finished span waits for its batch. */
+  /** Maximum time in milliseconds that a finished span waits before its batch is exported. */
   delayMs: number
 }
 
 /**
- * Reads the tracing settings. Returns undefined if no endpoint is set: tracing is then off. The
- * exporter reads endpoint, headers and timeout itself, and its detector reads the resource
- * attributes. Errors name the invalid variable.
+ * Reads the tracing settings. Returns undefined if no endpoint is set, because tracing is then off.
+ * OpenTelemetry's exporter reads endpoint, headers and timeout itself, and its detector reads the
+ * resource attributes. An error names the invalid variable.
  */
 export function readTracingConfig(env: NodeJS.ProcessEnv = process.env): TracingConfig | undefined {
   const endpoint = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT

@@ -1,8 +1,9 @@
 import { type Logger, pino } from 'pino'
 
 /**
- * Logs JSON lines to standard output, in the same format for all parts (docs/operating.md). Callers
- * must not log secrets or content. Redaction is the second line of defence.
+ * Creates a logger that writes JSON lines to standard output. Gateway, core and delivery worker use
+ * the same format (docs/operating.md). Callers must not log secrets or message content. The
+ * redaction here is only a second protection.
  */
 export function createLogger(part: string, level: string): Logger {
   return pino({

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 
-export interface MetricsServer {
+interface MetricsServer {
   port: number
   close(): Promise<void>
 }
@@ -31,7 +31,7 @@ export async function serveMetrics(
     await once(server, 'listening')
   }
   await listen(host).catch((error: NodeJS.ErrnoException) => {
-    // The machine has no IPv6.
+    // The machine has no IPv6. Listens on IPv4 only.
     if (host !== '::' || error.code !== 'EAFNOSUPPORT') throw error
     return listen('0.0.0.0')
   })

@@ -5,8 +5,8 @@ import { serveMetrics } from './metrics-server.ts'
 
 const scraped = { METRICS_HOST: '127.0.0.1' }
 
-describe('gauges read at scrape', () => {
-  it('share one read, and are missing while it fails', async () => {
+describe('gauges of `readAtScrape`', () => {
+  it('are set by one call of `read` per scrape, and are missing while `read` fails', async () => {
     const { registry, gauge } = createMetricSet()
     const gauges = [gauge('first', 'One.'), gauge('second', 'Another.')]
     let asked = 0
@@ -26,11 +26,11 @@ describe('gauges read at scrape', () => {
 })
 
 describe('metrics port', () => {
-  it('is closed by default', async () => {
+  it('is not opened if METRICS_PORT is 0', async () => {
     expect(await serveMetrics({ ...scraped, METRICS_PORT: 0 }, [])).toBeUndefined()
   })
 
-  it('serves the metrics of several parts, and rejects a port in use', async () => {
+  it('serves the metrics of several registries, and rejects a port that is in use', async () => {
     const [one, two] = [createMetricSet(), createMetricSet()]
     one.counter('service_one_total', 'One.').inc(3)
     two.counter('service_two_total', 'Two.').inc(4)

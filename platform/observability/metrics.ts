@@ -2,12 +2,12 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 
 export type { Counter, Gauge, Histogram, Registry } from 'prom-client'
 
-/** Seconds, from cache hits to deadlines. */
+/** Histogram buckets for durations in seconds, from cache hits to deadlines. */
 export const durationBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
-/** Sizes of batches. */
+/** Histogram buckets for sizes of batches. */
 export const sizeBuckets = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
 
-/** A metric as the document of metrics shows it. */
+/** A metric as docs/metrics.md lists it. */
 export interface MetricDeclaration {
   name: string
   help: string
@@ -15,7 +15,7 @@ export interface MetricDeclaration {
   labelNames: string[]
 }
 
-/** Creates a registry for the metrics of one part. */
+/** Creates a registry for the metrics of one process: gateway, core or delivery worker. */
 export function createMetricSet() {
   const registry = new Registry()
   const registers = [registry]
@@ -31,8 +31,8 @@ export function createMetricSet() {
 }
 
 /**
- * Sets gauges at each scrape with one call of `read`. If it fails, the gauges are missing from that
- * scrape.
+ * Sets the gauges at each scrape with one call of `read`. If `read` fails, the gauges are missing
+ * from that scrape.
  */
 export function readAtScrape(gauges: Gauge[], read: () => number[] | Promise<number[]>): void {
   let pending: Promise<void> | undefined
@@ -53,7 +53,7 @@ export function readAtScrape(gauges: Gauge[], read: () => number[] | Promise<num
   for (const gauge of gauges) Object.assign(gauge, { collect })
 }
 
-/** Returns the metrics of a registry in order of declaration. */
+/** Returns the metrics of a registry in the order in which they were declared. */
 export const declarationsOf = (registry: Registry): MetricDeclaration[] =>
   registry.getMetricsAsArray().map((metric) => {
     const { name, help, type, labelNames } = metric as unknown as MetricDeclaration

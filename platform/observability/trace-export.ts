@@ -17,7 +17,7 @@ import type { TracingConfig } from './config.ts'
 /**
  * Exports the spans of this process to an OTLP endpoint, as JSON over HTTP.
  *
- * @param name service name if OTEL_SERVICE_NAME is not set
+ * @param name service name, used if OTEL_SERVICE_NAME is not set
  * @returns a function that flushes and stops the export
  */
 export function exportTraces(config: TracingConfig, name: string): () => Promise<void> {

@@ -26,17 +26,18 @@ export async function startTracing(serviceName: string): Promise<() => Promise<v
   if (config === undefined) return async () => {}
   const { exportTraces } = await import('./trace-export.ts')
   const stop = exportTraces(config, serviceName)
-  // An unreachable collector must not fail the stop.
+  // The process must stop without an error even if the collector is unreachable.
   return () => stop().catch(() => {})
 }
 
-/** A context without a trace: spans in it begin a new trace. */
+/** A context without a trace. A span in this context begins a new trace. */
 export const newTrace: Context = ROOT_CONTEXT
 
 export const activeContext = (): Context => context.active()
 
 /**
- * Runs in a new span and ends it. On an error the span gets the error status, never the message.
+ * Runs the function in a new span and ends the span. If the function fails, the span gets the error
+ * status, but never the error message.
  */
 export function inSpan<T>(
   name: string,
@@ -56,12 +57,12 @@ export function inSpan<T>(
   })
 }
 
-export interface SpanOptions {
+interface SpanOptions {
   kind?: SpanKind
   attributes?: Attributes
-  /** Defaults to the active context. */
+  /** Context of the parent span. Default: the active context. */
   parent?: Context
-  /** Contexts of other work that this span also serves. */
+  /** Contexts of further spans to which this span links. */
   links?: Context[]
 }
 
@@ -72,8 +73,9 @@ export function beginSpan(name: string, { kind, attributes, parent = context.act
 }
 
 /**
- * Returns parent and links for the span of a batch. Its parent is the first sampled origin, and it
- * links to the other sampled ones.
+ * Returns parent and links for the span of a batch. `origins` are the contexts in which the items
+ * of the batch were created. The first sampled one becomes the parent; the other sampled ones
+ * become links.
  */
 export function batchOrigin(origins: Context[]): Required<Pick<SpanOptions, 'parent' | 'links'>> {
   const kept = new Map(origins.flatMap((origin) => entryOf(origin)))
@@ -92,7 +94,10 @@ const linksTo = (origins: Context[]) =>
     return linked ? [{ context: linked }] : []
   })
 
-/** Returns the context of a `traceparent` header, or an empty one if it is missing or malformed. */
+/**
+ * Returns the context of a `traceparent` header. If it is missing or malformed, the context is
+ * empty.
+ */
 export function contextOf(traceparent: string | null | undefined): Context {
   return propagation.extract(ROOT_CONTEXT, traceparent, headerGetter)
 }

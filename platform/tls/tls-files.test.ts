@@ -16,7 +16,7 @@ function written() {
   return paths
 }
 
-it('returns new files only when they fit together', () => {
+it('`current` returns the new files only when certificate and key match', () => {
   const paths = written()
   let time = 0
   const files = createTlsFiles(paths, () => time)
@@ -39,11 +39,16 @@ it('returns new files only when they fit together', () => {
 })
 
 it.each([
-  ['a file that is not there', (paths: { key: string }) => rmSync(paths.key)],
+  ['a missing file', (paths: { key: string }) => rmSync(paths.key)],
   ['a key of another certificate', (paths: { key: string }) => writeFileSync(paths.key, second.core.key)],
-  ['what is no certificate', (paths: { cert: string }) => writeFileSync(paths.cert, 'nothing')],
-])('rejects %s at the start', (_, spoil) => {
+  ['a file without a certificate', (paths: { cert: string }) => writeFileSync(paths.cert, 'nothing')],
+])('createTlsFiles throws for %s', (_, spoil) => {
   const paths = written()
   spoil(paths as never)
   expect(() => createTlsFiles(paths)).toThrow()
+})
+
+it('createTlsFiles ignores a path that is undefined', () => {
+  const { cert, key } = written()
+  expect(Object.keys(createTlsFiles({ ca: undefined, cert, key }).current())).toEqual(['cert', 'key'])
 })

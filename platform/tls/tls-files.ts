@@ -2,10 +2,10 @@ import { readFileSync, statSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 
 /** Paths of PEM files. */
-export interface TlsPaths {
-  /** Authorities to verify the certificate of the peer with. */
+interface TlsPaths {
+  /** Path of the certificate authorities that verify the certificate of the other side. */
   ca?: string
-  /** The own certificate and its intermediate certificates. */
+  /** Path of this process's certificate, followed by the intermediate certificates. */
   cert?: string
   key?: string
 }
@@ -14,19 +14,22 @@ export type TlsMaterial = { [K in keyof TlsPaths]: Buffer }
 
 export interface TlsFiles {
   /**
-   * Returns the content of the files, checked for changes at most once a second. Returns the same
-   * object until the files change and fit together: a new certificate is often written before its
-   * key.
+   * Returns the content of the files. Checks the files for changes at most once a second. Returns
+   * the same object until the files have changed and certificate and key match. A new certificate
+   * is often written before its key.
    */
   current(): TlsMaterial
 }
 
-/** Least time between checks for changed files, in milliseconds. */
+/** Minimum time between checks for changed files, in milliseconds. */
 const freshMs = 1000
 
-/** Reads PEM files and reloads them when they change. Throws if they are invalid at the start. */
+/**
+ * Reads PEM files and reloads them when they change. Throws if the files are invalid when it is
+ * called.
+ */
 export function createTlsFiles(paths: TlsPaths, monotonic = () => performance.now()): TlsFiles {
-  const given = Object.entries(paths) as [keyof TlsPaths, string][]
+  const given = Object.entries(paths).filter(([, path]) => path !== undefined) as [keyof TlsPaths, string][]
   const stamp = () => given.map(([, path]) => `${statSync(path).ino} ${statSync(path).mtimeMs}`).join()
 
   function read(): TlsMaterial {
@@ -53,7 +56,8 @@ export function createTlsFiles(paths: TlsPaths, monotonic = () => performance.no
         try {
           reload()
         } catch {
-          // A file is missing or does not fit the others yet. Keep the old content and check again.
+          // A file is missing, or certificate and key do not match yet. Keeps the old content; a
+          // later call checks again.
         }
       }
       return material

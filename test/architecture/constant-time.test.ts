@@ -5,17 +5,23 @@ import { expect, it } from 'vitest'
 const root = join(import.meta.dirname, '../..')
 const sources = globSync('{core,gateway,delivery,core-client,platform,admin,widget/demo,docs/examples}/**/*.ts', {
   cwd: root,
-}).filter((path) => !/\.test\.ts$|\/test-[\w-]+\.ts$/.test(path))
+}).filter((path) => !/\.test\.ts$|\/test-[\w-]+(\.ts$|\/)/.test(path))
 
 const secret = '[\\w.]*(?:token|secret|signature|hmac|mac|grant|assertion|password|authorization)'
-/** Allowed comparisons: with undefined, null, an empty text or a type name. */
+/**
+ * Operands that code may compare with a secret by `===`: undefined, null, an empty text or a type
+ * name.
+ */
 const harmless = "(?!undefined\\b|null\\b|''|\"\"|'string')"
 const comparison = new RegExp(`\\b${secret}\\s*[!=]==?\\s*${harmless}[\\w('"]|[!=]==?\\s*${secret}\\b(?!\\.|\\()`, 'i')
 
-/** `===` on a secret leaks by its timing how much matched. Use `equalInConstantTime` instead. */
+/**
+ * Returns true if the line compares a secret with `===` or `!==`. The duration of such a comparison
+ * shows how many characters matched. Code must use `equalInConstantTime` instead.
+ */
 const isTimingLeak = (line: string) => comparison.test(line)
 
-it('compares no secret with === or !==', () => {
+it('the source compares no secret with === or !==', () => {
   expect(sources.length).toBeGreaterThan(150)
   const found = sources.flatMap((path) =>
     readFileSync(join(root, path), 'utf8')
@@ -31,7 +37,7 @@ it.each([
   'expected === signature',
   'mac == given',
   'a.secret === b',
-])('detects %s', (line) => expect(isTimingLeak(line)).toBe(true))
+])('the check detects %s', (line) => expect(isTimingLeak(line)).toBe(true))
 
 it.each([
   'token === undefined',
@@ -39,4 +45,4 @@ it.each([
   'tokens === 3',
   'token.length === 3',
   'grantExpiresAt === other',
-])('allows %s', (line) => expect(isTimingLeak(line)).toBe(false))
+])('the check allows %s', (line) => expect(isTimingLeak(line)).toBe(false))

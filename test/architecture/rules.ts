@@ -1,53 +1,96 @@
 import { posix } from 'node:path'
 import type { SourceFacts } from './source-facts.ts'
 
-/** The folders that each folder may import. `test/`, `bench/`, `dev/` and `docs/` may import all. */
+/**
+ * Folders from which each folder may import. `test/`, `bench/`, `dev/` and `docs/` may import from
+ * all folders.
+ */
 const mayImport: Record<string, string[]> = {
   proto: [],
   platform: [],
   'core-client': ['proto', 'platform'],
   core: ['proto', 'platform'],
-  admin: ['proto', 'core-client'],
+  admin: ['proto', 'core-client', 'platform'],
   gateway: ['proto', 'core-client', 'platform'],
   delivery: ['proto', 'core-client', 'platform'],
   widget: [],
   console: ['proto', 'widget'],
 }
 
-/** Packages that only one place may import. The bench is exempt, because it builds peers with them. */
+/**
+ * Packages that only files matching `home` may import. The bench is exempt, because it builds
+ * competing servers with some of these packages.
+ */
 const packageHomes: { packages: RegExp; home: RegExp; inTests: boolean }[] = [
   {
-    packages: /^(mongodb|bson|@0q\/embedded-mongodb)$/,
-    home: /^(core\/database\/.*|core\/[\w-]+\/([\w-]+-)?(store|queue|settlements|removal)\.ts$|core\/idempotency\/.*|bench\/.*)/,
+    packages: /^(mongodb|bson)$/,
+    home: /^(core\/database\/.*|core\/[\w-]+\/[\w-]+-store\.ts$|dev\/engine\/.*|bench\/.*)/,
     inTests: true,
   },
+  { packages: /^@0q\/embedded-mongodb$/, home: /^(dev\/engine|bench)\//, inTests: true },
   { packages: /^(fastify|fastify-plugin|@fastify\/.*)$/, home: /^(gateway|bench)\//, inTests: false },
   { packages: /^(prom-client|@opentelemetry\/.*)$/, home: /^platform\/observability\//, inTests: true },
 ]
 
-/** Within a part, an upper layer may import a lower one, not the other way round. */
+/**
+ * The layers of the core, from the lowest to the highest. A file may import files of its own layer and
+ * of lower ones. This holds for types too.
+ */
+const coreLayers = [
+  /^core\/(ids|errors|rules|repairs|page-token|metrics|config)\.ts$/,
+  /^core\/concurrency\//,
+  /^core\/database\/(faults|insert-each|recorded-operations)\.ts$/,
+  /^core\/keys\//,
+  /^core\/idempotency\//,
+  /^core\/log\/model\.ts$/,
+  /^core\/(bus|kit)\.ts$/,
+  /^core\/log\//,
+  /^core\/workspaces\//,
+  /^core\/visitors\//,
+  /^core\/conversations\//,
+  /^core\/commands\//,
+  /^core\/leads\//,
+  /^core\/deliveries\//,
+  /^core\/privacy\//,
+  /^core\/database\//,
+  /^core\/context\.ts$/,
+  /^core\/rpc\//,
+  /^core\/server\.ts$/,
+  /^core\/(core|run-core|main|migrate|token)\.ts$/,
+]
+
+/** Returns the index of the layer of a core file, from 0. Returns -1 if the file is in no layer. */
+export const layerOf = (path: string) => coreLayers.findIndex((layer) => layer.test(path))
+
+/**
+ * Returns true for a model. A model has only types and pure rules, so it may import only other
+ * models and the lowest layer.
+ */
+const isModel = (path: string) => /^core\/[\w-]+\/model\.ts$/.test(path)
+const isStore = (path: string) => /^core\/[\w-]+\/[\w-]+-store\.ts$/.test(path)
+
+/**
+ * Files that build or start a process. Only files that match `onlyFrom` may import files that match
+ * `layer`. The pattern `^$` matches no file.
+ */
 const upperLayers: { layer: RegExp; onlyFrom: RegExp }[] = [
-  { layer: /^(\w+\/main|core\/(migrate|token))\.ts$/, onlyFrom: /^$/ },
-  { layer: /^core\/(server|core)\.ts$/, onlyFrom: /^core\/(main|workspaces\/demo-seed)\.ts$/ },
-  { layer: /^core\/context\.ts$/, onlyFrom: /^core\/(rpc\/|server\.ts$|core\.ts$|main\.ts$)/ },
-  { layer: /^core\/rpc\/(?!access|operator)/, onlyFrom: /^core\/(rpc\/|server\.ts$|main\.ts$)/ },
+  { layer: /^\w+\/main\.ts$/, onlyFrom: /^$/ },
   { layer: /^delivery\/app\.ts$/, onlyFrom: /^delivery\/main\.ts$/ },
   { layer: /^gateway\/(app|server)\.ts$/, onlyFrom: /^gateway\/main\.ts$/ },
 ]
 
 /** Files besides `config.ts` that may read the environment, with the reason. */
 export const environmentReaders: Record<string, string> = {
-  'bench/processes.ts': 'passes PATH and similar variables to the processes that it starts',
   'deploy/compose/init-replica-set.js': 'runs in mongosh in a container, which gets its secrets by environment',
   'test/deployment/image.ts': 'passes PATH and HOME to the commands of the Dockerfile',
   'test/documents/operating.test.ts': 'passes PATH and HOME to the commands of the document',
   'test/support/chromium.ts': 'passes the environment to the browser and sets its font folder',
   'test/chaos/moved-clock.ts': 'is preloaded and gets the path of its clock file by environment',
-  'test/support/spawned-process.ts': 'passes PATH and similar variables to the processes that it starts',
+  'test/support/processes.ts': 'passes PATH and similar variables to the processes that it starts',
 }
 
 export const isTest = (path: string) =>
-  path.startsWith('test/') || /(\.test\.[cm]?[jt]sx?|\/test-[\w-]+\.ts)$/.test(path)
+  path.startsWith('test/') || /(\.test\.[cm]?[jt]sx?|\/test-[\w-]+\.ts)$|\/test-[\w-]+\//.test(path)
 
 /** Returns one sentence for each rule that a file violates. */
 export const violationsOf = (path: string, facts: SourceFacts): string[] => [
@@ -76,21 +119,46 @@ const importViolations = (path: string, imported: string): string[] => {
   const layer = upperLayers.find((rule) => rule.layer.test(target))
   if (layer && allowed && !isTest(path) && !layer.onlyFrom.test(path))
     return [`${path} imports ${target}, which stands above it`]
+  return isTest(path) ? [] : coreViolations(path, target)
+}
+
+const coreViolations = (path: string, target: string): string[] => {
+  const [from, to] = [layerOf(path), layerOf(target)]
+  if (from === -1 || to === -1) return []
+  if (to > from) return [`${path} imports ${target}, which is in a higher layer of the core`]
+  if (isModel(path) && !isModel(target) && to > 0) return [`${path} imports ${target}: a model imports models only`]
+  const serviceLayers = to >= layerOf('core/log/event-log.ts') && to <= layerOf('core/privacy/erasures.ts')
+  if (isStore(path) && serviceLayers && !isModel(target) && !isStore(target))
+    return [`${path} imports ${target}: a store imports no service`]
   return []
 }
 
-/** The imported file's path from the project root, or undefined for a package. */
-const inProject = (path: string, imported: string): string | undefined => {
+/** Returns the circles of imports among these files. Each circle is a list of files. */
+export const circlesIn = (imports: ReadonlyMap<string, string[]>): string[][] => {
+  const circles: string[][] = []
+  const done = new Set<string>()
+  const visit = (path: string, above: string[]) => {
+    if (above.includes(path)) circles.push(above.slice(above.indexOf(path)))
+    if (done.has(path) || above.includes(path)) return
+    for (const imported of imports.get(path) ?? []) visit(imported, [...above, path])
+    done.add(path)
+  }
+  for (const path of imports.keys()) visit(path, [])
+  return circles
+}
+
+/** Returns the path of the imported file from the project root, or undefined for a package. */
+export const inProject = (path: string, imported: string): string | undefined => {
   if (imported.startsWith('#proto/')) return imported.replace('#proto/', 'proto/gen/service/')
   if (/^@service\/widget($|\/)/.test(imported)) return 'widget/src/index.ts'
   if (/^\.{1,2}(\/|$)/.test(imported)) return posix.join(posix.dirname(path), imported)
   return undefined
 }
 
-/** `core` of `core/a/b.ts`, empty for a file at the root. */
+/** Returns the top folder of a path: `core` for `core/a/b.ts`, empty for a file at the root. */
 const folderOf = (path: string) => (path.includes('/') ? path.slice(0, path.indexOf('/')) : '')
 
-/** `@fastify/cors` of `@fastify/cors/types`. */
+/** Returns the package of an import: `@fastify/cors` for `@fastify/cors/types`. */
 const packageOf = (imported: string) =>
   imported
     .split('/')

@@ -1,14 +1,19 @@
 import { parseSync, Visitor } from 'vite'
 
 export type SourceFacts = {
-  /** Every module named in an import, an export from, a dynamic import, an import type or a require. */
+  /**
+   * Modules that the file names in static or dynamic imports, re-exports, `require` calls or import
+   * types.
+   */
   imports: string[]
   readsEnvironment: boolean
   touchesDocument: boolean
 }
 
 /**
- * Imports, environment and document access of a file, from its syntax tree, so comments and strings do not count.
+ * Returns which modules a file imports, and whether it uses the environment or `document`. Reads
+ * the syntax tree, so that comments and strings do not count.
+ *
  * @throws when the file is not valid TypeScript or JavaScript
  */
 export const sourceFacts = (path: string, source: string): SourceFacts => {
@@ -58,12 +63,16 @@ export const sourceFacts = (path: string, source: string): SourceFacts => {
     },
   }).visit(program)
 
-  // Checked at the end, because a name can be visited before the node that makes it a property key.
+  // Identifiers are checked after the visit: the visit may reach an identifier before the node that
+  // makes it a property name.
   for (const identifier of identifiers) if (!names.has(identifier)) facts.touchesDocument = true
   return facts
 }
 
-/** The plain name of a node, if any: `env`, `['env']`, `globalThis.process`. */
+/**
+ * Returns the last name in an expression: `env` for `process.env` and `process['env']`. Undefined
+ * if there is no name.
+ */
 const nameOf = (node: object | null | undefined): string | undefined => {
   const at = node as { type?: string; name?: string; value?: unknown; property?: object } | null | undefined
   if (at?.type === 'Identifier') return at.name

@@ -1,6 +1,6 @@
 import type { Row } from './matrix.ts'
 
-/** Generates docs/authorization.md from the results of the walks. */
+/** Generates docs/authorization.md from the results of `walkRoutes` and `walkMethods`. */
 export function authorizationDocument(tables: {
   visitors: Map<string, Row>
   operators: Map<string, Row>
@@ -17,7 +17,8 @@ a record. See [errors](errors.md) for the codes and [security](security.md) for 
 
 Below \`/api/integrations/v1/widget\`. *Another session* and *another workspace* have a valid grant and name another visitor's
 resources; routes that name none are not called (–). *Itself* is the visitor of the grant. It gets errors only where the request
-is invalid: it sends no real assertion and uses forms that are not advertised.
+is invalid: it sends no real assertion and uses forms that are not advertised. The session of *an expired grant* can still be
+renewed.
 
 ${tableOf(tables.visitors)}
 
@@ -41,18 +42,21 @@ ${tableOf(tables.methods)}
 `
 }
 
-/** Columns are parties. A party with the same result everywhere gets a sentence instead. */
+/**
+ * A table with one row per route and one column per caller. A caller with the same result for every
+ * route gets a sentence instead of a column.
+ */
 function tableOf(rows: Map<string, Row>): string {
-  const parties = [...new Set([...rows.values()].flatMap(Object.keys))]
-  const cells = (party: string) => [...rows.values()].map((row) => row[party] ?? '–')
-  const uniform = parties.filter((party) => new Set(cells(party)).size === 1)
-  const shown = parties.filter((party) => !uniform.includes(party))
-  const sentences = uniform.map((party) => `- ${party}: ${codeOf(cells(party)[0]!)}, everywhere`)
+  const callers = [...new Set([...rows.values()].flatMap(Object.keys))]
+  const cells = (caller: string) => [...rows.values()].map((row) => row[caller] ?? '–')
+  const uniform = callers.filter((caller) => new Set(cells(caller)).size === 1)
+  const shown = callers.filter((caller) => !uniform.includes(caller))
+  const sentences = uniform.map((caller) => `- ${caller}: ${codeOf(cells(caller)[0]!)}, everywhere`)
   const table = [
     `| | ${shown.join(' | ')} |`,
     `|---${'|---'.repeat(shown.length)}|`,
     ...[...rows].map(
-      ([name, row]) => `| \`${name}\` | ${shown.map((party) => codeOf(row[party] ?? '–')).join(' | ')} |`,
+      ([name, row]) => `| \`${name}\` | ${shown.map((caller) => codeOf(row[caller] ?? '–')).join(' | ')} |`,
     ),
   ]
   return [

@@ -1,18 +1,18 @@
 import { CompactSign } from 'jose'
-import { createKeyring } from '../../core/keys/keyring.ts'
-import { dataFolderSecrets, parseSecretKeys } from '../../core/secrets.ts'
+import { createKeyring, parseSecretKeys } from '../../core/keys/keyring.ts'
+import { dataFolderSecrets } from '../../dev/data-folder.ts'
 
 export interface GrantChange {
-  /** Undefined removes a claim. */
+  /** Claims to change. The value undefined removes a claim. */
   claims?: Record<string, unknown>
   header?: Record<string, unknown>
-  /** Default: the service's own key. */
+  /** Signing key. Default: the service's own key. */
   key?: Uint8Array
 }
 
 /**
- * Signs changed grants with the stack's own key, so that only the changed part is invalid, not the
- * signature.
+ * Creates a function that changes a grant and signs it with the stack's own key. The changed part
+ * is then the only reason to reject the grant.
  */
 export async function createGrantForger(dataDir: string) {
   const { secretKeys } = await dataFolderSecrets(dataDir)

@@ -1,51 +1,66 @@
 import { randomUUID } from 'node:crypto'
 import type { Operation } from '../fuzz/route-cases.ts'
+import type { Fixtures, VisitorResources } from './fixtures.ts'
 import { routeRequests } from './routes.ts'
-import type { Things, World } from './world.ts'
 
 export const WIDGET = '/api/integrations/v1/widget'
 
-/** A caller: its credential, and whose resources its requests name. */
-interface Party {
+/** A kind of caller, with its credential and the visitor whose resources its requests name. */
+interface Caller {
   name: string
-  /** Undefined: no `Authorization` header. */
-  token: (world: World) => Promise<string | undefined> | string | undefined
+  /** Returns the credential, or undefined for a request without an `Authorization` header. */
+  token: (fixtures: Fixtures) => Promise<string | undefined> | string | undefined
   origin?: string
-  /** Whose resources the request names; the caller's own by default. */
-  about?: 'theirs'
+  /**
+   * Set if the requests name resources of another visitor. Default: the requests name the caller's
+   * own resources.
+   */
+  resourcesOf?: 'theirs'
+  /** Routes that accept this caller. They are called as an authorized request. */
+  acceptedBy?: readonly string[]
 }
 
 const expiredAt = Math.floor(Date.now() / 1000) - 60
-const mine = ({ mine: { visitor } }: World): string => visitor.session.accessGrant
+const mine = ({ mine: { visitor } }: Fixtures): string => visitor.session.accessGrant
 const otherKey = new Uint8Array(32).fill(5)
 
-/** Callers of visitors' routes. Only the last one is authorized. */
-export const visitorParties: Party[] = [
+/** Callers of the routes for visitors. Only the last caller is authorized. */
+export const visitorCallers: Caller[] = [
   { name: 'no credential', token: () => undefined },
   { name: 'a malformed token', token: () => 'a.b.c' },
-  { name: 'another key', token: (world) => world.forge(mine(world), { key: otherKey }) },
-  { name: 'another audience', token: (world) => world.forge(mine(world), { claims: { aud: 'service.workspace' } }) },
-  { name: 'another type', token: (world) => world.forge(mine(world), { header: { typ: 'service-token+jwt' } }) },
-  { name: 'a workspace session', token: (world) => world.workspaceSession() },
+  { name: 'another key', token: (fixtures) => fixtures.forge(mine(fixtures), { key: otherKey }) },
+  {
+    name: 'another audience',
+    token: (fixtures) => fixtures.forge(mine(fixtures), { claims: { aud: 'service.workspace' } }),
+  },
+  {
+    name: 'another type',
+    token: (fixtures) => fixtures.forge(mine(fixtures), { header: { typ: 'service-token+jwt' } }),
+  },
+  { name: 'a workspace session', token: (fixtures) => fixtures.workspaceSession() },
   { name: 'a service token', token: ({ serviceToken }) => serviceToken },
-  { name: 'an unknown session', token: (world) => world.forge(mine(world), { claims: { sid: 'ses_other' } }) },
+  { name: 'an unknown session', token: (fixtures) => fixtures.forge(mine(fixtures), { claims: { sid: 'ses_other' } }) },
   { name: 'another origin', token: mine, origin: 'https://evil.example' },
   {
     name: 'a grant for another origin',
-    token: (world) => world.forge(mine(world), { claims: { org: 'https://evil.example' } }),
+    token: (fixtures) => fixtures.forge(mine(fixtures), { claims: { org: 'https://evil.example' } }),
   },
-  { name: 'an expired grant', token: (world) => world.forge(mine(world), { claims: { exp: expiredAt } }) },
+  {
+    name: 'an expired grant',
+    token: (fixtures) => fixtures.forge(mine(fixtures), { claims: { exp: expiredAt } }),
+    acceptedBy: ['POST /sessions/renew'],
+  },
   { name: 'a closed session', token: ({ ended }) => ended.closed },
   { name: 'a revoked session', token: ({ ended }) => ended.revoked },
   { name: 'a banned visitor', token: ({ ended }) => ended.banned },
   { name: 'a disabled connection', token: ({ ended }) => ended.disabled },
-  { name: 'another session', token: mine, about: 'theirs' },
-  { name: 'another workspace', token: ({ elsewhereGrant }) => elsewhereGrant, about: 'theirs' },
+  { name: 'another session', token: mine, resourcesOf: 'theirs' },
+  { name: 'another workspace', token: ({ elsewhereGrant }) => elsewhereGrant, resourcesOf: 'theirs' },
   { name: 'itself', token: mine },
 ]
 
-/** Callers of operators' routes. Only the last one is authorized. */
-export const operatorParties: Party[] = [
+/** Callers of the routes for operators. Only the last caller is authorized. */
+export const operatorCallers: Caller[] = [
   { name: 'no credential', token: () => undefined },
   { name: 'a malformed token', token: () => 'a.b.c' },
   { name: 'another key', token: ({ workspaceSession }) => workspaceSession({ key: otherKey }) },
@@ -61,18 +76,18 @@ export const operatorParties: Party[] = [
   { name: 'itself', token: ({ workspaceSession }) => workspaceSession() },
 ]
 
-/** Result by party: an error code or `answered`. */
+/** Result of one route or RPC method by caller: an error code, or `answered` for success. */
 export type Row = Record<string, string>
 
 /**
- * Calls each route as each party. Skips calls about another visitor's resources if the route's
- * request names none.
+ * Calls each route as each kind of caller. If a route's request names no resource, the callers that
+ * name another visitor's resources are skipped.
  */
 export async function walkRoutes(
   gatewayUrl: string,
   operations: Operation[],
-  world: World,
-  wanted: (party: Party) => boolean,
+  fixtures: Fixtures,
+  wanted: (caller: Caller, route: string) => boolean,
 ): Promise<Map<string, Row>> {
   const rows = new Map<string, Row>()
   for (const { method, path, description } of operations) {
@@ -80,15 +95,19 @@ export async function walkRoutes(
     const requestOf = routeRequests[name]
     if (requestOf === undefined) throw new Error(`${name} has no request in routes.ts`)
     const row: Row = {}
-    for (const party of partiesOf(description).filter(wanted)) {
-      const { path: target, body, contentType } = requestOf(party.about === 'theirs' ? world.theirs : world.mine)
-      if (party.about === 'theirs' && !namesResources(requestOf, world)) continue
-      const token = await party.token(world)
-      row[party.name] = await answerTo(`${gatewayUrl}${target.startsWith('/api/') ? '' : WIDGET}${target}`, {
+    for (const caller of callersOf(description).filter((each) => wanted(each, name))) {
+      const {
+        path: target,
+        body,
+        contentType,
+      } = requestOf(caller.resourcesOf === 'theirs' ? fixtures.theirs : fixtures.mine)
+      if (caller.resourcesOf === 'theirs' && !namesResources(requestOf, fixtures)) continue
+      const token = await caller.token(fixtures)
+      row[caller.name] = await answerTo(`${gatewayUrl}${target.startsWith('/api/') ? '' : WIDGET}${target}`, {
         method,
         body,
         headers: {
-          origin: party.origin ?? world.origin,
+          origin: caller.origin ?? fixtures.origin,
           'x-service-widget-version': '1.0',
           'idempotency-key': (body as { clientOperationId?: string })?.clientOperationId ?? randomUUID(),
           ...(body === undefined ? {} : { 'content-type': contentType ?? 'application/json' }),
@@ -102,13 +121,13 @@ export async function walkRoutes(
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the OpenAPI document is untyped
-function partiesOf({ security }: any): Party[] {
-  if (security[0]?.workspaceSession) return operatorParties
-  if (security[0]?.accessGrant) return visitorParties
-  return visitorParties.filter(({ name }) => name === 'no credential' || name === 'another origin')
+function callersOf({ security }: any): Caller[] {
+  if (security[0]?.workspaceSession) return operatorCallers
+  if (security[0]?.accessGrant) return visitorCallers
+  return visitorCallers.filter(({ name }) => name === 'no credential' || name === 'another origin')
 }
 
-function namesResources(requestOf: (things: Things) => object, { mine: own, theirs }: World): boolean {
+function namesResources(requestOf: (resources: VisitorResources) => object, { mine: own, theirs }: Fixtures): boolean {
   const ids = /(ses|cmd|scr)_\w+|"renewalToken"/
   return ids.test(JSON.stringify(requestOf(theirs))) && own !== theirs
 }

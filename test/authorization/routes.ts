@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { imageOf } from '../support/images.ts'
-import type { Things } from './world.ts'
+import type { VisitorResources } from './fixtures.ts'
 
-/** A request that names one visitor's resources. The caller adds credentials. */
+/** A request for resources of one visitor. `walkRoutes` adds the credentials. */
 export interface RouteRequest {
   path: string
   body?: unknown
@@ -12,10 +12,10 @@ export interface RouteRequest {
 const operation = () => ({ clientOperationId: randomUUID(), body: 'Hello', contentType: 'text' })
 
 /**
- * A valid request for each route of the OpenAPI document. A new route needs an entry, so that the
- * test covers it.
+ * A valid request for each route of the OpenAPI document. A new route needs an entry here;
+ * otherwise the test fails.
  */
-export const routeRequests: Record<string, (things: Things) => RouteRequest> = {
+export const routeRequests: Record<string, (resources: VisitorResources) => RouteRequest> = {
   'GET /config/{publicSiteKey}': ({ siteKey }) => ({ path: `/config/${siteKey}` }),
   'POST /sessions': ({ siteKey }) => ({
     path: '/sessions',
@@ -28,6 +28,10 @@ export const routeRequests: Record<string, (things: Things) => RouteRequest> = {
   'POST /sessions/close': () => ({ path: '/sessions/close', body: { scope: 'panel' } }),
   'POST /sessions/identify': () => ({ path: '/sessions/identify', body: { assertion: 'a.b.c' } }),
   'DELETE /sessions/identify': () => ({ path: '/sessions/identify' }),
+  'POST /sessions/consent': () => ({
+    path: '/sessions/consent',
+    body: { policyVersion: 'v1', decision: 'granted' },
+  }),
   'POST /context/page': () => ({ path: '/context/page', body: { url: 'https://shop.example/a' } }),
   'POST /messages': () => ({ path: '/messages', body: operation() }),
   'GET /messages': () => ({ path: '/messages' }),

@@ -1,14 +1,14 @@
 import { type DescMethod, getOption } from '@bufbuild/protobuf'
 import { scope } from '#proto/access/v1/access_pb.js'
-import type { TestCores } from '../../core/test-core-context.ts'
-import { call, requests, servedMethods, thingsOf } from '../../core/test-operator-calls.ts'
-import { operatorScopes } from '../../core/workspaces/operator-scopes.ts'
+import type { TestCores } from '../../core/test-support/cores.ts'
+import { call, requests, servedMethods, thingsOf } from '../../core/test-support/operator-calls.ts'
+import { operatorScopes } from '../../core/workspaces/workspace-sessions.ts'
 import { signWorkspaceSession } from '../support/workspace-session.ts'
 import type { Row } from './matrix.ts'
 
 const everyScope = [...operatorScopes, 'visitors:act', 'deliveries:work']
 
-/** Calls each internal method as each caller. */
+/** Calls each internal RPC method as each kind of caller. */
 export async function walkMethods(cores: TestCores): Promise<Map<string, Row>> {
   const session = await cores.newSession()
   const things = await thingsOf(cores, session.sessionId, session.conversationId)
@@ -37,7 +37,7 @@ export async function walkMethods(cores: TestCores): Promise<Map<string, Row>> {
       const given = await token(method)
       const authorization = given === undefined ? undefined : `Bearer ${given}`
       const answer = await call(cores, method, requests[name]?.(things) ?? {}, authorization)
-      // The answer is the Connect code, then the public code.
+      // The public error code is the last word of `answer`, after the Connect code.
       row[caller] = answer === 'ok' ? 'answered' : answer.split(' ').at(-1)!
     }
     rows.set(name, row)

@@ -1,16 +1,16 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { SITE } from '../../gateway/test-core.ts'
-import { startTestGateway } from '../../gateway/test-gateway.ts'
-import { launchChromium } from '../support/chromium.ts'
+import { SITE } from '../../gateway/test/test-core.ts'
+import { startTestGateway } from '../../gateway/test/test-gateway.ts'
+import { closePages, sharedChromium } from '../support/chromium.ts'
 
 let browser: Browser
 beforeAll(async () => {
-  browser = await launchChromium()
+  browser = await sharedChromium()
 })
-afterAll(() => browser.close())
+afterAll(() => closePages(browser))
 
-/** Opens the page and records its requests and errors. */
+/** Opens the documentation page and records its requests and errors. */
 async function openDocs() {
   const { url, core } = await startTestGateway()
   const page = await browser.newPage({ viewport: { width: 1300, height: 900 } })

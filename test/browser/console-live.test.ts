@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import type { DemoFile } from '../../core/workspaces/demo-seed.ts'
+import type { DemoFile } from '../../dev/demo-seed.ts'
 import { signAssertion } from '../support/assertion.ts'
 import { launchChromium } from '../support/chromium.ts'
 import { freePort, startProcess } from '../support/processes.ts'
@@ -54,7 +54,8 @@ beforeEach(async () => {
   await page.addInitScript({
     content: `addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) =>
         console.error('CSP: ' + violatedDirective + ' ' + blockedURI))
-      // Keeps the blob of the last object URL, so that tests can compare its bytes.
+      // Stores the last blob for which the page creates an object URL. A test compares its bytes
+      // with the uploaded bytes.
       const createObjectURL = URL.createObjectURL.bind(URL)
       URL.createObjectURL = (blob) => createObjectURL(window.picture = blob)`,
   })
@@ -138,7 +139,7 @@ describe('an operator and a visitor on the real stack', () => {
     stream.close()
   })
 
-  it('assign and close the conversation, and the visitor’s next message reopens it', async () => {
+  it('see that a conversation is assigned and closed, and that the visitor’s next message reopens it', async () => {
     const { visitor, stream } = await openConversation('Is the showroom open?')
     await button('Assign to me').click()
     expect((await eventOf(stream, 'agent.assigned')).data).toMatchObject({ agent: { displayName: 'Ada' } })
@@ -161,7 +162,7 @@ describe('an operator and a visitor on the real stack', () => {
     stream.close()
   })
 
-  it('a screenshot is requested, granted and uploaded, and shown unchanged', async () => {
+  it('exchange a screenshot: the operator requests it, the visitor allows and uploads it, and the console shows it unchanged', async () => {
     const { visitor, stream } = await openConversation('I see an error')
     const picture = await readFile(picturePath)
     await button('Screenshot').click()
@@ -187,7 +188,7 @@ describe('an operator and a visitor on the real stack', () => {
     stream.close()
   })
 
-  it('a navigation is limited to the visitor’s site and shows its outcome', async () => {
+  it('exchange a navigation request: a URL of another site is rejected, and the console shows the outcome of an allowed one', async () => {
     const { visitor, stream } = await openConversation('Where are the returns?')
     await button('Navigation').click()
     await page.getByLabel('URL').fill('https://elsewhere.example/')
@@ -209,7 +210,7 @@ describe('an operator and a visitor on the real stack', () => {
     consoleErrors = consoleErrors.filter((text) => !/Failed to load resource.*400/.test(text))
   })
 
-  it('a ban ends the visitor’s stream; ban and unban are shown after a reload', async () => {
+  it('see the effects of a ban: the visitor’s stream ends, and the console shows the ban and later its end, even after a reload', async () => {
     const clientInstanceId = randomUUID()
     const { visitor, stream } = await openConversation('Buy followers at spam.example', { clientInstanceId })
     await button('Ban visitor').click()
@@ -242,7 +243,7 @@ describe('an operator and a visitor on the real stack', () => {
 })
 
 describe('an installation on the real stack', () => {
-  it('allows a new origin at once', async () => {
+  it('allows a new origin within 3 s after the operator has saved the origin', async () => {
     const origin = 'https://new.shop.example'
     await expect(newVisitor({ origin })).rejects.toThrow(/403 OriginNotAllowed/)
     await open(`installations/${demo.siteKey}`)
@@ -251,12 +252,12 @@ describe('an installation on the real stack', () => {
     await button(`Remove ${origin}`).waitFor()
     const saved = Date.now()
     const visitor = await until('a session there', () => newVisitor({ origin }).catch(() => undefined))
-    // A gateway caches the rejection of an origin for a second.
+    // The limit is 3 s, because a gateway caches the rejection of an origin for one second.
     expect(Date.now() - saved).toBeLessThan(3_000)
     expect((await visitor.send('From the new page')).status).toBe(202)
   })
 
-  it('shows a rotated identity secret once; the new and the previous secret are valid', async () => {
+  it('shows the new identity secret once after a rotation; the new and the previous secret are valid', async () => {
     await open(`installations/${demo.siteKey}`)
     await button('Rotate').click()
     await button('Create new secret').click()
@@ -279,8 +280,8 @@ describe('an installation on the real stack', () => {
 })
 
 describe('a lead on the real stack', () => {
-  it('is captured by an enabled form, fails to deliver, and is retried once on a double click', async () => {
-    // A closed port.
+  it('is captured by a form; its delivery fails, and a double click on the retry button retries the delivery once', async () => {
+    // Nothing listens on this port, so that the delivery fails.
     const closedUrl = `http://127.0.0.1:${await freePort()}/leads`
     receiver.on('/leads', (_request, response) => response.writeHead(400).end())
     const secrets = [await subscribe(closedUrl), await subscribe(`${receiver.http}/leads`)]

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { DemoFile } from '../../core/workspaces/demo-seed.ts'
+import type { DemoFile } from '../../dev/demo-seed.ts'
 import { launchChromium } from '../support/chromium.ts'
 import { type Operator, operatorOf } from '../support/operator.ts'
 import { freePort, startProcess } from '../support/processes.ts'
@@ -76,7 +76,7 @@ const answer = (conversationId: string, body: string) =>
   })
 
 describe('a visitor of the demo shop and an agent', () => {
-  it('exchange messages: the visitor sees each once, answers live, and all again after a reload', async () => {
+  it('exchange messages: the visitor sees each message exactly once, both live and after a reload', async () => {
     const { page, consoleErrors } = await visitShop()
     await openChat(page)
     await write(page, 'Do you ship to Graz?')
@@ -100,7 +100,8 @@ describe('a visitor of the demo shop and an agent', () => {
       'Thank you!',
       'We do, in two days.',
     ])
-    // Session and conversation are unchanged, and the log has exactly these four messages.
+    // After the reload, session and conversation are the same, and the log has exactly four
+    // messages.
     expect(await latestConversation()).toBe(conversationId)
     const { messages } = await operator.messaging.listMessages({ conversationId })
     expect(new Set(messages.flatMap(({ sessionId }) => sessionId ?? [])).size).toBe(1)
@@ -108,7 +109,7 @@ describe('a visitor of the demo shop and an agent', () => {
     expect(consoleErrors).toEqual([])
   })
 
-  it('the chat shows that it ended when the session is revoked', async () => {
+  it('cannot continue after the session is revoked: the chat shows that it has ended', async () => {
     const { page } = await visitShop()
     await openChat(page)
     await write(page, 'Hello?')

@@ -14,7 +14,7 @@ beforeAll(async () => {
 
 const launcher = (page: Page) => page.getByRole('button', { name: /^Open chat/ })
 
-it('shows no chat on an origin that is not allowed, names the origin in one line, and works once it is allowed', async () => {
+it('the widget shows no chat on an origin that is not allowed, logs the origin, and works after the origin is allowed', async () => {
   const site = await createDemoSite({ gatewayUrl: `http://localhost:${shop.network.port}`, siteKey: shop.siteKey })
   site.listen(0)
   await once(site, 'listening')
@@ -41,7 +41,7 @@ it('shows no chat on an origin that is not allowed, names the origin in one line
   await context.close()
 })
 
-it('shows no form to a verified customer on a second device if the conversation has messages of agents only', async () => {
+it('on the second device of a verified customer, the widget shows no pre-chat form if agents have already written', async () => {
   await shop.operator.workspaces.updateInstallation({
     siteKey: shop.siteKey,
     capabilities: { preChatForm: true },

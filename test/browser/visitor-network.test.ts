@@ -7,7 +7,7 @@ import {
   openShop,
   type Shop,
   soon,
-  toldOf,
+  statusLineOf,
   untilOnline,
   untilSent,
   write,
@@ -17,8 +17,8 @@ import { until } from '../support/until.ts'
 
 const database = testDatabase()
 const stream = /^GET \S+\/widget\/events/
-/** What only the service may say of a message. */
-const told = /Sent|Delivered|Read/
+/** Message states that the page may show only after the service has reported them. */
+const reportedStates = /Sent|Delivered|Read/
 let shop: Shop
 
 beforeAll(async () => {
@@ -27,7 +27,7 @@ beforeAll(async () => {
 afterEach(() => shop.network.thaw())
 
 describe('a visitor with a bad network', () => {
-  it('writes while offline: messages are pending, and are sent once when the network returns', async () => {
+  it('can write while offline: messages are pending, and are sent once when the network returns', async () => {
     const visit = await shop.visit()
     const { page, context } = visit
     await openChat(page)
@@ -38,7 +38,8 @@ describe('a visitor with a bad network', () => {
     await write(page, 'and another')
     await expect.poll(() => bubbles(page), soon).toEqual(['before', 'written offline', 'and another'])
     await page.getByText('Connection lost. Reconnecting…').waitFor()
-    for (const body of ['written offline', 'and another']) expect(await toldOf(page, body)).not.toMatch(told)
+    for (const body of ['written offline', 'and another'])
+      expect(await statusLineOf(page, body)).not.toMatch(reportedStates)
     await shop.agentSays((await visit.session()).conversationId, 'said meanwhile')
     expect((await shop.messagesOf((await visit.session()).conversationId)).map(({ body }) => body)).toEqual([
       'before',
@@ -53,7 +54,7 @@ describe('a visitor with a bad network', () => {
     await context.close()
   })
 
-  it('has a message once if the answer and the stream are lost', async () => {
+  it('sees a message once if the response and the stream are lost', async () => {
     const visit = await shop.visit('/lamp/fjord')
     const { page, context } = visit
     await openChat(page)
@@ -74,7 +75,7 @@ describe('a visitor with a bad network', () => {
     shop.network.freeze(stream)
     await write(page, 'stored, and unanswered')
     await page.getByText(/Trying again…$/).waitFor()
-    expect(await toldOf(page, 'stored, and unanswered')).not.toMatch(told)
+    expect(await statusLineOf(page, 'stored, and unanswered')).not.toMatch(reportedStates)
     await untilSent(page, 'stored, and unanswered')
     shop.network.thaw()
 
@@ -88,8 +89,8 @@ describe('a visitor with a bad network', () => {
     await context.close()
   })
 
-  it('sees a dead stream as reconnecting, can send, and has every message afterwards', async () => {
-    const visit = await shop.visit('/help')
+  it('sees that the connection is lost when the stream falls silent, can send meanwhile, and later gets every message', async () => {
+    const visit = await shop.visit('/account')
     const { page, context } = visit
     await openChat(page)
     await write(page, 'before')
@@ -115,7 +116,7 @@ describe('a visitor with a bad network', () => {
     await context.close()
   })
 
-  it('reloads during a send: an accepted message is not sent again, an unsent one is', async () => {
+  it('can reload the page during a send: a message that was accepted is not sent again, and a message that was not accepted is sent', async () => {
     const visit = await shop.visit('/lamps')
     const { page, context } = visit
     await openChat(page)
@@ -125,7 +126,7 @@ describe('a visitor with a bad network', () => {
       if (route.request().method() !== 'POST') return route.continue()
       keys.push(route.request().headers()['idempotency-key'])
       if (keys.length > 1) return route.continue()
-      // The answer to the first one never comes: the page is gone before.
+      // The service accepts the first message, but the page gets no response before it is reloaded.
       await route.fetch()
       isStored = true
     })
@@ -135,7 +136,7 @@ describe('a visitor with a bad network', () => {
     await write(page, 'still in the outbox')
     await expect.poll(() => bubbles(page), soon).toEqual(['stored, the page does not know', 'still in the outbox'])
     for (const body of ['stored, the page does not know', 'still in the outbox'])
-      expect(await toldOf(page, body)).not.toMatch(told)
+      expect(await statusLineOf(page, body)).not.toMatch(reportedStates)
     shop.network.thaw()
     await page.reload()
 

@@ -23,7 +23,10 @@ beforeAll(async () => {
 
 const isOpen = (page: Page) => field(page).isVisible()
 
-/** A chat that stood open opens by itself on the page after, which may be now or in a moment. */
+/**
+ * Opens the chat. The click may be unnecessary: after a page load, the widget itself opens a chat
+ * that was open before.
+ */
 async function reopen(page: Page) {
   const launcher = page.getByRole('button', { name: /^Open chat/ })
   await expect
@@ -35,7 +38,7 @@ async function reopen(page: Page) {
 }
 
 describe('a visitor of the shop', () => {
-  it('duplicates the tab: both share one session and show each message once', async () => {
+  it('can duplicate the tab: both tabs share one session and show each message once', async () => {
     const visit = await shop.visit()
     const { page, context } = visit
     await openChat(page)
@@ -59,7 +62,7 @@ describe('a visitor of the shop', () => {
     const stored = await shop.messagesOf((await visit.session()).conversationId)
     expect(new Set(stored.flatMap((message) => message.sessionId ?? []))).toEqual(new Set([sessionId]))
 
-    // The tab that may have held the stream for both goes away.
+    // If this tab had the stream, the other tab must open a stream now.
     await page.close()
     await shop.agentSays((await visit.session()).conversationId, 'and to the one that stays')
     await copy.getByText('and to the one that stays').waitFor()
@@ -68,7 +71,25 @@ describe('a visitor of the shop', () => {
     await context.close()
   })
 
-  it('is revoked while typing: sees it at once, cannot send, and a reload does not start a new session', async () => {
+  it('can chat in each of three tabs, which together have at most two streams', async () => {
+    const visit = await shop.visit()
+    const pages = [visit.page, await shop.openTab(visit), await shop.openTab(visit)]
+    for (const [index, page] of pages.entries()) {
+      await openChat(page)
+      await write(page, `question ${index}`)
+    }
+    for (const [index, page] of pages.entries()) {
+      await untilSent(page, `question ${index}`)
+      await shop.agentSays((await shop.sessionOf(page))!.conversationId, `answer ${index}`)
+    }
+    for (const [index, page] of pages.entries())
+      await expect.poll(() => bubbles(page), soon).toEqual([`question ${index}`, `answer ${index}`])
+    expect(shop.network.count(/^GET \S+\/widget\/events/)).toBeLessThanOrEqual(2)
+    expect(visit.complaints).toEqual([])
+    await visit.context.close()
+  })
+
+  it('sees at once that the session was revoked while they were typing, cannot send, and gets no new session on reload', async () => {
     const visit = await shop.visit()
     const { page, context } = visit
     await openChat(page)
@@ -90,7 +111,7 @@ describe('a visitor of the shop', () => {
     await context.close()
   })
 
-  it('signs in, then another person does, then signs out: each sees only their own messages', async () => {
+  it('sees only their own messages if another person signs in and out in the same tab', async () => {
     const visit = await shop.visit()
     const { page, context } = visit
     const verifiedAs = async () => {
@@ -124,7 +145,7 @@ describe('a visitor of the shop', () => {
     expect(await bubbles(page)).toEqual([])
     await write(page, 'Jonas here')
     await untilSent(page, 'Jonas here')
-    // What is still said to Ada is not for him.
+    // The agent writes to Ada's conversation. Jonas must not see this message.
     await shop.agentSays(adas.conversationId, 'one more thing, Ms Berger')
     await expectEachOnce(shop, visit, ['Jonas here'])
 
@@ -150,7 +171,7 @@ describe('a visitor of the shop', () => {
     await context.close()
   })
 
-  it('scrolls back through 500 messages: each is shown once and in order', async () => {
+  it('who scrolls back through 500 messages sees each message once and in order', async () => {
     const visit = await shop.visit()
     const { page, context } = visit
     await openChat(page)

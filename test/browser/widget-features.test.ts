@@ -6,7 +6,7 @@ import { AxeBuilder } from '@axe-core/playwright'
 import { MongoClient } from 'mongodb'
 import type { Browser, Page, Route } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import type { DemoFile } from '../../core/workspaces/demo-seed.ts'
+import type { DemoFile } from '../../dev/demo-seed.ts'
 import { launchChromium } from '../support/chromium.ts'
 import { type Operator, operatorOf } from '../support/operator.ts'
 import { freePort, startProcess } from '../support/processes.ts'
@@ -28,14 +28,16 @@ beforeAll(async () => {
   await startProcess({
     entry: 'dev/start.ts',
     name: 'npm start',
-    // Seconds. Long enough to be answered by a test, short enough to be waited for.
+    // This lifetime is long enough for a test to answer a command, and short enough for a test to
+    // wait until a command expires.
     env: { ...storage, LOG_LEVEL: 'warn', COMMAND_LIFETIME_SECONDS: '20', ...ports },
     readyUrl: `http://localhost:${demoPort}/`,
   })
   demo = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
   operator = operatorOf(demo.coreUrl, demo.serviceToken)
   await configure({ navigation: true, screenshots: true })
-  // The dialog in which a visitor chooses what to share answers by itself; the stream behind it is a real one.
+  // Chromium accepts the dialog for screen sharing automatically. It still captures a real video
+  // stream.
   browser = await launchChromium(['--use-fake-ui-for-media-stream'])
 })
 afterAll(async () => {
@@ -46,7 +48,7 @@ afterEach(async () => {
   for (const context of browser.contexts()) await context.close()
 })
 
-/** Changes the installation, and waits until the gateway gives that out. */
+/** Changes the installation, and waits until the gateway returns the new configuration. */
 async function configure(capabilities: Record<string, boolean>, forms?: object) {
   await operator.workspaces.updateInstallation({ siteKey: demo.siteKey, capabilities, ...(forms && { forms }) })
   await until('the configuration to take effect', async () => {
@@ -64,6 +66,10 @@ async function configure(capabilities: Record<string, boolean>, forms?: object) 
   })
 }
 
+/** Overrides the opening hours, as an operator does at closing time. */
+const setMode = (mode: 'auto' | 'online' | 'away') =>
+  operator.workspaces.updateInstallation({ siteKey: demo.siteKey, availability: { mode } })
+
 interface Visit {
   page: Page
   sessionId: string
@@ -71,7 +77,7 @@ interface Visit {
   complaints: string[]
 }
 
-/** @param onConfig changes what the page is told of the installation. */
+/** @param onConfig intercepts the page's request for the configuration. */
 async function visit(onConfig?: (route: Route) => Promise<void>): Promise<Visit> {
   const context = await browser.newContext({ permissions: [] })
   const page = await context.newPage()
@@ -113,25 +119,26 @@ async function leadsOf(conversationId: string) {
   return leads
 }
 
-async function arrivedSha256(commandId: string): Promise<{ told: string; real: string; contentType: string }> {
+async function arrivedSha256(commandId: string): Promise<{ declared: string; actual: string; contentType: string }> {
   const hash = createHash('sha256')
   let header: { sha256: string; contentType: string } | undefined
   for await (const { part } of operator.commands.getScreenshot({ commandId })) {
     if (part.case === 'header') header = part.value
     else if (part.case === 'chunk') hash.update(part.value)
   }
-  return { told: header!.sha256, real: hash.digest('hex'), contentType: header!.contentType }
+  return { declared: header!.sha256, actual: hash.digest('hex'), contentType: header!.contentType }
 }
 
 async function expectAccessible(page: Page) {
-  // One banner too many is the header element of the panel on a page with a header of its own.
+  // The rule about duplicate banners is disabled, because axe counts the panel's header element as
+  // a second banner of the page.
   const axe = new AxeBuilder({ page }).include('[data-service-widget]').disableRules('landmark-no-duplicate-banner')
   const { violations } = await axe.analyze()
   expect(violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`)).toEqual([])
 }
 
 describe('typing', () => {
-  it('is shown on both sides, and ends with the message', async () => {
+  it('is shown to the other side, and ends when the message is sent', async () => {
     const { page, conversationId, complaints } = await visit()
     await online(page)
     await write(page, 'Hello')
@@ -157,7 +164,8 @@ describe('typing', () => {
     await until('the visitor’s typing', () => seen.some((one) => one.startsWith('typing.started')))
     await field(page).fill('')
     await until('its end', () => seen.some((one) => one.startsWith('typing.stopped')))
-    // Eleven keys: one start, and one more for each five seconds that a slow machine takes.
+    // The widget reports the start of typing once. On a slow machine, the typing takes longer, and
+    // the widget repeats the report every five seconds.
     const starts = posts.filter((body) => body?.includes('started')).length
     expect(starts).toBeLessThanOrEqual(1 + Math.floor((performance.now() - begun) / 5_000))
 
@@ -168,7 +176,7 @@ describe('typing', () => {
     await page.getByText('We do.').waitFor()
     expect(await page.getByText('Anna Keller is typing').count()).toBe(0)
 
-    // Nobody says that this one has ended.
+    // The agent's client does not report the end of this typing, so the typing must expire.
     await operator.messaging.setTyping({ conversationId, state: 1, agent })
     await page.getByText('Anna Keller is typing').waitFor()
     await page.getByText('Anna Keller is typing').waitFor({ state: 'detached', timeout: 15_000 })
@@ -179,7 +187,7 @@ describe('typing', () => {
 })
 
 describe('a message', () => {
-  it('shows its delivery status, which only moves forward, and the assigned agent', async () => {
+  it('shows its delivery status, which never moves back, and the name of the assigned agent', async () => {
     const { page, conversationId, complaints } = await visit()
     await online(page)
     await page.context().setOffline(true)
@@ -223,7 +231,7 @@ describe('the form before a chat', () => {
     ],
   }
 
-  it('can be filled in by keyboard, shows its problems, and captures one lead if the answer is lost', async () => {
+  it('can be filled in by keyboard, marks invalid fields, and captures one lead even if the response is lost', async () => {
     await configure({ preChatForm: true }, { preChat })
     const { page, conversationId } = await visit()
     await page.getByRole('heading', { name: 'Before we start' }).waitFor()
@@ -241,7 +249,7 @@ describe('the form before a chat', () => {
     expect(await page.locator(`[data-service-widget] #${described}`).textContent()).toContain('name@example.com')
     await expectAccessible(page)
 
-    // Closed and opened again: what was typed is still there.
+    // The typed text must be kept when the chat is closed and opened again.
     await page.keyboard.press('Escape')
     await page.getByRole('button', { name: /^Open chat/ }).click()
     expect(await page.getByLabel('Your name').inputValue()).toBe('Ada Lovelace')
@@ -276,7 +284,7 @@ describe('the form before a chat', () => {
 })
 
 describe('the offline form', () => {
-  it('shows issues of the service, can be skipped for a message, and captures a lead', async () => {
+  it('marks fields that the service rejects, can be skipped to write a message, and captures a lead', async () => {
     const offline = { fields: [{ name: 'email', label: 'Email address', type: 'email', required: true }] }
     await configure({ offlineForm: true }, { offline })
     const { page, conversationId } = await visit(async (route) => {
@@ -316,7 +324,7 @@ describe('the offline form', () => {
 })
 
 describe('a request for a screenshot', () => {
-  it('is granted with a chosen file: the preview is shown, and the bytes arrive unchanged', async () => {
+  it('can be granted with a chosen file: the preview is shown, and the bytes arrive unchanged', async () => {
     const { page, sessionId, complaints } = await visit()
     await online(page)
     const commandId = await screenshotRequested(sessionId, 'To see your basket')
@@ -334,12 +342,12 @@ describe('a request for a screenshot', () => {
     await page.getByText('You sent a screenshot.').waitFor()
 
     const sha256 = createHash('sha256').update(picture).digest('hex')
-    expect(await arrivedSha256(commandId)).toEqual({ told: sha256, real: sha256, contentType: 'image/png' })
+    expect(await arrivedSha256(commandId)).toEqual({ declared: sha256, actual: sha256, contentType: 'image/png' })
     expect(await page.locator('[data-service-widget] canvas').count()).toBe(0)
     expect(complaints).toEqual([])
   })
 
-  it('is granted by sharing the screen: one frame without the chat, then sharing ends', async () => {
+  it('can be granted by sharing the screen: one frame without the chat is sent, then sharing ends', async () => {
     const { page, sessionId, complaints } = await visit()
     await online(page)
     await page.evaluate(`{
@@ -352,13 +360,13 @@ describe('a request for a screenshot', () => {
     expect(await page.evaluate(`window.shared.getTracks().map((track) => track.readyState)`)).toEqual(['ended'])
     await page.getByRole('button', { name: 'Send picture' }).click()
     await page.getByText('You sent a screenshot.').waitFor()
-    const { told, real, contentType } = await arrivedSha256(commandId)
-    expect(real).toBe(told)
+    const { declared, actual, contentType } = await arrivedSha256(commandId)
+    expect(actual).toBe(declared)
     expect(contentType).toBe('image/png')
     expect(complaints).toEqual([])
   })
 
-  it('is denied, and nothing is captured', async () => {
+  it('captures nothing if the visitor denies it', async () => {
     const { page, sessionId, complaints } = await visit()
     await online(page)
     const commandId = await screenshotRequested(sessionId)
@@ -369,7 +377,7 @@ describe('a request for a screenshot', () => {
     expect(complaints).toEqual([])
   })
 
-  it('counts down, expires during the preview, and nothing is sent', async () => {
+  it('shows a countdown; if the request expires during the preview, nothing is sent', async () => {
     const { page, sessionId, complaints } = await visit()
     await online(page)
     const commandId = await screenshotRequested(sessionId)
@@ -392,7 +400,7 @@ describe('a request for a screenshot', () => {
     expect(await page.getByRole('button', { name: 'Share screen' }).count()).toBe(0)
   })
 
-  it('offers a file if the browser cannot share the screen', async () => {
+  it('offers to choose a file if the browser cannot share the screen', async () => {
     const { page, sessionId } = await visit()
     await online(page)
     await page.evaluate(
@@ -410,7 +418,7 @@ describe('a request for a screenshot', () => {
 })
 
 describe('a request to go to another page', () => {
-  it('is accepted by keyboard, and the next page reports the arrival', async () => {
+  it('can be accepted by keyboard, and the next page reports that it was opened', async () => {
     const { page, sessionId, complaints } = await visit()
     await online(page)
     const url = `${demo.origin}/?lamp=dune`
@@ -432,7 +440,7 @@ describe('a request to go to another page', () => {
     expect(complaints).toEqual([])
   })
 
-  it('is declined, and the page does not change', async () => {
+  it('does not change the page if the visitor declines it', async () => {
     const { page, sessionId } = await visit()
     await online(page)
     const { command } = await operator.commands.requestNavigation({ sessionId, url: `${demo.origin}/?lamp=dune` })
@@ -442,7 +450,7 @@ describe('a request to go to another page', () => {
     expect(page.url()).toBe(`${demo.origin}/`)
   })
 
-  it('is counted on the launcher while the chat is closed', async () => {
+  it('is counted as unread on the launcher while the chat is closed', async () => {
     const { page, sessionId } = await visit()
     await online(page)
     await page.keyboard.press('Escape')
@@ -452,8 +460,8 @@ describe('a request to go to another page', () => {
   })
 })
 
-describe('the page that the visitor is on', () => {
-  it('is reported without its query after a change without a reload', async () => {
+describe('the URL of the visitor’s page', () => {
+  it('is reported without its query when it changes without a reload', async () => {
     const { page, sessionId } = await visit()
     await online(page)
     await page.evaluate(`history.pushState({}, '', '/lamps/dune?token=secret#buy'); document.title = 'Dune'`)
@@ -461,5 +469,70 @@ describe('the page that the visitor is on', () => {
       const { session } = await operator.sessions.getSession({ sessionId })
       return session?.pageContext?.url === `${demo.origin}/lamps/dune` && session.pageContext.title === 'Dune'
     })
+  })
+})
+
+describe('the opening hours', () => {
+  it('when they end, an open chat offers the offline form, and a lead arrives from it', async () => {
+    const fields = [{ name: 'email', label: 'Your e-mail', type: 'email', required: true }]
+    await configure({ offlineForm: true, preChatForm: false }, { offline: { fields } })
+    const { page, conversationId, complaints } = await visit()
+    const second = await visit()
+    await online(page)
+    await online(second.page)
+    await second.page.getByRole('textbox', { name: 'Your message' }).fill('I am just writing')
+    await setMode('away')
+    const title = page.getByText('We are away at the moment')
+    await title.waitFor({ timeout: 75_000 })
+    await expectAccessible(page)
+    // A visitor who is writing keeps the message and is offered the form.
+    await second.page.getByRole('button', { name: 'Leave your details instead' }).waitFor()
+    expect(await field(second.page).inputValue()).toBe('I am just writing')
+    const email = page.getByRole('textbox', { name: 'Your e-mail' })
+    await email.fill('ada@example.com')
+    // A form that is being filled in stays when the hours begin.
+    await setMode('online')
+    await online(second.page)
+    await second.page.getByRole('button', { name: 'Leave your details instead' }).waitFor({ state: 'hidden' })
+    expect(await email.inputValue()).toBe('ada@example.com')
+    await setMode('away')
+    await page.getByRole('button', { name: 'Send details' }).click()
+    await until('the lead', async () => (await leadsOf(conversationId)).length === 1)
+    expect((await leadsOf(conversationId))[0]).toMatchObject({
+      source: 'offline-form',
+      fields: { email: 'ada@example.com' },
+    })
+    await title.waitFor({ state: 'hidden' })
+    expect([...complaints, ...second.complaints]).toEqual([])
+    // The chat that loads while it is closed offers the form at once, and also during a conversation.
+    const late = await visit()
+    await late.page.getByText('We are away at the moment').waitFor()
+    await late.page.getByRole('button', { name: 'Write a message instead' }).click()
+    await write(late.page, 'Hello')
+    await late.page.getByRole('button', { name: 'Leave your details instead' }).click()
+    await late.page.getByRole('textbox', { name: 'Your e-mail' }).fill('li@example.com')
+    await late.page.getByRole('button', { name: 'Send details' }).click()
+    await until('the lead', async () => (await leadsOf(late.conversationId)).length === 1)
+    await field(late.page).waitFor()
+    await setMode('auto')
+    await configure({ offlineForm: false })
+  })
+})
+
+describe('title and greeting', () => {
+  it('are shown in the language of the visitor', async () => {
+    await operator.workspaces.updateInstallation({
+      siteKey: demo.siteKey,
+      appearance: { translations: { de: { title: 'Laden', greeting: 'Guten Tag' }, 'de-AT': { greeting: 'Servus' } } },
+    })
+    const page = await (await browser.newContext()).newPage()
+    // The page says that it is in Austrian German, before the widget reads that.
+    await page.addInitScript(`new MutationObserver(() => (document.documentElement.lang = 'de-AT')).observe(document, {
+      childList: true,
+    })`)
+    await page.goto(demo.origin)
+    await page.getByRole('button', { name: /^Chat öffnen/ }).click()
+    await page.getByRole('heading', { name: 'Laden' }).waitFor()
+    await page.getByText('Servus').waitFor()
   })
 })

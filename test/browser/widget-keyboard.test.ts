@@ -46,7 +46,7 @@ describe('without a mouse', () => {
     expect(await focused(page)).toBe('BODY')
   })
 
-  it('the focus stays inside a full-screen panel, and Escape returns it', async () => {
+  it('the focus stays inside a full-screen panel, and Escape moves the focus back to the launcher', async () => {
     const page = await visit({ context: { viewport: { width: 390, height: 844 } } })
     await inWidget(page, '.launcher').focus()
     await page.keyboard.press('Enter')
@@ -66,7 +66,7 @@ describe('without a mouse', () => {
     expect(await focused(page)).toBe('Open chat')
   })
 
-  /** Presses Tab, or Shift+Tab, until the focus is where it is wanted. */
+  /** Presses Tab, or Shift+Tab, until an element with this name has the focus. */
   async function reach(page: Page, name: RegExp, key: 'Tab' | 'Shift+Tab' = 'Tab') {
     const passed: unknown[] = []
     for (let presses = 0; presses < 15; presses += 1) {
@@ -77,7 +77,7 @@ describe('without a mouse', () => {
     throw new Error(`${name} was not reached; the focus went over ${passed.join(', ')}`)
   }
 
-  it('a failed message is retried, and the focus is kept', async () => {
+  it('a failed message can be retried, and the focus is kept', async () => {
     const page = await visit({ siteKey: 'pk_rate_limited_long' })
     await open(page)
     await page.keyboard.type('Please')
@@ -98,7 +98,7 @@ describe('without a mouse', () => {
     ).toContain('Please')
   })
 
-  it('the button scrolls to the newest message, and the focus stays in the conversation', async () => {
+  it('the button that scrolls to the newest message moves the focus to the conversation', async () => {
     const page = await visit()
     await showLongConversation(page)
     await inWidget(page, '.field').focus()
@@ -108,7 +108,7 @@ describe('without a mouse', () => {
     expect(await focused(page)).toBe('Conversation')
   })
 
-  it('a form is filled in, refused, corrected and submitted, and the composer gets the focus', async () => {
+  it('a rejected form can be corrected and submitted, and then the composer gets the focus', async () => {
     await serve(withPreChat)
     const page = await visit()
     await inWidget(page, '.launcher').focus()
@@ -119,7 +119,6 @@ describe('without a mouse', () => {
     await page.keyboard.type('ada at')
     await reach(page, /^What is it about/)
     await page.keyboard.type('Lamps')
-    await reach(page, /^Privacy policy/)
     await reach(page, /^Start chat$/)
     await page.keyboard.press('Enter')
     await expect.poll(() => focused(page)).toBe('Email address')
@@ -130,7 +129,7 @@ describe('without a mouse', () => {
     expect(gateway().features.leads).toEqual([{ name: 'Ada', email: 'ada@example.com', question: 'Lamps' }])
   })
 
-  it('the offline form is skipped for a message, and opened again', async () => {
+  it('the offline form can be skipped to write a message, and opened again', async () => {
     await serve(withOffline)
     const page = await visit()
     await inWidget(page, '.launcher').focus()
@@ -149,7 +148,7 @@ describe('without a mouse', () => {
     expect(gateway().features.leads).toEqual([{ email: 'ada@example.com' }])
   })
 
-  it('a picture is chosen, discarded, chosen again, stopped and sent', async () => {
+  it('a picture can be chosen, discarded and chosen again; its upload can be stopped and started again', async () => {
     await serve(withRequests)
     const page = await visit()
     const id = await askForScreenshot(page)
@@ -177,7 +176,7 @@ describe('without a mouse', () => {
   })
 
   it.each(['navigation', 'screenshot'] as const)(
-    'a request (%s) is declined, and the focus moves to the composer',
+    'a %s request can be declined, and then the composer gets the focus',
     async (kind) => {
       await serve(withRequests)
       const page = await visit()
@@ -192,7 +191,7 @@ describe('without a mouse', () => {
     },
   )
 
-  it('a new chat is started after the end of the former one', async () => {
+  it('a new chat can be started after the previous chat has ended', async () => {
     const page = await visit()
     await showEndedSession(page)
     await inWidget(page, '.scroller').focus()

@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type ScenarioServer, startScenarioServer } from '../../widget/test/scenario-server.ts'
-import { launchChromium } from '../support/chromium.ts'
+import { closePages, sharedChromium } from '../support/chromium.ts'
 import { openWidgetPage, type WidgetPage, type WidgetPageOptions } from '../support/widget-page.ts'
 
 let browser: Browser
@@ -9,9 +9,9 @@ let gateway: ScenarioServer
 let opened: WidgetPage[] = []
 
 beforeAll(async () => {
-  browser = await launchChromium()
+  browser = await sharedChromium()
 })
-afterAll(() => browser.close())
+afterAll(() => closePages(browser))
 beforeEach(async () => {
   opened = []
   gateway = await startScenarioServer({ heartbeatMs: 1_000 })
@@ -36,17 +36,19 @@ const styleOfPanel = (page: Page, property: string) =>
     `getComputedStyle(document.querySelector('[data-service-widget]').shadowRoot.querySelector('.panel')).${property}`,
   )
 
-/** What the page's script left for the test, such as the widget. */
+/**
+ * Evaluates an expression in the page, for example `widget`, a variable of the test page's script.
+ */
 const ask = (page: Page, expression: string) => page.evaluate(expression)
 
 const keepsWidget = `
-  window.told = []
-  addEventListener('service-widget:start', ({ detail }) => { window.loader = detail; window.told.push('start') })
-  addEventListener('service-widget:ready', ({ detail }) => { window.widget = detail.widget; window.told.push('ready') })
+  window.received = []
+  addEventListener('service-widget:start', ({ detail }) => { window.loader = detail; window.received.push('start') })
+  addEventListener('service-widget:ready', ({ detail }) => { window.widget = detail.widget; window.received.push('ready') })
 `
 
 describe('the script tag', () => {
-  it('runs on a strict page without a violation, and makes no session before the visitor opens the chat', async () => {
+  it('runs on a strict page without a policy violation, and creates no session before the chat is opened', async () => {
     const { page, complaints } = await visit({ context: { locale: 'en-GB' } })
     const asked: string[] = []
     page.on('request', (request) => asked.push(new URL(request.url()).pathname))
@@ -68,7 +70,7 @@ describe('the script tag', () => {
     expect(complaints).toEqual([])
   })
 
-  it('shows the language of the page without a violation', async () => {
+  it('uses the language of the page, without a policy violation', async () => {
     const { page, complaints } = await visit({ lang: 'ar', dir: 'rtl' })
     await launcher(page, 'فتح المحادثة').click()
     const dialog = page.getByRole('dialog', { name: 'Nordlicht Support' })
@@ -79,12 +81,12 @@ describe('the script tag', () => {
     expect(complaints).toEqual([])
   })
 
-  it('shows English if the installation or the package has no other language', async () => {
+  it('uses English if the installation or the package does not support the page’s language', async () => {
     const { page } = await visit({ lang: 'nn', context: { locale: 'nn-NO' } })
     await launcher(page).waitFor()
   })
 
-  it('shows that the chat did not load, and loads it at the next press', async () => {
+  it('shows a failure if the chat cannot be loaded, and loads the chat when the launcher is pressed again', async () => {
     const { page } = await visit()
     let refusals = 0
     await page.route(/\/widget\/chat-/, (route) => {
@@ -101,7 +103,7 @@ describe('the script tag', () => {
     expect(await page.getByText('Chat did not load').count()).toBe(0)
   })
 
-  it('resumes by itself if the tab has a session, and counts messages that arrived between pages', async () => {
+  it('resumes the chat on page load if the tab has a session, and counts messages that arrived between pages', async () => {
     const { page, complaints } = await visit()
     await launcher(page).click()
     await page.getByText('We are online').waitFor()
@@ -114,7 +116,8 @@ describe('the script tag', () => {
     await launcher(page, 'Open chat, 2 unread messages').click()
     await page.getByText('Two').waitFor()
     expect(gateway.sessionCount('pk_friendly')).toBe(1)
-    // What stood open stands open on the next page, without taking the focus; what was closed stays closed.
+    // After a page load, an open chat opens again but does not take the focus. A closed chat stays
+    // closed.
     await page.reload()
     await page.getByRole('dialog').waitFor()
     expect(await page.evaluate('document.activeElement === document.body')).toBe(true)
@@ -125,7 +128,7 @@ describe('the script tag', () => {
     expect(complaints).toEqual([])
   })
 
-  it('loads nothing for an expired session or in memory mode', async () => {
+  it('does not load the chat on page load if the session has expired, and with data-storage="memory" stores nothing in the tab', async () => {
     const { page } = await visit()
     await page.evaluate(`sessionStorage.setItem('service.widget.1.pk_friendly',
       JSON.stringify({ clientInstanceId: 'x', session: {}, times: { renewAtMs: 1, expiresAtMs: 2 } }))`)
@@ -151,7 +154,7 @@ describe('the script tag', () => {
     await page.getByText('We are online').waitFor()
   })
 
-  it('reads position, theme and hidden launcher from its attributes', async () => {
+  it('applies position, theme and launcher visibility from its attributes', async () => {
     const { page } = await visit({
       attributes: 'data-position="left" data-theme="dark" data-launcher="hidden"',
       body: '<button id="own" type="button">Help</button>',
@@ -174,13 +177,13 @@ describe('the script tag', () => {
 })
 
 describe('a page that controls the widget', () => {
-  it('gets the loader and the widget by events and by the property of the script element', async () => {
+  it('gets the loader and the widget from events and from a property of the script element', async () => {
     const { page, complaints } = await visit({ pageScript: keepsWidget })
     await launcher(page).waitFor()
-    expect(await ask(page, 'told')).toEqual(['start'])
+    expect(await ask(page, 'received')).toEqual(['start'])
     expect(await ask(page, `document.querySelector('script[data-site-key]').serviceWidget === loader`)).toBe(true)
     await ask(page, `loader.configure({ localeTexts: { en: { composerPlaceholder: 'Ask away' } } }); loader.load()`)
-    await expect.poll(() => ask(page, 'told')).toEqual(['start', 'ready'])
+    await expect.poll(() => ask(page, 'received')).toEqual(['start', 'ready'])
     expect(gateway.sessionCount('pk_friendly')).toBe(0)
     expect(await storedKeys(page)).toEqual([])
 
@@ -193,7 +196,7 @@ describe('a page that controls the widget', () => {
     expect(complaints).toEqual([])
   })
 
-  it('changes language, theme and launcher, and keeps the draft', async () => {
+  it('can change language, theme and launcher, and the visitor’s draft is kept', async () => {
     const { page, complaints } = await visit({ pageScript: keepsWidget })
     await launcher(page).click()
     await field(page).fill('Half a sen')
@@ -211,7 +214,7 @@ describe('a page that controls the widget', () => {
     expect(complaints).toEqual([])
   })
 
-  it('counts unread messages, and unmounts and remounts the widget', async () => {
+  it('can get the number of unread messages, and unmount and remount the widget', async () => {
     const { page, complaints } = await visit({ pageScript: keepsWidget })
     await launcher(page).click()
     await page.getByText('We are online').waitFor()

@@ -10,18 +10,18 @@ const screens = { desktop, phone }
 
 const accentOf = (page: Page) => inWidget(page, '.frame').evaluate((frame) => frame.style.getPropertyValue('--accent'))
 
-/** By how many pixels an element of the widget extends beyond the viewport. */
+/** Returns by how many pixels an element of the widget extends beyond the viewport. */
 async function hiddenPx(page: Page, selector: string): Promise<number> {
   const { x, y, width, height } = (await inWidget(page, selector).boundingBox())!
   const { width: right, height: bottom } = page.viewportSize()!
   return Math.round(Math.max(0, -x, -y, x + width - right, y + height - bottom))
 }
 
-/** The visitor returns to the tab. */
-const look = (page: Page) => page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
+/** Dispatches the event that a page gets when the visitor returns to its tab. */
+const returnToTab = (page: Page) => page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
 
 describe.each(Object.entries(screens))('on a %s, if the configuration request fails', (_name, viewport) => {
-  it('the panel opens on the default side, and takes the configured appearance after recovery', async () => {
+  it('the panel opens on the default side, and gets the configured appearance when a later request succeeds', async () => {
     await serve(withPreChat, { position: 'left', accentColor: '#aa1122' })
     const page = await visit({ pageScript: 'window.onerror = null', context: { viewport } })
     await page.route('**/config/**', (route) => route.abort())
@@ -42,7 +42,7 @@ describe.each(Object.entries(screens))('on a %s, if the configuration request fa
     await inWidget(page, '.form-view').waitFor()
   })
 
-  it('the closed launcher takes the configured appearance after recovery', async () => {
+  it('the launcher of a closed chat gets the configured appearance when a later request succeeds', async () => {
     await serve({}, { position: 'left', accentColor: '#aa1122' })
     const page = await visit({ context: { viewport } })
     await page.route('**/config/**', (route) => route.fulfill({ status: 502, body: '<h1>Bad gateway</h1>' }))
@@ -50,13 +50,13 @@ describe.each(Object.entries(screens))('on a %s, if the configuration request fa
     await inWidget(page, '.launcher').waitFor()
     expect(await accentOf(page)).toBe('#2554d6')
     await page.unroute('**/config/**')
-    await look(page)
+    await returnToTab(page)
     await expect.poll(() => accentOf(page)).toBe('#aa1122')
     expect((await inWidget(page, '.launcher').boundingBox())!.x).toBeLessThan(viewport.width / 2)
   })
 })
 
-describe('if the service refuses', () => {
+describe('if the service', () => {
   const ownLines = (complaints: string[]) => complaints.filter((line) => line.startsWith('Chat:'))
 
   async function visitRefused(options: Parameters<typeof visit>[0] = {}) {
@@ -68,7 +68,7 @@ describe('if the service refuses', () => {
     return { page, complaints }
   }
 
-  it('the origin, no chat is shown and one console line names the origin and where to allow it', async () => {
+  it('rejects the origin, no chat is shown, and one console line says which origin to allow and where', async () => {
     const { page, complaints } = await visitRefused()
     await expect.poll(() => ownLines(complaints)).toHaveLength(1)
     const { origin } = new URL(page.url())
@@ -76,17 +76,17 @@ describe('if the service refuses', () => {
       `Chat: OriginNotAllowed. Allow ${origin} for pk_friendly (console: Installations)`,
     )
     for (let times = 0; times < 3; times += 1) {
-      await Promise.all([page.waitForEvent('requestfailed'), look(page)])
+      await Promise.all([page.waitForEvent('requestfailed'), returnToTab(page)])
     }
     expect(await page.locator('[data-service-widget]').count()).toBe(0)
     expect(ownLines(complaints)).toHaveLength(1)
 
     gateway().refuseOrigin(false)
-    await look(page)
+    await returnToTab(page)
     await open(page)
   })
 
-  it('an unknown installation, no chat is shown', async () => {
+  it('rejects an unknown installation, no chat is shown', async () => {
     const { page, complaints } = await visitRefused({ siteKey: 'pk_unknown' })
     gateway().refuseOrigin(false)
     await page.reload()
@@ -94,7 +94,7 @@ describe('if the service refuses', () => {
     expect(await page.locator('[data-service-widget]').count()).toBe(0)
   })
 
-  it('the origin and the page opens the chat, the panel says so, and works once the origin is allowed', async () => {
+  it('rejects the origin and the page opens the chat, the panel says that chat is not available', async () => {
     const { page, complaints } = await visitRefused({
       pageScript: `addEventListener('service-widget:start', ({ detail }) => { window.loader = detail })`,
     })
@@ -107,12 +107,12 @@ describe('if the service refuses', () => {
     expect(await inWidget(page, '.launcher').isVisible()).toBe(false)
 
     gateway().refuseOrigin(false)
-    await look(page)
+    await returnToTab(page)
     await open(page)
     expect(await inWidget(page, '.field').isVisible()).toBe(true)
   })
 
-  it('no request but is unreachable, the launcher is shown and no console line appears', async () => {
+  it('is unreachable, the launcher is shown and nothing is logged to the console', async () => {
     const complaints: string[] = []
     const page = await visit()
     page.on('console', (message) => complaints.push(message.text()))
@@ -131,7 +131,7 @@ describe('if the service refuses', () => {
 describe('after the connection was disabled', () => {
   const previousEnded = 'Your previous chat has ended.'
 
-  it('a reload begins a new chat and says that the previous chat has ended', async () => {
+  it('a reload starts a new chat, with a line that says that the previous chat has ended', async () => {
     const page = await visit()
     await open(page)
     expect(await page.getByText(previousEnded).isVisible()).toBe(false)
@@ -153,7 +153,7 @@ describe('after the connection was disabled', () => {
     expect(await page.getByText(previousEnded).isVisible()).toBe(true)
   })
 
-  it('a reload shows the line in the language of the page', async () => {
+  it('after a reload, the line about the previous chat is in the language of the page', async () => {
     const page = await visit({ lang: 'de' })
     await open(page)
     gateway().endSessions('pk_friendly', 'connection.disabled', { status: 403, code: 'ConnectionDisabled' })

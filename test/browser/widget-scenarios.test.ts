@@ -32,7 +32,7 @@ afterEach(async () => {
   await gateway.close()
 })
 
-/** The demo shop in a browser of its own, with every complaint of the page written down. */
+/** Opens the demo shop in a new browser context and collects the page's errors and warnings. */
 async function visit(siteKey: SiteKey, options: Parameters<Browser['newContext']>[0] = {}): Promise<Page> {
   const site = await createDemoSite({ gatewayUrl: gateway.url, siteKey })
   sites.push(site)
@@ -106,7 +106,7 @@ describe('a visitor of the shop', () => {
     expect(complaints).toEqual([])
   })
 
-  it('sees how many messages came while the chat was closed', async () => {
+  it('sees how many messages arrived while the chat was closed', async () => {
     const page = await visit('pk_friendly')
     await launcher(page).click()
     await page.getByText('We are online').waitFor()
@@ -118,7 +118,7 @@ describe('a visitor of the shop', () => {
     expect(complaints).toEqual([])
   })
 
-  it('sees that a message failed, and retries it as the same operation', async () => {
+  it('sees that a message failed, and retries it with the same operation id', async () => {
     const page = await visit('pk_rate_limited_long')
     await launcher(page).click()
     await field(page).fill('Please')
@@ -134,7 +134,7 @@ describe('a visitor of the shop', () => {
     expect(keys[0]).toBe(keys[1])
   })
 
-  it('has no retry button if the service refuses the message', async () => {
+  it('gets no retry button if the service rejects the message', async () => {
     const page = await visit('pk_refused')
     await launcher(page).click()
     await field(page).fill('Refused')
@@ -143,7 +143,7 @@ describe('a visitor of the shop', () => {
     expect(await page.getByRole('button', { name: 'Retry' }).count()).toBe(0)
   })
 
-  it('sees one message if the answer was lost', async () => {
+  it('sees the message once if the response to its send was lost', async () => {
     const page = await visit('pk_lost_answer')
     await launcher(page).click()
     await field(page).fill('Only once')
@@ -153,7 +153,7 @@ describe('a visitor of the shop', () => {
     expect(gateway.conversation('pk_lost_answer').messages).toHaveLength(1)
   })
 
-  it('sees that the chat has ended, and starts a new one', async () => {
+  it('sees that the chat has ended, and can start a new chat', async () => {
     const page = await visit('pk_friendly')
     await launcher(page).click()
     await page.getByText('We are online').waitFor()
@@ -201,7 +201,7 @@ describe('a visitor of the shop', () => {
     expect(complaints).toEqual([])
   })
 
-  it('keeps the newest message visible above the keyboard of a phone', async () => {
+  it('sees the newest message above the keyboard of a phone', async () => {
     const page = await visit('pk_friendly', { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true })
     await launcher(page).tap()
     await page.getByText('We are online').waitFor()
@@ -217,17 +217,17 @@ describe('a visitor of the shop', () => {
     }
     await expect.poll(() => bottomOf(field(page))).toBeLessThanOrEqual(420)
     await expect.poll(async () => (await bottomOf(newest)) <= (await field(page).boundingBox())!.y).toBe(true)
-    // Below 16 px iOS zooms into the field.
+    // The font must have at least 16 px, because iOS zooms into a field with a smaller font.
     const fieldOf = "document.querySelector('[data-service-widget]').shadowRoot.querySelector('.field')"
     expect(await page.evaluate(`parseFloat(getComputedStyle(${fieldOf}).fontSize)`)).toBeGreaterThanOrEqual(16)
     expect(complaints).toEqual([])
   })
+})
 
-  it('reports a violation of the Content-Security-Policy (check of the test itself)', async () => {
-    const page = await visit('pk_friendly')
-    await page.locator('main').evaluate((main) => main.setAttribute('style', 'color: red'))
-    await expect.poll(() => complaints.join()).toContain('CSP: style-src-attr')
-    await page.evaluate('fetch("https://elsewhere.invalid/").catch(() => {})')
-    await expect.poll(() => complaints.join()).toContain('connect-src')
-  })
+it('these tests record violations of the page’s Content-Security-Policy (check of the test itself)', async () => {
+  const page = await visit('pk_friendly')
+  await page.locator('main').evaluate((main) => main.setAttribute('style', 'color: red'))
+  await expect.poll(() => complaints.join()).toContain('CSP: style-src-attr')
+  await page.evaluate('fetch("https://elsewhere.invalid/").catch(() => {})')
+  await expect.poll(() => complaints.join()).toContain('connect-src')
 })

@@ -12,14 +12,16 @@ const preChat = {
   ],
 }
 const offline = { fields: [{ name: 'email', label: 'Email address', type: 'email', required: true, maxLength: 254 }] }
-const consent = { required: true, policyUrl: 'https://shop.example/privacy' }
-export const withPreChat = { capabilities: { preChatForm: true }, forms: { preChat }, consent }
+export const withPreChat = { capabilities: { preChatForm: true }, forms: { preChat } }
 export const withOffline = { capabilities: { offlineForm: true }, forms: { offline }, availability: { online: false } }
 export const withRequests = { capabilities: { typing: true, navigation: true, screenshots: true } }
 
 export const inWidget = (page: Page, selector: string) => page.locator(`[data-service-widget] ${selector}`)
 
-/** The widget on a page of its own, before the scenario server: both anew for each test of the file that calls this. */
+/**
+ * Starts a new scenario server (a simulated gateway) for each test of the calling file. The
+ * returned functions open pages whose widget uses this server.
+ */
 export function useWidget() {
   let browser: Browser
   let gateway: ScenarioServer
@@ -45,7 +47,7 @@ export function useWidget() {
   return {
     gateway: () => gateway,
 
-    /** Serves with another configuration from now on. */
+    /** Restarts the scenario server with another configuration. */
     async serve(config: Record<string, unknown>, appearance?: Record<string, unknown>) {
       await gateway.close()
       gateway = await startScenarioServer({ heartbeatMs: 1_000, config, appearance })
@@ -55,12 +57,13 @@ export function useWidget() {
       const reduced = { reducedMotion: 'reduce', ...context } as const
       const visited = await openWidgetPage({ browser, gateway, context: reduced, ...rest })
       opened.push(visited)
-      // Whoever waits for a chooser finds that its interception has long begun.
+      // This listener makes Playwright intercept file choosers from now on. Without it, the
+      // interception could start too late for a test that waits for a file chooser.
       visited.page.on('filechooser', () => {})
       return visited.page
     },
 
-    /** An agent asks for something. Returns the request's id. */
+    /** Sends an agent's navigation or screenshot request. Returns the id of the request. */
     ask,
 
     async askForScreenshot(page: Page): Promise<string> {
@@ -70,7 +73,7 @@ export function useWidget() {
       return id
     },
 
-    /** More than the panel holds, scrolled back, while an agent writes. */
+    /** Shows a long conversation, scrolled back to older messages, while an agent is typing. */
     async showLongConversation(page: Page) {
       await open(page)
       await say(page, 'Do you ship to Graz?')

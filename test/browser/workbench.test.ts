@@ -6,7 +6,7 @@ import {
   openShop,
   type Shop,
   soon,
-  toldOf,
+  statusLineOf,
   untilOnline,
   untilSent,
   write,
@@ -21,7 +21,7 @@ beforeAll(async () => {
 })
 
 describe('the workbench of the demo shop', () => {
-  it('simulates an offline network across a reload, and the chat shows pending messages until it is back', async () => {
+  it('simulates an offline network across a reload, and messages are pending until the network is back', async () => {
     const visit = await shop.visit()
     const { page } = visit
     await openChat(page)
@@ -35,7 +35,7 @@ describe('the workbench of the demo shop', () => {
     await expect.poll(() => bubbles(page), soon).toEqual(['before', 'into the void'])
     await page.reload()
     await page.getByRole('radio', { name: /^Offline/, checked: true }).waitFor()
-    await expect.poll(() => toldOf(page, 'into the void'), soon).not.toMatch(/Sent/)
+    await expect.poll(() => statusLineOf(page, 'into the void'), soon).not.toMatch(/Sent/)
     expect((await shop.messagesOf((await visit.session()).conversationId)).map(({ body }) => body)).toEqual(['before'])
 
     await page.getByRole('radio', { name: /^No trouble/ }).check()
@@ -45,9 +45,9 @@ describe('the workbench of the demo shop', () => {
   })
 
   it.each(['Answers lost', 'Errors 503', 'Slow', 'Stream half dead'])(
-    'simulates “%s”, and each message appears once',
+    'simulates the network failure “%s”, and each message appears once',
     async (name) => {
-      const visit = await shop.visit('/help')
+      const visit = await shop.visit('/account')
       const { page } = visit
       await openChat(page)
       await write(page, 'before')
@@ -67,7 +67,7 @@ describe('the workbench of the demo shop', () => {
     },
   )
 
-  it('lists events of the page without credentials, and works by keyboard only', async () => {
+  it('lists events of the page without credentials, and can be used without a mouse', async () => {
     const visit = await shop.visit('/lamps')
     const { page } = visit
     await openChat(page)
@@ -98,7 +98,7 @@ describe('the workbench of the demo shop', () => {
     await visit.context.close()
   })
 
-  it('continues the chat across page loads and in-page navigation', async () => {
+  it('shows the same chat after page loads and in-page navigation', async () => {
     const visit = await shop.visit('/lamps')
     const { page } = visit
     await openChat(page)
@@ -109,7 +109,7 @@ describe('the workbench of the demo shop', () => {
     expect(new URL(page.url()).pathname).toBe('/lamps/floor')
     expect(await bubbles(page)).toEqual(['on the first page'])
     await page.getByRole('link', { name: 'Holm' }).click()
-    // The chat is still open on the next page and covers the button.
+    // Closes the chat, because it is still open on the next page and covers the button.
     await page.getByRole('dialog').getByRole('button', { name: 'Close chat' }).click()
     await page.getByRole('button', { name: 'Ask about it' }).click()
     await page.locator('.bubble', { hasText: 'on the first page' }).waitFor()

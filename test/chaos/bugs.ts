@@ -1,15 +1,15 @@
-// `npm run chaos -- bugs`: inserts each known bug into a copy of the source and checks that the suite
-// finds it.
+// `npm run chaos -- bugs`: inserts each known bug into a copy of the source and checks that a chaos
+// run detects it.
 import { execFile } from 'node:child_process'
-import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { rules } from './checker.ts'
-import { type KnownBug, knownBugs } from './known-bugs.ts'
+import { changedFile, type KnownBug, knownBugs } from './known-bugs.ts'
 
 const root = join(import.meta.dirname, '../..')
 const linkedEntries = ['node_modules', '.cache']
-/** The suite does not need these. */
+/** Files and folders of the project that a chaos run does not need. The copy omits them. */
 const excludedEntries = ['.git', '.data', 'bench', 'console', 'docs', 'widget', ...linkedEntries]
 const maxSeeds = 4
 const minutesPerRun = 0.2
@@ -31,20 +31,14 @@ for (const bug of bugs) {
 console.log(`${found} of ${bugs.length} bugs found`)
 process.exitCode = found === bugs.length ? 0 : 1
 
-/** @throws if the source does not contain the text to replace exactly once */
-async function copyWithBug({ name, changes }: KnownBug): Promise<string> {
+async function copyWithBug({ changes }: KnownBug): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'service-bug-'))
   const copied = (await readdir(root)).filter((each) => !excludedEntries.includes(each))
   for (const each of copied) await cp(join(root, each), join(folder, each), { recursive: true })
   for (const each of linkedEntries) await symlink(join(root, each), join(folder, each))
-  for (const { file, from, to } of changes) {
-    const source = await readFile(join(folder, file), 'utf8')
-    if (source.split(from).length !== 2)
-      throw new Error(`${name}: ${file} does not contain the text to replace exactly once`)
-    await writeFile(
-      join(folder, file),
-      source.replace(from, () => to),
-    )
+  for (const change of changes) {
+    const { path, source } = await changedFile(folder, change)
+    await writeFile(path, source)
   }
   return folder
 }

@@ -70,7 +70,7 @@ const good: Entry[] = [
   seen(2),
   acknowledged(2),
   history([1, 2]),
-  // Reconnects here.
+  // The stream reconnects and starts after the event with sequence number 2.
   stream(2),
   sent(3),
   acknowledged(3),
@@ -97,11 +97,11 @@ describe('a valid history', () => {
     expect(check(good, records())).toEqual([])
   })
 
-  it('may have unanswered sends, logged or not', () => {
+  it('may have sends without a response, whether or not the event log has their message', () => {
     expect(brokenRules([...good.filter(({ kind }) => kind !== 'acknowledged'), sent(4)])).toEqual([])
   })
 
-  it('may have sequence gaps, events of other sessions and typing events that the log dropped', () => {
+  it('may have gaps in its sequence numbers, events of other sessions, and typing events that the event log no longer has', () => {
     const events = [event(1), event(2), event(3), event(5, { type: 'session.closed', sessionId: 'ses_2' })]
     const typing = seen(4, { type: 'typing.started', messageId: undefined })
     expect(brokenRules([...good, typing, sent(5)], { events })).toEqual([])
@@ -112,7 +112,7 @@ describe('a valid history', () => {
   })
 })
 
-describe('check reports', () => {
+describe('the checker reports', () => {
   it.each<[string, Entry[], Partial<Records>, string[]]>([
     ['a lost acknowledged message', good, { events: [event(1), event(2)] }, ['acknowledged', 'logged']],
     [

@@ -1,12 +1,12 @@
 import { type Entry, ownerOf, type RecordedEvent, type Records } from './history.ts'
 
-/** A broken guarantee. */
+/** A guarantee that was broken during a chaos run. */
 export interface Violation {
   rule: Rule
   what: string
 }
 
-/** Guarantees that hold during all faults. */
+/** Guarantees that the service must keep during all faults. */
 export const rules = {
   acknowledged: 'an acknowledged message is in the log once, with the acknowledged id and sequence',
   once: 'a repeated operation creates one message',
@@ -27,7 +27,7 @@ export const rules = {
 
 export type Rule = keyof typeof rules
 
-/** Checks a history against the final state of the database. Pure. */
+/** Checks a recorded history against the final state of the database. A pure function. */
 export function check(entries: Entry[], records: Records): Violation[] {
   return [
     ...checkMessages(entries, records),
@@ -53,20 +53,21 @@ const entriesOf = <K extends Kind>(entries: Entry[], kind: K) =>
 
 function checkMessages(entries: Entry[], { events }: Records): Violation[] {
   const violations: Violation[] = []
-  // Operation keys are unique only within a conversation.
-  const nameOf = ({ conversationId, operation }: { conversationId: string; operation?: string }) =>
+  // Returns a key that is unique to an operation. Operation ids are unique only within a
+  // conversation.
+  const keyOf = ({ conversationId, operation }: { conversationId: string; operation?: string }) =>
     `${operation} in ${conversationId}`
-  const sent = new Set(entriesOf(entries, 'sent').map(nameOf))
+  const sent = new Set(entriesOf(entries, 'sent').map(keyOf))
   const made = Map.groupBy(
     events.filter(({ operation }) => operation !== undefined),
-    nameOf,
+    keyOf,
   )
   for (const [operation, all] of made) {
     if (all.length > 1) violations.push(violation('once', `${operation} is in the log ${all.length} times`))
     if (!sent.has(operation)) violations.push(violation('once', `${operation} is in the log but was never sent`))
   }
   for (const { operation, conversationId, messageId, sequence } of entriesOf(entries, 'acknowledged')) {
-    const all = made.get(nameOf({ conversationId, operation })) ?? []
+    const all = made.get(keyOf({ conversationId, operation })) ?? []
     const isThere = all.some(
       (event) =>
         event.messageId === messageId && event.sequence === sequence && event.conversationId === conversationId,
@@ -128,7 +129,7 @@ function checkStream(visitor: string, start: number, seen: EntryOf<'event'>[], l
   return violations
 }
 
-/** Events that the log does not keep. */
+/** Returns true for types of events that the event log does not keep. */
 const isTransient = (type: string) => type.startsWith('typing.') || type === 'replay.reset.required'
 
 function checkHistories(entries: Entry[], { events }: Records): Violation[] {
@@ -200,7 +201,7 @@ function checkLeads(entries: Entry[], { leads, subscriptions, deliveries }: Reco
   }
   const received = new Set(arrived.map(({ deliveryId }) => deliveryId))
   const ofLead = Map.groupBy(deliveries, ({ leadId }) => leadId)
-  // A lead may exist although its capture failed; it must be delivered, too.
+  // A lead may be stored although its capture returned an error. It must be delivered, too.
   for (const leadId of new Set([...entriesOf(entries, 'lead').map((lead) => lead.leadId), ...leads])) {
     const made = ofLead.get(leadId) ?? []
     for (const subscriptionId of subscriptions) {

@@ -15,5 +15,5 @@ const schema = Type.Object({
   HOSTILE_ROUNDS: whole(10, 'Rounds over all hostile destinations.'),
 })
 
-/** Duration and load of the chaos runs, from the environment. */
+/** Reads duration and load of the chaos runs from the environment. */
 export const chaosConfig = () => envSchema<Static<typeof schema>>({ schema })

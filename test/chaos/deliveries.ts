@@ -11,33 +11,42 @@ export type Victim = 'worker' | 'core' | 'engine'
 
 export interface ChaosOptions {
   stack: Stack
-  /** The cores' database. */
+  /** Database in which the cores store their records. */
   records: Db
   receiver: Receiver
   destinations: number
-  /** Number of leads; each goes to every destination. */
+  /** Number of captured leads. Each lead is delivered to every destination. */
   leads: number
-  /** Pause between two leads. */
+  /** Pause between the captures of two leads, in milliseconds. */
   leadEveryMs: number
-  /** Pause between a victim's restart and the next kill. */
+  /** Pause between the restart of a process and the next kill, in milliseconds. */
   killEveryMs: number
-  /** Killed in this order, repeatedly, while leads are captured. */
+  /** Processes to kill, in this order and repeatedly, while leads are captured. */
   victims: Victim[]
   workers: number
   workerEnv: Record<string, string>
-  /** Each answer takes between half of this and all of it. */
+  /** Maximum response time of the destinations, in milliseconds. The minimum is half of it. */
   answerMs: number
-  /** One request in this many is first answered with 503. */
+  /**
+   * If set to n, every n-th request gets a 503, unless an earlier request of the same delivery got
+   * a 503.
+   */
   failFirstOneIn?: number
 }
 
 export interface Kill {
   victim: Victim
-  /** Time of death, in milliseconds since 1970. */
+  /** Time of the kill, in milliseconds since 1970. */
   at: number
-  /** Attempts in flight: those of the worker, or all of them for a core or the engine. */
+  /**
+   * Attempts that were in flight at the kill. After the kill of a worker, these are the attempts of
+   * this worker; otherwise, the attempts of all workers.
+   */
   inFlight: { deliveryId: string; correlationId: string }[]
-  /** End of the latest lease among them. */
+  /**
+   * Time when the last lease of the deliveries in `inFlight` ends, in milliseconds since 1970. 0 if
+   * `inFlight` is empty.
+   */
   leasesEnd: number
 }
 
@@ -47,16 +56,18 @@ export interface ChaosResult {
   acknowledged: string[]
   deliveries: DeliveryDocument[]
   requests: { at: number; deliveryId: string; correlationId: string }[]
-  /** Requests beyond the first of the same attempt. */
+  /** Number of requests that repeated an attempt which the receiver had already received. */
   doubles: number
   /**
-   * For each attempt that another worker sent again: milliseconds since the first worker's death.
+   * Milliseconds from the kill of a worker to the second request of an attempt. There is one entry
+   * per attempt that was in flight at the kill and was sent again.
    */
   takeovers: number[]
 }
 
 /**
- * Repeatedly kills parts with SIGKILL and restarts them, while leads are captured and delivered.
+ * Captures leads and lets workers deliver them. Meanwhile kills processes with SIGKILL and restarts
+ * them.
  */
 export async function deliverDuringKills(options: ChaosOptions): Promise<ChaosResult> {
   const { stack, records, receiver, destinations, leads, leadEveryMs, killEveryMs, victims } = options
@@ -80,7 +91,8 @@ export async function deliverDuringKills(options: ChaosOptions): Promise<ChaosRe
   const acknowledged: string[] = []
   async function captureAll() {
     for (let turn = 0; acknowledged.length < leads; turn += 1) {
-      // A failed capture may still have stored a lead. Such a lead must be delivered, too.
+      // A capture that returned an error may still have stored the lead. This lead must be
+      // delivered, too.
       await operators[turn % operators.length]!.leads.captureLead(
         { workspaceId, source: 'chaos', fields: { email: `${turn}@example.com` } },
         { timeoutMs: 5000 },
@@ -120,7 +132,7 @@ export async function deliverDuringKills(options: ChaosOptions): Promise<ChaosRe
 
   async function inFlight(of: { 'claim.workerId'?: string }) {
     const at = Date.now()
-    // The database may be restarting.
+    // Retries, because the database may be restarting.
     const found = await until('the records', () =>
       deliveries
         .find({ status: 'sending', ...of }, { projection: { dueAt: 1, attempts: 1 } })
@@ -157,7 +169,7 @@ export async function deliverDuringKills(options: ChaosOptions): Promise<ChaosRe
 
 const pathOf = (index: number) => `/slow?${index}`
 
-/** Registers slow destinations, so that some attempts are always in flight. */
+/** Registers slow destinations with the receiver, so that some attempts are always in flight. */
 function registerDestinations({ receiver, destinations, answerMs, failFirstOneIn = 0 }: ChaosOptions) {
   const requests: ChaosResult['requests'] = []
   const failed = new Set<string>()
@@ -179,7 +191,7 @@ function registerDestinations({ receiver, destinations, answerMs, failFirstOneIn
 export const inFlightAtKills = ({ kills }: ChaosResult): number =>
   kills.reduce((sum, { inFlight }) => sum + inFlight.length, 0)
 
-/** Waits until all deliveries have ended. Only the time without progress is limited. */
+/** Waits until all deliveries have ended. Fails only if too much time passes without progress. */
 async function waitUntilDrained(done: () => Promise<number>, all: () => Promise<number>) {
   let before = -1
   for (;;) {

@@ -7,7 +7,7 @@ export function expectDeliveryGuarantees(
   { destinations, leaseMs }: { destinations: number; leaseMs: number },
 ) {
   const { acknowledged, deliveries, requests, kills, doubles } = result
-  // No delivery is lost or duplicated.
+  // Each lead has exactly one delivery per destination.
   const ofLead = Map.groupBy(deliveries, ({ leadId }) => leadId)
   for (const leadId of acknowledged) expect(ofLead.get(leadId)).toHaveLength(destinations)
   for (const each of ofLead.values()) {
@@ -15,7 +15,7 @@ export function expectDeliveryGuarantees(
   }
   expect(deliveries.filter(({ status }) => status !== 'accepted')).toEqual([])
 
-  // Each attempt has one outcome, and the database and the receiver agree.
+  // Each attempt has one outcome, which is the same in the database and at the receiver.
   for (const { attempts } of deliveries) {
     const outcomes = attempts.map(({ outcome }) => outcome?.responseStatus)
     expect([[200], [503, 200]]).toContainEqual(outcomes)
@@ -23,9 +23,9 @@ export function expectDeliveryGuarantees(
   const written = deliveries.flatMap(({ attempts }) => attempts.map(({ correlationId }) => correlationId))
   expect(new Set(requests.map(({ correlationId }) => correlationId))).toEqual(new Set(written))
 
-  // Only attempts in flight at a kill may be sent twice.
+  // Only attempts that were in flight at a kill may be sent twice.
   expect(doubles).toBeLessThanOrEqual(inFlightAtKills(result))
-  // Leases of a dead worker end in time, so that others can take over.
+  // Leases of a killed worker must end in time, so that other workers can claim its deliveries.
   for (const { victim, at, leasesEnd } of kills) {
     if (victim === 'worker') expect(leasesEnd).toBeLessThanOrEqual(at + leaseMs)
   }

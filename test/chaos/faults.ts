@@ -5,14 +5,17 @@ import { repeatBan } from './repeated-bans.ts'
 import type { Part, Service } from './service.ts'
 
 /**
- * Causes a fault and repairs it. `draw` selects the affected part.
- * Resolves with a description after the repair.
+ * Causes a fault and repairs it. The random number `draw` selects the affected process. Resolves
+ * with a description after the repair.
  */
 type Fault = (service: Service, how: { lastsMs: number; draw: number; recorder: Recorder }) => Promise<string>
 
 const selectFrom = <T>(from: T[], draw: number): T => from[draw % from.length]!
 
-/** Runs faults of the same part one after the other. */
+/**
+ * The latest fault of each process. A later fault of the same process waits until the earlier one
+ * has ended.
+ */
 const turns = new Map<string, Promise<unknown>>()
 async function inTurn<T>(name: string, run: () => Promise<T>): Promise<T> {
   const turn = (turns.get(name) ?? Promise.resolve()).then(run)
@@ -32,7 +35,7 @@ async function killAndRestart(part: Part, lastsMs: number): Promise<string> {
   })
 }
 
-/** Suspends a part, like a machine that swaps or migrates, and resumes it. */
+/** Suspends a process and resumes it later. This simulates a machine that swaps or migrates. */
 async function suspend(part: Part, lastsMs: number): Promise<string> {
   return inTurn(part.name, async () => {
     part.signal('SIGSTOP')
@@ -129,7 +132,7 @@ export const faults = {
     return `answers of ${name} reset`
   },
 
-  /** A state change was written, its wake-up was lost, and the operator repeats the call. */
+  /** Writes a ban whose wake-up to the other cores is lost. Then an operator repeats the ban. */
   'hint-lost': (service, { recorder }) => repeatBan(service, recorder),
 } satisfies Record<string, Fault>
 

@@ -4,13 +4,13 @@ import { exceedsAllowance, growthOf, type Sample } from './growth.ts'
 const samples = (of: (index: number) => Partial<Sample>): Sample[] =>
   Array.from({ length: 30 }, (_, index) => ({ residentMb: 100, handles: 50, sockets: 30, ...of(index) }))
 
-it('fluctuation is no growth', () => {
+it('fluctuating samples are not reported as growth', () => {
   const growth = growthOf(samples((index) => ({ residentMb: 100 + (index % 3) * 60, sockets: 30 + (index % 4) * 50 })))
   expect(growth).toEqual({ residentMb: 0, handles: 0, sockets: 0 })
   expect(exceedsAllowance(growth)).toBe(false)
 })
 
-it('growth in the first third is ignored as warm-up', () => {
+it('growth in the first third of the samples is ignored as warm-up', () => {
   expect(exceedsAllowance(growthOf(samples((index) => ({ residentMb: Math.min(index, 10) * 50 }))))).toBe(false)
 })
 

@@ -1,17 +1,18 @@
 /** Resources held by a process at one moment. */
 export interface Sample {
   residentMb: number
-  /** Open files and sockets together. */
+  /** Number of open files and sockets. */
   handles: number
   sockets: number
 }
 
-/** Growth up to this amount is noise. */
+/** Growth up to these amounts is normal variation. */
 export const allowedGrowth: Sample = { residentMb: 40, handles: 20, sockets: 15 }
 
 /**
- * Growth from the second third of the samples to the last third, comparing their minimums.
- * Minimums ignore short peaks; the first third is warm-up. Pure.
+ * Returns the growth from the second third of the samples to the last third. The first third is
+ * ignored as warm-up. Compares the minimums of the thirds, so that short peaks do not count. A pure
+ * function.
  */
 export function growthOf(samples: Sample[]): Sample {
   const third = Math.floor(samples.length / 3)

@@ -1,34 +1,43 @@
 /**
- * Actions and observations of clients, in the order of recording. Each text names its owner
- * (`textOf`), so that the checker detects texts that reach another visitor.
+ * An action or observation of a client in a chaos run. Entries are in the order of recording. Each
+ * message text contains the name of its visitor (`textOf`), so that the checker detects a message
+ * that reaches another visitor.
  */
 export type Entry =
   | { kind: 'session'; visitor: string; sessionId: string; conversationId: string }
-  /** First attempt of a send. Repeats have the same operation. */
+  /** First attempt of a send. Later attempts have the same operation id. */
   | { kind: 'sent'; operation: string; conversationId: string }
   | { kind: 'acknowledged'; operation: string; conversationId: string; messageId: string; sequence: number }
   /** A send that failed with an error that is not retryable. */
   | { kind: 'refused'; operation: string; code: string }
-  /** A visitor's stream connects, starting after this sequence. */
+  /** A visitor's stream connects and delivers events after the sequence number `after`. */
   | { kind: 'stream'; visitor: string; after: number }
   | { kind: 'event'; visitor: string; sequence: number; type: string; messageId?: string; text?: string }
   | { kind: 'history asked'; visitor: string; read: number }
   | { kind: 'history'; visitor: string; read: number; messages: HistoryMessage[] }
-  /** A reloaded page: sequences from history pages, and from the stream after `lastSequence`. */
+  /**
+   * A reload of the page. `pages` has the sequence numbers of the messages in the history.
+   * `streamed` has the sequence numbers of the events that a new stream delivers after
+   * `lastSequence`.
+   */
   | { kind: 'reload'; visitor: string; lastSequence: number; pages: number[]; streamed: number[] }
-  /** The revocation of a session with an open stream was acknowledged. */
+  /** The core acknowledged the revocation of a session that had an open stream. */
   | { kind: 'revoked'; visitor: string; streamEnded: boolean }
-  /** The capture of a lead was acknowledged. */
+  /** The core acknowledged the capture of a lead. */
   | { kind: 'lead'; leadId: string }
-  /** A request arrived at the receiver. */
+  /** A delivery's request arrived at the receiver. */
   | { kind: 'delivery'; deliveryId: string; leadId: string }
-  /** The database has a different claim on the delivery. */
+  /**
+   * A worker lost its claim on a delivery: the database now names another claim on this delivery.
+   */
   | { kind: 'claim lost'; deliveryId: string; claimId: string }
-  /** A result reported under a lost claim, and whether the core accepted it. */
+  /**
+   * A result was reported under a lost claim. `counted` is true if the core accepted the result.
+   */
   | { kind: 'late result'; claimId: string; counted: boolean }
-  /** Access works although its end was acknowledged. */
+  /** A credential still works although the core acknowledged the end of its session. */
   | { kind: 'still live'; what: string }
-  /** Something did not complete in time after the faults ended. */
+  /** An operation did not complete in time after the faults ended. */
   | { kind: 'stuck'; what: string }
 
 export interface HistoryMessage {
@@ -49,7 +58,7 @@ export interface RecordedEvent {
   conversationId: string
   sequence: number
   type: string
-  /** Set for events of a single session. */
+  /** Set if the event is sent only to the streams of this session. */
   sessionId?: string
   transient: boolean
   messageId?: string
@@ -62,7 +71,7 @@ export interface RecordedDelivery {
   leadId: string
   subscriptionId: string
   status: string
-  /** Claims under which outcomes of its attempts were recorded. */
+  /** Ids of the claims under which the core recorded outcomes of the delivery's attempts. */
   claims: string[]
 }
 
@@ -76,6 +85,6 @@ export function createRecorder(): Recorder {
   return { entries, add: (entry) => void entries.push(entry) }
 }
 
-/** The first word of a text is its owner. */
+/** Returns a message text whose first word is the name of its visitor. */
 export const textOf = (visitor: string, words: string) => `${visitor} ${words}`
 export const ownerOf = (text: string) => text.split(' ', 1)[0]

@@ -1,12 +1,12 @@
 import { type DeliveryAttempt, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { startDeliveryWorker, type WorkerProcess } from '../support/delivery-worker.ts'
-import { type Operator, operatorOf } from '../support/operator.ts'
+import type { Operator } from '../support/operator.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { startStack } from '../support/stack.ts'
 import type { TestDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 
-/** Paths of the receiver and the expected outcome of an attempt there. */
+/** Hostile paths of the receiver, each with the expected outcome of an attempt. */
 export const hostilePaths: Record<string, 'answered' | 'timeout' | 'network_error'> = {
   '/drip-one-byte': 'timeout',
   '/drip-the-head': 'timeout',
@@ -25,7 +25,7 @@ export const hostilePaths: Record<string, 'answered' | 'timeout' | 'network_erro
   '/200-and-more': 'answered',
 }
 
-export interface HostileScene {
+export interface HostileSetup {
   receiver: Receiver
   worker: WorkerProcess
   leads: Operator['leads']
@@ -36,14 +36,14 @@ export interface HostileScene {
 }
 
 /** Starts a stack, a worker and subscriptions for all hostile destinations. */
-export async function startHostileScene(
+export async function startHostileSetup(
   database: TestDatabase,
   { deadlineMs, perPath }: { deadlineMs: number; perPath: number },
-): Promise<HostileScene> {
+): Promise<HostileSetup> {
   const receiver = await startReceiver()
   const coreEnv = { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32', DELIVERY_ATTEMPT_DEADLINE_MS: String(deadlineMs) }
   const stack = await startStack({ database, cores: 1, gateways: 0, coreEnv })
-  const { leads } = operatorOf(stack.cores[0]!.url, stack.demo.serviceToken)
+  const { leads } = stack.operator()
   const { workspaceId } = stack.demo
   const subscriptions = new Map<string, string>()
   for (const path of Object.keys(hostilePaths)) {
@@ -54,14 +54,17 @@ export async function startHostileScene(
   return { receiver, worker, leads, workspaceId, subscriptions, perPath, rounds: 0 }
 }
 
-/** Sends `perPath` deliveries to each path at once. Resolves with the first attempts by path. */
+/**
+ * Sends `perPath` deliveries to every path concurrently. Resolves with the first attempt of each
+ * delivery, by path.
+ */
 export async function runHostileRound(
-  scene: HostileScene,
+  setup: HostileSetup,
   paths = Object.keys(hostilePaths),
 ): Promise<Map<string, DeliveryAttempt[]>> {
-  const { leads, workspaceId, perPath } = scene
-  const subscriptions = paths.map((path) => [path, scene.subscriptions.get(path)!] as const)
-  scene.rounds += 1
+  const { leads, workspaceId, perPath } = setup
+  const subscriptions = paths.map((path) => [path, setup.subscriptions.get(path)!] as const)
+  setup.rounds += 1
   const { leadId } = await leads.captureLead({ workspaceId, source: 'test', fields: {} })
   await Promise.all(
     subscriptions.flatMap(([, subscriptionId]) =>
@@ -69,7 +72,7 @@ export async function runHostileRound(
         leads.createDeliveryAttempt({
           leadId,
           subscriptionId,
-          idempotencyKey: `${scene.rounds}-${index}-${subscriptionId}`,
+          idempotencyKey: `${setup.rounds}-${index}-${subscriptionId}`,
         }),
       ),
     ),

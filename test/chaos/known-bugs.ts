@@ -1,12 +1,44 @@
+import { glob, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { FaultName } from './faults.ts'
 
-/** A past or likely bug, as exact replacements in the source. */
+/** A bug that existed or is likely. Replacements in the source insert the bug. */
 export interface KnownBug {
   name: string
-  /** Faults that reveal it. */
+  /** Faults that the chaos run causes. With these faults, it must detect the bug. */
   faults: FaultName[]
-  changes: { file: string; from: string; to: string }[]
+  changes: SourceChange[]
 }
+
+/**
+ * A replacement of a text in the source. The text must occur exactly once in the folder. White
+ * space may differ.
+ */
+export interface SourceChange {
+  folder: string
+  from: string
+  to: string
+}
+
+/**
+ * Applies the replacement to the file that contains the text. Returns the file's path and new source.
+ *
+ * @throws if the text does not occur exactly once in the folder
+ */
+export async function changedFile(root: string, { folder, from, to }: SourceChange) {
+  const pattern = new RegExp(from.trim().split(/\s+/).map(escapeForPattern).join('\\s+'), 'g')
+  const found: { path: string; source: string }[] = []
+  for await (const name of glob('**/*.ts', { cwd: join(root, folder), exclude: ['**/*.test.ts'] })) {
+    const path = join(root, folder, name)
+    const source = await readFile(path, 'utf8')
+    for (const _ of source.matchAll(pattern)) found.push({ path, source })
+  }
+  const [first, second] = found
+  if (!first || second) throw new Error(`${folder} has the text to replace ${found.length} times, not once: ${from}`)
+  return { path: first.path, source: first.source.replace(pattern, () => to) }
+}
+
+const escapeForPattern = (text: string) => text.replace(/[^\w\s]/g, '\\$&')
 
 export const knownBugs: KnownBug[] = [
   {
@@ -14,12 +46,12 @@ export const knownBugs: KnownBug[] = [
     faults: ['hint-lost'],
     changes: [
       {
-        file: 'core/visitors/session-store.ts',
+        folder: 'core/visitors',
         from: 'sessions.find({ ...visitor, endsAt: { $gt: at } }',
         to: "sessions.find({ ...visitor, status: 'active' }",
       },
       {
-        file: 'core/log/live-cache.ts',
+        folder: 'core/log',
         from: 'const defaultMaxAgeMs = 5_000',
         to: 'const defaultMaxAgeMs = Number.POSITIVE_INFINITY',
       },
@@ -30,7 +62,7 @@ export const knownBugs: KnownBug[] = [
     faults: ['engine-killed'],
     changes: [
       {
-        file: 'core/database/durability.ts',
+        folder: 'core/database',
         from: 'return isSingle ? { w: 1, journal: true }',
         to: 'return isSingle ? { w: 1, journal: false }',
       },
@@ -39,19 +71,19 @@ export const knownBugs: KnownBug[] = [
   {
     name: 'treats a broken connection as a written batch',
     faults: ['engine-killed', 'engine-cut'],
-    changes: [{ file: 'core/log/event-store.ts', from: '  if (failures.length === 0) throw error\n', to: '' }],
+    changes: [{ folder: 'core/log', from: 'if (failures.length === 0) throw error', to: '' }],
   },
   {
     name: 'accepts results without the current claim',
     faults: ['worker-stopped'],
     changes: [
       {
-        file: 'core/deliveries/delivery-results.ts',
+        folder: 'core/deliveries',
         from: "return status === 'sending' && claim?.claimId === claimId &&",
         to: "return status === 'sending' &&",
       },
       {
-        file: 'core/deliveries/delivery-settlements.ts',
+        folder: 'core/deliveries',
         from: "const filter = { _id: deliveryId, status: 'sending' as const, 'claim.claimId': claimId }",
         to: "const filter = { _id: deliveryId, status: 'sending' as const }",
       },
@@ -62,7 +94,7 @@ export const knownBugs: KnownBug[] = [
     faults: ['answers-broken'],
     changes: [
       {
-        file: 'core/log/replay-window.ts',
+        folder: 'core/log',
         from: 'async function read(conversationId: string, after: number) {',
         to: 'async function read(conversationId: string, last: number) {\n    const after = last + 1',
       },
@@ -73,17 +105,17 @@ export const knownBugs: KnownBug[] = [
     faults: ['cursor-killed'],
     changes: [
       {
-        file: 'core/log/stream-subscriptions.ts',
+        folder: 'core/log',
         from: '(conversationId, { sequence }) => feeds.advanced(conversationId, sequence))',
         to: '(conversationId, { sequence }) => {\n    if (sequence % 2 === 0) feeds.advanced(conversationId, sequence)\n  })',
       },
       {
-        file: 'core/log/stream-subscriptions.ts',
+        folder: 'core/log',
         from: 'feeds.check().catch',
         to: 'Promise.resolve().catch',
       },
       {
-        file: 'core/log/stream-subscriptions.ts',
+        folder: 'core/log',
         from: 'checkSome: feeds.checkSome',
         to: 'checkSome: async () => {}',
       },
@@ -94,29 +126,30 @@ export const knownBugs: KnownBug[] = [
     faults: ['answers-broken'],
     changes: [
       {
-        file: 'core/conversations/messages.ts',
+        folder: 'core/conversations',
         from: 'const { messages, changes, ...ends } = await events.historyPage({',
-        to: 'const [{ messages, changes, ...ends }, last] = await Promise.all([events.historyPage({',
+        to: 'const last = Promise.resolve().then(() => events.ends([conversationId], { committed: true }))\n    const { messages, changes, ...ends } = await events.historyPage({',
       },
       {
-        file: 'core/conversations/messages.ts',
-        from: '      limit: limit + 1,\n    })\n',
-        to: '      limit: limit + 1,\n    }), events.ends([conversationId], { committed: true })])\n    ends.lastSequence = last.get(conversationId)?.sequence ?? 0\n',
+        folder: 'core/conversations',
+        from: 'hasMore: messages.length > limit, ...ends }',
+        to: 'hasMore: messages.length > limit, ...ends, lastSequence: (await last).get(conversationId)?.sequence ?? 0 }',
       },
     ],
   },
   {
     name: 'a message can take the operation key of its session’s terminal event',
-    // Faults that break visitors' connections would also end the stream and hide the bug.
+    // Uses a fault that does not break visitors' connections. A broken connection would also end
+    // the stream and hide the bug.
     faults: ['worker-stopped'],
     changes: [
       {
-        file: 'core/log/operation-keys.ts',
+        folder: 'core/log',
         from: "keyOf('session', sessionId, type)",
         to: 'keyOf(sessionId, type)',
       },
       {
-        file: 'core/visitors/session-watch.ts',
+        folder: 'core/visitors',
         from: '      subscriptions.endSession(sessionId, type)\n',
         to: '',
       },
@@ -127,12 +160,12 @@ export const knownBugs: KnownBug[] = [
     faults: ['answers-broken'],
     changes: [
       {
-        file: 'core/database/indexes.ts',
+        folder: 'core/database',
         from: "{ conversationId: 1, operationKey: 1 },\n    { name: 'by_operation', unique: true,",
         to: "{ conversationId: 1, operationKey: 1 },\n    { name: 'by_operation',",
       },
       {
-        file: 'core/log/event-log.ts',
+        folder: 'core/log',
         from: '      const { promise, resolve, reject } = Promise.withResolvers<Appended>()\n      waiting.push',
         to: `      const { promise, resolve, reject } = Promise.withResolvers<Appended>()
       const own = ((globalThis as any).own ??= new Map()) as Map<string, Promise<Appended>>

@@ -3,12 +3,12 @@ import type { Db } from 'mongodb'
 import type { DeliveryDocument } from '../../core/deliveries/delivery-store.ts'
 import { operatorOf } from '../support/operator.ts'
 import type { Receiver } from '../support/receiver.ts'
-import { patienceMs, type Scene } from './scene.ts'
+import { type ClientContext, callTimeoutMs } from './client-context.ts'
 
 const destinations = 2
 
-/** Creates a workspace whose leads are automatically sent to all its destinations. */
-export async function prepareLeads({ service, recorder, random }: Scene, receiver: Receiver): Promise<string> {
+/** Creates a workspace with lead subscriptions that send every lead automatically. */
+export async function prepareLeads({ service, recorder, random }: ClientContext, receiver: Receiver): Promise<string> {
   const { workspaces, leads } = operatorOf(service.cores[0]!.url, service.demo.serviceToken)
   const { workspace } = await workspaces.createWorkspace({ name: 'Chaos' })
   const { workspaceId } = workspace!
@@ -27,15 +27,19 @@ export async function prepareLeads({ service, recorder, random }: Scene, receive
 }
 
 /** Captures leads through random cores until the run stops. */
-export async function captureLeads({ service, recorder, random, over }: Scene, workspaceId: string): Promise<void> {
+export async function captureLeads(
+  { service, recorder, random, draining }: ClientContext,
+  workspaceId: string,
+): Promise<void> {
   const operators = service.cores.map(({ url }) => operatorOf(url, service.demo.serviceToken))
-  for (let count = 1; !over.aborted; count += 1) {
-    // A failed capture may still have stored a lead. Such a lead must be delivered, too.
+  for (let count = 1; !draining.aborted; count += 1) {
+    // A capture that returned an error may still have stored the lead. This lead must be delivered,
+    // too.
     const captured = await random
       .pick(operators)
       .leads.captureLead(
         { workspaceId, source: 'chaos', fields: { email: `${count}@example.com` } },
-        { timeoutMs: patienceMs },
+        { timeoutMs: callTimeoutMs },
       )
       .catch(() => undefined)
     if (captured) recorder.add({ kind: 'lead', leadId: captured.leadId })
@@ -44,13 +48,13 @@ export async function captureLeads({ service, recorder, random, over }: Scene, w
 }
 
 /**
- * A worker that claims a delivery, waits until its claim is lost, and then reports a result.
- * The late result must have no effect.
+ * Acts as a worker that claims a delivery, waits until the claim is lost, and then reports a
+ * result. The late result must have no effect.
  */
-export async function reportTooLate({ service, recorder, random, over }: Scene, db: Db): Promise<void> {
+export async function reportTooLate({ service, recorder, random, draining }: ClientContext, db: Db): Promise<void> {
   const deliveries = db.collection<DeliveryDocument>('deliveries')
   const workers = service.cores.map(({ url }) => operatorOf(url, service.deliveryToken).leads)
-  const options = { timeoutMs: patienceMs }
+  const options = { timeoutMs: callTimeoutMs }
 
   async function claimAndReportLate() {
     const claim = { workerId: 'sleeper', limit: 1, perDestination: 1, waitMs: 300 }
@@ -59,7 +63,7 @@ export async function reportTooLate({ service, recorder, random, over }: Scene, 
     if (!delivery) return
     const { deliveryId, attemptId, claimId } = delivery
     while (!(await isClaimLost(deliveryId, attemptId, claimId))) {
-      if (over.aborted) return
+      if (draining.aborted) return
       await delay(50)
     }
     recorder.add({ kind: 'claim lost', deliveryId, claimId })
@@ -76,7 +80,7 @@ export async function reportTooLate({ service, recorder, random, over }: Scene, 
     return holder !== undefined && holder !== claimId
   }
 
-  while (!over.aborted) {
+  while (!draining.aborted) {
     await claimAndReportLate().catch(() => {})
     await delay(random.between(50, 500))
   }

@@ -1,3 +1,4 @@
+// Runs clients while faults happen, and prints broken guarantees. Example:
 // `npm run chaos -- --seed 7 --minutes 10 --faults core-killed,engine-cut`
 import { parseArgs } from 'node:util'
 import { rules } from './checker.ts'

@@ -1,6 +1,7 @@
 /**
- * Preloaded into a process. Shifts `Date` by the milliseconds in the file named by `CHAOS_CLOCK`.
- * `performance.now` and timers are not shifted, as when somebody sets the system clock.
+ * Module that is preloaded into a process. It shifts `Date` by the milliseconds in the file named
+ * by `CHAOS_CLOCK`. It does not shift `performance.now` and timers, because a change of the system
+ * clock does not affect them either.
  */
 import { readFileSync, watchFile } from 'node:fs'
 

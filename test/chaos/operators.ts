@@ -1,20 +1,24 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { TypingState } from '#proto/messaging/v1/messaging_pb.js'
 import { operatorOf } from '../support/operator.ts'
+import { type ClientContext, callTimeoutMs } from './client-context.ts'
 import { textOf } from './history.ts'
-import { patienceMs, type Scene } from './scene.ts'
 import type { ChaosVisitor } from './visitors.ts'
 
 /**
- * An agent who answers random visitors through random cores.
- * Resolves when all its sends are acknowledged.
+ * Acts as an agent who answers random visitors through random cores. Resolves when all sends of the
+ * agent are acknowledged.
  */
-export async function answerVisitors(scene: Scene, name: string, visitors: () => ChaosVisitor[]): Promise<void> {
-  const { service, recorder, random, over, closed } = scene
+export async function answerVisitors(
+  context: ClientContext,
+  name: string,
+  visitors: () => ChaosVisitor[],
+): Promise<void> {
+  const { service, recorder, random, draining, stopped } = context
   const operators = service.cores.map(({ url }) => operatorOf(url, service.demo.serviceToken))
-  const options = { timeoutMs: patienceMs }
+  const options = { timeoutMs: callTimeoutMs }
 
-  for (let count = 1; !over.aborted; count += 1) {
+  for (let count = 1; !draining.aborted; count += 1) {
     await delay(random.between(10, 60))
     const present = visitors()
     if (present.length === 0) continue
@@ -28,7 +32,7 @@ export async function answerVisitors(scene: Scene, name: string, visitors: () =>
   async function answer({ name: visitor, conversationId }: ChaosVisitor, operation: string) {
     recorder.add({ kind: 'sent', operation, conversationId })
     const agent = { displayName: textOf(visitor, 'has this agent') }
-    while (!closed.aborted) {
+    while (!stopped.aborted) {
       const sent = await random
         .pick(operators)
         .messaging.sendAgentMessage(
@@ -46,7 +50,9 @@ export async function answerVisitors(scene: Scene, name: string, visitors: () =>
     recorder.add({ kind: 'stuck', what: `${operation} is not acknowledged` })
   }
 
-  /** Sends an event of the visitor's own session. */
+  /**
+   * Sends a navigation request. Its events go only to the streams of the visitor's current session.
+   */
   async function suggestPage({ name: visitor, sessionId }: ChaosVisitor, clientOperationId: string) {
     const url = `${service.demo.origin}/`
     await random

@@ -3,7 +3,7 @@ import { faultNames } from './faults.ts'
 import { createRandom } from './random.ts'
 import { type Step, schedule } from './schedule.ts'
 
-it('the same seed gives the same numbers, another seed different ones', () => {
+it('the same seed gives the same numbers, and another seed gives different numbers', () => {
   const draw = (seed: number) => {
     const { next } = createRandom(seed)
     return Array.from({ length: 20 }, next)
@@ -13,11 +13,11 @@ it('the same seed gives the same numbers, another seed different ones', () => {
   expect(draw(7).every((number) => number >= 0 && number < 1)).toBe(true)
 })
 
-it('a schedule runs each fault alone first, then combinations, and is reproducible by seed', () => {
+it('a schedule causes each fault alone first, then combinations; the same seed gives the same schedule', () => {
   const steps = (seed: number) => {
-    const taken: Step[] = []
-    for (const step of schedule(faultNames, createRandom(seed))) if (taken.push(step) === 60) break
-    return taken
+    const steps: Step[] = []
+    for (const step of schedule(faultNames, createRandom(seed))) if (steps.push(step) === 60) break
+    return steps
   }
   const alone = steps(3).slice(0, faultNames.length)
   expect(alone.every(({ faults }) => faults.length === 1)).toBe(true)

@@ -1,14 +1,14 @@
 /** Seeded random numbers: the same seed gives the same numbers. */
 export interface Random {
-  /** From 0 (included) to 1 (excluded). */
+  /** Returns a number from 0 (included) to 1 (excluded). */
   next(): number
-  /** A whole number, both ends included. */
+  /** Returns a whole number from `least` to `most`, both included. */
   between(least: number, most: number): number
   pick<T>(values: readonly T[]): T
   shuffled<T>(values: readonly T[]): T[]
 }
 
-/** Mulberry32. */
+/** Creates a generator with the algorithm Mulberry32. */
 export function createRandom(seed: number): Random {
   let state = seed >>> 0
 

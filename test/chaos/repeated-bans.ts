@@ -3,21 +3,24 @@ import { MongoClient } from 'mongodb'
 import type { SessionDocument, VisitorDocument } from '../../core/visitors/session-store.ts'
 import { operatorOf } from '../support/operator.ts'
 import { startVisitor, type Visitor } from '../support/visitor.ts'
+import { callTimeoutMs } from './client-context.ts'
 import type { Recorder } from './history.ts'
-import { patienceMs } from './scene.ts'
 import type { Service } from './service.ts'
 
-/** Enough sends that each core has most likely cached the grant. */
+/** Number of sends after which every core has most likely cached the grant's authorization. */
 const warmUpSends = 6
 const acceptedWithinMs = 10_000
-/** Long, because other faults may run at the same time. */
+/**
+ * Time within which a gateway must reject the session. It is long, because other faults may happen
+ * at the same time.
+ */
 const endedWithinMs = 15_000
 
 let bans = 0
 
 /**
- * Simulates a core that writes a ban and dies before it notifies the others; then repeats the ban.
- * After the repeat, every gateway must reject the session of the browser's other tab.
+ * Simulates a core that writes a ban and crashes before it notifies the other cores. Then repeats
+ * the ban. After the repeat, every gateway must reject the session of the browser's other tab.
  */
 export async function repeatBan(service: Service, recorder: Recorder): Promise<string> {
   bans += 1
@@ -47,7 +50,7 @@ export async function repeatBan(service: Service, recorder: Recorder): Promise<s
     const [gateway] = service.gateways
     const creationKey = `session-${number}-of-${browser}`
     for (const began = performance.now(); performance.now() - began < acceptedWithinMs; await delay(100)) {
-      const request = { origin, siteKey, clientInstanceId: browser, creationKey, patienceMs }
+      const request = { origin, siteKey, clientInstanceId: browser, creationKey, callTimeoutMs }
       const visitor = await startVisitor({ gatewayUrl: gateway!.publicUrl, ...request }).catch(() => undefined)
       if (visitor) return visitor
     }
@@ -70,7 +73,7 @@ export async function repeatBan(service: Service, recorder: Recorder): Promise<s
     for (const began = performance.now(); performance.now() - began < acceptedWithinMs; await delay(100)) {
       for (const { url } of service.cores) {
         const { sessions } = operatorOf(url, service.demo.serviceToken)
-        const options = { timeoutMs: patienceMs }
+        const options = { timeoutMs: callTimeoutMs }
         const banned = await sessions.banVisitor({ sessionId, reason: 'rude' }, options).catch(() => undefined)
         if (banned) return true
       }
@@ -81,7 +84,10 @@ export async function repeatBan(service: Service, recorder: Recorder): Promise<s
 
 let sends = 0
 
-/** Writes what a core leaves behind if it dies between the writes of a ban and its wake-up. */
+/**
+ * Writes a ban to the database without a wake-up, like a core that crashes before it sends the
+ * wake-up.
+ */
 async function writeBan({ engine }: Service, sessionId: string): Promise<boolean> {
   const client = new MongoClient(engine.uri, { serverSelectionTimeoutMS: 1_000 })
   try {

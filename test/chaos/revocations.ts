@@ -1,47 +1,50 @@
 import { operatorOf } from '../support/operator.ts'
-import { patienceMs, type Scene } from './scene.ts'
+import { type ClientContext, callTimeoutMs } from './client-context.ts'
 import { arrive, gatewayOf, pause, send } from './visitors.ts'
 
-/** Operation ids that could suppress a terminal event if both shared one key space. */
-const terminalNames = [
-  'session.revoked',
-  'session.closed',
-  'session.identified',
-  'visitor.banned',
-  'connection.disabled',
-]
-/** Without faults, a stream ends within a second after its session. A fault may delay it. */
+/**
+ * Operation ids of messages that the visitors send. Each equals a type of events that the service
+ * sends. The service must still send the event after such a message.
+ */
+const eventTypes = ['session.revoked', 'session.closed', 'session.identified', 'visitor.banned', 'connection.disabled']
+/**
+ * Maximum time until a stream ends after its session. Without faults it takes a second; faults may
+ * delay it.
+ */
 const endsWithinMs = 15_000
 
 /** Repeatedly starts a visitor with a stream, sends messages and revokes its session. */
-export async function revokeSessions(scene: Scene, name: string): Promise<void> {
-  const { service, recorder, random, over, closed } = scene
+export async function revokeSessions(context: ClientContext, name: string): Promise<void> {
+  const { service, recorder, random, draining, stopped } = context
   const operators = service.cores.map(({ url }) => operatorOf(url, service.demo.serviceToken))
 
-  for (let count = 1; !over.aborted; count += 1) {
-    const visitor = await arrive(scene, `${name}-${count}`)
+  for (let count = 1; !draining.aborted; count += 1) {
+    const visitor = await arrive(context, `${name}-${count}`)
     if (!visitor) return
-    const stream = await visitor.openStream({ after: 0, via: gatewayOf(scene) }).catch(() => undefined)
+    const stream = await visitor.openStream({ after: 0, via: gatewayOf(context) }).catch(() => undefined)
     if (stream?.status === 200) {
-      for (const operation of new Set(['session.revoked', random.pick(terminalNames)]))
-        await send(scene, `${name}-${count}`, visitor, operation)
+      for (const operation of new Set(['session.revoked', random.pick(eventTypes)]))
+        await send(context, `${name}-${count}`, visitor, operation)
       const isRevoked = await revoke(visitor.session.sessionId)
       const isEnded = stream.ended.then(() => true)
-      const streamEnded = (await Promise.race([isEnded, pause(endsWithinMs, closed)])) === true
-      // An aborted run proves nothing.
-      if (isRevoked && (streamEnded || !closed.aborted))
+      const streamEnded = (await Promise.race([isEnded, pause(endsWithinMs, stopped)])) === true
+      // If the run was aborted, an open stream proves nothing and is not recorded.
+      if (isRevoked && (streamEnded || !stopped.aborted))
         recorder.add({ kind: 'revoked', visitor: `${name}-${count}`, streamEnded })
     }
     stream?.close()
-    await pause(random.between(300, 1_000), over)
+    await pause(random.between(300, 1_000), draining)
   }
 
-  /** Retries until acknowledged; returns false if the run ends first. */
+  /**
+   * Revokes the session and retries until the core acknowledges it. Returns false if the run ends
+   * first.
+   */
   async function revoke(sessionId: string): Promise<boolean> {
-    while (!closed.aborted) {
+    while (!stopped.aborted) {
       const operator = random.pick(operators)
       const revoked = await operator.sessions
-        .revokeSession({ sessionId }, { timeoutMs: patienceMs })
+        .revokeSession({ sessionId }, { timeoutMs: callTimeoutMs })
         .catch(() => undefined)
       if (revoked) return true
       await pause(random.between(30, 150))

@@ -4,6 +4,7 @@ import type { DeliveryDocument } from '../../core/deliveries/delivery-store.ts'
 import type { EventDocument } from '../../core/log/event-store.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { check, type Violation } from './checker.ts'
+import type { ClientContext } from './client-context.ts'
 import { type FaultName, faults } from './faults.ts'
 import { createRecorder, type Entry, type Recorder } from './history.ts'
 import { captureLeads, prepareLeads, reportTooLate } from './leads.ts'
@@ -11,28 +12,30 @@ import { answerVisitors } from './operators.ts'
 import { createRandom, type Random } from './random.ts'
 import { readRecords } from './records.ts'
 import { revokeSessions } from './revocations.ts'
-import type { Scene } from './scene.ts'
 import { schedule } from './schedule.ts'
 import { isReady, type Service, startService } from './service.ts'
 import { type ChaosVisitor, visit } from './visitors.ts'
 
 export interface RunOptions {
   seed: number
-  /** Half of the visitors start at once, the others within this many seconds. */
+  /** Half of the visitors start immediately, the others within this number of seconds. */
   arrivalSeconds: number
   visitors: number
   say: (line: string) => void
 }
 
 export interface Report {
-  /** Writes by clients: messages sent and leads captured. */
+  /** Number of messages and leads that the clients sent. */
   operations: number
   /** Number of history entries by kind. */
   observations: Partial<Record<Entry['kind'], number>>
   violations: Violation[]
 }
 
-/** Maximum time without progress after the faults end. */
+/**
+ * If nothing progresses for this time after the faults have ended, an operation is stuck. In
+ * milliseconds.
+ */
 const stuckAfterMs = 30_000
 
 export interface ChaosReport extends Report {
@@ -40,7 +43,7 @@ export interface ChaosReport extends Report {
   faults: Partial<Record<FaultName, number>>
 }
 
-/** Runs clients while faults happen, and checks the result. */
+/** Runs clients while faults happen, and checks the guarantees. */
 export async function runChaos({
   seconds,
   ...options
@@ -67,37 +70,44 @@ export async function runChaos({
 }
 
 /**
- * Runs clients until `disturb` is done and the service has recovered; then checks the guarantees.
+ * Runs clients until `disturb` has ended and the service has recovered. Then checks the guarantees.
  */
 export async function runWith(
   { seed, arrivalSeconds, visitors: visitorCount, say }: RunOptions,
   disturb: (service: Service, random: Random, recorder: Recorder) => Promise<void>,
 ): Promise<Report> {
   const random = createRandom(seed)
-  // Separate generators, so that faults depend on the seed only, not on the clients' draws.
+  // Faults have their own random generator, so that the same seed causes the same faults, no matter
+  // how many random numbers the clients use.
   const [faultRandom, clientRandom] = [createRandom(random.between(0, 1e9)), createRandom(random.between(0, 1e9))]
   const service = await startService({ chance: clientRandom.next })
   const receiver = await startReceiver()
   const client = new MongoClient(service.engine.uri)
   const db = client.db('service')
-  const [over, closed] = [new AbortController(), new AbortController()]
+  const [draining, stopped] = [new AbortController(), new AbortController()]
   const recorder = createRecorder()
-  const scene: Scene = { service, recorder, random: clientRandom, over: over.signal, closed: closed.signal }
+  const context: ClientContext = {
+    service,
+    recorder,
+    random: clientRandom,
+    draining: draining.signal,
+    stopped: stopped.signal,
+  }
   try {
-    const workspaceId = await prepareLeads(scene, receiver)
+    const workspaceId = await prepareLeads(context, receiver)
     const visitors: ChaosVisitor[] = []
     const arrivals = Array.from({ length: visitorCount }, async (_, index) => {
       const late = index % 2 === 0 ? 0 : clientRandom.between(0, arrivalSeconds * 1000)
-      await delay(late, undefined, { signal: scene.over }).catch(() => {})
-      const visitor = await visit(scene, `visitor-${index + 1}`)
+      await delay(late, undefined, { signal: context.draining }).catch(() => {})
+      const visitor = await visit(context, `visitor-${index + 1}`)
       if (visitor) visitors.push(visitor)
     })
     const others = [
-      answerVisitors(scene, 'ada', () => visitors),
-      answerVisitors(scene, 'bob', () => visitors),
-      captureLeads(scene, workspaceId),
-      revokeSessions(scene, 'leaver'),
-      reportTooLate(scene, db),
+      answerVisitors(context, 'ada', () => visitors),
+      answerVisitors(context, 'bob', () => visitors),
+      captureLeads(context, workspaceId),
+      revokeSessions(context, 'leaver'),
+      reportTooLate(context, db),
     ]
     await disturb(service, faultRandom, recorder)
     await waitForRecovery()
@@ -110,17 +120,20 @@ export async function runWith(
         const ready = await Promise.all(parts.map(({ url }) => isReady(url)))
         return ready.filter((each) => !each).length
       })
-      over.abort()
+      draining.abort()
       const sending = Promise.all([...arrivals, ...others]).then(() => Promise.all(visitors.map(({ sent }) => sent)))
       await Promise.race([sending, delay(stuckAfterMs)])
       await waitForNone('streams behind the log', () => streamsBehind(db, visitors))
       await waitForNone('unfinished deliveries', () => openDeliveries(db, workspaceId))
-      closed.abort()
+      stopped.abort()
       await sending
       await Promise.all(visitors.map(({ followed }) => followed))
     }
 
-    /** Waits until `left` returns 0, as long as the number still falls. */
+    /**
+     * Waits until no unfinished items are left. `left` returns their number. If the number does not
+     * fall for `stuckAfterMs`, records a stuck operation and returns.
+     */
     async function waitForNone(what: string, left: () => Promise<number>) {
       let least = Number.POSITIVE_INFINITY
       for (let since = performance.now(); ; await delay(50)) {
@@ -135,8 +148,8 @@ export async function runWith(
       }
     }
   } finally {
-    over.abort()
-    closed.abort()
+    draining.abort()
+    stopped.abort()
     await client.close()
     await service.stop()
     await receiver.close()

@@ -2,9 +2,9 @@ import type { FaultName } from './faults.ts'
 import type { Random } from './random.ts'
 
 export interface Step {
-  /** Pause before this step. */
+  /** Pause before this step, in milliseconds. */
   afterMs: number
-  /** Run at the same time. */
+  /** Faults that run at the same time. */
   faults: { name: FaultName; lastsMs: number; draw: number }[]
 }
 
@@ -12,7 +12,10 @@ const maxFaultsAtOnce = 3
 const pauseMs: [number, number] = [200, 1_500]
 const lastsMs: [number, number] = [200, 2_500]
 
-/** Endless: first each fault alone, in random order, then random groups of one to three. */
+/**
+ * Yields steps endlessly. The first steps cause each fault once, alone and in random order. Each
+ * later step causes one to three random faults.
+ */
 export function* schedule(names: readonly FaultName[], random: Random): Generator<Step> {
   const step = (group: FaultName[]): Step => ({
     afterMs: random.between(...pauseMs),

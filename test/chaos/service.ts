@@ -3,50 +3,50 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { enginePlace } from '../../core/database/embedded/engine-place.ts'
-import type { DemoFile } from '../../core/workspaces/demo-seed.ts'
+import type { DemoFile } from '../../dev/demo-seed.ts'
+import { enginePlace } from '../../dev/engine/engine-place.ts'
 import { type Link, startLink } from '../support/link.ts'
-import { freePort, type StartedProcess, startProcess } from '../support/spawned-process.ts'
+import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 
 /** A process of the service. */
 export interface Part {
   name: string
-  /** Its own address, not through a link. */
+  /** Address of the process itself, not of the link (a TCP proxy) in front of it. */
   url: string
   pid(): number
   output(): string
   start(): Promise<void>
-  /** SIGKILL. */
+  /** Kills the process with SIGKILL. */
   kill(): Promise<void>
-  /** Sends SIGTERM; resolves with the duration and the exit code. */
+  /** Sends SIGTERM. Resolves with the time until the exit, and the exit code. */
   stop(): Promise<{ ms: number; code: number | null }>
   signal(signal: NodeJS.Signals): void
-  /** Shifts its clock by this many milliseconds. */
+  /** Shifts the clock of the process by this number of milliseconds. */
   moveClock(ms: number): Promise<void>
 }
 
 export interface Core extends Part {
-  /** Its connection to the engine. */
+  /** Link between the core and the database engine. */
   link: Link
 }
 
 export interface Gateway extends Part {
-  /** Visitors connect through this link. */
+  /** Link between visitors and the gateway. */
   link: Link
   /** Address of the link. */
   publicUrl: string
 }
 
 export interface Engine {
-  /** Direct, not through a link. */
+  /** URI of the engine itself, not of a link. */
   uri: string
   pid(): number
   kill(): void
   signal(signal: NodeJS.Signals): void
-  /** False if the machine does not allow mount namespaces; then the disk cannot be filled. */
+  /** False if the machine does not allow mount namespaces. The disk then cannot be filled. */
   hasOwnDisk: boolean
-  /** Fills the disk completely. */
+  /** Fills the engine's disk completely. */
   fillDisk(): Promise<void>
   emptyDisk(): Promise<void>
 }
@@ -72,7 +72,8 @@ export interface ServiceOptions {
 export const leaseMs = 1_500
 
 /**
- * Starts each part as a process. Breakable links sit between cores and engine, and before gateways.
+ * Starts gateways, cores, workers and engine as processes. Connections of cores to the engine, and
+ * of visitors to gateways, go through links that tests can break.
  */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const { cores = 2, gateways = 2, workers = 2, chance, env = {} } = options
@@ -91,11 +92,11 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const socketPath = join(dataDir, 'engine.sock')
 
   const coreParts: Core[] = []
-  // One after the other, because the first core creates the secrets and the demo.
+  // Starts the cores one after the other, because the first core creates the secrets and the demo.
   for (let index = 0; index < cores; index += 1) {
     const link = await startLink(socketPath, chance)
     const uri = `mongodb://127.0.0.1:${link.port}/?directConnection=true&w=1&journal=true`
-    const core = await newPart('core/main.ts', `core ${index + 1}`, 'CORE_PORT', { ...shared, MONGODB_URI: uri })
+    const core = await newPart('dev/core.ts', `core ${index + 1}`, 'CORE_PORT', { ...shared, MONGODB_URI: uri })
     coreParts.push({ ...core, link })
   }
   const urls = coreParts.map(({ url }) => url)
@@ -190,8 +191,9 @@ const run = promisify(execFile)
 const diskSize = '512m'
 
 /**
- * Returns a command prefix that mounts a small disk at the database folder, in a mount namespace.
- * Needs no root. Returns an empty list if namespaces are not allowed.
+ * Returns a command prefix that runs a program in a mount namespace, with a small disk at the
+ * database folder. It needs no root rights. Returns an empty list if the machine does not allow
+ * namespaces.
  */
 async function smallDiskCommand(databaseDir: string): Promise<string[]> {
   const unshare = ['unshare', '--user', '--map-root-user', '--mount']
@@ -217,10 +219,10 @@ async function startEngine(dataDir: string): Promise<{ engine: Engine; stop(): P
     try {
       process.kill(pid(), name)
     } catch {
-      // The engine has ended and its successor has not started.
+      // No engine is running: the previous one has ended, and the next one has not started.
     }
   }
-  // Path within the mount namespace.
+  // Path of the file that fills the small disk. /proc/PID/root leads into the mount namespace.
   const filler = join(`/proc/${holder.pid}/root`, databaseDir, 'filler')
 
   return {

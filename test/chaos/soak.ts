@@ -1,8 +1,8 @@
-// `npm run chaos -- soak --minutes 10`: steady load without faults. Resources of each process must not
-// grow.
-import { readdir, readFile, readlink } from 'node:fs/promises'
+// `npm run chaos -- soak --minutes 10`: runs clients at a steady load without faults. Fails if the
+// memory, files or sockets of a process grow.
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import { openFiles, residentBytes } from '../support/proc.ts'
 import { allowedGrowth, exceedsAllowance, growthOf, type Sample } from './growth.ts'
 import { runWith } from './run.ts'
 
@@ -11,7 +11,7 @@ const { values } = parseArgs({
 })
 const [minutes = 0, visitors = 0] = [values.minutes, values.visitors].map(Number)
 if (!(minutes > 0 && visitors > 0)) {
-  console.error('--minutes and --visitors are numbers above 0')
+  console.error('--minutes and --visitors must be numbers above 0')
   process.exit(2)
 }
 const seconds = minutes * 60
@@ -50,12 +50,9 @@ console.log(
 process.exitCode = grown.length + report.violations.length > 0 ? 1 : 0
 
 async function sampleOf(pid: number): Promise<Sample> {
-  const [, kib] = /^VmRSS:\s+(\d+) kB/m.exec(await readFile(`/proc/${pid}/status`, 'utf8')) ?? []
-  const names = await readdir(`/proc/${pid}/fd`)
-  // A descriptor may be closed by now.
-  const targets = await Promise.all(names.map((name) => readlink(`/proc/${pid}/fd/${name}`).catch(() => '')))
+  const targets = await openFiles(pid)
   return {
-    residentMb: Math.round(Number(kib) / 1024),
+    residentMb: Math.round((await residentBytes(pid)) / 2 ** 20),
     handles: targets.length,
     sockets: targets.filter((target) => target.startsWith('socket:')).length,
   }

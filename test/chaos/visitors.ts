@@ -1,32 +1,35 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type EventStream, startVisitor, type Visitor } from '../support/visitor.ts'
+import { type ClientContext, callTimeoutMs } from './client-context.ts'
 import { textOf } from './history.ts'
-import { patienceMs, type Scene } from './scene.ts'
 
-/** A browser that follows the contract: repeats sends until answered and resumes its stream. */
+/**
+ * A simulated browser that follows the contract: it repeats each send until a response arrives, and
+ * resumes its stream.
+ */
 export interface ChaosVisitor {
   name: string
   sessionId: string
   conversationId: string
-  /** Sequence of the last event received. */
+  /** Sequence of the last received event. */
   position(): number
-  /** Resolves when all its sends are answered. */
+  /** Resolves when the service has answered all sends of the visitor. */
   sent: Promise<unknown>
-  /** Resolves when its stream is permanently closed. */
+  /** Resolves when the visitor's stream has ended and will not reconnect. */
   followed: Promise<void>
 }
 
-/** A stream without a heartbeat for this long is dead. Heartbeats are sent every second. */
+/** The client closes a stream that is silent for this time. Heartbeats are sent every second. */
 const silenceMs = 3_500
 const writersPerVisitor = 2
 
-export async function visit(scene: Scene, name: string): Promise<ChaosVisitor | undefined> {
-  const visitor = await arrive(scene, name)
+export async function visit(context: ClientContext, name: string): Promise<ChaosVisitor | undefined> {
+  const visitor = await arrive(context, name)
   if (!visitor) return undefined
   const { sessionId, conversationId } = visitor.session
-  scene.recorder.add({ kind: 'session', visitor: name, sessionId, conversationId })
-  const follower = follow(scene, name, visitor)
-  const writers = Array.from({ length: writersPerVisitor }, (_, index) => write(scene, name, visitor, index))
+  context.recorder.add({ kind: 'session', visitor: name, sessionId, conversationId })
+  const follower = follow(context, name, visitor)
+  const writers = Array.from({ length: writersPerVisitor }, (_, index) => write(context, name, visitor, index))
   return {
     name,
     sessionId,
@@ -34,57 +37,57 @@ export async function visit(scene: Scene, name: string): Promise<ChaosVisitor | 
     position: follower.position,
     sent: Promise.all([
       ...writers,
-      readHistory(scene, name, visitor),
-      reload(scene, name, visitor),
-      renew(scene, visitor),
+      readHistory(context, name, visitor),
+      reload(context, name, visitor),
+      renew(context, visitor),
     ]),
     followed: follower.ended,
   }
 }
 
-export const gatewayOf = ({ service, random }: Scene) => random.pick(service.gateways).publicUrl
+export const gatewayOf = ({ service, random }: ClientContext) => random.pick(service.gateways).publicUrl
 export const pause = (ms: number, signal?: AbortSignal) => delay(ms, undefined, signal && { signal }).catch(() => {})
 
-export async function arrive(scene: Scene, name: string): Promise<Visitor | undefined> {
-  const { demo } = scene.service
-  while (!scene.over.aborted) {
+export async function arrive(context: ClientContext, name: string): Promise<Visitor | undefined> {
+  const { demo } = context.service
+  while (!context.draining.aborted) {
     const visitor = await startVisitor({
-      gatewayUrl: gatewayOf(scene),
+      gatewayUrl: gatewayOf(context),
       origin: demo.origin,
       siteKey: demo.siteKey,
       clientInstanceId: name,
       creationKey: `session of ${name}`.replaceAll(' ', '-'),
-      patienceMs,
+      callTimeoutMs,
     }).catch(() => undefined)
     if (visitor) return visitor
-    await pause(scene.random.between(50, 200))
+    await pause(context.random.between(50, 200))
   }
   return undefined
 }
 
-async function write(scene: Scene, name: string, visitor: Visitor, writer: number) {
-  const { random, over } = scene
-  for (let count = 1; !over.aborted; count += 1) {
+async function write(context: ClientContext, name: string, visitor: Visitor, writer: number) {
+  const { random, draining } = context
+  for (let count = 1; !draining.aborted; count += 1) {
     const operation = `${name}-${writer}-${count}`
-    await send(scene, name, visitor, operation)
-    // Repeats, like a browser that did not get the answer.
-    if (random.next() < 0.2) await send(scene, name, visitor, operation)
+    await send(context, name, visitor, operation)
+    // Repeats some sends, as a browser does that did not get the response.
+    if (random.next() < 0.2) await send(context, name, visitor, operation)
     if (random.next() < 0.1) {
       const state = random.pick(['started', 'stopped'])
-      await visitor.call('POST', '/typing', { body: { state }, via: gatewayOf(scene) }).catch(() => {})
+      await visitor.call('POST', '/typing', { body: { state }, via: gatewayOf(context) }).catch(() => {})
     }
-    await pause(random.between(20, 150), over)
+    await pause(random.between(20, 150), draining)
   }
 }
 
-export async function send(scene: Scene, name: string, visitor: Visitor, operation: string) {
-  const { recorder, random, closed } = scene
+export async function send(context: ClientContext, name: string, visitor: Visitor, operation: string) {
+  const { recorder, random, stopped } = context
   const { conversationId } = visitor.session
   recorder.add({ kind: 'sent', operation, conversationId })
   const text = textOf(name, `writes ${operation}`)
-  while (!closed.aborted) {
+  while (!stopped.aborted) {
     const answer = await visitor
-      .send(text, { clientOperationId: operation, via: gatewayOf(scene) })
+      .send(text, { clientOperationId: operation, via: gatewayOf(context) })
       .catch(() => undefined)
     if (answer?.status === 202) {
       const { messageId, sequence } = answer.body
@@ -100,15 +103,15 @@ export async function send(scene: Scene, name: string, visitor: Visitor, operati
   recorder.add({ kind: 'stuck', what: `${operation} is not acknowledged` })
 }
 
-/** Repeatedly reads the history, as a page does when it opens. */
-async function readHistory(scene: Scene, name: string, visitor: Visitor) {
-  const { recorder, random, over } = scene
-  while (!over.aborted) {
-    await pause(random.between(200, 1_000), over)
+/** Repeatedly reads the history and records it, as a page does when it opens. */
+async function readHistory(context: ClientContext, name: string, visitor: Visitor) {
+  const { recorder, random, draining } = context
+  while (!draining.aborted) {
+    await pause(random.between(200, 1_000), draining)
     reads += 1
     const read = reads
     recorder.add({ kind: 'history asked', visitor: name, read })
-    const messages = await visitor.history({ via: gatewayOf(scene) }).catch(() => undefined)
+    const messages = await visitor.history({ via: gatewayOf(context) }).catch(() => undefined)
     if (!messages) continue
     const seen = messages.map(({ messageId, sequence, body }) => ({ messageId, sequence, text: body }))
     recorder.add({ kind: 'history', visitor: name, read, messages: seen })
@@ -117,18 +120,21 @@ async function readHistory(scene: Scene, name: string, visitor: Visitor) {
 
 let reads = 0
 
-/** Repeatedly reads the history and streams from its end, as a page does after a replay reset. */
-async function reload(scene: Scene, name: string, visitor: Visitor) {
-  const { recorder, random, over } = scene
-  while (!over.aborted) {
-    await pause(random.between(200, 800), over)
+/**
+ * Repeatedly reads the history and then streams the events after it, as a page does after a replay
+ * reset.
+ */
+async function reload(context: ClientContext, name: string, visitor: Visitor) {
+  const { recorder, random, draining } = context
+  while (!draining.aborted) {
+    await pause(random.between(200, 800), draining)
     const limit = random.pick([25, 100])
-    const read = await visitor.readPages({ via: gatewayOf(scene), limit }).catch(() => undefined)
+    const read = await visitor.readPages({ via: gatewayOf(context), limit }).catch(() => undefined)
     if (!read) continue
     const { messages, lastSequence } = read
-    const via = gatewayOf(scene)
+    const via = gatewayOf(context)
     const stream = await visitor.openStream({ after: lastSequence, via }).catch(() => undefined)
-    if (stream?.status === 200) await pause(random.between(100, 600), over)
+    if (stream?.status === 200) await pause(random.between(100, 600), draining)
     stream?.close()
     await stream?.ended
     const streamed = (stream?.events ?? []).filter(({ data }) => data.message !== undefined)
@@ -142,15 +148,15 @@ async function reload(scene: Scene, name: string, visitor: Visitor) {
   }
 }
 
-async function renew(scene: Scene, visitor: Visitor) {
-  for (let count = 1; !scene.over.aborted; await pause(1_000, scene.over)) {
+async function renew(context: ClientContext, visitor: Visitor) {
+  for (let count = 1; !context.draining.aborted; await pause(1_000, context.draining)) {
     const { sessionId, renewalToken, renewAfter } = visitor.session
     if (Date.now() < Date.parse(renewAfter)) continue
     const answer = await visitor
       .call('POST', '/sessions/renew', {
         body: { sessionId, renewalToken },
         headers: { 'Idempotency-Key': `renewal-${count}` },
-        via: gatewayOf(scene),
+        via: gatewayOf(context),
       })
       .catch(() => undefined)
     if (answer?.status !== 200) continue
@@ -160,8 +166,8 @@ async function renew(scene: Scene, visitor: Visitor) {
 }
 
 /** Follows the visitor's stream. Reconnects when it ends or falls silent, and at random times. */
-function follow(scene: Scene, name: string, visitor: Visitor) {
-  const { recorder, random, over, closed } = scene
+function follow(context: ClientContext, name: string, visitor: Visitor) {
+  const { recorder, random, draining, stopped } = context
   let position = 0
   let lastEventId: string | undefined
 
@@ -171,7 +177,7 @@ function follow(scene: Scene, name: string, visitor: Visitor) {
       .openStream({
         after: position,
         lastEventId,
-        via: gatewayOf(scene),
+        via: gatewayOf(context),
         onEvent({ id, type, sequence, data }) {
           const text = data.message?.body ?? data.label ?? data.author?.displayName
           recorder.add({ kind: 'event', visitor: name, sequence, type, messageId: data.message?.messageId, text })
@@ -183,19 +189,20 @@ function follow(scene: Scene, name: string, visitor: Visitor) {
   }
 
   async function run() {
-    while (!closed.aborted) {
+    while (!stopped.aborted) {
       const stream = await connect()
       if (stream?.status === 200) {
         const leaveAt = performance.now() + random.between(500, 6_000)
         const isOver = stream.ended.then(() => true)
         while (!(await Promise.race([isOver, pause(100)]))) {
           const now = performance.now()
-          const leaves = now > leaveAt && !over.aborted
-          if (closed.aborted || leaves || now - stream.lastSign() > silenceMs) break
+          const leaves = now > leaveAt && !draining.aborted
+          if (stopped.aborted || leaves || now - stream.lastReceivedAt() > silenceMs) break
         }
       }
       stream?.close()
-      // Buffered events of this stream must be recorded before those of the next.
+      // Waits until the buffered events of this stream are recorded. Otherwise, events of the next
+      // stream could be recorded first.
       await stream?.ended
       await pause(random.between(20, 100))
     }

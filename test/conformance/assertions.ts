@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import { signAssertion } from '../support/assertion.ts'
 import { until } from '../support/until.ts'
-import { startVisitor, type Visitor } from '../support/visitor.ts'
+import type { Visitor } from '../support/visitor.ts'
 import { bearer } from './client.ts'
 import { assertionOf, identify, newSubject } from './identity.ts'
 import { rule } from './rule.ts'
 import type { Suite } from './suite.ts'
 
-/** Section 3: the identity assertion. */
+/** Tests of contract section 3: the identity assertion. */
 export function assertionRules(suite: () => Suite): void {
   const expectRejection = (code: string, visitor: Visitor, assertion: unknown) =>
     suite().roomy.client.fails(code, 'POST', '/sessions/identify', { headers: bearer(visitor), body: { assertion } })
@@ -62,7 +62,7 @@ export function assertionRules(suite: () => Suite): void {
       const rotated = await operator.workspaces.rotateIdentitySecret({ siteKey })
       const third = () => operator.workspaces.rotateIdentitySecret({ siteKey, overlapSeconds: 0 })
       const statusWith = async (secret: typeof created.identitySecret) => {
-        const visitor = await startVisitor({ gatewayUrl: stack.gateways[0]!.url, origin, siteKey })
+        const visitor = await stack.newVisitor({ origin, siteKey })
         const { kid, secret: key } = secret!
         const body = { assertion: signAssertion({ siteKey, kid, secret: key }) }
         return (await client.call('POST', '/sessions/identify', { headers: bearer(visitor), body })).status
@@ -122,7 +122,7 @@ export function assertionRules(suite: () => Suite): void {
     const assertion = assertionOf(suite(), claims)
     await expectRejection('IdentityAssertionReplayed', visitor, assertion)
     await expectRejection('IdentityAssertionReplayed', await client.visitor(), assertion)
-    // Of concurrent requests through two gateways, one succeeds.
+    // Only one of several concurrent requests through two gateways may succeed.
     const body = { assertion: assertionOf(suite(), { sub: newSubject() }) }
     const visitors = await Promise.all([client.visitor(), client.visitor(), client.visitor(), client.visitor()])
     const answers = await Promise.all(

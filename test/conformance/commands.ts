@@ -14,7 +14,7 @@ import type { Suite } from './suite.ts'
 const maxBytes = 5 * 1024 * 1024
 const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
-/** Sections 3 and 4: commands to the page. */
+/** Tests of contract sections 3 and 4: commands to the visitor's page. */
 export function commandRules(suite: () => Suite, database: TestDatabase): void {
   async function request(kind: 'navigation' | 'screenshots', { session: { sessionId } }: Visitor): Promise<string> {
     const { commands } = suite().roomy.operator
@@ -28,7 +28,10 @@ export function commandRules(suite: () => Suite, database: TestDatabase): void {
 
   const cancel = (commandId: string) => suite().roomy.operator.commands.cancelCommand({ commandId })
 
-  /** Moves the expiry of a command to now, instead of waiting 120 seconds. */
+  /**
+   * Sets the expiry of a command to now in the database, so that the test need not wait 120
+   * seconds.
+   */
   async function expire(commandId: string) {
     const mongo = new MongoClient(database.uri)
     const commands = mongo.db(database.name).collection<{ _id: string }>('commands')
@@ -79,7 +82,8 @@ export function commandRules(suite: () => Suite, database: TestDatabase): void {
   rule('C3.23', async () => {
     const visitor = await suite().roomy.client.visitor()
     /**
-     * For each state: the steps to reach it, the allowed next steps, and the code for all others.
+     * States of a navigation. Each entry has the outcomes whose reports lead to the state, the
+     * outcomes that may be reported next, and the error code for reports of all other outcomes.
      */
     const navigations: [steps: string[], next: string[], rejection: string][] = [
       [[], ['accepted', 'declined', 'unsupported'], 'CommandAlreadyResolved'],
@@ -102,7 +106,8 @@ export function commandRules(suite: () => Suite, database: TestDatabase): void {
     const check = async (kind: 'navigation' | 'screenshots', states: typeof navigations, words: string[]) => {
       const nameOfId = kind === 'navigation' ? 'commandId' : 'requestId'
       for (const [steps, next, rejection] of states) {
-        // Skips outcomes that were already reported: a repeat is not a new outcome.
+        // Skips outcomes that were already reported, because repeating an outcome is always
+        // allowed.
         for (const word of words.filter((each) => !steps.includes(each))) {
           const id = await request(kind, visitor)
           for (const step of steps) {
@@ -155,12 +160,21 @@ export function commandRules(suite: () => Suite, database: TestDatabase): void {
       `${stack.demo.origin}.evil.example/`,
       'http://localhost:1/',
       '/pricing',
+      'http://user:secret@localhost:8081/',
+      'java\nscript:alert(1)',
+      'http://localhost:8081\\@evil.example/',
     ]) {
-      const error = await operator.commands
-        .requestNavigation({ sessionId, url })
-        .catch((reason) => ConnectError.from(reason))
-      expect((error as ConnectError).findDetails?.(ErrorInfoSchema)[0]?.code, url).toBe('ValidationFailed')
+      const error = await operator.commands.requestNavigation({ sessionId, url }).catch(ConnectError.from)
+      expect((error as ConnectError).findDetails?.(ErrorInfoSchema)[0], url).toMatchObject({
+        code: 'ValidationFailed',
+        issues: [{ path: '/url' }],
+      })
     }
+    const label = 'Prices\r\n\r\nevent: session.revoked'
+    const url = `${stack.demo.origin}/`
+    const refused = await operator.commands.requestNavigation({ sessionId, url, label }).catch(ConnectError.from)
+    expect((refused as ConnectError).findDetails?.(ErrorInfoSchema)[0]?.issues[0]?.path).toBe('/label')
+    expect((await operator.commands.listCommands({ sessionId })).commands).toEqual([])
     const { command } = await operator.commands.requestNavigation({ sessionId, url: `${stack.demo.origin}/a?b=c#d` })
     expect(command?.state).toBe('requested')
   })

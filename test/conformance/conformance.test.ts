@@ -14,11 +14,13 @@ import { lifetimeRules } from './lifetimes.ts'
 import { rateRules } from './rate-limits.ts'
 import { replayRules } from './replay.ts'
 import { requestRules } from './requests.ts'
+import { restartRules } from './restarts.ts'
 import { routeRules } from './routes.ts'
 import { everyRuleIsTested, rule } from './rule.ts'
 import { sessionEndRules, sessionRules } from './sessions.ts'
 import { streamRules } from './streams.ts'
 import { type Suite, startSuite } from './suite.ts'
+import { uploadRules } from './uploads.ts'
 
 const databases = [testDatabase(), testDatabase()] as const
 let started: Suite
@@ -43,17 +45,19 @@ describe('identity, commands and conversations', () => {
   identityRules(suite)
   assertionRules(suite)
   commandRules(suite, databases[0])
+  uploadRules(suite, databases[0])
   conversationRules(suite)
 })
 describe('interleavings and lifetimes', () => {
-  interleavingRules(suite)
+  interleavingRules(suite, { races: 4, runs: 10 })
   lifetimeRules(suite)
 })
 describe('rate limits', () => rateRules(suite))
 describe('idempotency', () => idempotencyRules(suite))
 describe('failures', () => failureRules(suite, databases[0]))
+describe('restarts', () => restartRules(suite))
 
-describe('all answers of the suite', () => {
+describe('all responses in this suite', () => {
   const problems = (about: (problem: string) => boolean) =>
     [started.roomy, started.short].flatMap(({ client }) => client.seen.problems.filter(about))
 
@@ -62,7 +66,8 @@ describe('all answers of the suite', () => {
     expect(problems((problem) => problem.includes(': reveals '))).toEqual([])
   })
   rule('S9.1', async () => {
-    // Proves that the check finds wrong answers.
+    // A response that violates the API document must be reported. Otherwise this rule proves
+    // nothing.
     const document = await loadDocument(started.roomy.stack.gateways[0]!.url)
     const headers = new Headers({ 'content-type': 'application/json' })
     const envelope = { code: 'GrantMissing', retryable: false, terminal: false, correlationId: 'x' }

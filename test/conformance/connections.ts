@@ -1,5 +1,5 @@
-import { connect, type Socket } from 'node:net'
 import { expect, onTestFinished } from 'vitest'
+import { answersIn, openRawSocket, type RawSocket } from '../support/raw-socket.ts'
 import { until } from '../support/until.ts'
 import type { Visitor } from '../support/visitor.ts'
 import { BASE, message } from './client.ts'
@@ -7,29 +7,13 @@ import { concurrentRule, rule } from './rule.ts'
 import type { Suite } from './suite.ts'
 
 const DESTROYED_WITHIN_MS = 5_000
-/** Allowance for a busy machine. */
+/** Additional time that is allowed on a busy machine. */
 const SLACK_MS = 2_000
 
-/** Section 1, second edition: connections and raw requests. */
+/** Tests of contract section 1: connections and raw requests. */
 export function connectionRules(suite: () => Suite): void {
-  /** Opens a connection whose client side stays open after the server ends it. */
-  function open(bytes: string) {
-    const { port } = new URL(suite().roomy.stack.gateways[0]!.url)
-    const socket: Socket = connect({ port: Number(port), host: '127.0.0.1', allowHalfOpen: true })
-    let text = ''
-    const client = { socket, text: () => text, answers: () => answersIn(text), endedAt: 0, brokenAt: 0 }
-    socket.setEncoding('utf8').on('data', (chunk) => {
-      text += chunk
-    })
-    socket.on('end', () => {
-      client.endedAt = performance.now()
-    })
-    socket.on('error', () => {
-      client.brokenAt = performance.now()
-    })
-    socket.write(bytes)
-    return client
-  }
+  const open = (bytes: string) =>
+    openRawSocket(Number(new URL(suite().roomy.stack.gateways[0]!.url).port), bytes, { encoding: 'utf8' })
 
   function request(method: string, path: string, id: string, visitor?: Visitor, more = '', body = '') {
     const authorization = visitor ? `Authorization: Bearer ${visitor.session.accessGrant}\r\n` : ''
@@ -46,7 +30,8 @@ export function connectionRules(suite: () => Suite): void {
     return request('POST', '/messages', id, visitor, more, body)
   }
 
-  const idsAndStatuses = ({ answers }: ReturnType<typeof open>) => answers().map(({ id, status }) => [id, status])
+  const idsAndStatuses = (client: RawSocket) =>
+    answersIn(client.text()).map(({ correlationId, status }) => [correlationId, status])
 
   rule('C1.21', async () => {
     for (const bytes of [
@@ -55,8 +40,8 @@ export function connectionRules(suite: () => Suite): void {
       'not HTTP\r\n\r\n',
     ]) {
       const client = open(bytes)
-      await until('the answer', () => client.endedAt > 0)
-      const [answer] = client.answers()
+      await client.ended
+      const [answer] = answersIn(client.text())
       expect(answer!.status).toBe(400)
       expect(answer!.head.toLowerCase()).not.toContain('access-control-')
       expect(JSON.parse(answer!.body)).toMatchObject({ code: 'ValidationFailed', retryable: false, terminal: false })
@@ -76,8 +61,8 @@ export function connectionRules(suite: () => Suite): void {
         ['Transfer-Encoding: chunked\r\n', '0\r\n\r\n'],
       ]) {
         const socket = open(request('POST', path, 'a', visitor, `Connection: close\r\n${more}${framing}`, body))
-        await until('the answer', () => socket.endedAt > 0)
-        expect(JSON.parse(socket.answers()[0]!.body).code, `${path} ${framing}`).toBe('ValidationFailed')
+        await socket.ended
+        expect(JSON.parse(answersIn(socket.text())[0]!.body).code, `${path} ${framing}`).toBe('ValidationFailed')
       }
     }
   })
@@ -85,8 +70,8 @@ export function connectionRules(suite: () => Suite): void {
   rule('C1.23', async () => {
     for (const path of ['/x/../config/pk_demo', '/%2e/config/pk_demo', '//config/pk_demo', '/config/pk_demo/']) {
       const socket = open(request('GET', path, 'a', undefined, 'Connection: close\r\n'))
-      await until('the answer', () => socket.endedAt > 0)
-      expect(JSON.parse(socket.answers()[0]!.body).code, path).toBe('NotFound')
+      await socket.ended
+      expect(JSON.parse(answersIn(socket.text())[0]!.body).code, path).toBe('NotFound')
     }
   })
 
@@ -95,7 +80,7 @@ export function connectionRules(suite: () => Suite): void {
     const list = (id: string) => request('GET', '/messages', id, visitor)
     const client = open([send('a', visitor), list('b'), list('c'), send('d', visitor)].join(''))
     onTestFinished(() => void client.socket.destroy())
-    await until('four answers', () => client.answers().length === 4)
+    await until('four answers', () => answersIn(client.text()).length === 4)
     expect(idsAndStatuses(client)).toEqual([
       ['a', 202],
       ['b', 200],
@@ -115,7 +100,7 @@ export function connectionRules(suite: () => Suite): void {
     ])
     behind.socket.destroy()
     const before = open(events + send('b', visitor))
-    await until('the end', () => before.endedAt > 0)
+    await before.ended
     expect(idsAndStatuses(before)).toEqual([['e', 400]])
     expect(await visitor.history()).toHaveLength(1)
   })
@@ -135,8 +120,9 @@ export function connectionRules(suite: () => Suite): void {
       'C1.62',
       async () => {
         const client = open(await bytes())
-        await until('the end', () => client.endedAt > 0)
-        // The peer answers a write with a reset only if the connection is destroyed, not half-open.
+        await client.ended
+        // If the server has only ended its side, a write still succeeds. If the server has
+        // destroyed the connection, a write causes a reset.
         await until('the reset', () => {
           if (client.brokenAt === 0) client.socket.write(' ')
           return client.brokenAt > 0
@@ -147,15 +133,4 @@ export function connectionRules(suite: () => Suite): void {
       detail,
     )
   }
-}
-
-function answersIn(text: string) {
-  return text
-    .split(/(?=HTTP\/1\.1 \d{3} )/)
-    .filter(Boolean)
-    .map((answer) => {
-      const [head = '', ...body] = answer.split('\r\n\r\n')
-      const id = /\r\nx-correlation-id: (\S+)/i.exec(head)?.[1]
-      return { head, body: body.join('\r\n\r\n'), id, status: Number(head.split(' ')[1]) }
-    })
 }

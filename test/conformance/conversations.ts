@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeAll, expect } from 'vitest'
 import { TypingState } from '#proto/messaging/v1/messaging_pb.js'
 import { until } from '../support/until.ts'
-import { type StreamEvent, startVisitor, type Visitor } from '../support/visitor.ts'
+import type { StreamEvent, Visitor } from '../support/visitor.ts'
 import { bearer, message } from './client.ts'
 import { loadDocument } from './document-check.ts'
 import { identify, newSubject } from './identity.ts'
@@ -14,11 +14,14 @@ const TYPING_SECONDS = 8
 const ada = { displayName: 'Ada', avatarUrl: 'https://a.example/ada.png' }
 
 /**
- * Sections 3 and 4: page context, typing, states, attribution, closing and opening, forms, the
- * retry route.
+ * Tests of contract sections 3 and 4: page context, typing, message states, assigned agents,
+ * closing and reopening of conversations, forms, and the retry route.
  */
 export function conversationRules(suite: () => Suite): void {
-  /** Runs while other rules are tested. */
+  /**
+   * Resolves when an agent's typing has expired. The typing starts before the first test, and the
+   * other tests run meanwhile.
+   */
   let untilTypingEnds: Promise<{ seconds: number; events: StreamEvent[] }>
 
   beforeAll(async () => {
@@ -47,7 +50,7 @@ export function conversationRules(suite: () => Suite): void {
       ...settings,
     })
     const siteKey = installation!.publicSiteKey
-    return { siteKey, visitor: await startVisitor({ gatewayUrl: stack.gateways[0]!.url, origin, siteKey }) }
+    return { siteKey, visitor: await stack.newVisitor({ origin, siteKey }) }
   }
 
   const contextOf = async ({ session: { sessionId } }: Visitor) =>
@@ -75,7 +78,7 @@ export function conversationRules(suite: () => Suite): void {
     })
     await client.call('POST', '/context/page', { headers: bearer(visitor), body: { url: 'https://shop.example/b?c' } })
     expect((await contextOf(visitor))?.url).toBe('https://shop.example/b')
-    // The same page context, sent when a session is created.
+    // Query and fragment are also removed if the page context is sent when a session is created.
     const { body: session } = await client.call('POST', '/sessions', {
       body: { publicSiteKey: suite().roomy.stack.demo.siteKey, clientInstanceId: 'i', pageContext: body },
     })
@@ -169,6 +172,13 @@ export function conversationRules(suite: () => Suite): void {
     expect(config.capabilities).toMatchObject({ preChatForm: true, offlineForm: true })
     for (const form of [config.forms.preChat, config.forms.offline])
       expect(form.fields.map(({ name }: { name: string }) => name)).toEqual(['mail', 'text'])
+    const partial = await visitorOf({
+      capabilities: { offlineForm: true },
+      forms: { preChat: { fields }, offline: { fields } },
+    })
+    expect((await client.call('GET', `/config/${partial.siteKey}`)).body.forms).toEqual({
+      offline: { fields: [{ ...fields[0], maxLength: 254 }, expect.objectContaining(fields[1]!)] },
+    })
     for (const path of ['/forms/pre-chat', '/forms/offline']) {
       const headers = { ...bearer(visitor), 'idempotency-key': `key-${path.slice(7)}` }
       const body = { fields: { mail: 'mia@example.org', text: 'a\nb' } }
@@ -232,7 +242,7 @@ export function conversationRules(suite: () => Suite): void {
       body: message('op'),
     })
     await client.fails('ValidationFailed', 'POST', '/messages/other/retry', { headers, body: message('op') })
-    // Retrying a message that never arrived accepts it.
+    // The retry route also accepts a message if the service has received no earlier request for it.
     const lost = { ...headers, 'idempotency-key': 'lost' }
     expect((await client.call('POST', '/messages/lost/retry', { headers: lost, body: message('lost') })).status).toBe(
       202,
@@ -336,7 +346,7 @@ export function conversationRules(suite: () => Suite): void {
       const visitor = await client.visitor()
       const { conversationId, sessionId } = visitor.session
       const stream = openRaw(suite().roomy, visitor, '')
-      await until('the opening', () => stream.received().includes(': open'))
+      await until('the opening', () => stream.text().includes(': open'))
       for (const state of [TypingState.STARTED, TypingState.STOPPED])
         await messaging.setTyping({ conversationId, state, agent: ada })
       await messaging.assignAgent({ conversationId, agent: ada })
@@ -352,7 +362,7 @@ export function conversationRules(suite: () => Suite): void {
       await identify(suite(), visitor, { sub: newSubject() })
       await client.call('DELETE', '/sessions/identify', { headers: bearer(visitor) })
       await stream.ended
-      const data = [...stream.received().matchAll(/^data: (.*)$/gm)].map(([, json = '']) => JSON.parse(json))
+      const data = [...stream.text().matchAll(/^data: (.*)$/gm)].map(([, json = '']) => JSON.parse(json))
       expect([...new Set(data.map(({ type }) => type))].sort()).toEqual(
         (
           'agent.assigned agent.unassigned conversation.closed conversation.reopened message.accepted ' +
@@ -367,7 +377,7 @@ export function conversationRules(suite: () => Suite): void {
     'all other event types',
   )
 
-  // Last, because its waiting time passes while the other tests run.
+  // This test is last, because the typing expires while the other tests run.
   rule('C3.21', async () => {
     const { seconds, events } = await untilTypingEnds
     expect(events.map(({ type }) => type)).toEqual(['typing.started', 'typing.stopped'])

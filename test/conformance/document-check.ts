@@ -3,14 +3,14 @@ import { validatorOf } from '../support/json-schema.ts'
 // biome-ignore lint/suspicious/noExplicitAny: the OpenAPI document is untyped
 type Json = any
 
-/** Checks answers against the OpenAPI document of a gateway. */
+/** Checks responses against the OpenAPI document of a gateway. */
 export interface DocumentCheck {
   /**
-   * Returns the deviations of an answer from the document: status, content type or body.
-   * Returns none if the document has no such operation.
+   * Lists how a response differs from the document: status, content type or body. The list is empty
+   * if the document has no such operation.
    */
   problems(method: string, path: string, answer: { status: number; headers: Headers; body: Json }): string[]
-  /** Returns the deviations of an event from its schema. */
+  /** Lists how an event differs from its schema. */
   eventProblems(event: { type: string }): string[]
 }
 

@@ -12,7 +12,7 @@ export const newSubject = () => `customer-${randomUUID()}`
 export const assertionOf = ({ roomy }: Suite, claims: Record<string, unknown> = {}, change: AssertionChange = {}) =>
   signAssertion({ siteKey: roomy.stack.demo.siteKey, ...roomy.stack.demo.identity }, { claims, ...change })
 
-/** Identifies the visitor and replaces its session with the one of the answer. */
+/** Identifies the visitor and replaces `visitor.session` by the session of the response. */
 export async function identify(suite: Suite, visitor: Visitor, claims: Record<string, unknown>): Promise<Answer> {
   const answer = await suite.roomy.client.call('POST', '/sessions/identify', {
     headers: bearer(visitor),
@@ -23,7 +23,9 @@ export async function identify(suite: Suite, visitor: Visitor, claims: Record<st
   return answer
 }
 
-/** Section 3: identifying, clearing and changing the subject. */
+/**
+ * Tests of contract section 3: identifying a visitor, clearing the identity, changing the subject.
+ */
 export function identityRules(suite: () => Suite): void {
   const clear = (visitor: Visitor, request: Request = {}) =>
     suite().roomy.client.call('DELETE', '/sessions/identify', { headers: bearer(visitor), ...request })
@@ -44,7 +46,7 @@ export function identityRules(suite: () => Suite): void {
     const bodies = async (visitor: Visitor) => (await visitor.history()).map(({ body }) => body)
     expect(await bodies(laptop)).toEqual(['from the laptop', 'from the phone', 'for both'])
     expect(await bodies(phone)).toEqual(await bodies(laptop))
-    // A session of another subject does not see the messages.
+    // A visitor with another subject must not see the messages.
     const other = await client.visitor()
     await identify(suite(), other, { sub: newSubject() })
     expect(await bodies(other)).toEqual([])
@@ -163,7 +165,8 @@ export function identityRules(suite: () => Suite): void {
         via,
       })
     }
-    // If the answer was lost, the ended grant gets it again.
+    // A client that lost the response repeats the request with its old grant and must get the same
+    // response.
     const repeated = await client.call('POST', '/sessions/identify', { ...request, via: stack.gateways[1]!.url })
     expect([repeated.status, repeated.body]).toEqual([200, answer.body])
     expect(repeated.headers.get('idempotency-replayed')).toBe('true')
@@ -212,7 +215,7 @@ export function identityRules(suite: () => Suite): void {
       ['session.identified', {}],
       ['session.closed', {}],
     ])
-    // An anonymous session that has messages keeps its conversation.
+    // An anonymous session with messages keeps its conversation when the visitor is identified.
     await first.send('from the first')
     await second.send('from the second')
     const { conversationId } = second.session

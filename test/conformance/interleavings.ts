@@ -28,7 +28,7 @@ interface Known {
   body?: string
 }
 
-/** Merges messages from all sources by their id, as a client must do. */
+/** Merges messages from responses, history and stream by their id, as a client must do. */
 function createMerge() {
   const byId = new Map<string, Known>()
   return {
@@ -41,11 +41,17 @@ function createMerge() {
   }
 }
 
-/** Sections 1 and 3: the client gets one consistent list under any interleaving. */
-export function interleavingRules(suite: () => Suite): void {
+/**
+ * Tests of contract sections 1 and 3: a client gets one consistent list under any interleaving of
+ * calls.
+ */
+export function interleavingRules(
+  suite: () => Pick<Suite, 'roomy'>,
+  { races, runs }: { races: number; runs: number },
+): void {
   concurrentRule('C3.16', async () => {
     const { client, operator, stack } = suite().roomy
-    for (let race = 0; race < 10; race += 1) {
+    for (let race = 0; race < races; race += 1) {
       const visitor = await client.visitor()
       const { conversationId } = visitor.session
       const reading = visitor.readPages()
@@ -77,7 +83,10 @@ export function interleavingRules(suite: () => Suite): void {
         history.forEach(merge.add)
         return history
       }
-      /** Reconnects through the other gateway, `back` events before the last event seen. */
+      /**
+       * Reconnects through the other gateway. The stream starts `back` events before the last
+       * received event.
+       */
       async function connect(back: number) {
         const last = streams.at(-1)
         last?.close()
@@ -111,7 +120,8 @@ export function interleavingRules(suite: () => Suite): void {
       const running: Promise<unknown>[] = []
       for (const each of steps) {
         const done = perform[each.kind](each as never)
-        // A browser has one stream and one renewal at a time. Sends, reads and agents may overlap.
+        // A browser has only one stream and one renewal at a time. Sends, reads and agents' calls
+        // may run concurrently.
         if (isConcurrent && each.kind !== 'reconnect' && each.kind !== 'renew') running.push(done)
         else await done
       }
@@ -151,7 +161,7 @@ export function interleavingRules(suite: () => Suite): void {
     }
 
     await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 20 }), fc.boolean(), play), {
-      numRuns: 30,
+      numRuns: runs,
       endOnFailure: true,
     })
   })

@@ -1,11 +1,12 @@
 import { expect } from 'vitest'
+import { newSite } from '../support/resources.ts'
 import { until } from '../support/until.ts'
 import { startVisitor } from '../support/visitor.ts'
 import { bearer } from './client.ts'
 import { rule } from './rule.ts'
-import { newSite, type Suite } from './suite.ts'
+import type { Suite } from './suite.ts'
 
-/** Section 1: rate limits. */
+/** Tests of contract section 1: rate limits. */
 export function rateRules(suite: () => Suite): void {
   const address = (last: number) => ({ 'x-forwarded-for': `192.0.2.${last}` })
 
@@ -19,7 +20,7 @@ export function rateRules(suite: () => Suite): void {
     expect(body).toMatchObject({ code: 'RateLimited', retryable: true, terminal: false })
     expect(body.retryAfter).toBeLessThanOrEqual(2)
     expect(headers.get('retry-after')).toBe(String(body.retryAfter))
-    // A token is added every two seconds.
+    // The limit per session allows one more request every two seconds.
     await until('another token', async () => (await visitor.send('later')).status === 202)
   })
 
@@ -33,7 +34,7 @@ export function rateRules(suite: () => Suite): void {
       })
     const allowed = async (count: number, call: () => Promise<{ status: number }>) => {
       const started = performance.now()
-      const statuses = (await Promise.all(Array.from({ length: count }, call))).map(({ status }) => status)
+      const statuses = (await inLanes(count, call)).map(({ status }) => status)
       expect(statuses.filter((status) => status >= 300 && status !== 429)).toEqual([])
       return {
         count: statuses.filter((status) => status < 300).length,
@@ -53,10 +54,13 @@ export function rateRules(suite: () => Suite): void {
     const { client } = suite().short
     const visitor = await client.visitor()
     const headers = bearer(visitor)
-    const answers = await Promise.all(Array.from({ length: 130 }, () => client.call('GET', '/messages', { headers })))
+    const started = performance.now()
+    const answers = await inLanes(160, () => client.call('GET', '/messages', { headers }))
     const statuses = answers.map(({ status }) => status)
     expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(120)
-    expect(statuses.filter((status) => status === 200).length).toBeLessThanOrEqual(125)
+    expect(statuses.filter((status) => status === 200).length).toBeLessThanOrEqual(
+      120 * (1 + (performance.now() - started) / 60_000),
+    )
     expect(statuses).toContain(429)
     expect((await visitor.send('still')).status).toBe(202)
   })
@@ -71,7 +75,7 @@ export function rateRules(suite: () => Suite): void {
         ? client.call('GET', '/messages', { headers: { ...from, authorization: `Bearer forged-${index}` } })
         : client.call('GET', '/messages', { headers: { ...from, origin: `https://${index}.evil.example` } })
     const started = performance.now()
-    const answers = await Promise.all(Array.from({ length: 200 }, (_, index) => sendRejected(index)))
+    const answers = await inLanes(200, sendRejected)
     const statuses = answers.map(({ status }) => status)
     const answered = statuses.filter((status) => status === 401 || status === 403).length
     expect(answered).toBeGreaterThanOrEqual(120)
@@ -89,7 +93,7 @@ export function rateRules(suite: () => Suite): void {
         headers: address(20),
         body: { publicSiteKey: stack.demo.siteKey, clientInstanceId: 'i' },
       })
-    const answers = await Promise.all(Array.from({ length: 75 }, create))
+    const answers = await inLanes(100, create)
     const refused = answers.filter(({ status }) => status === 429)
     expect(refused.length).toBeGreaterThan(0)
     for (const { headers, body } of refused) {
@@ -116,11 +120,22 @@ export function rateRules(suite: () => Suite): void {
     'C1.3',
     async () => {
       const { stack } = suite().roomy
-      const { siteKey } = await newSite(suite().roomy, ['https://*.visitors.example'])
+      const { siteKey } = await newSite(suite().roomy.operator, ['https://*.visitors.example'])
       const gatewayUrl = stack.gateways[0]!.url
       const visitor = await startVisitor({ gatewayUrl, origin: 'https://a.b.visitors.example', siteKey })
       expect((await visitor.send('from a wildcard')).status).toBe(202)
     },
     'a session from a wildcard origin',
   )
+}
+
+/** Makes at most eight calls at a time, so that a busy machine can answer them. */
+async function inLanes<T>(count: number, call: (index: number) => Promise<T>): Promise<T[]> {
+  const indexes = Array.from({ length: count }, (_, index) => index).values()
+  const answers: T[] = []
+  const lane = async () => {
+    for (const index of indexes) answers.push(await call(index))
+  }
+  await Promise.all(Array.from({ length: 8 }, lane))
+  return answers
 }

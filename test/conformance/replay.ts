@@ -12,7 +12,7 @@ export async function sendMany(visitor: Visitor, count: number) {
   for (let index = 0; index < count; index++) expect((await visitor.send(`message ${index}`)).status).toBe(202)
 }
 
-/** Section 4: where a stream starts and what it replays. */
+/** Tests of contract section 4: the start position of a stream, and replay. */
 export function replayRules(suite: () => Suite): void {
   rule('C4.1', async () => {
     const { client, stack } = suite().roomy

@@ -3,9 +3,9 @@ import { expect } from 'vitest'
 import { until } from '../support/until.ts'
 import { bearer, message } from './client.ts'
 import { rule } from './rule.ts'
-import { type Suite, waitForStreams } from './suite.ts'
+import type { Suite } from './suite.ts'
 
-/** Section 3: the routes. */
+/** Tests of contract section 3: the routes. */
 export function routeRules(suite: () => Suite): void {
   rule('C3.1', async () => {
     const { client, stack } = suite().roomy
@@ -231,16 +231,5 @@ export function routeRules(suite: () => Suite): void {
     const sequences = (await visitor.history()).map(({ sequence }) => sequence)
     expect(sequences).toHaveLength(30)
     expect(sequences.every((sequence, index) => index === 0 || sequence > sequences[index - 1])).toBe(true)
-  })
-
-  rule('C3.14', async () => {
-    const { client, stack } = suite().roomy
-    const visitor = await client.visitor()
-    const { body } = await visitor.send('kept')
-    await Promise.all(stack.cores.map((core) => core.kill()))
-    await Promise.all(stack.cores.map((core) => core.start()))
-    const history = await until('the cores to be back', () => visitor.history().catch(() => undefined))
-    await waitForStreams(stack, visitor)
-    expect(history).toMatchObject([{ messageId: body.messageId, sequence: body.sequence, body: 'kept' }])
   })
 }

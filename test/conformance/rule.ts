@@ -5,10 +5,15 @@ const tested = new Map<string, number>()
 
 type Test = (id: string, run: () => Promise<void>, detail?: string) => void
 
-/** Registers a test of one rule. If a rule has several tests, `detail` tells them apart. */
+/**
+ * Registers a test of one rule of rules.ts. If a rule has several tests, `detail` distinguishes
+ * their names.
+ */
 export const rule: Test = (id, run, detail) => void it(nameOf(id, detail), run)
 
-/** Like `rule`, but runs concurrently with its neighbours. For tests that wait for time to pass. */
+/**
+ * Like `rule`, but runs the test concurrently with others. For tests that wait for time to pass.
+ */
 export const concurrentRule: Test = (id, run, detail) => void it.concurrent(nameOf(id, detail), run)
 
 function nameOf(id: string, detail: string | undefined): string {

@@ -2,19 +2,20 @@ import { randomUUID } from 'node:crypto'
 import { MongoClient } from 'mongodb'
 import { expect } from 'vitest'
 import { ConnectionStatus } from '#proto/workspace/v1/workspace_pb.js'
+import { newSite } from '../support/resources.ts'
 import type { TestDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
-import { startVisitor, type Visitor } from '../support/visitor.ts'
+import type { Visitor } from '../support/visitor.ts'
 import { bearer } from './client.ts'
 import { identify, newSubject } from './identity.ts'
 import { rule } from './rule.ts'
-import { newSite, REPLAY_WINDOW_EVENTS, type Suite } from './suite.ts'
+import { REPLAY_WINDOW_EVENTS, type Suite } from './suite.ts'
 
 const decode = (part: string | undefined) => JSON.parse(Buffer.from(part ?? '', 'base64url').toString('utf8'))
 const millis = (time: string) => new Date(time).getTime()
 const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
-/** Section 2: grants and their renewal. */
+/** Tests of contract section 2: grants and their renewal. */
 export function sessionRules(suite: () => Suite, database: TestDatabase): void {
   async function renew(visitor: Visitor, more: object = {}) {
     const { sessionId, renewalToken } = visitor.session
@@ -44,6 +45,7 @@ export function sessionRules(suite: () => Suite, database: TestDatabase): void {
   rule('C2.2', async () => {
     const { session } = await suite().roomy.client.visitor()
     expect(millis(session.expiresAt) - millis(session.renewAfter)).toBe(300_000)
+    expect(millis(session.renewableUntil) - millis(session.expiresAt)).toBe(7_200_000)
   })
 
   rule('C2.3', async () => {
@@ -97,10 +99,12 @@ export function sessionRules(suite: () => Suite, database: TestDatabase): void {
     const visitor = await client.visitor()
     for (const content of [visitor.session, (await renew(visitor)).body]) {
       expect(Object.keys(content).sort()).toEqual(
-        'accessGrant continuity conversationId expiresAt identity renewAfter renewalToken replay sessionId'.split(' '),
+        'accessGrant continuity conversationId expiresAt identity renewAfter renewableUntil renewalToken replay sessionId'.split(
+          ' ',
+        ),
       )
       expect(Object.keys(content.replay).sort()).toEqual(['epoch', 'lastSequence', 'oldestSequence', 'state'])
-      for (const time of [content.expiresAt, content.renewAfter]) expect(time).toMatch(rfc3339)
+      for (const time of [content.expiresAt, content.renewAfter, content.renewableUntil]) expect(time).toMatch(rfc3339)
       expect(content.sessionId).toMatch(/^ses_[A-Za-z0-9]{20,}$/)
       expect(content.conversationId).toMatch(/^cnv_[A-Za-z0-9]{20,}$/)
     }
@@ -149,7 +153,7 @@ export function sessionRules(suite: () => Suite, database: TestDatabase): void {
   })
 }
 
-/** Sections 1 and 3: how sessions end. */
+/** Tests of contract sections 1 and 3: the end of sessions. */
 export function sessionEndRules(suite: () => Suite): void {
   rule('C3.10', async () => {
     const { client } = suite().roomy
@@ -204,8 +208,8 @@ export function sessionEndRules(suite: () => Suite): void {
   rule('C3.37', async () => {
     const { client, operator, stack } = suite().roomy
     const { origin } = stack.demo
-    const { siteKey, connectionId } = await newSite(suite().roomy, [origin])
-    const start = () => startVisitor({ gatewayUrl: stack.gateways[0]!.url, origin, siteKey })
+    const { siteKey, connectionId } = await newSite(suite().roomy.operator, [origin])
+    const start = () => stack.newVisitor({ origin, siteKey })
     const [streaming, silent] = [await start(), await start()]
     const stream = await streaming.openStream()
     await operator.workspaces.setConnectionStatus({ connectionId, status: ConnectionStatus.DISABLED })

@@ -1,15 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
+import { newSite } from '../support/resources.ts'
 import { until } from '../support/until.ts'
-import { startVisitor, type Visitor } from '../support/visitor.ts'
+import type { Visitor } from '../support/visitor.ts'
 import { bearer } from './client.ts'
 import { loadDocument } from './document-check.ts'
 import { openRaw, readRaw } from './raw-stream.ts'
 import { sendMany } from './replay.ts'
 import { rule } from './rule.ts'
-import { newSite, type Suite } from './suite.ts'
+import type { Suite } from './suite.ts'
 
-/** Section 4: open streams and their end. */
+/** Tests of contract section 4: open streams and their end. */
 export function streamRules(suite: () => Suite): void {
   rule('C4.9', async () => {
     const visitor = await suite().roomy.client.visitor()
@@ -81,7 +82,8 @@ export function streamRules(suite: () => Suite): void {
     ]
     for (const [type, end] of ends) {
       const visitor = await client.visitor()
-      // An operation id that equals an event type must not prevent the terminal event.
+      // A message whose operation id equals the type of the terminal event must not prevent that
+      // event.
       for (const [clientOperationId] of ends) await visitor.send('hello', { clientOperationId })
       const streams = await Promise.all(stack.gateways.map(({ url: via }) => visitor.openStream({ via })))
       await end(visitor)
@@ -91,15 +93,16 @@ export function streamRules(suite: () => Suite): void {
       }
     }
     const origin = 'https://ends.example'
-    const { connectionId, siteKey } = await newSite(suite().roomy, [origin])
-    const visitor = await startVisitor({ gatewayUrl: stack.gateways[0]!.url, origin, siteKey })
+    const { connectionId, siteKey } = await newSite(suite().roomy.operator, [origin])
+    const visitor = await stack.newVisitor({ origin, siteKey })
     const stream = await visitor.openStream()
     await operator.workspaces.setConnectionStatus({ connectionId, status: 2 })
     await stream.ended
     expect(stream.events.map(({ type }) => type)).toEqual(['connection.disabled'])
   })
 
-  // The session stays alive here (ended sessions: C4.13), so the stream ends without an event.
+  // After these changes, the stream ends without a terminal event, because the session itself has
+  // not ended. The test of rule C4.13 covers ended sessions.
   for (const [name, change] of [
     ['an origin is removed', { origins: ['https://another.example'] }],
     ['an installation is disabled', { enabled: false }],
@@ -109,8 +112,8 @@ export function streamRules(suite: () => Suite): void {
       async () => {
         const { operator, stack } = suite().roomy
         const origin = `https://${randomUUID()}.example`
-        const { siteKey } = await newSite(suite().roomy, [origin])
-        const visitor = await startVisitor({ gatewayUrl: stack.gateways[0]!.url, origin, siteKey })
+        const { siteKey } = await newSite(suite().roomy.operator, [origin])
+        const visitor = await stack.newVisitor({ origin, siteKey })
         const streams = await Promise.all(stack.gateways.map(({ url: via }) => visitor.openStream({ via })))
         const sendAsAgent = (body: string) =>
           operator.messaging.sendAgentMessage({
@@ -145,9 +148,10 @@ export function streamRules(suite: () => Suite): void {
     const visitor = await client.visitor()
     const { conversationId } = visitor.session
     const stream = openRaw(suite().roomy, visitor, '?afterSequence=0')
-    await until('the opening', () => stream.received().includes(': open'))
-    stream.pause()
-    // More data than the kernel buffers on both ends hold: 300 KB per message.
+    await until('the opening', () => stream.text().includes(': open'))
+    stream.socket.pause()
+    // Each message has 300 KB. All messages together exceed what the kernel can buffer on both
+    // sides.
     const sent = 30
     for (let index = 0; index < sent; index++)
       await operator.messaging.sendAgentMessage({
@@ -155,9 +159,9 @@ export function streamRules(suite: () => Suite): void {
         clientOperationId: `a${index}`,
         body: '行'.repeat(1e5),
       })
-    stream.resume()
+    stream.socket.resume()
     await stream.ended
-    const ids = [...stream.received().matchAll(/^id: \S+-(\d+)$/gm)].map(([, sequence]) => Number(sequence))
+    const ids = [...stream.text().matchAll(/^id: \S+-(\d+)$/gm)].map(([, sequence]) => Number(sequence))
     expect(ids).toEqual(Array.from({ length: ids.length }, (_, index) => index + 1))
     expect(ids.length).toBeLessThan(sent)
     const resumed = await visitor.openStream({ after: sent - 2 })
@@ -203,16 +207,16 @@ export function streamRules(suite: () => Suite): void {
     const visitor = await client.visitor()
     const { conversationId, sessionId } = visitor.session
     const stream = openRaw(suite().roomy, visitor, '')
-    await until('the opening', () => stream.received().includes(': open'))
+    await until('the opening', () => stream.text().includes(': open'))
     await sendMany(visitor, 1)
     await operator.messaging.sendAgentMessage({ conversationId, clientOperationId: 'a', body: 'Hi' })
     await operator.sessions.revokeSession({ sessionId })
-    await until('the end', () => stream.received().includes('session.revoked'))
-    stream.close()
+    await until('the end', () => stream.text().includes('session.revoked'))
+    stream.socket.destroy()
     const lost = await readRaw(suite().roomy, await client.visitor(), '?afterSequence=9', (text) =>
       /^data: .*$/m.test(text),
     )
-    const data = [...`${stream.received()}${lost}`.matchAll(/^data: (.*)$/gm)].map(([, json = '']) => JSON.parse(json))
+    const data = [...`${stream.text()}${lost}`.matchAll(/^data: (.*)$/gm)].map(([, json = '']) => JSON.parse(json))
     expect(data.map(({ type }) => type)).toEqual([
       'message.accepted',
       'message.received',

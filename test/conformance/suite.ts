@@ -1,30 +1,58 @@
-import { type Operator, operatorOf } from '../support/operator.ts'
+import type { Operator } from '../support/operator.ts'
 import { type Stack, type StackOptions, startStack } from '../support/stack.ts'
 import { until } from '../support/until.ts'
 import type { Visitor } from '../support/visitor.ts'
 import { type Client, createClient } from './client.ts'
 
-/** A stack with a visitor client and an operator client. */
-export interface Scene {
+/** A running stack, and its clients for visitors and operators. */
+export interface StackWithClients {
   stack: Stack
   client: Client
   operator: Operator
 }
 
 export interface Suite {
-  /** Two gateways and two cores, with very high rate limits and a small replay window. */
-  roomy: Scene
-  /** One gateway and one core, with default rate limits and short lifetimes. */
-  short: Scene
+  /** Stack with two gateways, two cores, very high rate limits and a small replay window. */
+  roomy: StackWithClients
+  /** Stack with one gateway, one core, default rate limits and short lifetimes. */
+  short: StackWithClients
 }
 
 export const REPLAY_WINDOW_EVENTS = 20
-export const GRANT_SECONDS = 6
-export const SESSION_SECONDS = 9
+/**
+ * Lifetime of a grant in seconds. It is long enough that a busy machine renews the grant in time.
+ */
+export const GRANT_SECONDS = 12
+export const SESSION_SECONDS = 18
+/** Time for which a session can be renewed after its grant has expired, in seconds. */
+export const RENEWABLE_SECONDS = 5
+/** Maximum age of a stream, in seconds. */
+export const STREAM_SECONDS = 8
 
 export async function startSuite(databases: [StackOptions['database'], StackOptions['database']]): Promise<Suite> {
-  const roomy = startScene({
-    database: databases[0],
+  const roomy = startRoomy(databases[0])
+  const short = startWithClients({
+    database: databases[1],
+    env: {
+      // Lets each test choose its client address with X-Forwarded-For.
+      TRUST_PROXY: '1',
+      HEARTBEAT_SECONDS: '1',
+      STREAM_MAX_AGE_SECONDS: String(STREAM_SECONDS),
+      GRANT_LIFETIME_SECONDS: String(GRANT_SECONDS),
+      SESSION_LIFETIME_SECONDS: String(SESSION_SECONDS),
+      SESSION_RENEWABLE_SECONDS: String(RENEWABLE_SECONDS),
+      SESSION_CREATION_REPEAT_SECONDS: '1',
+      REPLAY_WINDOW_SECONDS: '1',
+      MONGODB_TIMEOUT_MS: '3000',
+    },
+  })
+  return { roomy: await roomy, short: await short }
+}
+
+/** Starts the stack with very high rate limits and a small replay window. */
+export const startRoomy = (database: StackOptions['database']): Promise<StackWithClients> =>
+  startWithClients({
+    database,
     cores: 2,
     gateways: 2,
     env: {
@@ -32,48 +60,24 @@ export async function startSuite(databases: [StackOptions['database'], StackOpti
       HEARTBEAT_SECONDS: '1',
       REPLAY_WINDOW_EVENTS: String(REPLAY_WINDOW_EVENTS),
     },
-    // Affects agents' messages only: the gateways limit visitors' messages by the contract.
+    // Raises the limit for agents' messages only. The gateways still limit visitors' messages to
+    // the contract's maximum.
     coreEnv: { MESSAGE_BODY_MAX_LENGTH: '100000' },
   })
-  const short = startScene({
-    database: databases[1],
-    env: {
-      // Lets each test choose its address with X-Forwarded-For.
-      TRUST_PROXY: '1',
-      HEARTBEAT_SECONDS: '1',
-      STREAM_MAX_AGE_SECONDS: '4',
-      GRANT_LIFETIME_SECONDS: String(GRANT_SECONDS),
-      SESSION_LIFETIME_SECONDS: String(SESSION_SECONDS),
-      SESSION_CREATION_REPEAT_SECONDS: '1',
-      REPLAY_WINDOW_SECONDS: '1',
-      MONGODB_TIMEOUT_MS: '1000',
-    },
-  })
-  return { roomy: await roomy, short: await short }
-}
 
-async function startScene(options: StackOptions): Promise<Scene> {
+async function startWithClients(options: StackOptions): Promise<StackWithClients> {
   const stack = await startStack(options)
   return {
     stack,
     client: await createClient(stack),
-    operator: operatorOf(stack.cores[0]!.url, stack.demo.serviceToken),
+    operator: stack.operator(),
   }
 }
 
-/** A separate site, for tests that change its connection or its origins. */
-export async function newSite({ operator }: Scene, origins: string[]) {
-  const { workspace } = await operator.workspaces.createWorkspace({ name: 'Another' })
-  const { connection } = await operator.workspaces.createConnection({
-    workspaceId: workspace!.workspaceId,
-    name: 'Site',
-  })
-  const { connectionId } = connection!
-  const { installation } = await operator.workspaces.createInstallation({ connectionId, origins })
-  return { connectionId, siteKey: installation!.publicSiteKey }
-}
-
-/** After a core crash, a gateway rejects new streams as retryable until it finds a core again. */
+/**
+ * Waits until the gateways accept streams. After a core crash they reject streams until they find a
+ * core.
+ */
 export async function waitForStreams({ gateways }: Stack, visitor: Visitor) {
   for (const { url: via } of gateways) {
     await until('a stream', async () => {

@@ -34,8 +34,9 @@ const service = (name: string) => compose.services[name]!
 const envFiles = ({ env_file: files = [] }: Service) => [files].flat()
 
 describe('compose.yaml', () => {
-  it('is valid by the Compose Specification', () => {
-    // Removes the unused ids, which are of an older draft.
+  it('is valid according to the Compose Specification', () => {
+    // Removes the unused ids from the schema. They are in the form of an older JSON Schema draft,
+    // which the validator rejects.
     const text = JSON.stringify(composeSchema, (key, value) => (['id', '$schema'].includes(key) ? undefined : value))
     const validate = new Ajv2019({ strict: false, logger: false }).compile(JSON.parse(text))
     validate(compose)
@@ -47,7 +48,7 @@ describe('compose.yaml', () => {
     expect([service('core').deploy?.replicas, service('gateway').deploy?.replicas]).toEqual([2, 2])
   })
 
-  it('builds each part from its target', async () => {
+  it('builds each process from its own target of the Dockerfile', async () => {
     const dockerfile = await readDockerfile()
     for (const name of partNames) {
       expect(service(name).build?.target).toBe(name)
@@ -55,7 +56,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  it.each(partNames)('gives the %s valid settings and all required ones', async (name: PartName) => {
+  it.each(partNames)('gives the %s valid settings, including all required ones', async (name: PartName) => {
     const given = await Promise.all(envFiles(service(name)).map((file) => secrets.read(file.replace('secrets/', ''))))
     expect(faultsOf(name, Object.assign({}, ...given, service(name).environment))).toEqual([])
   })
@@ -67,7 +68,7 @@ describe('compose.yaml', () => {
     expect(config.SERVICE_TOKEN).toBe(given.SERVICE_TOKEN)
   })
 
-  it('reads secrets only from files of `npm run secrets`, separate for each process', async () => {
+  it('reads secrets only from files of `npm run secrets`, with a separate file for each process', async () => {
     for (const [name, each] of services) {
       for (const file of envFiles(each)) {
         expect(Object.keys(await secrets.read(file.replace('secrets/', ''))).length).toBeGreaterThan(0)

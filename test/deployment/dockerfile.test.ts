@@ -3,13 +3,14 @@ import { describe, expect, it } from 'vitest'
 import { readDockerfile } from './image.ts'
 import { partNames, parts } from './settings.ts'
 
-// The built images are tested by `npm test -- --config test/deployment/vitest.config.ts`.
+// These tests read the Dockerfile only. `npm test -- --mode run test/deployment` tests the built
+// images.
 describe('the Dockerfile', () => {
   it('passes the linter', async () => {
     expect(validate(await readDockerfile())).toEqual([])
   })
 
-  it('exposes each process’s port and uses it for the health check', async () => {
+  it('exposes the port of each process and uses this port for its health check', async () => {
     const text = await readDockerfile()
     for (const name of partNames) {
       const [, stage = ''] = text.split(`FROM part AS ${name}\n`)

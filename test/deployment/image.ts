@@ -12,7 +12,7 @@ export const root = join(import.meta.dirname, '../..')
 export const readDockerfile = () => readFile(join(root, 'Dockerfile'), 'utf8')
 
 export interface Image {
-  /** Contents of `/service`. */
+  /** Folder with the files that the image has in `/service`. */
   folder: string
   env: Record<string, string>
   user: string
@@ -20,8 +20,9 @@ export interface Image {
 }
 
 /**
- * Executes the Dockerfile without a container. Each stage is a folder in which COPY and RUN instructions run. Only
- * the stage `pages` links the project's `node_modules`, because it has the same dependencies.
+ * Executes the Dockerfile without Docker. Each stage is a folder in which COPY and RUN instructions
+ * are executed. The stage `pages` links the project's `node_modules` instead of installing them,
+ * because it has the same dependencies.
  */
 export async function buildImages(): Promise<Map<string, Image>> {
   const parent = await mkdtemp(join(tmpdir(), 'service-images-'))
@@ -65,7 +66,9 @@ export async function buildImages(): Promise<Map<string, Image>> {
   return images
 }
 
-/** The environment of a container: only the path of Node comes from this process. */
+/**
+ * Returns the environment of a container: the image's variables, and PATH and HOME of this process.
+ */
 export const environment = ({ env }: Pick<Image, 'env'>): Record<string, string> => ({
   PATH: `${join(process.execPath, '..')}:${process.env.PATH}`,
   HOME: process.env.HOME ?? '/root',
@@ -86,7 +89,10 @@ async function copy({ folder }: Image, line: string, images: Map<string, Image>,
   }
 }
 
-/** Copies with hard links. Images never change inherited files. */
+/**
+ * Copies files as hard links. This is safe, because a stage never changes files of an earlier
+ * stage.
+ */
 const link = (from: string, to: string) => run('cp', ['--archive', '--link', from, to])
 
 /** Returns a function that checks whether `.dockerignore` excludes a path. */

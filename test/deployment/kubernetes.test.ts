@@ -38,12 +38,15 @@ const deployment = (name: string) => find<IDeployment>('Deployment', name).spec!
 const containerOf = (name: string) => deployment(name).containers[0]!
 const secrets = await makeSecrets()
 
-/** Import of the Kubernetes type: `apps/v1` → `kubernetes-models/apps/v1`, `networking.k8s.io/v1` likewise. */
+/**
+ * TypeScript import of a manifest's type, for example
+ * `import('kubernetes-models/apps/v1').IDeployment`.
+ */
 const typeOf = ({ apiVersion, kind }: Manifest) => `import('kubernetes-models/${apiVersion}').I${kind}`
 
 describe('the manifests', () => {
-  it('have only fields that Kubernetes knows', async () => {
-    // Inside the project, so that the types can be resolved.
+  it('have only fields that Kubernetes defines', async () => {
+    // The folder is inside the project, so that the types can be resolved.
     const place = await mkdtemp(join(root, '.manifests-'))
     onTestFinished(() => rm(place, { recursive: true, force: true }))
     const lines = manifests.map((manifest, index) => {
@@ -68,7 +71,7 @@ describe('the manifests', () => {
     expect(checked.stdout).toBe('')
   })
 
-  it('are all applied, and all named files exist', () => {
+  it('are all listed in a kustomization, and all listed files exist', () => {
     const applied = new Set<string>()
     for (const file of globSync('**/kustomization.yaml', { cwd: folder })) {
       const { resources = [] } = parse(readFileSync(join(folder, file), 'utf8')) as { resources?: string[] }
@@ -81,7 +84,7 @@ describe('the manifests', () => {
     expect(manifests.filter(({ file }) => !applied.has(file))).toEqual([])
   })
 
-  it('use the images that the Dockerfile builds and the overlay names', () => {
+  it('use the images of the Dockerfile, and the overlay sets a version for each image', () => {
     const overlay = parse(readFileSync(join(folder, 'overlays/example/kustomization.yaml'), 'utf8'))
     const named = overlay.images.map(({ name }: { name: string }) => name)
     expect(partNames.map((name) => containerOf(name).image)).toEqual(partNames.map((name) => `service-${name}`))
@@ -93,9 +96,9 @@ describe('the manifests', () => {
 describe.each(partNames)('the %s', (name) => {
   const container = containerOf(name)
 
-  it('has valid settings and all required ones', async () => {
+  it('has valid settings, including all required ones', async () => {
     const plain = Object.fromEntries((container.env ?? []).map(({ name: key, value = '' }) => [key, value]))
-    // The operator provides the database and adds its URI to core.env.
+    // `npm run secrets` does not create MONGODB_URI. Operators add it to core.env.
     const added: Record<string, string> = name === 'core' ? { MONGODB_URI: 'mongodb://mongodb' } : {}
     expect(container.envFrom).toEqual([{ secretRef: { name: `service-${name}` } }])
     expect(faultsOf(name, { ...(await secrets.read(`${name}.env`)), ...added, ...plain })).toEqual([])
@@ -111,7 +114,7 @@ describe.each(partNames)('the %s', (name) => {
     expect(container.readinessProbe?.httpGet).toEqual({ path: '/readyz', port: 'http' })
   })
 
-  it('has a grace period longer than its pause plus its stop time', () => {
+  it('has a grace period that exceeds its preStop sleep plus its shutdown time', () => {
     const pause = container.lifecycle?.preStop?.sleep?.seconds ?? 0
     const graceSeconds = { core: 10, gateway: 10, delivery: 15 }[name]
     expect(deployment(name).terminationGracePeriodSeconds).toBeGreaterThan(pause + graceSeconds)
@@ -131,7 +134,7 @@ describe.each(partNames)('the %s', (name) => {
       })
   })
 
-  it('is scaled and has a disruption budget', () => {
+  it('has an autoscaler and a disruption budget', () => {
     const { spec: scaling } = find<IHorizontalPodAutoscaler>('HorizontalPodAutoscaler', name)
     expect(scaling?.scaleTargetRef).toEqual({ apiVersion: 'apps/v1', kind: 'Deployment', name })
     expect(scaling?.minReplicas).toBeGreaterThan(1)
@@ -142,7 +145,7 @@ describe.each(partNames)('the %s', (name) => {
 })
 
 describe('the database', () => {
-  it('is migrated before a core starts, with the same image and secrets', () => {
+  it('is migrated before a core starts, with the image and the secrets of the core', () => {
     const [migrate] = deployment('core').initContainers ?? []
     expect([migrate?.image, migrate?.envFrom]).toEqual([containerOf('core').image, containerOf('core').envFrom])
     const [, file = ''] = migrate?.command ?? []
@@ -151,7 +154,7 @@ describe('the database', () => {
 })
 
 describe('the network', () => {
-  it('reaches the cores by a headless service', () => {
+  it('has a headless service for the cores', () => {
     const { spec } = find<IService>('Service', 'core')
     expect([spec?.clusterIP, spec?.ports?.[0]?.port]).toEqual(['None', parts.core.port])
     for (const name of ['gateway', 'delivery']) {
@@ -161,14 +164,14 @@ describe('the network', () => {
   })
 
   const policy = (name: string) => find<INetworkPolicy>('NetworkPolicy', name).spec!
-  /** The egress ports of a policy, by destination. */
+  /** Returns the allowed egress ports of a network policy, by destination. */
   const egressOf = (name: string) =>
     (policy(name).egress ?? []).map(({ to, ports }) => ({
       to: JSON.stringify(to ?? 'anywhere'),
       ports: ports?.map(({ port }) => port),
     }))
 
-  it('is closed by default', () => {
+  it('denies all connections except DNS by default', () => {
     expect(policy('nothing-else')).toMatchObject({ policyTypes: ['Ingress', 'Egress'] })
     expect(policy('nothing-else').ingress).toBeUndefined()
     expect(egressOf('nothing-else')).toEqual([{ to: '"anywhere"', ports: [53, 53] }])

@@ -21,7 +21,10 @@ let stack: Stack
 let proxyUrl: string
 let proxy: ChildProcess
 
-/** Starts nginx with the configuration file, with local gateways instead of the Docker name. */
+/**
+ * Starts nginx with the configuration of compose.yaml. Docker's host name is replaced by local
+ * gateways.
+ */
 async function startProxy(): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'service-proxy-'))
   afterAll(() => rm(folder, { recursive: true, force: true }))
@@ -63,12 +66,13 @@ describe.skipIf(!isThere)('the proxy of compose.yaml, in front of two gateways',
     await once(proxy, 'exit')
   })
 
-  it('forwards events without buffering and each message once', async () => {
+  it('forwards events without buffering, and forwards each message once', async () => {
     const { origin, siteKey } = stack.demo
     const visitor = await startVisitor({ gatewayUrl: proxyUrl, origin, siteKey })
     const stream = await visitor.openStream()
     expect(stream.headers.get('content-type')).toContain('text/event-stream')
-    // The first event arrives while the stream is open, so nothing is buffered.
+    // The event must arrive while the stream is still open. A buffering proxy would delay the
+    // event.
     expect((await visitor.send('One')).status).toBe(202)
     await until('the first event', () => stream.events.length === 1)
     expect((await visitor.send('Two')).status).toBe(202)

@@ -10,7 +10,7 @@ const script = join(import.meta.dirname, '../../dev/make-secrets.ts')
 
 export interface MadeSecrets {
   folder: string
-  /** Reads a file such as `core.env`. */
+  /** Reads the variables of a created file, such as `core.env`. */
   read(file: string): Promise<Record<string, string>>
 }
 

@@ -1,10 +1,12 @@
 import { coreSettings, readCoreConfig } from '../../core/config.ts'
-import { DeliverySettings, readDeliveryConfig } from '../../delivery/config.ts'
-import { readConfig, SettingsSchema } from '../../gateway/config.ts'
+import { deliverySettings, readDeliveryConfig } from '../../delivery/config.ts'
+import { gatewaySettings, readConfig } from '../../gateway/config.ts'
 
 type Environment = Record<string, string>
 
-/** For each process: setting names, required settings in production, reader and port in the image. */
+/**
+ * For each process: its setting names, settings required in production, settings reader, and port.
+ */
 export const parts = {
   core: {
     names: Object.keys(coreSettings.properties),
@@ -13,13 +15,13 @@ export const parts = {
     port: 8090,
   },
   gateway: {
-    names: Object.keys(SettingsSchema.properties),
+    names: Object.keys(gatewaySettings.properties),
     required: ['CORE_TOKEN', 'CORE_URLS', 'TRUST_PROXY'],
     read: (env: Environment) => readConfig(env),
     port: 8080,
   },
   delivery: {
-    names: Object.keys(DeliverySettings.properties),
+    names: Object.keys(deliverySettings.properties),
     required: ['DELIVERY_TOKEN', 'CORE_URLS'],
     read: (env: Environment) => readDeliveryConfig(env),
     port: 8091,
@@ -29,7 +31,10 @@ export const parts = {
 export type PartName = keyof typeof parts
 export const partNames = Object.keys(parts) as PartName[]
 
-/** Lists the problems of an environment for a process. Empty if it can start. */
+/**
+ * Lists the problems of a process's environment. The list is empty if the process can start with
+ * it.
+ */
 export function faultsOf(part: PartName, env: Environment): string[] {
   const { names, required, read } = parts[part]
   const faults = [

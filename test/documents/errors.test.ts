@@ -7,15 +7,15 @@ import { publicErrors } from '../../gateway/errors.ts'
 
 const text = readFileSync(join(import.meta.dirname, '../../docs/errors.md'), 'utf8')
 
-/** The contract's table, section 1, and its section 5: `code`, HTTP status, retryable, terminal. */
+/** The contract's error tables (sections 1 and 5): codes, HTTP status, retryable, terminal. */
 const contract: [codes: string, httpStatus: number, retryable: boolean, terminal: boolean][] = [
   ['ValidationFailed CredentialInUrl IdempotencyKeyInvalid IdempotencyKeyMismatch', 400, false, false],
   ['WidgetVersionUnsupported', 400, false, true],
-  ['GrantMissing', 401, false, false],
+  ['GrantMissing GrantExpired', 401, false, false],
   ['GrantInvalid SessionExpired SessionClosed', 401, false, true],
   ['IdentityAssertionInvalid IdentityAssertionExpired IdentityAssertionReplayed Unauthenticated', 401, false, false],
   ['OriginNotAllowed OriginMismatch SessionRevoked VisitorBanned ConnectionDisabled', 403, false, true],
-  ['ConsentRequired PermissionDenied', 403, false, false],
+  ['ConsentRequired PermissionDenied VisitorSuppressed', 403, false, false],
   ['InstallationNotFound', 404, false, true],
   ['CommandNotFound RouteNotAdvertised NotFound', 404, false, false],
   ['LeadNotFound SubscriptionNotFound AttemptNotFound', 404, false, false],

@@ -1,12 +1,21 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { parts } from '../../bench/parts.ts'
+import { groups } from '../../dev/command-groups.ts'
+import { modules } from '../mutation/modules.ts'
 
 const root = join(import.meta.dirname, '../..')
 const documents = ['README.md', 'ARCHITECTURE.md', 'CHANGELOG.md', ...globSync('docs/**/*.md', { cwd: root })]
+/** Names that may follow `npm run <script> --`. */
+const subcommands: Record<string, string[]> = {
+  ...Object.fromEntries(Object.entries(groups).map(([script, commands]) => [script, Object.keys(commands)])),
+  bench: [...Object.keys(groups.bench!), ...Object.keys(parts)],
+  mutation: Object.keys(modules),
+}
 const scripts = Object.keys(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).scripts)
 
-/** The anchors that GitHub gives to the headings of a document. */
+/** Returns the anchors that GitHub creates for the headings of a document. */
 const anchorsOf = (document: string) =>
   [...readFileSync(document, 'utf8').matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
     heading
@@ -18,12 +27,12 @@ const anchorsOf = (document: string) =>
 describe.each(documents)('%s', (document) => {
   const text = readFileSync(join(root, document), 'utf8')
 
-  it('links to existing files', () => {
+  it('links only to existing files', () => {
     const targets = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, target = '']) => target)
     expect(targets.filter((target) => !existsSync(join(root, dirname(document), target)))).toEqual([])
   })
 
-  it('links to existing headings', () => {
+  it('links only to existing headings', () => {
     const links = [...text.matchAll(/\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)/g)]
     const missing = links.filter(([, target = '', anchor = '']) => {
       const path = target === '' ? join(root, document) : join(root, dirname(document), target)
@@ -32,7 +41,7 @@ describe.each(documents)('%s', (document) => {
     expect(missing.map(([link]) => link)).toEqual([])
   })
 
-  it('names existing files', () => {
+  it('names only existing files', () => {
     const paths = [
       ...text.matchAll(
         /`((?:admin|bench|core|core-client|delivery|dev|gateway|platform|proto|test|widget|docs)\/[\w./-]*)`/g,
@@ -41,8 +50,12 @@ describe.each(documents)('%s', (document) => {
     expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([])
   })
 
-  it('names existing npm scripts', () => {
-    const named = [...text.matchAll(/npm run ([\w:]+)/g)].map(([, script = '']) => script)
-    expect(named.filter((script) => !scripts.includes(script))).toEqual([])
+  it('names only existing npm scripts and subcommands', () => {
+    const named = [...text.matchAll(/npm run ([\w:]+)(?: -- (\w[\w-]*))?/g)]
+    const missing = named.filter(([, script = '', name]) => {
+      const known = subcommands[script]
+      return !scripts.includes(script) || (name !== undefined && known !== undefined && !known.includes(name))
+    })
+    expect(missing.map(([command]) => command)).toEqual([])
   })
 })

@@ -17,7 +17,7 @@ function ofProcess(): MetricDeclaration[] {
   return declared
 }
 
-/** Names of all scraped series. */
+/** Names of all time series that Prometheus can scrape. */
 const known = new Set([
   'up',
   ...[...metrics, ...ofProcess()].flatMap(({ name, type }) =>
@@ -25,7 +25,7 @@ const known = new Set([
   ),
 ])
 
-/** The series in a PromQL expression. */
+/** Returns the names of the time series in a PromQL expression. */
 function seriesOf(expression: string): string[] {
   const bare = expression.replace(/"[^"]*"/g, '""').replace(/\bby \([^)]*\)/g, '')
   return [...bare.matchAll(/\b(?:service|process|nodejs)_\w+|\bup\b/g)].map(([name]) => name)
@@ -59,20 +59,20 @@ describe('the metrics', () => {
   })
 })
 
-describe('the dashboard and the alerts', () => {
-  it.each([...charts, ...rules])('%s uses existing metrics: %s', (_title, expression) => {
+describe('the monitoring files', () => {
+  it.each([...charts, ...rules])('use only existing metrics in the panel or alert “%s”: %s', (_title, expression) => {
     const named = seriesOf(expression)
     expect(named).not.toEqual([])
     expect(named.filter((name) => !known.has(name))).toEqual([])
   })
 
-  it('together use every metric', () => {
+  it('use every metric in a panel or an alert', () => {
     const shown = new Set([...charts, ...rules].flatMap(([, expression]) => seriesOf(expression)))
     const names = metrics.filter(({ name }) => ![name, `${name}_bucket`, `${name}_sum`].some((each) => shown.has(each)))
     expect(names.map(({ name }) => name)).toEqual([])
   })
 
-  it('the Prometheus example loads the rules and scrapes each process', () => {
+  it('have a Prometheus example that loads the alerts and scrapes each process', () => {
     const { rule_files, scrape_configs } = parse(read('deploy/prometheus/prometheus.yml'))
     expect(rule_files).toEqual(['alerts.yaml'])
     const jobs = scrape_configs.map(({ job_name }: { job_name: string }) => job_name)

@@ -11,11 +11,16 @@ import { testDatabase } from '../support/test-database.ts'
 const root = join(import.meta.dirname, '../..')
 const database = testDatabase()
 
-/** Runs all lines in one shell. */
+/** Runs all lines of the script in one shell. */
 async function runInShell(script: string, env: Record<string, string>): Promise<{ code: number; output: string }> {
   const shell = spawn('bash', ['--norc', '-euo', 'pipefail', '-c', script], {
     cwd: root,
-    env: { PATH: `${join(process.execPath, '..')}:${process.env.PATH}`, HOME: process.env.HOME, ...env },
+    env: {
+      PATH: `${join(process.execPath, '..')}:${process.env.PATH}`,
+      HOME: process.env.HOME,
+      NODE_COMPILE_CACHE: join(root, '.cache/node'),
+      ...env,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   })
@@ -26,7 +31,7 @@ async function runInShell(script: string, env: Record<string, string>): Promise<
 }
 
 it.skipIf(!existsSync('/usr/bin/curl'))(
-  'docs/operating.md installs a service that accepts and keeps messages',
+  'the commands of docs/operating.md install a service that accepts and keeps messages',
   async () => {
     const folder = await mkdtemp(join(tmpdir(), 'service-operations-'))
     afterAll(() => rm(folder, { recursive: true, force: true }))
@@ -41,7 +46,7 @@ it.skipIf(!existsSync('/usr/bin/curl'))(
       .replaceAll('secrets/', `${folder}/secrets/`)
       .replace(`-- ${folder}/${folder}/secrets/`, `-- ${folder}/secrets/`)
       .replaceAll(/> ([\w-]+\.log)/g, `> ${folder}/$1`)
-    // Kills background processes even if a line fails.
+    // The trap kills background processes even if a line fails.
     const ended = await runInShell(`trap 'kill $(jobs -p) 2> /dev/null || true' EXIT\n${script}`, {
       MONGODB_URI: database.uri,
       MONGODB_DATABASE: database.name,
@@ -51,7 +56,8 @@ it.skipIf(!existsSync('/usr/bin/curl'))(
     expect(ended).toMatchObject({ code: 0 })
     expect(ended.output).toContain('The database has all that this version needs.')
     const answers = [...ended.output.matchAll(/"clientOperationId":"(message-\d)"/g)].map(([, name]) => name)
-    // Accepted, read from the other gateway, then accepted without the first core.
+    // The document's commands send a message, read it from the other gateway, and send another
+    // message after the first core is stopped.
     expect(answers).toEqual(['message-1', 'message-1', 'message-2'])
     expect(existsSync(join(folder, 'unused'))).toBe(false)
   },

@@ -1,4 +1,5 @@
-// Runs the manual signature checks in other languages if installed (Debian: python3, golang-go, php-cli).
+// Runs the signature checks of docs/receiving-leads.md that are written in other languages. Skips a
+// language that is not installed (Debian packages: python3, golang-go, php-cli).
 
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -12,7 +13,8 @@ const document = readFileSync(join(root, 'docs/receiving-leads.md'), 'utf8')
 const folder = mkdtempSync(join(tmpdir(), 'receiving-leads-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-// Each program reads secret, body and signature from its environment and prints `ok`.
+// Each program reads secret, body and signature from its environment. It prints `ok` if the
+// signature is valid.
 const languages = [
   {
     name: 'python',
@@ -54,18 +56,18 @@ echo $ok ? 'true' : 'false', PHP_EOL;
   },
 ]
 
-// GitHub's published vector.
+// Test vector from GitHub's documentation of X-Hub-Signature-256.
 const published = {
   SECRET: "It's a Secret to Everybody",
   BODY: 'Hello, World!',
   SIGNATURE: 'sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17',
 }
 
-describe.each(languages)('the manual check in $name', ({ name, file, command, program }) => {
+describe.each(languages)('the manual signature check in $name', ({ name, file, command, program }) => {
   const [executable = '', ...options] = command
   const missing = spawnSync(executable, [name === 'go' ? 'version' : '--version']).error !== undefined
 
-  it.skipIf(missing)('accepts the published test vector and rejects changed ones', () => {
+  it.skipIf(missing)('accepts the published test vector and rejects changed vectors', () => {
     const [, byHand] = document.split('### By hand')
     const snippet = new RegExp(`\`\`\`${name}\n(.*?)\`\`\``, 's').exec(byHand ?? '')?.[1]
     expect(snippet).toBeDefined()

@@ -11,7 +11,7 @@ const root = join(import.meta.dirname, '../..')
 const document = readFileSync(join(root, 'docs/receiving-leads.md'), 'utf8')
 const [server = '', byHand = ''] = [...document.matchAll(/```js\n(.*?)```/gs)].map(([, code]) => code)
 
-// Inside the project, so that the snippet can import the library.
+// The folder is inside the project, so that the document's code can import the library.
 const folder = mkdtempSync(join(root, 'node_modules/.receiving-leads-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -51,7 +51,7 @@ async function checkReceiver(url: string) {
 }
 
 describe('the code in docs/receiving-leads.md', () => {
-  it('accepts valid signatures with the library, also during a rotation, and rejects forged or old ones', async () => {
+  it('accepts valid signatures with the library, also during a rotation, and rejects forged or old signatures', async () => {
     const file = join(folder, 'server.mjs')
     writeFileSync(file, server)
     const port = await freePort()
@@ -73,7 +73,7 @@ describe('the code in docs/receiving-leads.md', () => {
     }
   })
 
-  it('accepts valid signatures with the manual check and rejects others', async () => {
+  it('accepts valid signatures with the manual check and rejects invalid signatures', async () => {
     const file = join(folder, 'by-hand.mjs')
     writeFileSync(file, byHand)
     const { isOurs } = await import(file)
@@ -83,7 +83,7 @@ describe('the code in docs/receiving-leads.md', () => {
     expect(isOurs(secret, Buffer.from(`${body} `), signature)).toBe(false)
     expect(isOurs(secret, bytes, signature.replace('sha256=', ''))).toBe(false)
     expect(isOurs(secret, bytes, undefined)).toBe(false)
-    // GitHub's published vector.
+    // Test vector from GitHub's documentation of X-Hub-Signature-256.
     expect(
       isOurs(
         "It's a Secret to Everybody",
@@ -95,7 +95,7 @@ describe('the code in docs/receiving-leads.md', () => {
 })
 
 describe('the example receiver', () => {
-  it('verifies signatures, prints each lead once and accepts repeats', async () => {
+  it('verifies signatures, prints each lead once and accepts repeated deliveries', async () => {
     const port = await freePort()
     const receiver = await startProcess({
       entry: 'docs/examples/receiver.ts',
@@ -106,7 +106,7 @@ describe('the example receiver', () => {
     await until('it to listen', () => receiver.output().includes('listening'))
     await checkReceiver(url)
     expect(await statusOf(url, signed('dlv_2'), 'x'.repeat(70_000))).toBe(413)
-    await until('its print', () => receiver.output().includes('again: dlv_1'))
+    await until('the receiver to print the duplicate', () => receiver.output().includes('duplicate: dlv_1'))
     expect(receiver.output().match(/^dlv_1 /gm)).toHaveLength(1)
     expect(receiver.output()).toContain('lead_1')
     expect(receiver.output()).not.toContain(secret)

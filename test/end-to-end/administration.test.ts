@@ -7,7 +7,6 @@ import { MongoClient } from 'mongodb'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { startStack } from '../support/stack.ts'
 import { testDatabase } from '../support/test-database.ts'
-import { startVisitor } from '../support/visitor.ts'
 
 const root = join(import.meta.dirname, '../..')
 const database = testDatabase()
@@ -23,9 +22,14 @@ interface CommandResult {
   stderr: string
 }
 
+const compileCache = join(root, '.cache/node')
+
 async function run(file: string, args: string[], env: Record<string, string> = {}): Promise<CommandResult> {
   const PATH = `${join(root, 'node_modules/.bin')}:/usr/local/bin:/usr/bin:/bin`
-  const settings = { cwd: root, env: { PATH, HOME: tmpdir(), DATA_DIR: stack.dataDir, ...mongodb, ...env } }
+  const settings = {
+    cwd: root,
+    env: { PATH, HOME: tmpdir(), DATA_DIR: stack.dataDir, NODE_COMPILE_CACHE: compileCache, ...mongodb, ...env },
+  }
   return promisify(execFile)(file, args, settings).then(
     ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
     ({ code, stdout, stderr }) => ({ code, stdout, stderr }),
@@ -33,15 +37,28 @@ async function run(file: string, args: string[], env: Record<string, string> = {
 }
 
 const admin = (args: string[], env = {}) => run(process.execPath, ['admin/main.ts', ...args], env)
-const visitor = () => {
-  const { origin, siteKey } = stack.demo
-  return startVisitor({ gatewayUrl: stack.gateways[0]!.url, origin, siteKey })
+
+/**
+ * A shell function that replaces `npm run -s`: it runs the script's command without npm, whose start
+ * takes longer than the command. operating.test.ts runs the same scripts with npm.
+ */
+const npmFunction = () => {
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    scripts: Record<string, string>
+  }
+  const cases = ['admin', 'migrate', 'token'].map((name) => `${name}) ${scripts[name]} "$@" ;;`)
+  return `npm() { local script=$3; shift 3; [ "\${1-}" != -- ] || shift; case $script in ${cases.join(' ')} *) return 9 ;; esac; }\n`
 }
 
-const migrate = (args: string[], env = {}) => run(process.execPath, ['core/migrate.ts', ...args], env)
+const visitor = () => {
+  const { origin, siteKey } = stack.demo
+  return stack.newVisitor({ origin, siteKey })
+}
+
+const migrate = (args: string[], env = {}) => run(process.execPath, ['dev/migrate.ts', ...args], env)
 
 describe('npm run migrate', () => {
-  it('lists and creates what a fresh database lacks; a core with migration off rejects that database', async () => {
+  it('lists and applies the migrations of an empty database; before that, a core with MIGRATE_AT_START=off exits', async () => {
     const fresh = { MONGODB_DATABASE: `${database.name}-fresh`, LOG_LEVEL: 'warn' }
     onTestFinished(async () => {
       const client = await new MongoClient(database.uri).connect()
@@ -51,7 +68,7 @@ describe('npm run migrate', () => {
     const status = await migrate(['--status'], fresh)
     expect(status).toMatchObject({ code: 0, stderr: '' })
     expect(status.stdout).toMatch(/missing +events\.by_sequence\n[\s\S]*to migrate +1 /)
-    const core = await run(process.execPath, ['core/main.ts'], { ...fresh, MIGRATE_AT_START: 'off' })
+    const core = await run(process.execPath, ['dev/core.ts'], { ...fresh, MIGRATE_AT_START: 'off' })
     expect(core.code).toBe(1)
     expect(core.stderr).toContain('core: the database is behind this version, run npm run migrate: wakeups, ')
     const twice = await Promise.all([migrate([], fresh), migrate([], fresh)])
@@ -60,25 +77,25 @@ describe('npm run migrate', () => {
     expect((await migrate(['--shard'], fresh)).stdout).toBe(
       'The server is not a sharded cluster: nothing was changed.\n',
     )
-    expect((await migrate(['--rekey'], fresh)).stdout).toMatch(/^0 sealed anew\./)
+    expect((await migrate(['--rekey'], fresh)).stdout).toMatch(/^0 secrets re-encrypted\./)
   })
 })
 
 describe('the administration command', () => {
-  it('runs the commands of docs/operating.md as printed there', async () => {
+  it('runs the commands exactly as docs/operating.md prints them', async () => {
     const text = readFileSync(join(root, 'docs/operating.md'), 'utf8').split('\n## Administer')[1]!
     const scripts = [...text.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, script]) => script).join('\n')
     const folder = mkdtempSync(join(tmpdir(), 'administration-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
     const inFolder = scripts.replaceAll(/> (\w+\.token)/g, `> ${folder}/$1`)
-    const ended = await run('bash', ['--norc', '-euo', 'pipefail', '-c', inFolder])
+    const ended = await run('bash', ['--norc', '-euo', 'pipefail', '-c', npmFunction() + inFolder])
     expect(ended).toMatchObject({ code: 0, stderr: '' })
     expect(ended.stdout).toMatch(/installations\[1\]\.origins +https:\/\/shop\.example, https:\/\/\*\.shop\.example/)
     expect(ended.stdout).toMatch(/secret +whsec_/)
     expect(ended.stdout).toContain('CONNECTION_STATUS_DISABLED')
     expect(ended.stdout).toContain('The database has all that this version needs.')
     expect(ended.stdout).toMatch(/events +\{"conversationId":1\}/)
-    // The created token has the scopes that it names, and no others.
+    // The created token must have the requested scopes and no other scopes.
     const SERVICE_TOKEN = readFileSync(join(folder, 'admin.token'), 'utf8').trim()
     expect(await admin(['workspaces', 'list'], { SERVICE_TOKEN })).toMatchObject({ code: 0 })
     expect(await admin(['visitors', 'ban', '--session', 'ses_1'], { SERVICE_TOKEN })).toMatchObject({
@@ -87,7 +104,7 @@ describe('the administration command', () => {
     })
   }, 240_000)
 
-  it('prints help and explains invalid calls', async () => {
+  it('prints help texts, and an error message for invalid arguments', async () => {
     const help = await admin(['--help'])
     expect(help).toMatchObject({ code: 0 })
     for (const name of ['workspaces create', 'installations update', 'visitors erase'])
@@ -95,7 +112,10 @@ describe('the administration command', () => {
     expect((await admin(['visitors', 'erase', '--help'])).stdout).toContain('--yes')
     const invalidCalls: [string[], string][] = [
       [['visitors', 'praise'], 'there is no command "visitors praise"'],
-      [['connections', 'status', '--connection', 'con_1', '--status', 'gone'], '--status is one of enabled, disabled'],
+      [
+        ['connections', 'status', '--connection', 'con_1', '--status', 'gone'],
+        '--status must be one of enabled, disabled',
+      ],
       [['workspaces', 'create'], 'missing: --name'],
       [['visitors', 'erase', '--session', 'ses_1'], 'an erasure cannot be undone; confirm with --yes'],
       [['visitors', 'export'], 'name the visitor: --session, or --workspace and --subject'],

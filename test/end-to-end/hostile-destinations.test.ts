@@ -1,25 +1,26 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { ResponseClass } from '#proto/lead/v1/delivery_pb.js'
-import { type HostileScene, hostilePaths, runHostileRound, startHostileScene } from '../chaos/hostile-receivers.ts'
+import { type HostileSetup, hostilePaths, runHostileRound, startHostileSetup } from '../chaos/hostile-receivers.ts'
 import { testDatabase } from '../support/test-database.ts'
 
 const database = testDatabase()
 const perPath = 4
-let scene: HostileScene
+let setup: HostileSetup
 beforeAll(async () => {
-  scene = await startHostileScene(database, { deadlineMs: 1_500, perPath })
+  setup = await startHostileSetup(database, { deadlineMs: 1_500, perPath })
 })
-afterAll(() => scene.receiver.close())
+afterAll(() => setup.receiver.close())
 
-it('attempts to hostile destinations end by the deadline, and their floods are barely read', async () => {
-  const { receiver } = scene
+it('attempts to hostile destinations end by the deadline, and little of an endless response is read', async () => {
+  const { receiver } = setup
   const paths = Object.keys(hostilePaths)
   const floods = paths.filter((path) => /endless|100-mb|header-flood/.test(path))
-  const attempts = await runHostileRound(scene, floods)
-  // The worker cuts floods off. Sent bytes are mostly in buffers between receiver and worker.
+  const attempts = await runHostileRound(setup, floods)
+  // The worker stops reading an endless response and closes its connection. Most of the bytes that
+  // the receiver sent are then in buffers, and the worker never reads them.
   expect(receiver.bytesSent() / (floods.length * perPath)).toBeLessThan(16 * 2 ** 20)
   const others = await runHostileRound(
-    scene,
+    setup,
     paths.filter((path) => !floods.includes(path)),
   )
   for (const [path, kind] of Object.entries(hostilePaths)) {
@@ -31,5 +32,5 @@ it('attempts to hostile destinations end by the deadline, and their floods are b
     }[kind]
     for (const each of classes) expect.soft(expected, path).toContain(each)
   }
-  expect(scene.worker.process().output()).not.toMatch(/"level":(50|60)/)
+  expect(setup.worker.process().output()).not.toMatch(/"level":(50|60)/)
 })

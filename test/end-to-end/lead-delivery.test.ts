@@ -3,7 +3,7 @@ import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { DeliveryStatus, FailureReason, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
-import { type Operator, operatorOf } from '../support/operator.ts'
+import type { Operator } from '../support/operator.ts'
 import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { type Stack, startStack } from '../support/stack.ts'
@@ -21,7 +21,7 @@ beforeAll(async () => {
   receiver = await startReceiver()
   stack = await startStack({ database, cores: 2, gateways: 0, env })
   worker = await startWorker(env)
-  leads = operatorOf(stack.cores[0]!.url, stack.demo.serviceToken).leads
+  leads = stack.operator().leads
 })
 afterAll(() => receiver.close())
 
@@ -115,7 +115,7 @@ describe('a lead', () => {
     expect(second?.headers['webhook-id']).toBe(first?.headers['webhook-id'])
   })
 
-  it('is sent again on request after it failed', async () => {
+  it('is sent again if an operator requests a retry of its failed attempt', async () => {
     let status = 422
     receiver.on('/mended', (_request, response) => response.writeHead(status).end())
     const { subscriptionId } = await subscribe('/mended')
@@ -144,18 +144,18 @@ describe('a lead', () => {
     expect(receiver.to('/not-yet')).toHaveLength(2)
   })
 
-  it('disables its subscription when the destination answers 401', async () => {
+  it('causes the core to disable its subscription if the destination answers 401', async () => {
     const { subscriptionId } = await subscribe('/401')
     const { leadId } = await deliver(subscriptionId)
     await whenLatestIs(leadId, DeliveryStatus.FAILED)
-    // The attempt is recorded before the subscription is disabled.
+    // The core records the attempt first and then disables the subscription.
     await until('the subscription to be disabled', async () => {
       const { subscription } = await leads.getSubscription({ subscriptionId })
       return subscription?.status === SubscriptionStatus.DISABLED || undefined
     })
   })
 
-  it('is scheduled again after a connection reset, with the failure reason', async () => {
+  it('is scheduled for a retry after a connection reset, and its attempt has the failure reason', async () => {
     const { subscriptionId } = await subscribe('/reset-in-headers')
     const { leadId } = await deliver(subscriptionId)
     const [attempt] = await whenLatestIs(leadId, DeliveryStatus.RETRY_SCHEDULED)
@@ -175,7 +175,7 @@ describe('the worker', () => {
     await whenLatestIs(leadId, DeliveryStatus.ACCEPTED)
     await stack.cores[1]!.start()
     const log = worker.output()
-    expect(log).toContain('attempt over')
+    expect(log).toContain('attempt ended')
     for (const secret of ['zoë', '127.0.0.1', 'whsec_', 'sha256=']) expect(log).not.toContain(secret)
   })
 

@@ -8,26 +8,23 @@ import { decodeJwt } from 'jose'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
-import { createKeyring } from '../../core/keys/keyring.ts'
-import { createAccess } from '../../core/rpc/access.ts'
-import { parseSecretKeys } from '../../core/secrets.ts'
-import { operatorScopes } from '../../core/workspaces/operator-scopes.ts'
+import { createKeyring, parseSecretKeys } from '../../core/keys/keyring.ts'
+import { createAccess } from '../../core/workspaces/access.ts'
+import { operatorScopes } from '../../core/workspaces/workspace-sessions.ts'
 import { type Stack, startStack } from '../support/stack.ts'
 import { testDatabase } from '../support/test-database.ts'
-import { signWorkspaceSession } from '../support/workspace-session.ts'
 
 const database = testDatabase()
-// An IP address avoids DNS lookups. Nothing is sent to it, because no worker runs here.
+// With an IP address, the core does not look up the host. Nothing is sent to this address, because
+// the test starts no worker.
 const destinationUrl = 'https://93.184.216.34/hook'
 let stack: Stack
 let leads: Client<typeof LeadService>
 let worker: Client<typeof LeadService>
-let sessionKey: Uint8Array
 
 beforeAll(async () => {
   stack = await startStack({ database })
   const secrets = JSON.parse(await readFile(join(stack.dataDir, 'secrets.json'), 'utf8'))
-  sessionKey = new TextEncoder().encode(secrets.workspaceSessionSecret)
   const access = createAccess(createKeyring(parseSecretKeys(secrets.secretKeys)), Date.now)
   const token = await access.issue({ subject: 'worker', scopes: ['deliveries:work'] })
   leads = createClient(LeadService, transportAs(stack.demo.workspaceSession))
@@ -46,9 +43,6 @@ function transportAs(token: string) {
     ],
   })
 }
-
-const sign = (claims: Record<string, unknown>) =>
-  signWorkspaceSession({ key: sessionKey, claims: { wid: stack.demo.workspaceId, ...claims } })
 
 async function post(path: string, body: object, session = stack.demo.workspaceSession) {
   const response = await fetch(`${stack.gateways[0]!.url}/api/leads/${path}`, {
@@ -90,7 +84,7 @@ describe('the demo’s workspace session', () => {
 })
 
 describe('a delivery attempt', () => {
-  test('is created once per key', async () => {
+  test('is created once if its idempotency key is repeated', async () => {
     const { leadId, subscriptionId } = await newLead()
     const idempotencyKey = randomUUID()
     const first = await post(`${leadId}/delivery-attempts`, { subscriptionId, idempotencyKey })
@@ -115,55 +109,7 @@ describe('a delivery attempt', () => {
     for (const { status, body } of repeats) expect([status, body]).toEqual([200, first.body])
   })
 
-  test('is a conflict if its key was used with other input', async () => {
-    const [one, other] = [await newLead(), await newLead()]
-    const idempotencyKey = randomUUID()
-    const body = { subscriptionId: one.subscriptionId, idempotencyKey }
-    expect((await post(`${one.leadId}/delivery-attempts`, body)).status).toBe(201)
-    const answers = [
-      await post(`${other.leadId}/delivery-attempts`, body),
-      await post(`${one.leadId}/delivery-attempts`, { ...body, subscriptionId: other.subscriptionId }),
-    ]
-    for (const { status, body: answer } of answers)
-      expect([status, answer.code, answer.terminal]).toEqual([409, 'IdempotencyConflict', false])
-  })
-
-  test('is 404 for another workspace, as for unknown ids', async () => {
-    const { leadId, subscriptionId } = await newLead()
-    const made = await post(`${leadId}/delivery-attempts`, { subscriptionId, idempotencyKey: randomUUID() })
-    const stranger = await sign({ wid: 'ws_other' })
-    const body = { subscriptionId, idempotencyKey: randomUUID() }
-    const foreign = await post(`${leadId}/delivery-attempts`, body, stranger)
-    expect([foreign.status, foreign.body.code]).toEqual([404, 'LeadNotFound'])
-    const retry = await post(`retries/${made.body.attemptId}`, { idempotencyKey: randomUUID() }, stranger)
-    expect([retry.status, retry.body.code]).toEqual([404, 'AttemptNotFound'])
-    const unknown = await post('lead_none/delivery-attempts', body)
-    expect([unknown.status, unknown.body.code]).toEqual([404, 'LeadNotFound'])
-    const nowhere = await post(`${leadId}/delivery-attempts`, { ...body, subscriptionId: 'sub_none' })
-    expect([nowhere.status, nowhere.body.code]).toEqual([404, 'SubscriptionNotFound'])
-  })
-
-  test.each([
-    ['without the scope', 403, 'PermissionDenied', { scope: 'leads:read leads:write' }],
-    ['with an expired session', 401, 'Unauthenticated', { exp: Math.floor(Date.now() / 1000) - 60 }],
-    ['with a session without expiry', 401, 'Unauthenticated', { exp: undefined }],
-    ['with a session for another audience', 401, 'Unauthenticated', { aud: 'service.core' }],
-  ])('is rejected %s', async (_, status, code, claims) => {
-    const { leadId, subscriptionId } = await newLead()
-    const body = { subscriptionId, idempotencyKey: randomUUID() }
-    const refused = await post(`${leadId}/delivery-attempts`, body, await sign(claims))
-    expect([refused.status, refused.body.code]).toEqual([status, code])
-    const retry = await post('retries/att_none', { idempotencyKey: randomUUID() }, await sign(claims))
-    expect([retry.status, retry.body.code]).toEqual([status, code])
-  })
-
-  test('is rejected with a session signed by another key', async () => {
-    const forged = await signWorkspaceSession({ claims: { wid: stack.demo.workspaceId } })
-    const refused = await post('lead_1/delivery-attempts', { subscriptionId: 's', idempotencyKey: 'k' }, forged)
-    expect([refused.status, refused.body.code]).toEqual([401, 'Unauthenticated'])
-  })
-
-  test('can be retried by an operator after it failed, not before', async () => {
+  test('can be retried by an operator after it has failed, but not before', async () => {
     const { leadId, subscriptionId } = await newLead()
     const { body } = await post(`${leadId}/delivery-attempts`, { subscriptionId, idempotencyKey: randomUUID() })
     const early = await post(`retries/${body.attemptId}`, { idempotencyKey: randomUUID() })

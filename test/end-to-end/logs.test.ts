@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startDeliveryWorker, type WorkerProcess } from '../support/delivery-worker.ts'
-import { operatorOf } from '../support/operator.ts'
 import type { StartedProcess } from '../support/processes.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { type Stack, startStack } from '../support/stack.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
-import { startVisitor, type Visitor } from '../support/visitor.ts'
+import type { Visitor } from '../support/visitor.ts'
 
 const database = testDatabase()
 const env = { LOG_LEVEL: 'debug', DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' }
@@ -20,7 +19,7 @@ beforeAll(async () => {
   receiver = await startReceiver()
   stack = await startStack({ database, env })
   worker = await startDeliveryWorker(stack, env)
-  visitor = await startVisitor({ ...stack.demo, gatewayUrl: stack.gateways[0]!.url })
+  visitor = await stack.newVisitor()
 })
 afterAll(() => receiver.close())
 
@@ -44,7 +43,7 @@ const findLine = (running: StartedProcess, correlationId: string, text: string) 
     linesOf(running).find((line) => line.correlationId === correlationId && JSON.stringify(line).includes(text)),
   )
 
-it('a request has its correlation id in the logs of gateway and core', async () => {
+it('the correlation id of a request is in the logs of gateway and core', async () => {
   const correlationId = `test-${randomUUID()}`
   const { headers } = await visitor.call('GET', '/messages', { headers: { 'X-Correlation-Id': correlationId } })
   expect(headers.get('x-correlation-id')).toBe(correlationId)
@@ -58,19 +57,19 @@ it('a request has its correlation id in the logs of gateway and core', async () 
   })
 })
 
-it('an attempt is logged with the correlation id sent to its destination', async () => {
-  const { leads } = operatorOf(stack.cores[0]!.url, stack.demo.serviceToken)
+it('an attempt is logged with the correlation id that its destination received', async () => {
+  const { leads } = stack.operator()
   const { workspaceId } = stack.demo
   const { subscriptionId } = await leads.createSubscription({ workspaceId, destinationUrl: `${receiver.http}/200` })
   const { leadId } = await leads.captureLead({ workspaceId, source: 'test', fields: { email: 'zoe@example.com' } })
   await leads.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: randomUUID() })
   const { headers } = await until('the request', () => receiver.to('/200')[0])
-  const line = await findLine(worker.process(), String(headers['x-correlation-id']), 'attempt over')
+  const line = await findLine(worker.process(), String(headers['x-correlation-id']), 'attempt ended')
   expect(line).toMatchObject({ part: 'delivery', outcome: 'response' })
 })
 
 it('an invalid correlation id is not logged by the core', async () => {
-  const { leads } = operatorOf(stack.cores[0]!.url, stack.demo.serviceToken)
+  const { leads } = stack.operator()
   await leads.listSubscriptions(
     { workspaceId: stack.demo.workspaceId },
     { headers: { 'x-correlation-id': 'a name with spaces' } },
@@ -81,7 +80,7 @@ it('an invalid correlation id is not logged by the core', async () => {
   expect(line.correlationId).toBeUndefined()
 })
 
-it('all lines have the same fields and contain no body, credential or destination', async () => {
+it('all log lines have the same fields and contain no body, credential or destination', async () => {
   await visitor.send('A secret of mine')
   const running = [stack.gateways[0]!, stack.cores[0]!, worker].map((part) => part.process())
   for (const [index, each] of running.entries()) {

@@ -2,21 +2,21 @@ import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, MongoClient } from 'mongodb'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { allMetrics } from '../../dev/write-metrics.ts'
 import { startDeliveryWorker, type WorkerProcess } from '../support/delivery-worker.ts'
 import { scrape, sumOf } from '../support/metrics.ts'
-import { type Operator, operatorOf } from '../support/operator.ts'
+import type { Operator } from '../support/operator.ts'
 import { freePort } from '../support/processes.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { type Stack, startStack } from '../support/stack.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
-import { startVisitor, type Visitor } from '../support/visitor.ts'
+import type { Visitor } from '../support/visitor.ts'
 
 const database = testDatabase()
 const env = { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32', DELIVERY_LEASE_MS: '1000' }
-/** Metrics that had a value in some part. */
+/** Names of metrics for which a process has reported a value. */
 const seen = new Set<string>()
 let stack: Stack
 let receiver: Receiver
@@ -27,14 +27,14 @@ let worker: WorkerProcess
 beforeAll(async () => {
   receiver = await startReceiver()
   stack = await startStack({ database, cores: 2, env })
-  operator = operatorOf(stack.cores[0]!.url, stack.demo.serviceToken)
+  operator = stack.operator()
   visitor = await newVisitor()
 })
 afterAll(() => receiver.close())
 
-const newVisitor = () => startVisitor({ ...stack.demo, gatewayUrl: stack.gateways[0]!.url })
+const newVisitor = () => stack.newVisitor()
 
-/** Waits for a value above 0; returns the sum over these parts. */
+/** Waits until the metric's sum over the given processes is above 0, and returns the sum. */
 function counted(parts: { metricsUrl: string }[], name: string, labels: Record<string, string> = {}) {
   return until(`a value of ${name} ${JSON.stringify(labels)}`, async () => {
     const samples = (await Promise.all(parts.map(({ metricsUrl }) => scrape(metricsUrl)))).flat()
@@ -60,7 +60,7 @@ async function deliver(path: string) {
   await operator.leads.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: randomUUID() })
 }
 
-it('the process reports CPU time, memory and event loop lag', async () => {
+it('a gateway reports its CPU time, memory and event loop lag', async () => {
   const samples = await scrape(stack.gateways[0]!.metricsUrl)
   for (const name of ['process_cpu_seconds_total', 'process_resident_memory_bytes', 'nodejs_eventloop_lag_p99_seconds'])
     expect(sumOf(samples, name)).toBeGreaterThan(0)
@@ -88,7 +88,7 @@ it('requests are counted by route, method and status class, and timed', async ()
   expect(await ofCores('call_duration_seconds_count', call)).toBe(2)
 })
 
-it('an unknown path does not become a label', async () => {
+it('an unknown path is not used as a label', async () => {
   await fetch(`${stack.gateways[0]!.url}/api/integrations/v1/widget/${randomUUID()}`)
   expect(await ofGateway('requests_total', { route: 'unknown', status: '4xx' })).toBeGreaterThanOrEqual(1)
   const text = await (await fetch(stack.gateways[0]!.metricsUrl)).text()
@@ -113,7 +113,7 @@ it('open streams, replays, stream events and stream ends are counted', async () 
   expect(await ofGateway('stream_ends_total', { reason: 'client' })).toBe(1)
 })
 
-it('the log queue is measured during concurrent writes', async () => {
+it('the queue of writes to the event log is measured during concurrent writes', async () => {
   const { conversationId } = visitor.session
   const send = (index: number) =>
     operator.messaging.sendAgentMessage({ conversationId, clientOperationId: `agent-${index}`, body: 'Hello' })
@@ -129,7 +129,7 @@ it('the lag of wake-ups is measured, and a lost wake-up is counted', async () =>
   expect(await ofCores('wakeup_lag_seconds_count')).toBeGreaterThan(0)
   expect(await ofCores('wakeup_lag_seconds_sum')).toBeLessThan(60)
 
-  // Simulates a core that dies after a write and before its wake-up.
+  // Simulates a core that crashes after a write and before its wake-up.
   const { conversationId } = visitor.session
   const sequence = await inDatabase(async (db) => {
     const events = db.collection('events')
@@ -160,11 +160,18 @@ it('rejections are counted by rate limit and by error code', async () => {
 })
 
 it('queued sends are measured while the cores hang', async () => {
+  // A new visitor's grant has just been cached by the gateway, so the sends below reach the queue.
+  const sender = await newVisitor()
+  expect((await sender.send('Hello')).status).toBe(202)
   for (const core of stack.cores) core.process().kill('SIGSTOP')
+  onTestFinished(() => {
+    for (const core of stack.cores) core.process().kill('SIGCONT')
+  })
   const sends: ReturnType<Visitor['send']>[] = []
-  // Sent one by one, because two calls run at once and the others wait.
+  // Sends a message every 50 ms. The gateway makes two calls to the cores at once, and the other
+  // messages wait in its queue.
   for (let index = 0; index < 5; index += 1) {
-    sends.push(visitor.send('Are you there?'))
+    sends.push(sender.send('Are you there?'))
     await delay(50)
   }
   expect(await ofGateway('send_queue_length')).toBeGreaterThanOrEqual(1)
@@ -174,7 +181,7 @@ it('queued sends are measured while the cores hang', async () => {
 
 it('database commands, failures and connections are measured', async () => {
   expect(await ofCores('database_command_duration_seconds_count', { command: 'insert' })).toBeGreaterThan(0)
-  // Ends the cursors on which the cores receive wake-ups.
+  // Kills the database cursors with which the cores receive wake-ups.
   await inDatabase(async (db) => {
     await db.dropCollection('wakeups')
     await db.createCollection('wakeups', { capped: true, size: 1024 * 1024 })
@@ -184,7 +191,7 @@ it('database commands, failures and connections are measured', async () => {
   expect(await ofCores('database_connections', { state: 'in_use' })).toBeGreaterThan(0)
 })
 
-it('due deliveries and the age of the oldest are measured', async () => {
+it('the number of due deliveries and the age of the oldest one are measured', async () => {
   await deliver('/200?due')
   await deliver('/422')
   await deliver(`http://127.0.0.1:${await freePort()}/refused`)
@@ -240,7 +247,7 @@ it('expired leases and late results are counted when a worker hangs', async () =
   expect(await ofWorker('late_results_total')).toBeGreaterThanOrEqual(1)
 })
 
-it('every declared metric had a value', () => {
+it('every declared metric had a value in the tests above', () => {
   const names = allMetrics().map(({ name }) => name)
   expect(names.filter((name) => !seen.has(name))).toEqual([])
 })

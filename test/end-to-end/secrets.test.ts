@@ -7,7 +7,7 @@ import { signAssertion } from '../support/assertion.ts'
 import { startDeliveryWorker, type WorkerProcess } from '../support/delivery-worker.ts'
 import { imageOf } from '../support/images.ts'
 import { leaksIn, planted } from '../support/leaks.ts'
-import { type Operator, operatorOf } from '../support/operator.ts'
+import type { Operator } from '../support/operator.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { type Stack, startStack } from '../support/stack.ts'
 import { until } from '../support/until.ts'
@@ -37,7 +37,7 @@ beforeAll(async () => {
     },
   })
   worker = await startDeliveryWorker(stack, { LOG_LEVEL: 'trace' })
-  operator = operatorOf(stack.cores[0]!.url, stack.demo.serviceToken)
+  operator = stack.operator()
 })
 afterAll(() => receiver.close())
 
@@ -47,7 +47,7 @@ const clientOf = (gatewayUrl: string) => {
 }
 const keyed = (key: string = randomUUID()) => ({ 'Idempotency-Key': key })
 
-it('visitor, operator and worker use every feature with planted texts', async () => {
+it('every feature works with texts that contain the marker for which the next tests search', async () => {
   const { siteKey, origin, identity, workspaceId } = stack.demo
   await operator.workspaces.updateInstallation({
     siteKey,
@@ -112,7 +112,7 @@ it('visitor, operator and worker use every feature with planted texts', async ()
   stream.close()
 })
 
-it('no error answer repeats input', async () => {
+it('no error response contains the input of its request', async () => {
   const { call } = visitor
   const operation = randomUUID()
   const text = { 'Content-Type': 'text/plain' }
@@ -173,13 +173,13 @@ it('the database contains no readable secret', async () => {
   const documents = await Promise.all(collections.map((collection) => collection.find().toArray()))
   await client.close()
   const dump = JSON.stringify(documents)
-  // Proves that the dump contains stored texts.
+  // The dump must contain stored texts. Otherwise the next check would prove nothing.
   expect(dump).toContain(`${planted} from the visitor`)
   const own = JSON.parse(await readFile(join(stack.dataDir, 'secrets.json'), 'utf8')) as Record<string, string>
   const all = [...secrets, ...Object.entries(own), ['service token', stack.demo.serviceToken] as const]
   expect(all.length).toBeGreaterThan(9)
   for (const [name, secret] of all) {
-    // The secret, the secret without its prefix, and its bytes.
+    // Searches for the secret, the secret without its prefix, and its decoded bytes.
     const bare = secret.replace(/^(whsec_|k\d+[:.])/, '')
     for (const form of [
       secret,
@@ -191,11 +191,10 @@ it('the database contains no readable secret', async () => {
   }
 })
 
-it('no log contains a secret or a planted text at trace level, even when parts die', async () => {
+it('no log at trace level contains a secret or a text with the marker, even if processes crash', async () => {
   const [core, gateway] = [stack.cores[0]!, stack.gateways[0]!]
   const written = [core.process(), gateway.process(), worker.process()]
-  const [, enginePid] = /"enginePid":(\d+)/.exec(core.process().output()) ?? []
-  process.kill(Number(enginePid), 'SIGKILL')
+  process.kill(stack.enginePid(), 'SIGKILL')
   await visitor.send(`${planted} while the database is away`)
   await core.killAndRestart()
   await visitor.sendUntilAccepted(`${planted} again`)

@@ -4,20 +4,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { memoryOf } from '../support/memory.ts'
 import { freePort, startProcess } from '../support/processes.ts'
-import { type Stack, startStack } from '../support/stack.ts'
+import { startStack } from '../support/stack.ts'
 import { until } from '../support/until.ts'
 import { type Answer, startVisitor, type Visitor } from '../support/visitor.ts'
 
-const visitors = 40
-const sendsEach = 10
-const readsEach = 40
+const visitors = 20
+const sendsEach = 8
+const readsEach = 20
 const growthMaxMiB = 150
-
-/** Process id of the embedded engine, from the log of the core that hosts it. */
-function enginePid({ cores }: Stack): number {
-  const [, pid] = /"enginePid":(\d+)/.exec(cores[0]!.process().output()) ?? []
-  return Number(pid)
-}
 
 function expectAnswered(answers: Answer[]) {
   for (const { status, headers, body } of answers) {
@@ -28,7 +22,7 @@ function expectAnswered(answers: Answer[]) {
   }
 }
 
-it('a suspended database leads to 503 without memory growth, and the service recovers after it', {
+it('requests get 503 without memory growth while the database is suspended, and succeed after it resumes', {
   timeout: 180_000,
 }, async () => {
   const stack = await startStack({
@@ -43,12 +37,13 @@ it('a suspended database leads to 503 without memory growth, and the service rec
   })
   const { origin, siteKey } = stack.demo
   const gatewayUrl = stack.gateways[0]!.url
-  // One after the other, because the service would shed this many at once.
+  // Creates the sessions one after the other, because the service would reject so many simultaneous
+  // creations.
   const browsers: Visitor[] = []
   for (let index = 0; index < visitors; index += 1) browsers.push(await startVisitor({ gatewayUrl, origin, siteKey }))
   for (const visitor of browsers) expect((await visitor.sendUntilAccepted('Before')).status).toBe(202)
   const before = await memoryOf(stack)
-  const pid = enginePid(stack)
+  const pid = stack.enginePid()
   process.kill(pid, 'SIGSTOP')
   try {
     const load = (visitor: Visitor) => [
@@ -57,12 +52,12 @@ it('a suspended database leads to 503 without memory growth, and the service rec
     ]
     const answers = await Promise.all(browsers.flatMap(load))
     expectAnswered(answers)
-    // No message is acknowledged before it is written.
+    // The service may acknowledge a message only after it has stored the message.
     expect(answers.filter(({ status }) => status === 202)).toEqual([])
     expect(answers.filter(({ status }) => status === 503).length).toBeGreaterThan(visitors * sendsEach)
     const after = await memoryOf(stack)
     for (const [name, held] of Object.entries(before)) expect(after[name]! - held, name).toBeLessThan(growthMaxMiB)
-    // Routes without the database still answer.
+    // Routes that do not need the database must still answer.
     expect((await fetch(`${gatewayUrl}/livez`)).status).toBe(200)
   } finally {
     process.kill(pid, 'SIGCONT')
@@ -82,14 +77,15 @@ async function startGatewayAlone() {
     CORE_URLS: `http://127.0.0.1:${await freePort()}`,
     CORE_TOKEN: 'an-unused-core-token',
     LOG_LEVEL: 'warn',
-    // A request that waited for this deadline would exceed the test's timeout.
+    // The deadline exceeds the test's timeout, so that the test fails if a request waits for the
+    // deadline.
     CORE_DEADLINE_MS: '120000',
   }
   const running = await startProcess({ entry: 'gateway/main.ts', name: 'gateway', env, readyUrl: `${url}/livez` })
   return { port, url, running }
 }
 
-it('a gateway without a core answers 503 at once', async () => {
+it('a gateway without a core responds with 503 immediately', async () => {
   const { url } = await startGatewayAlone()
   await delay(100)
   const headers = { origin: 'https://shop.example', 'x-service-widget-version': '1.0', authorization: 'Bearer a.b.c' }

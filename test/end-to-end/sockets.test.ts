@@ -1,16 +1,18 @@
-import { readdir, readlink } from 'node:fs/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { openSocket } from '../../gateway/test-socket.ts'
-import { operatorOf } from '../support/operator.ts'
+import { openSocket } from '../../gateway/test/test-socket.ts'
+import { openFiles } from '../support/proc.ts'
 import { type Part, type Stack, startStack } from '../support/stack.ts'
 import { until } from '../support/until.ts'
-import { startVisitor, type Visitor } from '../support/visitor.ts'
+import type { Visitor } from '../support/visitor.ts'
 
 const perAddress = 60
-/** Rejected connections that may still be open to read their answer. */
+/**
+ * Maximum number of rejected connections that are still open because their clients are still
+ * reading the response.
+ */
 const refusedMax = 10
 const endedWithinMs = 5_000
-/** Allowance for a busy machine. */
+/** Additional time that is allowed on a busy machine. */
 const slackMs = 2_000
 
 let stack: Stack
@@ -31,13 +33,11 @@ function request(method: string, path: string, visitor?: Visitor, more = ''): st
 
 /** Number of open socket descriptors of a process. */
 async function countSockets(part: Part): Promise<number> {
-  const folder = `/proc/${part.process().pid}/fd`
-  const targets = (await readdir(folder)).map((name) => readlink(`${folder}/${name}`).catch(() => ''))
-  return (await Promise.all(targets)).filter((target) => target.startsWith('socket:')).length
+  const targets = await openFiles(part.process().pid)
+  return targets.filter((target) => target.startsWith('socket:')).length
 }
 
-const newVisitor = (part: Part) =>
-  startVisitor({ gatewayUrl: part.url, origin: stack.demo.origin, siteKey: stack.demo.siteKey })
+const newVisitor = (part: Part) => stack.newVisitor({ gatewayUrl: part.url })
 
 async function untilSockets(part: Part, most: number, withinMs: number): Promise<number> {
   const started = performance.now()
@@ -50,15 +50,15 @@ async function untilSockets(part: Part, most: number, withinMs: number): Promise
 const connectBytes = 'CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n'
 
 describe('clients that keep their side of a connection open', () => {
-  it('hold no descriptor 5 s after a revocation ended their streams', async () => {
+  it('use no socket of the gateway 5 s after their session was revoked', async () => {
     const gateway = stack.gateways[0]!
     const visitor = await newVisitor(gateway)
     const idle = await countSockets(gateway)
     const streams = Array.from({ length: 40 }, () => open(gateway, request('GET', '/events', visitor)))
-    // A session has at most six streams; each further one ends the oldest.
+    // A session may have six streams. Each further stream ends the oldest one.
     await until('the streams', () => streams.every((each) => each.isEnded() || each.text().includes(': open')))
     await untilSockets(gateway, idle + 6, endedWithinMs)
-    const operator = operatorOf(stack.cores[0]!.url, stack.demo.serviceToken)
+    const operator = stack.operator()
     await operator.sessions.revokeSession({ sessionId: visitor.session.sessionId })
     await until('the end', () => streams.every((each) => each.isEnded()))
     await untilSockets(gateway, idle, endedWithinMs)
@@ -69,7 +69,7 @@ describe('clients that keep their side of a connection open', () => {
     ['malformed HTTP', 'not HTTP\r\n\r\n'],
     ['a pipelined stream', 'EVENTS'],
     ['HTTP/1.0', 'GET /livez HTTP/1.0\r\n\r\n'],
-  ])('hold no descriptor 5 s after %s', async (_name, bytes) => {
+  ])('use no socket of the gateway 5 s after they sent %s', async (_name, bytes) => {
     const gateway = stack.gateways[0]!
     const visitor = await newVisitor(gateway)
     const sent = bytes === 'EVENTS' ? request('GET', '/events', visitor).repeat(2) : bytes
@@ -79,7 +79,7 @@ describe('clients that keep their side of a connection open', () => {
     await untilSockets(gateway, idle, endedWithinMs)
   })
 
-  it('cannot exceed the connections per address, and a rejected message is not stored', async () => {
+  it('cannot exceed the limit of connections per address, and a rejected message is not stored', async () => {
     const gateway = stack.gateways[0]!
     const visitor = await newVisitor(gateway)
     const idle = await countSockets(gateway)
@@ -98,7 +98,7 @@ describe('clients that keep their side of a connection open', () => {
     expect(await visitor.history()).toEqual([])
   })
 
-  it('do not delay a stopping gateway', async () => {
+  it('do not delay the shutdown of a gateway', async () => {
     const gateway = await stack.addGateway({ LOG_LEVEL: 'info' })
     const visitor = await newVisitor(gateway)
     const events = request('GET', '/events', visitor)

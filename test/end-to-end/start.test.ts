@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { DemoFile } from '../../core/workspaces/demo-seed.ts'
+import type { DemoFile } from '../../dev/demo-seed.ts'
 import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
 import { startVisitor } from '../support/visitor.ts'
 
@@ -34,7 +34,9 @@ async function start(env: Record<string, string> = {}): Promise<StartedProcess> 
 
 const demoFile = async (): Promise<DemoFile> => JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
 
-/** Runs the shell blocks of a document that begin with a comment; returns their output. */
+/**
+ * Runs the document's shell blocks whose first line is a comment. Returns the output of the blocks.
+ */
 async function runCommandsOf(document: string, change = (text: string) => text): Promise<string> {
   const text = await readFile(join(root, document), 'utf8')
   const blocks = [...text.matchAll(/```sh\n(#[^\n]*\n[\s\S]*?)```/g)].map(([, block = '']) => change(block))
@@ -45,7 +47,7 @@ async function runCommandsOf(document: string, change = (text: string) => text):
       .replaceAll('localhost:8081', `localhost:${ports.DEMO_PORT}`)
       .replaceAll('localhost:8090', `localhost:${ports.CORE_PORT}`)
       .replaceAll('.data/', `${dataDir}/`)
-  // One shell for all blocks, because later commands use variables of earlier ones.
+  // All blocks run in one shell, because later commands use variables of earlier blocks.
   return (await run('bash', ['-euo', 'pipefail', '-c', blocks.map(here).join('\n')], { cwd: root })).stdout
 }
 
@@ -86,7 +88,7 @@ describe('npm start', () => {
     }
   })
 
-  it('serves the metrics of all parts on one port', async () => {
+  it('serves the metrics of gateway, core and delivery worker on one port', async () => {
     const text = await (await fetch(`http://127.0.0.1:${ports.METRICS_PORT}/metrics`)).text()
     for (const part of ['gateway', 'core', 'delivery']) expect(text).toContain(`\nservice_${part}_`)
   })
@@ -98,7 +100,7 @@ describe('npm start', () => {
   })
 
   it.skipIf(!existsSync('/usr/bin/curl'))(
-    'prints a command that answers the latest conversation as an agent',
+    'prints a command that sends an agent’s message to the latest conversation',
     async () => {
       const visitor = await newVisitor()
       await visitor.send('Is anybody there?')
@@ -132,7 +134,7 @@ describe('npm start', () => {
   })
 
   it.skipIf(!existsSync('/usr/bin/curl'))('runs the commands of docs/leads.md as printed', async () => {
-    // A closed local port, so that no public server is called.
+    // Replaces the destination by a closed local port, so that no public server is called.
     const here = `http://127.0.0.1:${await freePort()}/leads`
     const stdout = await runCommandsOf('docs/leads.md', (text) => text.replace('https://example.com/leads', here))
     const [created = '', retried = ''] = stdout.replaceAll('}{', '}\n{').split('\n')
@@ -140,7 +142,7 @@ describe('npm start', () => {
     expect(['AttemptNotRetryable', undefined]).toContain(JSON.parse(retried).code)
   })
 
-  it('stops its engine on Ctrl-C and keeps all data for the next start', async () => {
+  it('stops its database engine on Ctrl-C and keeps all data for the next start', async () => {
     const visitor = await newVisitor()
     await visitor.send('Keep this')
     const before = await visitor.history()
@@ -172,7 +174,7 @@ describe('npm start', () => {
     ['DEMO_PORT', '-1'],
     ['LOG_LEVEL', 'chatty'],
     ['GRANT_LIFETIME_SECONDS', '-7'],
-  ])('does not start with an invalid %s and prints what is allowed', async (setting, value) => {
+  ])('does not start with an invalid %s, and prints the allowed values', async (setting, value) => {
     const env = { ...ports, DATA_DIR: join(dataDir, 'other'), [setting]: value }
     const failed = await startProcess({ entry: 'dev/start.ts', name: 'npm start', env })
     expect(await failed.exited).toEqual({ code: 1, signal: null })
@@ -192,7 +194,7 @@ describe('core and gateway started separately', () => {
       env: { ...env, CORE_URLS: `http://localhost:${corePort}` },
       readyUrl: `http://127.0.0.1:${gatewayPort}/readyz`,
     })
-    await startProcess({ entry: 'core/main.ts', name: 'core', env, readyUrl: `http://127.0.0.1:${corePort}/readyz` })
+    await startProcess({ entry: 'dev/core.ts', name: 'core', env, readyUrl: `http://127.0.0.1:${corePort}/readyz` })
     await gateway
     const { siteKey, origin } = JSON.parse(await readFile(join(folder, 'demo.json'), 'utf8')) as DemoFile
     const visitor = await startVisitor({ gatewayUrl: `http://127.0.0.1:${gatewayPort}`, origin, siteKey })

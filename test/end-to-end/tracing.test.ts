@@ -2,12 +2,11 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type CollectedSpan, type Collector, startCollector } from '../support/collector.ts'
 import { startDeliveryWorker } from '../support/delivery-worker.ts'
-import { operatorOf } from '../support/operator.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { type Stack, startStack } from '../support/stack.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
-import { startVisitor, type Visitor } from '../support/visitor.ts'
+import type { Visitor } from '../support/visitor.ts'
 
 const database = testDatabase()
 const messages = 'POST /api/integrations/v1/widget/messages'
@@ -33,7 +32,7 @@ beforeAll(async () => {
   }
   stack = await startStack({ database, env })
   trusting = stack.gateways[0]!
-  visitor = await startVisitor({ ...stack.demo, gatewayUrl: trusting.url })
+  visitor = await stack.newVisitor({ gatewayUrl: trusting.url })
 })
 afterAll(() => Promise.all([collector.close(), receiver.close()]))
 
@@ -99,7 +98,7 @@ it('a batch of sends continues the trace of one send and links to the others', a
 })
 
 async function requestDelivery(query: string) {
-  const { leads } = operatorOf(stack.cores[0]!.url, stack.demo.serviceToken)
+  const { leads } = stack.operator()
   const { workspaceId, workspaceSession } = stack.demo
   const destinationUrl = `${receiver.http}/200?${query}`
   const { subscriptionId } = await leads.createSubscription({ workspaceId, destinationUrl, mappedFields: ['email'] })
@@ -117,7 +116,9 @@ async function requestDelivery(query: string) {
   }
 }
 
-/** The core's span of the claim that an attempt links to. */
+/**
+ * Returns the core's span for a worker's claim. The given span of an attempt links to this claim.
+ */
 async function claimOf(attempt: CollectedSpan) {
   const [link] = attempt.links!
   const claim = await collector.span('claim deliveries', (span) => span.spanId === link!.spanId)
@@ -125,7 +126,7 @@ async function claimOf(attempt: CollectedSpan) {
   return collector.span('service.lead.v1.LeadService/ClaimDeliveries', childOf(call, server))
 }
 
-it('a queued lead is one trace with a link to its claim', async () => {
+it('the attempt of a queued delivery links to the trace of the worker’s claim', async () => {
   const { span } = await requestDelivery('queued')
   expect(collector.spans.filter(({ name }) => name === 'attempt')).toEqual([])
   await startDeliveryWorker(stack, env)
@@ -133,7 +134,7 @@ it('a queued lead is one trace with a link to its claim', async () => {
   expect((await collector.span('take deliveries', childOf(served))).service).toBe('service-core')
 })
 
-it('a lead is one trace from the delivery request to the attempt, without traceparent to the destination', async () => {
+it('a delivery is one trace from the request to the attempt, and its destination gets no traceparent', async () => {
   const { received, span } = await requestDelivery('traced')
   const { headers } = await received()
   expect(headers).not.toHaveProperty('traceparent')
@@ -152,7 +153,7 @@ it('a lead is one trace from the delivery request to the attempt, without tracep
   expect(await span('insert deliveries')).toMatchObject({ service: 'service-core', kind: client })
 })
 
-it('traceparent of a caller is ignored if no proxy is trusted', async () => {
+it('a gateway that trusts no proxy ignores the caller’s traceparent', async () => {
   const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '100' }
   const open = await stack.addGateway(env)
   const before = collector.spans.length
@@ -171,11 +172,12 @@ it('no span contains a body, a visitor’s id, a credential or a destination', (
   }
 })
 
-it('a gateway without an endpoint creates no spans and does not forward traceparent', async () => {
+it('a gateway without a tracing endpoint creates no spans and does not forward traceparent', async () => {
   const plain = await stack.addGateway({ TRUST_PROXY: '1' })
   const traceparent = newTraceparent()
   expect((await send('Off', traceparent, plain.url)).status).toBe(202)
-  // The core traces. If the gateway forwarded traceparent, the core would report a span.
+  // Tracing is on in the core, so the core would report a span if the gateway forwarded
+  // traceparent.
   await send('On', newTraceparent())
   await new Promise((resolve) => setTimeout(resolve, 500))
   expect(collector.spans.filter(({ traceId }) => traceId === traceparent.split('-')[1])).toEqual([])

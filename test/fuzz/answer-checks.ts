@@ -1,11 +1,11 @@
 import type { DocumentCheck } from '../conformance/document-check.ts'
+import { internals } from '../support/leaks.ts'
 import type { RawAnswer, RawRequest } from './raw-client.ts'
 import type { RpcAnswer, RpcRequest } from './rpc-client.ts'
 
-/** Matches internal details that no answer may contain (specification, section 7). */
-const internals = /\n\s+at .+:\d+:\d+|node_modules|mongodb|ECONN[A-Z]|E11000|ConnectError|\.ts:\d|[a-z]Error: /
-
-/** Returns how a gateway's answer violates the contract; empty if valid. */
+/**
+ * Lists how a gateway's response violates the contract. The list is empty if the response is valid.
+ */
 export function routeProblems(request: RawRequest, answer: RawAnswer, document: DocumentCheck): string[] {
   const { status, headers, rest } = answer
   const text = answer.body.toString('utf8')
@@ -19,7 +19,7 @@ export function routeProblems(request: RawRequest, answer: RawAnswer, document: 
   const body = readJson(headers, text)
   if (body instanceof SyntaxError) return [...problems, 'invalid JSON']
   if (status >= 400) problems.push(...envelopeProblems(body, headers))
-  // Requests that the HTTP parser rejected never reached a route.
+  // If the HTTP parser rejected the request, no route answered, so the API document does not apply.
   if (isMalformed(body)) return problems
   const path = request.target.split('?')[0]!
   return [...problems, ...document.problems(request.method, path, { status, headers, body })]
@@ -51,7 +51,10 @@ function envelopeProblems(body: unknown, headers: Headers): string[] {
   return problems
 }
 
-/** True if the HTTP, URL or header was invalid before routing. */
+/**
+ * Returns true if the gateway rejected the request before routing, because of its HTTP syntax, URL
+ * or headers.
+ */
 function isMalformed(body: unknown): boolean {
   const { issues } = (body ?? {}) as { issues?: { path: string; rule: string }[] }
   return (
@@ -60,19 +63,23 @@ function isMalformed(body: unknown): boolean {
 }
 
 /**
- * Messages of Connect and gRPC about invalid frames. These answers use the protocols' own codes.
- * Only callers with a valid token get them.
+ * Messages of Connect and gRPC about invalid frames. Responses with these messages have the
+ * protocol's own error codes instead of public codes. This is allowed, because only callers with a
+ * valid token get them.
  */
 const protocolErrors =
   /parse binary|compressed envelope|protocol error|protocol%20error|parse%20binary|compressed%20envelope/
 const serverErrorCodes = new Set(['internal', 'unknown', 'data_loss', 'unavailable'])
 const serverErrorGrpcStatuses = new Set(['2', '13', '14', '15'])
 /**
- * HTTP statuses of Connect, gRPC and gRPC-Web, including those for an invalid protocol or method.
+ * Allowed HTTP statuses of Connect, gRPC and gRPC-Web, including statuses for an invalid protocol
+ * or method.
  */
 const httpStatuses = new Set([200, 400, 401, 403, 404, 405, 408, 409, 412, 415, 429, 499, 501, 504, 505])
 
-/** Returns the problems of a core's answer; empty if valid. */
+/**
+ * Lists how a core's response violates the protocol. The list is empty if the response is valid.
+ */
 export function rpcProblems({ status, headers, trailers, body }: RpcAnswer): string[] {
   const text = body.toString('utf8') + (trailers['grpc-message'] ?? headers['grpc-message'] ?? '')
   if (protocolErrors.test(text)) return []
@@ -88,8 +95,9 @@ export function rpcProblems({ status, headers, trailers, body }: RpcAnswer): str
 }
 
 /**
- * gRPC puts error messages into a header, which cannot hold half a character of invalid JSON.
- * Such calls are reset; that is allowed.
+ * Lists the problems of a call that the core reset. A reset is allowed only for gRPC calls with
+ * JSON: gRPC sends the error message in a header, and a header cannot contain a lone surrogate from
+ * the invalid JSON.
  */
 export function resetProblems({ headers }: RpcRequest, error: Error): string[] {
   const inHeader = /^application\/grpc(-web)?\+json/.test(headers['content-type'] ?? '')

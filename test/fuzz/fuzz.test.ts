@@ -3,15 +3,16 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { memoryOf } from '../support/memory.ts'
 import { nastyTexts } from '../support/nasty-values.ts'
-import { operatorOf } from '../support/operator.ts'
 import { type Stack, startStack } from '../support/stack.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
-import { startVisitor } from '../support/visitor.ts'
+import { restoreSite } from './fixtures.ts'
 import { fuzz } from './fuzz.ts'
 
 const database = testDatabase()
-/** More than normal requests need, less than a leak of every request would take. */
+/**
+ * Allowed memory growth. Normal requests need less memory; a leak in every request would need more.
+ */
 const maxGrowthMiB = 400
 let stack: Stack
 
@@ -26,7 +27,8 @@ describe('hostile input', { timeout: 300_000 }, () => {
     expect(report.findings.slice(0, 20)).toEqual([])
     expect(report.routes).toBeGreaterThan(18)
     expect(report.methods).toBeGreaterThan(55)
-    // Proves that the requests are diverse and some are valid.
+    // The responses must have many statuses. This proves that the requests are diverse and some are
+    // valid.
     for (const status of [200, 201, 202, 204, 400, 401, 403, 404, 409, 413, 415])
       expect(report.statuses[status] ?? 0, `answers with ${status}`).toBeGreaterThan(0)
     const after = await memoryOf(stack)
@@ -34,15 +36,16 @@ describe('hostile input', { timeout: 300_000 }, () => {
   })
 
   it('cannot inject lines into an event stream', async () => {
-    const { origin, siteKey, serviceToken } = stack.demo
+    await restoreSite(stack)
+    const { origin } = stack.demo
     const gatewayUrl = stack.gateways[0]!.url
-    const operator = operatorOf(stack.cores[0]!.url, serviceToken)
-    const visitor = await startVisitor({ gatewayUrl, origin, siteKey })
+    const operator = stack.operator()
+    const visitor = await stack.newVisitor()
     const { conversationId, sessionId } = visitor.session
     await visitor.send('Hello')
     const texts = nastyTexts.filter((text) => text.isWellFormed() && text.length < 1000)
 
-    // Some texts are rejected. Accepted texts must appear as data only.
+    // Some texts are rejected. Accepted texts must appear in data lines only.
     const calls = texts.flatMap((text) => {
       const agent = { displayName: text, avatarUrl: `https://shop.example/${text}` }
       return [
@@ -78,7 +81,7 @@ describe('hostile input', { timeout: 300_000 }, () => {
     abort.abort()
     await reading
 
-    // Splits at every line break that a stream parser or a text reader may accept.
+    // Splits the stream at every character that a parser may accept as a line break.
     const lines = stream.split(/\r\n|[\r\n\0]/)
     for (const line of lines)
       expect(line).toMatch(/^(|: .*|retry: \d+|id: [\w-]+-\d+|event: [a-z.]+|data: \{"sequence":\d+,.*\})$/su)

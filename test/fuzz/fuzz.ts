@@ -1,20 +1,20 @@
 import fc from 'fast-check'
-import { servedMethods } from '../../core/test-operator-calls.ts'
+import { servedMethods } from '../../core/test-support/operator-calls.ts'
 import { type DocumentCheck, loadDocument } from '../conformance/document-check.ts'
 import type { Stack } from '../support/stack.ts'
 import { resetProblems, routeProblems, rpcProblems } from './answer-checks.ts'
+import { newFixtures, restoreSite } from './fixtures.ts'
 import { bytesOf, sendRaw } from './raw-client.ts'
 import { operationsOf, routeCases, strangeRequests } from './route-cases.ts'
 import { rpcCases } from './rpc-cases.ts'
 import { createRpcClient } from './rpc-client.ts'
-import { newScene, restoreSite } from './scene.ts'
 
 export interface Finding {
-  /** Route, for example `POST …/messages`, or method name. */
+  /** Route, for example `POST …/messages`, or name of the RPC method. */
   where: string
   seed: number
   problems: string[]
-  /** The request, for reproduction. */
+  /** Text of the request, so that the finding can be reproduced. */
   request: string
 }
 
@@ -22,7 +22,7 @@ export interface FuzzReport {
   routes: number
   methods: number
   cases: number
-  /** Number of answers by status. */
+  /** Number of responses by status. */
   statuses: Record<string, number>
   findings: Finding[]
 }
@@ -30,15 +30,18 @@ export interface FuzzReport {
 export interface FuzzOptions {
   stack: Stack
   seed: number
-  /** Cases per round for each route and method. */
+  /** Number of requests to generate for each route and RPC method in each round. */
   casesEach: number
-  /** Called before each round. */
+  /** Called before each round. The fuzzing ends when it returns false. */
   shouldContinue: (round: number) => boolean | Promise<boolean>
 }
 
 const concurrency = 16
 
-/** Sends hostile requests to every route of a gateway and method of a core; checks the answers. */
+/**
+ * Sends hostile requests to every route of a gateway and every RPC method of a core. Checks the
+ * responses.
+ */
 export async function fuzz({ stack, seed, casesEach, shouldContinue }: FuzzOptions): Promise<FuzzReport> {
   const gatewayUrl = stack.gateways[0]!.url
   const document = await loadDocument(gatewayUrl)
@@ -61,15 +64,18 @@ export async function fuzz({ stack, seed, casesEach, shouldContinue }: FuzzOptio
     if (problems.length > 0) report.findings.push({ where, seed: caseSeed, problems, request })
   }
 
-  /** Each route gets its own session, because its cases may end it. */
+  /**
+   * Creates the cases of all routes. Each route gets its own session, because a case may end the
+   * session.
+   */
   async function routeJobs(roundSeed: number) {
-    const scenes = await Promise.all([...operations, undefined].map(() => newScene(stack)))
+    const fixturesByRoute = await Promise.all([...operations, undefined].map(() => newFixtures(stack)))
     return [
       ...operations.map((operation, index) => ({
         where: `${operation.method} ${operation.path}`,
-        cases: routeCases(operation, scenes[index]!),
+        cases: routeCases(operation, fixturesByRoute[index]!),
       })),
-      { where: 'strange paths', cases: strangeRequests(operations, scenes.at(-1)!) },
+      { where: 'strange paths', cases: strangeRequests(operations, fixturesByRoute.at(-1)!) },
     ].flatMap(({ where, cases }, index) =>
       fc.sample(cases, { seed: roundSeed + index, numRuns: casesEach }).map((request) => () => {
         const bytes = bytesOf(request)
@@ -79,10 +85,10 @@ export async function fuzz({ stack, seed, casesEach, shouldContinue }: FuzzOptio
   }
 
   async function rpcJobs(roundSeed: number) {
-    const scene = await newScene(stack)
+    const fixtures = await newFixtures(stack)
     return methods.flatMap((method, index) =>
       fc
-        .sample(rpcCases(method, scene), { seed: roundSeed + 1000 + index, numRuns: casesEach })
+        .sample(rpcCases(method, fixtures), { seed: roundSeed + 1000 + index, numRuns: casesEach })
         .map((request) => () => {
           const written = `${JSON.stringify(request.headers)} ${shown(Buffer.from(request.body))}`
           return runCase(`${method.parent.name}.${method.name}`, roundSeed, written, async () => {

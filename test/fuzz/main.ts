@@ -1,5 +1,4 @@
-// `npm run fuzz -- --seed 7 --minutes 10`
-import { join } from 'node:path'
+// Runs the fuzz test with a given seed and duration: `npm run fuzz -- --seed 7 --minutes 10`
 import { parseArgs } from 'node:util'
 import { startVitest } from 'vitest/node'
 
@@ -9,8 +8,8 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '5' },
   },
 })
-const vitest = await startVitest('test', [], {
-  config: join(import.meta.dirname, 'vitest.config.ts'),
+const vitest = await startVitest('test', ['test/fuzz'], {
+  mode: 'run',
   watch: false,
   env: { FUZZ_SEED: values.seed, FUZZ_MINUTES: values.minutes },
 })

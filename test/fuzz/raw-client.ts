@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 
-/** A raw request. May have repeated headers, wrong lengths and invalid bytes. */
+/** An HTTP request that may have repeated headers, wrong lengths and invalid bytes. */
 export interface RawRequest {
   method: string
   target: string
@@ -12,19 +12,19 @@ export interface RawAnswer {
   status: number
   headers: Headers
   body: Buffer
-  /** Bytes after the answer on the same connection. */
+  /** Bytes that followed the response on the same connection. */
   rest: Buffer
 }
 
-/** No complete answer arrived within the timeout. */
+/** Error: no complete response arrived within the timeout. */
 export class NoAnswer extends Error {}
 
 const answerWithinMs = 60_000
-/** How long a stream is read after its first bytes. */
+/** How long an event stream is read after its first bytes, in milliseconds. */
 const streamReadMs = 100
 const headEnd = Buffer.from('\r\n\r\n')
 
-/** Encodes a request. Adds `Host` and `Connection: close`, and `Content-Length` if missing. */
+/** Encodes a request. Adds `Host`, `Connection: close`, and `Content-Length` if there is none. */
 export function bytesOf({ method, target, headers, body }: RawRequest): Buffer {
   const hasFraming = headers.some(([name]) => /^(content-length|transfer-encoding)$/i.test(name))
   const all = [
@@ -38,9 +38,10 @@ export function bytesOf({ method, target, headers, body }: RawRequest): Buffer {
 }
 
 /**
- * Sends bytes on a new connection and reads the first answer. Closes streams after their first
- * bytes.
- * @throws NoAnswer; the connection's error if it is reset before any answer
+ * Sends bytes on a new connection and reads the first response. If the response is an event stream,
+ * reads only its first bytes.
+ *
+ * @throws NoAnswer, or the connection's error if the connection is reset before an answer arrives
  */
 export function sendRaw(url: string, bytes: Uint8Array): Promise<RawAnswer> {
   const { hostname, port } = new URL(url)
@@ -73,7 +74,7 @@ export function sendRaw(url: string, bytes: Uint8Array): Promise<RawAnswer> {
   })
 }
 
-/** True if the headers announce an event stream, which does not end by itself. */
+/** Returns true if the headers announce an event stream. The server does not end an event stream. */
 const isStream = (chunks: Buffer[]) =>
   /^content-type: text\/event-stream/im.test(Buffer.concat(chunks).toString('latin1', 0, 4096))
 
@@ -83,7 +84,7 @@ function parseAnswer(bytes: Buffer): RawAnswer | undefined {
   const [statusLine = '', ...lines] = bytes.toString('latin1', 0, end).split('\r\n')
   const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(statusLine)?.[1] ?? 0)
   const payload = bytes.subarray(end + headEnd.length)
-  // Interim answer to `Expect`; the final answer follows.
+  // This is the interim response to `Expect: 100-continue`. The final response follows.
   if (status === 100) return parseAnswer(payload)
   const headers = new Headers(
     lines.map((line): [string, string] => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim()]),

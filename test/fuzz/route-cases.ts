@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { brokenBytes, nearlyGood } from '../support/mutations.ts'
 import { nastyBodies, nastyText } from '../support/nasty-values.ts'
+import type { Fixtures } from './fixtures.ts'
 import type { RawRequest } from './raw-client.ts'
-import type { Scene } from './scene.ts'
 import { valuesOf } from './schema-values.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: the OpenAPI document is untyped
@@ -23,12 +23,12 @@ export function operationsOf(document: Json): Operation[] {
 }
 
 /** Generates requests to a route: valid, nearly valid, and random bytes. */
-export function routeCases(operation: Operation, scene: Scene): fc.Arbitrary<RawRequest> {
+export function routeCases(operation: Operation, fixtures: Fixtures): fc.Arbitrary<RawRequest> {
   return fc
     .record({
-      target: targets(operation, scene),
-      headers: headersFor(operation, scene),
-      body: bodies(operation, scene),
+      target: targets(operation, fixtures),
+      headers: headersFor(operation, fixtures),
+      body: bodies(operation, fixtures),
     })
     .map(({ target, headers, body }) => ({
       method: operation.method,
@@ -38,8 +38,8 @@ export function routeCases(operation: Operation, scene: Scene): fc.Arbitrary<Raw
     }))
 }
 
-/** Generates requests with methods and paths that match no route or nearly match one. */
-export function strangeRequests(operations: Operation[], scene: Scene): fc.Arbitrary<RawRequest> {
+/** Generates requests whose method or path matches no route, or differs slightly from a route. */
+export function strangeRequests(operations: Operation[], fixtures: Fixtures): fc.Arbitrary<RawRequest> {
   const methods = fc.constantFrom(
     'GET',
     'HEAD',
@@ -81,17 +81,17 @@ export function strangeRequests(operations: Operation[], scene: Scene): fc.Arbit
       '/api/integrations/v1/widget/../../../../livez',
     ),
   )
-  return fc.record({ method: methods, target: paths, headers: fc.constant(goodHeaders(scene)) })
+  return fc.record({ method: methods, target: paths, headers: fc.constant(goodHeaders(fixtures)) })
 }
 
-const goodHeaders = ({ origin, accessGrant }: Scene): [string, string][] => [
+const goodHeaders = ({ origin, accessGrant }: Fixtures): [string, string][] => [
   ['Origin', origin],
   ['X-Service-Widget-Version', '1.0'],
   ['Authorization', `Bearer ${accessGrant}`],
   ['Content-Type', 'application/json'],
 ]
 
-function targets({ path, description }: Operation, { known }: Scene): fc.Arbitrary<string> {
+function targets({ path, description }: Operation, { known }: Fixtures): fc.Arbitrary<string> {
   const parameters: Json[] = description.parameters ?? []
   const inPath = (name: string) =>
     fc.oneof(
@@ -131,15 +131,15 @@ function targets({ path, description }: Operation, { known }: Scene): fc.Arbitra
     .map(([parts, pairs]) => parts.join('/') + (pairs.length > 0 ? `?${pairs.join('&')}` : ''))
 }
 
-/** Header values. Without line breaks, which would start another header. */
+/** Generates header values. They contain no line breaks, which would start another header. */
 const headerText = nastyText.map((text) =>
   Buffer.from(text.replace(/[\r\n\0]/g, ''), 'utf8')
     .toString('latin1')
     .slice(0, 3000),
 )
 
-function headersFor({ description }: Operation, scene: Scene): fc.Arbitrary<[string, string][]> {
-  const { origin, accessGrant, workspaceSession, serviceTokens, known } = scene
+function headersFor({ description }: Operation, fixtures: Fixtures): fc.Arbitrary<[string, string][]> {
+  const { origin, accessGrant, workspaceSession, serviceTokens, known } = fixtures
   const operator = description.security?.[0]?.workspaceSession !== undefined
   const credential = operator ? workspaceSession : accessGrant
   const key = (known.clientOperationId as string[])[0]!
@@ -181,7 +181,7 @@ function headersFor({ description }: Operation, scene: Scene): fc.Arbitrary<[str
       fc.constantFrom(...bad).map(one),
       headerText.map(one),
       fc.constant<[string, string][]>([]),
-      // Repeated header with an invalid second value.
+      // Sends the header twice, with an invalid second value.
       fc.constantFrom(...bad).map((value): [string, string][] => [...one(good), ...one(value)]),
     )
     const usual = always.has(name) ? one(good) : []
@@ -194,7 +194,10 @@ function headersFor({ description }: Operation, scene: Scene): fc.Arbitrary<[str
   return fc.tuple(...each).map((lists) => lists.flat().filter(([, value]) => !/[\r\n\0]/.test(value)))
 }
 
-/** Usually sets the body's content type, and the idempotency key to the operation id of a send. */
+/**
+ * Makes most requests consistent: sets the content type of the body. For a send, uses the operation
+ * id as the idempotency key.
+ */
 function matchHeadersToBody(headers: [string, string][], body: Buffer | undefined): [string, string][] {
   if (body === undefined) return headers
   const type = body[0] === 0x89 ? 'image/png' : 'application/json'
@@ -205,7 +208,7 @@ function matchHeadersToBody(headers: [string, string][], body: Buffer | undefine
   return body.length % 17 === 3 ? keyed : [...keyed, ['Content-Type', type]]
 }
 
-function bodies({ description }: Operation, scene: Scene): fc.Arbitrary<Buffer | undefined> {
+function bodies({ description }: Operation, fixtures: Fixtures): fc.Arbitrary<Buffer | undefined> {
   const content = description.requestBody?.content
   if (content === undefined) {
     return fc.oneof(
@@ -215,10 +218,10 @@ function bodies({ description }: Operation, scene: Scene): fc.Arbitrary<Buffer |
   }
   const schema = content['application/json']?.schema
   if (schema === undefined) {
-    const picture = Buffer.from(scene.picture)
+    const picture = Buffer.from(fixtures.picture)
     return fc.oneof(fc.constant(picture), brokenBytes(picture), fc.constantFrom(...nastyBodies))
   }
-  const good = valuesOf(schema, scene.known)
+  const good = valuesOf(schema, fixtures.known)
   return fc.oneof(
     { weight: 4, arbitrary: good.map(toBytes) },
     { weight: 6, arbitrary: good.chain(nearlyGood).map(toBytes) },

@@ -3,13 +3,16 @@ import fc from 'fast-check'
 import { scope } from '#proto/access/v1/access_pb.js'
 import { brokenBytes, nearlyGood } from '../support/mutations.ts'
 import { nastyBodies } from '../support/nasty-values.ts'
+import type { Fixtures } from './fixtures.ts'
 import { messagesOf } from './message-values.ts'
 import type { RpcRequest } from './rpc-client.ts'
-import type { Scene } from './scene.ts'
 
 type Format = 'json' | 'proto'
 
-/** Protocols by content type. Connect streams, gRPC and gRPC-Web frame each message. */
+/**
+ * RPC protocols by content type. In Connect streams, gRPC and gRPC-Web, each message has a frame
+ * header.
+ */
 const protocols: { type: string; format: Format; framed: boolean; streams: boolean | undefined }[] = [
   { type: 'application/json', format: 'json', framed: false, streams: false },
   { type: 'application/proto', format: 'proto', framed: false, streams: false },
@@ -21,7 +24,7 @@ const protocols: { type: string; format: Format; framed: boolean; streams: boole
 ]
 
 /** Generates calls of a method in any protocol: valid, nearly valid, and random bytes. */
-export function rpcCases(method: DescMethod, scene: Scene): fc.Arbitrary<RpcRequest> {
+export function rpcCases(method: DescMethod, fixtures: Fixtures): fc.Arbitrary<RpcRequest> {
   const isStream = method.methodKind !== 'unary'
   const fitting = protocols.filter(({ streams }) => streams === undefined || streams === isStream)
   return fc
@@ -30,15 +33,15 @@ export function rpcCases(method: DescMethod, scene: Scene): fc.Arbitrary<RpcRequ
       { weight: 1, arbitrary: fc.constantFrom(...protocols) },
     )
     .chain(({ type, format, framed }) => {
-      const messages = messageBytes(method, scene, format)
+      const messages = messageBytes(method, fixtures, format)
       const body = framed ? fc.array(messages, { minLength: 1, maxLength: isStream ? 3 : 1 }).chain(frames) : messages
-      return fc.record({ body, headers: callHeaders(method, scene, type) })
+      return fc.record({ body, headers: callHeaders(method, fixtures, type) })
     })
     .map(({ body, headers }) => ({ path: `/${method.parent.typeName}/${method.name}`, headers, body }))
 }
 
-function messageBytes(method: DescMethod, scene: Scene, format: Format): fc.Arbitrary<Buffer> {
-  const good = messagesOf(method.input, scene.known)
+function messageBytes(method: DescMethod, fixtures: Fixtures, format: Format): fc.Arbitrary<Buffer> {
+  const good = messagesOf(method.input, fixtures.known)
   const encoded = good.map((json) => encode(method, json, format))
   const almost = format === 'json' ? good.chain(nearlyGood).map(jsonBytes) : encoded.chain(brokenBytes)
   return fc.oneof(
@@ -52,7 +55,7 @@ function messageBytes(method: DescMethod, scene: Scene, format: Format): fc.Arbi
 
 const jsonBytes = (value: unknown) => Buffer.from(JSON.stringify(value) ?? '')
 
-/** Falls back to JSON for values that the binary form cannot express. */
+/** Encodes a message. Uses JSON for values that the binary form cannot express. */
 function encode(method: DescMethod, json: object, format: Format): Buffer {
   if (format === 'json') return jsonBytes(json)
   try {
@@ -84,7 +87,7 @@ function frames(messages: Buffer[]): fc.Arbitrary<Buffer> {
     )
 }
 
-function callHeaders(method: DescMethod, { serviceTokens, workspaceSession, accessGrant }: Scene, type: string) {
+function callHeaders(method: DescMethod, { serviceTokens, workspaceSession, accessGrant }: Fixtures, type: string) {
   const needed = getOption(method, scope)
   const own =
     needed === 'visitors:act'

@@ -1,9 +1,9 @@
 import { type ClientHttp2Session, connect } from 'node:http2'
 import { NoAnswer } from './raw-client.ts'
 
-/** A raw call. */
+/** An RPC call whose headers and body may be invalid. */
 export interface RpcRequest {
-  /** `/service.messaging.v1.MessagingService/SendAgentMessage` */
+  /** Path, for example `/service.messaging.v1.MessagingService/SendAgentMessage`. */
   path: string
   headers: Record<string, string>
   body: Uint8Array
@@ -17,16 +17,16 @@ export interface RpcAnswer {
 }
 
 export interface RpcClient {
-  /** @throws NoAnswer; the stream's error if the core resets it */
+  /** @throws NoAnswer, or the error of the HTTP/2 stream if the core resets the stream */
   call(request: RpcRequest): Promise<RpcAnswer>
   close(): void
 }
 
 const answerWithinMs = 60_000
-/** An open streaming call is closed after this long without data. */
+/** A streaming call is closed after this number of milliseconds without data. */
 const idleMs = 150
 
-/** Calls a core over one HTTP/2 connection. Reconnects when it is lost. */
+/** Calls a core over one HTTP/2 connection. Reconnects when the connection is lost. */
 export function createRpcClient(coreUrl: string): RpcClient {
   let session: ClientHttp2Session | undefined
 

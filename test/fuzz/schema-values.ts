@@ -3,13 +3,16 @@ import fc from 'fast-check'
 // biome-ignore lint/suspicious/noExplicitAny: JSON Schema is untyped here
 type Schema = any
 
-/** Existing values by field name. They let some requests pass validation and find resources. */
+/**
+ * Existing values by field name. Some requests use them, so that they pass validation and find
+ * resources.
+ */
 export type KnownValues = Readonly<Record<string, readonly unknown[]>>
 
 /**
  * Generates valid values for the subset of JSON Schema that the public API uses.
  *
- * @param name field name, the key in `known`
+ * @param name name of the field, used as key in `known`
  */
 export function valuesOf(schema: Schema, known: KnownValues, name = ''): fc.Arbitrary<unknown> {
   const own = ownValues(schema, known)
@@ -50,7 +53,7 @@ function objects(schema: Schema, known: KnownValues): fc.Arbitrary<unknown> {
 }
 
 function texts({ minLength = 0, maxLength = 64, pattern }: Schema): fc.Arbitrary<string> {
-  // Generated values of a pattern ignore minLength and maxLength.
+  // For fields with a pattern, generated values follow the pattern but not minLength and maxLength.
   if (pattern !== undefined && !/[?]=|\\p/.test(pattern)) return fc.stringMatching(new RegExp(pattern, 'u'))
   const plain = fc.string({ minLength, maxLength: Math.min(maxLength, 64), unit: 'grapheme' })
   return pattern?.includes('://') ? plain.map((text) => `https://shop.example/${encodeURIComponent(text)}`) : plain

@@ -1,6 +1,9 @@
 const variable = 'MUTATION_TESTS'
 
-/** Sets the test files for Vitest, which Stryker starts in another process. */
+/**
+ * Stores the test files in an environment variable, because Stryker starts Vitest in another
+ * process.
+ */
 export function setTests(files: readonly string[]): void {
   process.env[variable] = files.join(' ')
 }

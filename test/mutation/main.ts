@@ -22,10 +22,10 @@ for (const name of wanted.length > 0 ? wanted : Object.keys(modules)) {
     coverageAnalysis: 'perTest',
     concurrency: 1,
     timeoutMS: 20_000,
-    reporters: ['clear-text'],
+    reporters: ['clear-text', 'progress-append-only'],
     clearTextReporter: { allowColor: false, logTests: false, reportTests: false },
     tempDirName: '.cache/stryker',
-    // Stryker cannot read a tsconfig with TypeScript 7 and does not need one.
+    // No tsconfig is given. Stryker cannot read one with TypeScript 7 and does not need it.
     tsconfigFile: 'none',
   }).runMutationTest()
   const killed = results.filter(({ status }) => status === 'Killed' || status === 'Timeout').length

@@ -1,11 +1,11 @@
-/** Files that `npm run mutation` mutates, and the tests that should detect it. */
+/** Files that `npm run mutation` mutates, and the tests that should detect the mutants. */
 export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
   addresses: {
     mutate: ['platform/addresses/{addresses,destination-url,name-service,resolve}.ts'],
     tests: ['platform/addresses/*.test.ts'],
   },
   outcomes: {
-    mutate: ['core/deliveries/delivery-outcomes.ts', 'core/deliveries/delivery-schedule.ts'],
+    mutate: ['core/deliveries/delivery-outcomes.ts'],
     tests: ['core/deliveries/delivery-outcomes.test.ts'],
   },
   encoding: {
@@ -14,7 +14,7 @@ export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
   },
   streams: {
     mutate: ['gateway/events/{event-streams,stream-socket}.ts'],
-    tests: ['gateway/events.test.ts'],
+    tests: ['gateway/events/event-streams.test.ts'],
   },
   claims: {
     mutate: ['core/deliveries/delivery-claims.ts'],
@@ -29,19 +29,31 @@ export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
     tests: ['core/log/event-log-steps.test.ts'],
   },
   replay: {
-    mutate: ['core/log/{replay-window,subscriptions}.ts'],
-    tests: ['core/log/{replay-window,subscriptions}.test.ts'],
+    mutate: ['core/log/replay-window.ts'],
+    tests: ['core/log/replay-window.test.ts'],
+  },
+  subscriptions: {
+    mutate: ['core/log/stream-subscriptions.ts'],
+    tests: ['core/log/{stream-subscriptions-steps,lost-wakeups}.test.ts'],
   },
   idempotency: {
     mutate: ['core/idempotency/idempotency.ts'],
     tests: ['core/idempotency/idempotency.test.ts'],
   },
+  grants: {
+    mutate: ['core/visitors/grants.ts'],
+    tests: ['core/visitors/grants.test.ts'],
+  },
   access: {
-    mutate: ['core/visitors/{grants,visitor-access}.ts'],
-    tests: ['core/visitors/{grants,visitor-access}.test.ts'],
+    mutate: ['core/visitors/visitor-access.ts'],
+    tests: ['core/visitors/visitor-access.test.ts'],
+  },
+  assertions: {
+    mutate: ['core/visitors/identity-assertions.ts'],
+    tests: ['core/visitors/identity-assertions.test.ts'],
   },
   identification: {
-    mutate: ['core/visitors/{identification,identity-assertions}.ts'],
-    tests: ['core/visitors/ident*.test.ts'],
+    mutate: ['core/visitors/identification.ts'],
+    tests: ['core/visitors/identification-steps.test.ts'],
   },
 }

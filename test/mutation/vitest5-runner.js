@@ -7,7 +7,8 @@ function createRunner(injector) {
   const runner = vitestPlugins[0].factory(injector)
   const { init, run } = runner
 
-  // The runner selects a mutant's tests by their names, joined with a space; Vitest 5 joins them with ` > `.
+  // The runner selects the tests of a mutant by name. It joins describe title and test name with a
+  // space, but Vitest 5 joins them with ` > `.
   runner.init = async () => {
     await init.call(runner)
     for (const { config } of runner.ctx.projects) {
@@ -21,7 +22,8 @@ function createRunner(injector) {
     }
   }
 
-  // A test file that cannot be loaded must count as a failed test.
+  // A mutant that breaks the loading of a test file must count as detected. Reports the file as a
+  // failed test.
   runner.run = async (options) => {
     const result = await run.call(runner, options)
     for (const file of runner.ctx.state.getFiles()) {

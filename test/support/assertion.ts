@@ -1,14 +1,17 @@
 import { createHmac, randomUUID } from 'node:crypto'
 
 export interface AssertionChange {
-  /** An undefined claim is omitted. */
+  /** Claims to change. A claim with the value undefined is omitted. */
   claims?: Record<string, unknown>
   header?: Record<string, unknown>
-  /** Hash of the HMAC, independent of the header; `none` means an empty signature. */
+  /**
+   * Hash function of the HMAC signature. It may differ from `alg` in the header. With `none`, the
+   * signature is empty.
+   */
   hash?: 'sha256' | 'sha512' | 'none'
 }
 
-/** Signs an identity assertion by hand, so that tests can make any part invalid. */
+/** Signs an identity assertion without a library, so that tests can make any part of it invalid. */
 export function signAssertion(
   { siteKey, kid, secret, now = Date.now() }: { siteKey: string; kid: string; secret: string; now?: number },
   { claims, header, hash = 'sha256' }: AssertionChange = {},

@@ -1,6 +1,6 @@
 /**
- * Certificates of the test receiver, created with openssl and valid for a hundred years, except the expired one.
- * Only tests trust their authority.
+ * Certificates of the test receiver, created with openssl. They are valid for a hundred years,
+ * except the expired one. Only tests trust the authority that signed them.
  */
 export const testAuthority = `-----BEGIN CERTIFICATE-----
 MIIBeDCCAR6gAwIBAgIUcq2mNwNN3aGR2k0+44KJwabjSeUwCgYIKoZIzj0EAwIw
@@ -14,9 +14,12 @@ Yz6nhA9dPR1IYwIgGq9p0QSygkcn+QO1Mfzl5YfipsukUGiDMegi4iOEOGI=
 -----END CERTIFICATE-----
 `
 
-/** Certificates by their defect. */
+/**
+ * Certificates of the test receiver. Each key names the defect of the certificate; `good` has no
+ * defect.
+ */
 export const testCertificates = {
-  /** receiver.example, *.receiver.example and 127.0.0.1. */
+  /** Valid for receiver.example, *.receiver.example and 127.0.0.1. */
   good: {
     cert: `-----BEGIN CERTIFICATE-----
 MIIBqTCCAU+gAwIBAgIULt9kVZgCgplyM2Cb1TzoIHR74pUwCgYIKoZIzj0EAwIw
@@ -37,7 +40,7 @@ OqYvfraEFbR2UiP8ag3k7eLt6Z0EJ92Gtw==
 -----END EC PRIVATE KEY-----
 `,
   },
-  /** other.example only. */
+  /** Valid for other.example only. */
   wrongName: {
     cert: `-----BEGIN CERTIFICATE-----
 MIIBiDCCAS+gAwIBAgIURRH+rsgw6iohTmoFsEFpKUT8uTkwCgYIKoZIzj0EAwIw

@@ -9,16 +9,38 @@ import { inflate } from '@sparticuz/chromium'
 import { type Browser, chromium } from 'playwright-core'
 
 /**
- * The package's recommended arguments are not used. They include `--disable-web-security`, which hides CORS
- * and CSP errors, and `--single-process`. Containers and root need `--no-sandbox`.
+ * Arguments of Chromium. The arguments that the npm package recommends are not used: they include
+ * `--single-process` and `--disable-web-security`, which hides CORS and CSP errors. `--no-sandbox`
+ * is needed in containers and for the root user.
  */
 const launchArguments = ['--no-sandbox', '--no-zygote', '--disable-gpu', '--font-render-hinting=none']
 
 const packageFolder = fileURLToPath(new URL('..', import.meta.resolve('@sparticuz/chromium')))
 
+/** Shared browsers of this process by their additional arguments. */
+const browsers = new Map<string, Promise<Browser>>()
+
 /**
- * Starts headless Chromium from the npm package, without a download. Unpacks the executable (200 MB) once per
- * user and version into the temporary folder. The caller closes the browser.
+ * Returns a headless Chromium that the test files of this process share. Playwright ends it with
+ * the process. A test file closes its pages with `closePages`.
+ */
+export async function sharedChromium(extraArguments: readonly string[] = []): Promise<Browser> {
+  const key = extraArguments.join(' ')
+  const running = await browsers.get(key)
+  if (running?.isConnected()) return running
+  const browser = launchChromium(extraArguments)
+  browsers.set(key, browser)
+  return browser
+}
+
+/** Closes all pages and contexts of a browser. */
+export async function closePages(browser: Browser | undefined): Promise<void> {
+  await Promise.all(browser?.contexts().map((context) => context.close()) ?? [])
+}
+
+/**
+ * Starts headless Chromium from the npm package, without a download. Unpacks the executable (200
+ * MB) once per user and version into the temporary folder. The caller closes the browser.
  */
 export async function launchChromium(extraArguments: readonly string[] = []): Promise<Browser> {
   return chromium.launch({
@@ -35,7 +57,8 @@ async function unpackedChromium(): Promise<string> {
   const executable = join(folder, 'chromium')
   if (existsSync(executable)) return executable
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  // Test files run in parallel. Each unpacks to its own file; the atomic rename publishes it.
+  // Test files run in parallel. Each process unpacks to its own file and then renames it. The
+  // rename is atomic, so no process starts an incomplete file.
   const unfinished = `${executable}.${process.pid}`
   try {
     const packed = createReadStream(join(packageFolder, 'bin', 'chromium.br'))
@@ -47,7 +70,7 @@ async function unpackedChromium(): Promise<string> {
   return executable
 }
 
-/** Uses the fonts of the package if the machine has none. */
+/** Environment of Chromium. It uses the fonts of the npm package if the machine has no fonts. */
 async function environment(): Promise<Record<string, string>> {
   const inherited = Object.fromEntries(
     Object.entries(process.env).flatMap(([name, value]) => (value ? [[name, value]] : [])),

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { until } from './until.ts'
 
-/** An OTLP span with the name of its service. */
+/** A span that was sent over OTLP, with the name of its service. */
 export interface CollectedSpan {
   service: string
   name: string
@@ -16,11 +16,11 @@ export interface CollectedSpan {
   status?: { code?: number }
 }
 
-/** An OTLP endpoint that stores traces (JSON over HTTP). */
+/** An OTLP endpoint (JSON over HTTP) that stores the spans it receives. */
 export interface Collector {
   url: string
   spans: CollectedSpan[]
-  /** Waits for the first matching span. */
+  /** Waits until a span with this name, for which `fits` is true, was received. */
   span(name: string, fits?: (span: CollectedSpan) => boolean): Promise<CollectedSpan>
   close(): Promise<unknown>
 }

@@ -1,6 +1,6 @@
 /**
- * Certificates of cores and their clients by two authorities, created with openssl and valid for a hundred years.
- * Only tests trust these authorities.
+ * Certificates of cores and their clients, signed by two authorities. They were created with
+ * openssl and are valid for a hundred years. Only tests trust these authorities.
  */
 export const coreCertificates = {
   first: {
@@ -17,7 +17,7 @@ tajc/M9ZZQJ+VrN6mivPTq4CIQCR4KOtcqT24ZjHU6BfF8qH+hst+aqw9t35fMLv
 zvmlzQ==
 -----END CERTIFICATE-----
 `,
-    /** localhost and 127.0.0.1. */
+    /** Valid for localhost and 127.0.0.1. */
     core: {
       cert: `-----BEGIN CERTIFICATE-----
 MIIBqzCCAVCgAwIBAgIUHpD/xubDChIoTD75CIco7mOEzxEwCgYIKoZIzj0EAwIw
@@ -73,7 +73,7 @@ GAy3Plrhu1BUrcG2Xfn0LN7nAiAp7qadDitmtEf3MwhkRFf7FFH3w+chNII7d1+U
 cIyW4A==
 -----END CERTIFICATE-----
 `,
-    /** localhost and 127.0.0.1. */
+    /** Valid for localhost and 127.0.0.1. */
     core: {
       cert: `-----BEGIN CERTIFICATE-----
 MIIBqjCCAVGgAwIBAgIUHwiODYG0h8GlOdyS5txUJuMUQ8owCgYIKoZIzj0EAwIw

@@ -4,9 +4,9 @@ import type { Stack } from './stack.ts'
 /** A delivery worker in a separate process. */
 export interface WorkerProcess {
   process(): StartedProcess
-  /** URL of its metrics. */
+  /** URL of the worker's metrics. */
   metricsUrl: string
-  /** Its ID in claims. Changes with each start. */
+  /** Id of the worker in claims. It changes with each start. */
   workerId(): string
   start(): Promise<void>
   kill(): Promise<void>

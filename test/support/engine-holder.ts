@@ -1,9 +1,9 @@
 /**
- * A process that stays attached to the engine of a data folder: `node engine-holder.ts <dataDir>`.
- * Logs to standard output. Detaches when its standard input closes.
+ * A process that keeps the database engine of a data folder running: `node engine-holder.ts
+ * <dataDir>`. It logs to standard output and exits when its standard input closes.
  */
 import { pino } from 'pino'
-import { attachEngine } from '../../core/database/embedded/engine.ts'
+import { attachEngine } from '../../dev/engine/engine.ts'
 
 const logger = pino(pino.destination({ sync: true }))
 const engine = await attachEngine({ dataDir: process.argv[2] ?? '', logger })

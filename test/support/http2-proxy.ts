@@ -11,7 +11,7 @@ export interface Http2Proxy {
   close(): Promise<void>
 }
 
-/** An HTTP/2 proxy with TLS in front of an HTTP/1.1 server, as in production. */
+/** Starts an HTTP/2 proxy with TLS in front of an HTTP/1.1 server, as a production setup has. */
 export async function startHttp2Proxy(targetUrl: string): Promise<Http2Proxy> {
   const { hostname, port } = new URL(targetUrl)
   const sessions = new Set<ServerHttp2Session>()

@@ -6,7 +6,7 @@ const beginnings = {
   'image/webp': Buffer.from('RIFF\0\0\0\0WEBP', 'latin1'),
 }
 
-/** Random bytes with the signature of the image type. */
+/** Returns random bytes that begin with the signature of the image type. */
 export function imageOf(type: keyof typeof beginnings, byteLength: number): Buffer {
   return Buffer.concat([beginnings[type], randomBytes(byteLength - beginnings[type].length)])
 }

@@ -7,17 +7,26 @@ export interface Link {
   port: number
   /** Resets all connections, including new ones. */
   cut(): void
-  /** Delays each chunk in both directions. */
+  /** Delays each chunk by `ms` milliseconds in both directions. */
   slow(ms: number): void
-  /** For this share of the server's chunks (0 to 1), forwards only half and resets the connection. */
+  /**
+   * For this share of the server's chunks (0 to 1), forwards only half of the chunk and then resets
+   * the connection.
+   */
   resetInAnswers(share: number): void
   mend(): void
-  /** IDs of the tailable cursors in `getMore` commands, latest last. */
+  /**
+   * Returns the ids of the cursors with which a core reads wake-ups, the latest last. The proxy
+   * finds them in the `getMore` commands that it forwards.
+   */
   cursors(): bigint[]
   close(): Promise<void>
 }
 
-/** `target` is a local port or the path of a Unix socket. `chance` returns a number from 0 to below 1. */
+/**
+ * Starts a TCP proxy to `target`, which is a local port or the path of a Unix socket. `chance`
+ * returns a random number from 0 (included) to 1 (excluded).
+ */
 export async function startLink(target: number | string, chance: () => number = Math.random): Promise<Link> {
   const clients = new Set<Socket>()
   let cursors: bigint[] = []
@@ -46,7 +55,7 @@ export async function startLink(target: number | string, chance: () => number = 
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
 
-  /** Forwards one chunk at a time, to keep the order and apply backpressure. */
+  /** Forwards one chunk at a time, so that the order is kept and backpressure works. */
   function forward(from: Socket, to: Socket, passes: (chunk: Buffer) => boolean) {
     from.on('data', async (chunk) => {
       from.pause()
@@ -56,7 +65,8 @@ export async function startLink(target: number | string, chance: () => number = 
     })
     from.on('end', () => to.end())
     from.on('error', () => {})
-    // Resets the client, as the operating system does for a dead server.
+    // If the server's connection closes, resets the client's connection, as the operating system of
+    // a crashed server does.
     from.on('close', () => (clients.has(to) ? to.resetAndDestroy() : to.destroy()))
   }
 
@@ -86,11 +96,15 @@ export async function startLink(target: number | string, chance: () => number = 
   }
 }
 
-/** `getMore` (an int64) and `collection` (a string with its length) in BSON. */
+/**
+ * Start of a `getMore` command in BSON: the field `getMore` (an int64), followed by `collection`.
+ */
 const asksForMore = Buffer.from('\x12getMore\0', 'latin1')
 const ofWakeups = Buffer.from('\x02collection\0\x08\0\0\0wakeups\0', 'latin1')
 
-/** The wake-up cursors of `getMore` commands in a chunk of the MongoDB protocol. */
+/**
+ * Returns the ids of wake-up cursors in the `getMore` commands of a chunk of the MongoDB protocol.
+ */
 function followedCursors(chunk: Buffer): bigint[] {
   const at = chunk.indexOf(asksForMore)
   if (at < 0) return []

@@ -1,4 +1,4 @@
-/** One line of Prometheus' text format. */
+/** One sample, which is one line of the Prometheus text format. */
 export interface Sample {
   name: string
   labels: Record<string, string>
@@ -17,7 +17,7 @@ export async function scrape(url: string): Promise<Sample[]> {
   })
 }
 
-/** Sum of a metric's samples with these labels. */
+/** Returns the sum of a metric's samples that have these labels. */
 export const sumOf = (samples: Sample[], name: string, labels: Record<string, string> = {}): number =>
   samples
     .filter((sample) => sample.name === name)

@@ -8,7 +8,7 @@ type Change = (value: Json) => Json
 
 const oneChange: fc.Arbitrary<Change> = fc
   .record({
-    // Index of the changed place, modulo the number of places.
+    // Selects the nested value to change: an index, modulo the number of nested values.
     place: fc.nat(),
     what: fc.constantFrom('replace', 'replace', 'remove', 'add', 'wrap', 'repeat', 'lengthen'),
     value: nastyValue,
@@ -20,13 +20,13 @@ const oneChange: fc.Arbitrary<Change> = fc
         change(root, place, what, structuredClone(value), key),
   )
 
-/** A valid value with one to three changes at random places. */
+/** Generates a valid value with one to three changes at random places. */
 export const nearlyGood = (good: Json): fc.Arbitrary<Json> =>
   fc
     .array(oneChange, { minLength: 1, maxLength: 3 })
     .map((changes) => changes.reduce((value, each) => each(value), structuredClone(good)))
 
-/** A valid body with some bytes changed, cut or inserted. */
+/** Generates a valid body with some bytes changed, removed or inserted. */
 export const brokenBytes = (good: Uint8Array): fc.Arbitrary<Buffer> =>
   fc
     .array(fc.record({ at: fc.nat(), what: fc.constantFrom('flip', 'cut', 'insert'), bytes: fc.uint8Array() }), {
@@ -61,7 +61,7 @@ function change(root: Json, place: number, what: string, value: Json, key: strin
 }
 
 interface Place {
-  /** Undefined for the root value. */
+  /** Object or array that contains the nested value. Undefined for the root value. */
   holder: Record<string, Json> | undefined
   name: string
 }

@@ -14,7 +14,9 @@ export interface Operator {
   leads: Client<typeof LeadService>
 }
 
-/** Connect clients with a service token, as internal services and operators' tools use them. */
+/**
+ * Creates Connect clients that send a service token, as internal services and operators' tools do.
+ */
 export function operatorOf(coreUrl: string, token: string): Operator {
   const authorize: Interceptor = (next) => (request) => {
     request.header.set('authorization', `Bearer ${token}`)

@@ -6,12 +6,14 @@ import { leaksIn } from './leaks.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Folder of the output of all started processes. */
+    /** Folder with one file per started process, which contains its output. */
     processOutput: string
   }
 }
 
-/** Stores the output of all processes and fails the run if it contains a secret. */
+/**
+ * Stores the output of all started processes. Fails the test run if the output contains a secret.
+ */
 export default (project: TestProject) => {
   const folder = mkdtempSync(join(tmpdir(), 'service-output-'))
   project.provide('processOutput', folder)

@@ -25,7 +25,7 @@ const server = program(
 )
 
 describe('startProcess', () => {
-  it('resolves when the process is ready, and stops it with SIGTERM', async () => {
+  it('resolves when the process is ready; stop() ends the process with SIGTERM', async () => {
     const port = await freePort()
     const running = await startProcess({
       entry: server,
@@ -84,7 +84,7 @@ describe('a test database', () => {
     await client.close()
   })
 
-  it('has a short name', () => {
+  it('has a name that is short enough for MongoDB', () => {
     expect(Buffer.byteLength(database.name)).toBeLessThan(40)
   })
 })

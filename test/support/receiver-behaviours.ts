@@ -3,20 +3,22 @@ import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 
-/** Response behaviour of a path, after the complete request. */
+/** How the receiver responds on a path. Called after it has received the complete request. */
 export type Behaviour = (request: IncomingMessage, response: ServerResponse) => unknown
 
 const dripMs = 5
 const hundredMegabytes = 100 * 1024 * 1024
 const chunk = Buffer.alloc(64 * 1024, 'x')
-/** An IMF date in the far future. */
+/** A date in the far future, in the HTTP date format. */
 export const retryDate = 'Fri, 31 Dec 2100 23:59:59 GMT'
 
 const answer = (status: number, headers: Record<string, string> = {}): Behaviour => {
   return (_request, response) => response.writeHead(status, headers).end('{"received":true}')
 }
 
-/** Writes raw bytes to the connection, bypassing Node's server. */
+/**
+ * Returns a behaviour that writes raw bytes to the connection instead of using Node's HTTP server.
+ */
 const raw = (write: (socket: Socket) => void): Behaviour => {
   return ({ socket }) => write(socket)
 }
@@ -32,13 +34,17 @@ function repeat(socket: Socket, text: string | Buffer, everyMs = 0): void {
 
 const head = (length: number | string) => `HTTP/1.1 200 OK\r\ncontent-length: ${length}\r\n\r\n`
 
-/** A TCP reset. Under TLS, closes the connection without close_notify, which has the same effect. */
+/**
+ * Resets the TCP connection. With TLS, closes it without close_notify, which has the same effect.
+ */
 function reset(socket: Socket): void {
   if (socket instanceof TLSSocket) socket.destroy()
   else socket.resetAndDestroy()
 }
 
-/** Named paths of the receiver. Numeric paths such as `/200` return that status. */
+/**
+ * Behaviours of the receiver by path. Other paths, such as `/200`, return the status in their name.
+ */
 export const behaviours: Record<string, Behaviour> = {
   '302-to-metadata': answer(302, { location: 'http://169.254.169.254/latest/meta-data/' }),
   '302-to-elsewhere': (request, response) =>

@@ -10,33 +10,34 @@ export interface ReceivedRequest {
   path: string
   method: string
   headers: IncomingHttpHeaders
-  /** Names and values alternating, as received. */
+  /** Alternating header names and values, as received. */
   rawHeaders: string[]
-  /** The raw bytes. */
+  /** Raw bytes of the body. */
   body: Buffer
 }
 
-/** A destination over HTTP and HTTPS whose paths select its behaviour. */
+/** A webhook destination over HTTP and HTTPS. The path of a request selects its behaviour. */
 export interface Receiver {
-  /** `http://127.0.0.1:…` */
+  /** URL for HTTP: `http://127.0.0.1:…`. */
   http: string
   port: number
   httpsPort: number
-  /** `https://<name>.receiver.example:…`. The name selects the TLS defect of `tlsNames`; `good` is valid. */
+  /** URL for HTTPS: `https://<name>.receiver.example:…`. The name is one of `tlsNames`. */
   https(name: string): string
   requests: ReceivedRequest[]
   to(path: string): ReceivedRequest[]
-  /** Number of TCP connections: total, and open. */
+  /** Total number of TCP connections so far. */
   connections(): number
+  /** Number of open TCP connections. */
   openConnections(): number
   /** Total bytes sent on all connections. */
   bytesSent(): number
-  /** Sets a custom behaviour for a path. */
+  /** Sets how the receiver responds on a path. */
   on(path: string, behaviour: Behaviour): void
   close(): Promise<void>
 }
 
-/** Host names under `receiver.example` that select the TLS behaviour. */
+/** Host names under `receiver.example`. Each name except `good` selects a TLS defect. */
 export const tlsNames = ['good', 'wrong-name', 'expired', 'self-signed', 'hang-in-tls', 'reset-in-tls'] as const
 
 export async function startReceiver(host = '127.0.0.1'): Promise<Receiver> {

@@ -19,9 +19,9 @@ interface VisitSession {
 export interface ShopVisit {
   page: Page
   context: BrowserContext
-  /** The tab's current session, or the last known one. */
+  /** Returns the tab's current session, or the last known session. */
   session(): Promise<VisitSession>
-  /** Errors, warnings and policy violations of the pages. */
+  /** Errors, warnings and policy violations that the pages logged. */
   complaints: string[]
 }
 
@@ -29,16 +29,16 @@ export interface Shop {
   origin: string
   siteKey: string
   operator: Operator
-  /** Proxy between browsers and gateway. */
+  /** TCP proxy between browsers and gateway. */
   network: TcpProxy
   /** Opens another tab in the same browser, with its own session. */
   openTab(visit: ShopVisit, path?: string): Promise<Page>
-  /** The current session of a tab. */
+  /** Returns the current session of a tab. */
   sessionOf(page: Page): Promise<VisitSession | undefined>
   visit(path?: string): Promise<ShopVisit>
   /** Sends an agent's message. */
   agentSays(conversationId: string, body: string): Promise<unknown>
-  /** All messages of a conversation, from the operator's API. */
+  /** Returns all messages of a conversation, read with the operator's API. */
   messagesOf(
     conversationId: string,
   ): ReturnType<Operator['messaging']['listMessages']> extends Promise<infer Answer>
@@ -46,13 +46,23 @@ export interface Shop {
     : never
 }
 
+interface ShopOptions {
+  http2?: boolean
+  heartbeatSeconds?: number
+  coreEnv?: Record<string, string>
+}
+
 /**
- * Starts gateway and core in separate processes, the demo shop in this one, and a real browser behind a proxy that
- * can break the network. Frequent heartbeats make interruptions visible quickly.
+ * Starts gateway and core in separate processes, the demo shop in this process, and a real browser.
+ * The browser uses a proxy that can break the network. Frequent heartbeats make interruptions
+ * visible soon.
  */
-export async function openShop(database: TestDatabase, { http2 = false, heartbeatSeconds = 2 } = {}): Promise<Shop> {
+export async function openShop(
+  database: TestDatabase,
+  { http2 = false, heartbeatSeconds = 2, coreEnv = {} }: ShopOptions = {},
+): Promise<Shop> {
   const env = { HEARTBEAT_SECONDS: `${heartbeatSeconds}`, RECONNECT_MAX_MS: '2000', RATE_LIMIT_FACTOR: '20' }
-  const { demo, gateways, cores } = await startStack({ database, env })
+  const { demo, gateways, cores } = await startStack({ database, env, coreEnv })
   const operator = operatorOf(cores[0]!.url, demo.serviceToken)
   const network = await startTcpProxy(gateways[0]!.url)
   const secure = http2 ? await startHttp2Proxy(`http://localhost:${network.port}`) : undefined
@@ -101,7 +111,7 @@ export async function openShop(database: TestDatabase, { http2 = false, heartbea
         context,
         complaints,
         async session() {
-          known = (await keptSession(context.pages()[0]!, demo.siteKey)) ?? known
+          known = (await storedSession(context.pages()[0]!, demo.siteKey)) ?? known
           if (!known) throw new Error('the visitor has no session yet')
           return known
         },
@@ -114,7 +124,7 @@ export async function openShop(database: TestDatabase, { http2 = false, heartbea
       return page
     },
 
-    sessionOf: (page) => keptSession(page, demo.siteKey),
+    sessionOf: (page) => storedSession(page, demo.siteKey),
 
     agentSays(conversationId, body) {
       said += 1
@@ -139,8 +149,8 @@ export async function openShop(database: TestDatabase, { http2 = false, heartbea
   }
 }
 
-/** The session in the tab's storage, as the widget stores it. */
-async function keptSession(page: Page, siteKey: string): Promise<VisitSession | undefined> {
+/** Reads the session that the widget has stored in the tab. */
+async function storedSession(page: Page, siteKey: string): Promise<VisitSession | undefined> {
   // The storage is not accessible during a navigation. Callers retry.
   const stored = await page
     .evaluate<string | null>(`sessionStorage.getItem('service.widget.1.${siteKey}')`)
@@ -160,7 +170,7 @@ export async function write(page: Page, text: string) {
   await page.keyboard.press('Enter')
 }
 
-/** Timeout for expected page content. */
+/** Timeout for content that must appear in the page. */
 export const soon = { timeout: 30_000 }
 
 const rows = (page: Page, body: string) => page.locator('[data-service-widget] .row').filter({ hasText: body })
@@ -169,7 +179,7 @@ const rows = (page: Page, body: string) => page.locator('[data-service-widget] .
 export async function untilSent(page: Page, body: string) {
   const states = ['queued', 'sent', 'delivered', 'read'].map((state) => `[data-state="${state}"]`).join()
   await rows(page, body).and(page.locator(states)).waitFor()
-  // Only the visitor's newest message shows its state as text.
+  // The widget shows the state as text only on the visitor's newest message.
   await page
     .getByText(/· (Sent|Delivered|Read)$/)
     .last()
@@ -179,10 +189,10 @@ export async function untilSent(page: Page, body: string) {
 /** Waits until the chat shows that it is online. */
 export const untilOnline = (page: Page) => page.locator('[data-service-widget] .header[data-state="online"]').waitFor()
 
-/** Time and state below a message. */
-export const toldOf = (page: Page, body: string) => rows(page, body).locator('.meta').innerText()
+/** Returns the text with time and state below a message. */
+export const statusLineOf = (page: Page, body: string) => rows(page, body).locator('.meta').innerText()
 
-/** Texts of the messages in the page, in order. */
+/** Returns the texts of the messages in the page, in order. */
 export async function bubbles(page: Page): Promise<string[]> {
   const texts = await page.locator('[data-service-widget] .list .bubble').allTextContents()
   return texts.map((text) => text.replace(/^[^:]+: /, ''))

@@ -2,14 +2,16 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
-import type { DemoFile } from '../../core/workspaces/demo-seed.ts'
+import type { DemoFile } from '../../dev/demo-seed.ts'
+import { type Operator, operatorOf } from './operator.ts'
 import { freePort, type StartedProcess, startProcess } from './processes.ts'
 import type { TestDatabase } from './test-database.ts'
+import { startVisitor, type Visitor, type VisitorOptions } from './visitor.ts'
 
 /** One process of the service. */
 export interface Part {
   url: string
-  /** URL of its metrics. */
+  /** URL of the process's metrics. */
   metricsUrl: string
   process(): StartedProcess
   /** Kills the process with SIGKILL and restarts it on the same port. */
@@ -20,25 +22,37 @@ export interface Part {
 
 export interface Stack {
   demo: DemoFile
-  /** Folder of its secrets. */
+  /** Data folder with the secrets of the stack. */
   dataDir: string
   cores: Part[]
   gateways: Part[]
+  /** Creates clients of a core, which send the demo's service token. */
+  operator(core?: number): Operator
+  /**
+   * Starts a visitor of the demo site at the first gateway. The options can change site and
+   * gateway.
+   */
+  newVisitor(options?: Partial<VisitorOptions>): Promise<Visitor>
+  /** Returns the process id of the database engine that the first core hosts. */
+  enginePid(): number
   /** Starts another gateway for the same cores. */
   addGateway(env: Record<string, string>): Promise<Part>
 }
 
 export interface StackOptions {
-  /** If unset, the first core hosts an engine. */
+  /** Database of the cores. If unset, the first core starts a database engine. */
   database?: TestDatabase
   cores?: number
   gateways?: number
   env?: Record<string, string>
-  /** Settings of the cores only. */
+  /** Settings that only the cores get. */
   coreEnv?: Record<string, string>
 }
 
-/** Starts gateways and cores in separate processes with one engine and one data folder. */
+/**
+ * Starts gateways and cores in separate processes. They share one database engine and one data
+ * folder.
+ */
 export async function startStack({
   database,
   cores = 1,
@@ -51,20 +65,20 @@ export async function startStack({
   const shared = {
     DATA_DIR: dataDir,
     ...(database && { MONGODB_URI: database.uri, MONGODB_DATABASE: database.name }),
-    // The whole output is checked for secrets at the end of the run.
+    // Logs everything, because the output is checked for secrets at the end of the test run.
     LOG_LEVEL: 'trace',
     ...env,
   }
 
   const coreParts = await Promise.all(
     Array.from({ length: cores }, (_, index) =>
-      startPart('core/main.ts', `core ${index + 1}`, 'CORE_PORT', { ...shared, ...coreEnv }),
+      startPart('dev/core.ts', `core ${index + 1}`, 'CORE_PORT', { ...shared, ...coreEnv }),
     ),
   )
   const coreUrls = coreParts.map(({ url }) => url)
   const gatewayParts = await Promise.all(
     Array.from({ length: gateways }, (_, index) => {
-      // Each gateway prefers a different core, so that tests cover traffic between cores.
+      // Each gateway lists a different core first, so that tests cover wake-ups between cores.
       const preferred = [...coreUrls.slice(index % cores), ...coreUrls.slice(0, index % cores)]
       return startPart('gateway/main.ts', `gateway ${index + 1}`, 'GATEWAY_PORT', {
         ...shared,
@@ -78,6 +92,10 @@ export async function startStack({
     dataDir,
     cores: coreParts,
     gateways: gatewayParts,
+    operator: (core = 0) => operatorOf(coreUrls[core]!, demo.serviceToken),
+    newVisitor: (options) =>
+      startVisitor({ gatewayUrl: gatewayParts[0]!.url, origin: demo.origin, siteKey: demo.siteKey, ...options }),
+    enginePid: () => Number(/"enginePid":(\d+)/.exec(coreParts[0]!.process().output())?.[1]),
     addGateway: (env) =>
       startPart('gateway/main.ts', 'another gateway', 'GATEWAY_PORT', {
         DATA_DIR: dataDir,

@@ -1,7 +1,8 @@
 import type { Page } from 'playwright-core'
 
 /**
- * Hides or shows a tab for its scripts. A headless browser shows all tabs, so the reported visibility is replaced.
+ * Sets the visibility that the scripts of a tab read. A headless browser reports every tab as
+ * visible.
  */
 export async function setVisible(page: Page, isVisible: boolean) {
   await page.evaluate(`
@@ -12,12 +13,14 @@ export async function setVisible(page: Page, isVisible: boolean) {
 }
 
 /**
- * Hides and freezes a tab. Its timers and callbacks stop until it is thawed, which also shows it. A real browser
- * freezes a tab minutes later. Here requests that the page cancels on hiding stay open.
+ * Hides and freezes a tab: its timers and callbacks stop until `thaw`, which also shows the tab. A
+ * real browser freezes a tab minutes after it was hidden. Here the tab freezes at once, so the page
+ * cannot cancel its requests, and they stay open.
  */
 export async function freeze(page: Page): Promise<{ thaw(): Promise<void> }> {
   const devtools = await page.context().newCDPSession(page)
-  // Playwright keeps every page focused, and a focused page is neither hidden nor frozen.
+  // Playwright emulates focus on every page, and a focused page cannot be hidden or frozen. So the
+  // emulation is off while the tab is frozen.
   const emulateFocus = (enabled: boolean) => ownSessionOf(page).send('Emulation.setFocusEmulationEnabled', { enabled })
   await emulateFocus(false)
   await devtools.send('Page.setWebLifecycleState', { state: 'frozen' })

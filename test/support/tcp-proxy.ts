@@ -4,15 +4,16 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 export interface TcpProxy {
   port: number
   /**
-   * Stops data to clients on current and new connections whose latest request matches. The connections stay
-   * open, as in a half-dead network.
+   * Stops forwarding data to clients, on each connection whose latest request matches the pattern.
+   * Connections stay open, as in a network that silently loses packets. The proxy buffers the data
+   * until `thaw`.
    */
   freeze(requests: RegExp): void
-  /** Delivers the held data on open connections. */
+  /** Ends `freeze` and delivers the buffered data on open connections. */
   thaw(): void
   /** Number of frozen connections. */
   frozen(): number
-  /** Number of open connections whose latest request matches. */
+  /** Number of open connections whose latest request matches the pattern. */
   count(requests: RegExp): number
   close(): Promise<void>
 }

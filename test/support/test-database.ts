@@ -3,13 +3,16 @@ import { MongoClient } from 'mongodb'
 import { afterAll, inject } from 'vitest'
 
 export type TestDatabase = {
-  /** URI of the engine, without a database name. */
+  /** URI of the database engine, without a database name. */
   uri: string
-  /** A name unique to the test file. */
+  /** Name of the database, unique to the test file. */
   name: string
 }
 
-/** An empty database for a test file, dropped at its end. Call it at the top level of the file. */
+/**
+ * Returns an empty database for a test file, dropped at its end. Must be called at the top level of
+ * the file.
+ */
 export const testDatabase = (): TestDatabase => {
   const uri = inject('mongodbUri')
   const name = `test-${randomBytes(8).toString('hex')}`

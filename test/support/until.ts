@@ -1,12 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** Polls until the result is truthy and returns it. Throws after 60 s. */
-export async function until<T>(what: string, look: () => T | Promise<T>): Promise<NonNullable<T>> {
+/** Longest default interval in milliseconds, so that long waits take little processor time. */
+const maxIntervalMs = 50
+
+/**
+ * Calls `check` until its result is truthy, and returns the result. Throws after 60 s. The interval
+ * grows from `everyMs` to 50 ms. If `check` calls a rate-limited route, pass a longer interval.
+ */
+export async function until<T>(what: string, check: () => T | Promise<T>, everyMs = 10): Promise<NonNullable<T>> {
   const deadline = performance.now() + 60_000
-  for (;;) {
-    const found = await look()
+  for (let interval = everyMs; ; interval = Math.max(everyMs, Math.min(interval * 1.1, maxIntervalMs))) {
+    const found = await check()
     if (found) return found
     if (performance.now() > deadline) throw new Error(`timed out after 60 s waiting for ${what}`)
-    await delay(10)
+    await delay(interval)
   }
 }

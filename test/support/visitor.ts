@@ -15,11 +15,11 @@ export interface StreamEvent {
 export interface EventStream {
   status: number
   headers: Headers
-  /** All received events, in order. */
+  /** All received events, in the order of arrival. */
   events: StreamEvent[]
   comments: string[]
-  /** Time of the last received bytes, by `performance.now()`. */
-  lastSign(): number
+  /** Returns the time of the last received bytes, measured with `performance.now()`. */
+  lastReceivedAt(): number
   /** Resolves when the stream ends for any reason. */
   ended: Promise<void>
   close(): void
@@ -33,7 +33,7 @@ export interface Answer {
 }
 
 export interface Visitor {
-  /** Session content of the last response. */
+  /** Session from the last response that contained a session. */
   // biome-ignore lint/suspicious/noExplicitAny: tests check the raw response
   session: any
   call(
@@ -46,7 +46,10 @@ export interface Visitor {
   sendUntilAccepted(body: string, clientOperationId?: string): Promise<Answer>
   // biome-ignore lint/suspicious/noExplicitAny: tests check the raw response
   history(options?: { via?: string }): Promise<any[]>
-  /** Reads all pages from the oldest message, with the `lastSequence` of the last page. */
+  /**
+   * Reads all history pages from the oldest message. Also returns the `lastSequence` of the last
+   * page.
+   */
   readPages(options?: {
     via?: string
     limit?: number
@@ -65,12 +68,12 @@ export interface VisitorOptions {
   gatewayUrl: string
   origin: string
   siteKey: string
-  /** Identifies the browser. Default: a new one. */
+  /** Id of the browser. Default: a new id. */
   clientInstanceId?: string
-  /** Idempotency key of the session. Default: a new one. */
+  /** Idempotency key of the session's creation. Default: a new key. */
   creationKey?: string
-  /** Timeout of a call or of a stream's first byte, in milliseconds. Default: none. */
-  patienceMs?: number
+  /** Timeout of a call, and of the first byte of a stream, in milliseconds. Default: none. */
+  callTimeoutMs?: number
 }
 
 /** A visitor client without a browser. It follows the public contract. */
@@ -80,7 +83,7 @@ export async function startVisitor({
   siteKey,
   clientInstanceId = randomUUID(),
   creationKey = randomUUID(),
-  patienceMs,
+  callTimeoutMs,
 }: VisitorOptions): Promise<Visitor> {
   const versioned = { Origin: origin, 'X-Service-Widget-Version': '1.0' }
 
@@ -97,7 +100,7 @@ export async function startVisitor({
           ...headers,
         },
         ...(body === undefined ? {} : { body: body instanceof Uint8Array ? body : JSON.stringify(body) }),
-        ...(patienceMs !== undefined && { signal: AbortSignal.timeout(patienceMs) }),
+        ...(callTimeoutMs !== undefined && { signal: AbortSignal.timeout(callTimeoutMs) }),
       })
       const text = await response.text()
       return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) }
@@ -133,7 +136,7 @@ export async function startVisitor({
 
     async openStream({ after, lastEventId, via = gatewayUrl, onEvent } = {}) {
       const abort = new AbortController()
-      const patience = patienceMs === undefined ? undefined : setTimeout(() => abort.abort(), patienceMs)
+      const timer = callTimeoutMs === undefined ? undefined : setTimeout(() => abort.abort(), callTimeoutMs)
       const response = await fetch(`${via}${base}/events${after === undefined ? '' : `?afterSequence=${after}`}`, {
         headers: {
           ...versioned,
@@ -142,14 +145,14 @@ export async function startVisitor({
           ...(lastEventId === undefined ? {} : { 'Last-Event-ID': lastEventId }),
         },
         signal: abort.signal,
-      }).finally(() => clearTimeout(patience))
-      let lastSign = performance.now()
+      }).finally(() => clearTimeout(timer))
+      let lastReceivedAt = performance.now()
       const stream: EventStream = {
         status: response.status,
         headers: response.headers,
         events: [],
         comments: [],
-        lastSign: () => lastSign,
+        lastReceivedAt: () => lastReceivedAt,
         ended: Promise.resolve(),
         close: () => abort.abort(),
       }
@@ -165,7 +168,7 @@ export async function startVisitor({
       stream.ended = (async () => {
         const decoder = new TextDecoder()
         for await (const chunk of response.body ?? []) {
-          lastSign = performance.now()
+          lastReceivedAt = performance.now()
           parser.feed(decoder.decode(chunk, { stream: true }))
         }
       })().catch(() => {})

@@ -6,7 +6,7 @@ import type { SiteKey } from '../../widget/test/scenarios.ts'
 
 export interface WidgetPageOptions {
   browser: Browser
-  /** Also serves the widget's files. */
+  /** Scenario server: a simulated gateway that also serves the widget's files. */
   gateway: ScenarioServer
   siteKey?: SiteKey
   /** Additional attributes of the script element, such as `data-locale="de"`. */
@@ -15,7 +15,9 @@ export interface WidgetPageOptions {
   dir?: string
   head?: string
   body?: string
-  /** A script of the page, from its own origin. Runs before the widget's script. */
+  /**
+   * Script of the host page, served from the page's own origin. It runs before the widget's script.
+   */
   pageScript?: string
   context?: BrowserContextOptions
 }
@@ -24,14 +26,14 @@ export interface WidgetPage {
   page: Page
   context: BrowserContext
   url: string
-  /** Errors, warnings and policy violations of the page. */
+  /** Errors, warnings and policy violations that the page logged. */
   complaints: string[]
   close(): Promise<void>
 }
 
 /**
- * Opens a page on a separate origin with the widget's script tag. It has the strictest content security policy that
- * allows a script of another origin, and enforces Trusted Types.
+ * Opens a page on a separate origin with the widget's script tag. The page enforces Trusted Types
+ * and the strictest content security policy that allows the widget's script.
  */
 export async function openWidgetPage(options: WidgetPageOptions): Promise<WidgetPage> {
   const { browser, gateway } = options
@@ -39,6 +41,8 @@ export async function openWidgetPage(options: WidgetPageOptions): Promise<Widget
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
   const context = await browser.newContext(options.context)
+  // A busy machine needs longer than the default of 30 s.
+  context.setDefaultTimeout(90_000)
   const page = await context.newPage()
   const complaints: string[] = []
   page.on('console', (message) => {

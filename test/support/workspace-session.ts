@@ -1,18 +1,18 @@
 import { type CryptoKey, SignJWT } from 'jose'
 
-/** HS256 key of the tests' workspace sessions, as UTF-8 text. */
+/** HS256 key of the workspace sessions in tests, as UTF-8 text. */
 export const workspaceSessionSecret = 'a-workspace-session-secret-of-the-tests'
 
 export interface WorkspaceSessionChange {
-  /** An undefined claim is omitted. */
+  /** Claims to change. A claim with the value undefined is omitted. */
   claims?: Record<string, unknown>
   header?: Record<string, unknown>
   key?: Uint8Array | CryptoKey
-  /** Milliseconds since 1970. */
+  /** Time of signing in milliseconds since 1970. */
   now?: number
 }
 
-/** Signs a workspace session as an issuer does, with the changes of the test. */
+/** Signs a workspace session as its issuer does, with the changes that a test needs. */
 export function signWorkspaceSession({
   claims = {},
   header = {},

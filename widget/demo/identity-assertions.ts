@@ -1,19 +1,22 @@
 import { SignJWT } from 'jose'
 import type { Customer } from './customers.ts'
 
-/** What the installation's `RotateIdentitySecret` or `CreateInstallation` showed; in the demo it stands in `demo.json`. */
+/**
+ * Identity secret of the installation, as `CreateInstallation` or `RotateIdentitySecret` returned
+ * it. It must stay on the backend.
+ */
 export interface IdentitySecret {
   kid: string
-  /** UTF-8, as it was shown. Stays on the shop's backend. */
   secret: string
 }
 
-/** The contract allows 300; a token that is asked for when it is needed can do with less. */
+/** The contract allows 300 s. The widget uses the assertion at once, so a shorter time suffices. */
 const lifetimeSeconds = 120
 
 /**
- * Signs who is logged in, for the widget to hand on (section 2.4 of the specification). A new one for each call: each counts
- * once. `ctx` is what an operator may see beside the name; it allows nothing.
+ * Creates a function that signs assertions of the signed-in customer (section 2.4 of the
+ * specification). Each assertion can be used only once. Operators see `ctx` beside the name; it
+ * grants no permission.
  */
 export function createAssertionSigner({ kid, secret }: IdentitySecret, siteKey: string) {
   const key = new TextEncoder().encode(secret)

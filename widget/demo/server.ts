@@ -1,25 +1,42 @@
+import { readdir, readFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { extname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { buildWidgetIfStale, widgetDist } from '../build.ts'
+import { findCustomer } from './customers.ts'
 import { createAssertionSigner, type IdentitySecret } from './identity-assertions.ts'
-import { createShopActions } from './shop-actions.ts'
-import { renderShop } from './shop-pages.ts'
-import { createShopSessions } from './shop-sessions.ts'
-import { readSiteFiles } from './site-files.ts'
+import type { PageSettings } from './pages/page.ts'
+import { findPage } from './pages/pages.ts'
+import { createShopSessions } from './sessions.ts'
 
-export interface DemoSiteOptions {
-  /** Origin of the gateway, as the browser reaches it. */
+interface DemoSiteOptions {
+  /** Origin of the gateway as seen from the browser. */
   gatewayUrl: string
-  /** The installation that allows the demo site's origin. */
+  /** Site key of an installation that allows the demo site's origin. */
   siteKey: string
-  /** The installation's identity secret: with it the shop's backend tells the chat who is signed in. Never reaches a page. */
+  /**
+   * Identity secret of the installation. The shop's backend uses it to sign assertions about the
+   * signed-in customer. Never sent to a page.
+   */
   identity?: IdentitySecret
-  /** A command line that answers as an agent, for the page to show. */
+  /** Shell command that replies as an agent, shown on the page. */
   agentCommand?: string
 }
 
+type Action = (request: IncomingMessage, response: ServerResponse) => unknown
+
+const siteFolder = join(import.meta.dirname, 'site')
+const maxFormBytes = 8_192
+const contentTypes: Record<string, string> = {
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.svg': 'image/svg+xml',
+}
+
 /**
- * A small shop with the widget on it, as a customer of the service would have it: another origin than the gateway's, sessions
- * and a cookie of its own, and a Content-Security-Policy without any exception for the widget but `connect-src`. The caller
- * lets the server listen, and closes it.
+ * Creates a small shop with the widget, as a customer of the service would build it. It has its own
+ * origin, its own sessions and a Content-Security-Policy. That policy needs only one addition for
+ * the widget: `connect-src`. The caller starts and closes the server.
  */
 export async function createDemoSite({
   gatewayUrl,
@@ -27,50 +44,75 @@ export async function createDemoSite({
   identity,
   agentCommand,
 }: DemoSiteOptions): Promise<Server> {
-  const gatewayOrigin = new URL(gatewayUrl).origin
-  const files = await readSiteFiles()
+  await buildWidgetIfStale()
+  const files = new Map([...(await readFiles(siteFolder)), ...(await readFiles(widgetDist))])
   const sessions = createShopSessions()
   const signAssertion = identity && createAssertionSigner(identity, siteKey)
-  const act = createShopActions({ sessions, signAssertion })
-  const facts = { siteKey, gatewayUrl: gatewayOrigin, agentCommand, signsIdentity: signAssertion !== undefined }
-  const policy = contentSecurityPolicy(gatewayOrigin)
+  const settings: PageSettings = {
+    siteKey,
+    gatewayUrl: new URL(gatewayUrl).origin,
+    agentCommand,
+    signsIdentity: signAssertion !== undefined,
+  }
+  const headers = {
+    'Content-Security-Policy': contentSecurityPolicy(settings.gatewayUrl),
+    'X-Content-Type-Options': 'nosniff',
+    'Referrer-Policy': 'strict-origin-when-cross-origin',
+    'Cache-Control': 'private, no-cache',
+    Vary: 'Cookie',
+  }
+  const actions: Record<string, Action | undefined> = {
+    async '/account/sign-in'(request, response) {
+      if (!(Number(request.headers['content-length']) <= maxFormBytes)) return response.writeHead(413).end()
+      const customer = findCustomer(new URLSearchParams(await text(request)).get('customer'))
+      if (customer) sessions.change(request, response, customer)
+      response.writeHead(303, { Location: '/account' }).end()
+    },
+    '/account/sign-out'(request, response) {
+      sessions.change(request, response, undefined)
+      response.writeHead(303, { Location: '/account' }).end()
+    },
+    async '/identity-assertion'(request, response) {
+      const customer = sessions.find(request)
+      response.setHeader('Cache-Control', 'no-store')
+      if (!customer || !signAssertion) return response.writeHead(204).end()
+      response.setHeader('Content-Type', 'application/json')
+      response.end(JSON.stringify({ assertion: await signAssertion(customer) }))
+    },
+  }
 
   return createServer((request, response) => {
-    answer(request, response).catch(() => {
-      if (!response.headersSent) response.writeHead(500, { 'Content-Type': 'text/plain' })
-      response.end()
-    })
+    answer(request, response).catch(() => response.destroy())
   })
 
   async function answer(request: IncomingMessage, response: ServerResponse) {
-    response.setHeader('Content-Security-Policy', policy)
-    response.setHeader('X-Content-Type-Options', 'nosniff')
-    response.setHeader('Referrer-Policy', 'strict-origin-when-cross-origin')
-    response.setHeader('Cache-Control', 'no-cache')
-    const target = request.url ?? '/'
-    const base = 'http://shop.invalid'
-    if (!target.startsWith('/') || !URL.canParse(base + target)) return void response.writeHead(400).end()
-    const url = new URL(base + target)
-    if (request.method === 'POST' && (await act(url.pathname, request, response))) return
-    if (request.method !== 'GET' && request.method !== 'HEAD')
-      return void response.writeHead(405, { Allow: 'GET, HEAD' }).end()
-    const file = files.get(url.pathname)
-    if (file) return send(request, response, 200, file)
-    const { status, document } = renderShop(url, sessions.find(request), facts)
-    response.setHeader('Vary', 'Cookie')
-    response.setHeader('Cache-Control', 'private, no-cache')
-    send(request, response, status, { type: 'text/html; charset=utf-8', content: Buffer.from(document) })
+    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
+    const path = request.url!.split('?')[0]!
+    const action = request.method === 'POST' && actions[path]
+    if (action) return isFromOwnPage(request) ? action(request, response) : response.writeHead(403).end()
+    if (request.method !== 'GET' && request.method !== 'HEAD') return response.writeHead(405).end()
+    const { status, type, content } = files.get(path) ?? findPage(path, sessions.find(request), settings)
+    response.writeHead(status, { 'Content-Type': type }).end(request.method === 'HEAD' ? undefined : content)
   }
 }
 
-function send(
-  request: IncomingMessage,
-  response: ServerResponse,
-  status: number,
-  { type, content }: { type: string; content: Buffer },
-) {
-  response.writeHead(status, { 'Content-Type': type, 'Content-Length': content.length })
-  response.end(request.method === 'HEAD' ? undefined : content)
+/**
+ * Returns true if a page of the shop sent the request. This is reliable, because scripts can set
+ * neither `Origin` nor `Sec-Fetch-Site`.
+ */
+function isFromOwnPage({ headers: { host, origin, 'sec-fetch-site': site } }: IncomingMessage): boolean {
+  return site === undefined ? URL.parse(origin ?? '')?.host === host : site === 'same-origin'
+}
+
+/** Reads the files of a folder. Returns them by their path in the shop. */
+async function readFiles(folder: string) {
+  const files = new Map<string, { status: number; type: string; content: Buffer }>()
+  for (const name of await readdir(folder, { recursive: true })) {
+    const type = contentTypes[extname(name)]
+    if (type && !name.startsWith('.'))
+      files.set(`/${name.replaceAll('\\', '/')}`, { status: 200, type, content: await readFile(join(folder, name)) })
+  }
+  return files
 }
 
 function contentSecurityPolicy(gatewayOrigin: string): string {

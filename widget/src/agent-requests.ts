@@ -2,13 +2,13 @@ import { toWidgetError, WidgetError } from './errors.ts'
 import type { Emitter } from './events.ts'
 import type { FeatureApi, UploadOptions } from './feature-api.ts'
 import type { FeatureRecords } from './feature-record.ts'
-import type { Grants } from './late-features.ts'
 import { createPause, type Pause } from './pause.ts'
-import type { Platform, TimerId } from './platform.ts'
+import { createPendingRequests } from './pending-requests.ts'
+import type { Platform } from './platform.ts'
 import type { PresenceKeeper } from './presence.ts'
 import { retrying } from './retrying.ts'
+import type { Grants } from './session.ts'
 import type {
-  Activity,
   AgentRequest,
   NavigationOutcome,
   ScreenshotConsent,
@@ -16,15 +16,19 @@ import type {
   UploadedScreenshot,
   UploadTerms,
   WidgetConfig,
-  WidgetEventMap,
 } from './types.ts'
 
 const attempts = 8
-/** Reports after a decision (the page was reached) have no deadline at the service. */
+/**
+ * Maximum time for retries of the `completed` or `failed` report of a navigation. The service sets
+ * no deadline for these reports.
+ */
 const reportWithinMs = 120_000
-const handledAtMost = 50
 
-/** Which requests the application can show to a visitor and carry out. Others are answered with `unsupported`. */
+/**
+ * Kinds of agents' requests that the application handles. The client answers a request of another
+ * kind with `unsupported`.
+ */
 export interface SupportedRequests {
   navigation: boolean
   screenshots: boolean
@@ -33,11 +37,14 @@ export interface SupportedRequests {
 export interface AgentRequestsDeps {
   api: Pick<FeatureApi, 'acknowledgeNavigation' | 'acknowledgeScreenshot' | 'uploadScreenshot'>
   platform: Pick<Platform, 'clock' | 'random' | 'newId' | 'lifecycle'>
-  emitter: Emitter<WidgetEventMap>
+  emitter: Emitter
   records: FeatureRecords
   presence: Pick<PresenceKeeper, 'add'>
   supports: SupportedRequests
-  /** How far this browser's clock is ahead of the service's, at most. Milliseconds. */
+  /**
+   * Returns an upper bound for how far the browser's clock is ahead of the service's clock, in
+   * milliseconds.
+   */
   aheadMs(): number
   config(): WidgetConfig | undefined
   grants: Grants
@@ -46,8 +53,9 @@ export interface AgentRequestsDeps {
 export type AgentRequests = ReturnType<typeof createAgentRequests>
 
 /**
- * Requests of agents to the visitor's page, and the visitor's answers (section 3 of the contract). Each answer is one
- * idempotent operation, repeated while it may still count. Nothing is done to the page here.
+ * Receives navigation and screenshot requests of agents. Reports the visitor's answers (section 3
+ * of the contract). Each answer is one idempotent operation and is retried until its deadline. This
+ * module never navigates and takes no screenshots, because that is the application's task.
  */
 export function createAgentRequests(deps: AgentRequestsDeps) {
   const { api, emitter, records, presence, supports, aheadMs, config, grants } = deps
@@ -56,23 +64,25 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
   const pauses = new Set<Pause>()
   const uploadKeys = new WeakMap<Blob, string>()
   const uploads = new Map<string, AbortController>()
-  let timer: TimerId
+  const pending = createPendingRequests({ clock, emitter, records, presence, onEnd: (id) => uploads.get(id)?.abort() })
   lifecycle.subscribe((signal) => {
     if (signal === 'online') for (const pause of pauses) pause.hurry()
-    if (signal === 'visible' || signal === 'pageshow') expire()
+    if (signal === 'visible' || signal === 'pageshow') pending.expire()
   })
 
   return {
-    takeEvent({ type, data }: StreamEvent) {
-      if (type === 'navigation.requested') takeRequest('navigation', String(data.commandId), data)
-      else if (type === 'screenshot.requested') takeRequest('screenshot', String(data.requestId), data)
-      else if (type === 'navigation.cancelled') takeCancellation('navigation', String(data.commandId))
-      else if (type === 'screenshot.cancelled') takeCancellation('screenshot', String(data.requestId))
+    handleEvent({ type, data }: StreamEvent) {
+      if (type === 'navigation.requested') addRequest('navigation', String(data.commandId), data)
+      else if (type === 'screenshot.requested') addRequest('screenshot', String(data.requestId), data)
+      else if (type === 'navigation.cancelled') cancelRequest('navigation', String(data.commandId))
+      else if (type === 'screenshot.cancelled') cancelRequest('screenshot', String(data.requestId))
     },
 
     /**
-     * Reports the visitor's decision, then the result: `accepted` before the page is left, `completed` or `failed` after.
-     * Rejects with a `WidgetError`, such as `CommandExpired` or `CommandAlreadyResolved`: the request is then over.
+     * Reports the visitor's decision and, after `accepted`, the result of the navigation. Call with
+     * `accepted` before the page navigates, and with `completed` or `failed` afterwards. Rejects
+     * with a `WidgetError` such as `CommandExpired` or `CommandAlreadyResolved` if the agent's
+     * request has ended.
      */
     acknowledgeNavigation(commandId: string, outcome: NavigationOutcome): Promise<{ state: string }> {
       return once(`${commandId}.${outcome}`, async () => {
@@ -80,13 +90,16 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
         const isDecided = outcome === 'completed' || outcome === 'failed'
         const untilMs = isDecided ? clock.now() + reportWithinMs : request.expiresAtMs
         const answer = await attempt(request, untilMs, (grant) => api.acknowledgeNavigation(commandId, outcome, grant))
-        if (outcome === 'accepted') replace(request, { ...request, state: 'accepted' })
-        else end(request, `navigation.${outcome}`)
+        if (outcome === 'accepted') pending.change(request, { state: 'accepted' })
+        else pending.end(request, `navigation.${outcome}`)
         return answer
       })
     },
 
-    /** Reports the visitor's decision. After `granted`, the answer has the limits of the upload and its deadline. */
+    /**
+     * Reports the visitor's decision. After `granted`, the response contains the limits and the
+     * deadline of the upload.
+     */
     acknowledgeScreenshot(
       requestId: string,
       consent: ScreenshotConsent,
@@ -95,15 +108,16 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
         const request = find(requestId, 'screenshot')
         const call = (grant: string) => api.acknowledgeScreenshot(requestId, consent, grant)
         const answer = await attempt(request, request.expiresAtMs, call)
-        if (consent !== 'granted') end(request, `screenshot.${consent}`)
-        else replace(request, { ...request, ...granted(request, answer.upload), state: 'granted' })
+        if (consent !== 'granted') pending.end(request, `screenshot.${consent}`)
+        else pending.change(request, { ...termsOf(request, answer.upload), state: 'granted' })
         return answer
       })
     },
 
     /**
-     * Uploads a picture that the visitor consented to, in attempts with one key. Nothing of it is kept.
-     * Rejects with a `WidgetError`: `aborted` if the signal or the end of the request stopped the upload.
+     * Uploads the screenshot that the visitor allowed. All attempts for one `image` use one
+     * idempotency key. Rejects with the `WidgetError` `aborted` if `signal` is aborted or the
+     * agent's request ends.
      */
     async uploadScreenshot(
       requestId: string,
@@ -127,7 +141,7 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
               throw controller.signal.aborted ? new WidgetError('aborted') : error
             })
         })
-        end(request, 'screenshot.uploaded')
+        pending.end(request, 'screenshot.uploaded')
         return answer
       } finally {
         signal?.removeEventListener('abort', stop)
@@ -135,28 +149,27 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
       }
     },
 
-    /** Removes a request without reporting an outcome. */
+    /** Removes an agent's request without reporting an outcome. */
     dismiss(id: string) {
-      const request = records.current().requests.find((one) => one.id === id)
-      if (request) end(request, undefined)
+      const request = pending.find(id)
+      if (request) pending.end(request)
     },
 
-    /** Restores the pending requests of the page before. */
+    /** Restores the agents' requests that were pending when the previous page was left. */
     begin() {
-      expire()
-      if (records.current().requests.length > 0) tell()
+      pending.expire()
+      if (records.current().requests.length > 0) pending.emitChange()
     },
 
     stop() {
-      clock.clearTimeout(timer)
+      pending.stop()
       for (const pause of pauses) pause.end()
       for (const controller of uploads.values()) controller.abort()
     },
   }
 
-  function takeRequest(kind: AgentRequest['kind'], id: string, data: StreamEvent['data']) {
-    const { requests, handled } = records.current()
-    if (handled.includes(id) || requests.some((one) => one.id === id)) return
+  function addRequest(kind: AgentRequest['kind'], id: string, data: StreamEvent['data']) {
+    if (pending.isKnown(id)) return
     const text = (value: unknown) => (typeof value === 'string' && value.trim() !== '' ? value : undefined)
     const expiresAtMs = Date.parse(String(data.expiresAt)) + aheadMs()
     const request: AgentRequest = {
@@ -169,18 +182,14 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
       state: 'requested',
     }
     if (request.expiresAtMs <= clock.now()) return
-    if (!isSupported(request)) return refuse(request)
-    records.change({ requests: [...requests, request] })
-    watch()
-    if (kind === 'navigation') emitter.emit('navigation.requested', { request })
-    else emitter.emit('screenshot.requested', { request })
-    tell()
+    if (isSupported(request)) pending.add(request)
+    else refuse(request)
   }
 
-  function takeCancellation(kind: AgentRequest['kind'], id: string) {
-    const request = records.current().requests.find((one) => one.id === id)
-    if (!request) return remember(id)
-    end(request, `${kind}.cancelled`)
+  function cancelRequest(kind: AgentRequest['kind'], id: string) {
+    const request = pending.find(id)
+    if (!request) return pending.markHandled(id)
+    pending.end(request, `${kind}.cancelled`)
     if (kind === 'navigation') emitter.emit('navigation.cancelled', { commandId: id })
     else emitter.emit('screenshot.cancelled', { requestId: id })
   }
@@ -191,22 +200,24 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
     return kind === 'screenshot' || (URL.canParse(url ?? '') && /^https?:$/.test(new URL(url!).protocol))
   }
 
-  /** Sent by the package itself: the application cannot show the request. */
+  /** Reports `unsupported` for a request that the application does not support. */
   function refuse(request: AgentRequest) {
     const call = (grant: string): Promise<unknown> =>
       request.kind === 'navigation'
         ? api.acknowledgeNavigation(request.id, 'unsupported', grant)
         : api.acknowledgeScreenshot(request.id, 'unsupported', grant)
-    remember(request.id)
+    pending.markHandled(request.id)
     attempt(request, request.expiresAtMs, call).catch(() => {})
   }
 
-  function granted(request: AgentRequest, upload: UploadTerms | undefined): Partial<AgentRequest> {
+  function termsOf(request: AgentRequest, upload: UploadTerms | undefined): Partial<AgentRequest> {
     const untilMs = Date.parse(upload?.expiresAt ?? '') + aheadMs()
     return { upload, expiresAtMs: Number.isFinite(untilMs) ? untilMs : request.expiresAtMs }
   }
 
-  /** The same answer given twice at once is one call. */
+  /**
+   * If a call with the same key is running, returns its promise and sends no second HTTP request.
+   */
   function once<Answer>(key: string, run: () => Promise<Answer>): Promise<Answer> {
     const under = (answers.get(key) as Promise<Answer> | undefined) ?? run().finally(() => answers.delete(key))
     answers.set(key, under)
@@ -229,12 +240,13 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
       })
     } catch (error) {
       const failure = toWidgetError(error)
-      const current = records.current().requests.find((one) => one.id === id)
-      if (current && failure.code === 'CommandExpired') end(current, `${current.kind}.expired`)
-      // Another tab has decided. Only one page reports what follows an accepted navigation.
-      const isNews = current?.state !== 'accepted'
-      if (current && failure.code === 'CommandAlreadyResolved') end(current, isNews ? 'request.resolved' : undefined)
-      if (current && failure.code === 'CommandNotFound') end(current, undefined)
+      const current = pending.find(id)
+      if (current && failure.code === 'CommandExpired') pending.end(current, `${current.kind}.expired`)
+      // Another tab has answered this request. For an accepted request, the page that navigates
+      // reports the result, so no activity is added here.
+      const outcome = current?.state === 'accepted' ? undefined : 'request.resolved'
+      if (current && failure.code === 'CommandAlreadyResolved') pending.end(current, outcome)
+      if (current && /^(CommandNotFound|RouteNotAdvertised)$/.test(failure.code)) pending.end(current)
       throw failure
     } finally {
       pauses.delete(pause)
@@ -242,53 +254,8 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
   }
 
   function find(id: string, kind: AgentRequest['kind']): AgentRequest {
-    const found = records.current().requests.find((one) => one.id === id && one.kind === kind)
-    if (!found) throw new WidgetError('request_unknown')
+    const found = pending.find(id)
+    if (found?.kind !== kind) throw new WidgetError('request_unknown')
     return found
-  }
-
-  function replace({ id }: AgentRequest, after: AgentRequest) {
-    const { requests } = records.current()
-    if (!requests.some((one) => one.id === id)) return
-    records.change({ requests: requests.map((one) => (one.id === id ? after : one)) })
-    watch()
-    tell()
-  }
-
-  function end({ id }: AgentRequest, outcome: Activity['type'] | undefined) {
-    const { requests } = records.current()
-    // A late answer to a request that has ended, or to one of an earlier visitor.
-    if (!requests.some((one) => one.id === id)) return
-    records.change({ requests: requests.filter((one) => one.id !== id) })
-    remember(id)
-    uploads.get(id)?.abort()
-    watch()
-    if (outcome) presence.add(outcome)
-    tell()
-  }
-
-  function remember(id: string) {
-    const { handled } = records.current()
-    records.change({ handled: [...handled.filter((one) => one !== id), id].slice(-handledAtMost) })
-  }
-
-  function watch() {
-    clock.clearTimeout(timer)
-    const waiting = records.current().requests.filter(({ state }) => state !== 'accepted')
-    if (waiting.length === 0) return
-    const nextMs = Math.min(...waiting.map(({ expiresAtMs }) => expiresAtMs))
-    timer = clock.setTimeout(expire, Math.max(0, nextMs - clock.now()))
-  }
-
-  function expire() {
-    for (const request of records.current().requests) {
-      const isOver = request.state !== 'accepted' && request.expiresAtMs <= clock.now()
-      if (isOver) end(request, `${request.kind}.expired`)
-    }
-    watch()
-  }
-
-  function tell() {
-    emitter.emit('requests.changed', { requests: records.current().requests })
   }
 }

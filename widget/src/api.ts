@@ -5,7 +5,7 @@ import type { StreamPosition } from './session-record.ts'
 import type { PageContext, SessionContent, WidgetConfig } from './types.ts'
 import type { AcceptedMessage, ErrorEnvelope, HistoryPage } from './wire.ts'
 
-/** Base path of every route (section 9 of the specification). */
+/** Base path of every route of the Widget API (section 9 of the specification). */
 export const WIDGET_PUBLIC_API_PREFIX = '/api/integrations/v1/widget'
 
 /** Contract version, sent as `X-Service-Widget-Version`. */
@@ -13,7 +13,7 @@ export const WIDGET_PUBLIC_API_VERSION = '1.0'
 
 const requestTimeoutMs = 15_000
 
-export interface ApiOptions {
+interface ApiOptions {
   /** Base URL of the service, for example `https://chat.example.com`. */
   apiBaseUrl: string
   fetch: typeof fetch
@@ -28,25 +28,34 @@ export interface RequestParts {
   idempotencyKey?: string
   headers?: Record<string, string>
   signal?: AbortSignal
-  /** Bytes as they are, in place of `body`; their type is among the headers. */
+  /**
+   * Binary request body, sent instead of `body`. The caller must set its content type in `headers`.
+   */
   raw?: Blob
-  /** A field that the service's answer always has. An answer without it is not from the service. */
+  /**
+   * Name of a field that every successful response of this route contains. A response without this
+   * field is not from the service.
+   */
   field?: string
 }
 
-/** Numbers alone: which page of the history. */
+/**
+ * Selects a page of the history. `limit` is the maximum number of messages. The page either starts
+ * after `afterSequence` or ends before `beforeSequence`.
+ */
 export type HistoryRange = Record<'limit', number> &
   (Record<'afterSequence', number> | Record<'beforeSequence', number>)
 
 export type Api = ReturnType<typeof createApi>
 
 /**
- * The routes of the Widget API that every chat uses (section 4.1 of the specification). Each call makes one attempt and
- * rejects with a `WidgetError`; the caller decides on retries. Credentials travel in headers and bodies only. The
- * browser itself adds `Origin`.
+ * The routes of the Widget API that every chat uses (section 4.1 of the specification). Each call
+ * makes one attempt and rejects with a `WidgetError`; callers decide on retries. Credentials are
+ * only in headers and bodies, never in URLs.
  *
- * An answer that is not from the service (a proxy's 404, the page of a captive portal) does not tell the outcome of the
- * operation: it is a retryable `unexpected_response`, whatever its status.
+ * A proxy or a captive portal may respond instead of the service. It is then unknown whether the
+ * service has executed the call. So the call rejects with a retryable `unexpected_response`,
+ * whatever the HTTP status.
  */
 export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
   const base = apiBaseUrl.replace(/\/+$/, '') + WIDGET_PUBLIC_API_PREFIX
@@ -55,10 +64,22 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     call<Answer>({ method: 'POST', path, field, body, idempotencyKey, grant })
 
   return {
-    /** One call of any JSON route. Resolves to undefined for an answer without a body. */
+    /**
+     * Sends a request once and parses the JSON response. Resolves to undefined if the status is
+     * 204.
+     */
     call,
 
-    /** One attempt without a limit of time, by a `fetch` of another kind if given. Rejects unless the answer is a success. */
+    /**
+     * Calls a POST route once, with an idempotency key. `field` is the name of a field that every
+     * successful response contains.
+     */
+    post,
+
+    /**
+     * Sends one request without a timeout. `send` replaces the platform's `fetch`. Rejects if the
+     * status is not 2xx.
+     */
     exchange,
 
     config: (siteKey: string) =>
@@ -69,11 +90,19 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
       idempotencyKey: string,
     ) => post<SessionContent>('/sessions', 'accessGrant', input, idempotencyKey),
 
+    /** Renews the session with its grant, which may have expired. */
     renewSession: (
-      input: { sessionId: string; renewalToken: string; lastSeenEventId?: string },
-      grant: string,
+      { sessionId, renewalToken, accessGrant }: SessionContent,
       idempotencyKey: string,
-    ) => post<SessionContent>('/sessions/renew', 'accessGrant', input, idempotencyKey, grant),
+      lastSeenEventId?: string,
+    ) =>
+      post<SessionContent>(
+        '/sessions/renew',
+        'accessGrant',
+        { sessionId, renewalToken, lastSeenEventId },
+        idempotencyKey,
+        accessGrant,
+      ),
 
     sendMessage: (input: MessageInput, grant: string) =>
       post<AcceptedMessage>('/messages', 'messageId', input, input.clientOperationId, grant),
@@ -81,7 +110,10 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     history: (range: HistoryRange, grant: string) =>
       call<HistoryPage>({ method: 'GET', path: `/messages?${query(range)}`, field: 'messages', grant }),
 
-    /** Opens the event stream: resolves once the headers of a 200 stream are there; its body is still to be read. */
+    /**
+     * Opens the event stream. Resolves when the status and headers of a successful response have
+     * arrived.
+     */
     async events({ sequence, lastEventId }: StreamPosition, grant: string, signal: AbortSignal): Promise<Response> {
       const headers = { Accept: 'text/event-stream', ...(lastEventId && { 'Last-Event-ID': lastEventId }) }
       const response = await exchange({
@@ -108,7 +140,8 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
       return answer
     } catch (error) {
       if (controller.signal.aborted) throw new WidgetError('timeout', { retryable: true })
-      // Otherwise the answer was cut off or is not JSON. The operation may have been done; a repeat finds out.
+      // The response was cut off or is not JSON. The outcome is unknown, so the call can be
+      // retried.
       throw error instanceof WidgetError ? error : foreign()
     } finally {
       clock.clearTimeout(timer)
@@ -128,7 +161,7 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
       signal: parts.signal,
       credentials: 'omit',
       cache: parts.grant ? 'no-store' : 'default',
-      // A redirect must not carry the grant to another host.
+      // A redirect would send the grant to another host, so the request fails.
       redirect: 'error',
     }).catch(() => {
       throw new WidgetError('network_error', { retryable: true })
@@ -149,7 +182,7 @@ async function errorOf(response: Response): Promise<WidgetError> {
   return new WidgetError(packageCode(code), { ...rest, status, retryAfterMs })
 }
 
-/** The error for an answer that is not from the service. */
+/** Returns the error for a response that is not from the service. */
 function foreign(status = 0, retryAfterMs?: number): WidgetError {
   return new WidgetError('unexpected_response', { status, retryable: true, retryAfterMs })
 }

@@ -1,16 +1,17 @@
 export interface BackoffRange {
-  /** No delay is shorter. Milliseconds. */
+  /** Minimum delay, in milliseconds. */
   minMs: number
-  /** No delay is longer. Milliseconds. */
+  /** Maximum delay, in milliseconds. */
   maxMs: number
 }
 
 /**
- * The delay before the next attempt, in milliseconds: anywhere between `minMs` and a ceiling that doubles with each
- * attempt up to `maxMs` (full jitter), so that clients which lost the same server do not come back together.
+ * Returns the delay before the next attempt in milliseconds: a random value between `minMs` and a
+ * ceiling. The ceiling doubles with each attempt up to `maxMs` (full jitter), so that clients do
+ * not reconnect at the same time.
  *
- * @param attempt 0 for the first retry.
- * @param random a number from 0 up to, not including, 1.
+ * @param attempt 0 for the first retry
+ * @param random returns a number from 0 to 1, exclusive
  */
 export function backoffDelay(attempt: number, range: BackoffRange, random: () => number): number {
   const ceiling = Math.min(range.maxMs, range.minMs * 2 ** (attempt + 1))

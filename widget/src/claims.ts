@@ -1,6 +1,6 @@
 import { payloadOf } from './grant-times.ts'
 
-/** The claims of a JWS, not verified. Undefined if they cannot be parsed. */
+/** Returns the claims of a JWS without verifying them, or undefined if the JWS cannot be parsed. */
 export function claimsOf(token: string): Record<string, unknown> | undefined {
   try {
     const bytes = Uint8Array.from(payloadOf(token), (character) => character.charCodeAt(0))

@@ -1,45 +1,50 @@
 import type { SupportedRequests } from './agent-requests.ts'
 import { createApi } from './api.ts'
+import { createChatState } from './chat-state.ts'
 import { createConfigLoader } from './config-loader.ts'
-import { isOneSessionsEnd, sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
+import { toWidgetError, WidgetError } from './errors.ts'
 import { createEmitter, type Emitter } from './events.ts'
+import { createLateConsent } from './late-consent.ts'
 import { createLateFeatures, type LoadFeatures } from './late-features.ts'
 import { loadOnce } from './load-once.ts'
 import { messageBody } from './message-text.ts'
-import { newRandomId, type Platform, steadyLifecycle, systemClock } from './platform.ts'
+import { createPlatform, type Platform } from './platform.ts'
 import type { GivenSession } from './session.ts'
 import { createSessionRecords } from './session-record.ts'
 import { type StorageMode, storageFor } from './storage.ts'
 import type {
-  ConnectionState,
   IdentityProvider,
   PageContext,
-  SessionEnd,
   SessionView,
   VisitorIdentity,
   VisitorReset,
   WidgetConfig,
-  WidgetEventMap,
   WidgetMessage,
 } from './types.ts'
 import { createVisit, type Visit } from './visit.ts'
 
 export interface ServiceClientOptions {
-  /** The installation's public key. Not a credential. */
+  /** Public key of the installation. The key is not a credential. */
   siteKey: string
   /** Base URL of the service, for example `https://chat.example.com`. */
   apiBaseUrl: string
-  /** Asked at the start, and by `identify`, for a signed assertion of who the visitor is. Never stored. */
+  /**
+   * Returns an assertion of the visitor's identity. Called by `start` and `identify`. The assertion
+   * is never stored.
+   */
   identityProvider?: IdentityProvider
-  /** Where the session is kept; `session` (the tab's session storage) if left out. Never localStorage, never a cookie. */
+  /** Where the session is stored. The default `session` is the tab's session storage. */
   storage?: StorageMode
   /** Locale tag of the visitor, for example `de-CH`. */
   locale?: string
-  /** The page the visitor is on, asked for at each use. */
+  /** Returns the visitor's current page. Not called if the capability `pageContext` is off. */
   pageContext?: () => PageContext | undefined
-  /** Which requests of agents the application shows to the visitor. The others are answered `unsupported`. */
+  /**
+   * Kinds of agents' requests that the application handles. The client answers other kinds with
+   * `unsupported`.
+   */
   supports?: Partial<SupportedRequests>
-  /** Replaces parts of the surroundings, for tests and for hosts that are no browser. */
+  /** Replaces parts of the platform. Used by tests and by hosts without a browser. */
   platform?: Partial<Platform>
 }
 
@@ -47,37 +52,32 @@ export type ServiceClient = ReturnType<typeof createServiceClient>
 
 const notStarted = () => Promise.reject(new WidgetError('not_started'))
 
-/** A draft is kept up to this length. */
+/** Maximum length of a stored draft, in UTF-16 code units. */
 const longestDraft = 16_384
 
 /**
- * The chat without any user interface: session, messages and events of section 4.4 of the specification. Nothing is
- * requested, read or written before `start`.
+ * The chat client without a user interface: session, messages and events (section 4.4 of the
+ * specification). Before `start`, the client sends no request and accesses no storage.
  *
- * @param loadFeatures loads typing, presence, forms, requests and page reports
- * @param emitter shared with a user interface that has events of its own
+ * @param loadFeatures imports the code for typing, presence, forms, agents' requests and page
+ * reports
+ * @param emitter event emitter that a user interface shares with the client to add its own events
  */
 export function createServiceClient(
   options: ServiceClientOptions,
   loadFeatures: LoadFeatures,
-  emitter: Emitter<WidgetEventMap> = createEmitter<WidgetEventMap>(),
+  emitter: Emitter = createEmitter(),
 ) {
   const { emit } = emitter
-  const pageContext = () => options.pageContext?.()
+  const provider = async (wanted?: VisitorIdentity) =>
+    config?.capabilities.identity === false ? undefined : options.identityProvider?.(wanted)
+  const pageContext = () => (config?.capabilities.pageContext ? options.pageContext?.() : undefined)
   const session = (): SessionView | undefined => visit?.view()
   const messages = (): readonly WidgetMessage[] => visit?.conversation.messages.all() ?? []
-  const platform: Platform = {
-    fetch: (...request) => fetch(...request),
-    clock: systemClock,
-    random: Math.random,
-    newId: newRandomId,
-    lifecycle: steadyLifecycle,
-    storage: storageFor(options.storage ?? 'session'),
-    ...options.platform,
-  }
+  const platform = createPlatform(storageFor(options.storage ?? 'session'), options.platform)
   const api = createApi({ ...platform, apiBaseUrl: options.apiBaseUrl })
   const records = createSessionRecords(platform.storage, options.siteKey)
-  const features = createLateFeatures(loadFeatures, {
+  const shared = {
     api,
     platform,
     emitter,
@@ -88,25 +88,25 @@ export function createServiceClient(
     messages,
     pageContext,
     grants: () => visit?.session.withGrant ?? notStarted,
-  })
+  }
+  const { consent, consented } = createLateConsent(shared)
+  const features = createLateFeatures(loadFeatures, { ...shared, consented })
   let visit: Visit | undefined
   let starting: Promise<void> | undefined
   let config: WidgetConfig | undefined
-  let connection: ConnectionState = 'idle'
-  let ended: { event?: SessionEnd; code: string } | undefined
-  let canRestart = false
+  const state = createChatState(emit, () => configLoader.hurry())
   const configLoader = createConfigLoader({
     api,
     platform,
     siteKey: options.siteKey,
-    isRunning: () => starting !== undefined && !ended,
+    isRunning: () => starting !== undefined && !state.end(),
     async onLoaded(loaded) {
       config = loaded
       await features.configure()
       emit('config.loaded', { config })
     },
   })
-  /** Most pages have no identity provider, so this part is loaded at its first use. */
+  /** This code is imported on first use, because most pages have no identity provider. */
   const loadIdentity = loadOnce(
     async () =>
       (await import('./identity.ts')).createIdentity({
@@ -114,8 +114,8 @@ export function createServiceClient(
         platform,
         records,
         emit,
-        provider: options.identityProvider,
-        current: () => (ended ? undefined : visit),
+        provider,
+        current: () => (state.end() ? undefined : visit),
         shown: () => visit,
         started: () => starting,
         drop(reason) {
@@ -123,9 +123,9 @@ export function createServiceClient(
           visit = undefined
         },
         begin,
-        onConnection: setConnection,
+        onConnection: state.setConnection,
         onSessionChange: features.changeSession,
-        onUnidentified: (code) => onEnd(code, true),
+        onUnidentified: (code) => state.setEnd(code, true),
       }),
     'identity_unavailable',
     ({ detail }) => emit('error', detail),
@@ -135,37 +135,43 @@ export function createServiceClient(
     ...features.operations,
 
     /**
-     * Resumes the tab's session or creates one, identifies the visitor, then loads the history and opens the stream.
-     * Resolves when there is a session or the attempt has failed. Never rejects: events and `ended()` report failures.
+     * Resumes the tab's session or creates one. Identifies the visitor, then loads the history and
+     * opens the stream. Resolves when the session exists or the attempt to obtain one has ended.
+     * Never rejects: events and `ended()` report failures.
      */
     start(): Promise<void> {
       starting ??= begin(true)
       return starting
     },
 
-    /** Closes the connection. The session stays valid until its grant expires: a later `start` resumes it. */
+    /** Closes the connection. A later `start` resumes the session while it can be renewed. */
     stop() {
       visit?.close()
-      visit = starting = ended = undefined
-      setConnection('idle')
+      visit = starting = undefined
+      state.reset('idle')
     },
 
-    /** Starts a new chat at the visitor's request, if `canStartNew`. The conversation is empty. */
+    /**
+     * Starts a session with an empty conversation after the previous session ended. Does nothing if
+     * `canStartNew()` is false.
+     */
     async startNew(): Promise<void> {
       if (!this.canStartNew()) return
       this.stop()
       await this.start()
     },
 
-    canStartNew: () => !!ended && canRestart,
+    canStartNew: state.canStartNew,
 
     /**
      * Puts a message in the outbox. Events report its delivery.
      *
-     * @throws WidgetError `message_empty`, `message_too_long`, `outbox_full`, `not_started` or `session_ended`
+     * @throws WidgetError `message_empty`, `message_too_long`, `outbox_full`, `not_started` or
+     * `session_ended`
      */
     sendMessage(text: string): WidgetMessage {
-      if (ended) throw new WidgetError('session_ended', { terminal: true })
+      visit?.session.act()
+      if (state.end()) throw new WidgetError('session_ended', { terminal: true })
       if (!visit) throw new WidgetError('not_started')
       const body = messageBody(text, config?.limits.bodyMaxLength)
       const { locale } = options
@@ -178,23 +184,23 @@ export function createServiceClient(
       return message
     },
 
-    /** Retries a failed message with the same operation id. Returns false if there is none. */
-    retryMessage: (clientOperationId: string): boolean => visit?.outbox.retry(clientOperationId) ?? false,
+    /** Retries a failed message with its operation id. Returns false if there is none. */
+    retryMessage: (clientOperationId: string): boolean => visit?.retry(clientOperationId) ?? false,
 
-    /** Loads the page before the oldest loaded message. */
+    /** Loads the history page before the oldest loaded message. */
     loadOlder: async (): Promise<void> => visit?.history.loadOlder(),
 
     hasOlder: (): boolean => visit?.history.hasOlder() ?? false,
 
     messages,
 
-    /** Number of messages from the other side after the last one read. */
+    /** Returns the number of unread messages from agents and the system. */
     unread: (): number => visit?.conversation.unread() ?? 0,
 
     /** Marks all messages as read. */
     markRead: (): void => visit?.markRead(),
 
-    /** The unsent text of the composer. */
+    /** Returns the unsent text of the message field. */
     draft: (): string => visit?.draft() ?? '',
 
     /** Stores the unsent text with the session. */
@@ -203,96 +209,91 @@ export function createServiceClient(
     },
 
     /**
-     * Asks the identity provider for an assertion and associates the visitor with its subject. A different subject begins
-     * a new session: data of the former one is no longer shown or sent.
+     * Gets an assertion from the identity provider and identifies the visitor. If the assertion's
+     * subject is not the current visitor, a new session starts. Messages of the previous session
+     * are then neither shown nor sent.
      *
-     * @param wanted the expected subject; an assertion for another subject is rejected. The assertion decides.
-     * @throws WidgetError `identity_unavailable`, `identity_mismatch` or an error of the service; the session stays unchanged
+     * @param wanted the expected subject; an assertion for another subject is rejected
+     * @throws WidgetError `identity_unavailable`, `identity_mismatch` or an error of the service;
+     * the session stays unchanged
      */
     identify: async (wanted?: VisitorIdentity): Promise<SessionView | undefined> =>
       (await loadIdentity()).identify(wanted),
 
     /**
-     * The visitor has logged out. Their data is removed from the page at once, also if the call fails. The chat continues
-     * with a new, anonymous session.
+     * Logs the visitor out and continues with a new anonymous session. Removes the visitor's data
+     * from the page at once, even if the request to the service fails.
      *
-     * @throws WidgetError if the call fails
+     * @throws WidgetError if the request fails
      */
     clearIdentity: async (): Promise<void> => (await loadIdentity()).clearIdentity(),
 
     /**
-     * Removes the selected data on logout or a change of account.
+     * Removes the data that `what` selects, for example on logout or a change of account.
      *
-     * @throws WidgetError if `clearIdentity` is selected and its call fails
+     * @throws WidgetError if `clearIdentity` is selected and the request to the service fails
      */
     resetVisitor: async (what?: VisitorReset): Promise<void> => (await loadIdentity()).resetVisitor(what),
 
     config: (): WidgetConfig | undefined => config,
 
-    connection: (): ConnectionState => connection,
+    /** Loads the consent step. Messages and forms wait for it if consent is required. */
+    consent,
 
-    /** The session without its credentials. */
+    connection: state.connection,
+
+    /** Returns the session without its credentials. */
     session,
 
-    /** Why the chat has ended. Undefined while it is active. */
-    ended: (): Readonly<{ event?: SessionEnd; code: string }> | undefined => ended,
+    /** Returns the reason why the chat has ended, or undefined if the chat has not ended. */
+    ended: state.end,
 
-    /** Subscribes to an event; the answer unsubscribes. */
+    /** Subscribes to an event. Returns a function that unsubscribes. */
     on: emitter.on,
   }
 
-  /** @param asks whether the identity provider is asked who the visitor is */
+  /**
+   * Starts a visit, with `given` instead of a stored or new session. If `asks` is true, the identity
+   * provider is asked who the visitor is.
+   */
   async function begin(asks: boolean, given?: GivenSession): Promise<void> {
-    ended = undefined
-    setConnection('connecting')
+    state.reset('connecting')
     const recalled = features.start()
+    const configured = configLoader.load()
     const current = createVisit({
       ...options,
+      pageContext,
+      configured,
       api,
       platform,
       records,
       given,
       emit,
       config: () => config,
-      onConnection: setConnection,
-      onEnd,
+      consented,
+      onConnection: state.setConnection,
+      onEnd: state.setEnd,
       onClosed:
         options.identityProvider &&
         ((closed) => {
-          setConnection('connecting')
+          state.setConnection('connecting')
           loadIdentity().then((identity) => identity.followClosed(current, closed), closed.end)
         }),
-      onEvent: features.takeEvent,
+      onEvent: features.handleEvent,
     })
     visit = current
-    await Promise.all([configLoader.load(), current.session.start(), recalled])
-    if (current.session.content() && (!asks || (await settle(current)))) current.open()
+    await Promise.all([configured, current.session.start(), recalled])
+    if (current.session.content() && (!asks || (await identifyAtStart(current)))) current.open()
   }
 
-  async function settle(current: Visit): Promise<boolean> {
+  async function identifyAtStart(current: Visit): Promise<boolean> {
     try {
-      return !options.identityProvider || (await (await loadIdentity()).settle(current))
+      return !options.identityProvider || (await (await loadIdentity()).onStart(current))
     } catch (error) {
       if (visit !== current) return false
       current.close()
-      onEnd(toWidgetError(error).code, true)
+      state.setEnd(toWidgetError(error).code, true)
       return false
     }
-  }
-
-  /** @param isUnidentified the visitor's identity is unknown; a new start asks for it again */
-  function onEnd(code: string, isUnidentified = false) {
-    const event = sessionEndOf(code)
-    ended = { event, code }
-    canRestart = event ? isOneSessionsEnd(code) : isUnidentified
-    setConnection('ended')
-    if (event) emit(event, { code })
-  }
-
-  function setConnection(state: ConnectionState) {
-    if (state === connection || (ended && state !== 'ended' && state !== 'idle')) return
-    connection = state
-    if (state === 'online') configLoader.hurry()
-    emit('connection.changed', { state })
   }
 }

@@ -4,13 +4,17 @@ import type { Platform } from './platform.ts'
 import { retrying } from './retrying.ts'
 import type { WidgetConfig } from './types.ts'
 
-/** Between two attempts. */
+/** Range of the delay before a retry. */
 const range = { minMs: 500, maxMs: 30_000 }
-/** The chat begins without the configuration after so many failures, or if the service asks for a longer wait. */
+/**
+ * Number of failed attempts after which `load` resolves without a configuration. The chat then
+ * starts with defaults. `load` also resolves if the service asks for a wait longer than
+ * `maxWaitMs`.
+ */
 const maxFailures = 3
 const maxWaitMs = 5_000
 
-export interface ConfigLoaderDeps {
+interface ConfigLoaderDeps {
   api: Pick<Api, 'config'>
   platform: Pick<Platform, 'clock' | 'random'>
   siteKey: string
@@ -18,16 +22,22 @@ export interface ConfigLoaderDeps {
   onLoaded(config: WidgetConfig): Promise<void>
 }
 
-/** Fetches the installation's configuration, and retries until it has it or the client stops. */
+/**
+ * Fetches the installation's configuration. Retries until the configuration is loaded or the client
+ * stops.
+ */
 export function createConfigLoader({ api, platform: { clock, random }, siteKey, ...deps }: ConfigLoaderDeps) {
   const pause = createPause(clock)
   let loading: Promise<void> | undefined
 
   return {
-    /** Retries now: the network works again. */
+    /** Ends the wait before the next attempt. Call when the network works again. */
     hurry: pause.hurry,
 
-    /** Resolves with the configuration, or earlier if the chat must begin with the defaults. */
+    /**
+     * Resolves when the configuration is loaded, or earlier if the chat starts with defaults
+     * instead.
+     */
     load(): Promise<void> {
       loading ??= new Promise((resolve) => {
         retrying(() => api.config(siteKey), {

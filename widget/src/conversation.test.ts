@@ -1,16 +1,17 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createConversation } from './conversation.ts'
-import type { DeliveryStatus, WidgetEventMap } from './types.ts'
+import type { WidgetEventMap } from './events.ts'
+import type { DeliveryStatus } from './types.ts'
 import type { ServiceMessage } from './wire.ts'
 
 const createdAt = '2026-11-20T12:00:00.000Z'
 const progress: DeliveryStatus[] = ['pending', 'queued', 'sent', 'delivered', 'read']
-/** Sequences 1 to 6; the odd ones are the visitor's own. */
+/** Sequence numbers of the test messages. Odd numbers are messages of the visitor. */
 const sequences = [1, 2, 3, 4, 5, 6]
 const isOwn = (sequence: number) => sequence % 2 === 1
 
-function told(sequence: number, state: DeliveryStatus): ServiceMessage {
+function serverMessage(sequence: number, state: DeliveryStatus): ServiceMessage {
   return {
     messageId: `msg_${sequence}`,
     conversationId: 'cnv_1',
@@ -24,31 +25,31 @@ function told(sequence: number, state: DeliveryStatus): ServiceMessage {
   }
 }
 
-type News =
-  | { way: 'answer'; sequence: number }
-  | { way: 'event'; sequence: number }
-  | { way: 'page'; from: number; to: number; missed: boolean; state: DeliveryStatus }
-  | { way: 'state'; sequence: number; state: DeliveryStatus }
-  | { way: 'own'; sequence: number; state: 'retrying' | 'failed' }
+type Update =
+  | { source: 'answer'; sequence: number }
+  | { source: 'event'; sequence: number }
+  | { source: 'page'; from: number; to: number; missed: boolean; state: DeliveryStatus }
+  | { source: 'state'; sequence: number; state: DeliveryStatus }
+  | { source: 'own'; sequence: number; state: 'retrying' | 'failed' }
 
 const sequence = fc.constantFrom(...sequences)
 const later = fc.constantFrom<DeliveryStatus>('queued', 'sent', 'delivered', 'read')
-const news: fc.Arbitrary<News> = fc.oneof(
-  fc.record({ way: fc.constant('answer' as const), sequence }),
-  fc.record({ way: fc.constant('event' as const), sequence }),
-  fc.record({ way: fc.constant('page' as const), from: sequence, to: sequence, missed: fc.boolean(), state: later }),
-  fc.record({ way: fc.constant('state' as const), sequence, state: later }),
+const updates: fc.Arbitrary<Update> = fc.oneof(
+  fc.record({ source: fc.constant('answer' as const), sequence }),
+  fc.record({ source: fc.constant('event' as const), sequence }),
+  fc.record({ source: fc.constant('page' as const), from: sequence, to: sequence, missed: fc.boolean(), state: later }),
+  fc.record({ source: fc.constant('state' as const), sequence, state: later }),
   fc.record({
-    way: fc.constant('own' as const),
+    source: fc.constant('own' as const),
     sequence,
     state: fc.constantFrom('retrying' as const, 'failed' as const),
   }),
 )
 
 describe('the conversation', () => {
-  it('has each message once, in order, told once and only going forwards, whichever way and order the news comes in', () => {
+  it('emits each message once, sorts the messages and never moves a delivery state back, even if data arrives in random order', () => {
     fc.assert(
-      fc.property(fc.array(news, { maxLength: 40 }), (all) => {
+      fc.property(fc.array(updates, { maxLength: 40 }), (all) => {
         const announced: string[] = []
         const { messages, ...conversation } = createConversation({
           emit(name, payload) {
@@ -78,15 +79,15 @@ describe('the conversation', () => {
           }
         }
         expect(new Set(announced).size).toBe(announced.length)
-        conversation.take(told(6, 'queued'), true)
-        for (const rest of sequences) conversation.take(told(rest, 'queued'), true)
+        conversation.merge(serverMessage(6, 'queued'), true)
+        for (const rest of sequences) conversation.merge(serverMessage(rest, 'queued'), true)
         expect(messages.all().map((message) => message.sequence)).toEqual(sequences)
       }),
       { numRuns: 500 },
     )
   })
 
-  it('counts as unread what others wrote after the place that was read', () => {
+  it('counts a message as unread if the visitor neither wrote nor read it', () => {
     const counts: number[] = []
     const conversation = createConversation({
       emit(name, payload) {
@@ -94,34 +95,34 @@ describe('the conversation', () => {
       },
     })
     conversation.setReadTo(2)
-    for (const each of sequences) conversation.take(told(each, 'queued'), true)
-    conversation.tellChanged()
+    for (const each of sequences) conversation.merge(serverMessage(each, 'queued'), true)
+    conversation.emitChanged()
     expect(conversation.unread()).toBe(2)
     conversation.setReadTo(6)
     expect(counts).toEqual([2, 0])
   })
 })
 
-function take(conversation: Omit<ReturnType<typeof createConversation>, 'messages'>, one: News) {
-  if (one.way === 'answer') {
-    const { clientOperationId, messageId, sessionId, conversationId, state } = told(one.sequence, 'queued')
+function take(conversation: Omit<ReturnType<typeof createConversation>, 'messages'>, one: Update) {
+  if (one.source === 'answer') {
+    const { clientOperationId, messageId, sessionId, conversationId, state } = serverMessage(one.sequence, 'queued')
     if (!clientOperationId || !sessionId) return
     const ids = { clientOperationId, messageId, sessionId, conversationId }
-    conversation.takeAnswer({ ...ids, sequence: one.sequence, state, acceptedAt: createdAt })
-  } else if (one.way === 'event') {
+    conversation.mergeAnswer({ ...ids, sequence: one.sequence, state, acceptedAt: createdAt })
+  } else if (one.source === 'event') {
     const type = isOwn(one.sequence) ? 'message.accepted' : 'message.received'
-    const data = { message: told(one.sequence, 'queued') }
-    conversation.takeEvent(
+    const data = { message: serverMessage(one.sequence, 'queued') }
+    conversation.handleEvent(
       { id: `e1-${one.sequence}`, sequence: one.sequence, type, occurredAt: createdAt, data },
       () => {},
     )
-  } else if (one.way === 'page') {
+  } else if (one.source === 'page') {
     const page = sequences.filter((each) => each >= one.from && each <= one.to)
-    for (const each of page) conversation.take(told(each, one.state), one.missed)
-  } else if (one.way === 'state') {
+    for (const each of page) conversation.merge(serverMessage(each, one.state), one.missed)
+  } else if (one.source === 'state') {
     const data = { messageId: `msg_${one.sequence}`, state: one.state }
     const type = 'message.state.changed'
-    conversation.takeEvent({ id: 'e1-9', sequence: 9, type, occurredAt: createdAt, data }, () => {})
+    conversation.handleEvent({ id: 'e1-9', sequence: 9, type, occurredAt: createdAt, data }, () => {})
   } else {
     conversation.setOwnStatus(`op_${one.sequence}`, one.state, { code: 'network_error', recoverable: true })
   }

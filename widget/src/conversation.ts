@@ -1,14 +1,17 @@
 import type { Emitter } from './events.ts'
 import { createMessageList } from './message-list.ts'
 import type { OutboxEntry } from './outbox.ts'
-import type { DeliveryStatus, StreamEvent, WidgetErrorDetail, WidgetEventMap, WidgetMessage } from './types.ts'
+import type { DeliveryStatus, StreamEvent, WidgetErrorDetail, WidgetMessage } from './types.ts'
 import type { AcceptedMessage, ServiceMessage } from './wire.ts'
 
-/** Events whose data goes to the application as it came. */
-const passedOn = /^(typing|agent|conv|session\.i)/
+/** Types of the events that are forwarded to the application unchanged. */
+const forwardedTypes = /^(typing|agent|conv|session\.i)/
 
-/** The loaded messages and their events. Each event is emitted once, whether the stream, the history or an answer came first. */
-export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit'>) {
+/**
+ * The loaded messages of the conversation. Emits one event per message, no matter whether the
+ * stream, the history or the response to a send delivers the message first.
+ */
+export function createConversation({ emit }: Pick<Emitter, 'emit'>) {
   const messages = createMessageList()
   const announced = new Set<string>()
   let unread = 0
@@ -17,26 +20,33 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
   return {
     messages,
 
-    /** Adds an own message that is pending or has failed. */
+    /**
+     * Adds a message that the visitor has written. The message is shown as pending, or as failed if
+     * it has an error.
+     */
     addOwn({ input, createdAt, error }: OutboxEntry): WidgetMessage {
       const { pageContext: _notShown, ...shown } = input
       const deliveryStatus = error ? 'failed' : 'pending'
       const message = messages.addLocal({ ...shown, author: { kind: 'visitor' }, createdAt, deliveryStatus, error })
-      tellChanged()
+      emitChanged()
       return message
     },
 
     unread: () => unread,
 
-    /** Messages up to this sequence are read. */
+    /** Marks messages up to this sequence number as read. */
     setReadTo(sequence: number) {
       readTo = sequence
-      tellUnread()
+      emitUnread()
     },
 
     lastSequence: () => messages.all().findLast(({ sequence }) => sequence)?.sequence ?? 0,
 
-    /** @param attempt which attempt is the next one, if there is one */
+    /**
+     * Sets the delivery state of a message that this visitor sent.
+     *
+     * @param attempt number of the next attempt; undefined if no attempt follows
+     */
     setOwnStatus(
       clientOperationId: string,
       deliveryStatus: DeliveryStatus,
@@ -44,29 +54,32 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
       attempt?: number,
     ) {
       const message = messages.patchLocal(clientOperationId, { deliveryStatus, error })
-      tellChanged()
+      emitChanged()
       if (!message || !error) return
       if (attempt) emit('message.retrying', { message, attempt })
       else emit('message.retry.exhausted', { message, error })
     },
 
-    /** The answer of POST /messages, which may come after the event of the same message. */
-    takeAnswer(answer: AcceptedMessage) {
+    /** Handles the response of POST /messages. The stream may have delivered the message before. */
+    mergeAnswer(answer: AcceptedMessage) {
       const { acceptedAt, ...known } = answer
       announce(messages.merge({ ...known, createdAt: acceptedAt }))
-      tellChanged()
+      emitChanged()
     },
 
-    /** Takes a message of the history. Emits its event if the stream missed it. */
-    take(message: ServiceMessage, missed: boolean) {
+    /**
+     * Adds a message from the history. `missed` is true if the stream should have delivered the
+     * message; the message's event is then emitted here.
+     */
+    merge(message: ServiceMessage, missed: boolean) {
       const { clientOperationId } = message
       const own = clientOperationId && messages.byOperation(clientOperationId)
-      const isNews = missed || (own && !own.messageId)
+      const isNew = missed || (own && !own.messageId)
       const merged = messages.merge(message)
-      if (isNews) announce(merged)
+      if (isNew) announce(merged)
     },
 
-    takeEvent(event: StreamEvent, onOwn: (clientOperationId: string) => void) {
+    handleEvent(event: StreamEvent, onOwn: (clientOperationId: string) => void) {
       const { type, data } = event
       if (type === 'message.accepted' || type === 'message.received') {
         const message = data.message as ServiceMessage | undefined
@@ -74,24 +87,26 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
         const merged = messages.merge(message)
         if (message.clientOperationId) onOwn(message.clientOperationId)
         announce(merged)
-        tellChanged()
+        emitChanged()
       } else if (type === 'message.state.changed') {
         const message = messages.setStatus(String(data.messageId), data.state as DeliveryStatus)
         if (message) emit(type, { message })
-        tellChanged()
-      } else if (passedOn.test(type)) {
+        emitChanged()
+      } else if (forwardedTypes.test(type)) {
         emit(type as 'session.identified', data as Record<string, never>)
       }
-      // Other types are information for newer packages: compatible, and ignored.
+      // An unknown event type is meant for newer versions of this package, so it is ignored.
     },
 
-    /** Removes all messages except pending ones, or all. */
+    /**
+     * Removes all messages except those that are still being sent. With `all`, removes these, too.
+     */
     clear(all = false) {
       messages.keepOnly(({ messageId, deliveryStatus }) => !all && !messageId && deliveryStatus !== 'failed')
-      tellChanged()
+      emitChanged()
     },
 
-    tellChanged,
+    emitChanged,
   }
 
   function announce(message: WidgetMessage | undefined) {
@@ -100,12 +115,12 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
     emit(message.author.kind === 'visitor' ? 'message.accepted' : 'message.received', { message })
   }
 
-  function tellChanged() {
+  function emitChanged() {
     emit('messages.changed', { messages: messages.all() })
-    tellUnread()
+    emitUnread()
   }
 
-  function tellUnread() {
+  function emitUnread() {
     const isUnread = ({ author, sequence }: WidgetMessage) =>
       author.kind !== 'visitor' && sequence! > (readTo ?? sequence!)
     const count = messages.all().filter(isUnread).length

@@ -1,6 +1,6 @@
 import type { FieldIssue, SessionEnd, WidgetErrorDetail } from './types.ts'
 
-/** Codes the package itself adds to those of the service's error envelope. */
+/** Error codes that this package adds to the service's codes. */
 export type ClientErrorCode =
   | 'network_error'
   | 'timeout'
@@ -16,21 +16,21 @@ export type ClientErrorCode =
   | 'request_unknown'
   | 'aborted'
 
-export interface RequestErrorFields {
-  /** HTTP status, 0 where there was no answer. */
+interface RequestErrorFields {
+  /** HTTP status of the response, or 0 if there was no response. */
   status?: number
   retryable?: boolean
   terminal?: boolean
   retryAfterMs?: number
   correlationId?: string
-  /** Of `ValidationFailed`. */
+  /** Fields that the service rejected. Set only for the code `ValidationFailed`. */
   issues?: readonly FieldIssue[]
 }
 
 /**
- * The one error of the package. `retryable` and `terminal` are those of the service's error envelope (section 2.5 of the
- * specification). A network failure and an answer that is no envelope are retryable. The code of a terminal condition is the
- * name of its event.
+ * An error of this package. `retryable` and `terminal` come from the service's error envelope
+ * (section 2.5 of the specification). Network failures and responses without an envelope are
+ * retryable. If an error ends the session, its code is the name of the terminal event.
  */
 export class WidgetError extends Error {
   declare readonly code: string
@@ -66,25 +66,36 @@ const sessionEnds: Record<string, SessionEnd> = {
   ConnectionDisabled: 'connection.disabled',
 }
 
-/** Events of the stream that end the session; `replay.reset.required` only if it asks for a new session. */
+/**
+ * Events that can end the session. `replay.reset.required` ends the session only if this event
+ * requires a new authentication.
+ */
 export const terminalEvents: readonly string[] = [...Object.values(sessionEnds), 'replay.reset.required']
 
-/** The package's code for a code of the service: a terminal condition has the name of its event. */
+/**
+ * Converts an error code of the service to a code of this package. A code that ends the session
+ * becomes the name of the terminal event; other codes stay unchanged.
+ */
 export function packageCode(code: string): string {
   return sessionEnds[code] ?? code
 }
 
-/** Only one session has ended; the visitor may begin another one. */
+/** Returns true if the visitor may start another session after the session ended with this code. */
 export function isOneSessionsEnd(code: string) {
   return code === 'session.expired' || code === 'session.closed'
 }
 
-/** After this end a reload does not begin a new session by itself. */
+/**
+ * Returns true if the chat must stay ended after a reload because the session ended with this code.
+ */
 export function isLastingEnd(code: string | undefined): code is SessionEnd {
   return /^(session\.revoked|visitor|replay)/.test(code!)
 }
 
-/** The code as a terminal event; undefined if it is no end of a session. */
+/**
+ * Returns the code if it is the name of a terminal event. Returns undefined if the code does not
+ * end the session.
+ */
 export function sessionEndOf(code: string): SessionEnd | undefined {
   return terminalEvents.includes(code) ? (code as SessionEnd) : undefined
 }

@@ -1,33 +1,36 @@
 import { WidgetError } from './errors.ts'
 import type { StreamEvent } from './types.ts'
 
-/** Events of the contract are far smaller. The bound protects the page's memory from a faulty server. */
+/**
+ * Maximum length of one event. Real events are far shorter. The limit protects the page's memory.
+ */
 const longestEventCharacters = 1_000_000
 
 export interface ReaderCallbacks {
-  /** One event; undefined if it cannot be read. */
+  /** Called with each event, or with undefined if the event is invalid. */
   onEvent(event: StreamEvent | undefined): void
-  /** A heartbeat: the last sequence that the service knows. */
+  /** Called at each heartbeat with the sequence number of the newest event in the event log. */
   onHeartbeat(lastSequence: number): void
-  /** The service's reconnect delay, in milliseconds. */
+  /** Called when the service sends a reconnect delay, with this delay in milliseconds. */
   onRetry(ms: number): void
-  /** Bytes have arrived. */
+  /** Called each time bytes arrive. */
   onActivity(): void
 }
 
 /**
- * Reads one response of GET /events until it ends. Rejects if the connection breaks. An event is complete only with its
- * closing blank line, so an event that was cut off is requested again.
- *
- * The format is that of https://html.spec.whatwg.org/multipage/server-sent-events.html. A parser from npm would be a sixth of
- * the client's size; the tests hold this one to `eventsource-parser`.
+ * Reads one response of GET /events to its end. Rejects if the connection breaks. If the response
+ * ends before an event's closing blank line, drops the event; the next connection requests this
+ * event again. The format is defined in
+ * https://html.spec.whatwg.org/multipage/server-sent-events.html. An npm parser would add about a
+ * sixth to the client's size, so this package has its own. The tests compare it with
+ * `eventsource-parser`.
  */
 export async function readEvents(body: ReadableStream<Uint8Array>, callbacks: ReaderCallbacks): Promise<void> {
   const decoder = new TextDecoder()
   const reader = body.getReader()
   let rest = ''
   let fields: Record<string, string> = {}
-  /** Characters of the current event, unknown fields included. */
+  /** Number of characters of the current event so far, including its unknown fields. */
   let held = 0
   try {
     for (;;) {
@@ -35,17 +38,17 @@ export async function readEvents(body: ReadableStream<Uint8Array>, callbacks: Re
       if (done) return
       callbacks.onActivity()
       rest += decoder.decode(value, { stream: true })
-      // A CR at the end may be the first half of CRLF, so it waits for the next chunk.
+      // A CR at the end of the text may be the first half of a CRLF, so wait for the next bytes.
       const lines = rest.split(/\r\n|\n|\r(?!$)/)
       rest = lines.pop()!
-      for (const line of lines) takeLine(line)
+      for (const line of lines) readLine(line)
       if (rest.length + held > longestEventCharacters) throw new WidgetError('unexpected_response')
     }
   } finally {
     await reader.cancel().catch(() => {})
   }
 
-  function takeLine(line: string) {
+  function readLine(line: string) {
     const [, name = '', text = ''] = /^([^:]*):? ?(.*)$/s.exec(line)!
     if (line === '') {
       const { id, event: type, data } = fields
@@ -68,9 +71,16 @@ export async function readEvents(body: ReadableStream<Uint8Array>, callbacks: Re
 export function parseEvent(id: string | undefined, type: string | undefined, text: string): StreamEvent | undefined {
   try {
     const { sequence, occurredAt, data } = JSON.parse(text) as Record<string, unknown>
-    const readable = id && type && Number.isSafeInteger(sequence) && typeof data === 'object' && data !== null
-    if (!readable) return undefined
-    return { id, type, sequence: sequence as number, occurredAt: String(occurredAt), data: data as StreamEvent['data'] }
+    // An event that is not in the log has neither an id nor a sequence.
+    const isPlaced = id ? Number.isSafeInteger(sequence) : sequence === undefined
+    if (!type || !isPlaced || typeof data !== 'object' || !data) return undefined
+    return {
+      id: id!,
+      type,
+      sequence: sequence as number,
+      occurredAt: String(occurredAt),
+      data: data as StreamEvent['data'],
+    }
   } catch {
     return undefined
   }

@@ -6,32 +6,43 @@ import type { LifecycleSignal, Platform, TimerId } from './platform.ts'
 import type { StreamPosition } from './session-record.ts'
 import type { StreamEvent, WidgetConfig } from './types.ts'
 
-/** A connection that lasted this long resets the backoff. */
+/**
+ * A connection is stable once it has been open for this time. The backoff and the count of replay
+ * resets then start again at 0.
+ */
 const stableAfterMs = 10_000
-/** Resets in a row, without a stable connection between them, before the stream gives up. */
+/**
+ * Maximum number of replay resets before the stream gives up. A stable connection resets the count.
+ */
 const resetsBeforeGivingUp = 3
 
-export interface EventStreamDeps {
+interface EventStreamDeps {
   platform: Pick<Platform, 'clock' | 'random' | 'lifecycle'>
   settings?: Partial<WidgetConfig['realtime']>
-  /** Position to resume from. */
+  /** Position in the event log to resume from. */
   position: StreamPosition
-  /** Makes one attempt; called with the position of that moment. */
+  /** Resolves when an attempt to open the stream may be made. Never rejects. */
+  ready(): Promise<unknown>
+  /** Makes one attempt to open the stream at the given position. */
   connect(position: StreamPosition, signal: AbortSignal): Promise<Response>
-  /** An event not seen before, in order. */
+  /** Called with each new event, in order, and with each event that is not in the log. */
   onEvent(event: StreamEvent): void
   onPosition(position: StreamPosition): void
   /**
-   * The service has later events than the stream delivered. Fetches missing messages from the history. Resolves to true if
-   * there were any; never rejects.
+   * Called if a heartbeat's sequence number is higher than that of the last delivered event, or if
+   * an event is invalid. Loads the messages after the position. Resolves to true if at least one of
+   * these messages was not loaded before. Never rejects.
    */
   onBehind(position: StreamPosition): Promise<boolean>
-  /** The position is no longer valid. Loads the history and resolves to the sequence to continue from. */
+  /**
+   * Called if the service can no longer replay from the position. Loads the history and resolves to
+   * the sequence number to continue from.
+   */
   onReset(): Promise<number>
   onState(state: 'online' | 'reconnecting'): void
   /**
-   * The stream has stopped for good. `failed` is false after a terminal event, and true if the service refused the stream or
-   * resets did not help.
+   * Called when the stream stops for good. `failed` is true if the service refused the stream or
+   * too many resets followed each other. `failed` is false after a terminal event.
    */
   onEnd(code: string, failed: boolean): void
 }
@@ -39,9 +50,10 @@ export interface EventStreamDeps {
 export type EventStream = ReturnType<typeof createEventStream>
 
 /**
- * Keeps one event stream open (sections 4 and 6.1 of the contract and the specification): resumes with `Last-Event-ID` and
- * `afterSequence`, drops duplicate events, and detects a dead connection by missing heartbeats and a lost event by a
- * heartbeat whose sequence is ahead of the stream.
+ * Keeps one event stream open (section 4 of the contract, section 6.1 of the specification).
+ * Reconnects with `Last-Event-ID` and `afterSequence`, and drops duplicates. Reconnects if
+ * heartbeats stop. If a heartbeat's sequence number is higher than that of the last event, loads
+ * the missing messages.
  */
 export function createEventStream(deps: EventStreamDeps) {
   const { clock, random, lifecycle } = deps.platform
@@ -50,11 +62,20 @@ export function createEventStream(deps: EventStreamDeps) {
   const silenceLimitMs = heartbeatMs * 2.5
   const pause = createPause(clock)
   let position = deps.position
-  /** Sequence up to which history and stream were compared. */
+  /**
+   * Sequence number of the newest heartbeat that was compared with the received events. Missing
+   * messages up to this number have already been requested.
+   */
   let comparedTo = position.sequence
-  /** Position before a gap in the sequences: an event was lost, or was not for this visitor. */
+  /**
+   * Position before the first gap in the received sequence numbers. The missing event was either
+   * lost or not meant for this visitor.
+   */
   let beforeHole: StreamPosition | undefined
-  /** Identifies the current run. Each `start` makes a new one. */
+  /**
+   * Identifies the current run of the loop. Each `start` creates a new object; a run with another
+   * object ends.
+   */
   let current: object | undefined
   let attempt = 0
   let resets = 0
@@ -65,7 +86,7 @@ export function createEventStream(deps: EventStreamDeps) {
   let unsubscribe = () => {}
 
   return {
-    /** Opens the stream. After `stop`, it resumes from the last position. */
+    /** Opens the stream. A `start` after `stop` resumes from the last position. */
     start() {
       current = {}
       attempt = resets = 0
@@ -77,6 +98,8 @@ export function createEventStream(deps: EventStreamDeps) {
 
   async function run(mine: object) {
     while (current === mine) {
+      await deps.ready()
+      if (current !== mine) return
       const startedMs = clock.now()
       const failure = await connectOnce()
       if (current !== mine) return
@@ -90,7 +113,7 @@ export function createEventStream(deps: EventStreamDeps) {
     }
   }
 
-  /** Makes one connection and reads it until it ends. Returns the service's error if there was one. */
+  /** Opens one connection and reads it until it ends. Returns the service's error, or undefined. */
   async function connectOnce(): Promise<WidgetError | undefined> {
     const controller = new AbortController()
     connection = controller
@@ -111,7 +134,8 @@ export function createEventStream(deps: EventStreamDeps) {
         onHeartbeat: (last) => void compare(last, controller),
         onEvent(event) {
           if (controller.signal.aborted) return
-          // If the unreadable event was a message, the history has it.
+          // The invalid event may have contained a message, so load the messages after the
+          // position.
           if (!event) void deps.onBehind(position)
           else if (event.type === 'replay.reset.required') {
             if (event.data.reauthenticationRequired === true) return end('replay.reset.required')
@@ -119,6 +143,8 @@ export function createEventStream(deps: EventStreamDeps) {
             controller.abort()
           } else if (terminalEvents.includes(event.type)) {
             end(event.type)
+          } else if (!event.id) {
+            deps.onEvent(event)
           } else if (event.sequence > position.sequence) {
             advance(event)
           }
@@ -144,7 +170,10 @@ export function createEventStream(deps: EventStreamDeps) {
     deps.onPosition(position)
   }
 
-  /** Continues after a reset with the newest page of the history. */
+  /**
+   * Loads the newest history page and continues from it, because the service cannot replay from the
+   * position.
+   */
   async function startOver(mine: object): Promise<WidgetError | undefined> {
     resets += 1
     if (resets > resetsBeforeGivingUp) {
@@ -170,7 +199,7 @@ export function createEventStream(deps: EventStreamDeps) {
     beforeHole = undefined
     comparedTo = lastSequence
     const missed = await deps.onBehind(from)
-    // Other events may be lost too. A new connection delivers the events after the position.
+    // Events other than messages may be lost, too. A new connection replays them.
     if (missed) controller.abort()
   }
 
@@ -182,7 +211,7 @@ export function createEventStream(deps: EventStreamDeps) {
   }
 
   function onLifecycle(signal: LifecycleSignal) {
-    // Without a network, the chat must not be reported as online.
+    // Close the stream, so that the chat does not appear online while the browser is offline.
     if (signal === 'offline') return connection?.abort()
     if (pause.isWaiting()) {
       attempt = 0

@@ -1,27 +1,27 @@
 import { expect, it, vi } from 'vitest'
 import { createEmitter } from './events.ts'
 
-it('calls the other handlers though one throws, and passes its error on', () => {
+it('if a handler throws, the emitter calls the other handlers and reports the error', () => {
   const onHandlerError = vi.fn()
-  const emitter = createEmitter<{ tick: number }>(onHandlerError)
+  const emitter = createEmitter(onHandlerError)
   const heard: number[] = []
-  emitter.on('tick', () => {
+  emitter.on('unread.changed', () => {
     throw new Error('a fault of the page')
   })
-  emitter.on('tick', (value) => heard.push(value))
-  emitter.emit('tick', 1)
+  emitter.on('unread.changed', ({ count }) => heard.push(count))
+  emitter.emit('unread.changed', { count: 1 })
   expect(heard).toEqual([1])
   expect(onHandlerError).toHaveBeenCalledWith(expect.objectContaining({ message: 'a fault of the page' }))
 })
 
-it('stops calling after the unsubscribe, even from within a handler', () => {
-  const emitter = createEmitter<{ tick: number }>()
+it('the emitter does not call a handler again after the handler has unsubscribed itself during a call', () => {
+  const emitter = createEmitter()
   const heard: number[] = []
-  const unsubscribe = emitter.on('tick', (value) => {
-    heard.push(value)
+  const unsubscribe = emitter.on('unread.changed', ({ count }) => {
+    heard.push(count)
     unsubscribe()
   })
-  emitter.emit('tick', 1)
-  emitter.emit('tick', 2)
+  emitter.emit('unread.changed', { count: 1 })
+  emitter.emit('unread.changed', { count: 2 })
   expect(heard).toEqual([1])
 })

@@ -1,17 +1,92 @@
+import type {
+  Activity,
+  AgentRequest,
+  Availability,
+  ConnectionState,
+  ConsentState,
+  FormKind,
+  FormState,
+  MessageAuthor,
+  Presence,
+  SessionView,
+  WidgetConfig,
+  WidgetErrorDetail,
+  WidgetMessage,
+} from './types.ts'
+
+/** Maps each event that this package emits to its payload. */
+export interface WidgetEventMap {
+  'message.queued': { message: WidgetMessage }
+  'message.retrying': { message: WidgetMessage; attempt: number }
+  'message.retry.exhausted': { message: WidgetMessage; error: WidgetErrorDetail }
+  'message.accepted': { message: WidgetMessage }
+  'message.received': { message: WidgetMessage }
+  'message.state.changed': { message: WidgetMessage }
+  /**
+   * The visitor has written a message while offline. The outbox sends the message when the network
+   * works.
+   */
+  'offline.submitted': { message: WidgetMessage }
+  'messages.changed': { messages: readonly WidgetMessage[] }
+  /** The number of unread messages has changed. */
+  'unread.changed': { count: number }
+  'typing.started': { author: MessageAuthor }
+  'typing.stopped': { author: MessageAuthor }
+  'agent.assigned': { agent: { displayName: string; avatarUrl?: string } }
+  'agent.unassigned': { agent: { displayName: string; avatarUrl?: string } }
+  'presence.changed': { presence: Presence; activity: readonly Activity[] }
+  /** An agent requests a navigation. Emitted only if `supports.navigation` is true. */
+  'navigation.requested': { request: AgentRequest }
+  'navigation.cancelled': { commandId: string }
+  'screenshot.requested': { request: AgentRequest }
+  'screenshot.cancelled': { requestId: string }
+  'requests.changed': { requests: readonly AgentRequest[] }
+  /** The consent step has changed. `consent` is undefined if no consent is required. */
+  'consent.changed': { consent: ConsentState | undefined }
+  'form.changed': { form: FormKind; state: FormState }
+  'conversation.closed': Record<string, never>
+  'conversation.reopened': Record<string, never>
+  'config.loaded': { config: WidgetConfig }
+  /** The installation became online or away. `config.loaded` follows. */
+  'availability.changed': Availability
+  'session.ready': { session: SessionView }
+  'session.identified': Record<string, never>
+  'session.expired': { code: string }
+  'session.revoked': { code: string }
+  'session.closed': { code: string }
+  'visitor.banned': { code: string }
+  'connection.disabled': { code: string }
+  /**
+   * The stream cannot continue from its position, and a new session is needed. If no new session is
+   * needed, the client loads the history again and does not emit this event.
+   */
+  'replay.reset.required': { code: string }
+  'connection.changed': { state: ConnectionState }
+  'panel.opened': Record<string, never>
+  'panel.closed': Record<string, never>
+  error: WidgetErrorDetail
+}
+
+export type WidgetEventName = keyof WidgetEventMap
+
 export type Handler<Payload> = (payload: Payload) => void
 
-export interface Emitter<Events> {
-  /** Subscribes; the answer unsubscribes. The same handler subscribed twice is called once. */
-  on<Name extends keyof Events>(name: Name, handler: Handler<Events[Name]>): () => void
-  emit<Name extends keyof Events>(name: Name, payload: Events[Name]): void
+export interface Emitter {
+  /**
+   * Subscribes a handler and returns a function that unsubscribes it. A handler that is subscribed
+   * twice is called once per event.
+   */
+  on<Name extends WidgetEventName>(name: Name, handler: Handler<WidgetEventMap[Name]>): () => void
+  emit<Name extends WidgetEventName>(name: Name, payload: WidgetEventMap[Name]): void
 }
 
 /**
- * A typed emitter. A handler that throws does not keep the others from being called: its error goes to `onHandlerError`,
- * by default as an uncaught error of the page.
+ * Creates a typed event emitter. If a handler throws, the other handlers are still called, and the
+ * error goes to `onHandlerError`. By default, the error is reported as an uncaught error of the
+ * page.
  */
-export function createEmitter<Events>(onHandlerError: (error: unknown) => void = reportUncaught): Emitter<Events> {
-  const handlers = new Map<keyof Events, Set<Handler<never>>>()
+export function createEmitter(onHandlerError: (error: unknown) => void = reportUncaught): Emitter {
+  const handlers = new Map<WidgetEventName, Set<Handler<never>>>()
 
   return {
     on(name, handler) {

@@ -11,17 +11,27 @@ import type {
 } from './types.ts'
 
 export interface UploadOptions {
-  /** Called with the share that was sent, from 0 to 1, if the platform can measure it. */
+  /**
+   * Called during the upload with the sent share of the image, from 0 to 1. Not called if the
+   * platform cannot measure upload progress.
+   */
   onProgress?: (share: number) => void
   signal?: AbortSignal
-  /** A `fetch` that reports progress, if the platform has none. */
+  /**
+   * Returns a `fetch` that reports upload progress. Ignored if the platform has its own `upload`.
+   */
   upload?: Platform['upload']
 }
 
+type FeatureCalls = Pick<Api, 'call' | 'post' | 'exchange'>
+
 export type FeatureApi = ReturnType<typeof createFeatureApi>
 
-/** Routes for typing, page reports, forms and agents' requests. Each call makes one attempt and rejects with a `WidgetError`. */
-export function createFeatureApi({ call, exchange }: Pick<Api, 'call' | 'exchange'>, upload: Platform['upload']) {
+/**
+ * The routes for typing, page reports, forms and agents' requests. Each call makes one attempt and
+ * rejects with a `WidgetError`.
+ */
+export function createFeatureApi({ call, post, exchange }: FeatureCalls, upload: Platform['upload']) {
   return {
     setTyping: (state: 'started' | 'stopped', grant: string) =>
       call<void>({ method: 'POST', path: '/typing', body: { state }, grant }),
@@ -30,37 +40,21 @@ export function createFeatureApi({ call, exchange }: Pick<Api, 'call' | 'exchang
       call<void>({ method: 'POST', path: '/context/page', body: page, grant }),
 
     submitForm: (kind: FormKind, fields: Record<string, string>, grant: string, idempotencyKey: string) =>
-      call<{ formSubmissionId: string }>({
-        method: 'POST',
-        path: kind === 'preChat' ? '/forms/pre-chat' : '/forms/offline',
-        field: 'formSubmissionId',
-        body: { fields },
-        grant,
+      post<{ formSubmissionId: string }>(
+        kind === 'preChat' ? '/forms/pre-chat' : '/forms/offline',
+        'formSubmissionId',
+        { fields },
         idempotencyKey,
-      }),
+        grant,
+      ),
 
     acknowledgeNavigation: (commandId: string, outcome: NavigationOutcome, grant: string) =>
-      call<{ commandId: string; state: string }>({
-        method: 'POST',
-        path: `/commands/navigation/${encodeURIComponent(commandId)}/acknowledgements`,
-        field: 'state',
-        body: { outcome },
-        grant,
-        // One answer is one operation, whichever page or tab repeats it.
-        idempotencyKey: `${commandId}.${outcome}`,
-      }),
+      acknowledge<{ commandId: string; state: string }>('navigation', commandId, { outcome }, outcome, grant),
 
     acknowledgeScreenshot: (requestId: string, consent: ScreenshotConsent, grant: string) =>
-      call<{ requestId: string; state: string; upload?: UploadTerms }>({
-        method: 'POST',
-        path: `/commands/screenshots/${encodeURIComponent(requestId)}/acknowledgements`,
-        field: 'state',
-        body: { consent },
-        grant,
-        idempotencyKey: `${requestId}.${consent}`,
-      }),
+      acknowledge<{ state: string; upload?: UploadTerms }>('screenshots', requestId, { consent }, consent, grant),
 
-    /** Makes one attempt to upload a screenshot. Reports progress if the platform can measure it. */
+    /** Uploads a screenshot with one attempt. Reports progress if the platform can measure it. */
     async uploadScreenshot(
       requestId: string,
       image: Blob,
@@ -68,12 +62,10 @@ export function createFeatureApi({ call, exchange }: Pick<Api, 'call' | 'exchang
       idempotencyKey: string,
       options: UploadOptions,
     ): Promise<UploadedScreenshot> {
-      const path = `/commands/screenshots/${encodeURIComponent(requestId)}/upload`
-      const headers = { 'Content-Type': image.type }
       const parts: RequestParts = {
         method: 'POST',
-        path,
-        headers,
+        path: `/commands/screenshots/${encodeURIComponent(requestId)}/upload`,
+        headers: { 'Content-Type': image.type },
         raw: image,
         grant,
         idempotencyKey,
@@ -84,5 +76,15 @@ export function createFeatureApi({ call, exchange }: Pick<Api, 'call' | 'exchang
         throw new WidgetError('unexpected_response', { retryable: true })
       })) as UploadedScreenshot
     },
+  }
+
+  /**
+   * Reports the visitor's answer to an agent's request. The idempotency key consists of the
+   * request's id and the answer. So the service treats repeated reports as one operation, even from
+   * several tabs.
+   */
+  function acknowledge<Answer>(kind: string, id: string, body: object, answer: string, grant: string) {
+    const path = `/commands/${kind}/${encodeURIComponent(id)}/acknowledgements`
+    return post<Answer>(path, 'state', body, `${id}.${answer}`, grant)
   }
 }

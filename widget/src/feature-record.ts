@@ -2,28 +2,37 @@ import { featureRecordKey } from './session-record.ts'
 import type { KeyValueStorage } from './storage.ts'
 import type { Activity, Agent, AgentRequest, FormKind } from './types.ts'
 
-/** State of features that must survive a reload. Bound to one session. */
-export interface FeatureRecord {
+/**
+ * State of typing, forms and agents' requests that survives a reload. The state belongs to one
+ * session.
+ */
+interface FeatureRecord {
   sessionId?: string
-  /** The conversation has a message of either side: forms that come before the first message are past. */
+  /** True if the conversation has messages. The forms are shown only before the first message. */
   hasBegun: boolean
   agent?: Agent
   isClosed: boolean
   activity: Activity[]
-  /** A submission under way with the key that all its attempts carry; the fields are dropped once the service has them. */
+  /**
+   * The submission of each form: its fields and the idempotency key of all its attempts. After the
+   * service has accepted the submission, `'submitted'` replaces the fields and the key.
+   */
   forms: Partial<Record<FormKind, { key: string; fields: Record<string, string> } | 'submitted'>>
   requests: AgentRequest[]
-  /** Ids of requests that are over, the newest last. */
+  /** Ids of the agents' requests that have ended, the newest one last. */
   handled: string[]
 }
 
 export interface FeatureRecords {
   current(): Readonly<FeatureRecord>
   change(part: Partial<FeatureRecord>): void
-  /** Binds the record to a session. Returns true if it belongs to another session; the caller must then call `forget`. */
+  /**
+   * Assigns the record to a session. Returns true, and changes nothing, if the record belongs to
+   * another session. The caller must then call `forget`.
+   */
   begin(sessionId: string): boolean
   forget(): void
-  /** Reads the stored record. */
+  /** Reads the record from the storage. */
   load(): void
 }
 
@@ -36,7 +45,7 @@ const empty = (): FeatureRecord => ({
   handled: [],
 })
 
-/** Stored beside the session record, in the tab's storage or in memory. */
+/** Creates the feature record, which is stored in the same storage as the session record. */
 export function createFeatureRecords(storage: KeyValueStorage, siteKey: string): FeatureRecords {
   const key = featureRecordKey(siteKey)
   let record = empty()

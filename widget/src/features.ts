@@ -1,62 +1,117 @@
-import type { Handler } from './events.ts'
+import type { SupportedRequests } from './agent-requests.ts'
+import type { Api } from './api.ts'
+import { toWidgetError } from './errors.ts'
+import type { Emitter, Handler, WidgetEventMap } from './events.ts'
 import { createFeatureApi } from './feature-api.ts'
 import { createFeatureRecords } from './feature-record.ts'
 import { createForms, type Forms } from './forms.ts'
-import type { FeaturesDeps } from './late-features.ts'
 import { createLateRequests, type LateRequests } from './late-requests.ts'
-import { createPageReports } from './page-reports.ts'
+import { loadOnce } from './load-once.ts'
+import type { Platform } from './platform.ts'
 import { createPresence } from './presence.ts'
-import type { Activity, PageContext, Presence, StreamEvent, WidgetEventMap } from './types.ts'
-import { createVisitorTyping } from './visitor-typing.ts'
+import type { Grants } from './session.ts'
+import type { Activity, PageContext, Presence, SessionView, StreamEvent, WidgetConfig, WidgetMessage } from './types.ts'
+import type { VisitorReports } from './visitor-reports.ts'
 
-/** Operations of the client beside messages. */
+export interface FeaturesDeps {
+  api: Pick<Api, 'call' | 'post' | 'exchange'>
+  platform: Platform
+  emitter: Emitter
+  siteKey: string
+  supports?: Partial<SupportedRequests>
+  config(): WidgetConfig | undefined
+  session(): SessionView | undefined
+  messages(): readonly WidgetMessage[]
+  pageContext(): PageContext | undefined
+  /** Returns a function that makes calls with grants of the current session. */
+  grants: Grants
+  /** Makes a call when the visitor has given the required consent. */
+  consented<Answer>(call: () => Promise<Answer>): Promise<Answer>
+}
+
+/** Operations of the client that do not concern messages. */
 export interface FeatureOperations {
-  /** Loads the code of these operations ahead of their first use. Never rejects. */
+  /**
+   * Imports the code of these operations, so that their first call does not wait. Never rejects.
+   */
   prepare(): Promise<void>
-  /** The visitor has changed the text. Sends a throttled typing report, which expires or ends with the message. */
+  /**
+   * Reports that the visitor is typing; reports are throttled. Call each time the visitor edits the
+   * text.
+   */
   startTyping(): void
-  /** The text is empty, or the field was left. */
+  /**
+   * Reports that the visitor has stopped typing. Call when the visitor empties the text or leaves
+   * the field.
+   */
   stopTyping(): void
   /**
-   * The visitor is on another page. Reported with a short delay, without query and fragment, if the capability is on.
+   * Reports the visitor's page after a short delay, without query and fragment. Does nothing if the
+   * installation's `pageContext` capability is off.
    *
-   * @param page the page asked for with `pageContext` if left out.
+   * @param page the page to report; by default, the result of `pageContext`
    */
   updatePageContext(page?: PageContext): void
   presence(): Presence
-  /** Events of the conversation other than messages, oldest first. */
+  /** Returns the conversation events that are not messages, oldest first. */
   activity(): readonly Activity[]
-  /** Agents' requests that wait for the visitor, oldest first. */
+  /** Returns the pending requests of agents, oldest first. */
   requests: LateRequests['all']
   acknowledgeNavigation: LateRequests['acknowledgeNavigation']
   acknowledgeScreenshot: LateRequests['acknowledgeScreenshot']
   uploadScreenshot: LateRequests['uploadScreenshot']
   dismissRequest: LateRequests['dismiss']
-  /** The form to fill in before the first message. */
+  /**
+   * Returns the form that the visitor has to fill in before the first message, or undefined if
+   * there is none. A form that the visitor has begun to fill in stays due when the installation
+   * becomes online or away.
+   */
   formDue: Forms['due']
+  /** Returns true if the offline form can be offered, because the installation is away. */
+  isOfflineFormOffered: Forms['isOffered']
   formState: Forms['state']
   submitForm: Forms['submit']
 }
 
 export interface Features {
   operations: FeatureOperations
-  /** Reads the stored state. */
+  /** Loads the state that the previous page stored. */
   load(): void
-  /** The client's own events. */
+  /** Handlers for events that the client emits, by event name. */
   handlers: {
     [Name in 'session.ready' | 'message.queued' | 'messages.changed' | 'connection.changed']: Handler<
       WidgetEventMap[Name]
     >
   }
-  /** The same visitor continues the conversation in another session: forms and activity stay. */
+  /**
+   * Updates the stored state when the same visitor continues the conversation in another session.
+   * Forms and activity stay; agents' requests are removed.
+   */
   changeSession(sessionId: string): void
-  /** An event of the stream, in order, and when it was received by the browser's clock. */
-  takeEvent(event: StreamEvent, receivedAtMs: number): void
+  /**
+   * Handles an event of the stream. `receivedAtMs` is the time at which the event arrived, in
+   * milliseconds of the browser's clock.
+   */
+  handleEvent(event: StreamEvent, receivedAtMs: number): void
 }
 
-/** Typing, presence, forms, agents' requests and page reports of one client. */
+/** Time for which a browser may cache the configuration. */
+const cachedMs = 60_000
+
+const ignored = () => {}
+
+/** Creates the typing reports, presence, forms, agents' requests and page reports of one client. */
 export function createFeatures(deps: FeaturesDeps): Features {
-  const { platform, emitter, config, pageContext, grants, messages } = deps
+  const { platform, emitter, config, pageContext, messages, consented } = deps
+  /** Fetches the configuration again if a call is refused because a capability was turned off. */
+  const grants: Grants = () => {
+    const withGrant = deps.grants()
+    return (call) =>
+      withGrant(call).catch((error) => {
+        if (toWidgetError(error).code === 'RouteNotAdvertised') void refresh()
+        throw error
+      })
+  }
   const api = createFeatureApi(deps.api, platform.upload)
   const records = createFeatureRecords(platform.storage, deps.siteKey)
   const may = (capability: string) => hasSession && config()?.capabilities[capability] !== false
@@ -64,27 +119,40 @@ export function createFeatures(deps: FeaturesDeps): Features {
   const presence = createPresence({ clock: platform.clock, emitter, records, messages })
   const supports = { navigation: false, screenshots: false, ...deps.supports }
   const requests = createLateRequests({ ...parts, presence, supports })
-  const forms = createForms({ ...parts, presence, isLoaded })
-  const typing = createVisitorTyping({
-    clock: platform.clock,
-    isAllowed: () => may('typing') && platform.lifecycle.isOnline(),
-    tell: (state) => grants()((grant) => api.setTyping(state, grant)),
-  })
-  const pages = createPageReports({
-    clock: platform.clock,
-    isAllowed: () => may('pageContext'),
-    current: pageContext,
-    report: (page) => grants()((grant) => api.reportPage(page, grant)),
-  })
+  const forms = createForms({ ...parts, presence, consented, isLoaded })
+  const loadReports = loadOnce(async () => {
+    reports = (await import('./visitor-reports.ts')).createVisitorReports({
+      config: deps,
+      typing: {
+        clock: platform.clock,
+        isAllowed: () => may('typing') && platform.lifecycle.isOnline(),
+        report: (state) => grants()((grant) => api.setTyping(state, grant)),
+      },
+      pages: {
+        clock: platform.clock,
+        isAllowed: () => may('pageContext') && config() !== undefined,
+        current: pageContext,
+        report: (page) => grants()((grant) => api.reportPage(page, grant)),
+      },
+    })
+    return reports
+  }, 'network_error')
+  let reports: VisitorReports | undefined
   let hasSession = false
-  /** How far the browser's clock is ahead of the service's, at most. */
+  /** Upper bound for how many milliseconds the browser's clock is ahead of the service's clock. */
   let aheadMs = Number.POSITIVE_INFINITY
-  /** The conversation whose messages have been loaded. */
+  /** Id of the conversation whose messages have been loaded. */
   let loaded: string | undefined
+  /** Time after which the configuration may differ from that of the service. */
+  let staleAtMs = platform.clock.now() + cachedMs
   records.load()
+  // The browser may have cached the configuration before a change that was announced before this page
+  // opened its stream.
+  platform.clock.setTimeout(refresh, cachedMs)
 
   platform.lifecycle.subscribe((signal) => {
-    // A page restored from the back/forward cache has missed changes of later pages.
+    // This page was restored from the back/forward cache. Pages that were open in the meantime may
+    // have changed the stored state, so load it again.
     if (signal !== 'pageshow' || !hasSession) return
     records.load()
     requests.begin()
@@ -98,27 +166,29 @@ export function createFeatures(deps: FeaturesDeps): Features {
         if (records.begin(sessionId)) leave()
         records.begin(sessionId)
         hasSession = true
-        takeMessages()
-        typing.reset()
+        checkMessages()
+        reports?.typing.reset()
         requests.begin()
         forms.resume()
       },
       'message.queued': () => {
-        typing.stops()
+        reports?.typing.stops()
         begin()
       },
       'messages.changed': () => {
         loaded = deps.session()?.conversationId
-        // The visitor has left, and there is no new session yet.
+        // The visitor has changed: the old session is gone, and the new one does not exist yet.
         if (hasSession && !loaded) leave()
-        takeMessages()
+        checkMessages()
       },
       'connection.changed': ({ state }) => {
+        // An event may have been missed while the stream was closed.
+        if (state === 'online' && platform.clock.now() >= staleAtMs) void refresh()
         if (state !== 'ended' && state !== 'idle') return
         hasSession = false
         requests.stop()
         forms.stop()
-        pages.stop()
+        reports?.pages.stop()
         if (state === 'ended') records.forget()
         presence.reset()
       },
@@ -127,25 +197,28 @@ export function createFeatures(deps: FeaturesDeps): Features {
     changeSession(sessionId) {
       if (!records.current().sessionId) return
       const hadRequests = requests.all().length > 0
-      // Agents' requests were made to the session before.
+      // Agents' requests belong to the previous session, so they are removed.
       requests.stop()
       records.change({ sessionId, requests: [], handled: [] })
       if (hadRequests) emitter.emit('requests.changed', { requests: [] })
     },
 
-    takeEvent(event, receivedAtMs) {
-      // A live event gives the difference of the clocks. A replayed one is older and gives an upper bound.
+    handleEvent(event, receivedAtMs) {
+      // The time since `occurredAt` includes the delay of the event. So each event gives an upper
+      // bound for how far the browser's clock is ahead. The smallest bound is kept.
       const sinceMs = receivedAtMs - Date.parse(event.occurredAt)
       if (sinceMs < aheadMs) aheadMs = sinceMs
-      presence.takeEvent(event)
-      requests.takeEvent(event)
+      if (event.type === 'availability.changed')
+        void loadReports().then(({ config }) => config.takeAvailability(event.data), ignored)
+      if (may('typing') || !event.type.startsWith('typing.')) presence.handleEvent(event)
+      requests.handleEvent(event)
     },
 
     operations: {
-      prepare: () => Promise.resolve(),
-      startTyping: typing.writes,
-      stopTyping: typing.stops,
-      updatePageContext: pages.update,
+      prepare: () => loadReports().then(ignored, ignored),
+      startTyping: () => withReports(({ typing }) => typing.writes()),
+      stopTyping: () => reports?.typing.stops(),
+      updatePageContext: (page) => withReports(({ pages }) => pages.update(page)),
       presence: presence.presence,
       activity: presence.activity,
       requests: requests.all,
@@ -154,34 +227,48 @@ export function createFeatures(deps: FeaturesDeps): Features {
       uploadScreenshot: requests.uploadScreenshot,
       dismissRequest: requests.dismiss,
       formDue: forms.due,
+      isOfflineFormOffered: forms.isOffered,
       formState: forms.state,
       submitForm: forms.submit,
     },
   }
 
-  /** Stops and forgets everything of this visitor. */
+  function withReports(use: (loaded: VisitorReports) => void) {
+    if (reports) use(reports)
+    else void loadReports().then(use, ignored)
+  }
+
+  function refresh(): Promise<void> {
+    staleAtMs = platform.clock.now() + cachedMs
+    return loadReports().then(({ config }) => config.refresh(), ignored)
+  }
+
+  /** Stops all operations and deletes the stored state of this visitor. */
   function leave() {
     const hadRequests = requests.all().length > 0
     hasSession = false
     requests.stop()
     forms.reset()
-    pages.stop()
+    reports?.pages.stop()
     records.forget()
     presence.reset()
     if (hadRequests) emitter.emit('requests.changed', { requests: [] })
   }
 
-  function takeMessages() {
+  function checkMessages() {
     if (messages().some(({ author }) => author.kind !== 'system')) begin()
   }
 
-  /** A new conversation has no messages; those of an older one arrive after the session. */
+  /** Returns true if the newest messages are loaded. A new conversation has no messages to load. */
   function isLoaded(): boolean {
     const { continuity, conversationId } = deps.session() ?? {}
     return continuity?.state === 'new' || (conversationId !== undefined && conversationId === loaded)
   }
 
-  /** The conversation has a message, so forms before the first message are no longer due. */
+  /**
+   * Records that the conversation has messages, because forms are shown only before the first
+   * message.
+   */
   function begin() {
     if (!records.current().hasBegun) records.change({ hasBegun: true })
   }

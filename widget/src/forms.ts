@@ -2,34 +2,46 @@ import { toWidgetError, WidgetError } from './errors.ts'
 import type { Emitter } from './events.ts'
 import type { FeatureApi } from './feature-api.ts'
 import type { FeatureRecords } from './feature-record.ts'
-import type { Grants } from './late-features.ts'
 import { createPause } from './pause.ts'
 import type { Platform } from './platform.ts'
 import type { PresenceKeeper } from './presence.ts'
 import { retrying } from './retrying.ts'
-import type { FormIssues, FormKind, FormState, WidgetConfig, WidgetEventMap } from './types.ts'
+import type { Grants } from './session.ts'
+import type { FormIssues, FormKind, FormState, WidgetConfig } from './types.ts'
 
 const attempts = 6
 
-export interface FormsDeps {
+interface FormsDeps {
   api: Pick<FeatureApi, 'submitForm'>
   platform: Pick<Platform, 'clock' | 'random' | 'newId' | 'lifecycle'>
-  emitter: Emitter<WidgetEventMap>
+  emitter: Emitter
   records: FeatureRecords
   presence: Pick<PresenceKeeper, 'add'>
   config(): WidgetConfig | undefined
-  /** The newest page of the history is known, or the conversation is a new one. */
+  /** Returns true if the newest history page is loaded or the conversation is new. */
   isLoaded(): boolean
   grants: Grants
+  /** Makes a call when the visitor has given the required consent. */
+  consented<Answer>(call: () => Promise<Answer>): Promise<Answer>
 }
 
 export type Forms = ReturnType<typeof createForms>
 
 /**
- * The pre-chat and the offline form, where the installation advertises them. One submission is one operation: its key is
- * kept over attempts and reloads until the service has taken or refused it, so that a lost answer makes no second lead.
+ * Handles the pre-chat form and the offline form. All attempts of a submission use one idempotency
+ * key, even after a reload, so that the service creates only one lead.
  */
-export function createForms({ api, platform, emitter, records, presence, config, isLoaded, grants }: FormsDeps) {
+export function createForms({
+  api,
+  platform,
+  emitter,
+  records,
+  presence,
+  config,
+  isLoaded,
+  grants,
+  consented,
+}: FormsDeps) {
   const { clock, random, newId, lifecycle } = platform
   const pause = createPause(clock)
   const failures: Partial<Record<FormKind, Pick<FormState, 'issues' | 'error'>>> = {}
@@ -41,41 +53,49 @@ export function createForms({ api, platform, emitter, records, presence, config,
 
   return {
     isAdvertised,
+    isOffered,
     state,
 
     /**
-     * The form that comes before the first message: the offline one while nobody is there, else the pre-chat one. Each once
-     * in a session, and neither in a conversation that has a message of either side.
+     * Returns the form that is due before the first message: the form that the visitor has begun to
+     * fill in, else the offline form if no operator is online, else the pre-chat form. Returns
+     * undefined if a form was submitted or the conversation has messages.
      */
-    due(): FormKind | undefined {
+    due(begun?: FormKind): FormKind | undefined {
       const { hasBegun, forms } = records.current()
       if (hasBegun || !isLoaded() || Object.values(forms).includes('submitted')) return undefined
-      const isAway = config()?.availability.online === false
-      if (isAway && isAdvertised('offline')) return 'offline'
+      if (begun && isAdvertised(begun)) return begun
+      if (isOffered()) return 'offline'
       return isAdvertised('preChat') ? 'preChat' : undefined
     },
 
-    /** Submits a form. Resolves with its state; rejects only if there is no such form. */
+    /**
+     * Submits a form. Resolves to the form's state after the submission, even if the submission
+     * failed. Rejects only if the installation does not have this form.
+     */
     submit(kind: FormKind, fields: Record<string, string>): Promise<FormState> {
       if (!isAdvertised(kind)) return Promise.reject(new WidgetError('RouteNotAdvertised'))
-      const kept = records.current().forms[kind]
-      if (kept === 'submitted') return Promise.resolve(state(kind))
-      const isSame = kept && JSON.stringify(kept.fields) === JSON.stringify(fields)
+      const stored = records.current().forms[kind]
+      if (stored === 'submitted') return Promise.resolve(state(kind))
+      const isSame = stored && JSON.stringify(stored.fields) === JSON.stringify(fields)
       if (running.has(kind)) return running.get(kind)!
-      return send(kind, isSame ? kept : { key: newId(), fields: { ...fields } })
+      return send(kind, isSame ? stored : { key: newId(), fields: { ...fields } })
     },
 
-    /** Continues a submission that a reload interrupted. */
+    /** Continues form submissions that a reload interrupted. */
     resume() {
       for (const kind of ['preChat', 'offline'] as const) {
-        const kept = records.current().forms[kind]
-        if (kept && kept !== 'submitted' && !running.has(kind)) void send(kind, kept)
+        const stored = records.current().forms[kind]
+        if (stored && stored !== 'submitted' && !running.has(kind)) void send(kind, stored)
       }
     },
 
     stop: pause.end,
 
-    /** The visitor changes: submissions of the former one are neither reported nor retried. */
+    /**
+     * Must be called when the visitor changes. Submissions of the previous visitor are then neither
+     * reported nor retried.
+     */
     reset() {
       visitor = {}
       running.clear()
@@ -84,16 +104,21 @@ export function createForms({ api, platform, emitter, records, presence, config,
     },
   }
 
+  function isOffered(): boolean {
+    const isAway = config()?.availability.online === false
+    return isAway && isAdvertised('offline') && records.current().forms.offline !== 'submitted'
+  }
+
   function isAdvertised(kind: FormKind): boolean {
     const capability = kind === 'preChat' ? 'preChatForm' : 'offlineForm'
     return config()?.capabilities[capability] === true && (config()?.forms?.[kind]?.fields.length ?? 0) > 0
   }
 
   function state(kind: FormKind): FormState {
-    const kept = records.current().forms[kind]
-    if (kept === 'submitted') return { status: 'submitted' }
-    if (running.has(kind)) return { status: 'sending', fields: kept?.fields }
-    return failures[kind] ? { status: 'failed', fields: kept?.fields, ...failures[kind] } : { status: 'open' }
+    const stored = records.current().forms[kind]
+    if (stored === 'submitted') return { status: 'submitted' }
+    if (running.has(kind)) return { status: 'sending', fields: stored?.fields }
+    return failures[kind] ? { status: 'failed', fields: stored?.fields, ...failures[kind] } : { status: 'open' }
   }
 
   function send(kind: FormKind, submission: { key: string; fields: Record<string, string> }): Promise<FormState> {
@@ -101,8 +126,13 @@ export function createForms({ api, platform, emitter, records, presence, config,
     failures[kind] = undefined
     const begunFor = visitor
     const withGrant = grants()
-    const call = () => withGrant((grant) => api.submitForm(kind, submission.fields, grant, submission.key))
-    const sending = retrying(call, { pause, random, isEnough: (_, attempt) => attempt + 1 >= attempts })
+    const call = () =>
+      consented(() => withGrant((grant) => api.submitForm(kind, submission.fields, grant, submission.key)))
+    const sending = retrying(call, {
+      pause,
+      random,
+      isEnough: (_, attempt) => attempt + 1 >= attempts,
+    })
       .then(
         () => {
           if (begunFor !== visitor) return
@@ -113,34 +143,35 @@ export function createForms({ api, platform, emitter, records, presence, config,
           if (begunFor !== visitor) return
           const failure = toWidgetError(error)
           failures[kind] = { error: failure.detail, issues: issuesOf(failure) }
-          // After a refusal, the next submission gets a new key. Otherwise this one may have arrived, and keeps its key.
+          // The service rejected the submission, so the next submission gets a new key. After other
+          // failures the outcome is unknown, so the next attempt uses the same key.
           if (!failure.retryable && failure.status > 0) keep(kind, undefined)
         },
       )
       .then(() => {
         if (begunFor === visitor) {
           running.delete(kind)
-          tell(kind)
+          emitChanged(kind)
         }
         return state(kind)
       })
     running.set(kind, sending)
-    tell(kind)
+    emitChanged(kind)
     return sending
   }
 
-  function keep(kind: FormKind, value: Kept | undefined) {
+  function keep(kind: FormKind, value: StoredSubmission | undefined) {
     records.change({ forms: { ...records.current().forms, [kind]: value } })
   }
 
-  function tell(kind: FormKind) {
+  function emitChanged(kind: FormKind) {
     emitter.emit('form.changed', { form: kind, state: state(kind) })
   }
 }
 
-type Kept = ReturnType<FeatureRecords['current']>['forms'][FormKind]
+type StoredSubmission = ReturnType<FeatureRecords['current']>['forms'][FormKind]
 
-/** `/fields/email` is the field `email`. */
+/** Returns the issues by field name: the pointer `/fields/email` becomes the name `email`. */
 function issuesOf({ issues }: WidgetError): FormIssues | undefined {
   if (!issues?.length) return undefined
   const named = issues.map(({ path, rule }) => [

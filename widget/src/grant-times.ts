@@ -1,30 +1,44 @@
 import type { SessionContent } from './types.ts'
 
-/** When to renew and when the grant is over, in milliseconds of the browser's own clock. */
+/**
+ * Times at which a grant is renewed and at which it expires, in milliseconds of the browser's
+ * clock.
+ */
 export interface GrantTimes {
   renewAtMs: number
   expiresAtMs: number
+  /**
+   * Time at which the session expires if it is not renewed. Undefined in records that earlier
+   * versions stored: `expiresAtMs` then applies.
+   */
+  endsAtMs?: number
 }
 
 /**
- * Converts the service's times to the browser's clock, which can be hours off. The grant's `iat` is compared with
- * `askedAtMs`, the time of the first request, so the computed difference is never larger than the real one. If the grant
- * cannot be read, the clocks are assumed to agree.
+ * Converts the service's times to the browser's clock, which may be hours off. The difference of
+ * the clocks is computed from the grant's `iat` and `askedAtMs`, the time at which the grant was
+ * first requested. The grant was issued after `askedAtMs`, so the computed times are never too
+ * late. If the grant is unreadable, the clocks are assumed to agree.
  */
 export function grantTimes(
-  content: Pick<SessionContent, 'accessGrant' | 'renewAfter' | 'expiresAt'>,
+  content: Pick<SessionContent, 'accessGrant' | 'renewAfter' | 'expiresAt' | 'renewableUntil'>,
   askedAtMs: number,
 ): GrantTimes {
   let shiftMs = 0
   try {
     const aheadMs = askedAtMs - JSON.parse(payloadOf(content.accessGrant)).iat * 1_000
-    // `iat` is in whole seconds: a smaller difference may be rounding.
+    // `iat` is in whole seconds, so a difference below two seconds may come from rounding.
     if (Math.abs(aheadMs) >= 2_000) shiftMs = aheadMs
   } catch {}
-  return { renewAtMs: Date.parse(content.renewAfter) + shiftMs, expiresAtMs: Date.parse(content.expiresAt) + shiftMs }
+  const { renewAfter, expiresAt, renewableUntil = expiresAt } = content
+  return {
+    renewAtMs: Date.parse(renewAfter) + shiftMs,
+    expiresAtMs: Date.parse(expiresAt) + shiftMs,
+    endsAtMs: Date.parse(renewableUntil) + shiftMs,
+  }
 }
 
-/** The payload of a JWS as a binary string. Throws if there is none. */
+/** Returns the decoded payload of a JWS as a binary string. Throws if the token is not a JWS. */
 export function payloadOf(token: string): string {
   return atob(token.split('.')[1]!.replaceAll('-', '+').replaceAll('_', '/'))
 }

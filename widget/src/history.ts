@@ -7,22 +7,31 @@ import type { HistoryPage, ServiceMessage } from './wire.ts'
 
 const pageSize = 50
 const fillPagesAtMost = 20
-/** Larger than every sequence and a valid 32-bit integer: the page before it is the newest one. */
+/**
+ * A valid 32-bit integer above every sequence number. The page of messages before it is the newest
+ * page.
+ */
 const beyondNewest = 2 ** 31 - 1
 
-export interface HistoryDeps {
+interface HistoryDeps {
   platform: Pick<Platform, 'clock' | 'random'>
   fetchPage(range: HistoryRange): Promise<HistoryPage>
   messages: MessageList
-  /** Called for each message. `missed`: the stream should have delivered it. */
+  /**
+   * Called with each loaded message. `missed` is true if the stream should have delivered the
+   * message.
+   */
   onMessage(message: ServiceMessage, missed: boolean): void
-  /** Called after each page. */
+  /** Called after each page of messages. */
   onPage(): void
 }
 
 export type History = ReturnType<typeof createHistory>
 
-/** Loads the conversation from GET /messages, newest page first, older ones on request, and the gaps of a stream. */
+/**
+ * Loads messages with GET /messages: the newest page, older pages on request, and messages that the
+ * stream did not deliver.
+ */
 export function createHistory({ platform, fetchPage, messages, onMessage, onPage }: HistoryDeps) {
   const pause = createPause(platform.clock)
   let hasOlder = false
@@ -32,19 +41,19 @@ export function createHistory({ platform, fetchPage, messages, onMessage, onPage
   return {
     hasOlder: () => hasOlder,
 
-    /** Loads the newest page, trying again while the failure may pass. */
+    /** Loads the newest page. Retries temporary failures. */
     async loadNewest(): Promise<void> {
       await retrying(this.reload, { pause, random: platform.random, isEnough: () => stopped })
     },
 
-    /** Loads the page before the oldest message. Concurrent calls share one request. */
+    /** Loads the page before the oldest loaded message. Concurrent calls share one request. */
     async loadOlder(): Promise<void> {
       const oldest = messages.all().find(({ sequence }) => sequence)?.sequence
       if (!hasOlder || !oldest) return
       older ??= fetchPage({ beforeSequence: oldest, limit: pageSize })
         .then((page) => {
           hasOlder = page.hasMore
-          take(page)
+          addPage(page)
         })
         .finally(() => {
           older = undefined
@@ -52,14 +61,17 @@ export function createHistory({ platform, fetchPage, messages, onMessage, onPage
       await older
     },
 
-    /** Loads the messages after a sequence. Resolves to true if any of them was new. */
+    /**
+     * Loads the messages after a sequence number. Resolves to true if at least one of them was not
+     * loaded before.
+     */
     async fillFrom(sequence: number): Promise<boolean> {
       let foundNew = false
       let afterSequence = sequence
       for (let pages = 0; pages < fillPagesAtMost; pages += 1) {
         const page = await fetchPage({ afterSequence, limit: pageSize })
         foundNew ||= page.messages.some((message) => !messages.byMessageId(message.messageId))
-        take(page, true)
+        addPage(page, true)
         const last = page.messages.at(-1)
         if (!page.hasMore || !last) break
         afterSequence = last.sequence
@@ -67,12 +79,15 @@ export function createHistory({ platform, fetchPage, messages, onMessage, onPage
       return foundNew
     },
 
-    /** Loads the newest page; `anew` replaces the loaded messages. Resolves to the sequence from which a stream resumes. */
+    /**
+     * Loads the newest page. If `anew` is true, the page replaces the loaded messages. Resolves to
+     * the sequence number from which the stream continues.
+     */
     async reload(anew = false): Promise<number> {
       const page = await fetchPage({ beforeSequence: beyondNewest, limit: pageSize })
       if (anew) messages.keepOnly(({ messageId }) => !messageId)
       hasOlder = page.hasMore
-      take(page)
+      addPage(page)
       return page.lastSequence
     },
 
@@ -82,7 +97,7 @@ export function createHistory({ platform, fetchPage, messages, onMessage, onPage
     },
   }
 
-  function take(page: HistoryPage, missed = false) {
+  function addPage(page: HistoryPage, missed = false) {
     if (stopped) return
     for (const message of page.messages) onMessage(message, missed)
     onPage()

@@ -1,8 +1,8 @@
 import type { Api } from './api.ts'
-import { claimsOf } from './claims.ts'
 import { isOneSessionsEnd, toWidgetError, WidgetError } from './errors.ts'
 import type { Emitter } from './events.ts'
-import { createIdentityApi } from './identity-api.ts'
+import { createIdentityApi, renewingCall } from './identity-api.ts'
+import { ifNotAdvertised, requestAssertion } from './identity-assertion.ts'
 import type { OutboxEntry } from './outbox.ts'
 import { createPause } from './pause.ts'
 import type { Platform } from './platform.ts'
@@ -16,43 +16,50 @@ import type {
   SessionView,
   VisitorIdentity,
   VisitorReset,
-  WidgetEventMap,
 } from './types.ts'
 import type { ClosedVisit, Visit } from './visit.ts'
 
 const attempts = 4
-/** After 15 s, the service treats a silent process as dead and lets a retry complete its operation. */
+/**
+ * Minimum time for which an operation is retried while the service answers `OperationInProgress`.
+ * If the service process that ran the operation has died, a retry succeeds after 15 s.
+ */
 const deadProcessMs = 20_000
-const providerTimeoutMs = 15_000
 
-export interface IdentityDeps {
-  api: Pick<Api, 'call'>
+interface IdentityDeps {
+  api: Pick<Api, 'call' | 'post' | 'renewSession'>
   platform: Pick<Platform, 'clock' | 'random' | 'newId'>
   records: SessionRecords
-  emit: Emitter<WidgetEventMap>['emit']
+  emit: Emitter['emit']
   provider?: IdentityProvider
-  /** The active visit. Undefined if there is none or it has ended. */
+  /** Returns the active visit, or undefined if no visit is active. */
   current(): Visit | undefined
   started(): Promise<void> | undefined
-  /** The visit on screen, which may have ended. */
+  /** Returns the visit whose messages are on screen. This visit may have ended. */
   shown(): Visit | undefined
-  /** Ends the visit. Given a reason, its unsent messages are reported as failed. */
+  /** Closes the visit. If a reason is given, reports the visit's unsent messages as failed. */
   drop(reason?: WidgetError): void
-  /** Begins another visit; creates a session if none is given. `asks`: the provider decides who the visitor is. */
+  /**
+   * Starts another visit with the given session, or with a new session. If `asks` is true, calls
+   * the identity provider first.
+   */
   begin(asks: boolean, given?: GivenSession): Promise<void>
   onConnection(state: ConnectionState): void
-  /** The conversation continues in another session. */
+  /** Called when the same conversation continues in another session. */
   onSessionChange(sessionId: string): void
-  /** The visitor's identity is unknown. The chat ends, since it must not continue as anonymous. */
+  /**
+   * Called when the identity cannot be determined. The chat ends, because it must not continue as
+   * an anonymous visitor.
+   */
   onUnidentified(code: string): void
 }
 
 export type Identity = ReturnType<typeof createIdentity>
 
 /**
- * Who the visitor is (sections 2.4, 3.2 and 4.4 of the specification). The host's backend decides by its assertion. An anonymous
- * visitor who is identified continues in the session of the answer. Another person gets a new session. One change at a
- * time.
+ * Identifies the visitor with assertions of the host's backend and logs the visitor out (sections
+ * 2.4, 3.2 and 4.4 of the specification). An anonymous visitor who is identified keeps the
+ * conversation. Another person gets a new session. Changes of the identity run one at a time.
  */
 export function createIdentity(deps: IdentityDeps) {
   const { provider, records, emit } = deps
@@ -61,20 +68,27 @@ export function createIdentity(deps: IdentityDeps) {
   let turns: Promise<unknown> = Promise.resolve()
 
   return {
-    /** Identifies the visitor at the start. Resolves to false if another visit replaces this one; rejects on failure. */
-    async settle(visit: Visit): Promise<boolean> {
+    /**
+     * Identifies the visitor when a visit starts. Resolves to true if the visit continues, and to
+     * false if another visit has replaced it.
+     */
+    async onStart(visit: Visit): Promise<boolean> {
       try {
         const assertion = await repeat(() => assertionFor())
-        if (assertion) return await exchange(visit, identification(assertion))
+        const goesOn = assertion ? await exchange(visit, identification(assertion)).catch(ifNotAdvertised) : undefined
+        if (goesOn !== undefined) return goesOn
         return !visit.session.isVerified() || (await exchange(visit, api.clearIdentity))
       } catch (error) {
         const failure = toWidgetError(error)
-        if (deps.current() === visit) tell(failure)
+        if (deps.current() === visit) emitError(failure)
         throw failure
       }
     },
 
-    /** An anonymous session was closed. Continues if the host knows the visitor by now, else ends the visit. */
+    /**
+     * Called when an anonymous session was closed. If the provider now returns an assertion, the
+     * chat continues in a new session of that visitor. Otherwise, the visit ends.
+     */
     async followClosed(closed: Visit, { unsent, draft, end }: ClosedVisit): Promise<void> {
       const assertion = await repeat(() => assertionFor()).catch(() => undefined)
       if (deps.shown() !== closed) return
@@ -113,34 +127,23 @@ export function createIdentity(deps: IdentityDeps) {
       await deps.started()
       return change(deps.current())
     })
-    turns = turn.catch((error) => tell(toWidgetError(error)))
+    turns = turn.catch((error) => emitError(toWidgetError(error)))
     return turn
   }
 
-  async function assertionFor(wanted?: VisitorIdentity): Promise<string | undefined> {
-    const unavailable = new WidgetError('identity_unavailable', { retryable: true })
-    let assertion: string | undefined
-    try {
-      assertion = await new Promise<string | undefined>((resolve, reject) => {
-        const timer = clock.setTimeout(() => reject(unavailable), providerTimeoutMs)
-        const done = () => clock.clearTimeout(timer)
-        Promise.resolve(provider?.(wanted)).finally(done).then(resolve, reject)
-      })
-    } catch {
-      throw unavailable
-    }
-    const subject = wanted?.externalSubject
-    // The claims are not verified here. The check only prevents the use of an assertion for another subject.
-    if (assertion && subject !== undefined && claimsOf(assertion)?.sub !== subject)
-      throw new WidgetError('identity_mismatch')
-    return assertion
+  function assertionFor(wanted?: VisitorIdentity) {
+    return requestAssertion(provider, clock, wanted)
   }
 
   function identification(assertion: string) {
     return (grant: string, key: string) => api.identify(assertion, grant, key)
   }
 
-  /** Resolves to true if the visit continues, and to false if a visit of another person has begun. */
+  /**
+   * Exchanges the session for the one that `call` returns. Resolves to true if the visit continues
+   * in the returned session. Resolves to false if the returned session belongs to another person: a
+   * new visit is then started.
+   */
   async function exchange(
     visit: Visit,
     call: (grant: string, key: string) => Promise<SessionContent>,
@@ -166,7 +169,10 @@ export function createIdentity(deps: IdentityDeps) {
     }
   }
 
-  /** The same visitor continues in another session: draft and unsent messages stay. */
+  /**
+   * Continues the visit in another session of the same visitor. The draft and the unsent messages
+   * are kept.
+   */
   function continueIn(visit: Visit, given: GivenSession) {
     const { session, outbox, conversation } = visit
     const before = session.content()!
@@ -188,7 +194,10 @@ export function createIdentity(deps: IdentityDeps) {
     void visit.loadHistory()
   }
 
-  /** Sends the messages of an earlier session, except those that the history already has. */
+  /**
+   * Sends the unsent messages of an earlier session again. Omits messages that the history already
+   * contains.
+   */
   async function resend(visit: Visit, unsent: readonly OutboxEntry[]) {
     const { outbox, conversation } = visit
     if (unsent.length === 0) return
@@ -201,7 +210,10 @@ export function createIdentity(deps: IdentityDeps) {
     outbox.start()
   }
 
-  /** The identity is changing, so nothing is sent. */
+  /**
+   * Stops sending messages while the identity changes. If the session ends meanwhile, defers its
+   * end.
+   */
   function hold({ session, outbox }: Visit) {
     session.hold()
     outbox.stop()
@@ -227,7 +239,7 @@ export function createIdentity(deps: IdentityDeps) {
       await deps.begin(false, await ask(before, api.clearIdentity))
     } catch (error) {
       const failure = toWidgetError(error)
-      // The session has ended, and its association with the subject.
+      // The session has already ended, so the visitor is logged out.
       if (isOneSessionsEnd(failure.code)) return deps.begin(false)
       deps.onUnidentified(failure.code)
       throw failure
@@ -237,18 +249,21 @@ export function createIdentity(deps: IdentityDeps) {
   async function close(visit: Visit, asks: boolean): Promise<void> {
     const before = visit.session.content()!
     leave()
-    await ask(before, api.closeSession).catch((error) => tell(toWidgetError(error)))
+    await ask(before, api.closeSession).catch((error) => emitError(toWidgetError(error)))
     await deps.begin(asks)
   }
 
-  /** Runs one operation with one key and the old grant, with retries. */
-  async function ask<Content>({ accessGrant }: SessionContent, call: (grant: string, key: string) => Promise<Content>) {
+  /**
+   * Runs one operation with the grant of the given session. Retries it with the same idempotency
+   * key. If the grant has expired, renews it first.
+   */
+  async function ask<Content>(before: SessionContent, call: (grant: string, key: string) => Promise<Content>) {
     const key = newId()
     const askedAtMs = clock.now()
-    return { content: await repeat(() => call(accessGrant, key)), askedAtMs }
+    return { content: await repeat(renewingCall(deps.api, before, key, call)), askedAtMs }
   }
 
-  /** The person leaves: ends the visit and forgets the session. */
+  /** Ends the visit and deletes the stored session. */
   function leave() {
     const instance = records.read()?.clientInstanceId ?? newId()
     deps.drop(new WidgetError('session.closed', { terminal: true }))
@@ -258,7 +273,10 @@ export function createIdentity(deps: IdentityDeps) {
     emit('unread.changed', { count: 0 })
   }
 
-  /** Removes what an ended visit or an earlier page has left. */
+  /**
+   * Removes the messages of the ended visit from the screen, and the session that an earlier page
+   * stored.
+   */
   function forget() {
     const shown = deps.shown()
     if (shown) clearHistory(shown)
@@ -266,7 +284,7 @@ export function createIdentity(deps: IdentityDeps) {
     if (stored?.session) records.forgetSession(stored.clientInstanceId)
   }
 
-  function tell({ detail }: WidgetError) {
+  function emitError({ detail }: WidgetError) {
     emit('error', detail)
   }
 

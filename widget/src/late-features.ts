@@ -1,51 +1,36 @@
-import type { SupportedRequests } from './agent-requests.ts'
-import type { Api } from './api.ts'
 import { WidgetError } from './errors.ts'
-import type { Emitter } from './events.ts'
-import type { createFeatures, FeatureOperations, Features } from './features.ts'
+import type { createFeatures, FeatureOperations, Features, FeaturesDeps } from './features.ts'
 import { loadOnce } from './load-once.ts'
-import type { Platform } from './platform.ts'
 import { featureRecordKey } from './session-record.ts'
-import type { PageContext, SessionView, StreamEvent, WidgetConfig, WidgetEventMap, WidgetMessage } from './types.ts'
+import type { StreamEvent } from './types.ts'
 
-/** Makes calls with the grants of one session, and of no other that may follow it. */
-export type Grants = () => <Answer>(call: (grant: string) => Promise<Answer>) => Promise<Answer>
-
-export interface FeaturesDeps {
-  api: Pick<Api, 'call' | 'exchange'>
-  platform: Platform
-  emitter: Emitter<WidgetEventMap>
-  siteKey: string
-  supports?: Partial<SupportedRequests>
-  config(): WidgetConfig | undefined
-  session(): SessionView | undefined
-  messages(): readonly WidgetMessage[]
-  pageContext(): PageContext | undefined
-  /** Of the present session. */
-  grants: Grants
-}
-
-/** Fetches `features.ts`, or has it. */
+/** Imports `features.ts`. */
 export type LoadFeatures = () => Promise<{ createFeatures: typeof createFeatures }>
 
-/** Results of operations while the features are not loaded. */
+/** Results that operations return while `features.ts` is not loaded. */
 const unloaded = {
   presence: { typing: [], isClosed: false },
   activity: [],
   requests: [],
   formDue: undefined,
+  isOfflineFormOffered: false,
   formState: { status: 'open' },
   stopTyping: undefined,
   dismissRequest: undefined,
 }
 
-/** These operations load the features and return a promise. The quiet ones ignore a failure to load. */
+/**
+ * Names of the operations that load `features.ts` on their first call and return a promise. The
+ * operations in `quiet` do not reject if loading fails.
+ */
 const answered = ['acknowledgeNavigation', 'acknowledgeScreenshot', 'uploadScreenshot', 'submitForm'] as const
 const quiet: readonly string[] = ['prepare', 'startTyping', 'updatePageContext']
 
 /**
- * Features beside messages (typing, presence, forms, agents' requests, page reports) are loaded when first needed:
- * on their first event or call, if the installation has a form, or if an earlier page has stored state of them.
+ * Imports the code for typing, presence, forms, agents' requests and page reports on demand. The
+ * import starts at the first event of these features, or when the application calls an operation
+ * that needs the code. It also starts if the installation has a form, or if an earlier page stored
+ * the state of these features.
  */
 export function createLateFeatures(loadFeatures: LoadFeatures, deps: FeaturesDeps) {
   const { emitter, platform, siteKey, config } = deps
@@ -56,37 +41,43 @@ export function createLateFeatures(loadFeatures: LoadFeatures, deps: FeaturesDep
     features = createFeatures(deps)
     const session = deps.session()
     if (session) features.handlers['session.ready']({ session })
-    for (const one of waiting) features.takeEvent(...one)
+    for (const one of waiting) features.handleEvent(...one)
     waiting = []
     return features
   }, 'network_error')
 
-  // Subscribed first, so that the state is current when other handlers run.
+  // The emitter calls handlers in the order in which they were subscribed. Subscribe to these
+  // events first, so that the handlers of the application see the current state of the features.
   for (const name of ['session.ready', 'message.queued', 'messages.changed', 'connection.changed'] as const)
     emitter.on(name, (payload) => features?.handlers[name](payload as never))
 
   return {
-    /** Restores the state of the page before. Never rejects. */
+    /** Restores the features' state that the previous page stored. Never rejects. */
     async start() {
       waiting = []
       if (features) features.load()
       else if (platform.storage.getItem(featureRecordKey(siteKey))) await load().catch(ignored)
     },
 
-    /** The configuration is loaded. Resolves when the due form is known. */
+    /**
+     * Call when the configuration is loaded. Loads the features if the installation has forms.
+     * Resolves when `formDue` returns the correct form.
+     */
     async configure() {
       const { preChat, offline } = config()?.forms ?? {}
       if (preChat || offline) await load().catch(ignored)
     },
 
-    /** The same visitor continues the conversation in another session. */
+    /**
+     * Updates the stored state when the same visitor continues the conversation in another session.
+     */
     changeSession: (sessionId: string) => features?.changeSession(sessionId),
 
-    /** An event of the stream, in order. */
-    takeEvent(event: StreamEvent) {
+    /** Handles an event of the stream. Queues events until the features are loaded. */
+    handleEvent(event: StreamEvent) {
       const receivedAtMs = platform.clock.now()
-      if (features) return features.takeEvent(event, receivedAtMs)
-      if (/^(typing|agent|conv|nav|screen)/.test(event.type)) waiting.push([event, receivedAtMs])
+      if (features) return features.handleEvent(event, receivedAtMs)
+      if (/^(avail|typing|agent|conv|nav|screen)/.test(event.type)) waiting.push([event, receivedAtMs])
       if (waiting[0]) load().catch(ignored)
     },
 
@@ -103,7 +94,7 @@ export function createLateFeatures(loadFeatures: LoadFeatures, deps: FeaturesDep
       if (quiet.includes(name)) return load().then(run).catch(ignored)
       const asked = deps.grants()
       return load().then((loaded) => {
-        // The visitor may have changed during the load.
+        // The visitor has changed while the code was loading, so the operation must not run.
         if (asked !== deps.grants()) throw new WidgetError('session_ended', { terminal: true })
         return run(loaded)
       })

@@ -6,14 +6,14 @@ export interface LateRequests
   extends Pick<AgentRequests, 'acknowledgeNavigation' | 'acknowledgeScreenshot' | 'uploadScreenshot'> {
   all(): readonly AgentRequest[]
   dismiss(id: string): void
-  takeEvent(event: StreamEvent): void
+  handleEvent(event: StreamEvent): void
   begin(): void
   stop(): void
 }
 
 /**
- * Agents' requests are rare, so their code is loaded with the first one. Events are queued in order until then. A failed
- * load is retried when the network returns and with each further event.
+ * Imports the code for agents' requests at the first request, and queues events until the code is
+ * loaded. If the import fails, it is retried at the next event or when the network works again.
  */
 export function createLateRequests(deps: AgentRequestsDeps): LateRequests {
   const { records } = deps
@@ -39,7 +39,7 @@ export function createLateRequests(deps: AgentRequestsDeps): LateRequests {
         () => {},
       ),
 
-    takeEvent(event) {
+    handleEvent(event) {
       if (/^(navigation|screenshot)\./.test(event.type)) waiting = [...waiting, event]
       if (waiting.length > 0) drain()
     },
@@ -60,13 +60,13 @@ export function createLateRequests(deps: AgentRequestsDeps): LateRequests {
   }
 
   function drain() {
-    if (handler) return take(handler)
-    load().then(take, () => {})
+    if (handler) return replayEvents(handler)
+    load().then(replayEvents, () => {})
   }
 
-  function take(to: AgentRequests) {
+  function replayEvents(to: AgentRequests) {
     const events = waiting
     waiting = []
-    for (const event of events) to.takeEvent(event)
+    for (const event of events) to.handleEvent(event)
   }
 }

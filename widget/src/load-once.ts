@@ -1,8 +1,9 @@
 import { WidgetError } from './errors.ts'
 
 /**
- * Loads a part of the package at the first call. If loading fails, the call rejects with a retryable error of this code, and
- * the next call loads again.
+ * Returns a function that loads a code chunk on its first call and then returns the same promise.
+ * If loading fails, the call rejects with a retryable error with this `code`, and the next call
+ * tries again.
  */
 export function loadOnce<Part>(
   load: () => Promise<Part>,

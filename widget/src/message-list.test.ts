@@ -4,7 +4,7 @@ import { createMessageList } from './message-list.ts'
 import type { DeliveryStatus } from './types.ts'
 import type { ServiceMessage } from './wire.ts'
 
-function told(sequence: number, clientOperationId?: string, state: DeliveryStatus = 'queued'): ServiceMessage {
+function serverMessage(sequence: number, clientOperationId?: string, state: DeliveryStatus = 'queued'): ServiceMessage {
   return {
     messageId: `msg_${sequence}`,
     clientOperationId,
@@ -28,18 +28,18 @@ const local = (clientOperationId: string) => ({
 })
 
 describe('the message list', () => {
-  it('holds each message once, in order, however often and in whatever order the news of it comes', () => {
+  it('contains each message once, sorted, even if all data arrives twice and in random order', () => {
     const own = [1, 3, 5]
     const answers = own.map((sequence) => {
-      const { messageId, clientOperationId, conversationId, state } = told(sequence, `op_${sequence}`)
+      const { messageId, clientOperationId, conversationId, state } = serverMessage(sequence, `op_${sequence}`)
       return { messageId, clientOperationId, conversationId, sequence, state }
     })
     const events = [1, 2, 3, 4, 5].map((sequence) =>
-      told(sequence, own.includes(sequence) ? `op_${sequence}` : undefined),
+      serverMessage(sequence, own.includes(sequence) ? `op_${sequence}` : undefined),
     )
-    const news = [...answers, ...events, ...events]
+    const updates = [...answers, ...events, ...events]
     fc.assert(
-      fc.property(fc.shuffledSubarray(news, { minLength: news.length }), (arrivals) => {
+      fc.property(fc.shuffledSubarray(updates, { minLength: updates.length }), (arrivals) => {
         const list = createMessageList()
         for (const sequence of own) list.addLocal(local(`op_${sequence}`))
         for (const arrival of arrivals) list.merge(arrival)
@@ -49,29 +49,29 @@ describe('the message list', () => {
     )
   })
 
-  it('makes one of a message that was first known by two names', () => {
+  it('merges two entries, one with only a message id and one with only an operation id, when data with both ids arrives', () => {
     const list = createMessageList()
-    list.merge(told(1))
+    list.merge(serverMessage(1))
     list.addLocal(local('op_1'))
-    list.merge(told(1, 'op_1'))
+    list.merge(serverMessage(1, 'op_1'))
     expect(list.all()).toHaveLength(1)
     expect(list.all()[0]).toMatchObject({ key: 'op_1', messageId: 'msg_1' })
   })
 
-  it('does not make one of two messages that only share an operation id', () => {
+  it('keeps two messages with different message ids apart, even if they share an operation id', () => {
     const list = createMessageList()
-    list.merge(told(1, 'op_1'))
-    list.merge({ ...told(2, 'op_1'), sessionId: 'ses_other' })
+    list.merge(serverMessage(1, 'op_1'))
+    list.merge({ ...serverMessage(2, 'op_1'), sessionId: 'ses_other' })
     expect(list.all()).toHaveLength(2)
   })
 
-  it('keeps what is not sent yet last, and moves it to its place once it is', () => {
+  it('keeps unsent messages last, and sorts a message by its sequence number once it is accepted', () => {
     const list = createMessageList()
     list.addLocal(local('op_2'))
-    list.merge(told(1))
-    list.merge(told(3))
+    list.merge(serverMessage(1))
+    list.merge(serverMessage(3))
     expect(list.all().map(({ key }) => key)).toEqual(['msg_1', 'msg_3', 'op_2'])
-    list.merge(told(2, 'op_2'))
+    list.merge(serverMessage(2, 'op_2'))
     expect(list.all().map(({ key }) => key)).toEqual(['msg_1', 'op_2', 'msg_3'])
   })
 
@@ -81,17 +81,17 @@ describe('the message list', () => {
     ['queued', 'delivered', 'delivered'],
     ['sent', 'failed', 'failed'],
     ['read', 'failed', 'read'],
-  ])('lets no late news take back a state: %s, then %s, is %s', (first, second, expected) => {
+  ])('if a message in state %s receives the state %s, its state is %s afterwards', (first, second, expected) => {
     const list = createMessageList()
-    list.merge(told(1, 'op_1', first))
+    list.merge(serverMessage(1, 'op_1', first))
     list.setStatus('msg_1', second)
     expect(list.all()[0]?.deliveryStatus).toBe(expected)
   })
 
-  it('does not let the outbox change a message that the service already has', () => {
+  it('ignores a failure that is reported after the service has accepted the message', () => {
     const list = createMessageList()
     list.addLocal(local('op_1'))
-    list.merge(told(1, 'op_1'))
+    list.merge(serverMessage(1, 'op_1'))
     list.patchLocal('op_1', { deliveryStatus: 'failed', error: { code: 'network_error', recoverable: true } })
     expect(list.all()[0]?.deliveryStatus).toBe('queued')
     expect(list.all()[0]?.error).toBeUndefined()

@@ -1,35 +1,45 @@
 import type { DeliveryStatus, WidgetMessage } from './types.ts'
 import type { ServiceMessage } from './wire.ts'
 
-/** Delivery states of the service, in order. Local states come before them. */
+/**
+ * Delivery states of a message at the service, in order. The states `pending` and `retrying` come
+ * before them.
+ */
 const progress: readonly DeliveryStatus[] = ['queued', 'sent', 'delivered', 'read']
 
 export type MessageList = ReturnType<typeof createMessageList>
 
 /**
- * The messages of the conversation, without duplicates. Data of a message arrives in any order: as the POST's answer,
- * the stream's event or a page of the history. It is merged by `messageId`, then by `clientOperationId` (GET /messages in section
- * 4.1 of the specification). Ordered by `sequence`; pending messages come last, oldest first.
+ * The messages of the conversation, without duplicates. Responses, events and history pages arrive
+ * in any order. Their messages are merged by `messageId`, then by `clientOperationId` (GET
+ * /messages in section 4.1 of the specification). The list is sorted by `sequence`; unsent messages
+ * are last, oldest first.
  */
 export function createMessageList() {
   let messages: WidgetMessage[] = []
 
   return {
-    /** A new array after each change; messages that did not change stay the same objects. */
+    /**
+     * Returns the messages. Each change creates a new array in which unchanged messages are the
+     * same objects as before.
+     */
     all: (): readonly WidgetMessage[] => messages,
 
     byOperation: (clientOperationId: string) => messages.find((one) => one.clientOperationId === clientOperationId),
 
     byMessageId: (messageId: string) => messages.find((one) => one.messageId === messageId),
 
-    /** Adds a message of this page that is still to be sent. */
+    /** Adds an unsent message that this page created. */
     addLocal(message: Omit<WidgetMessage, 'key'> & { clientOperationId: string }): WidgetMessage {
       const local = { ...message, key: message.clientOperationId }
       messages = [...messages, local]
       return local
     },
 
-    /** Changes the local state of an unsent message. Does nothing once the service has accepted it. */
+    /**
+     * Changes the delivery state of an unsent message. Does nothing if the service has already
+     * accepted the message.
+     */
     patchLocal(
       clientOperationId: string,
       change: Pick<WidgetMessage, 'deliveryStatus' | 'error'>,
@@ -39,19 +49,23 @@ export function createMessageList() {
       return replace(current, { ...current, ...change })
     },
 
-    /** Merges data of the service: a whole message or, from the POST's answer, a part. */
-    merge(told: Partial<ServiceMessage> & Pick<ServiceMessage, 'messageId' | 'sequence'>): WidgetMessage | undefined {
-      const { state, ...known } = told
+    /**
+     * Merges a message that the service has sent. The response to POST /messages contains only some
+     * of the fields.
+     */
+    merge(
+      received: Partial<ServiceMessage> & Pick<ServiceMessage, 'messageId' | 'sequence'>,
+    ): WidgetMessage | undefined {
+      const { state, ...known } = received
       const canonical = this.byMessageId(known.messageId)
       const unsent = messages.find((one) => !one.messageId && one.clientOperationId === known.clientOperationId)
       if (canonical && unsent) messages = messages.filter((one) => one !== canonical)
       const current = unsent ?? canonical
       const deliveryStatus = laterStatus(current?.deliveryStatus, state)
       if (current) {
-        const { error: _settled, ...kept } = { ...canonical, ...current }
-        return replace(current, { ...kept, ...known, deliveryStatus })
+        return replace(current, { ...canonical, ...current, ...known, error: undefined, deliveryStatus })
       }
-      // The POST's answer alone is no message to show.
+      // A response to POST /messages does not contain enough fields to add a message.
       if (!known.body || !known.author || !known.createdAt) return undefined
       const added = { ...known, deliveryStatus, key: known.messageId } as WidgetMessage
       messages = inOrder([...messages, added])
@@ -63,8 +77,8 @@ export function createMessageList() {
       return current && replace(current, { ...current, deliveryStatus: laterStatus(current.deliveryStatus, status) })
     },
 
-    keepOnly(isKept: (message: WidgetMessage) => boolean) {
-      messages = messages.filter(isKept)
+    keepOnly(isIncluded: (message: WidgetMessage) => boolean) {
+      messages = messages.filter(isIncluded)
     },
   }
 
@@ -75,12 +89,15 @@ export function createMessageList() {
   }
 }
 
-/** A status only moves forward: a late answer must not undo a later event. */
-function laterStatus(current: DeliveryStatus | undefined, told: DeliveryStatus | undefined): DeliveryStatus {
-  if (!current || !told) return told ?? current ?? 'queued'
+/**
+ * Returns the later of two delivery states, so that a late response does not undo a newer event. A
+ * reported `failed` replaces the current state, unless the message is already delivered or read.
+ */
+function laterStatus(current: DeliveryStatus | undefined, reported: DeliveryStatus | undefined): DeliveryStatus {
+  if (!current || !reported) return reported ?? current ?? 'queued'
   const reached = progress.indexOf(current)
-  if (told === 'failed') return reached >= progress.indexOf('delivered') ? current : told
-  return progress.indexOf(told) >= reached ? told : current
+  if (reported === 'failed') return reached >= progress.indexOf('delivered') ? current : reported
+  return progress.indexOf(reported) >= reached ? reported : current
 }
 
 function inOrder(messages: WidgetMessage[]): WidgetMessage[] {

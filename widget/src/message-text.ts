@@ -1,10 +1,10 @@
 import { WidgetError } from './errors.ts'
 
 /**
- * The text in the form that the service accepts: CRLF and CR become LF, other control characters are removed, and lone
- * surrogates are replaced.
+ * Normalizes a text for the service: line ends become LF, other control characters are removed, and
+ * lone surrogates are replaced.
  *
- * @param maxLength in Unicode code points, as the service counts them
+ * @param maxLength maximum number of code points
  * @throws WidgetError `message_empty` or `message_too_long`
  */
 export function messageBody(text: string, maxLength = 4_000): string {

@@ -6,12 +6,15 @@ import type { DeliveryStatus, PageContext, WidgetErrorDetail } from './types.ts'
 import type { AcceptedMessage } from './wire.ts'
 
 const attemptsBeforeGivingUp = 8
-/** If the service asks for a longer wait, the message fails, and only the visitor can retry it. */
+/**
+ * Longest wait before an automatic retry. If the service asks for a longer wait, the message fails,
+ * and the visitor can retry the message.
+ */
 const longestWaitMs = 120_000
-/** Bound of the stored outbox. */
+/** Maximum length of the stored outbox, in UTF-16 code units of its JSON. */
 const charactersAtMost = 262_144
 
-/** The request body, identical in each attempt. */
+/** Request body of a message. All attempts send the same body. */
 export interface MessageInput {
   clientOperationId: string
   body: string
@@ -20,34 +23,37 @@ export interface MessageInput {
   pageContext?: PageContext
 }
 
-/** One logical send, in a form that can be stored. */
+/** A message to send. It contains only data that can be stored as JSON. */
 export interface OutboxEntry {
   input: MessageInput
-  /** RFC 3339. */
+  /** Time at which the visitor sent the message, in RFC 3339 format. */
   createdAt: string
-  /** Time before which the service does not accept a retry. Milliseconds since the epoch. */
+  /** Earliest time of the next attempt, in milliseconds since the epoch. */
   notBeforeMs?: number
-  /** Set when the message has failed. The visitor can retry it. */
+  /** Failure that ended the automatic attempts. Undefined if the message has not failed. */
   error?: WidgetErrorDetail
 }
 
-export interface OutboxDeps {
+interface OutboxDeps {
   platform: Pick<Platform, 'clock' | 'random' | 'lifecycle'>
-  /** Makes one attempt. */
+  /** Resolves when an attempt to send a message may be made. Never rejects. */
+  ready(): Promise<unknown>
+  /** Makes one attempt to send a message. */
   send(input: MessageInput): Promise<AcceptedMessage>
-  /** Stores the entries, so that they survive a reload. */
+  /** Called when the entries change. Stores the entries, so that they survive a reload. */
   save(entries: readonly OutboxEntry[]): void
-  /** `attempt` is the next one; left out if there is none. */
+  /**
+   * Called when a message changes its state. `attempt` is the number of the next attempt, or
+   * undefined if no attempt follows.
+   */
   onStatus(clientOperationId: string, status: DeliveryStatus, error?: WidgetErrorDetail, attempt?: number): void
   onAccepted(answer: AcceptedMessage): void
 }
 
-export type Outbox = ReturnType<typeof createOutbox>
-
 /**
- * Sends messages one after another, in the order in which they were written. All attempts of one send carry the same
- * `clientOperationId`, so a lost answer never creates a second message. Only failures that the service calls
- * retryable are tried again; each wait is at least what the service asked for (POST /messages in section 4.1 of the
+ * Sends messages one at a time, in order. All attempts of a message use one `clientOperationId`, so
+ * the service detects duplicates. Retries only failures that the service marks as retryable, and
+ * waits for the time that the service asks for (POST /messages in section 4.1 of the
  * specification).
  */
 export function createOutbox(deps: OutboxDeps) {
@@ -63,7 +69,7 @@ export function createOutbox(deps: OutboxDeps) {
 
   return {
     /**
-     * Adds a message and stores it before it is sent.
+     * Stores a message, then sends it.
      *
      * @throws WidgetError `outbox_full`
      */
@@ -76,12 +82,15 @@ export function createOutbox(deps: OutboxDeps) {
       void run()
     },
 
-    /** Restores the unsent entries of the page before. */
-    restore(kept: OutboxEntry[]) {
-      entries = [...kept, ...entries]
+    /** Adds unsent messages that the previous page stored. */
+    restore(stored: OutboxEntry[]) {
+      entries = [...stored, ...entries]
     },
 
-    /** Retries a failed send with the same operation id. Returns false if there is none. */
+    /**
+     * Retries a failed message with the same operation id. Returns false if no failed message has
+     * this id.
+     */
     retry(clientOperationId: string): boolean {
       const entry = entries.find((one) => one.input.clientOperationId === clientOperationId && one.error)
       if (!entry || !open) return false
@@ -92,19 +101,21 @@ export function createOutbox(deps: OutboxDeps) {
       return true
     },
 
-    /** An event or the history shows that the service has the message: removes its entry. */
-    settle(clientOperationId: string) {
+    /**
+     * Removes a message when a stream event or the history shows that the service has accepted it.
+     */
+    confirm(clientOperationId: string) {
       if (next()?.input.clientOperationId === clientOperationId) pause.end()
       keep(entries.filter(({ input }) => input.clientOperationId !== clientOperationId))
     },
 
-    /** Entries that are unsent or have failed. */
+    /** Returns the messages that the service has not accepted, including failed ones. */
     pending: (): readonly OutboxEntry[] => entries,
 
-    /** Removes failed entries. */
+    /** Removes failed messages. */
     dropFailed: () => keep(entries.filter(({ error }) => !error)),
 
-    /** Starts sending: there is a session. */
+    /** Starts sending messages. Call when the session exists. */
     start() {
       if (disposed) return
       open = true
@@ -113,7 +124,10 @@ export function createOutbox(deps: OutboxDeps) {
 
     stop,
 
-    /** Stops for good. Stored entries stay in the storage for the next page. */
+    /**
+     * Stops sending messages for good. The stored messages remain for the next page. If a reason is
+     * given, reports unsent messages as failed.
+     */
     dispose(reason?: WidgetError) {
       stop(reason)
       disposed = true
@@ -121,7 +135,10 @@ export function createOutbox(deps: OutboxDeps) {
     },
   }
 
-  /** Stops sending until `start`. Given a reason, the unsent messages are reported as failed. */
+  /**
+   * Stops sending messages until `start` is called. If a reason is given, reports unsent messages
+   * as failed.
+   */
   function stop(reason?: WidgetError) {
     open = false
     pause.end()
@@ -151,6 +168,7 @@ export function createOutbox(deps: OutboxDeps) {
       const restMs = Math.min((entry.notBeforeMs ?? 0) - clock.now(), longestWaitMs)
       if (restMs > 0) await pause.wait(restMs, restMs)
       if (!lifecycle.isOnline()) await pause.wait(retryRange.maxMs)
+      await deps.ready()
       if (!isDue(entry)) throw new WidgetError('aborted')
       return deps.send(entry.input)
     }

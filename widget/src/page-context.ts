@@ -1,9 +1,12 @@
 import type { PageContext } from './types.ts'
 
-/** In UTF-16 code units: the service keeps 256 code points, which have up to two each. */
+/**
+ * Maximum length of a title in UTF-16 code units. The service accepts 256 code points, each of
+ * which has up to two code units.
+ */
 const longestTitle = 512
 
-/** No query and no fragment ever leaves the browser; of the referrer only its origin does. */
+/** Returns the page without the URL's query and fragment. Reduces the referrer to its origin. */
 export function minimized(page: PageContext | undefined): PageContext | undefined {
   if (!page || !URL.canParse(page.url)) return undefined
   const { protocol, origin, pathname } = new URL(page.url)

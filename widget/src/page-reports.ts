@@ -2,9 +2,12 @@ import { minimized } from './page-context.ts'
 import type { Clock, TimerId } from './platform.ts'
 import type { PageContext } from './types.ts'
 
-/** Single-page applications change the address first and the title a moment later. */
-const settleMs = 400
-/** At most one report in this time; the latest page wins. */
+/** Delay before a page is reported. Single-page applications change the URL before the title. */
+const delayMs = 400
+/**
+ * Minimum time between two reports. If the page changes more often, only the latest page is
+ * reported.
+ */
 const restMs = 2_000
 
 export interface PageReportsDeps {
@@ -14,9 +17,10 @@ export interface PageReportsDeps {
   report(page: PageContext): Promise<void>
 }
 
-export type PageReports = ReturnType<typeof createPageReports>
-
-/** Tells the service which page the visitor is on: the latest, not each, and none twice. A report that fails is not repeated. */
+/**
+ * Reports the visitor's current page. Skips pages that the visitor leaves at once, and pages that
+ * were already reported. Failed reports are not retried.
+ */
 export function createPageReports({ clock, isAllowed, current, report }: PageReportsDeps) {
   let timer: TimerId
   let given: PageContext | undefined
@@ -27,7 +31,7 @@ export function createPageReports({ clock, isAllowed, current, report }: PageRep
     update(page?: PageContext) {
       given = page
       clock.clearTimeout(timer)
-      timer = clock.setTimeout(send, Math.max(settleMs, lastAtMs + restMs - clock.now()))
+      timer = clock.setTimeout(send, Math.max(delayMs, lastAtMs + restMs - clock.now()))
     },
 
     stop: () => clock.clearTimeout(timer),
@@ -44,7 +48,7 @@ export function createPageReports({ clock, isAllowed, current, report }: PageRep
   }
 }
 
-/** The same page at another size of the window is no news. */
+/** Returns a key that is equal for equal pages. The key ignores the window size. */
 function keyOf(page: PageContext | undefined): string {
   return page ? JSON.stringify([page.url, page.title]) : ''
 }

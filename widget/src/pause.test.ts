@@ -2,7 +2,7 @@ import { expect, it, vi } from 'vitest'
 import { createManualClock } from '../test/manual-clock.ts'
 import { createPause } from './pause.ts'
 
-it('is cut short by a hurry, but never below what the service asked for', async () => {
+it('hurry() ends a wait early, but not before the minimum time of the wait', async () => {
   const clock = createManualClock()
   const pause = createPause(clock)
   const done = vi.fn()
@@ -17,7 +17,7 @@ it('is cut short by a hurry, but never below what the service asked for', async 
   expect(pause.isWaiting()).toBe(false)
 })
 
-it('ends at once where its reason is gone', async () => {
+it('end() ends a wait at once, even before the minimum time of the wait', async () => {
   const clock = createManualClock()
   const pause = createPause(clock)
   const waiting = pause.wait(10_000, 10_000)

@@ -1,16 +1,19 @@
 import type { Clock, TimerId } from './platform.ts'
 
 export interface Pause {
-  /** Resolves after `ms` milliseconds, or sooner by `hurry` or `end`. One wait at a time. */
+  /**
+   * Resolves after `ms` or `notBeforeMs` milliseconds, whichever is longer. `hurry` and `end` can
+   * end the wait earlier. Only one wait at a time is possible.
+   */
   wait(ms: number, notBeforeMs?: number): Promise<void>
-  /** Ends the wait early, but not before its `notBeforeMs`. */
+  /** Ends the current wait early, but not before its `notBeforeMs` milliseconds have passed. */
   hurry(): void
-  /** Ends the wait at once. */
+  /** Ends the current wait at once. */
   end(): void
   isWaiting(): boolean
 }
 
-/** A wait that an event can end early, for example the return of the network. */
+/** Creates waits that can be ended early, for example when the network works again. */
 export function createPause(clock: Clock): Pause {
   let current: { notBefore: number; timer: TimerId; resolve: () => void } | undefined
 

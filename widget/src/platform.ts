@@ -2,63 +2,88 @@ import type { KeyValueStorage } from './storage.ts'
 
 export type TimerId = unknown
 
-/** Time, so that tests own it. */
+/** Time and timers. Tests pass their own implementation. */
 export interface Clock {
-  /** Milliseconds since the epoch. */
+  /** Returns the current time in milliseconds since the epoch. */
   now(): number
   setTimeout(callback: () => void, ms: number): TimerId
   clearTimeout(timer: TimerId): void
 }
 
 /**
- * What happens to the page: the network came or went, the page was shown or hidden, left or frozen (`pagehide`), or brought
- * back (`pageshow`).
+ * Changes of the page or the network. `pagehide`: the page is left or frozen. `pageshow`: the page
+ * is shown again. `online` and `offline`: the network works again or is lost.
  */
 export type LifecycleSignal = 'online' | 'offline' | 'visible' | 'hidden' | 'pagehide' | 'pageshow'
 
 export interface Lifecycle {
   subscribe(listener: (signal: LifecycleSignal) => void): () => void
-  /** False only where the browser is sure that there is no network. */
+  /** Returns false only if the browser knows that it is offline. */
   isOnline(): boolean
-  /** Left out, the page is always visible. */
+  /**
+   * Returns true if the page is hidden. If this function is undefined, the page counts as visible.
+   */
   isHidden?(): boolean
 }
 
-/** The tabs of this browser whose pages have the same origin. They share slots, each held by one tab at a time. */
+/**
+ * Coordinates the browser's tabs of one origin with slots. A slot is a lock with a name and a
+ * number, for example for opening a stream. Only one tab at a time holds a slot.
+ */
 export interface Tabs {
-  /** Whether requests to the service share one connection, as in HTTP/2. False until the first answer tells. */
+  /**
+   * Returns true if requests share one connection, as in HTTP/2. Returns false before the first
+   * response.
+   */
   isMultiplexed(): boolean
   /**
-   * Waits for one of `count` slots of this name. `onLost` is called when another tab steals it. Undefined where the browser
-   * has no locks; where the page may not use them, `onGranted` is called without a slot.
+   * Waits for one of `count` slots of this name and calls `onGranted` when this tab gets one. Calls
+   * `onLost` if another tab steals the slot. Returns undefined if the browser does not support
+   * locks. If the browser forbids locks on this page, calls `onGranted` without a slot.
    */
   waitForSlot(name: string, count: number, onGranted: () => void, onLost: () => void): TabSlot | undefined
 }
 
-/** A slot that is waited for or held. */
+/** A slot that this tab holds or waits for. */
 export interface TabSlot {
-  /** Whether a tab waits for a slot of this name. */
+  /** Resolves to true if another tab waits for a slot of this name. */
   isWanted(): Promise<boolean>
-  /** Takes a slot away from its holder. */
+  /** Takes one of the slots at once, even if another tab holds it. */
   steal(): void
-  /** Gives the slot back, or stops waiting for it. */
+  /** Releases the slot, or stops waiting for it. */
   release(): void
 }
 
-/** Everything that comes from outside; the defaults are the browser's. */
+/** External dependencies of the client. By default, the functions of the browser are used. */
 export interface Platform {
   fetch: typeof fetch
   clock: Clock
-  /** From 0 up to, not including, 1. */
+  /** Returns a random number from 0 to 1, exclusive. */
   random: () => number
-  /** A new unguessable id, of letters, digits and `-`. */
+  /** Returns a new unguessable ID of letters, digits and `-`. */
   newId: () => string
   lifecycle: Lifecycle
-  /** Left out, each tab has a stream of its own, hidden tabs too. */
+  /** Coordinates tabs. If undefined, each tab has its own stream, even while the tab is hidden. */
   tabs?: Tabs
   storage: KeyValueStorage
-  /** A `fetch` that reports the sent share of the body, from 0 to 1. If left out, `fetch` is used and progress is not reported. */
+  /**
+   * Returns a `fetch` that calls `onProgress` with the sent share of the body, from 0 to 1. If
+   * undefined, the client uses `fetch` and reports no progress.
+   */
   upload?: (onProgress: ((share: number) => void) | undefined) => typeof fetch
+}
+
+/** Returns the given platform. Its missing parts work in any browser and outside of one. */
+export function createPlatform(storage: KeyValueStorage, given?: Partial<Platform>): Platform {
+  return {
+    fetch: (...request) => fetch(...request),
+    clock: systemClock,
+    random: Math.random,
+    newId: newRandomId,
+    lifecycle: steadyLifecycle,
+    storage,
+    ...given,
+  }
 }
 
 export const systemClock: Clock = {
@@ -67,10 +92,10 @@ export const systemClock: Clock = {
   clearTimeout: (timer) => clearTimeout(timer as ReturnType<typeof setTimeout>),
 }
 
-/** A page that is always online and always visible: the default where there is no page. */
-export const steadyLifecycle: Lifecycle = { subscribe: () => () => {}, isOnline: () => true }
+/** Lifecycle of a page that is always online and visible. Used outside of a browser. */
+const steadyLifecycle: Lifecycle = { subscribe: () => () => {}, isOnline: () => true }
 
-/** 128 random bits, as four numbers. `crypto.randomUUID` would not do: it is missing on pages of plain http. */
+/** Returns 128 random bits as a text. `crypto.randomUUID` is missing on http pages. */
 export function newRandomId(): string {
   return crypto.getRandomValues(new Uint32Array(4)).join('-')
 }

@@ -1,30 +1,33 @@
 import type { Emitter } from './events.ts'
 import type { FeatureRecords } from './feature-record.ts'
 import type { Clock, TimerId } from './platform.ts'
-import type { Activity, Agent, MessageAuthor, Presence, StreamEvent, WidgetEventMap, WidgetMessage } from './types.ts'
+import type { Activity, Agent, MessageAuthor, Presence, StreamEvent, WidgetMessage } from './types.ts'
 
-/** A typing indicator expires after this. */
+/** Time after which an agent's typing indicator is removed. */
 const typingLastsMs = 8_000
 const activityAtMost = 40
 
-export interface PresenceDeps {
+interface PresenceDeps {
   clock: Clock
-  emitter: Emitter<WidgetEventMap>
+  emitter: Emitter
   records: FeatureRecords
-  /** The loaded messages. */
+  /** Returns the loaded messages. */
   messages(): readonly WidgetMessage[]
 }
 
 export type PresenceKeeper = ReturnType<typeof createPresence>
 
-/** The assigned agent, typing indicators, and the activity of the conversation. */
+/**
+ * Tracks the assigned agent, agents' typing indicators, and conversation events other than
+ * messages.
+ */
 export function createPresence({ clock, emitter, records, messages }: PresenceDeps) {
   const typing = new Map<string, { author: MessageAuthor; timer: TimerId }>()
   let lastSequence = 0
 
   emitter.on('message.received', ({ message }) => {
     note(message.sequence)
-    if (message.author.kind === 'agent' && stopTyping(message.author)) tell()
+    if (message.author.kind === 'agent' && stopTyping(message.author)) emitChanged()
   })
   emitter.on('message.accepted', ({ message }) => note(message.sequence))
   emitter.on('messages.changed', ({ messages }) => {
@@ -38,17 +41,20 @@ export function createPresence({ clock, emitter, records, messages }: PresenceDe
 
     activity: (): readonly Activity[] => records.current().activity,
 
-    /** Records the outcome of an agent's request, after the messages so far. */
+    /**
+     * Adds an activity, such as the outcome of an agent's request. An activity without a sequence
+     * number is shown after the current messages.
+     */
     add,
 
-    takeEvent({ type, sequence, occurredAt, data }: StreamEvent) {
+    handleEvent({ type, sequence, occurredAt, data }: StreamEvent) {
       note(sequence)
       if (type === 'typing.started' || type === 'typing.stopped') {
         const author = data.author as MessageAuthor | undefined
         if (author?.kind !== 'agent') return
         stopTyping(author)
         if (type === 'typing.started') startTyping(author)
-        tell()
+        emitChanged()
       } else if (type === 'agent.assigned' || type === 'agent.unassigned') {
         const agent = data.agent as Agent | undefined
         if (typeof agent?.displayName !== 'string') return
@@ -66,7 +72,7 @@ export function createPresence({ clock, emitter, records, messages }: PresenceDe
       for (const { timer } of typing.values()) clock.clearTimeout(timer)
       typing.clear()
       lastSequence = 0
-      tell()
+      emitChanged()
     },
   }
 
@@ -83,7 +89,7 @@ export function createPresence({ clock, emitter, records, messages }: PresenceDe
     if (about.sequence !== undefined && isKnown) return
     const entry = { key, type, at, sequence: lastSequence, ...about }
     records.change({ activity: [...activity, entry].slice(-activityAtMost) })
-    tell()
+    emitChanged()
   }
 
   function note(sequence: number | undefined) {
@@ -94,7 +100,7 @@ export function createPresence({ clock, emitter, records, messages }: PresenceDe
     const timer = clock.setTimeout(() => {
       typing.delete(nameOf(author))
       emitter.emit('typing.stopped', { author })
-      tell()
+      emitChanged()
     }, typingLastsMs)
     typing.set(nameOf(author), { author, timer })
   }
@@ -104,7 +110,7 @@ export function createPresence({ clock, emitter, records, messages }: PresenceDe
     return typing.delete(nameOf(author))
   }
 
-  function tell() {
+  function emitChanged() {
     emitter.emit('presence.changed', { presence: presence(), activity: records.current().activity })
   }
 }

@@ -2,22 +2,26 @@ import { type BackoffRange, backoffDelay } from './backoff.ts'
 import { toWidgetError, type WidgetError } from './errors.ts'
 import type { Pause } from './pause.ts'
 
-/** Between the attempts of most calls. */
+/** Default range of the delays between attempts. */
 export const retryRange: BackoffRange = { minMs: 1_000, maxMs: 30_000 }
 
-export interface Retrying {
+interface Retrying {
   pause: Pick<Pause, 'wait'>
   random: () => number
   range?: BackoffRange
-  /** Asked after each failure that may pass, before the wait and after it: true gives up. `attempt` counts from 0. */
+  /**
+   * Returns true to stop retrying. Called after each retryable failure, before and after the wait.
+   * `attempt` is the number of the failed attempt, starting at 0.
+   */
   isEnough?(failure: WidgetError, attempt: number): boolean
-  /** Called before the wait for another attempt. `attempt` is the one that failed. */
+  /** Called before each wait. `attempt` is the number of the failed attempt, starting at 0. */
   onRetry?(failure: WidgetError, attempt: number): void
 }
 
 /**
- * Makes a call until it succeeds. Only failures that the service calls retryable are tried again, after a full-jitter
- * backoff that is never shorter than the `retryAfter` of the answer. Rejects with the failure that was the last.
+ * Makes a call until it succeeds. Retries retryable failures with full-jitter backoff. Waits at
+ * least as long as the `retryAfter` of the response. If no retry is allowed, rejects with the last
+ * failure.
  */
 export async function retrying<Answer>(call: () => Promise<Answer>, options: Retrying): Promise<Answer> {
   for (let attempt = 0; ; attempt += 1) {

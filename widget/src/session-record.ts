@@ -3,41 +3,49 @@ import type { OutboxEntry } from './outbox.ts'
 import type { KeyValueStorage } from './storage.ts'
 import type { SessionContent } from './types.ts'
 
-/** Position of the stream. Sent with a reconnect and a renewal. */
+/**
+ * Position of the client in the event log. Sent when the stream reconnects and when the grant is
+ * renewed.
+ */
 export interface StreamPosition {
   lastEventId?: string
   sequence: number
 }
 
-/** Local state of a session. */
+/** State of a session that only the browser stores. */
 export interface SessionNotes {
   position?: StreamPosition
-  /** Unsent text of the composer. */
+  /** Unsent text of the message field. */
   draft?: string
-  /** Messages up to this sequence are read. */
+  /** Sequence of the last message that the visitor has read. */
   readTo?: number
-  /** Messages up to this sequence were cleared by `resetVisitor` and are not shown again. */
+  /** Sequence of the last message that stays hidden, because `resetVisitor` removed the history. */
   hiddenTo?: number
 }
 
-/** The stored session, so that a reload resumes it. */
+/** The stored session that the page resumes after a reload. */
 export interface SessionRecord extends SessionNotes {
   clientInstanceId: string
   session?: SessionContent
   times?: GrantTimes
-  /** How the session before this one ended. After a lasting end, no new session begins. */
+  /** A renewal without a response yet. A repeat must send the same key and input. */
+  renewal?: { key: string; lastSeenEventId?: string; askedAtMs: number }
+  /** Event that ended the previous session. After some events, no new session may start. */
   ended?: { event: string }
 }
 
 export type SessionRecords = ReturnType<typeof createSessionRecords>
 
-/** Storage key of an installation's session. */
+/** Returns the key under which the session of an installation is stored. */
 export const sessionRecordKey = (siteKey: string) => `service.widget.1.${siteKey}`
 
-/** Storage key of the session's features. */
+/**
+ * Returns the storage key of the feature state (typing, forms, agents' requests) of an
+ * installation's session.
+ */
 export const featureRecordKey = (siteKey: string) => `${sessionRecordKey(siteKey)}.features`
 
-/** The stored records of an installation: the session and its outbox. */
+/** Reads and writes the stored session and the stored outbox of an installation. */
 export function createSessionRecords(storage: KeyValueStorage, siteKey: string) {
   const key = sessionRecordKey(siteKey)
   const outboxKey = `${key}.outbox`
@@ -50,13 +58,13 @@ export function createSessionRecords(storage: KeyValueStorage, siteKey: string) 
 
     write: (record: SessionRecord) => storage.setItem(key, JSON.stringify(record)),
 
-    /** Forgets the session, but not the `clientInstanceId`. */
+    /** Deletes the stored session and outbox. Keeps the `clientInstanceId`. */
     forgetSession(clientInstanceId: string, ended?: SessionRecord['ended']) {
       this.write({ clientInstanceId, ended })
       this.writeOutbox('', [])
     },
 
-    /** The unsent entries and the session in which they were written. */
+    /** Returns the stored unsent messages and the id of their session. */
     readOutbox(): { sessionId?: string; entries: OutboxEntry[] } {
       const stored = parsed<{ sessionId: string; entries: OutboxEntry[] }>(outboxKey)
       return Array.isArray(stored?.entries) ? stored : { entries: [] }

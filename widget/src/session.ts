@@ -1,84 +1,101 @@
 import type { Api } from './api.ts'
-import { isLastingEnd, sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
+import { isLastingEnd, toWidgetError, type WidgetError } from './errors.ts'
 import { grantTimes } from './grant-times.ts'
-import { createPause, type Pause } from './pause.ts'
-import type { Platform, TimerId } from './platform.ts'
+import { createPause } from './pause.ts'
+import type { Platform } from './platform.ts'
+import type { Renewal } from './renewal.ts'
 import { retrying } from './retrying.ts'
 import type { SessionNotes, SessionRecord, SessionRecords } from './session-record.ts'
 import type { PageContext, SessionContent, WidgetErrorDetail } from './types.ts'
 
-/** A session from the service, and the browser's time of the request. */
+/**
+ * A session that the service returned. `askedAtMs` is the time at which the client requested the
+ * session, in milliseconds of the browser's clock.
+ */
 export interface GivenSession {
   content: SessionContent
   askedAtMs: number
 }
 
-export interface SessionDeps {
+interface SessionDeps {
   api: Api
   platform: Pick<Platform, 'clock' | 'random' | 'newId' | 'lifecycle'>
   records: SessionRecords
   siteKey: string
   locale?: string
-  pageContext?: () => PageContext | undefined
-  /** Begins with this session, and not with the stored one or a new one. */
+  pageContext: () => PageContext | undefined
+  /** Resolves when `pageContext` knows whether the installation allows page contexts. */
+  configured: Promise<void>
+  /** Session to use instead of a stored or new one. */
   given?: GivenSession
   /**
-   * Called once, at the end of the session. A code that is not the name of an event means that the
-   * installation or the origin is refused.
+   * Called once, when the session ends or cannot be created. If an existing session ended, `code`
+   * is the name of the event that ended it, for example `session.revoked`. Otherwise, no session
+   * could be created, and `code` is the service's error code.
    */
   onEnd(code: string): void
-  /** A call failed. It may be retried. */
+  /** Called when a request of the session fails. The request may be retried afterwards. */
   onError(error: WidgetErrorDetail): void
 }
+
+/**
+ * Returns a function that makes calls with grants of the current session. If a later session
+ * replaces the current one, the function does not use the later session's grants.
+ */
+export type Grants = () => <Answer>(call: (grant: string) => Promise<Answer>) => Promise<Answer>
 
 export type Session = ReturnType<typeof createSession>
 
 /**
- * One visitor session: created, or resumed from the tab's storage, and renewed before its grant expires. Transient
- * failures of the renewal are retried with backoff while the grant is valid; terminal ones end the session
- * (section 3.2 of the specification).
+ * One visitor session. The session is created or resumed from the tab's storage, and renewed.
+ * Terminal failures end the session (section 3.2 of the specification).
  */
 export function createSession(deps: SessionDeps) {
   const { api, records } = deps
   const { clock, random, newId, lifecycle } = deps.platform
   const pause = createPause(clock)
+  let renewal: Renewal | undefined
   let record: SessionRecord | undefined
   let over = false
-  let timer: TimerId
-  let renewing: Promise<void> | undefined
-  /** While the identity is changing, an end of this session is held back. */
+  /**
+   * True while the visitor's identity changes. If the session ends meanwhile, the end is deferred.
+   */
   let held = false
   let endAfterHold: string | undefined
-  const unsubscribe = lifecycle.subscribe((signal) => {
-    if (signal === 'online' || signal === 'visible' || signal === 'pageshow') pause.hurry()
-    // Timers stop while a laptop sleeps, so a resumed page compares the time.
-    if (signal !== 'offline' && signal !== 'pagehide') scheduleRenewal()
-  })
+  const unsubscribe = lifecycle.subscribe((signal) => renewal?.onLifecycle(signal))
 
   return {
-    /** Creates or resumes the session. Resolves to undefined when it ended, or was stopped, before it began. */
+    /**
+     * Creates or resumes the session. Resolves to undefined if the session ends or is stopped
+     * before that.
+     */
     async start(): Promise<SessionContent | undefined> {
+      const loading = renewalCode()
       const stored = records.read()
       const clientInstanceId = stored?.clientInstanceId ?? newId()
       record = stored && !deps.given ? stored : { clientInstanceId }
       if (isLastingEnd(record.ended?.event)) finish(record.ended.event)
       else if (deps.given) accept(deps.given)
-      else if (!record.session || clock.now() >= (record.times?.expiresAtMs ?? 0)) {
-        // The draft stays, unless the session was verified: the next person may be another one.
+      else if (!record.session || clock.now() >= (record.times?.endsAtMs ?? record.times!.expiresAtMs)) {
+        // The draft is kept only if the last session was anonymous. After a verified session,
+        // another person may use the browser.
         if (isVerified()) {
           records.forgetSession(clientInstanceId)
           record = { clientInstanceId }
         }
         const { draft, ended } = record
         record = { clientInstanceId, draft, ended }
-        // Each attempt must send the same input, since the service refuses a key with another input.
+        await deps.configured
+        // All attempts send the same input, because the service rejects an idempotency key that is
+        // used with another input.
         const { siteKey: publicSiteKey, locale } = deps
-        const input = { publicSiteKey, clientInstanceId, locale, pageContext: deps.pageContext?.() }
-        await obtain((key) => api.createSession(input, key), pause)
+        const input = { publicSiteKey, clientInstanceId, locale, pageContext: deps.pageContext() }
+        if (!over) await obtain((key) => api.createSession(input, key))
       }
-      if (over) return undefined
-      scheduleRenewal()
-      return record.session
+      // If the page was left while the grant was valid, the grant may have expired.
+      await loading
+      await renewal?.schedule()
+      return over ? undefined : record.session
     },
 
     content: () => (over ? undefined : record?.session),
@@ -93,10 +110,16 @@ export function createSession(deps: SessionDeps) {
 
     withGrant,
 
-    /** Accepts the content from an identification: of this session or of its successor. */
+    /** Call when the visitor acts. An expired grant is then renewed. */
+    act: () => renewal?.act(),
+
+    /** Resolves when the session has a valid grant or has ended. */
+    ready: async () => (await renewalCode())?.ready(),
+
+    /** Continues with the given session, for example after an identification. */
     accept,
 
-    /** Holds back the end of the session until `release`, while the identity is changing. */
+    /** If the session ends, defers its end until `release` is called. */
     hold() {
       held = true
     },
@@ -108,7 +131,7 @@ export function createSession(deps: SessionDeps) {
 
     end: finish,
 
-    /** Stops timers. The stored session stays, so that a later page resumes it. */
+    /** Stops the timers. The stored session remains for the next page. */
     stop: leave,
   }
 
@@ -116,47 +139,50 @@ export function createSession(deps: SessionDeps) {
     return record?.session?.identity.state === 'verified'
   }
 
-  /** @throws WidgetError `session_ended` */
-  function grantNow(): string {
-    const grant = record?.session?.accessGrant
-    if (over || !grant) throw new WidgetError('session_ended', { terminal: true })
-    return grant
+  /**
+   * Makes one call with a valid grant, see `Renewal.withGrant`. If that code cannot be loaded, makes
+   * the call with the current grant.
+   */
+  async function withGrant<Answer>(call: (grant: string) => Promise<Answer>): Promise<Answer> {
+    const loaded = await renewalCode()
+    return loaded ? loaded.withGrant(call) : call(record!.session!.accessGrant)
   }
 
   /**
-   * Makes one call with the current grant. If the grant was replaced during the call and the old one was refused, the call is
-   * made again with the new one. An answer that ends the session ends it here.
+   * Returns the renewal. Its code is imported while the session is created, because nothing needs it
+   * before. Resolves to undefined if that fails.
    */
-  async function withGrant<Answer>(call: (grant: string) => Promise<Answer>): Promise<Answer> {
-    const grant = grantNow()
+  async function renewalCode(): Promise<Renewal | undefined> {
     try {
-      return await call(grant)
-    } catch (error) {
-      const failure = toWidgetError(error)
-      if (failure.terminal && failure.status === 401) {
-        await renewing
-        if (!over && grantNow() !== grant) return withGrant(call)
-      }
-      if (failure.terminal && sessionEndOf(failure.code)) finish(failure.code)
-      throw failure
-    }
+      const { createRenewal } = await import('./renewal.ts')
+      renewal ??= createRenewal({
+        platform: deps.platform,
+        pause,
+        record: () => (over ? undefined : record),
+        remember: (pending) => write({ ...record!, renewal: pending }),
+        call: api.renewSession,
+        onRenewed: accept,
+        onError: deps.onError,
+        onEnd: finish,
+      })
+    } catch {}
+    return renewal
   }
 
-  /** Creates or renews the session. Retries transient failures; any other failure ends the session. */
-  async function obtain(call: (key: string) => Promise<SessionContent>, between: Pick<Pause, 'wait'>) {
+  /** Creates the session with `call`. Retries temporary failures. Any other failure ends the chat. */
+  async function obtain(call: (key: string) => Promise<SessionContent>) {
     const key = newId()
     const askedAtMs = clock.now()
     const isEnough = () => over
     const onRetry = ({ detail }: WidgetError) => deps.onError(detail)
     try {
-      const content = await retrying(() => call(key), { pause: between, random, isEnough, onRetry })
-      renewing = undefined
+      const content = await retrying(() => call(key), { pause, random, isEnough, onRetry })
       accept({ content, askedAtMs })
     } catch (error) {
       if (over) return
       const { code, detail } = toWidgetError(error)
       deps.onError(detail)
-      finish(sessionEndOf(code) || !record?.session ? code : 'session.expired')
+      finish(code)
     }
   }
 
@@ -165,44 +191,15 @@ export function createSession(deps: SessionDeps) {
     const before = record!.session
     const moved = before?.conversationId !== content.conversationId
     const start = moved && { readTo: content.replay.lastSequence, hiddenTo: 0, position: undefined }
-    // A held-back end of the former session does not end this one.
+    // A deferred end of the previous session does not end the new session.
     if (before?.sessionId !== content.sessionId) endAfterHold = undefined
-    write({ ...record!, ...start, session: content, times: grantTimes(content, askedAtMs) })
-    scheduleRenewal()
+    write({ ...record!, ...start, session: content, times: grantTimes(content, askedAtMs), renewal: undefined })
+    renewal?.onGrant()
   }
 
   function write(changed: SessionRecord) {
     record = changed
     records.write(changed)
-  }
-
-  function scheduleRenewal() {
-    clock.clearTimeout(timer)
-    if (over || renewing || !record?.times) return
-    const { renewAtMs, expiresAtMs } = record.times
-    // Up to a tenth late, so that the tabs of one visitor do not renew in the same instant.
-    const dueInMs = renewAtMs - clock.now() + random() * 0.1 * Math.max(0, expiresAtMs - renewAtMs)
-    timer = clock.setTimeout(
-      () => {
-        renewing ??= renew()
-      },
-      Math.max(0, dueInMs),
-    )
-  }
-
-  function renew(): Promise<void> {
-    const { session, times, position } = record!
-    const { sessionId, renewalToken, accessGrant } = session!
-    const leftMs = () => Math.max(0, times!.expiresAtMs - clock.now())
-    const input = { sessionId, renewalToken, lastSeenEventId: position?.lastEventId }
-    return obtain(
-      async (key) => {
-        if (leftMs() === 0) throw new WidgetError('session.expired', { terminal: true })
-        return api.renewSession(input, accessGrant, key)
-      },
-      // No wait is longer than the grant is valid.
-      { wait: (ms, notBeforeMs = 0) => pause.wait(Math.min(leftMs(), ms), Math.min(leftMs(), notBeforeMs)) },
-    )
   }
 
   function finish(code: string) {
@@ -219,7 +216,7 @@ export function createSession(deps: SessionDeps) {
   function leave() {
     over = true
     unsubscribe()
-    clock.clearTimeout(timer)
+    renewal?.stop()
     pause.end()
   }
 }

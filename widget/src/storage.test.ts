@@ -3,7 +3,7 @@ import { storageFor } from './storage.ts'
 
 afterEach(() => vi.unstubAllGlobals())
 
-it('falls back to memory where the browser refuses session storage', () => {
+it('the storage keeps values in memory if session storage rejects them', () => {
   vi.stubGlobal('sessionStorage', {
     getItem: () => null,
     setItem() {
@@ -18,7 +18,7 @@ it('falls back to memory where the browser refuses session storage', () => {
   expect(storage.getItem('key')).toBeNull()
 })
 
-it('never touches session storage in memory mode', () => {
+it('the storage does not access session storage in memory mode', () => {
   const setItem = vi.fn()
   vi.stubGlobal('sessionStorage', { getItem: setItem, setItem, removeItem: setItem })
   const storage = storageFor('memory')

@@ -1,18 +1,22 @@
-/** The part of the Web Storage interface that the package uses. */
+/** The methods of the Web Storage interface that this package uses. */
 export interface KeyValueStorage {
   getItem(key: string): string | null
   setItem(key: string, value: string): void
   removeItem(key: string): void
 }
 
-/** `session` survives a reload in the same tab and ends with the tab; `memory` ends with the page. */
+/**
+ * `session` data survives a reload and is deleted when the tab is closed. `memory` data is deleted
+ * when the page is left.
+ */
 export type StorageMode = 'session' | 'memory'
 
 export const createMemoryStorage = (): KeyValueStorage => storageFor('memory')
 
 /**
- * The storage of a mode. If the browser refuses session storage (blocked or full), values are kept in memory: the chat
- * works, but a reload begins a new session. This call itself reads and writes nothing.
+ * Returns a storage for this mode: `session` uses the tab's session storage, `memory` uses a map.
+ * If session storage is blocked or full, values are kept in memory. The chat then works, but a
+ * reload starts a new session. Creating the storage does not access session storage.
  */
 export function storageFor(
   mode: StorageMode,
@@ -31,10 +35,12 @@ export function storageFor(
     attempt((storage) => storage.removeItem(key))
   }
   return {
-    // Memory holds only what session storage refused, so its value is newer.
+    // Read memory first: it holds only values that session storage rejected, so they are newer than
+    // the stored ones.
     getItem: (key) => memory.get(key) ?? attempt((storage) => storage.getItem(key)) ?? null,
     setItem(key, value) {
-      // An older stored value must not return after a reload.
+      // Remove the old value first. If session storage rejects the new value, a reload must not
+      // read the old one.
       removeItem(key)
       attempt((storage) => [storage.setItem(key, value)]) || memory.set(key, value)
     },

@@ -1,35 +1,50 @@
 import type { LifecycleSignal, Platform, TabSlot, TimerId } from './platform.ts'
 
 /**
- * Streams of one page origin over HTTP/1.1. A browser opens six connections to a host; the others are for calls, and for
- * other origins of the same site.
+ * Maximum number of streams that the tabs of one origin open over HTTP/1.1. Browsers open at most
+ * six connections to a host. The other four connections remain free for other requests, and for
+ * pages of the site's other origins.
  */
 const slotsPerOrigin = 2
-/** The service allows six streams of one session and closes the oldest. One is left for a stream that is just ending. */
+/**
+ * Maximum number of streams that the tabs of one session open. The service allows six streams and
+ * closes the oldest one if there are more. The sixth is reserved for a stream that is still being
+ * closed.
+ */
 const slotsPerSession = 5
-/** A stream stays open this long before a waiting tab gets its slot. Events that were missed arrive at once. */
+/**
+ * Minimum time that a tab keeps its stream while other tabs wait. The service sends missed events
+ * right after connecting, so a short time is enough.
+ */
 const turnMs = 1_500
 /**
- * Even where no tab waits, the stream is closed and opened again after this time. Tabs of other origins, whose locks are not
- * ours, may wait for one of the browser's connections, and the freed one is theirs first.
+ * Maximum time that a tab keeps its stream. Tabs of other origins use other locks, so this tab
+ * cannot see that they wait for the same connections. So each stream must close from time to time.
  */
 const longestTurnMs = 60_000
-/** A tab that waited this long takes a slot away: its holder is frozen or hangs, or very many tabs wait. */
-const patienceMs = 15_000
+/**
+ * Time after which a waiting tab steals a slot. A tab waits this long if the tab that holds the
+ * slot is frozen, or if many tabs are waiting.
+ */
+const stealAfterMs = 15_000
 
 export interface TabStreamDeps {
   platform: Pick<Platform, 'clock' | 'lifecycle' | 'tabs'>
-  /** The tabs of one session have one name, and no other tab has it. Left out: over HTTP/2 there is no limit. */
+  /**
+   * Name of the slots that the tabs of one session share. If undefined, streams over HTTP/2 are not
+   * limited.
+   */
   session?: string
-  /** Opens the stream. It resumes where it was closed. */
+  /** Opens the stream. If it was open before, it continues at the position where it was closed. */
   open(): void
   close(): void
 }
 
 /**
- * Decides when this tab has an event stream. Over HTTP/1.1 the tabs of an origin share a few slots: a hidden tab has none, and
- * visible tabs take turns while others wait. Over HTTP/2 only the tabs of one session, which are duplicates, share slots.
- * Without locks every visible tab has a stream.
+ * Decides when this tab has an event stream. A tab needs a slot (see `Tabs`) to open its stream.
+ * Over HTTP/1.1, the tabs of an origin share a few slots: visible tabs take turns, and hidden tabs
+ * have no stream. Over HTTP/2, only tabs of the same session share slots. In a browser without
+ * locks, every visible tab has a stream.
  */
 export function createTabStream({ platform: { clock, lifecycle, tabs }, session, open, close }: TabStreamDeps) {
   let slot: TabSlot | undefined
@@ -49,7 +64,10 @@ export function createTabStream({ platform: { clock, lifecycle, tabs }, session,
       leave()
     },
 
-    /** The stream is online. The turn begins here, so that a slow connection gets its events too. */
+    /**
+     * Called when the stream is connected. Restarts the timer of this tab's turn, so that a tab
+     * with a slow connection also has time to receive its events.
+     */
     onOnline() {
       if (isOpen) wait(endTurn, turnMs)
     },
@@ -62,11 +80,12 @@ export function createTabStream({ platform: { clock, lifecycle, tabs }, session,
   function join() {
     if (slot || isOpen) return
     const shares = sharesConnections()
-    // The protocol may become known while the tab is hidden.
-    if (shares && lifecycle.isHidden?.()) return wait(join, patienceMs)
+    // The browser may detect HTTP/2 while the tab is hidden. A hidden tab may then have a stream,
+    // so check again later.
+    if (shares && lifecycle.isHidden?.()) return wait(join, stealAfterMs)
     const name = shares ? 'service.streams' : session
     slot = name ? tabs?.waitForSlot(name, shares ? slotsPerOrigin : slotsPerSession, onGranted, rejoin) : undefined
-    if (slot) wait(slot.steal, patienceMs)
+    if (slot) wait(slot.steal, stealAfterMs)
     else onGranted()
   }
 
@@ -93,7 +112,7 @@ export function createTabStream({ platform: { clock, lifecycle, tabs }, session,
   async function endTurn() {
     if (!sharesConnections()) return
     const held = slot
-    // The clock may have been set back.
+    // The clock may have been set back, so compare the absolute value of the difference.
     const isOver = Math.abs(clock.now() - openedAtMs) >= longestTurnMs || (await held?.isWanted())
     if (!isOpen || slot !== held) return
     if (isOver) rejoin()
@@ -106,7 +125,8 @@ export function createTabStream({ platform: { clock, lifecycle, tabs }, session,
   }
 
   function onLifecycle(signal: LifecycleSignal) {
-    // A page with a request or a lock is not kept for the back button, and a frozen page must not hold a slot.
+    // Release the stream and the slot: browsers do not put a page with an open request or lock into
+    // the back/forward cache, and a frozen page must not hold a slot.
     if (signal === 'pagehide') leave()
     else if (signal !== 'hidden') join()
     else if (sharesConnections()) rejoin()

@@ -1,11 +1,11 @@
 /**
- * How far a message has come (section 3.1 of the specification).
+ * Delivery state of a message (section 3.1 of the specification).
  *
  * - `pending`: in the outbox, not yet accepted by the service.
- * - `retrying`: a send failed in a way that may pass; another attempt with the same `clientOperationId` is due.
+ * - `retrying`: an attempt failed; another attempt with the same `clientOperationId` follows.
  * - `queued`: accepted and stored by the service.
- * - `sent`, `delivered`, `read`: what the service reports afterwards.
- * - `failed`: no further attempt is made by itself.
+ * - `sent`, `delivered`, `read`: later states that the service reports.
+ * - `failed`: not delivered; no further automatic attempt follows.
  */
 export type DeliveryStatus = 'pending' | 'queued' | 'retrying' | 'sent' | 'delivered' | 'read' | 'failed'
 
@@ -15,15 +15,21 @@ export interface MessageAuthor {
   avatarUrl?: string
 }
 
-/** A message as the browser holds it. Fields that the service assigns are missing until it has accepted the message. */
+/**
+ * A message in the browser. Fields that the service assigns are undefined until the service has
+ * accepted the message.
+ */
 export interface WidgetMessage {
-  /** Stable for as long as the page lives, whatever else becomes known of the message. */
+  /**
+   * Identifies the message on this page. The key stays the same after the service has assigned a
+   * message id.
+   */
   key: string
   deliveryStatus: DeliveryStatus
   messageId?: string
-  /** Only on the visitor's own messages. */
+  /** Operation key of the message. Set only on messages of this visitor. */
   clientOperationId?: string
-  /** Only on the visitor's own messages. */
+  /** Session in which the message was sent. Set only on messages of this visitor. */
   sessionId?: string
   conversationId?: string
   sequence?: number
@@ -31,57 +37,67 @@ export interface WidgetMessage {
   body: string
   contentType: string
   locale?: string
-  /** RFC 3339. */
+  /** Time at which the message was created, in RFC 3339 format. */
   createdAt: string
-  /** Why the last attempt failed. */
+  /** Failure of the last attempt to send the message. */
   error?: WidgetErrorDetail
 }
 
-/** A failure as the application sees it (section 2.5 of the specification). It never holds text of a request. */
+/** A failure that is reported to the application. It contains no data of the request. */
 export interface WidgetErrorDetail {
   code: string
-  /** Whether trying again, by itself or by hand, can help. */
+  /** True if a retry may succeed, either by the client or by the visitor. */
   recoverable: boolean
 }
 
 export interface PageContext {
-  /** http(s); the service cuts off query and fragment. */
+  /** An http or https URL of the visitor's page. The service removes query and fragment. */
   url: string
   title?: string
   referrer?: string
   viewport?: { width: number; height: number }
 }
 
-/** The answer of session creation and renewal. Holds credentials: never log it. */
+/**
+ * Response to session creation and renewal. It contains credentials, so it must never be logged.
+ */
 export interface SessionContent {
   sessionId: string
   conversationId: string
   accessGrant: string
   expiresAt: string
   renewAfter: string
+  /** Undefined if the service has an earlier version: the session then ends with its grant. */
+  renewableUntil?: string
   renewalToken: string
   replay: { state: 'ready' | 'reset_required'; epoch: string; lastSequence: number; oldestSequence: number }
   continuity: { state: 'new' | 'continued' | 'reset' }
   identity: { state: 'anonymous' | 'verified'; displayName?: string }
 }
 
-/** A session without its credentials. */
+/** Session data without credentials, which the application may read. */
 export type SessionView = Pick<SessionContent, 'sessionId' | 'conversationId' | 'continuity' | 'identity'>
 
-/** Who the host page says the visitor is. Only the assertion of the host's backend decides. */
+/** The visitor that the host page expects. Only the assertion decides who the visitor is. */
 export interface VisitorIdentity {
-  /** The subject that the assertion must have; another one is refused as `identity_mismatch`. */
+  /**
+   * Subject that the assertion must have. An assertion with another subject is rejected with
+   * `identity_mismatch`.
+   */
   externalSubject?: string
-  /** Shown if the assertion has no name. */
+  /** Name to show if the assertion contains no name. */
   displayName?: string
 }
 
-/** Gets a signed assertion from the host's backend; undefined if no user is logged in. Called for each use. */
+/**
+ * Requests a signed assertion from the host's backend. Resolves to undefined if no user is logged
+ * in.
+ */
 export type IdentityProvider = (wanted?: VisitorIdentity) => Promise<string | undefined>
 
-/** What `resetVisitor` removes. */
+/** Options that select the data that `resetVisitor` removes. */
 export interface VisitorReset {
-  /** Ends the session on the service, and begins another one. */
+  /** Ends the session and starts a new one. */
   closeSession?: boolean
   clearHistory?: boolean
   clearDraft?: boolean
@@ -92,16 +108,34 @@ export interface VisitorReset {
 export interface WidgetConfig {
   publicSiteKey: string
   locale: { default: string; supported: string[] }
-  appearance: { title: string; greeting: string; accentColor: string; position: 'left' | 'right'; logoUrl?: string }
+  appearance: {
+    title: string
+    greeting: string
+    accentColor: string
+    position: 'left' | 'right'
+    logoUrl?: string
+    /** Texts in other languages, by locale tag. */
+    translations?: Record<string, { title?: string; greeting?: string }>
+  }
   capabilities: Record<string, boolean>
   forms?: Partial<Record<FormKind, FormDefinition>>
-  consent?: { required: boolean; policyUrl?: string }
-  availability: { online: boolean }
+  consent?: { required: boolean; policyUrl?: string; policyVersion?: string }
+  availability: Availability
   limits: { bodyMaxLength: number; historyPageMax: number; outboxMax: number; screenshotMaxBytes?: number }
   realtime: { heartbeatSeconds: number; reconnectMinMs: number; reconnectMaxMs: number }
 }
 
-/** One event of the stream, as parsed. */
+/** Whether visitors can reach somebody now. */
+export interface Availability {
+  online: boolean
+  /** Time of the next change by the opening hours, in RFC 3339 format. */
+  nextChangeAt?: string
+}
+
+/**
+ * One event of the stream. Its JSON was parsed, but its fields were not all validated. An event that
+ * is not in the log has an undefined id and sequence.
+ */
 export interface StreamEvent {
   id: string
   sequence: number
@@ -111,15 +145,18 @@ export interface StreamEvent {
 }
 
 /**
+ * State of the event stream.
+ *
  * - `idle`: not started, or stopped by the application.
- * - `connecting`: the first connection is being made.
- * - `online`: events arrive live.
- * - `reconnecting`: the stream was lost; messages are still sent if the network works.
- * - `ended`: a terminal condition; nothing is retried any more.
+ * - `connecting`: the first connection is being opened.
+ * - `online`: the stream delivers events as they happen.
+ * - `reconnecting`: the connection was lost and is opened again. Messages are still sent if the
+ *   network works.
+ * - `ended`: the session has ended and nothing is retried.
  */
 export type ConnectionState = 'idle' | 'connecting' | 'online' | 'reconnecting' | 'ended'
 
-/** The terminal conditions of section 3.2 of the specification that end a session. */
+/** Events that end a session (section 3.2 of the specification). */
 export type SessionEnd =
   | 'session.expired'
   | 'session.revoked'
@@ -128,7 +165,7 @@ export type SessionEnd =
   | 'connection.disabled'
   | 'replay.reset.required'
 
-/** The two forms of an installation, as the configuration names them. */
+/** The forms of an installation. The names are the same as in the configuration. */
 export type FormKind = 'preChat' | 'offline'
 
 export interface FormField {
@@ -143,26 +180,44 @@ export interface FormDefinition {
   fields: FormField[]
 }
 
-/** One issue of `ValidationFailed`: a field's JSON pointer and the broken rule, never the value. */
+/**
+ * A rejected field: the JSON pointer to the field and the rule that its value violates. Never
+ * contains the value.
+ */
 export interface FieldIssue {
   path: string
   rule: string
 }
 
-/** Broken rules by the name of the field. */
+/** Maps the name of each rejected field to the rule that its value violates. */
 export type FormIssues = Readonly<Record<string, string>>
 
+export type ConsentDecision = 'granted' | 'denied'
+
+/** The consent step. It is `asked` until the visitor has decided, and to decide again. */
+export interface ConsentState {
+  status: 'asked' | ConsentDecision
+  policyUrl?: string
+  policyVersion: string
+  isSending: boolean
+  isHolding: boolean
+  error?: WidgetErrorDetail
+}
+
 /**
- * - `open`: to be filled in.
- * - `sending`: under way, attempts after a failure among it.
- * - `failed`: not accepted; `issues` or `error` has the reason. The form can be submitted again.
- * - `submitted`: the service has it (202).
+ * State of a form's submission.
+ *
+ * - `open`: not submitted yet.
+ * - `sending`: being submitted, with retries.
+ * - `failed`: not accepted; the reason is in `issues` or `error`. The visitor can submit the form
+ *   again.
+ * - `submitted`: accepted by the service (202).
  */
 export interface FormState {
   status: 'open' | 'sending' | 'failed' | 'submitted'
   issues?: FormIssues
   error?: WidgetErrorDetail
-  /** The submitted values, until the service has accepted them. */
+  /** Values that the visitor has submitted. Undefined after the service has accepted them. */
   fields?: Readonly<Record<string, string>>
 }
 
@@ -171,7 +226,7 @@ export interface Agent {
   avatarUrl?: string
 }
 
-/** Something of the conversation that is no message, in the order of the log. */
+/** A conversation event that is not a message. */
 export interface Activity {
   key: string
   type:
@@ -180,22 +235,22 @@ export interface Activity {
     | 'conversation.closed'
     | 'conversation.reopened'
     | 'form.submitted'
-    /** An agent's request turned out to be answered already, in another tab for example. */
+    /** The request was answered elsewhere, for example in another tab. */
     | 'request.resolved'
     | `navigation.${NavigationOutcome | 'expired' | 'cancelled'}`
     | `screenshot.${'uploaded' | 'denied' | 'unsupported' | 'expired' | 'cancelled'}`
-  /** Of agent.assigned and agent.unassigned. */
+  /** Display name of the agent. Set only for `agent.assigned` and `agent.unassigned`. */
   agentName?: string
-  /** It stands after the message of this sequence. */
+  /** Sequence of the message after which the activity is shown. */
   sequence: number
-  /** RFC 3339. */
+  /** Time of the event, in RFC 3339 format. */
   at: string
 }
 
-/** The other side: the assigned agent and typing indicators. */
+/** The assigned agent and typing indicators. */
 export interface Presence {
   agent?: Agent
-  /** The agents who type just now. */
+  /** The agents who are typing now. */
   typing: readonly MessageAuthor[]
   isClosed: boolean
 }
@@ -207,7 +262,7 @@ export type ScreenshotConsent = 'granted' | 'denied' | 'unsupported'
 export interface UploadTerms {
   maxBytes: number
   contentTypes: string[]
-  /** RFC 3339. */
+  /** Time after which the service rejects the upload, in RFC 3339 format. */
   expiresAt: string
 }
 
@@ -215,69 +270,31 @@ export interface UploadedScreenshot {
   requestId: string
   state: 'uploaded'
   byteLength: number
-  /** Lower-case hex. */
+  /** SHA-256 digest of the image, in lower-case hex. */
   sha256: string
 }
 
-/** A request of an agent that waits for the visitor. */
+/** A pending navigation or screenshot request of an agent. */
 export interface AgentRequest {
-  /** The `commandId` of a navigation, the `requestId` of a screenshot. */
+  /** Id of the request: the `commandId` of a navigation or the `requestId` of a screenshot. */
   id: string
   kind: 'navigation' | 'screenshot'
-  /** Of a navigation: where to, http(s). */
+  /**
+   * URL to navigate to. It is an http or https URL, because the client refuses requests with other
+   * URLs.
+   */
   url?: string
   label?: string
-  /** Of a screenshot: what it is for. */
+  /** Text that says why the agent asks for a screenshot. */
   purpose?: string
-  /** By the clock of this browser, milliseconds since the epoch. */
+  /** Time at which the request expires, in milliseconds of the browser's clock. */
   expiresAtMs: number
-  /** `accepted`: the page is being left. `granted`: the upload is due. */
+  /**
+   * State of a request that has not ended. `requested`: the visitor has not answered. `accepted`:
+   * the page is about to navigate. `granted`: the visitor allowed the screenshot, which is not
+   * uploaded yet.
+   */
   state: 'requested' | 'accepted' | 'granted'
-  /** Of a granted screenshot. */
+  /** Limits of the screenshot's upload. Set once the visitor has allowed the screenshot. */
   upload?: UploadTerms
 }
-
-/** Every event of the package with its payload. */
-export interface WidgetEventMap {
-  'message.queued': { message: WidgetMessage }
-  'message.retrying': { message: WidgetMessage; attempt: number }
-  'message.retry.exhausted': { message: WidgetMessage; error: WidgetErrorDetail }
-  'message.accepted': { message: WidgetMessage }
-  'message.received': { message: WidgetMessage }
-  'message.state.changed': { message: WidgetMessage }
-  /** The browser has taken a message in while there is no connection. The service does not have it. */
-  'offline.submitted': { message: WidgetMessage }
-  'messages.changed': { messages: readonly WidgetMessage[] }
-  /** How many messages of the other side came since the visitor last looked. */
-  'unread.changed': { count: number }
-  'typing.started': { author: MessageAuthor }
-  'typing.stopped': { author: MessageAuthor }
-  'agent.assigned': { agent: { displayName: string; avatarUrl?: string } }
-  'agent.unassigned': { agent: { displayName: string; avatarUrl?: string } }
-  'presence.changed': { presence: Presence; activity: readonly Activity[] }
-  /** A new request. The application declares with `supports` which ones it handles. */
-  'navigation.requested': { request: AgentRequest }
-  'navigation.cancelled': { commandId: string }
-  'screenshot.requested': { request: AgentRequest }
-  'screenshot.cancelled': { requestId: string }
-  'requests.changed': { requests: readonly AgentRequest[] }
-  'form.changed': { form: FormKind; state: FormState }
-  'conversation.closed': Record<string, never>
-  'conversation.reopened': Record<string, never>
-  'config.loaded': { config: WidgetConfig }
-  'session.ready': { session: SessionView }
-  'session.identified': Record<string, never>
-  'session.expired': { code: string }
-  'session.revoked': { code: string }
-  'session.closed': { code: string }
-  'visitor.banned': { code: string }
-  'connection.disabled': { code: string }
-  /** Surfaced only when a new authentication is needed; a plain reset is healed from the history. */
-  'replay.reset.required': { code: string }
-  'connection.changed': { state: ConnectionState }
-  'panel.opened': Record<string, never>
-  'panel.closed': Record<string, never>
-  error: WidgetErrorDetail
-}
-
-export type WidgetEventName = keyof WidgetEventMap

@@ -9,45 +9,54 @@ import type { Platform } from './platform.ts'
 import { createSession, type GivenSession } from './session.ts'
 import type { SessionRecords } from './session-record.ts'
 import { createTabStream } from './tab-stream.ts'
-import type { ConnectionState, PageContext, SessionView, StreamEvent, WidgetConfig, WidgetEventMap } from './types.ts'
+import type { ConnectionState, PageContext, SessionView, StreamEvent, WidgetConfig } from './types.ts'
 
-export interface VisitDeps {
+interface VisitDeps {
   api: Api
   platform: Platform
   records: SessionRecords
   siteKey: string
   locale?: string
-  pageContext?: () => PageContext | undefined
-  /** The session to begin with, from an identification. */
+  pageContext: () => PageContext | undefined
+  /** Resolves when the configuration is loaded, or when the chat starts without it. */
+  configured: Promise<void>
+  /** Session to use instead of a stored or new one, for example after an identification. */
   given?: GivenSession
-  /** Emits events to the application. Not called after the visit was closed. */
-  emit: Emitter<WidgetEventMap>['emit']
+  /** Emits events to the application. Not called after `close`. */
+  emit: Emitter['emit']
   config(): WidgetConfig | undefined
-  /** Called for each event of the stream, once and in order, after the conversation has handled it. */
+  /** Makes a call when the visitor has given the required consent. */
+  consented<Answer>(call: () => Promise<Answer>): Promise<Answer>
+  /**
+   * Called once with each event of the stream, in order, after the conversation has handled the
+   * event.
+   */
   onEvent(event: StreamEvent): void
   onConnection(state: ConnectionState): void
   /**
-   * Another tab or the service closed this anonymous session. If another tab has identified the visitor, the chat continues
-   * in the identified session. Otherwise the receiver calls `end`. Left out without an identity provider.
+   * Called when this anonymous session was closed. Another tab may have identified the visitor: the
+   * chat then continues in the visitor's new session. Otherwise, the callback must call `end` of
+   * the given visit. Undefined if there is no identity provider.
    */
   onClosed?(visit: ClosedVisit): void
-  /** The session has ended. Unsent messages have been reported as failed. */
+  /** Called when the session has ended, after unsent messages were reported as failed. */
   onEnd(code: string): void
 }
 
-/** What remains of an anonymous session that was closed. */
+/** Unsent messages and draft of an anonymous session that was closed. */
 export interface ClosedVisit {
   unsent: readonly OutboxEntry[]
   draft?: string
-  /** Ends the visit: reports the unsent messages as failed. */
+  /** Ends the visit and reports unsent messages as failed. */
   end(): void
 }
 
 export type Visit = ReturnType<typeof createVisit>
 
 /**
- * Everything that belongs to one session: its conversation, outbox, history and stream. A session is one person's, so a change
- * of the person closes the visit and opens another one. A closed visit ignores late answers and emits no events.
+ * A visit is the use of one session by this page: conversation, outbox, history and stream. A
+ * session belongs to one person. If the person changes, the visit is closed and another visit is
+ * opened. A closed visit ignores late responses and emits no events.
  */
 export function createVisit(deps: VisitDeps) {
   const { api, platform, records } = deps
@@ -69,7 +78,7 @@ export function createVisit(deps: VisitDeps) {
       const end = () => {
         if (closed) return
         outbox.stop(new WidgetError(code, { terminal: true }))
-        // The visitor has logged out in another tab: the next person must not see the conversation.
+        // The visitor has logged out in another tab. The next person must not see the messages.
         if (isClosed && isVerified) conversation.clear(true)
         deps.onEnd(code)
       }
@@ -79,16 +88,17 @@ export function createVisit(deps: VisitDeps) {
     },
     onError: (error) => emit('error', error),
   })
-  const { withGrant } = session
+  const { withGrant, ready } = session
   const outbox = createOutbox({
     platform,
-    send: (input) => withGrant((grant) => api.sendMessage(input, grant)),
+    ready,
+    send: (input) => deps.consented(() => withGrant((grant) => api.sendMessage(input, grant))),
     save(entries) {
       const content = session.content()
       if (content) records.writeOutbox(content.sessionId, entries)
     },
     onStatus: conversation.setOwnStatus,
-    onAccepted: conversation.takeAnswer,
+    onAccepted: conversation.mergeAnswer,
   })
   const history = createHistory({
     platform,
@@ -98,10 +108,10 @@ export function createVisit(deps: VisitDeps) {
       const messages = page.messages.filter(({ sequence }) => sequence > (session.notes().hiddenTo ?? 0))
       return { ...page, messages, hasMore: page.hasMore && messages.length === page.messages.length }
     },
-    onPage: conversation.tellChanged,
+    onPage: conversation.emitChanged,
     onMessage(message, missed) {
-      conversation.take(message, missed)
-      if (message.clientOperationId) outbox.settle(message.clientOperationId)
+      conversation.merge(message, missed)
+      if (message.clientOperationId) outbox.confirm(message.clientOperationId)
     },
   })
 
@@ -111,7 +121,7 @@ export function createVisit(deps: VisitDeps) {
     outbox,
     history,
 
-    /** The session without its credentials. */
+    /** Returns the session without its credentials, or undefined if the visit is not open. */
     view(): SessionView | undefined {
       const content = session.content()
       if (!opened || !content) return undefined
@@ -119,26 +129,34 @@ export function createVisit(deps: VisitDeps) {
       return { sessionId, conversationId, continuity, identity }
     },
 
-    /** @throws WidgetError `outbox_full` */
+    /**
+     * Adds a message to the outbox.
+     *
+     * @throws WidgetError `outbox_full`
+     */
     send(entry: OutboxEntry) {
       outbox.add(entry, deps.config()?.limits.outboxMax ?? 50)
       return conversation.addOwn(entry)
     },
 
-    /** The visitor is identified: restores stored messages, starts sending, opens the stream and loads the history. */
+    /**
+     * Opens the visit. Call once the visitor is identified or remains anonymous. Restores stored
+     * messages, starts sending, opens the stream and loads the history.
+     */
     open() {
       const content = session.content()
       if (!content) return
       const { sessionId, replay, identity } = content
       opened = true
-      const kept = records.readOutbox()
-      const isOwn = kept.sessionId === sessionId
+      const stored = records.readOutbox()
+      const isOwn = stored.sessionId === sessionId
       conversation.setReadTo(session.notes().readTo ?? replay.lastSequence)
-      if (isOwn) outbox.restore(kept.entries)
-      // Entries of another session are shown as failed, and only to an anonymous visitor.
+      if (isOwn) outbox.restore(stored.entries)
+      // Show unsent messages of another session as failed. Never show them to a verified visitor,
+      // because another person may have written them.
       if (isOwn || identity.state === 'anonymous') {
         const lost = { code: 'session.expired', recoverable: false }
-        for (const entry of kept.entries) conversation.addOwn(isOwn ? entry : { ...entry, error: lost })
+        for (const entry of stored.entries) conversation.addOwn(isOwn ? entry : { ...entry, error: lost })
       }
       if (!isOwn) records.writeOutbox(sessionId, [])
       emit('session.ready', { session: this.view()! })
@@ -147,7 +165,10 @@ export function createVisit(deps: VisitDeps) {
       loaded = loadHistory()
     },
 
-    /** Resolves when the newest page of the history was loaded, or its load failed. */
+    /**
+     * Returns a promise that resolves when the newest history page is loaded or loading it has
+     * failed.
+     */
     loaded: () => loaded,
 
     startStream,
@@ -158,13 +179,20 @@ export function createVisit(deps: VisitDeps) {
 
     draft: () => (opened ? session.notes().draft : undefined),
 
+    /** Retries a failed message. Returns false if no failed message has this operation id. */
+    retry(clientOperationId: string): boolean {
+      session.act()
+      return outbox.retry(clientOperationId)
+    },
+
     markRead() {
+      session.act()
       const readTo = Math.max(conversation.lastSequence(), session.notes().readTo ?? 0)
       session.remember({ readTo })
       conversation.setReadTo(readTo)
     },
 
-    /** Closes the visit. Given a reason, unsent messages are reported as failed. */
+    /** Closes the visit. If a reason is given, reports unsent messages as failed. */
     close(reason?: WidgetError) {
       outbox.dispose(reason)
       closed = true
@@ -182,7 +210,7 @@ export function createVisit(deps: VisitDeps) {
     return history.loadNewest().catch((error) => emit('error', toWidgetError(error).detail))
   }
 
-  /** Opens the stream of the present session, in place of an earlier one. */
+  /** Closes the previous stream and opens a stream for the current session. */
   function startStream() {
     const { sessionId, replay } = session.content()!
     stream?.stop()
@@ -195,9 +223,10 @@ export function createVisit(deps: VisitDeps) {
       platform,
       settings: deps.config()?.realtime,
       position: session.notes().position ?? { sequence: lastSequence },
+      ready,
       connect: (position, signal) => withGrant((grant) => api.events(position, grant, signal)),
       onEvent(event) {
-        conversation.takeEvent(event, outbox.settle)
+        conversation.handleEvent(event, outbox.confirm)
         if (!closed) deps.onEvent(event)
       },
       onPosition: (position) => session.remember({ position }),

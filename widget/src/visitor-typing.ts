@@ -1,74 +1,85 @@
 import { toWidgetError } from './errors.ts'
 import type { Clock } from './platform.ts'
 
-/** The service expires a typing report after 8 s, so it is repeated while the visitor types. */
+/**
+ * Time after which a typing report is repeated while the visitor types. The service expires a
+ * report after 8 s.
+ */
 const renewAfterMs = 5_000
 const lastsMs = 8_000
-/** Minimum time between two reports. */
+/** Minimum time between a report that typing has started and the next such report. */
 const restMs = 1_000
-/** After a failure there is silence for so long: typing is not worth a retry. */
+/** Time without reports after a failed report. Typing reports are not retried. */
 const mutedMs = 15_000
 
 export interface VisitorTypingDeps {
   clock: Pick<Clock, 'now'>
   isAllowed(): boolean
-  tell(state: 'started' | 'stopped'): Promise<void>
+  report(state: 'started' | 'stopped'): Promise<void>
 }
 
-export type VisitorTyping = ReturnType<typeof createVisitorTyping>
-
-/** Sends typing reports: throttled, in order, and without retries. */
-export function createVisitorTyping({ clock, isAllowed, tell }: VisitorTypingDeps) {
+/**
+ * Sends reports that the visitor has started or stopped typing. Reports are throttled, sent in
+ * order and never retried.
+ */
+export function createVisitorTyping({ clock, isAllowed, report }: VisitorTypingDeps) {
   let wanted: 'started' | 'stopped' = 'stopped'
   let startedAtMs = Number.NEGATIVE_INFINITY
   let mutedUntilMs = 0
-  let isTold = false
-  let telling = false
+  let isReported = false
+  let isReporting = false
 
   return {
-    /** With each change of the text. */
+    /** Reports that the visitor is typing. Call on each edit of the text. */
     writes() {
       const sinceMs = clock.now() - startedAtMs
       if (!isAllowed() || clock.now() < mutedUntilMs) return
       if (wanted === 'started' ? sinceMs < renewAfterMs : sinceMs < restMs) return
       wanted = 'started'
       startedAtMs = clock.now()
-      isTold = false
+      isReported = false
       void run()
     },
 
-    /** Sent, emptied, left or closed. */
+    /**
+     * Reports that the visitor has stopped typing. Call when the text is sent or emptied, or when
+     * the field loses focus.
+     */
     stops() {
       if (wanted === 'stopped') return
       wanted = 'stopped'
-      // The service has ended it by itself, or there never was a start that came through.
-      isTold = clock.now() - startedAtMs >= lastsMs || clock.now() < mutedUntilMs
+      // If the last report has expired or failed, the service does not show the visitor as typing,
+      // so no stop is reported.
+      isReported = clock.now() - startedAtMs >= lastsMs || clock.now() < mutedUntilMs
       void run()
     },
 
-    /** Forgets everything: another session begins. */
+    /** Clears the state, because another session starts. */
     reset() {
       wanted = 'stopped'
-      isTold = true
+      isReported = true
       startedAtMs = Number.NEGATIVE_INFINITY
       mutedUntilMs = 0
     },
   }
 
-  /** One request at a time, so that a stop never overtakes its start. */
+  /**
+   * Sends one report at a time, so that the service never receives a stop before the start that
+   * precedes it.
+   */
   async function run() {
-    if (telling) return
-    telling = true
-    while (!isTold) {
-      isTold = true
+    if (isReporting) return
+    isReporting = true
+    while (!isReported) {
+      isReported = true
       try {
-        await tell(wanted)
+        await report(wanted)
       } catch (error) {
         const { retryAfterMs, retryable } = toWidgetError(error)
         mutedUntilMs = clock.now() + (retryable ? Math.max(mutedMs, retryAfterMs ?? 0) : Number.POSITIVE_INFINITY)
-        isTold = true
+        isReported = true
       }
     }
-    telling = false
+    isReporting = false
   }
 }

@@ -1,6 +1,9 @@
 import type { DeliveryStatus, FieldIssue, WidgetMessage } from './types.ts'
 
-/** A message in the history and in events (section 2.3 of the specification). The package calls its state `deliveryStatus`. */
+/**
+ * A message in history pages and events (section 2.3 of the specification). The service's field
+ * `state` is the `deliveryStatus` of this package.
+ */
 export interface ServiceMessage extends Omit<WidgetMessage, 'key' | 'deliveryStatus' | 'error'> {
   messageId: string
   conversationId: string
@@ -8,7 +11,7 @@ export interface ServiceMessage extends Omit<WidgetMessage, 'key' | 'deliverySta
   state: DeliveryStatus
 }
 
-/** The answer of GET /messages. */
+/** Response body of GET /messages. */
 export interface HistoryPage {
   messages: ServiceMessage[]
   hasMore: boolean
@@ -16,21 +19,21 @@ export interface HistoryPage {
   oldestSequence: number
 }
 
-/** The answer of POST /messages. */
+/** Response body of POST /messages. */
 export interface AcceptedMessage extends Pick<ServiceMessage, 'messageId' | 'conversationId' | 'sequence' | 'state'> {
   clientOperationId: string
   sessionId: string
   acceptedAt: string
 }
 
-/** The body of every failure (section 2.5 of the specification). */
+/** Response body of every error (section 2.5 of the specification). */
 export interface ErrorEnvelope {
   code: string
   retryable: boolean
   terminal: boolean
-  /** Seconds. */
+  /** Minimum delay before a retry, in seconds. */
   retryAfter?: number
   correlationId: string
-  /** Of `ValidationFailed`. */
+  /** Fields that the service rejected. Set only for the code `ValidationFailed`. */
   issues?: FieldIssue[]
 }

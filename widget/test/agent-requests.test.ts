@@ -36,8 +36,8 @@ const lines = (harness: Awaited<ReturnType<typeof started>>) => harness.client.a
 const png = () =>
   new Blob([new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 1, 2, 3])], { type: 'image/png' })
 
-describe('a request to go to another page', () => {
-  it('is emitted once with its details, and both steps of the answer arrive', async () => {
+describe('a navigation request of an agent', () => {
+  it('is emitted as one event, and the service receives the visitor’s decision and the result of the navigation', async () => {
     const harness = await started()
     const id = ask('navigation', { label: 'The autumn sale' })
     await until(() => harness.count('navigation.requested') === 1)
@@ -53,7 +53,7 @@ describe('a request to go to another page', () => {
     harness.client.stop()
   })
 
-  it('is answered once, even if the response is lost or the button is pressed twice', async () => {
+  it('is answered once, even if the response of the service is lost or the visitor answers twice', async () => {
     const harness = await started()
     const id = ask('navigation')
     await until(() => harness.client.requests().length === 1)
@@ -72,7 +72,7 @@ describe('a request to go to another page', () => {
     harness.client.stop()
   })
 
-  it('that was accepted is restored on the next page, which reports the arrival', async () => {
+  it('is restored on the next page after it was accepted, and the next page reports the navigation as completed', async () => {
     const before = await started()
     const id = ask('navigation')
     await until(() => before.client.requests().length === 1)
@@ -100,17 +100,20 @@ describe('a request to go to another page', () => {
     after.client.stop()
   })
 
-  it.each(['javascript:alert(1)', 'data:text/html,x', 'not an address', ''])('to %j is never shown', async (url) => {
-    const harness = await started()
-    const id = ask('navigation', { url })
-    await until(() => server.features.commandState(id) === 'unsupported')
-    expect(harness.count('navigation.requested')).toBe(0)
-    harness.client.stop()
-  })
+  it.each(['javascript:alert(1)', 'data:text/html,x', 'not an address', ''])(
+    'is not emitted if its URL is %j',
+    async (url) => {
+      const harness = await started()
+      const id = ask('navigation', { url })
+      await until(() => server.features.commandState(id) === 'unsupported')
+      expect(harness.count('navigation.requested')).toBe(0)
+      harness.client.stop()
+    },
+  )
 })
 
-describe('a request for a screenshot', () => {
-  it('is granted, and the bytes arrive unchanged', async () => {
+describe('a screenshot request of an agent', () => {
+  it('can be granted, and the service then receives the uploaded bytes unchanged', async () => {
     const harness = await started()
     const id = ask('screenshot', { purpose: 'To see the error' })
     await until(() => harness.count('screenshot.requested') === 1)
@@ -128,7 +131,7 @@ describe('a request for a screenshot', () => {
     harness.client.stop()
   })
 
-  it('is uploaded with one key in all attempts, and only after consent', async () => {
+  it('uploads the picture only after consent, and with one idempotency key in all attempts', async () => {
     const harness = await started()
     const id = ask('screenshot')
     await until(() => harness.client.requests().length === 1)
@@ -145,7 +148,7 @@ describe('a request for a screenshot', () => {
     harness.client.stop()
   })
 
-  it('can be stopped before it is uploaded, and stays open', async () => {
+  it('stays pending if its upload is aborted', async () => {
     const harness = await started()
     const id = ask('screenshot')
     await until(() => harness.client.requests().length === 1)
@@ -159,7 +162,7 @@ describe('a request for a screenshot', () => {
     harness.client.stop()
   })
 
-  it('has a new deadline for the upload after it was granted', async () => {
+  it('gets a new deadline for the upload after it was granted', async () => {
     const harness = await started()
     const id = ask('screenshot')
     await until(() => harness.client.requests().length === 1)
@@ -174,10 +177,11 @@ describe('a request for a screenshot', () => {
   })
 })
 
-describe('any request', () => {
-  it('expires on time with a wrong browser clock', async () => {
+describe('a request of an agent', () => {
+  it('expires on time even if the browser clock is wrong', async () => {
     const harness = await started()
-    // Five minutes ahead of the service: a live event tells by how much.
+    // The browser's clock is now five minutes ahead. The client computes the difference from the
+    // time of a live event.
     clock.sleep(300_000)
     const serverNow = () => clock.now() - 300_000
     const expiresAt = new Date(serverNow() + 120_000).toISOString()
@@ -207,19 +211,22 @@ describe('any request', () => {
     ['CommandExpired', 410, ['screenshot.expired']],
     ['CommandAlreadyResolved', 409, ['request.resolved']],
     ['CommandNotFound', 404, []],
-  ])('that the service answers with %s is over, without another attempt', async (code, status, expected) => {
-    const harness = await started()
-    const id = ask('screenshot')
-    await until(() => harness.client.requests().length === 1)
-    server.features.failNext('acknowledgements', { status, code, retryable: false })
-    await expect(harness.client.acknowledgeScreenshot(id, 'granted')).rejects.toMatchObject({ code })
-    expect(harness.client.requests()).toEqual([])
-    expect(lines(harness)).toEqual(expected)
-    expect(acknowledgements(id)).toHaveLength(1)
-    harness.client.stop()
-  })
+  ])(
+    'ends if the service answers the decision with %s, and the decision is not sent again',
+    async (code, status, expected) => {
+      const harness = await started()
+      const id = ask('screenshot')
+      await until(() => harness.client.requests().length === 1)
+      server.features.failNext('acknowledgements', { status, code, retryable: false })
+      await expect(harness.client.acknowledgeScreenshot(id, 'granted')).rejects.toMatchObject({ code })
+      expect(harness.client.requests()).toEqual([])
+      expect(lines(harness)).toEqual(expected)
+      expect(acknowledgements(id)).toHaveLength(1)
+      harness.client.stop()
+    },
+  )
 
-  it('stays pending if the answer fails, and can be answered again', async () => {
+  it('stays pending if the report of the visitor’s answer fails, and can be answered again', async () => {
     const harness = await started()
     const id = ask('screenshot')
     await until(() => harness.client.requests().length === 1)

@@ -1,8 +1,9 @@
 import { createServiceClient, type ServiceClientOptions } from '../src/client.ts'
+import type { WidgetEventName } from '../src/events.ts'
 import type { LoadFeatures } from '../src/late-features.ts'
 import type { Lifecycle, LifecycleSignal } from '../src/platform.ts'
 import { createMemoryStorage, type KeyValueStorage } from '../src/storage.ts'
-import type { WidgetEventName, WidgetMessage } from '../src/types.ts'
+import type { WidgetMessage } from '../src/types.ts'
 import { createManualClock } from './manual-clock.ts'
 import type { ScenarioServer } from './scenario-server.ts'
 import type { SiteKey } from './scenarios.ts'
@@ -34,7 +35,10 @@ const watched: WidgetEventName[] = [
 
 export type ClientHarness = ReturnType<typeof createClientHarness>
 
-/** A headless client against the scenario server, with time, chance and the page's life in the test's hands. */
+/**
+ * Creates a headless client of the scenario server with a controlled clock, randomness and
+ * lifecycle.
+ */
 export function createClientHarness(
   server: ScenarioServer,
   siteKey: SiteKey,
@@ -81,23 +85,28 @@ export function createClientHarness(
       await client.start()
       await until(() => client.connection() === 'online')
     },
-    /** What is fetched with its first use is there, so that the test's clock alone says when things happen. */
+    /**
+     * Loads the code of the features now. The test's clock does not control how long this takes.
+     */
     withFeatures: client.prepare,
   }
 }
 
-/** Browsers add `Origin` by themselves. */
+/** Sets the `Origin` header, which a browser would set. */
 export const fetchFromPage: typeof fetch = (input, init) => {
   const headers = new Headers(init?.headers)
   headers.set('Origin', 'http://shop.test')
   return fetch(input, { ...init, headers })
 }
 
-/** Waits for something that real sockets bring about, taking a step each time it is not there yet. */
+/**
+ * Waits in real time until the condition is true, because sockets do not follow the test's clock.
+ * Calls `step` after each check.
+ */
 export async function until(condition: () => boolean, step: () => void = () => {}): Promise<void> {
   const deadline = performance.now() + 10_000
   while (!condition()) {
-    if (performance.now() > deadline) throw new Error(`This did not come true in 10 s: ${condition}`)
+    if (performance.now() > deadline) throw new Error(`condition was not met within 10 s: ${condition}`)
     await new Promise((resolve) => setTimeout(resolve, 2))
     step()
   }

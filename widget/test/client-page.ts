@@ -1,6 +1,9 @@
 import { createServiceClient } from '../src/client-entry.ts'
 
-/** A page with a headless client of its own, as an integrator would have it: `startClient(serverUrl)`, then `client`. */
+/**
+ * Script of a test page with a headless client. The test calls `startClient(serverUrl)` and then
+ * uses `client`.
+ */
 Object.assign(globalThis, {
   startClient(apiBaseUrl: string) {
     const client = createServiceClient({ siteKey: 'pk_friendly', apiBaseUrl })

@@ -42,24 +42,27 @@ const control = (call: string, value?: unknown) =>
   fetch(`${server.url}/control`, { method: 'POST', body: JSON.stringify({ call, siteKey: 'pk_friendly', value }) })
 
 describe('real pages', () => {
-  it.each(['stallSends', 'stallAnswers'])('a page reloaded during a send has the message once (%s)', async (how) => {
-    const page = await visit()
-    await online(page)
-    await control('set', { [how]: 1, dropEvents: 1 })
-    await page.evaluate("client.sendMessage('Hello'), client.setDraft('And')")
-    await expect.poll(() => server.seen('POST /messages').length).toBe(1)
-    await page.reload()
-    await start(page)
-    await shows(page, ['Hello: queued'])
-    await control('release')
-    await page.evaluate("client.sendMessage('Again')")
-    await shows(page, ['Hello: queued', 'Again: queued'])
-    expect(await page.evaluate('client.draft()')).toBe('And')
-    expect(server.conversation('pk_friendly').messages.map(({ body }) => body)).toEqual(['Hello', 'Again'])
-    expect(server.sessionCount('pk_friendly')).toBe(1)
-  })
+  it.each(['stallSends', 'stallAnswers'])(
+    'a page that is reloaded during a send shows the message once (%s)',
+    async (how) => {
+      const page = await visit()
+      await online(page)
+      await control('set', { [how]: 1, dropEvents: 1 })
+      await page.evaluate("client.sendMessage('Hello'), client.setDraft('And')")
+      await expect.poll(() => server.seen('POST /messages').length).toBe(1)
+      await page.reload()
+      await start(page)
+      await shows(page, ['Hello: queued'])
+      await control('release')
+      await page.evaluate("client.sendMessage('Again')")
+      await shows(page, ['Hello: queued', 'Again: queued'])
+      expect(await page.evaluate('client.draft()')).toBe('And')
+      expect(server.conversation('pk_friendly').messages.map(({ body }) => body)).toEqual(['Hello', 'Again'])
+      expect(server.sessionCount('pk_friendly')).toBe(1)
+    },
+  )
 
-  it('a duplicated page and its copy have each message once, also after the first was closed', async () => {
+  it('a tab and its duplicate show each message once, even after the first one is closed', async () => {
     const first = await visit()
     await online(first)
     const [second] = await Promise.all([

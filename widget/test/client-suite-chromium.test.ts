@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { launchChromium } from '../../test/support/chromium.ts'
+import { closePages, sharedChromium } from '../../test/support/chromium.ts'
 import { clientSuite } from './client-suite.ts'
 import { startPageSite } from './page-site.ts'
 import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
@@ -13,12 +13,12 @@ let site: Awaited<ReturnType<typeof startPageSite>>
 beforeAll(async () => {
   site = await startPageSite('client-suite-page.ts')
   server = await startScenarioServer()
-  browser = await launchChromium()
+  browser = await sharedChromium()
   page = await browser.newPage()
   await page.goto(site.url)
 })
 afterAll(async () => {
-  await browser.close()
+  await closePages(browser)
   await server.close()
   site.close()
 })

@@ -1,16 +1,19 @@
 import { clientSuite } from './client-suite.ts'
-import { createSuiteWorld } from './suite-world.ts'
+import { createSuiteContext } from './suite-context.ts'
 
-/** The suite in a page: `runScenario(name, serverUrl)` plays one of its scenarios with the page's own fetch, locks and channels. */
+/**
+ * Script of the test page: `runScenario(name, serverUrl)` runs one test with the page's own fetch,
+ * locks and channels.
+ */
 Object.assign(globalThis, {
   async runScenario(name: string, serverUrl: string): Promise<'done'> {
-    const world = createSuiteWorld({ serverUrl, fetch: (...request) => fetch(...request) })
+    const context = createSuiteContext({ serverUrl, fetch: (...request) => fetch(...request) })
     try {
-      await world.reset()
-      await clientSuite[name]!(world)
+      await context.reset()
+      await clientSuite[name]!(context)
       return 'done'
     } finally {
-      world.close()
+      context.close()
     }
   },
 })

@@ -1,18 +1,12 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createClientHarness, fetchFromPage, until } from './client-harness.ts'
-import { createManualClock } from './manual-clock.ts'
-import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
+import { serverPerTest } from './server-per-test.ts'
 
-let server: ScenarioServer
-let clock: ReturnType<typeof createManualClock>
-beforeEach(async () => {
-  await server?.close()
-  clock = createManualClock()
-  server = await startScenarioServer({ now: clock.now })
-})
-afterAll(() => server.close())
+const fixture = serverPerTest()
 
-/** What proxies, captive portals and default backends answer in the service's place. */
+/**
+ * Answers that do not come from the service but from proxies, captive portals or default backends.
+ */
 const answers: Record<string, () => Response> = {
   'a page with 404': () => new Response('<h1>404 page not found</h1>', { status: 404 }),
   'a page with 401': () => new Response('<h1>Sign in</h1>', { status: 401 }),
@@ -26,7 +20,10 @@ const answers: Record<string, () => Response> = {
   'null with 200': () => Response.json(null),
 }
 
-/** A client whose requests of one route get a foreign answer while `isForeign`. */
+/**
+ * Creates a client. While `isForeign` is true, its requests to one route get the given answer and
+ * do not reach the service.
+ */
 function startBehindProxy(route: string, answer: () => Response) {
   const proxy = { isForeign: false, count: 0 }
   const fetch: typeof globalThis.fetch = async (input, init) => {
@@ -35,23 +32,29 @@ function startBehindProxy(route: string, answer: () => Response) {
     proxy.count += 1
     return answer()
   }
-  return { proxy, harness: createClientHarness(server, 'pk_friendly', { clock, options: { platform: { fetch } } }) }
+  return {
+    proxy,
+    harness: createClientHarness(fixture.server, 'pk_friendly', {
+      clock: fixture.clock,
+      options: { platform: { fetch } },
+    }),
+  }
 }
 
-describe.each(Object.keys(answers))('%s instead of an answer of the service', (name) => {
+describe.each(Object.keys(answers))('an answer that is not from the service (%s)', (name) => {
   const answer = answers[name]!
 
-  it('to a renewal does not end the session', async () => {
+  it('in response to a renewal does not end the session', async () => {
     const { proxy, harness } = startBehindProxy('POST /sessions/renew', answer)
     await harness.started()
     proxy.isForeign = true
-    clock.advance(616_000)
+    fixture.clock.advance(616_000)
     await until(() => proxy.count === 1)
     await until(() => harness.count('error') === 1)
     proxy.isForeign = false
     await until(
-      () => server.seen('POST /sessions/renew').length === 1,
-      () => clock.advance(1_000),
+      () => fixture.server.seen('POST /sessions/renew').length === 1,
+      () => fixture.clock.advance(1_000),
     )
     harness.client.sendMessage('Still here')
     await until(() => harness.states()[0] === 'queued')
@@ -59,25 +62,25 @@ describe.each(Object.keys(answers))('%s instead of an answer of the service', (n
     harness.client.stop()
   })
 
-  it('to the stream does not end the session', async () => {
+  it('in response to the stream request does not end the session', async () => {
     const { proxy, harness } = startBehindProxy('GET /events', answer)
     await harness.started()
     proxy.isForeign = true
-    server.conversation('pk_friendly').cutStreams()
+    fixture.server.conversation('pk_friendly').cutStreams()
     await until(
       () => proxy.count >= 3,
-      () => clock.advance(1_000),
+      () => fixture.clock.advance(1_000),
     )
     proxy.isForeign = false
     await until(
       () => harness.client.connection() === 'online',
-      () => clock.advance(1_000),
+      () => fixture.clock.advance(1_000),
     )
     expect(harness.names()).not.toContain('error')
     harness.client.stop()
   })
 
-  it('to a send does not fail the message', async () => {
+  it('in response to a send does not fail the message', async () => {
     const { proxy, harness } = startBehindProxy('POST /messages', answer)
     await harness.started()
     proxy.isForeign = true
@@ -87,28 +90,28 @@ describe.each(Object.keys(answers))('%s instead of an answer of the service', (n
     proxy.isForeign = false
     await until(
       () => harness.states()[0] === 'queued',
-      () => clock.advance(1_000),
+      () => fixture.clock.advance(1_000),
     )
     expect(harness.bodies()).toEqual(['Hello'])
     expect(harness.count('message.retry.exhausted')).toBe(0)
     harness.client.stop()
   })
 
-  it('to the history is retried', async () => {
+  it('in response to the history request is followed by a retry', async () => {
     const { proxy, harness } = startBehindProxy('GET /messages', answer)
     proxy.isForeign = true
     await harness.started()
     await until(() => proxy.count === 1)
     proxy.isForeign = false
     await until(
-      () => server.seen('GET /messages').length === 1,
-      () => clock.advance(1_000),
+      () => fixture.server.seen('GET /messages').length === 1,
+      () => fixture.clock.advance(1_000),
     )
     expect(harness.client.ended()).toBeUndefined()
     harness.client.stop()
   })
 
-  it('to the start is retried', async () => {
+  it('in response to the creation of the session is followed by a retry', async () => {
     const { proxy, harness } = startBehindProxy('POST /sessions', answer)
     proxy.isForeign = true
     const starting = harness.client.start()
@@ -117,7 +120,7 @@ describe.each(Object.keys(answers))('%s instead of an answer of the service', (n
     proxy.isForeign = false
     await until(
       () => harness.client.connection() === 'online',
-      () => clock.advance(1_000),
+      () => fixture.clock.advance(1_000),
     )
     await starting
     harness.client.stop()

@@ -1,15 +1,18 @@
 import type { Clock } from '../src/platform.ts'
 
 export interface ManualClock extends Clock {
-  /** Lets time pass: what falls due is called, in order. */
+  /** Advances the time and runs due timers in order. */
   advance(ms: number): void
-  /** Time passes as while a laptop sleeps: nothing is called for it until the next `advance`. */
+  /**
+   * Advances the time without running timers, as if the computer slept. The next `advance` runs
+   * them.
+   */
   sleep(ms: number): void
-  /** Milliseconds until the nearest timer of at least `minMs` falls due. */
+  /** Returns the milliseconds until the next timer that is at least `minMs` away. */
   nextIn(minMs?: number): number | undefined
 }
 
-/** A clock that stands still unless told to go on. */
+/** Creates a clock that only tests advance. */
 export function createManualClock(startMs = Date.parse('2026-11-20T12:00:00.000Z')): ManualClock {
   let nowMs = startMs
   let counter = 0

@@ -24,7 +24,7 @@ async function started(config?: Record<string, unknown>) {
 const reports = () => server.seen('POST /context/page').map(({ body }) => body)
 const settled = () => new Promise((resolve) => setTimeout(resolve, 30))
 
-describe('the page a visitor is on', () => {
+describe('the page of the visitor', () => {
   it('is reported after a delay if it has changed', async () => {
     const { client } = await started()
     expect(reports()).toEqual([])
@@ -41,7 +41,7 @@ describe('the page a visitor is on', () => {
     client.stop()
   })
 
-  it('is reported without query, fragment and the path of the referrer', async () => {
+  it('is reported without query and fragment, and with only the origin of the referrer', async () => {
     const { client } = await started()
     client.updatePageContext({
       url: 'http://shop.test/cart?token=secret#pay',
@@ -76,7 +76,7 @@ describe('the page a visitor is on', () => {
     client.stop()
   })
 
-  it('is not reported if the capability is off or the URL is not http(s)', async () => {
+  it('is not reported if the capability is off or the page’s URL is not http(s)', async () => {
     const { client } = await started({ capabilities: { pageContext: false } })
     client.updatePageContext({ url: 'http://shop.test/secret' })
     clock.advance(5_000)
@@ -92,7 +92,7 @@ describe('the page a visitor is on', () => {
     other.client.stop()
   })
 
-  it('emits no error if the report fails, and is reported with the next change', async () => {
+  it('is not reported again after a failed report until updatePageContext is called again; the failure emits no error', async () => {
     const { client, count } = await started()
     server.features.failNext('/context/page', { status: 503, code: 'ServiceUnavailable' })
     client.updatePageContext({ url: 'http://shop.test/a' })

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { build, type Rolldown } from 'vite'
 
-/** A site with one empty page, whose script is a module of this folder with all that it imports. */
+/** Starts a site with one empty page. The page's script is a bundled module of this folder. */
 export async function startPageSite(moduleName: string) {
   const script = await bundled(fileURLToPath(new URL(moduleName, import.meta.url)))
   const server = createServer((request, response) => {

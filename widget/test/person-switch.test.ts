@@ -45,7 +45,7 @@ const ask = (kind: 'navigation' | 'screenshot') =>
     ...(kind === 'navigation' && { url: 'http://shop.test/sale' }),
   })
 
-/** Lets a minute pass in which whatever was still to be tried would be tried. */
+/** Advances the clock by a minute, so that all pending retries would run. */
 async function letTimePass() {
   for (let second = 0; second < 60; second += 1) {
     clock.advance(1_000)
@@ -68,7 +68,10 @@ const changes: Record<string, (harness: Harness) => Promise<unknown>> = {
   },
 }
 
-/** What the one before had begun goes on with their own grant at most, and nothing of it is left. */
+/**
+ * Expects `before` requests whose path contains `part`, all with Ada's grant, and no data of Ada in
+ * the client.
+ */
 async function expectNothingOf(harness: Harness, part: string, before: number) {
   await until(() => harness.client.connection() === 'online')
   expect(grantOf('GET /events')).not.toBe(harness.adas)
@@ -81,26 +84,27 @@ async function expectNothingOf(harness: Harness, part: string, before: number) {
   expect(harness.storage.getItem(featureKey) ?? '').not.toMatch(/ada|cmd_|scr_/)
 }
 
-describe.each(Object.keys(changes))('while %s', (name) => {
+describe.each(Object.keys(changes))('when %s', (name) => {
   const change = changes[name]!
 
-  it('a pending form is not sent for the next visitor, and its late answer is ignored', async () => {
+  it('a form whose submission is pending is not sent for the next visitor, and the late response is ignored', async () => {
     const harness = await startedAsAda()
     const release = server.features.hold('/forms/')
     const submitting = harness.client.submitForm('preChat', fields)
     await until(() => asked('/forms/').length === 1)
     await change(harness)
-    const told = harness.events.length
+    const eventCount = harness.events.length
     release()
     await expectNothingOf(harness, '/forms/', 1)
     expect(await submitting).toEqual({ status: 'open' })
-    expect(harness.events.slice(told).map(({ name }) => name)).not.toContain('form.changed')
+    expect(harness.events.slice(eventCount).map(({ name }) => name)).not.toContain('form.changed')
     expect(harness.client.formDue()).toBe('preChat')
     harness.client.stop()
   })
 
-  it('a form that waits for its code to load is not sent for the next visitor', async () => {
-    // The first time it cannot be had, so that the page starts without it; the second time it is long under way.
+  it('a form that was submitted before the code for forms had loaded is not sent for the next visitor', async () => {
+    // The first import fails, so the page starts without the features. The second import waits for
+    // `arrive`.
     let arrive = () => {}
     const arrived = new Promise<void>((resolve) => {
       arrive = resolve
@@ -116,7 +120,7 @@ describe.each(Object.keys(changes))('while %s', (name) => {
     harness.client.stop()
   })
 
-  it('a form that waits for its next attempt is not retried', async () => {
+  it('a pending form whose first attempt failed is not sent again', async () => {
     const harness = await startedAsAda()
     server.features.failNext('/forms/', { status: 503, code: 'ServiceUnavailable' })
     const submitting = harness.client.submitForm('preChat', fields)
@@ -129,7 +133,7 @@ describe.each(Object.keys(changes))('while %s', (name) => {
     harness.client.stop()
   })
 
-  it('the late response to an acknowledgement is ignored', async () => {
+  it('a late response to the previous visitor’s answer to an agent’s request is ignored', async () => {
     const harness = await startedAsAda()
     const id = ask('navigation')
     await until(() => harness.client.requests().length === 1)
@@ -146,7 +150,7 @@ describe.each(Object.keys(changes))('while %s', (name) => {
     harness.client.stop()
   })
 
-  it('an acknowledgement and an upload that wait for their next attempt are not retried', async () => {
+  it('a pending upload whose first attempt failed is not sent again', async () => {
     const harness = await startedAsAda()
     const id = ask('screenshot')
     await until(() => harness.client.requests().length === 1)
@@ -164,7 +168,7 @@ describe.each(Object.keys(changes))('while %s', (name) => {
   })
 })
 
-it('removes the data of the former visitor before the service has answered', async () => {
+it('a change of visitor removes the previous visitor’s data before the service has answered', async () => {
   const harness = await startedAsAda()
   ask('navigation')
   await until(() => harness.client.requests().length === 1)
@@ -183,13 +187,13 @@ it('removes the data of the former visitor before the service has answered', asy
 })
 
 describe('while an anonymous visitor is identified', () => {
-  async function startedAsNobody() {
+  async function startedAnonymously() {
     person = undefined
     return startedAsAda()
   }
 
-  it('a submitted form stays submitted, and pending requests of the former session are removed', async () => {
-    const harness = await startedAsNobody()
+  it('a submitted form stays submitted, and agents’ pending requests of the previous session are removed', async () => {
+    const harness = await startedAnonymously()
     server.conversation('pk_friendly').agentSays('Hello')
     await until(() => harness.bodies().length === 1)
     await harness.client.submitForm('preChat', fields)
@@ -207,8 +211,8 @@ describe('while an anonymous visitor is identified', () => {
     harness.client.stop()
   })
 
-  it('a pending form is sent with one key, and with the new grant after the old one expired', async () => {
-    const harness = await startedAsNobody()
+  it('a form whose submission is pending keeps its idempotency key, and uses the new grant after the old grant expired', async () => {
+    const harness = await startedAnonymously()
     server.conversation('pk_friendly').agentSays('Hello')
     const release = server.features.hold('/forms/')
     server.features.failNext('/forms/', { status: 401, code: 'SessionClosed', terminal: true })

@@ -9,13 +9,13 @@ export interface LoggedEvent {
   type: string
   data: Record<string, unknown>
   atMs?: number
-  /** Of one session: only its streams get it. */
+  /** If set, the event is sent only to the streams of this session. */
   sessionId?: string
 }
 
 export type ScenarioConversation = ReturnType<typeof createScenarioConversation>
 
-/** One conversation of the scenario server: its log of events, and the streams that follow it. */
+/** Creates a conversation of the scenario server: its event log and its streams. */
 export function createScenarioConversation(id: string, scenario: Scenario, now: () => number) {
   const log: LoggedEvent[] = []
   const messages: ServiceMessage[] = []
@@ -31,7 +31,7 @@ export function createScenarioConversation(id: string, scenario: Scenario, now: 
     streams,
     lastSequence: () => sequence,
 
-    /** Misbehaves otherwise from now on. */
+    /** Changes how the server violates the contract in this conversation. */
     set: (change: Scenario) => void Object.assign(left, change),
 
     acceptVisitorMessage(sessionId: string, clientOperationId: string, body: string): AcceptedMessage {
@@ -43,7 +43,7 @@ export function createScenarioConversation(id: string, scenario: Scenario, now: 
       return answer
     },
 
-    /** The event of a message that was accepted before. */
+    /** Emits the event of an accepted message. */
     publishAccepted(clientOperationId: string) {
       const message = messages.find((one) => one.clientOperationId === clientOperationId)
       if (message) publish({ sequence: message.sequence, type: 'message.accepted', data: { message } })
@@ -55,7 +55,7 @@ export function createScenarioConversation(id: string, scenario: Scenario, now: 
       return message
     },
 
-    /** `atMs`: when it happened by the service's clock. */
+    /** Emits an event. `atMs` is the event's time in the service's clock. */
     emit(type: string, data: Record<string, unknown> = {}, atMs?: number, sessionId?: string) {
       sequence += 1
       publish({ sequence, type, data, atMs, sessionId })
@@ -67,7 +67,7 @@ export function createScenarioConversation(id: string, scenario: Scenario, now: 
       }
     },
 
-    /** Cuts every stream, as a lost network does. */
+    /** Closes all streams, as if the network was lost. */
     cutStreams() {
       for (const response of streams.keys()) response.socket?.destroy()
     },

@@ -15,7 +15,10 @@ type Answered = { status: number; body?: unknown } | Refusal | 'lost' | undefine
 
 export type ScenarioFeatures = ReturnType<typeof createScenarioFeatures>
 
-/** Typing, pages, forms and commands of the scenario server. Tests queue what goes wrong with `failNext`. */
+/**
+ * Routes for typing, page reports, forms and agents' requests of the scenario server. Tests inject
+ * failures with `failNext`.
+ */
 export function createScenarioFeatures(now: () => number) {
   const commands = new Map<string, ScenarioCommand>()
   const repeated = new Map<string, { input: string; answered: { status: number; body?: unknown } }>()
@@ -26,18 +29,21 @@ export function createScenarioFeatures(now: () => number) {
   let counter = 0
 
   return {
-    /** Fields of each form that was captured. */
+    /** Fields of the submitted forms. */
     leads,
-    /** Bytes by `requestId`. */
+    /** Uploaded bytes, by `requestId`. */
     uploads,
     commandState: (id: string) => commands.get(id)?.state,
 
-    /** The next requests whose path contains `part` are refused, or done and their answers lost. */
+    /** Rejects the next requests whose path contains `part`, or loses their answers. */
     failNext(part: string, ...outcomes: (Refusal | 'lost')[]) {
       failures.set(part, outcomes)
     },
 
-    /** Answers to requests whose path contains `part` wait until the answered function is called; what they ask is done at once. */
+    /**
+     * Handles requests whose path contains `part`, but delays their answers until the returned
+     * function is called.
+     */
     hold(part: string): () => void {
       const { promise, resolve } = Promise.withResolvers<void>()
       held.set(part, promise)
@@ -47,12 +53,12 @@ export function createScenarioFeatures(now: () => number) {
       }
     },
 
-    /** Resolves when an answer to a path may go out. */
+    /** Resolves when answers to a path are no longer delayed. */
     async released(path: string) {
       await [...held].find(([part]) => path.includes(part))?.[1]
     },
 
-    /** An agent asks; answers the command's id. */
+    /** Sends an agent's request to the page. Returns the command's id. */
     request(
       conversation: ScenarioConversation,
       kind: ScenarioCommand['kind'],
@@ -85,7 +91,10 @@ export function createScenarioFeatures(now: () => number) {
     },
   }
 
-  /** The same key with the same input gets the same answer. */
+  /**
+   * Handles a request once per idempotency key. A later request with the same key gets the answer
+   * of the first one.
+   */
   function once(seen: SeenRequest): Answered {
     const key = `${seen.path} ${seen.headers['idempotency-key']}`
     const input = createHash('sha256').update(seen.bytes).digest('hex')

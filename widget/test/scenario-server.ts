@@ -10,23 +10,23 @@ const base = '/api/integrations/v1/widget'
 const corsRequestHeaders =
   'Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Service-Widget-Version, X-Correlation-Id'
 
-/** One request as it came in, for tests to look at. */
+/** A request that the server has received. */
 export interface SeenRequest {
   method: string
   path: string
   query: Record<string, string>
   headers: IncomingMessage['headers']
   body: Record<string, unknown> | undefined
-  /** The body as it came. */
+  /** Request body before parsing. */
   bytes: Buffer
 }
 
 export interface ScenarioServerOptions {
-  /** Milliseconds since the epoch; grants are dated by it. */
+  /** Returns the time at which grants are issued, in milliseconds since the epoch. */
   now?: () => number
-  /** Sends heartbeats by itself, each so many milliseconds. Without it tests call `heartbeat`. */
+  /** Interval of heartbeats in milliseconds. If undefined, tests call `heartbeat`. */
   heartbeatMs?: number
-  /** Replaces parts of the configuration of every site key. */
+  /** Replaces fields of the configuration for every site key. */
   config?: Record<string, unknown>
   appearance?: { title?: string; greeting?: string; accentColor?: string; position?: 'left' | 'right' }
 }
@@ -41,11 +41,11 @@ interface Site {
 interface Session {
   content: SessionContent
   conversation: ScenarioConversation
-  /** The renewal token before the present one: still good. */
-  previousToken?: string
-  /** By idempotency key. */
+  /** The previous renewal token, and the time until which it is accepted. */
+  previous?: { token: string; until: number }
+  /** Answers to renewals, by idempotency key. */
   renewals: Map<string, SessionContent>
-  /** Answers of identifications, by idempotency key. */
+  /** Answers to identifications, by idempotency key. */
   identities: Map<string, SessionContent>
   subject?: string
   ended?: Refusal
@@ -54,8 +54,8 @@ interface Session {
 export type ScenarioServer = Awaited<ReturnType<typeof startScenarioServer>>
 
 /**
- * A server that speaks the Widget API and misbehaves on demand: the site key chooses the behaviour. In memory, on a free
- * port of the loopback address.
+ * Starts a fake gateway with the Widget API on a free loopback port. The site key selects how the
+ * server violates the contract (`scenarios.ts`). All data is in memory.
  */
 export async function startScenarioServer(options: ScenarioServerOptions = {}) {
   const now = options.now ?? Date.now
@@ -79,25 +79,31 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     heartbeat,
     features,
 
-    /** The requests of a route, such as `POST /messages`. */
+    /** Returns the received requests of a route, such as `POST /messages`. */
     seen: (route: string) => requests.filter(({ method, path }) => `${method} ${path}` === route),
 
-    /** The newest conversation of a site key. */
+    /** Returns the newest conversation of a site key. */
     conversation: (siteKey: SiteKey) => [...(sites.get(siteKey)?.sessions.values() ?? [])].at(-1)!.conversation,
 
     sessionCount: (siteKey: SiteKey) => sites.get(siteKey)?.sessions.size ?? 0,
 
-    /** New sessions go on in the newest conversation of their site key, as a verified visitor's do on a second device. */
+    /**
+     * New sessions continue the newest conversation of their site key, as for a verified visitor's
+     * second device.
+     */
     continueConversations() {
       continues = true
     },
 
-    /** From now on requests of the API are answered as those of an origin that no installation allows: without CORS headers. */
+    /** Rejects or accepts the page's origin from now on. Rejections have no CORS headers. */
     refuseOrigin(isRefused: boolean) {
       refusesOrigin = isRefused
     },
 
-    /** Ends every session of a site key: its streams get the event, its calls the refusal. */
+    /**
+     * Ends all sessions of a site key. Their streams get the event, and their calls get the
+     * refusal.
+     */
     endSessions(siteKey: SiteKey, event: string, refusal: Refusal) {
       for (const session of sites.get(siteKey)?.sessions.values() ?? []) {
         endSession(session, event, refusal)
@@ -159,6 +165,10 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     if (!found) return refuse(response, { status: 401, code: 'GrantInvalid', terminal: true })
     const { site, session } = found
     const route = `${seen.method} ${path}`
+    if (!session.ended && path !== '/sessions/renew' && now() >= endOf(grant))
+      return refuse(response, { status: 401, code: 'GrantExpired' })
+    if (!session.ended && now() >= Date.parse(session.content.renewableUntil!))
+      return refuse(response, { status: 401, code: 'SessionExpired', terminal: true })
     if (path === '/sessions/identify') return identify(response, site, session, seen)
     if (session.ended) return refuse(response, session.ended)
     if (route === 'POST /sessions/close') return close(response, session)
@@ -248,6 +258,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
       accessGrant: `e30.${Buffer.from(JSON.stringify(payload)).toString('base64url')}.c2ln`,
       expiresAt: new Date(issuedAt + 900_000).toISOString(),
       renewAfter: new Date(issuedAt + 600_000).toISOString(),
+      renewableUntil: new Date(issuedAt + 8_100_000).toISOString(),
       renewalToken: `rnw_${counter}`,
       replay: { state: 'ready', epoch: 'e1', lastSequence: conversation.lastSequence(), oldestSequence: 0 },
       continuity: { state: 'new' },
@@ -261,15 +272,18 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     const key = String(headers['idempotency-key'])
     const before = session.renewals.get(key)
     if (before) return answer(response, 200, before)
-    const { renewalToken, sessionId } = session.content
-    if (body?.renewalToken !== renewalToken && body?.renewalToken !== session.previousToken) {
+    const { renewalToken, sessionId, expiresAt } = session.content
+    const isPrevious = body?.renewalToken === session.previous?.token && now() < (session.previous?.until ?? 0)
+    if (body?.renewalToken !== renewalToken && !isPrevious) {
       return refuse(response, { status: 401, code: 'GrantInvalid', terminal: true })
     }
-    // The token before is that of a duplicated tab: it gets the present one, and nothing rotates again.
+    // A duplicated tab sends the previous token. The server then returns the current session and
+    // does not rotate the token.
     const rotates = body?.renewalToken === renewalToken
     const { identity } = session.content
     session.content = { ...contentOf(sessionId, session.conversation), identity }
-    if (rotates) session.previousToken = renewalToken
+    const until = Math.max(Date.parse(expiresAt), now() + (now() < Date.parse(expiresAt) ? 0 : 900_000))
+    if (rotates) session.previous = { token: renewalToken, until }
     else session.content.renewalToken = renewalToken
     session.renewals.set(key, session.content)
     if (spend(site.left, 'loseRenewals')) return response.destroy()
@@ -277,8 +291,8 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
   }
 
   /**
-   * POST: the same subject keeps the session; an anonymous one or another subject's is closed in favour of a new one. DELETE
-   * closes a verified one.
+   * Handles the identity routes. POST keeps a session of the same subject; it closes and replaces
+   * an anonymous session or a session of another subject. DELETE closes a verified session.
    */
   function identify(response: ServerResponse, site: Site, session: Session, { method, headers, body }: SeenRequest) {
     const key = String(headers['idempotency-key'])
@@ -302,7 +316,10 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     answer(response, 200, now.content)
   }
 
-  /** The conversation of a new session: the anonymous one with a message, or else the subject's. */
+  /**
+   * Returns the conversation for a new session. Continues an anonymous conversation with messages,
+   * else the subject's newest conversation, else an anonymous conversation without messages.
+   */
   function continuedBy(site: Site, { subject, conversation }: Session, next: string | undefined) {
     if (next === undefined) return undefined
     if (subject === undefined && conversation.messages.length > 0) return conversation
@@ -320,7 +337,10 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     session.conversation.emit(event, {}, undefined, session.content.sessionId)
   }
 
-  /** What a test that runs in a page asks of the server. */
+  /**
+   * Executes a command from a test. A test that runs in a page sends commands, because it cannot
+   * call the server's functions.
+   */
   function control({ call, siteKey, value }: { call: string; siteKey: SiteKey; value: unknown }): unknown {
     const site = siteOf(siteKey)
     const newest = [...(site?.sessions.values() ?? [])].at(-1)
@@ -420,8 +440,17 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
 }
 
 function grantSession(grant: string | undefined): string | undefined {
+  return payloadOf(grant)?.sid
+}
+
+/** Returns the time at which a grant expires, in milliseconds since the epoch. */
+function endOf(grant: string | undefined): number {
+  return (payloadOf(grant)?.exp ?? 0) * 1000
+}
+
+function payloadOf(grant: string | undefined): { sid: string; exp: number } | undefined {
   try {
-    return JSON.parse(Buffer.from(String(grant?.split('.')[1]), 'base64url').toString()).sid
+    return JSON.parse(Buffer.from(String(grant?.split('.')[1]), 'base64url').toString())
   } catch {
     return undefined
   }

@@ -1,83 +1,96 @@
 /**
- * The scenarios, each a site key of the scenario server. `pk_friendly` behaves; every other one misbehaves in the way its
- * name says and keeps the contract otherwise.
+ * Violations of the contract by the scenario server, by site key. A comment describes each
+ * violation. `pk_friendly` follows the contract.
  */
 export const scenarios = {
-  /** Keeps the contract. */
+  /** Follows the contract. */
   pk_friendly: {},
-  /** The first answer of POST /messages is lost after the message was accepted. */
+  /** Accepts the first message, but does not answer its POST /messages. */
   pk_lost_answer: { loseAnswers: 1 },
-  /** The event of an accepted message is written before the POST is answered. */
+  /** Sends the event of a message before the answer of its POST. */
   pk_event_before_answer: { eventBeforeAnswer: true },
-  /** The first send gets 429 with `retryAfter` 7. */
+  /** Answers the first send with 429 and a `retryAfter` of 7 s. */
   pk_rate_limited: { refuseSends: [{ status: 429, code: 'RateLimited', retryAfter: 7 }] },
-  /** The first send gets 429 with a wait too long for a visitor. */
+  /**
+   * Answers the first send with 429 and a `retryAfter` of 600 s. The outbox, which is the queue of
+   * unsent messages, does not wait so long.
+   */
   pk_rate_limited_long: { refuseSends: [{ status: 429, code: 'RateLimited', retryAfter: 600 }] },
-  /** The first two sends get 503. */
+  /** Answers the first two sends with 503. */
   pk_unavailable_twice: {
     refuseSends: [
       { status: 503, code: 'ServiceUnavailable' },
       { status: 503, code: 'ServiceUnavailable' },
     ],
   },
-  /** The first two sends find the same operation still running. */
+  /** Answers the first two sends with OperationInProgress. */
   pk_in_progress: {
     refuseSends: [
       { status: 409, code: 'OperationInProgress', retryAfter: 1 },
       { status: 409, code: 'OperationInProgress', retryAfter: 1 },
     ],
   },
-  /** The first send is refused for its content. */
+  /** Rejects the first send because of its content. */
   pk_refused: { refuseSends: [{ status: 400, code: 'ValidationFailed', retryable: false }] },
-  /** Every send gets 503. */
+  /** Answers every send with 503. */
   pk_unavailable: { refuseSends: Array.from({ length: 100 }, () => ({ status: 503, code: 'ServiceUnavailable' })) },
-  /** The first answer of POST /sessions is lost after the session was created. */
+  /** Creates the first session, but does not answer its POST /sessions. */
   pk_lost_session: { loseSessions: 1 },
-  /** Each stream ends after one event. */
+  /** Ends each stream after one event. */
   pk_end_after_one: { endAfterEvents: 1 },
-  /** Each stream breaks off in the middle of its first event's line, once. */
+  /** Ends the first stream in the middle of an event. */
   pk_cut_event: { cutEvents: 1 },
-  /** The first stream opens and then carries nothing, not even heartbeats. */
+  /** Sends nothing on the first stream, not even heartbeats. */
   pk_half_dead: { silentStreams: 1 },
-  /** Every event is written twice. */
+  /** Sends every event twice. */
   pk_duplicate_event: { repeatEvents: true },
-  /** The first live event is not written; the heartbeat tells of it. */
+  /**
+   * Does not send the first live event. The sequence number in the next heartbeat shows that an
+   * event is missing.
+   */
   pk_missed_event: { dropEvents: 1 },
-  /** No event is this session's; heartbeats tell of those of others. */
+  /**
+   * Sends no events, as if all events were for other sessions. The sequence numbers in the
+   * heartbeats still grow.
+   */
   pk_other_sessions: { dropEvents: 1_000 },
-  /** The first event's data is not JSON. */
+  /** Sends invalid JSON as the data of the first event. */
   pk_unreadable_event: { garbleEvents: 1 },
-  /** The first stream opened with a position asks for a reset. */
+  /** Sends the event `replay.reset.required` on the first stream that has a position. */
   pk_reset_once: { resets: 1 },
-  /** Every stream asks for a reset. */
+  /** Sends the event `replay.reset.required` on every stream. */
   pk_reset_forever: { resets: 1_000 },
-  /** A reset that needs a new authentication. */
+  /** Sends one event `replay.reset.required` that demands a new authentication. */
   pk_reset_reauthenticate: { resets: 1, reauthenticate: true },
-  /** GET /events is refused for good. */
+  /** Refuses GET /events permanently. */
   pk_stream_refused: { refuseStreams: [{ status: 403, code: 'SessionRevoked', retryable: false, terminal: true }] },
-  /** The first two streams are refused for the moment. */
+  /** Refuses the first two streams temporarily. */
   pk_stream_unavailable: {
     refuseStreams: [
       { status: 503, code: 'ServiceUnavailable', retryAfter: 4 },
       { status: 429, code: 'RateLimited', retryAfter: 2 },
     ],
   },
-  /** The first two renewals fail for the moment. */
+  /** Refuses the first two renewals temporarily. */
   pk_renew_unstable: {
     refuseRenewals: [
       { status: 503, code: 'ServiceUnavailable' },
       { status: 500, code: 'InternalError' },
     ],
   },
-  /** The first renewal is answered, but the answer is lost. */
+  /** Renews the session, but does not answer the first renewal. */
   pk_lost_renewal: { loseRenewals: 1 },
-  /** The session is over when the renewal asks. */
+  /** Ends the session before its first renewal. */
   pk_expired_at_renew: { refuseRenewals: [{ status: 401, code: 'SessionExpired', retryable: false, terminal: true }] },
-  /** No renewal ever comes through. */
+  /** Refuses the first renewal temporarily. */
+  pk_renew_refused_once: { refuseRenewals: [{ status: 503, code: 'ServiceUnavailable' }] },
+  /** Refuses every renewal. */
   pk_renew_never: {
     refuseRenewals: Array.from({ length: 1_000 }, () => ({ status: 503, code: 'ServiceUnavailable' })),
   },
-  /** Nobody knows the key. */
+  /** Refuses the identification of the first session, because the capability is off. */
+  pk_identity_off: { refuseIdentities: [{ status: 404, code: 'RouteNotAdvertised', retryable: false }] },
+  /** Rejects the site key as unknown. */
   pk_unknown: { unknown: true },
 } satisfies Record<string, Scenario>
 
@@ -88,16 +101,16 @@ export interface Refusal {
   code: string
   retryable?: boolean
   terminal?: boolean
-  /** Seconds. */
+  /** Delay before a retry, in seconds. */
   retryAfter?: number
   issues?: { path: string; rule: string }[]
 }
 
 export interface Scenario {
   loseAnswers?: number
-  /** Sends are neither taken nor answered before `releaseSends`. */
+  /** Number of sends that wait until `release`. */
   stallSends?: number
-  /** Answers to sends of accepted messages are withheld until `releaseSends`. */
+  /** Number of accepted sends whose answers wait until `release`. */
   stallAnswers?: number
   loseIdentities?: number
   refuseIdentities?: Refusal[]

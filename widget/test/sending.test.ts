@@ -11,7 +11,7 @@ beforeEach(async () => {
 afterAll(() => server.close())
 
 describe('a message of the visitor', () => {
-  it('is shown at once and accepted once; answer, event and history are merged into one message', async () => {
+  it('is shown at once and accepted once; response, event and history entry are merged into one message', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     const message = harness.client.sendMessage('Do you ship to Norway?')
@@ -46,7 +46,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is sent in the order of writing if sends are slow', async () => {
+  it('is sent after the messages that were written before it, even if sends are slow', async () => {
     const harness = createClientHarness(server, 'pk_event_before_answer')
     await harness.started()
     for (const body of ['one', 'two', 'three']) harness.client.sendMessage(body)
@@ -57,7 +57,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is shown once if its event arrives before the answer of the POST', async () => {
+  it('is shown once if its event arrives before the response to the POST', async () => {
     const harness = createClientHarness(server, 'pk_event_before_answer')
     await harness.started()
     harness.client.sendMessage('Hello')
@@ -70,7 +70,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is not sent again if the answer was lost and the event arrived', async () => {
+  it('is not sent again if the response is lost but the event has arrived', async () => {
     const harness = createClientHarness(server, 'pk_lost_answer')
     await harness.started()
     harness.client.sendMessage('Hello')
@@ -81,7 +81,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is retried as the same operation if the answer and the stream are lost, and is stored once', async () => {
+  it('is retried as the same operation if the response and the stream are lost, and is stored once', async () => {
     const harness = createClientHarness(server, 'pk_lost_answer')
     await harness.started()
     const conversation = server.conversation('pk_lost_answer')
@@ -99,7 +99,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('waits for the Retry-After of a 429, also if the network returns earlier', async () => {
+  it('is retried only after the Retry-After of a 429, even if the network returns earlier', async () => {
     const harness = createClientHarness(server, 'pk_rate_limited')
     await harness.started()
     harness.client.sendMessage('Hello')
@@ -131,7 +131,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is retried while the same operation is running on the service', async () => {
+  it('is retried while the service still executes an earlier attempt', async () => {
     const harness = createClientHarness(server, 'pk_in_progress')
     await harness.started()
     harness.client.sendMessage('Hello')
@@ -195,7 +195,7 @@ describe('a message of the visitor', () => {
     ['   \n ', 'message_empty'],
     ['x'.repeat(4_001), 'message_too_long'],
     ['😀'.repeat(4_001), 'message_too_long'],
-  ])('is refused before it is shown where it can never be taken', async (body, code) => {
+  ])('is refused and not shown if it is empty or too long', async (body, code) => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     expect(() => harness.client.sendMessage(body)).toThrow(expect.objectContaining({ code }))
@@ -203,7 +203,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is sent with 4,000 code points, also where each has two UTF-16 units', async () => {
+  it('is sent if it has 4,000 code points of two UTF-16 units each', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     harness.client.sendMessage('😀'.repeat(4_000))

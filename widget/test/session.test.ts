@@ -1,60 +1,53 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createMemoryStorage, type KeyValueStorage } from '../src/storage.ts'
 import { createClientHarness, until } from './client-harness.ts'
-import { createManualClock } from './manual-clock.ts'
-import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
 import type { SiteKey } from './scenarios.ts'
+import { serverPerTest } from './server-per-test.ts'
 
-let server: ScenarioServer
-let clock: ReturnType<typeof createManualClock>
-beforeEach(async () => {
-  await server?.close()
-  clock = createManualClock()
-  server = await startScenarioServer({ now: clock.now })
-})
-afterAll(() => server.close())
+const fixture = serverPerTest()
 
-const start = (siteKey: SiteKey, storage?: KeyValueStorage) => createClientHarness(server, siteKey, { clock, storage })
+const start = (siteKey: SiteKey, storage?: KeyValueStorage) =>
+  createClientHarness(fixture.server, siteKey, { clock: fixture.clock, storage })
 
 describe('a session', () => {
-  it('writes nothing and makes no request before the start', () => {
+  it('stores nothing and sends no request before the client starts', () => {
     const storage = createMemoryStorage()
     storage.setItem = () => expect.unreachable('written before the start')
     start('pk_friendly', storage)
-    expect(server.requests).toEqual([])
+    expect(fixture.server.requests).toEqual([])
   })
 
-  it('is created once if the first answer is lost', async () => {
+  it('is created once if the first response is lost', async () => {
     const harness = start('pk_lost_session')
     const starting = harness.client.start()
     await until(() => harness.count('error') === 1)
-    clock.advance(2_000)
+    fixture.clock.advance(2_000)
     await starting
-    const keys = new Set(server.seen('POST /sessions').map(({ headers }) => headers['idempotency-key']))
+    const keys = new Set(fixture.server.seen('POST /sessions').map(({ headers }) => headers['idempotency-key']))
     expect(keys.size).toBe(1)
-    expect(server.sessionCount('pk_lost_session')).toBe(1)
+    expect(fixture.server.sessionCount('pk_lost_session')).toBe(1)
     expect(harness.client.session()?.sessionId).toMatch(/^ses_/)
     harness.client.stop()
   })
 
-  it('resumes after a reload with the same conversation, without duplicate or lost messages', async () => {
+  it('is resumed after a reload with the same conversation, and no message is duplicated or lost', async () => {
     const storage = createMemoryStorage()
     const before = start('pk_friendly', storage)
     await before.started()
     before.client.sendMessage('Hello')
     await until(() => before.states()[0] === 'queued')
-    server.conversation('pk_friendly').agentSays('Hi')
+    fixture.server.conversation('pk_friendly').agentSays('Hi')
     await until(() => before.bodies().length === 2)
     const session = before.client.session()
     before.client.stop()
-    server.conversation('pk_friendly').agentSays('Still there?')
+    fixture.server.conversation('pk_friendly').agentSays('Still there?')
 
     const after = start('pk_friendly', storage)
     await after.started()
     await until(() => after.bodies().length === 3)
     expect(after.client.session()).toEqual(session)
     expect(after.bodies()).toEqual(['Hello', 'Hi', 'Still there?'])
-    expect(server.seen('POST /sessions')).toHaveLength(1)
+    expect(fixture.server.seen('POST /sessions')).toHaveLength(1)
     after.client.stop()
   })
 
@@ -70,12 +63,12 @@ describe('a session', () => {
     first.client.sendMessage('From one tab')
     await until(() => second.bodies().length === 1)
     for (const renewals of [2, 4]) {
-      clock.advance(616_000)
-      await until(() => server.seen('POST /sessions/renew').length === renewals)
-      await until(() => (clock.nextIn(100_000) ?? 0) > 0)
+      fixture.clock.advance(616_000)
+      await until(() => fixture.server.seen('POST /sessions/renew').length === renewals)
+      await until(() => (fixture.clock.nextIn(100_000) ?? 0) > 0)
     }
     const areOnline = () => [first, second].every(({ client }) => client.connection() === 'online')
-    await until(areOnline, () => clock.advance(100))
+    await until(areOnline, () => fixture.clock.advance(100))
     second.client.sendMessage('From the other tab')
     await until(() => first.bodies().length === 2 && second.states().every((state) => state === 'queued'))
 
@@ -85,11 +78,12 @@ describe('a session', () => {
     second.client.stop()
   })
 
-  it('loads the newest page of the history first, and older pages on request', async () => {
+  it('loads the newest history page at its start, and older pages on request', async () => {
     const storage = createMemoryStorage()
     const first = start('pk_friendly', storage)
     await first.started()
-    for (let count = 1; count <= 120; count += 1) server.conversation('pk_friendly').agentSays(`message ${count}`)
+    for (let count = 1; count <= 120; count += 1)
+      fixture.server.conversation('pk_friendly').agentSays(`message ${count}`)
     await until(() => first.bodies().length === 120)
     first.client.stop()
 
@@ -106,7 +100,7 @@ describe('a session', () => {
     second.client.stop()
   })
 
-  it('for an unknown installation ends with its code and sends nothing', async () => {
+  it('ends with the error code of the service if the installation is unknown', async () => {
     const harness = start('pk_unknown')
     await harness.client.start()
     expect(harness.client.connection()).toBe('ended')
@@ -114,26 +108,26 @@ describe('a session', () => {
       name: 'error',
       payload: { code: 'InstallationNotFound', recoverable: false },
     })
-    expect(server.seen('GET /events')).toHaveLength(0)
+    expect(fixture.server.seen('GET /events')).toHaveLength(0)
   })
 })
 
-describe('the renewal', () => {
+describe('the renewal of a grant', () => {
   it('happens before the grant expires, rotates the token, sends the last event id, and keeps the stream', async () => {
     const harness = start('pk_friendly')
     await harness.started()
-    server.conversation('pk_friendly').agentSays('Hi')
+    fixture.server.conversation('pk_friendly').agentSays('Hi')
     await until(() => harness.bodies().length === 1)
-    clock.advance(599_000)
-    expect(server.seen('POST /sessions/renew')).toHaveLength(0)
-    clock.advance(17_000)
-    await until(() => server.seen('POST /sessions/renew').length === 1)
-    expect(server.seen('POST /sessions/renew')[0]?.body).toMatchObject({ lastSeenEventId: 'e1-1' })
-    const firstGrant = server.seen('POST /sessions/renew')[0]?.headers.authorization
-    await until(() => (clock.nextIn(100_000) ?? 0) > 0)
-    clock.advance(616_000)
-    await until(() => server.seen('POST /sessions/renew').length === 2)
-    const [first, second] = server.seen('POST /sessions/renew')
+    fixture.clock.advance(599_000)
+    expect(fixture.server.seen('POST /sessions/renew')).toHaveLength(0)
+    fixture.clock.advance(17_000)
+    await until(() => fixture.server.seen('POST /sessions/renew').length === 1)
+    expect(fixture.server.seen('POST /sessions/renew')[0]?.body).toMatchObject({ lastSeenEventId: 'e1-1' })
+    const firstGrant = fixture.server.seen('POST /sessions/renew')[0]?.headers.authorization
+    await until(() => (fixture.clock.nextIn(100_000) ?? 0) > 0)
+    fixture.clock.advance(616_000)
+    await until(() => fixture.server.seen('POST /sessions/renew').length === 2)
+    const [first, second] = fixture.server.seen('POST /sessions/renew')
     expect(second?.headers.authorization).not.toBe(firstGrant)
     expect(second?.body?.renewalToken).not.toBe(first?.body?.renewalToken)
     harness.client.stop()
@@ -144,15 +138,15 @@ describe('the renewal', () => {
     async (siteKey) => {
       const harness = start(siteKey)
       await harness.started()
-      clock.advance(616_000)
+      fixture.clock.advance(616_000)
       const expected = siteKey === 'pk_lost_renewal' ? 2 : 3
       for (let renewals = 1; renewals < expected; renewals += 1) {
         await until(() => harness.count('error') === renewals)
-        clock.advance(5_000)
+        fixture.clock.advance(5_000)
       }
-      await until(() => server.seen('POST /sessions/renew').length === expected)
-      await until(() => (clock.nextIn(100_000) ?? 0) > 0)
-      const keys = new Set(server.seen('POST /sessions/renew').map(({ headers }) => headers['idempotency-key']))
+      await until(() => fixture.server.seen('POST /sessions/renew').length === expected)
+      await until(() => (fixture.clock.nextIn(100_000) ?? 0) > 0)
+      const keys = new Set(fixture.server.seen('POST /sessions/renew').map(({ headers }) => headers['idempotency-key']))
       expect(keys.size).toBe(1)
       expect(harness.client.ended()).toBeUndefined()
       harness.client.sendMessage('Still here')
@@ -161,84 +155,68 @@ describe('the renewal', () => {
     },
   )
 
-  it('that never succeeds ends the session when its grant expires', async () => {
-    const harness = start('pk_renew_never')
-    await harness.started()
-    clock.advance(616_000)
-    await until(() => harness.count('error') === 1)
-    harness.client.sendMessage('Still good')
-    await until(() => harness.states()[0] === 'queued')
-    for (let failures = 1; !harness.client.ended(); failures += 1) {
-      await until(() => harness.count('error') === failures || harness.client.ended() !== undefined)
-      clock.advance(30_000)
-    }
-    expect(harness.client.ended()?.event).toBe('session.expired')
-    expect(server.seen('POST /sessions/renew').length).toBeGreaterThan(3)
-    expect(server.seen('POST /sessions/renew').length).toBeLessThan(40)
-  })
-
-  it('that is refused ends the session; only the visitor can start a new one', async () => {
+  it('ends the session if the service refuses the renewal; only the visitor can then start a new session', async () => {
     const harness = start('pk_expired_at_renew')
     await harness.started()
     harness.client.sendMessage('Hello')
     await until(() => harness.states()[0] === 'queued')
-    clock.advance(616_000)
+    fixture.clock.advance(616_000)
     await until(() => harness.client.ended() !== undefined)
     expect(harness.names()).toContain('session.expired')
-    expect(server.seen('POST /sessions')).toHaveLength(1)
+    expect(fixture.server.seen('POST /sessions')).toHaveLength(1)
 
     expect(harness.client.canStartNew()).toBe(true)
     await harness.client.startNew()
     await until(() => harness.client.connection() === 'online')
-    expect(server.seen('POST /sessions')).toHaveLength(2)
+    expect(fixture.server.seen('POST /sessions')).toHaveLength(2)
     expect(harness.bodies()).toEqual([])
     harness.client.stop()
   })
 
-  it('happens when a laptop wakes after it was due', async () => {
+  it('starts when the computer wakes up, if the renewal became due during sleep', async () => {
     const harness = start('pk_friendly')
     await harness.started()
-    clock.sleep(700_000)
+    fixture.clock.sleep(700_000)
     harness.signal('visible')
-    clock.advance(1)
-    await until(() => server.seen('POST /sessions/renew').length === 1)
+    fixture.clock.advance(1)
+    await until(() => fixture.server.seen('POST /sessions/renew').length === 1)
     expect(harness.client.ended()).toBeUndefined()
     harness.client.stop()
   })
 })
 
 describe('a disabled connection', () => {
-  it.each(['by the event', 'in a record of an earlier version'])(
-    'ends the session, and a reload begins anew, %s',
-    async (way) => {
+  it.each(['the event of the stream', 'a stored record of an earlier version'])(
+    'ends the session, and a reload starts a new session (the tab reads the reason from %s)',
+    async (source) => {
       const storage = createMemoryStorage()
       const before = start('pk_friendly', storage)
       await before.started()
-      server.endSessions('pk_friendly', 'connection.disabled', { status: 403, code: 'ConnectionDisabled' })
+      fixture.server.endSessions('pk_friendly', 'connection.disabled', { status: 403, code: 'ConnectionDisabled' })
       await until(() => before.client.connection() === 'ended')
       expect(before.client.canStartNew()).toBe(false)
       const ended = { event: 'connection.disabled', code: 'ConnectionDisabled' }
-      if (way !== 'by the event')
+      if (source !== 'the event of the stream')
         storage.setItem('service.widget.1.pk_friendly', JSON.stringify({ clientInstanceId: 'tab', ended }))
 
       const after = start('pk_friendly', storage)
       await after.started()
       expect(after.client.ended()).toBeUndefined()
-      expect(server.seen('POST /sessions')).toHaveLength(2)
+      expect(fixture.server.seen('POST /sessions')).toHaveLength(2)
       after.client.stop()
     },
   )
 })
 
-describe('a ban or a revocation', () => {
+describe('a session that ended with', () => {
   it.each([
     ['visitor.banned', 'VisitorBanned'],
     ['session.revoked', 'SessionRevoked'],
-  ] as const)('%s is not turned into a fresh anonymous session by a reload', async (event, code) => {
+  ] as const)('%s is not replaced by a new session after a reload', async (event, code) => {
     const storage = createMemoryStorage()
     const before = start('pk_friendly', storage)
     await before.started()
-    server.endSessions('pk_friendly', event, { status: 403, code })
+    fixture.server.endSessions('pk_friendly', event, { status: 403, code })
     await until(() => before.client.connection() === 'ended')
     expect(storage.getItem('service.widget.1.pk_friendly')).not.toContain('accessGrant')
 
@@ -246,6 +224,6 @@ describe('a ban or a revocation', () => {
     await after.client.start()
     expect(after.client.ended()?.event).toBe(event)
     expect(after.client.canStartNew()).toBe(false)
-    expect(server.seen('POST /sessions')).toHaveLength(1)
+    expect(fixture.server.seen('POST /sessions')).toHaveLength(1)
   })
 })

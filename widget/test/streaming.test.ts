@@ -13,7 +13,7 @@ afterAll(() => server.close())
 const streams = () => server.seen('GET /events').length
 
 describe('the event stream', () => {
-  it('delivers messages of the other side, with credentials and position in headers', async () => {
+  it('delivers messages of agents, and its request has credentials and position in headers', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     server.conversation('pk_friendly').agentSays('Hello')
@@ -98,14 +98,15 @@ describe('the event stream', () => {
     harness.client.stop()
   })
 
-  it('keeps a connection with heartbeats', async () => {
+  it('keeps a connection that only receives heartbeats', async () => {
     const harness = createClientHarness(server, 'pk_other_sessions')
     await harness.started()
     const asked = () => server.seen('GET /messages').length
     for (let beat = 0; beat < 8; beat += 1) {
       harness.clock.advance(15_000)
       const before = asked()
-      // A sequence that is another session's shows, by the question that follows, that the heartbeat has arrived.
+      // The server counts this event in its heartbeat but does not send it. So the client requests
+      // the history, which shows that the heartbeat has arrived.
       server.conversation('pk_other_sessions').emit('session.identified')
       server.conversation('pk_other_sessions').heartbeat()
       await until(() => asked() > before)
@@ -115,7 +116,7 @@ describe('the event stream', () => {
     harness.client.stop()
   })
 
-  it('asks the history once about a gap, and not at each heartbeat', async () => {
+  it('requests the history once for a missing event, and not at each heartbeat', async () => {
     const harness = createClientHarness(server, 'pk_missed_event')
     await harness.started()
     const conversation = server.conversation('pk_missed_event')
@@ -149,7 +150,7 @@ describe('the event stream', () => {
     harness.client.stop()
   })
 
-  it('closes while the page is in the back/forward cache, and reopens with it', async () => {
+  it('closes while the page is in the back/forward cache, and reopens when the page is restored', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     harness.signal('pagehide')
@@ -161,8 +162,8 @@ describe('the event stream', () => {
   })
 })
 
-describe('an invalid position', () => {
-  it('is replaced from the history, and the stream resumes from there', async () => {
+describe('an invalid stream position', () => {
+  it('is replaced by the newest position of the history, from which the stream resumes', async () => {
     const harness = createClientHarness(server, 'pk_reset_once')
     void harness.client.start()
     await until(() => server.sessionCount('pk_reset_once') === 1)
@@ -178,7 +179,7 @@ describe('an invalid position', () => {
     harness.client.stop()
   })
 
-  it('ends the chat after too many resets in a row', async () => {
+  it('ends the chat after too many consecutive replay.reset.required events', async () => {
     const harness = createClientHarness(server, 'pk_reset_forever')
     void harness.client.start()
     await until(
@@ -196,7 +197,7 @@ describe('an invalid position', () => {
     harness.client.stop()
   })
 
-  it('ends the session if a new authentication is required', async () => {
+  it('ends the session if the reset requires a new authentication', async () => {
     const harness = createClientHarness(server, 'pk_reset_reauthenticate')
     await harness.client.start()
     await until(() => harness.client.connection() === 'ended')
@@ -205,7 +206,7 @@ describe('an invalid position', () => {
   })
 })
 
-describe('a browser without a network', () => {
+describe('the client in a browser without a network', () => {
   it('does not report the chat as online, and resumes when the network returns', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
@@ -219,14 +220,14 @@ describe('a browser without a network', () => {
   })
 })
 
-describe('a terminal condition', () => {
+describe('a terminal error', () => {
   it.each([
     ['session.expired', 'SessionExpired', 401],
     ['session.revoked', 'SessionRevoked', 403],
     ['session.closed', 'SessionClosed', 401],
     ['visitor.banned', 'VisitorBanned', 403],
     ['connection.disabled', 'ConnectionDisabled', 403],
-  ] as const)('%s stops every retry and is told once', async (event, code, status) => {
+  ] as const)('%s stops all retries and emits one event', async (event, code, status) => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     server.endSessions('pk_friendly', event, { status, code })
@@ -242,7 +243,7 @@ describe('a terminal condition', () => {
     expect(() => harness.client.sendMessage('Hello')).toThrow(expect.objectContaining({ code: 'session_ended' }))
   })
 
-  it('in the answer to a send is emitted, and the message fails', async () => {
+  it('in the response to a send emits the terminal event, and the message fails', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     server.conversation('pk_friendly').streams.clear()
@@ -255,7 +256,7 @@ describe('a terminal condition', () => {
     expect(server.seen('POST /messages')).toHaveLength(1)
   })
 
-  it('in the answer to the stream ends the session', async () => {
+  it('in the response to the stream request ends the session', async () => {
     const harness = createClientHarness(server, 'pk_stream_refused')
     void harness.client.start()
     await until(() => harness.client.connection() === 'ended')

@@ -1,117 +1,106 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createClientHarness, until } from './client-harness.ts'
-import { createManualClock } from './manual-clock.ts'
-import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
+import { serverPerTest } from './server-per-test.ts'
 
-let server: ScenarioServer
-let clock: ReturnType<typeof createManualClock>
-beforeEach(async () => {
-  await server?.close()
-  clock = createManualClock()
-  server = await startScenarioServer({ now: clock.now })
-})
-afterAll(() => server.close())
+const fixture = serverPerTest()
 
 async function started(config?: Record<string, unknown>) {
-  if (config) {
-    await server.close()
-    server = await startScenarioServer({ now: clock.now, config })
-  }
-  const harness = createClientHarness(server, 'pk_friendly', { clock })
+  if (config) await fixture.restart(config)
+  const harness = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock })
   await harness.started()
   await harness.withFeatures()
   return harness
 }
 
-const told = () => server.seen('POST /typing').map(({ body }) => body?.state)
-/** What was told has been answered, so that the next can be. */
+const reports = () => fixture.server.seen('POST /typing').map(({ body }) => body?.state)
+/** Waits 30 ms, in which the response to a typing report arrives. */
 const settled = () => new Promise((resolve) => setTimeout(resolve, 30))
 
 describe('the visitor’s typing', () => {
-  it('is reported once, repeated before it expires, and stopped', async () => {
+  it('is reported when it starts, again before the report expires, and when it stops', async () => {
     const { client } = await started()
     for (let keys = 0; keys < 20; keys += 1) {
       client.startTyping()
-      clock.advance(200)
+      fixture.clock.advance(200)
     }
-    await until(() => told().length === 1)
+    await until(() => reports().length === 1)
     await settled()
-    clock.advance(1_500)
+    fixture.clock.advance(1_500)
     client.startTyping()
-    await until(() => told().length === 2)
+    await until(() => reports().length === 2)
     await settled()
     client.stopTyping()
     client.stopTyping()
-    await until(() => told().length === 3)
+    await until(() => reports().length === 3)
     await settled()
-    expect(told()).toEqual(['started', 'started', 'stopped'])
+    expect(reports()).toEqual(['started', 'started', 'stopped'])
     client.stop()
   })
 
-  it('stops with the message, and is not reported without text', async () => {
+  it('stops when the message is sent, and is not reported for a field without text', async () => {
     const { client, states } = await started()
     client.stopTyping()
     client.startTyping()
     client.sendMessage('Hello')
-    await until(() => told().length === 2 && states()[0] === 'queued')
-    expect(told()).toEqual(['started', 'stopped'])
+    await until(() => reports().length === 2 && states()[0] === 'queued')
+    expect(reports()).toEqual(['started', 'stopped'])
     client.stop()
   })
 
-  it('is not stopped after it has expired on the service', async () => {
+  it('sends no stop report after the start report has expired', async () => {
     const { client } = await started()
     client.startTyping()
-    await until(() => told().length === 1)
+    await until(() => reports().length === 1)
     await settled()
-    clock.advance(9_000)
+    fixture.clock.advance(9_000)
     client.stopTyping()
     await settled()
-    expect(told()).toEqual(['started'])
+    expect(reports()).toEqual(['started'])
     client.stop()
   })
 
-  it('is throttled if the visitor types and deletes in turns', async () => {
+  it('is throttled if the visitor alternately types and deletes', async () => {
     const { client } = await started()
     for (let turns = 0; turns < 50; turns += 1) {
       client.startTyping()
       client.stopTyping()
-      await settled().then(() => clock.advance(20))
+      await settled().then(() => fixture.clock.advance(20))
     }
-    expect(told().length).toBeLessThanOrEqual(4)
+    expect(reports().length).toBeLessThanOrEqual(4)
     client.stop()
   })
 
   it.each([
-    ['a failure that may pass', { status: 503, code: 'ServiceUnavailable' }, 15_000],
+    ['a transient failure', { status: 503, code: 'ServiceUnavailable' }, 15_000],
     ['a limit', { status: 429, code: 'RateLimited', retryAfter: 40 }, 40_000],
-  ])('is silent for a while after %s, without an error and without a retry', async (_name, failure, silentMs) => {
+  ])('is not reported for a while after %s, without an error and without a retry', async (_name, failure, silentMs) => {
     const { client, count } = await started()
-    server.features.failNext('/typing', failure)
+    fixture.server.features.failNext('/typing', failure)
     client.startTyping()
-    await until(() => told().length === 1)
+    await until(() => reports().length === 1)
     await settled()
-    clock.advance(silentMs - 1_000)
+    fixture.clock.advance(silentMs - 1_000)
     client.startTyping()
     client.stopTyping()
     await settled()
-    expect(told()).toHaveLength(1)
-    clock.advance(2_000)
+    expect(reports()).toHaveLength(1)
+    fixture.clock.advance(2_000)
     client.startTyping()
-    await until(() => told().length === 2)
+    await until(() => reports().length === 2)
     expect(count('error')).toBe(0)
     client.stop()
   })
 
   it('is not reported again after the service refused it', async () => {
     const { client } = await started()
-    server.features.failNext('/typing', { status: 404, code: 'RouteNotAdvertised', retryable: false })
+    fixture.server.features.failNext('/typing', { status: 404, code: 'RouteNotAdvertised', retryable: false })
     client.startTyping()
-    await until(() => told().length === 1)
+    await until(() => reports().length === 1)
     await settled()
-    clock.advance(600_000)
+    fixture.clock.advance(600_000)
     client.startTyping()
     await settled()
-    expect(told()).toHaveLength(1)
+    expect(reports()).toHaveLength(1)
     client.stop()
   })
 
@@ -124,43 +113,43 @@ describe('the visitor’s typing', () => {
     harness.network.online = false
     harness.client.startTyping()
     await settled()
-    expect(told()).toEqual([])
+    expect(reports()).toEqual([])
     harness.client.stop()
   })
 })
 
-describe('an agent’s typing', () => {
+describe('the typing indicator of an agent', () => {
   const anna = { kind: 'agent', displayName: 'Anna Keller' }
 
   it('lasts until its stop event', async () => {
     const { client, count } = await started()
-    server.conversation('pk_friendly').emit('typing.started', { author: anna })
+    fixture.server.conversation('pk_friendly').emit('typing.started', { author: anna })
     await until(() => client.presence().typing.length === 1)
     expect(client.presence().typing).toEqual([anna])
-    server.conversation('pk_friendly').emit('typing.stopped', { author: anna })
+    fixture.server.conversation('pk_friendly').emit('typing.stopped', { author: anna })
     await until(() => client.presence().typing.length === 0)
     expect(count('typing.stopped')).toBe(1)
     client.stop()
   })
 
-  it('expires without a stop event; each start event extends it', async () => {
+  it('expires without a stop event, and each start event extends it', async () => {
     const { client, count } = await started()
-    server.conversation('pk_friendly').emit('typing.started', { author: anna })
+    fixture.server.conversation('pk_friendly').emit('typing.started', { author: anna })
     await until(() => count('typing.started') === 1)
-    clock.advance(7_000)
-    server.conversation('pk_friendly').emit('typing.started', { author: anna })
+    fixture.clock.advance(7_000)
+    fixture.server.conversation('pk_friendly').emit('typing.started', { author: anna })
     await until(() => count('typing.started') === 2)
-    clock.advance(7_000)
+    fixture.clock.advance(7_000)
     expect(client.presence().typing).toHaveLength(1)
-    clock.advance(1_001)
+    fixture.clock.advance(1_001)
     expect(client.presence().typing).toEqual([])
     expect(count('typing.stopped')).toBe(1)
     client.stop()
   })
 
-  it('ends with a message of the same agent only', async () => {
+  it('ends when this agent sends a message, and not when another agent does', async () => {
     const { client, bodies } = await started()
-    const conversation = server.conversation('pk_friendly')
+    const conversation = fixture.server.conversation('pk_friendly')
     conversation.emit('typing.started', { author: anna })
     conversation.agentSays('Me too', 'Ben Roth')
     await until(() => bodies().length === 1)
@@ -171,10 +160,10 @@ describe('an agent’s typing', () => {
   })
 })
 
-describe('who is there', () => {
-  it('is the assigned agent, and each change is a line in order, also after a reload', async () => {
+describe('the presence of the client', () => {
+  it('contains the assigned agent and a list of assignments, closings and reopenings, even after a reload', async () => {
     const { client, storage, bodies } = await started()
-    const conversation = server.conversation('pk_friendly')
+    const conversation = fixture.server.conversation('pk_friendly')
     conversation.agentSays('Hello')
     conversation.emit('agent.assigned', { agent: { displayName: 'Anna Keller' } })
     conversation.agentSays('Anna here')
@@ -189,7 +178,7 @@ describe('who is there', () => {
     const expected = client.activity()
     client.stop()
 
-    const after = createClientHarness(server, 'pk_friendly', { clock, storage })
+    const after = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock, storage })
     await after.started()
     expect(after.client.presence().agent).toEqual({ displayName: 'Anna Keller' })
     expect(after.client.activity()).toEqual(expected)
@@ -198,11 +187,11 @@ describe('who is there', () => {
     after.client.stop()
   })
 
-  it('is empty in another session', async () => {
+  it('has no agent and no activity in a new session', async () => {
     const { client, storage } = await started()
-    server.conversation('pk_friendly').emit('agent.assigned', { agent: { displayName: 'Anna Keller' } })
+    fixture.server.conversation('pk_friendly').emit('agent.assigned', { agent: { displayName: 'Anna Keller' } })
     await until(() => client.presence().agent !== undefined)
-    server.endSessions('pk_friendly', 'session.expired', { status: 401, code: 'SessionExpired' })
+    fixture.server.endSessions('pk_friendly', 'session.expired', { status: 401, code: 'SessionExpired' })
     await until(() => client.ended() !== undefined)
     expect(storage.getItem('service.widget.1.pk_friendly.features')).toBeNull()
     await client.startNew()

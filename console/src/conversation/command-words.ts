@@ -1,6 +1,6 @@
 import { type Command, CommandKind } from '#proto/command/v1/command_pb.js'
 
-/** Returns true while the command waits for the visitor. */
+/** Returns true until the command has a final state, such as `completed` or `expired`. */
 export const isOpen = ({ state, kind }: Command) =>
   state === 'requested' || state === 'granted' || (state === 'accepted' && kind === CommandKind.NAVIGATION)
 

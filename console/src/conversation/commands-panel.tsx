@@ -3,9 +3,10 @@ import type { Command } from '#proto/command/v1/command_pb.js'
 import type { Session } from '#proto/session/v1/session_pb.js'
 import { useConsole } from '../console-context.ts'
 import { dateOf, formatDistance } from '../time.ts'
-import { useAction } from '../ui/dialog.tsx'
+import { useAction } from '../ui/action.ts'
+import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
-import { useLoad } from '../ui/load.ts'
+import { useLoad, usePolling } from '../ui/load.ts'
 import { FailureNotice } from '../ui/notice.tsx'
 import { When } from '../ui/when.tsx'
 import { isOpen, nameOf, stateText, toneOf } from './command-words.ts'
@@ -14,10 +15,17 @@ import { Screenshot } from './screenshot.tsx'
 import type { Thread } from './thread.ts'
 
 const shownCommands = 6
-/** The inbox stream does not carry every decision of a visitor, so open requests are polled. */
+/** The inbox stream does not report every decision of a visitor, so pending requests are polled. */
 const pollMs = 1500
+const kinds = [
+  { kind: 'screenshot', icon: 'camera', name: 'Screenshot' },
+  { kind: 'navigation', icon: 'link', name: 'Navigation' },
+] as const
 
-/** Requests to the visitor's page and their results. The visitor allows or denies each one. */
+/**
+ * Sends navigation and screenshot requests to the visitor's page and shows the results. The visitor
+ * allows or denies each request.
+ */
 export function CommandsPanel({ thread, session }: { thread: Thread; session: Session }) {
   const { api, operations, announcer } = useConsole()
   const { sessionId } = session
@@ -29,23 +37,16 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
     [sessionId],
   )
   const commands = list.value ?? []
-  const open = commands.some(isOpen)
-  const latest = commands[0]
-
+  usePolling(list.reload, commands.some(isOpen) ? pollMs : undefined)
   useEffect(() => {
     if (changes > 0) void list.reload()
   }, [changes])
-  useEffect(() => {
-    if (!open) return
-    const timer = setInterval(() => document.visibilityState === 'visible' && void list.reload(), pollMs)
-    return () => clearInterval(timer)
-  }, [open, sessionId])
-  const latestState = latest && `${nameOf(latest)}: ${stateText(latest)}`
+  const latestState = commands[0] && `${nameOf(commands[0])}: ${stateText(commands[0])}`
   useEffect(() => {
     if (latestState) announcer.say(latestState)
   }, [latestState])
 
-  /** Returns the focus to the button that opened the form. */
+  /** Closes the form and moves the focus back to the button that opened it. */
   function closeForm() {
     section.current?.querySelector<HTMLElement>('[aria-expanded=true]')?.focus()
     setOpenForm(undefined)
@@ -68,25 +69,18 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
     <section class="details-section" ref={section}>
       <h3>Request</h3>
       {session.state === 'active' ? (
-        <div class="button-row">
-          <button
-            type="button"
-            class="button small"
-            aria-expanded={openForm === 'screenshot'}
-            onClick={() => setOpenForm(openForm === 'screenshot' ? undefined : 'screenshot')}
-          >
-            <Icon name="camera" />
-            Screenshot
-          </button>
-          <button
-            type="button"
-            class="button small"
-            aria-expanded={openForm === 'navigation'}
-            onClick={() => setOpenForm(openForm === 'navigation' ? undefined : 'navigation')}
-          >
-            <Icon name="link" />
-            Navigation
-          </button>
+        <div class="line">
+          {kinds.map(({ kind, icon, name }) => (
+            <Button
+              key={kind}
+              kind="small"
+              aria-expanded={openForm === kind}
+              onClick={() => setOpenForm(openForm === kind ? undefined : kind)}
+            >
+              <Icon name={icon} />
+              {name}
+            </Button>
+          ))}
         </div>
       ) : (
         <p class="hint">The session has ended. You cannot send requests to this page.</p>
@@ -102,9 +96,9 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
       )}
       <FailureNotice failure={list.failure} retry={() => void list.reload()} />
       {commands.length > 0 && (
-        <ol class="commands">
+        <ol class="stack">
           {commands.map((command) => (
-            <CommandItem key={command.commandId} command={command} onChanged={() => void list.reload()} />
+            <CommandItem key={command.commandId} command={command} onChanged={list.reload} />
           ))}
         </ol>
       )}
@@ -112,7 +106,7 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
   )
 }
 
-function CommandItem({ command, onChanged }: { command: Command; onChanged: () => void }) {
+function CommandItem({ command, onChanged }: { command: Command; onChanged: () => Promise<void> }) {
   const { api } = useConsole()
   const { busy, failure, run } = useAction()
   const { commandId, state, purpose, label, url, requestedAt, expiresAt } = command
@@ -120,23 +114,22 @@ function CommandItem({ command, onChanged }: { command: Command; onChanged: () =
   const left = (dateOf(expiresAt)?.getTime() ?? 0) - Date.now()
   return (
     <li class="command">
-      <div class="command-head">
+      <div class="line">
         <strong>{nameOf(command)}</strong>
         <span class={`tag ${toneOf(state)}`}>{stateText(command)}</span>
         <When at={requestedAt} />
       </div>
-      {about && <p class="command-about">{about}</p>}
+      {about && <p class="breakable">{about}</p>}
       {isOpen(command) && left > 0 && <p class="hint">Expires in {formatDistance(left)}</p>}
       <FailureNotice failure={failure} />
       {state === 'requested' && (
-        <button
-          type="button"
-          class="button ghost small"
+        <Button
+          kind="ghost small"
           disabled={busy}
           onClick={() => run(() => api.commands.cancelCommand({ commandId })).then(onChanged)}
         >
           Cancel request
-        </button>
+        </Button>
       )}
       {state === 'uploaded' && <Screenshot command={command} />}
     </li>

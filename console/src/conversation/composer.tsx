@@ -1,5 +1,6 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useConsole } from '../console-context.ts'
+import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import type { Thread } from './thread.ts'
 
@@ -7,15 +8,13 @@ const maxLength = 4000
 const countFrom = 3600
 const stoppedTypingMs = 4000
 
-export function Composer({
-  thread,
-  closed,
-  field,
-}: {
+interface ComposerProps {
   thread: Thread
   closed: boolean
   field: { current: HTMLTextAreaElement | null }
-}) {
+}
+
+export function Composer({ thread, closed, field }: ComposerProps) {
   const { drafts } = useConsole()
   const { conversationId } = thread
   const [text, setText] = useState(() => drafts.text(conversationId))
@@ -86,9 +85,9 @@ export function Composer({
             }
           }}
         />
-        <button type="submit" class="button primary send" disabled={!sendable} aria-label="Send">
+        <Button type="submit" kind="primary send" disabled={!sendable} aria-label="Send">
           <Icon name="send" />
-        </button>
+        </Button>
       </div>
       <p class={left < 0 ? 'hint field-error' : 'hint'} id="composer-hint">
         {length > countFrom ? `${left} of ${maxLength} characters left` : 'Enter to send, Shift+Enter for a new line'}

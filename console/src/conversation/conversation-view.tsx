@@ -4,8 +4,9 @@ import { ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole } from '../console-context.ts'
 import { visitorName } from '../inbox/inbox-merge.ts'
 import { pathOf } from '../router.ts'
+import { useAction } from '../ui/action.ts'
 import { Avatar } from '../ui/avatar.tsx'
-import { useAction } from '../ui/dialog.tsx'
+import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Empty, FailureNotice } from '../ui/notice.tsx'
 import { Composer } from './composer.tsx'
@@ -13,10 +14,9 @@ import { Details } from './details.tsx'
 import { MessageLog } from './message-log.tsx'
 import { createThread, type Thread } from './thread.ts'
 
-/** One conversation: messages, composer and visitor details. */
+/** Shows one conversation: messages, reply field and visitor details. */
 export function ConversationView({ conversationId, details }: { conversationId: string; details: boolean }) {
-  const console_ = useConsole()
-  const { api, inbox, drafts, session, announcer, router, shortcuts } = console_
+  const { api, inbox, drafts, session, announcer, router, shortcuts } = useConsole()
   const thread = useMemo(
     () =>
       createThread({
@@ -44,6 +44,11 @@ export function ConversationView({ conversationId, details }: { conversationId: 
       await thread.assign(assigned ? undefined : session.displayName)
       announcer.say(assigned ? 'Conversation unassigned.' : 'Conversation assigned to you.')
     })
+  const close = () =>
+    run(async () => {
+      await thread.close()
+      announcer.say('Conversation closed.')
+    })
   useEffect(
     () =>
       shortcuts.bind({
@@ -59,10 +64,8 @@ export function ConversationView({ conversationId, details }: { conversationId: 
       <div class="thread" data-focus-first>
         <Empty icon="warning" title="Could not load this conversation">
           <p>{thread.failure.value.text}</p>
-          <div class="button-row">
-            <button type="button" class="button" onClick={() => void thread.reload()}>
-              Try again
-            </button>
+          <div class="line">
+            <Button onClick={() => void thread.reload()}>Try again</Button>
             <a class="button" href={pathOf({ view: 'inbox' })}>
               Back to inbox
             </a>
@@ -84,8 +87,10 @@ export function ConversationView({ conversationId, details }: { conversationId: 
           </a>
           <Avatar name={name} id={conversationId} verified={verified} />
           <div class="thread-title">
-            <h2 tabIndex={-1}>{name}</h2>
-            <p>
+            <h2 class="ellipsis" tabIndex={-1}>
+              {name}
+            </h2>
+            <p class="ellipsis">
               {verified ? 'Verified' : 'Anonymous'}
               {thread.session.value?.visitorBanned && ' · Banned'}
               {closed && ' · Closed'}
@@ -93,8 +98,8 @@ export function ConversationView({ conversationId, details }: { conversationId: 
                 ` · ${mine ? 'Assigned to you' : `Assigned to ${conversation.agent.displayName}`}`}
             </p>
           </div>
-          <div class="thread-actions">
-            <button type="button" class="button small" disabled={busy || !conversation} onClick={assign}>
+          <div class="line">
+            <Button kind="small" disabled={busy || !conversation} onClick={assign}>
               {mine ? (
                 'Unassign'
               ) : (
@@ -102,21 +107,11 @@ export function ConversationView({ conversationId, details }: { conversationId: 
                   Assign<span class="not-narrow"> to me</span>
                 </span>
               )}
-            </button>
+            </Button>
             {!closed && (
-              <button
-                type="button"
-                class="button small"
-                disabled={busy || !conversation}
-                onClick={() =>
-                  run(async () => {
-                    await thread.close()
-                    announcer.say('Conversation closed.')
-                  })
-                }
-              >
+              <Button kind="small" disabled={busy || !conversation} onClick={close}>
                 Close
-              </button>
+              </Button>
             )}
             <a class="icon-button only-medium" href={path(!details)} aria-label="Visitor details">
               <Icon name="info" />
@@ -133,25 +128,24 @@ export function ConversationView({ conversationId, details }: { conversationId: 
   )
 }
 
-/** Messages count as read while the page is visible and has the focus. */
+/** Marks messages as read while the page is visible and has the focus. */
 function useVisibility(thread: Thread) {
-  const [visible, setVisibleState] = useState(isVisible)
+  const [visible, setVisible] = useState(isVisible)
   useEffect(() => {
-    const update = () => setVisibleState(isVisible())
-    const events = ['focus', 'blur'] as const
-    for (const name of events) window.addEventListener(name, update)
-    document.addEventListener('visibilitychange', update)
-    return () => {
-      for (const name of events) window.removeEventListener(name, update)
-      document.removeEventListener('visibilitychange', update)
-    }
+    const controller = new AbortController()
+    const { signal } = controller
+    const update = () => setVisible(isVisible())
+    for (const name of ['focus', 'blur']) window.addEventListener(name, update, { signal })
+    document.addEventListener('visibilitychange', update, { signal })
+    return () => controller.abort()
   }, [])
   useEffect(() => {
     thread.setVisible(visible)
     return () => thread.setVisible(false)
   }, [thread, visible])
   useSignalEffect(() => {
-    // The first page of messages counts as read as well.
+    // Runs again when the first page of messages has loaded, so that these messages are marked as
+    // read, too.
     if (!thread.loading.value) thread.setVisible(isVisible())
   })
 }

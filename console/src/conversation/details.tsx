@@ -1,34 +1,28 @@
-import { useEffect } from 'preact/hooks'
-import type { Session } from '#proto/session/v1/session_pb.js'
+import { ConsentDecision, type Session } from '#proto/session/v1/session_pb.js'
+import { safeHref } from '../../../widget/src/ui/linkify.ts'
 import { pathOf } from '../router.ts'
 import { Icon } from '../ui/icon.tsx'
+import { usePolling } from '../ui/load.ts'
 import { Loading } from '../ui/notice.tsx'
 import { Fact, Facts } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
 import { CommandsPanel } from './commands-panel.tsx'
-import { safeHref } from './links.ts'
 import { Moderation } from './moderation.tsx'
 import type { Thread } from './thread.ts'
 
 const refreshMs = 20_000
 
-/** The visitor's page, identity and session, with requests and moderation. */
-export function Details({
-  thread,
-  name,
-  backPath,
-  open,
-}: {
+interface DetailsProps {
   thread: Thread
   name: string
   backPath: string
   open: boolean
-}) {
+}
+
+/** Shows the visitor's page, identity and session, and the panels for requests and moderation. */
+export function Details({ thread, name, backPath, open }: DetailsProps) {
   const session = thread.session.value
-  useEffect(() => {
-    const timer = setInterval(() => document.visibilityState === 'visible' && void thread.refreshSession(), refreshMs)
-    return () => clearInterval(timer)
-  }, [thread])
+  usePolling(thread.refreshSession, refreshMs)
 
   return (
     <aside class="details" aria-label="Visitor details" data-focus-first={open ? true : undefined}>
@@ -44,6 +38,7 @@ export function Details({
           <IdentitySection session={session} />
           <CommandsPanel thread={thread} session={session} />
           <SessionSection session={session} />
+          <ConsentSection session={session} />
           <Moderation thread={thread} session={session} name={name} />
         </div>
       ) : thread.loading.value ? (
@@ -56,7 +51,7 @@ export function Details({
 }
 
 function PageSection({ session: { pageContext, pageContextAt } }: { session: Session }) {
-  const href = safeHref(pageContext?.url)
+  const href = safeHref(pageContext?.url ?? '')
   return (
     <section class="details-section">
       <h3>Page</h3>
@@ -67,7 +62,7 @@ function PageSection({ session: { pageContext, pageContextAt } }: { session: Ses
               <span class="page-link-title" dir="auto">
                 {pageContext.title || href}
               </span>
-              <span class="page-link-url">{pageContext.url.replace(/^https?:\/\//, '')}</span>
+              <span class="page-link-url ellipsis">{pageContext.url.replace(/^https?:\/\//, '')}</span>
             </a>
           ) : (
             <p dir="auto">{pageContext.title || 'Unknown address'}</p>
@@ -91,34 +86,52 @@ function PageSection({ session: { pageContext, pageContextAt } }: { session: Ses
 
 function IdentitySection({ session }: { session: Session }) {
   const { identityState, displayName, externalSubject, verifiedAt, context } = session
-  if (identityState !== 'verified') {
-    return (
-      <section class="details-section">
-        <h3>Identity</h3>
-        <p class="hint">Anonymous. The site has not verified this visitor.</p>
-      </section>
-    )
-  }
+  const facts = Object.entries(context ?? {})
+  const isVerified = identityState === 'verified'
+  return (
+    <section class="details-section">
+      <h3>Identity {isVerified && <span class="tag ok">Verified</span>}</h3>
+      {!isVerified && <p class="hint">Anonymous. The site has not verified this visitor.</p>}
+      {isVerified && (
+        <Facts>
+          <Fact name="Name">{displayName}</Fact>
+          <Fact name="Subject">{externalSubject && <span class="mono">{externalSubject}</span>}</Fact>
+          <Fact name="Verified">{verifiedAt && <When at={verifiedAt} />}</Fact>
+          {facts.map(([key, value]) => (
+            <Fact key={key} name={key}>
+              {String(value)}
+            </Fact>
+          ))}
+        </Facts>
+      )}
+      {isVerified && facts.length > 0 && <p class="hint">Provided by the site, for information only.</p>}
+    </section>
+  )
+}
+
+function ConsentSection({ session: { consent } }: { session: Session }) {
+  if (!consent) return null
+  const isGranted = consent.decision === ConsentDecision.GRANTED
+  const href = safeHref(consent.policyUrl)
   return (
     <section class="details-section">
       <h3>
-        Identity <span class="tag ok">Verified</span>
+        Consent <span class={isGranted ? 'tag ok' : 'tag warn'}>{isGranted ? 'Granted' : 'Denied'}</span>
       </h3>
       <Facts>
-        <Fact name="Name">{displayName}</Fact>
-        <Fact name="Subject">
-          <span class="mono">{externalSubject}</span>
+        <Fact name="Policy">
+          {href ? (
+            <a href={href} target="_blank" rel="noopener noreferrer">
+              Version {consent.policyVersion}
+            </a>
+          ) : (
+            `Version ${consent.policyVersion}`
+          )}
         </Fact>
-        <Fact name="Verified">
-          <When at={verifiedAt} />
+        <Fact name="Decided">
+          <When at={consent.decidedAt} />
         </Fact>
-        {Object.entries(context ?? {}).map(([key, value]) => (
-          <Fact key={key} name={key}>
-            {String(value)}
-          </Fact>
-        ))}
       </Facts>
-      {context && Object.keys(context).length > 0 && <p class="hint">Provided by the site, for information only.</p>}
     </section>
   )
 }
@@ -143,7 +156,7 @@ function SessionSection({ session }: { session: Session }) {
           <When at={createdAt} />
         </Fact>
         {(state === 'active' || state === 'expired') && (
-          <Fact name={state === 'active' ? 'Renews by' : 'Expired'}>
+          <Fact name={state === 'active' ? 'Expires' : 'Expired'}>
             <When at={expiresAt} />
           </Fact>
         )}

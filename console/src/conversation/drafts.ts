@@ -1,19 +1,12 @@
-/** A reply that was sent without a confirmation. */
+/** A reply whose sending was not confirmed. */
 export interface Unsent {
   operationId: string
   body: string
-  /** The name of the first try. A retry of an operation must have the same input. */
+  /** The agent's name in the first attempt. A retry of an operation must have the same input. */
   agentName: string
 }
 
-export interface Drafts {
-  text(conversationId: string): string
-  unsent(conversationId: string): Unsent[]
-  keepText(conversationId: string, text: string): void
-  keepUnsent(conversationId: string, unsent: Unsent[]): void
-  /** Deletes all drafts. */
-  clear(): void
-}
+export type Drafts = ReturnType<typeof createDrafts>
 
 interface StoredDraft {
   text: string
@@ -23,10 +16,10 @@ interface StoredDraft {
 type Storage = Pick<globalThis.Storage, 'getItem' | 'setItem' | 'removeItem'>
 
 /**
- * Drafts of one operator, stored in the tab. They survive a reload and an expired session.
+ * Stores the drafts of one operator in the tab. They survive a reload and an expired session.
  * Another operator who signs in does not see them.
  */
-export function createDrafts(storage: Storage, owner: string): Drafts {
+export function createDrafts(storage: Storage, owner: string) {
   const key = 'service.console.drafts'
   let stored = read()
 
@@ -47,10 +40,11 @@ export function createDrafts(storage: Storage, owner: string): Drafts {
   }
 
   return {
-    text: (conversationId) => stored[conversationId]?.text ?? '',
-    unsent: (conversationId) => stored[conversationId]?.unsent ?? [],
-    keepText: (conversationId, text) => store(conversationId, { text }),
-    keepUnsent: (conversationId, unsent) => store(conversationId, { unsent }),
+    text: (conversationId: string) => stored[conversationId]?.text ?? '',
+    unsent: (conversationId: string) => stored[conversationId]?.unsent ?? [],
+    keepText: (conversationId: string, text: string) => store(conversationId, { text }),
+    keepUnsent: (conversationId: string, unsent: Unsent[]) => store(conversationId, { unsent }),
+    /** Deletes all drafts. */
     clear() {
       stored = {}
       storage.removeItem(key)

@@ -1,27 +1,25 @@
 import { Fragment } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Message } from '#proto/messaging/v1/messaging_pb.js'
+import { linkify } from '../../../widget/src/ui/linkify.ts'
 import { dateOf, formatDay, formatFull, formatTime, isSameDay } from '../time.ts'
+import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Loading } from '../ui/notice.tsx'
-import { linkParts } from './links.ts'
 import type { OutgoingMessage } from './outgoing.ts'
 import type { Thread } from './thread.ts'
 
-/** Maximum distance from the end, in pixels, that counts as being at the end. */
+/** Distance from the end, in pixels, up to which the log counts as scrolled to the end. */
 const nearEnd = 80
 
-export function MessageLog({
-  thread,
-  name,
-  me,
-  composer,
-}: {
+interface MessageLogProps {
   thread: Thread
   name: string
   me: string
   composer: { current: HTMLTextAreaElement | null }
-}) {
+}
+
+export function MessageLog({ thread, name, me, composer }: MessageLogProps) {
   const scroller = useRef<HTMLElement>(null)
   const position = useRef({ atEnd: true, height: 0, first: '' })
   const [hasNew, setHasNew] = useState(false)
@@ -31,8 +29,8 @@ export function MessageLog({
   const first = messages[0]?.messageId ?? ''
   const last = messages.at(-1)?.messageId ?? ''
 
-  // Stays at the end if the reader is there. Otherwise keeps the visible messages in position,
-  // even when older ones are inserted above.
+  // If the log is scrolled to the end, it stays at the end. Otherwise the visible messages stay in
+  // place, even when older messages are inserted above.
   useLayoutEffect(() => {
     const element = scroller.current
     if (!element) return
@@ -63,14 +61,9 @@ export function MessageLog({
         }}
       >
         {thread.hasOlder.value && (
-          <button
-            type="button"
-            class="button ghost small older"
-            disabled={thread.loadingOlder.value}
-            onClick={() => void thread.loadOlder()}
-          >
+          <Button kind="ghost small older" disabled={thread.loadingOlder.value} onClick={() => void thread.loadOlder()}>
             {thread.loadingOlder.value ? 'Loading…' : 'Load older messages'}
-          </button>
+          </Button>
         )}
         {thread.loading.value && messages.length === 0 && <Loading label="Loading messages" />}
         <ol class="messages">
@@ -96,10 +89,10 @@ export function MessageLog({
         )}
       </section>
       {hasNew && (
-        <button type="button" class="button small to-end" onClick={scrollToEnd}>
+        <Button kind="small to-end" onClick={scrollToEnd}>
           <Icon name="down" />
           New messages
-        </button>
+        </Button>
       )}
     </div>
   )
@@ -116,17 +109,12 @@ function DayBefore({ message, before }: { message: Message; before: Message | un
   )
 }
 
-function MessageItem({
-  message,
-  before,
-  name,
-  me,
-}: {
+interface MessageItemProps extends Pick<MessageLogProps, 'name' | 'me'> {
   message: Message
   before: Message | undefined
-  name: string
-  me: string
-}) {
+}
+
+function MessageItem({ message, before, name, me }: MessageItemProps) {
   const kind = message.author?.kind ?? 'system'
   const date = dateOf(message.createdAt)
   const author = authorName(message, name, me)
@@ -137,9 +125,7 @@ function MessageItem({
     Number((message.createdAt?.seconds ?? 0n) - (before.createdAt?.seconds ?? 0n)) < 300
   return (
     <li class={`message ${kind}${continues ? ' continues' : ''}`}>
-      <div class="message-head">
-        <span class="message-author">{author}</span>
-      </div>
+      <div class="message-head">{author}</div>
       <div class="bubble" dir="auto" lang={message.locale}>
         <MessageText text={message.body} />
       </div>
@@ -155,17 +141,20 @@ function MessageItem({
   )
 }
 
-function OutgoingItem({
-  message,
-  thread,
-  composer,
-}: {
-  message: OutgoingMessage
-  thread: Thread
-  composer: { current: HTMLTextAreaElement | null }
-}) {
+type OutgoingItemProps = Pick<MessageLogProps, 'thread' | 'composer'> & { message: OutgoingMessage }
+
+function OutgoingItem({ message, thread, composer }: OutgoingItemProps) {
   const { operationId, state, failure } = message
-  const certain = failure && !failure.ambiguous
+
+  function edit() {
+    const body = thread.outgoing.discard(operationId)
+    const field = composer.current
+    if (!field) return
+    field.value = field.value === '' ? body : `${field.value}\n${body}`
+    field.dispatchEvent(new Event('input', { bubbles: true }))
+    field.focus()
+  }
+
   return (
     <li class={`message agent outgoing ${state}`}>
       <div class="bubble" dir="auto">
@@ -176,28 +165,17 @@ function OutgoingItem({
       ) : (
         <div class="outgoing-failed">
           <p>
-            {certain
+            {failure && !failure.ambiguous
               ? `Not sent. ${failure.text}`
               : 'No response, so this may not have been sent. Sending again never creates a duplicate.'}
           </p>
-          <div class="button-row">
-            <button type="button" class="button small" onClick={() => thread.outgoing.retry(operationId)}>
+          <div class="line">
+            <Button kind="small" onClick={() => thread.outgoing.retry(operationId)}>
               Send again
-            </button>
-            <button
-              type="button"
-              class="button ghost small"
-              onClick={() => {
-                const body = thread.outgoing.discard(operationId)
-                const field = composer.current
-                if (!field) return
-                field.value = field.value === '' ? body : `${field.value}\n${body}`
-                field.dispatchEvent(new Event('input', { bubbles: true }))
-                field.focus()
-              }}
-            >
+            </Button>
+            <Button kind="ghost small" onClick={edit}>
               Edit message
-            </button>
+            </Button>
           </div>
         </div>
       )}
@@ -205,11 +183,11 @@ function OutgoingItem({
   )
 }
 
-/** Plain text with http(s) links. The links send no referrer. */
+/** Shows plain text and turns http and https URLs into links. The links send no referrer. */
 function MessageText({ text }: { text: string }) {
   return (
     <>
-      {linkParts(text).map((part, index) =>
+      {linkify(text).map((part, index) =>
         part.href === undefined ? (
           part.text
         ) : (
@@ -228,7 +206,10 @@ function authorName({ author }: Message, name: string, me: string): string {
   return 'System'
 }
 
-/** An agent's message is stored once it is listed. A visitor's message shows its delivery state. */
+/**
+ * Returns the state shown below a message. The log contains only stored messages, so every agent's
+ * message in it has been sent. A visitor's message shows its delivery state.
+ */
 function stateText({ author, state }: Message): string {
   if (author?.kind === 'agent') return 'Sent'
   if (author?.kind !== 'visitor') return ''

@@ -2,10 +2,16 @@ import type { Message } from '#proto/messaging/v1/messaging_pb.js'
 
 const order = ['queued', 'sent', 'delivered', 'read']
 
-/** Position of a state in its order. A message never goes back to an earlier state. */
+/**
+ * Returns the place of a message's state in the order `queued`, `sent`, `delivered`, `read`. A
+ * message never returns to an earlier state.
+ */
 export const stateRank = (state: string) => order.indexOf(state)
 
-/** Merges two lists of messages: no duplicates, ordered by sequence, the latest state of each. */
+/**
+ * Merges two lists of messages without duplicates, sorted by sequence number. Each message keeps
+ * its latest state.
+ */
 export function mergeMessages(known: readonly Message[], more: readonly Message[]): Message[] {
   const byId = new Map(known.map((message) => [message.messageId, message]))
   for (const message of more) {
@@ -15,14 +21,17 @@ export function mergeMessages(known: readonly Message[], more: readonly Message[
   return [...byId.values()].sort((one, other) => one.sequence - other.sequence)
 }
 
-/** Sets the state of one message, unless the message has a later state already. */
+/** Sets the state of one message, unless the message already has a later state. */
 export function withState(messages: readonly Message[], messageId: string, state: string): readonly Message[] {
   const found = messages.find((message) => message.messageId === messageId)
   if (!found || stateRank(state) <= stateRank(found.state)) return messages
   return messages.map((message) => (message === found ? { ...message, state } : message))
 }
 
-/** Sequence of the visitor's latest message that has not reached the state; 0 if all have. */
+/**
+ * Returns the sequence number of the visitor's latest message that has not reached the state, or 0
+ * if every message has reached the state.
+ */
 export function lastBefore(messages: readonly Message[], state: 'delivered' | 'read'): number {
   const found = messages.findLast(
     (message) => message.author?.kind === 'visitor' && stateRank(message.state) < stateRank(state),

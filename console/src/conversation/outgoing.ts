@@ -5,41 +5,26 @@ import { describeFailure, type Failure } from '../failures.ts'
 import { newOperationId } from '../operations.ts'
 import type { Drafts, Unsent } from './drafts.ts'
 
-/** A reply that is not in the conversation yet. */
+/** A reply of the operator that the conversation does not contain yet. */
 export interface OutgoingMessage extends Unsent {
   state: 'sending' | 'failed'
   failure?: Failure
 }
 
-export interface Outgoing {
-  list: ReadonlySignal<readonly OutgoingMessage[]>
-  send(body: string): void
-  /** Retries the same operation. The service deduplicates it by its ID. */
-  retry(operationId: string): void
-  /** Removes a failed reply and returns its text. */
-  discard(operationId: string): string
-  /** Removes the reply because the conversation now has its message. */
-  confirm(operationId: string): void
-}
-
 const sendTimeoutMs = 15_000
 
-/** Replies being sent. Each one keeps its operation ID until it is confirmed or discarded. */
-export function createOutgoing({
-  messaging,
-  drafts,
-  conversationId,
-  agentName,
-  onSent,
-}: {
+interface OutgoingDeps {
   messaging: Pick<Api['messaging'], 'sendAgentMessage'>
   drafts: Drafts
   conversationId: string
   agentName: () => string
   onSent: (message: Message) => void
-}): Outgoing {
+}
+
+/** Sends replies. Each reply keeps its operation ID until it is confirmed or discarded. */
+export function createOutgoing({ messaging, drafts, conversationId, agentName, onSent }: OutgoingDeps) {
   const list = signal<readonly OutgoingMessage[]>(
-    // Unconfirmed replies of an earlier page; their outcome is unknown.
+    // Unconfirmed replies of an earlier page start as failed, because their outcome is unknown.
     drafts.unsent(conversationId).map((unsent) => ({ ...unsent, state: 'failed' })),
   )
 
@@ -53,7 +38,9 @@ export function createOutgoing({
 
   const remove = (operationId: string) => set(list.value.filter((message) => message.operationId !== operationId))
 
-  /** Replies are sent one at a time, so that they arrive in the order in which they were written. */
+  /**
+   * Replies are sent one at a time, so that they arrive in the order in which they were written.
+   */
   let line: Promise<unknown> = Promise.resolve()
   const queue = (message: OutgoingMessage) => (line = line.then(() => transmit(message)))
 
@@ -76,13 +63,18 @@ export function createOutgoing({
   }
 
   return {
-    list,
-    send(body) {
+    list: list as ReadonlySignal<readonly OutgoingMessage[]>,
+
+    send(body: string) {
       const message: OutgoingMessage = { operationId: newOperationId(), body, agentName: agentName(), state: 'sending' }
       set([...list.value, message])
       void queue(message)
     },
-    retry(operationId) {
+
+    /**
+     * Retries a failed reply with the same operation ID, so that the service stores it only once.
+     */
+    retry(operationId: string) {
       const message = list.value.find((known) => known.operationId === operationId)
       if (message?.state !== 'failed') return
       const { failure: _, ...rest } = message
@@ -90,11 +82,15 @@ export function createOutgoing({
       set(list.value.map((known) => (known === message ? again : known)))
       void queue(again)
     },
-    discard(operationId) {
+
+    /** Removes a failed reply and returns its text. */
+    discard(operationId: string) {
       const body = list.value.find((known) => known.operationId === operationId)?.body ?? ''
       remove(operationId)
       return body
     },
+
+    /** Removes the reply. Call when the conversation contains its message. */
     confirm: remove,
   }
 }

@@ -3,24 +3,17 @@ import type { Message } from '#proto/messaging/v1/messaging_pb.js'
 import type { Api } from '../api.ts'
 import { lastBefore, withState } from './message-merge.ts'
 
-export interface Receipts {
-  /** Sends the current state of the visitor's messages. */
-  send(): Promise<void>
-  /** Sets whether the operator sees the messages. */
-  setVisible(visible: boolean): void
-  stop(): void
-}
-
-/** Marks the visitor's messages as `delivered` when loaded and as `read` when visible. */
-export function createReceipts({
-  messaging,
-  conversationId,
-  messages,
-}: {
+interface ReceiptsDeps {
   messaging: Pick<Api['messaging'], 'updateMessageState'>
   conversationId: string
   messages: Signal<readonly Message[]>
-}): Receipts {
+}
+
+/**
+ * Marks the visitor's messages as `delivered` when they are loaded, and as `read` when the operator
+ * sees them.
+ */
+export function createReceipts({ messaging, conversationId, messages }: ReceiptsDeps) {
   let visible = false
   let sending = false
   let stopped = false
@@ -42,15 +35,17 @@ export function createReceipts({
         }
       }
     } catch {
-      // Retried with the next message, change of visibility or reconnection.
+      // A failed call is retried with the next message, visibility change or reconnection.
     } finally {
       sending = false
     }
   }
 
   return {
+    /** Reports the visitor's messages as `read` if the operator sees them, else as `delivered`. */
     send,
-    setVisible(now) {
+    /** Sets whether the operator sees the messages. */
+    setVisible(now: boolean) {
       visible = now
       if (visible) void send()
     },

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
-import { useAction } from '../ui/dialog.tsx'
+import { useAction } from '../ui/action.ts'
+import { Button } from '../ui/button.tsx'
 import { TextField } from '../ui/field.tsx'
 import { FailureNotice } from '../ui/notice.tsx'
 
@@ -9,18 +10,17 @@ export interface CommandInput {
   label?: string
 }
 
-/** Form for a screenshot or navigation request. The visitor sees its text. */
-export function RequestForm({
-  kind,
-  origin,
-  onRequest,
-  onCancel,
-}: {
+interface RequestFormProps {
   kind: 'screenshot' | 'navigation'
   origin: string
   onRequest: (input: CommandInput) => Promise<void>
   onCancel: () => void
-}) {
+}
+
+/**
+ * Form for a screenshot or navigation request. The visitor sees the text that the operator enters.
+ */
+export function RequestForm({ kind, origin, onRequest, onCancel }: RequestFormProps) {
   const { busy, failure, run } = useAction()
   const [purpose, setPurpose] = useState('')
   const [url, setUrl] = useState(`${origin}/`)
@@ -29,11 +29,9 @@ export function RequestForm({
 
   function submit(event: Event) {
     event.preventDefault()
-    if (kind === 'navigation' && !/^https?:$/.test(URL.parse(url.trim())?.protocol ?? '')) {
-      setUrlError('Enter a full URL that starts with http:// or https://.')
-      return
-    }
-    setUrlError(undefined)
+    const isWrong = kind === 'navigation' && !/^https?:$/.test(URL.parse(url.trim())?.protocol ?? '')
+    setUrlError(isWrong ? 'Enter a full URL that starts with http:// or https://.' : undefined)
+    if (isWrong) return
     void run(() =>
       kind === 'screenshot'
         ? onRequest({ purpose: purpose.trim() || undefined })
@@ -43,7 +41,7 @@ export function RequestForm({
 
   return (
     <form
-      class="request-form"
+      class="stack request-form"
       onSubmit={submit}
       onKeyDown={({ key, isComposing }) => {
         if (key === 'Escape' && !isComposing) onCancel()
@@ -75,13 +73,13 @@ export function RequestForm({
         </>
       )}
       <FailureNotice failure={failure} />
-      <div class="button-row">
-        <button type="submit" class="button primary small" disabled={busy}>
+      <div class="line">
+        <Button type="submit" kind="primary small" disabled={busy}>
           Send request
-        </button>
-        <button type="button" class="button ghost small" onClick={onCancel}>
+        </Button>
+        <Button kind="ghost small" onClick={onCancel}>
           Cancel
-        </button>
+        </Button>
       </div>
     </form>
   )

@@ -2,16 +2,26 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Command } from '#proto/command/v1/command_pb.js'
 import type { Api } from '../api.ts'
 import { useConsole } from '../console-context.ts'
-import { Dialog, useAction } from '../ui/dialog.tsx'
+import { useAction } from '../ui/action.ts'
+import { Button } from '../ui/button.tsx'
+import { Dialog } from '../ui/dialog.tsx'
 import { FailureNotice } from '../ui/notice.tsx'
 
-/** An uploaded screenshot. Fetched on request and released when its dialog closes. */
+/**
+ * Shows an uploaded screenshot in a dialog. Fetches it on demand and releases it when the dialog
+ * closes.
+ */
 export function Screenshot({ command }: { command: Command }) {
   const { api } = useConsole()
   const { busy, failure, run } = useAction()
   const [src, setSrc] = useState<string>()
   const objectUrl = useRef<string | undefined>(undefined)
   const about = command.purpose ? `Screenshot: ${command.purpose}` : 'Screenshot of the visitor’s page'
+
+  async function show() {
+    objectUrl.current = URL.createObjectURL(await fetchScreenshot(api, command.commandId))
+    setSrc(objectUrl.current)
+  }
 
   function release() {
     if (objectUrl.current !== undefined) URL.revokeObjectURL(objectUrl.current)
@@ -23,22 +33,12 @@ export function Screenshot({ command }: { command: Command }) {
   return (
     <>
       <FailureNotice failure={failure} />
-      <button
-        type="button"
-        class="button small"
-        disabled={busy}
-        onClick={() =>
-          run(async () => {
-            objectUrl.current = URL.createObjectURL(await fetchScreenshot(api, command.commandId))
-            setSrc(objectUrl.current)
-          })
-        }
-      >
+      <Button kind="small" disabled={busy} onClick={() => run(show)}>
         {busy ? 'Loading…' : `View image (${Math.ceil((command.byteLength ?? 0) / 1024)} KiB)`}
-      </button>
+      </Button>
       {src !== undefined && (
         <Dialog title={about} onClose={release} wide>
-          <div class="dialog-body">
+          <div class="stack dialog-body">
             <img class="screenshot" src={src} alt="Screenshot of the visitor’s page" />
           </div>
         </Dialog>

@@ -1,4 +1,4 @@
-import { type ReadonlySignal, signal } from '@preact/signals'
+import { signal } from '@preact/signals'
 import type { Conversation, InboxEvent, Message } from '#proto/messaging/v1/messaging_pb.js'
 import { TypingState } from '#proto/messaging/v1/messaging_pb.js'
 import type { Session } from '#proto/session/v1/session_pb.js'
@@ -8,36 +8,12 @@ import type { Inbox } from '../inbox/inbox.ts'
 import { typingLastsMs } from '../inbox/inbox-merge.ts'
 import type { Drafts } from './drafts.ts'
 import { mergeMessages, withState } from './message-merge.ts'
-import { createOutgoing, type Outgoing } from './outgoing.ts'
+import { createOutgoing } from './outgoing.ts'
 import { createReceipts } from './receipts.ts'
 
-export interface Thread {
-  readonly conversationId: string
-  conversation: ReadonlySignal<Conversation | undefined>
-  messages: ReadonlySignal<readonly Message[]>
-  hasOlder: ReadonlySignal<boolean>
-  /** True until the first page has loaded or failed. */
-  loading: ReadonlySignal<boolean>
-  loadingOlder: ReadonlySignal<boolean>
-  failure: ReadonlySignal<Failure | undefined>
-  visitorTypes: ReadonlySignal<boolean>
-  session: ReadonlySignal<Session | undefined>
-  /** Increases with each event of a command, so that the list reloads. */
-  commandChanges: ReadonlySignal<number>
-  outgoing: Outgoing
-  loadOlder(): Promise<void>
-  reload(): Promise<void>
-  refreshSession(): Promise<void>
-  /** Sets whether the operator sees the messages. */
-  setVisible(visible: boolean): void
-  setTyping(types: boolean): void
-  assign(displayName: string | undefined): Promise<void>
-  close(): Promise<void>
-  setSession(session: Session | undefined): void
-  stop(): void
-}
+export type Thread = ReturnType<typeof createThread>
 
-export interface ThreadDependencies {
+interface ThreadDeps {
   api: Pick<Api, 'messaging' | 'sessions'>
   inbox: Pick<Inbox, 'follow' | 'update'>
   drafts: Drafts
@@ -53,18 +29,26 @@ const pageSize = 50
 const beyondTheEnd = 2 ** 31 - 1
 const typingRepeatMs = 5000
 
-/** One open conversation: its messages, its visitor and the operator's actions. */
-export function createThread(dependencies: ThreadDependencies): Thread {
-  const { api, inbox, drafts, conversationId, agentName, onVisitorMessage, now } = dependencies
+/**
+ * Provides one open conversation to its view. Loads the messages and the visitor's session, keeps
+ * them up to date, and sends the operator's replies and other actions.
+ */
+export function createThread(deps: ThreadDeps) {
+  const { api, inbox, drafts, conversationId, agentName, onVisitorMessage, now } = deps
   const { messaging, sessions } = api
   const conversation = signal<Conversation | undefined>(undefined)
   const messages = signal<readonly Message[]>([])
   const hasOlder = signal(false)
+  /** True until the first page of messages has loaded or failed to load. */
   const loading = signal(true)
   const loadingOlder = signal(false)
   const failure = signal<Failure | undefined>(undefined)
   const visitorTypes = signal(false)
   const session = signal<Session | undefined>(undefined)
+  /**
+   * Number of received events about navigation and screenshot requests. Each increase reloads the
+   * list of requests.
+   */
   const commandChanges = signal(0)
   let stopped = false
   let typingTimer: ReturnType<typeof setTimeout> | undefined
@@ -92,7 +76,8 @@ export function createThread(dependencies: ThreadDependencies): Thread {
       messaging.listMessages({ conversationId, beforeSequence: beyondTheEnd, limit: pageSize }),
       messaging.getConversation({ conversationId }),
     ])
-    // More than one page of messages may have been missed.
+    // If this page of messages does not reach back to the known messages, more than one page was
+    // missed.
     const oldest = page.messages[0]?.sequence ?? 0
     for (let after = known; after !== undefined && after < oldest; ) {
       const missed = await messaging.listMessages({ conversationId, afterSequence: after, limit: pageSize })
@@ -205,9 +190,10 @@ export function createThread(dependencies: ThreadDependencies): Thread {
       }
     },
 
+    /** Sets whether the operator sees the messages. */
     setVisible: receipts.setVisible,
 
-    setTyping(types) {
+    setTyping(types: boolean) {
       if (!types && !typingSent) return
       if (types && typingSent && now() - typingSentAt < typingRepeatMs) return
       typingSent = types
@@ -216,7 +202,7 @@ export function createThread(dependencies: ThreadDependencies): Thread {
       messaging.setTyping({ conversationId, state, agent: { displayName: agentName() } }).catch(() => {})
     },
 
-    assign: (displayName) =>
+    assign: (displayName: string | undefined) =>
       applyResponse(
         displayName === undefined
           ? messaging.unassignAgent({ conversationId })
@@ -225,7 +211,7 @@ export function createThread(dependencies: ThreadDependencies): Thread {
 
     close: () => applyResponse(messaging.closeConversation({ conversationId })),
 
-    setSession(changed) {
+    setSession(changed: Session | undefined) {
       if (changed) session.value = changed
     },
 

@@ -1,23 +1,24 @@
 import { type DeliveryAttempt, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { useConsole } from '../console-context.ts'
-import { useAction } from '../ui/dialog.tsx'
+import { useAction } from '../ui/action.ts'
+import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { FailureNotice } from '../ui/notice.tsx'
 import { When } from '../ui/when.tsx'
 import { isRetryable, outcomeText } from './delivery-words.ts'
 import { StatusTag } from './status-tag.tsx'
 
-/** A delivery's attempts, latest first, with a retry button if a retry is possible. */
+/** Shows the attempts of a delivery, latest first, with a retry button if a retry is possible. */
 export function Attempts({ attempts, onRetried }: { attempts: DeliveryAttempt[]; onRetried: () => Promise<unknown> }) {
   const { api, announcer } = useConsole()
   const { busy, failure, run } = useAction()
-  const latestFirst = [...attempts].sort((one, other) => other.attemptNumber - one.attemptNumber)
+  const latestFirst = attempts.toSorted((one, other) => other.attemptNumber - one.attemptNumber)
   const latest = latestFirst[0]
-  if (!latest) return null
 
   function retry({ attemptId }: DeliveryAttempt) {
     return run(async () => {
-      // The key stays the same until a response: a click after a lost response repeats this attempt.
+      // The idempotency key stays the same until a response arrives. After a lost response, another
+      // click repeats the same retry.
       await api.leads.retryDeliveryAttempt({ attemptId })
       announcer.say('Retry started.')
       await onRetried()
@@ -27,12 +28,12 @@ export function Attempts({ attempts, onRetried }: { attempts: DeliveryAttempt[];
   return (
     <>
       <FailureNotice failure={failure} />
-      <ol class="attempts">
+      <ol>
         {latestFirst.map((attempt) => (
           <li key={attempt.attemptId} class="attempt">
             <span class="attempt-number">#{attempt.attemptNumber}</span>
             <div class="attempt-text">
-              <div class="attempt-head">
+              <div class="line">
                 <StatusTag status={attempt.status} past={attempt !== latest} />
                 <span>{outcomeText(attempt)}</span>
               </div>
@@ -50,10 +51,10 @@ export function Attempts({ attempts, onRetried }: { attempts: DeliveryAttempt[];
               <p class="hint mono breakable">{attempt.correlationId}</p>
             </div>
             {attempt === latest && isRetryable(attempt.status) && (
-              <button type="button" class="button small" disabled={busy} onClick={() => retry(attempt)}>
+              <Button kind="small" disabled={busy} onClick={() => retry(attempt)}>
                 <Icon name="refresh" />
                 Retry now
-              </button>
+              </Button>
             )}
           </li>
         ))}

@@ -7,7 +7,7 @@ import {
 } from '#proto/lead/v1/delivery_pb.js'
 
 interface StatusLabel {
-  /** The name in the public API. */
+  /** Name of the status in the public API. */
   name: string
   text: string
   tone: 'ok' | 'info' | 'warn' | 'bad'
@@ -39,6 +39,7 @@ const classes: Partial<Record<ResponseClass, string>> = {
   [ResponseClass.TIMEOUT]: 'Timed out',
   [ResponseClass.NETWORK_ERROR]: 'Network error',
   [ResponseClass.DESTINATION_BLOCKED]: 'Destination not allowed',
+  [ResponseClass.SUPPRESSED]: 'On the suppression list; nothing was sent',
 }
 
 const reasons: Partial<Record<FailureReason, string>> = {
@@ -63,7 +64,7 @@ const phases: Partial<Record<AttemptPhase, string>> = {
   [AttemptPhase.BODY]: 'while reading the response',
 }
 
-/** The outcome of an attempt, in one line. */
+/** Returns the outcome of an attempt as one line of text. */
 export function outcomeText({
   responseClass,
   responseStatus,
@@ -79,7 +80,9 @@ export function outcomeText({
   return parts.join(', ')
 }
 
-/** Returns true if the delivery can be retried: not in progress, accepted or held. */
+/**
+ * Returns true if the delivery can be retried: it is not in progress, not accepted and not held.
+ */
 export const isRetryable = (status: DeliveryStatus) =>
   [DeliveryStatus.RETRY_SCHEDULED, DeliveryStatus.FAILED, DeliveryStatus.DEAD_LETTERED].includes(status)
 

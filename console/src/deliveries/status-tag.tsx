@@ -1,7 +1,10 @@
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { deliveryStatuses } from './delivery-words.ts'
 
-/** Status of a delivery or attempt. A scheduled retry of an earlier attempt shows as retried. */
+/**
+ * Shows the status of a delivery or attempt. `past` is true for an attempt that was followed by a
+ * later attempt. Its status “retry scheduled” is then shown as “Retried”.
+ */
 export function StatusTag({ status, past = false }: { status: DeliveryStatus; past?: boolean }) {
   const word = deliveryStatuses.get(status)
   if (past && status === DeliveryStatus.RETRY_SCHEDULED) return <span class="tag">Retried</span>

@@ -21,7 +21,7 @@ export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: 
         <Avatar name={name} id={conversationId} verified={verified} />
         <span class="row-text">
           <span class="row-top">
-            <span class="row-name">
+            <span class="row-name ellipsis">
               <bdi>{name}</bdi>
             </span>
             {verified && <span class="visually-hidden">, verified</span>}
@@ -29,13 +29,14 @@ export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: 
           </span>
           <span class="row-bottom">
             {typingSince === undefined ? (
-              // Uses the direction of the text, so that the end of the text is truncated.
-              <span class="row-preview" dir={from ? undefined : 'auto'}>
+              // `dir="auto"` takes the direction from the text, so that right-to-left text is
+              // truncated at its end.
+              <span class="row-preview ellipsis" dir={from ? undefined : 'auto'}>
                 {from && <span class="row-from">{from}: </span>}
                 {from ? <bdi>{lastMessage?.body}</bdi> : lastMessage?.body}
               </span>
             ) : (
-              <span class="row-preview typing">is typing…</span>
+              <span class="row-preview ellipsis typing">is typing…</span>
             )}
             {status === ConversationStatus.CLOSED && <span class="tag">Closed</span>}
             {agent && <span class="tag">{agent.displayName === me ? 'Mine' : agent.displayName}</span>}

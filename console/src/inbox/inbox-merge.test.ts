@@ -25,7 +25,7 @@ const event = (sequence: number, more: MessageInitShape<typeof InboxEventSchema>
 const none: Entries = new Map()
 const listed = (entries: Entries) => entries.get('cnv_1')!.conversation
 
-describe('inbox entries', () => {
+describe('the inbox list', () => {
   it('ignores a list response that is older than a stream change', () => {
     const changed = mergeChange(
       mergeList(none, [conversation(1)], 0),
@@ -38,7 +38,7 @@ describe('inbox entries', () => {
     expect(listed(newer).status).toBe(ConversationStatus.OPEN)
   })
 
-  it('keeps the latest message once, in any order of list and stream', () => {
+  it('shows the latest message, whether the list response or the stream change arrives first', () => {
     const change = { conversation: conversation(3), events: [event(3, { message: message(3) })] }
     const list = [conversation(2, { lastMessage: message(2) })]
     const one = mergeList(mergeChange(none, change, 1), list, 0)
@@ -48,7 +48,7 @@ describe('inbox entries', () => {
     expect(listed(mergeChange(other, change, 2))).toEqual(listed(other))
   })
 
-  it('is unread until the visitor’s last message is read or answered, and never goes back to unread', () => {
+  it('shows a conversation as unread until its last message is read or answered; a late `delivered` state does not make it unread again', () => {
     const entries = mergeList(none, [conversation(1, { lastMessage: message(1) })], 0)
     expect(isUnread(entries.get('cnv_1')!)).toBe(true)
     const state = (to: string, from: Entries) =>
@@ -71,7 +71,7 @@ describe('inbox entries', () => {
     expect(isUnread(answered.get('cnv_1')!)).toBe(false)
   })
 
-  it('shows only the visitor as typing, until a stop event or a message', () => {
+  it('shows that a visitor is typing until a stop event or a message, and ignores agents who type', () => {
     const typing = (type: string, kind: string) => event(5, { type, author: { kind }, occurredAt: timestampFromMs(5) })
     const start = mergeList(none, [conversation(1, { lastMessage: message(1) })], 0)
     const step = (entries: Entries, one: ReturnType<typeof event>) =>
@@ -84,7 +84,7 @@ describe('inbox entries', () => {
     expect(step(start, typing('typing.started', 'agent')).get('cnv_1')!.typingSince).toBeUndefined()
   })
 
-  it('filters by status, operator and search text, latest first', () => {
+  it('is filtered by status, operator and search text, and sorted with the latest message first', () => {
     const entries = mergeList(
       none,
       [
@@ -104,7 +104,7 @@ describe('inbox entries', () => {
     expect(ids({ text: 'hUBer' })).toEqual(['cnv_b'])
   })
 
-  it('names an anonymous visitor by the end of the conversation ID', () => {
+  it('shows an anonymous visitor as `Visitor` with the end of the conversation ID', () => {
     expect(visitorName(conversation(1, { conversationId: 'cnv_x7f3' }))).toBe('Visitor X7F3')
     expect(visitorName(conversation(1, { visitor: { externalSubject: 'c-1' } }))).toBe('c-1')
   })

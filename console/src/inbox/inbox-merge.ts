@@ -6,21 +6,30 @@ import {
 } from '#proto/messaging/v1/messaging_pb.js'
 import { stateRank } from '../conversation/message-merge.ts'
 
-/** A conversation in the list, with the revision of its last stream change. */
+/** A conversation in the inbox list. */
 export interface InboxEntry {
   conversation: Conversation
-  /** Number of the last stream change. An older list response does not overwrite it. */
+  /**
+   * Revision of the inbox stream at the last change of this entry. A list response with an earlier
+   * revision does not overwrite the entry.
+   */
   revision: number
-  /** When the visitor started typing, in milliseconds. Expires after `typingLastsMs`. */
+  /**
+   * When the visitor started typing, in milliseconds since the epoch. Expires after
+   * `typingLastsMs`.
+   */
   typingSince?: number
 }
 
 export type Entries = ReadonlyMap<string, InboxEntry>
 
-/** How long a typing event is shown, in milliseconds. */
+/** How long a typing indicator is shown without a new event, in milliseconds. */
 export const typingLastsMs = 9000
 
-/** Merges one page of the list. `listRevision` is the stream's revision at the time of the request. */
+/**
+ * Merges one page of the list. `listRevision` is the revision of the inbox stream at the time of
+ * the request.
+ */
 export function mergeList(entries: Entries, listed: Conversation[], listRevision: number): Entries {
   const merged = new Map(entries)
   for (const conversation of listed) {
@@ -46,7 +55,7 @@ function mergeListed(known: InboxEntry, listed: Conversation, listRevision: numb
   }
 }
 
-/** Merges one change from the stream: the state of a conversation and its events. */
+/** Merges a change from the stream: the state of a conversation and its events. */
 export function mergeChange(
   entries: Entries,
   change: { conversation: Conversation; events: InboxEvent[] },
@@ -61,7 +70,8 @@ export function mergeChange(
     conversation: {
       ...conversation,
       lastSequence: Math.max(conversation.lastSequence, known?.conversation.lastSequence ?? 0),
-      // The stream carries neither visitor nor last message; keeps the known ones.
+      // A change from the stream contains neither the visitor nor the last message, so keep the
+      // known visitor and message.
       visitor: known?.conversation.visitor,
       lastMessage: known?.conversation.lastMessage,
     },
@@ -96,7 +106,10 @@ function applyEvent(entry: InboxEntry, event: InboxEvent): InboxEntry {
   }
 }
 
-/** Returns the later message. For the same message, returns the later state. */
+/**
+ * Returns the later of two messages. If both are the same message, returns the one in the later
+ * state.
+ */
 function latest(one: Message | undefined, other: Message | undefined): Message | undefined {
   if (!one || !other) return one ?? other
   if (one.sequence !== other.sequence) return one.sequence > other.sequence ? one : other
@@ -114,7 +127,7 @@ export interface InboxFilter {
   text: string
 }
 
-/** The entries that match the filter, latest message first. */
+/** Returns the entries that match the filter, latest message first. */
 export function selectEntries(entries: Entries, { status, mine, text }: InboxFilter, me: string): InboxEntry[] {
   const query = text.trim().toLowerCase()
   return [...entries.values()]
@@ -141,7 +154,7 @@ const searchable = (conversation: Conversation) =>
     .join('\n')
     .toLowerCase()
 
-/** The name of a verified visitor, or a generated name for an anonymous one. */
+/** Returns the name of a verified visitor, or a generated name for an anonymous one. */
 export function visitorName({ visitor, conversationId }: Pick<Conversation, 'visitor' | 'conversationId'>): string {
   return visitor?.displayName || visitor?.externalSubject || `Visitor ${conversationId.slice(-4).toUpperCase()}`
 }

@@ -2,12 +2,16 @@ import { useEffect, useRef } from 'preact/hooks'
 import { useConsole } from '../console-context.ts'
 import { ConversationView } from '../conversation/conversation-view.tsx'
 import { pathOf } from '../router.ts'
+import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Empty, FailureNotice, Loading } from '../ui/notice.tsx'
 import { ConversationRow } from './conversation-row.tsx'
 import type { InboxFilter } from './inbox-merge.ts'
 
-/** The list of conversations beside the open one. On a phone, each is a page of its own. */
+/**
+ * Shows the list of conversations beside the open one. On a phone, the list and the conversation
+ * are separate pages.
+ */
 export function InboxView({ conversationId, details = false }: { conversationId?: string; details?: boolean }) {
   const { inbox } = useConsole()
   return (
@@ -34,11 +38,7 @@ export function InboxView({ conversationId, details = false }: { conversationId?
   )
 }
 
-const statuses: { status: InboxFilter['status']; name: string }[] = [
-  { status: 'open', name: 'Open' },
-  { status: 'closed', name: 'Closed' },
-  { status: 'all', name: 'All' },
-]
+const statuses = { open: 'Open', closed: 'Closed', all: 'All' } as const
 
 function ConversationList({ openId }: { openId: string | undefined }) {
   const { inbox, session, shortcuts, router, announcer } = useConsole()
@@ -63,7 +63,7 @@ function ConversationList({ openId }: { openId: string | undefined }) {
       j: () => move(1),
       k: () => move(-1),
       '/': () => {
-        // On a phone, the list is a separate page.
+        // On a phone, the search field is on the page of the list, so go there first.
         if (search.current?.offsetParent === null) router.go(pathOf({ view: 'inbox' }))
         requestAnimationFrame(() => search.current?.focus())
       },
@@ -103,10 +103,10 @@ function ConversationList({ openId }: { openId: string | undefined }) {
         <div class="filters">
           <fieldset class="segments">
             <legend class="visually-hidden">Conversation status</legend>
-            {statuses.map(({ status, name }) => (
+            {(['open', 'closed', 'all'] as const).map((status) => (
               <label key={status}>
                 <input type="radio" name="status" checked={filter.status === status} onChange={() => set({ status })} />
-                <span>{name}</span>
+                <span>{statuses[status]}</span>
               </label>
             ))}
           </fieldset>
@@ -140,17 +140,13 @@ function ConversationList({ openId }: { openId: string | undefined }) {
           !inbox.failure.value && <NothingToShow filter={filter} onReset={() => set({ text: '', mine: false })} />
         ))}
       {inbox.hasMore.value && (
-        <button
-          type="button"
-          class="button ghost more"
+        <Button
+          kind="ghost more"
           disabled={inbox.loading.value}
-          onClick={async () => {
-            await inbox.loadMore()
-            announcer.say('More conversations loaded.')
-          }}
+          onClick={() => inbox.loadMore().then(() => announcer.say('More conversations loaded.'))}
         >
           Load earlier conversations
-        </button>
+        </Button>
       )}
     </section>
   )
@@ -161,9 +157,7 @@ function NothingToShow({ filter, onReset }: { filter: InboxFilter; onReset: () =
     return (
       <Empty icon="search" title="No results">
         <p>Only loaded conversations are searched.</p>
-        <button type="button" class="button" onClick={onReset}>
-          Clear filters
-        </button>
+        <Button onClick={onReset}>Clear filters</Button>
       </Empty>
     )
   }

@@ -9,7 +9,10 @@ afterEach(() => void vi.useRealTimers())
 
 const ready = create(WatchConversationsResponseSchema, { frame: { case: 'ready', value: {} } })
 
-/** Watches an inbox. Each attempt runs the next script; without one, the stream stays silent. */
+/**
+ * Watches an inbox. Each connection attempt runs the next script, which yields the frames of that
+ * stream. After the last script, streams stay silent.
+ */
 function watching(scripts: (() => AsyncGenerator<WatchConversationsResponse>)[]) {
   const states: string[] = []
   const browserEvents = new EventTarget()
@@ -72,7 +75,7 @@ describe('watchInbox', () => {
     inbox.stop()
   })
 
-  it('does not reconnect after a rejection or after stop', async () => {
+  it('does not reconnect after the service has rejected the stream, or after stop() was called', async () => {
     const rejected = watching([() => failing(Code.PermissionDenied)])
     await vi.advanceTimersByTimeAsync(60_000)
     expect(rejected.attempts()).toBe(1)

@@ -1,45 +1,46 @@
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { ConversationChanged } from '#proto/messaging/v1/messaging_pb.js'
+import { createPause } from '../../../widget/src/pause.ts'
+import { systemClock } from '../../../widget/src/platform.ts'
 import type { Api } from '../api.ts'
 
 export type LinkState =
   | { name: 'connecting' }
   | { name: 'live' }
-  /** `retryAt` is in milliseconds since the epoch. */
+  /** `retryAt` is the time of the next connection attempt, in milliseconds since the epoch. */
   | { name: 'waiting'; retryAt: number }
-  /** The service rejected the stream; it is not retried. */
+  /** The service rejected the stream, so it is not retried. */
   | { name: 'rejected' }
 
 export interface WatchOptions {
   messaging: Pick<Api['messaging'], 'watchConversations'>
-  /** Called when the stream is live. A list requested after it misses no change. */
+  /** Called when the stream is live. A list that is requested afterwards misses no change. */
   onReady(): void
   onChanged(change: ConversationChanged): void
   onState(state: LinkState): void
   now: () => number
   random: () => number
-  /** Retries at once on its `online` event. */
+  /** Target of the browser's `online` event, at which the stream reconnects at once. */
   browserEvents?: EventTarget
 }
 
-/** A stream without frames for this time is closed. The heartbeat interval is 15 s. */
+/**
+ * A stream that receives no frame for this time is closed. The service sends a heartbeat every 15
+ * s.
+ */
 export const silenceMs = 40_000
 const firstPauseMs = 500
 const maxPauseMs = 20_000
 
-/** Watches the inbox. Reconnects with exponential backoff and jitter. Returns a function that stops it. */
-export function watchInbox({
-  messaging,
-  onReady,
-  onChanged,
-  onState,
-  now,
-  random,
-  browserEvents,
-}: WatchOptions): () => void {
+/**
+ * Watches the inbox. Reconnects with exponential backoff and jitter. Returns a function that stops
+ * it.
+ */
+export function watchInbox(options: WatchOptions): () => void {
+  const { messaging, onReady, onChanged, onState, now, random, browserEvents } = options
+  const pause = createPause(systemClock)
   const stopped = new AbortController()
   let failures = 0
-  let wake = () => {}
   let attempt = new AbortController()
 
   async function follow() {
@@ -72,23 +73,16 @@ export function watchInbox({
       )
       if (stopped.signal.aborted) return
       if (error && final.has(error.code)) return onState({ name: 'rejected' })
-      const pause = Math.min(maxPauseMs, firstPauseMs * 2 ** failures) * (0.5 + random() / 2)
+      const pauseMs = Math.min(maxPauseMs, firstPauseMs * 2 ** failures) * (0.5 + random() / 2)
       failures += 1
-      onState({ name: 'waiting', retryAt: now() + pause })
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, pause)
-        wake = () => {
-          clearTimeout(timer)
-          resolve()
-        }
-        stopped.signal.addEventListener('abort', wake, { once: true })
-      })
+      onState({ name: 'waiting', retryAt: now() + pauseMs })
+      await pause.wait(pauseMs)
     }
   }
 
   function retryNow() {
     failures = 0
-    wake()
+    pause.end()
   }
   browserEvents?.addEventListener('online', retryNow)
   void run()
@@ -96,6 +90,7 @@ export function watchInbox({
     browserEvents?.removeEventListener('online', retryNow)
     stopped.abort()
     attempt.abort()
+    pause.end()
   }
 }
 

@@ -1,4 +1,4 @@
-import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals'
+import { computed, signal } from '@preact/signals'
 import {
   type Conversation,
   type ConversationChanged,
@@ -8,48 +8,26 @@ import {
 import { createTabStream, type TabStreamDeps } from '../../../widget/src/tab-stream.ts'
 import type { Api } from '../api.ts'
 import { describeFailure, type Failure } from '../failures.ts'
-import {
-  type Entries,
-  type InboxEntry,
-  type InboxFilter,
-  isUnread,
-  mergeChange,
-  mergeList,
-  selectEntries,
-} from './inbox-merge.ts'
+import { type Entries, type InboxFilter, isUnread, mergeChange, mergeList, selectEntries } from './inbox-merge.ts'
 import { type LinkState, type WatchOptions, watchInbox } from './inbox-watch.ts'
 
-/** Callbacks of an open conversation. */
-export interface ConversationFollower {
-  /** Changes may have been missed. */
+/** Callbacks for changes of the conversation that is open in the console. */
+interface ConversationFollower {
+  /** Called if changes may have been missed. */
   onGap(): void
   onChange(conversation: Conversation, events: InboxEvent[]): void
 }
 
-export interface Inbox {
-  filter: Signal<InboxFilter>
-  entries: ReadonlySignal<Entries>
-  shown: ReadonlySignal<InboxEntry[]>
-  unread: ReadonlySignal<number>
-  link: ReadonlySignal<LinkState>
-  loading: ReadonlySignal<boolean>
-  failure: ReadonlySignal<Failure | undefined>
-  /** More conversations can be loaded. */
-  hasMore: ReadonlySignal<boolean>
-  loadMore(): Promise<void>
-  reload(): Promise<void>
-  /** Applies the conversation that a call returned. */
-  update(conversation: Conversation): void
-  follow(conversationId: string, follower: ConversationFollower): () => void
-  start(): void
-  stop(): void
-}
+export type Inbox = ReturnType<typeof createInbox>
 
-export interface InboxDependencies extends Pick<WatchOptions, 'now' | 'random' | 'browserEvents'> {
+interface InboxDeps extends Pick<WatchOptions, 'now' | 'random' | 'browserEvents'> {
   api: Pick<Api, 'messaging'>
-  /** The operator's name, to find their assignments. */
+  /** Returns the operator's name, which identifies their assignments. */
   me: () => string
-  /** Tabs of a browser share connections, so a hidden tab may close its stream. */
+  /**
+   * Coordinates the tabs of the browser. Tabs share connections, so a hidden tab may have to close
+   * its stream.
+   */
   platform: TabStreamDeps['platform']
 }
 
@@ -60,21 +38,16 @@ const statuses = {
   all: ConversationStatus.UNSPECIFIED,
 }
 
-/** The operator's inbox. Lists conversations once the stream is live, and merges its changes. */
-export function createInbox({
-  api: { messaging },
-  me,
-  platform,
-  now,
-  random,
-  browserEvents,
-}: InboxDependencies): Inbox {
+/**
+ * The operator's inbox. Loads the list when the stream is live, and merges changes from the stream.
+ */
+export function createInbox({ api: { messaging }, me, platform, now, random, browserEvents }: InboxDeps) {
   const filter = signal<InboxFilter>({ status: 'open', mine: false, text: '' })
   const entries = signal<Entries>(new Map())
   const link = signal<LinkState>({ name: 'connecting' })
   const loading = signal(true)
   const failure = signal<Failure | undefined>(undefined)
-  /** Next page token of each status; null after the last page. */
+  /** Token of the next page for each status. Null after the last page. */
   const next = signal<Partial<Record<InboxFilter['status'], string | null>>>({})
   const followers = new Map<string, Set<ConversationFollower>>()
   let revision = 0
@@ -97,7 +70,7 @@ export function createInbox({
     }
   }
 
-  /** The stream does not carry visitor names, so the conversation is loaded. */
+  /** A change from the stream does not contain the visitor's name, so load the conversation. */
   async function loadVisitor(conversationId: string) {
     const listRevision = revision
     const found = await messaging.getConversation({ conversationId }).catch(() => undefined)
@@ -147,6 +120,7 @@ export function createInbox({
     failure,
     shown: computed(() => selectEntries(entries.value, filter.value, me())),
     unread: computed(() => [...entries.value.values()].filter(isUnread).length),
+    /** True if more conversations can be loaded. */
     hasMore: computed(() => typeof next.value[filter.value.status] === 'string'),
     async loadMore() {
       const { status } = filter.value
@@ -154,7 +128,8 @@ export function createInbox({
       if (typeof token === 'string' && !loading.value) await list(status, token)
     },
     reload: () => list(filter.value.status),
-    update(conversation) {
+    /** Merges the conversation that a call has returned. */
+    update(conversation: Conversation) {
       revision += 1
       const { conversationId } = conversation
       const known = entries.value.get(conversationId)
@@ -163,7 +138,7 @@ export function createInbox({
       const merged = { ...conversation, visitor, lastMessage }
       entries.value = new Map(entries.value).set(conversationId, { ...known, revision, conversation: merged })
     },
-    follow(conversationId, follower) {
+    follow(conversationId: string, follower: ConversationFollower) {
       const group = followers.get(conversationId) ?? new Set()
       followers.set(conversationId, group.add(follower))
       return () => {
@@ -173,7 +148,7 @@ export function createInbox({
     },
     start() {
       tab.start()
-      // Each status is listed when it is first selected.
+      // The list of a status is loaded when the status is first selected.
       stopStatus = filter.subscribe(({ status }) => {
         if (link.peek().name === 'live' && next.peek()[status] === undefined) void list(status)
       })

@@ -1,41 +1,33 @@
 import { useState } from 'preact/hooks'
-import { useConsole } from '../console-context.ts'
-import { useAction } from '../ui/dialog.tsx'
+import { launcherColors } from '../../../widget/src/ui/launcher-colors.ts'
+import { Button } from '../ui/button.tsx'
 import { Field, TextField } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { FailureNotice } from '../ui/notice.tsx'
 import { Card } from '../ui/page.tsx'
-import type { InstallationPart } from './installation-view.tsx'
-import { textOn } from './installation-words.ts'
+import { type InstallationPart, useUpdate } from './update.ts'
 
-const isColour = (text: string) => /^#[0-9a-f]{6}$/i.test(text)
-
-/** Appearance of the widget, with a preview. */
-export function AppearanceCard({ installation, onChanged }: InstallationPart) {
-  const { api, announcer } = useConsole()
-  const { busy, failure, run } = useAction()
-  const { appearance } = installation
+/** Card that edits the widget's appearance and shows a preview. */
+export function AppearanceCard(part: InstallationPart) {
+  const { appearance } = part.installation
+  const { busy, failure, save } = useUpdate(part)
   const [title, setTitle] = useState(appearance?.title ?? '')
   const [greeting, setGreeting] = useState(appearance?.greeting ?? '')
-  const [accentColor, setAccent] = useState(appearance?.accentColor ?? '#1f6f5c')
+  const [accentColor, setAccentColor] = useState(appearance?.accentColor ?? '#1f6f5c')
   const [position, setPosition] = useState(appearance?.position ?? 'right')
-  const valid = isColour(accentColor)
+  const isValid = /^#[0-9a-f]{6}$/i.test(accentColor)
 
-  function save(event: Event) {
+  function submit(event: Event) {
     event.preventDefault()
-    void run(async () => {
-      const answer = await api.workspaces.updateInstallation({
-        siteKey: installation.publicSiteKey,
-        appearance: changedOf({ title: title.trim(), greeting: greeting.trim(), accentColor, position }, appearance),
-      })
-      if (answer.installation) onChanged(answer.installation)
-      announcer.say('Appearance saved.')
-    })
+    const fields = { title: title.trim(), greeting: greeting.trim(), accentColor, position }
+    // Sends only edited fields, so that other fields keep concurrent changes.
+    const edited = Object.entries(fields).filter(([name, value]) => value !== appearance?.[name as keyof typeof fields])
+    void save({ appearance: Object.fromEntries(edited) }, 'Appearance saved.')
   }
 
   return (
     <Card title="Appearance">
-      <form class="appearance" onSubmit={save} noValidate>
+      <form class="appearance" onSubmit={submit} noValidate>
         <div class="stack">
           <TextField label="Title" maxLength={128} value={title} onChange={setTitle} />
           <Field label="Greeting" hint="Shown when the chat is empty.">
@@ -50,7 +42,7 @@ export function AppearanceCard({ installation, onChanged }: InstallationPart) {
               />
             )}
           </Field>
-          <Field label="Accent colour" error={valid ? undefined : 'Enter # and six hexadecimal digits.'}>
+          <Field label="Accent colour" error={isValid ? undefined : 'Enter # and six hexadecimal digits.'}>
             {(attributes) => (
               <div class="copy-row">
                 <input
@@ -58,14 +50,14 @@ export function AppearanceCard({ installation, onChanged }: InstallationPart) {
                   class="input mono"
                   maxLength={7}
                   value={accentColor}
-                  onInput={(event) => setAccent(event.currentTarget.value.trim())}
+                  onInput={(event) => setAccentColor(event.currentTarget.value.trim())}
                 />
                 <input
                   type="color"
                   class="colour"
                   aria-label="Choose the accent colour"
-                  value={valid ? accentColor : '#000000'}
-                  onInput={(event) => setAccent(event.currentTarget.value)}
+                  value={isValid ? accentColor : '#000000'}
+                  onInput={(event) => setAccentColor(event.currentTarget.value)}
                 />
               </div>
             )}
@@ -80,40 +72,27 @@ export function AppearanceCard({ installation, onChanged }: InstallationPart) {
             ))}
           </fieldset>
           <FailureNotice failure={failure} />
-          <div class="button-row">
-            <button type="submit" class="button primary" disabled={busy || !valid || title.trim() === ''}>
+          <div class="line">
+            <Button type="submit" kind="primary" disabled={busy || !isValid || title.trim() === ''}>
               Save appearance
-            </button>
+            </Button>
           </div>
         </div>
-        <Preview title={title} greeting={greeting} accent={valid ? accentColor : '#888888'} position={position} />
+        <Preview
+          title={title}
+          greeting={greeting}
+          accentColor={isValid ? accentColor : '#888888'}
+          position={position}
+        />
       </form>
     </Card>
   )
 }
 
-/** Returns only the edited fields, so that concurrent changes of other fields are kept. */
-function changedOf<Fields extends Record<string, string>>(
-  fields: Fields,
-  shown: Partial<Fields> = {},
-): Partial<Fields> {
-  const changed = Object.entries(fields).filter(([name, value]) => value !== shown[name])
-  return Object.fromEntries(changed) as Partial<Fields>
-}
-
-function Preview({
-  title,
-  greeting,
-  accent,
-  position,
-}: {
-  title: string
-  greeting: string
-  accent: string
-  position: string
-}) {
-  // The content security policy blocks style attributes in markup but allows styles set by script.
-  const colours = { backgroundColor: accent, color: textOn(accent) }
+function Preview({ title, greeting, accentColor, position }: Record<string, string>) {
+  // The content security policy blocks style attributes in markup, but not styles that a script
+  // sets.
+  const colours = { backgroundColor: accentColor, color: launcherColors(accentColor).onAccent }
   return (
     <div class={`preview at-${position}`} role="img" aria-label="Preview of the widget">
       <div class="preview-panel">

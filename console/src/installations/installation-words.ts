@@ -1,6 +1,6 @@
 import type { Capabilities } from '#proto/session/v1/session_pb.js'
 
-export type CapabilityName = keyof Omit<Capabilities, '$typeName' | '$unknown'>
+type CapabilityName = keyof Omit<Capabilities, '$typeName' | '$unknown'>
 
 export const capabilities: { name: CapabilityName; label: string; hint: string }[] = [
   { name: 'identity', label: 'Verified identity', hint: 'Your backend can verify who a visitor is.' },
@@ -9,13 +9,13 @@ export const capabilities: { name: CapabilityName; label: string; hint: string }
   { name: 'navigation', label: 'Navigation requests', hint: 'Operators can ask a visitor to open another page.' },
   { name: 'screenshots', label: 'Screenshot requests', hint: 'Operators can ask for a screenshot of the page.' },
   { name: 'preChatForm', label: 'Pre-chat form', hint: 'Shown before the first message. Creates a lead.' },
-  { name: 'offlineForm', label: 'Offline form', hint: 'Shown when no operator is online. Creates a lead.' },
+  { name: 'offlineForm', label: 'Offline form', hint: 'Shown while the chat is away. Creates a lead.' },
   { name: 'messageRetryRoute', label: 'Retry route', hint: 'For custom clients; the widget does not need it.' },
 ]
 
 const hostLabel = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/
 
-/** Returns the problem with an allowed origin, or undefined. The service checks the same rule. */
+/** Returns the problem with an allowed origin, or undefined. The service checks the same rules. */
 export function originProblem(entry: string): string | undefined {
   const wildcard = /^https:\/\/\*\.([^/:]+)(:\d+)?$/.exec(entry)
   if (wildcard) {
@@ -30,15 +30,6 @@ export function originProblem(entry: string): string | undefined {
   return url.origin === entry ? undefined : `Scheme, host and port only. Did you mean ${url.origin}?`
 }
 
-/** The script element that loads the widget on a page. The gateway serves the script. */
+/** Returns the script element that loads the widget on a page. The gateway serves the script. */
 export const snippetOf = (gatewayUrl: string, siteKey: string) =>
   `<script src="${gatewayUrl}/widget.js" data-site-key="${siteKey}" data-api-base-url="${gatewayUrl}" defer></script>`
-
-/** Returns black or white, whichever has the higher contrast on the colour. */
-export function textOn(colour: string): string {
-  const [red = 0, green = 0, blue = 0] = [1, 3, 5]
-    .map((at) => Number.parseInt(colour.slice(at, at + 2), 16) / 255)
-    .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
-  const luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
-  return (luminance + 0.05) / 0.05 >= 1.05 / (luminance + 0.05) ? '#000000' : '#ffffff'
-}

@@ -1,18 +1,20 @@
 import { useState } from 'preact/hooks'
-import { type Connection, ConnectionStatus } from '#proto/workspace/v1/workspace_pb.js'
+import { type Connection, ConnectionStatus, type Installation } from '#proto/workspace/v1/workspace_pb.js'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
-import { Confirm, useAction } from '../ui/dialog.tsx'
+import { Button } from '../ui/button.tsx'
+import { EnableButton, EnabledTag } from '../ui/enabled.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { useLoad } from '../ui/load.ts'
-import { Empty, FailureNotice, Loading } from '../ui/notice.tsx'
+import { Empty, WhenLoaded } from '../ui/notice.tsx'
 import { Card, Page } from '../ui/page.tsx'
-import { NewConnection } from './new-connection.tsx'
-import { NewInstallation } from './new-installation.tsx'
+import { CopyOnce } from '../ui/secrets.tsx'
+import { type CreatedInstallation, NewConnection, NewInstallation } from './create-dialogs.tsx'
 
 export function InstallationsView() {
-  const { api } = useConsole()
+  const { api, router } = useConsole()
   const [adding, setAdding] = useState<'connection' | 'installation'>()
+  const [created, setCreated] = useState<CreatedInstallation>()
   const loaded = useLoad(async () => {
     const [{ connections }, { installations }] = await Promise.all([
       api.workspaces.listConnections({}),
@@ -20,108 +22,109 @@ export function InstallationsView() {
     ])
     return { connections, installations }
   }, [])
-  const { connections = [], installations = [] } = loaded.value ?? {}
+  const connections = loaded.value?.connections ?? []
   return (
     <Page
       title="Installations"
       lead="Sites that show the widget. Each installation belongs to a connection, a channel that you can disable."
       actions={
         <>
-          <button type="button" class="button" onClick={() => setAdding('connection')}>
-            New connection
-          </button>
+          <Button onClick={() => setAdding('connection')}>New connection</Button>
           {connections.length > 0 && (
-            <button type="button" class="button primary" onClick={() => setAdding('installation')}>
+            <Button kind="primary" onClick={() => setAdding('installation')}>
               <Icon name="plus" />
               New installation
-            </button>
+            </Button>
           )}
         </>
       }
     >
-      <FailureNotice failure={loaded.failure} retry={() => void loaded.reload()} />
-      {!loaded.value && loaded.loading && <Loading label="Loading installations" />}
-      {loaded.value && connections.length === 0 && (
-        <Empty icon="installations" title="No connections yet">
-          <p>Create a connection, for example “Website”. Then add an installation for each site.</p>
-          <button type="button" class="button primary" onClick={() => setAdding('connection')}>
-            New connection
-          </button>
-        </Empty>
+      <WhenLoaded loaded={loaded} name="installations">
+        {({ installations }) =>
+          connections.length === 0 ? (
+            <Empty icon="installations" title="No connections yet">
+              <p>Create a connection, for example “Website”. Then add an installation for each site.</p>
+              <Button kind="primary" onClick={() => setAdding('connection')}>
+                New connection
+              </Button>
+            </Empty>
+          ) : (
+            connections.map((connection) => (
+              <ConnectionCard
+                key={connection.connectionId}
+                connection={connection}
+                installations={installations.filter(({ connectionId }) => connectionId === connection.connectionId)}
+                onChanged={loaded.reload}
+              />
+            ))
+          )
+        }
+      </WhenLoaded>
+      {adding === 'connection' && <NewConnection onClose={() => setAdding(undefined)} onCreated={loaded.reload} />}
+      {adding === 'installation' && (
+        <NewInstallation connections={connections} onClose={() => setAdding(undefined)} onCreated={setCreated} />
       )}
-      {connections.map((connection) => (
-        <Card
-          key={connection.connectionId}
-          title={connection.name}
-          actions={<ConnectionSwitch connection={connection} onChanged={loaded.reload} />}
-        >
-          {installations.every(({ connectionId }) => connectionId !== connection.connectionId) && (
-            <p class="hint">No installations on this connection yet.</p>
-          )}
-          <ul class="table">
-            {installations
-              .filter(({ connectionId }) => connectionId === connection.connectionId)
-              .map(({ publicSiteKey, appearance, origins, enabled }) => (
-                <li key={publicSiteKey}>
-                  <a class="table-row" href={pathOf({ view: 'installation', siteKey: publicSiteKey })}>
-                    {enabled ? <span class="tag ok">Enabled</span> : <span class="tag bad">Disabled</span>}
-                    <span class="table-main">
-                      <span class="table-title">{appearance?.title || publicSiteKey}</span>
-                      <span class="table-sub">{origins.join(', ')}</span>
-                    </span>
-                    <span class="mono hint">{publicSiteKey}</span>
-                  </a>
-                </li>
-              ))}
-          </ul>
-        </Card>
-      ))}
-      {adding === 'connection' && (
-        <NewConnection onClose={() => setAdding(undefined)} onCreated={() => loaded.reload()} />
+      {created && (
+        <CopyOnce
+          title="Identity secret"
+          label={`Secret (key ${created.kid})`}
+          secret={created.secret}
+          advice="Your backend signs visitor identities with this secret. Keep it on your server, never on a page. It is shown only once; you can rotate it later."
+          onClose={() => router.go(pathOf({ view: 'installation', siteKey: created.siteKey }))}
+        />
       )}
-      {adding === 'installation' && <NewInstallation connections={connections} onClose={() => setAdding(undefined)} />}
     </Page>
   )
 }
 
-function ConnectionSwitch({ connection, onChanged }: { connection: Connection; onChanged: () => Promise<void> }) {
+interface ConnectionCardProps {
+  connection: Connection
+  installations: Installation[]
+  onChanged: () => Promise<void>
+}
+
+function ConnectionCard({ connection, installations, onChanged }: ConnectionCardProps) {
   const { api, announcer } = useConsole()
-  const { busy, failure, run } = useAction()
-  const [asking, setAsking] = useState(false)
   const { connectionId, name, status } = connection
-  const enabled = status === ConnectionStatus.ENABLED
-  async function set(to: ConnectionStatus) {
-    await api.workspaces.setConnectionStatus({ connectionId, status: to })
-    announcer.say(to === ConnectionStatus.ENABLED ? `${name} is enabled.` : `${name} is disabled.`)
+  const isEnabled = status === ConnectionStatus.ENABLED
+  async function set(enabled: boolean) {
+    const next = enabled ? ConnectionStatus.ENABLED : ConnectionStatus.DISABLED
+    await api.workspaces.setConnectionStatus({ connectionId, status: next })
+    announcer.say(`${name} is ${enabled ? 'enabled' : 'disabled'}.`)
     await onChanged()
   }
   return (
-    <>
-      <span class={enabled ? 'tag ok' : 'tag bad'}>{enabled ? 'Enabled' : 'Disabled'}</span>
-      <button
-        type="button"
-        class="button small"
-        disabled={busy}
-        aria-label={`${enabled ? 'Disable' : 'Enable'} ${name}`}
-        onClick={() => (enabled ? setAsking(true) : run(() => set(ConnectionStatus.ENABLED)))}
-      >
-        {enabled ? 'Disable' : 'Enable'}
-      </button>
-      <FailureNotice failure={failure} />
-      {asking && (
-        <Confirm
-          title={`Disable ${name}?`}
-          action="Disable connection"
-          danger
-          onClose={() => setAsking(false)}
-          onConfirm={() => set(ConnectionStatus.DISABLED)}
-        >
-          <p>
-            Every visitor session on this connection ends within a second, and new ones are rejected. The widget shows
-            that chat is unavailable. Conversations and leads are kept. You can enable it again.
-          </p>
-        </Confirm>
-      )}
-    </>
+    <Card
+      title={name}
+      actions={
+        <>
+          <EnabledTag enabled={isEnabled} />
+          <EnableButton
+            enabled={isEnabled}
+            what={name}
+            label={name}
+            action="Disable connection"
+            explanation="Every visitor session on this connection ends within a second, and new ones are rejected. The widget shows that chat is unavailable. Conversations and leads are kept. You can enable it again."
+            set={set}
+          />
+        </>
+      }
+    >
+      {installations.length === 0 && <p class="hint">No installations on this connection yet.</p>}
+      <ul class="table">
+        {installations.map(({ publicSiteKey, appearance, origins, enabled }) => (
+          <li key={publicSiteKey}>
+            <a class="table-row" href={pathOf({ view: 'installation', siteKey: publicSiteKey })}>
+              <EnabledTag enabled={enabled} />
+              <span class="table-main">
+                <span class="table-title">{appearance?.title || publicSiteKey}</span>
+                <span class="table-sub ellipsis">{origins.join(', ')}</span>
+              </span>
+              <span class="mono hint">{publicSiteKey}</span>
+            </a>
+          </li>
+        ))}
+      </ul>
+    </Card>
   )
 }

@@ -3,19 +3,21 @@ import { type Subscription, SubscriptionStatus } from '#proto/lead/v1/subscripti
 import { useConsole } from '../console-context.ts'
 import { Attempts } from '../deliveries/attempts.tsx'
 import { conversationPath, pathOf } from '../router.ts'
-import { useAction } from '../ui/dialog.tsx'
+import { useAction } from '../ui/action.ts'
+import { Button } from '../ui/button.tsx'
+import { SelectField } from '../ui/field.tsx'
 import { useLoad } from '../ui/load.ts'
-import { Empty, FailureNotice, Loading } from '../ui/notice.tsx'
+import { Empty, FailureNotice, WhenLoaded } from '../ui/notice.tsx'
 import { Card, Fact, Facts, Page } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
 import { leadTitle, sourceText } from './lead-words.ts'
 
 const pollMs = 5000
 
-/** One lead: its fields, its source and its deliveries. */
+/** Shows one lead: its fields, its source and its deliveries. */
 export function LeadView({ leadId }: { leadId: string }) {
   const { api } = useConsole()
-  const lead = useLoad(async () => (await api.leads.getLead({ leadId })).lead, [leadId])
+  const loaded = useLoad(async () => (await api.leads.getLead({ leadId })).lead, [leadId])
   const attempts = useLoad(async () => (await api.leads.listDeliveryAttempts({ leadId })).attempts, [leadId], pollMs)
   const subscriptions = useLoad(async () => (await api.leads.listSubscriptions({})).subscriptions, [])
   const byDelivery = Map.groupBy(attempts.value ?? [], ({ deliveryId }) => deliveryId)
@@ -24,72 +26,70 @@ export function LeadView({ leadId }: { leadId: string }) {
 
   return (
     <Page
-      title={lead.value ? leadTitle(lead.value) : 'Lead'}
+      title={loaded.value ? leadTitle(loaded.value) : 'Lead'}
       back={{ path: pathOf({ view: 'leads' }), label: 'Leads' }}
     >
-      <FailureNotice failure={lead.failure} retry={() => void lead.reload()} />
-      {!lead.value && lead.loading && <Loading label="Loading lead" />}
-      {lead.value && (
-        <Card title="Details">
-          <Facts>
-            {Object.entries(lead.value.fields).map(([name, value]) => (
-              <Fact key={name} name={name}>
-                <span class="multi-line" dir="auto">
-                  {value}
-                </span>
-              </Fact>
-            ))}
-            <Fact name="Source">{sourceText(lead.value.source)}</Fact>
-            <Fact name="Captured">
-              <When at={lead.value.createdAt} full />
-            </Fact>
-            <Fact name="Conversation">
-              {lead.value.conversationId && (
-                <a class="mono breakable" href={conversationPath(lead.value.conversationId)}>
-                  {lead.value.conversationId}
-                </a>
+      <WhenLoaded loaded={loaded} name="lead">
+        {({ fields, source, createdAt, conversationId }) => (
+          <>
+            <Card title="Details">
+              <Facts>
+                {Object.entries(fields).map(([name, value]) => (
+                  <Fact key={name} name={name}>
+                    <span class="multi-line" dir="auto">
+                      {value}
+                    </span>
+                  </Fact>
+                ))}
+                <Fact name="Source">{sourceText(source)}</Fact>
+                <Fact name="Captured">
+                  <When at={createdAt} full />
+                </Fact>
+                <Fact name="Conversation">
+                  {conversationId && (
+                    <a class="mono breakable" href={conversationPath(conversationId)}>
+                      {conversationId}
+                    </a>
+                  )}
+                </Fact>
+                <Fact name="Lead ID">
+                  <span class="mono breakable">{leadId}</span>
+                </Fact>
+              </Facts>
+            </Card>
+            <Card title="Deliveries">
+              <FailureNotice failure={attempts.failure} retry={() => void attempts.reload()} />
+              {attempts.value?.length === 0 && (
+                <Empty icon="deliveries" title="Not sent yet">
+                  <p>Send it to a destination below.</p>
+                </Empty>
               )}
-            </Fact>
-            <Fact name="Lead ID">
-              <span class="mono breakable">{leadId}</span>
-            </Fact>
-          </Facts>
-        </Card>
-      )}
-      {lead.value && (
-        <Card title="Deliveries">
-          <FailureNotice failure={attempts.failure} retry={() => void attempts.reload()} />
-          {attempts.value?.length === 0 && (
-            <Empty icon="deliveries" title="Not sent yet">
-              <p>Send it to a destination below.</p>
-            </Empty>
-          )}
-          {[...byDelivery].map(([deliveryId, ofDelivery]) => (
-            <section class="lead-delivery" key={deliveryId} aria-label={destinationOf(ofDelivery[0]?.subscriptionId)}>
-              <h3>
-                <a class="breakable" href={pathOf({ view: 'delivery', deliveryId })}>
-                  {destinationOf(ofDelivery[0]?.subscriptionId)}
-                </a>
-              </h3>
-              <Attempts attempts={ofDelivery} onRetried={attempts.reload} />
-            </section>
-          ))}
-          <SendForm leadId={leadId} subscriptions={subscriptions.value ?? []} onSent={attempts.reload} />
-        </Card>
-      )}
+              {[...byDelivery].map(([deliveryId, ofDelivery]) => (
+                <section key={deliveryId} class="stack" aria-label={destinationOf(ofDelivery[0]?.subscriptionId)}>
+                  <h3>
+                    <a class="breakable" href={pathOf({ view: 'delivery', deliveryId })}>
+                      {destinationOf(ofDelivery[0]?.subscriptionId)}
+                    </a>
+                  </h3>
+                  <Attempts attempts={ofDelivery} onRetried={attempts.reload} />
+                </section>
+              ))}
+              <SendForm leadId={leadId} subscriptions={subscriptions.value ?? []} onSent={attempts.reload} />
+            </Card>
+          </>
+        )}
+      </WhenLoaded>
     </Page>
   )
 }
 
-function SendForm({
-  leadId,
-  subscriptions,
-  onSent,
-}: {
+interface SendFormProps {
   leadId: string
   subscriptions: Subscription[]
   onSent: () => Promise<void>
-}) {
+}
+
+function SendForm({ leadId, subscriptions, onSent }: SendFormProps) {
   const { api, announcer } = useConsole()
   const { busy, failure, run } = useAction()
   const enabled = subscriptions.filter(({ status }) => status === SubscriptionStatus.ENABLED)
@@ -111,20 +111,16 @@ function SendForm({
     })
   }
   return (
-    <form class="send-form" onSubmit={send}>
-      <label>
-        Send to
-        <select class="input" value={subscriptionId} onChange={(event) => setChosen(event.currentTarget.value)}>
-          {enabled.map((known) => (
-            <option key={known.subscriptionId} value={known.subscriptionId}>
-              {known.destinationUrl}
-            </option>
-          ))}
-        </select>
-      </label>
-      <button type="submit" class="button primary" disabled={busy}>
+    <form class="bar" onSubmit={send}>
+      <SelectField
+        label="Send to"
+        value={subscriptionId}
+        options={enabled.map((known) => [known.subscriptionId, known.destinationUrl])}
+        onChange={setChosen}
+      />
+      <Button type="submit" kind="primary" disabled={busy}>
         Send lead
-      </button>
+      </Button>
       <FailureNotice failure={failure} />
     </form>
   )

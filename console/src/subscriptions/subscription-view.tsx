@@ -2,23 +2,23 @@ import { useState } from 'preact/hooks'
 import { type Subscription, type SubscriptionAudit, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
-import { Confirm, useAction } from '../ui/dialog.tsx'
-import { TextField, Toggle } from '../ui/field.tsx'
+import { EnableButton } from '../ui/enabled.tsx'
+import { SelectField } from '../ui/field.tsx'
 import { useLoad } from '../ui/load.ts'
-import { FailureNotice, Loading, Notice } from '../ui/notice.tsx'
+import { Notice, WhenLoaded } from '../ui/notice.tsx'
 import { Card, Page } from '../ui/page.tsx'
+import { SecretsCard } from '../ui/secrets.tsx'
 import { When } from '../ui/when.tsx'
-import { MappedFields } from './mapped-fields.tsx'
-import { SecretCard } from './secret-card.tsx'
-import { actionText, destinationProblem, disabledText } from './subscription-words.ts'
+import { SubscriptionForm, type SubscriptionInput } from './subscription-form.tsx'
+import { actionText, disabledText } from './subscription-words.ts'
 
 export function SubscriptionView({ subscriptionId }: { subscriptionId: string }) {
   const { api } = useConsole()
   const loaded = useLoad(() => api.leads.getSubscription({ subscriptionId }), [subscriptionId])
-  const subscription = loaded.value?.subscription
+  const { destinationUrl } = loaded.value?.subscription ?? {}
   return (
     <Page
-      title={subscription ? hostOf(subscription.destinationUrl) : 'Subscription'}
+      title={destinationUrl ? (URL.parse(destinationUrl)?.host ?? destinationUrl) : 'Subscription'}
       back={{ path: pathOf({ view: 'subscriptions' }), label: 'Subscriptions' }}
       actions={
         <a class="button" href={pathOf({ view: 'deliveries', subscriptionId })}>
@@ -26,39 +26,40 @@ export function SubscriptionView({ subscriptionId }: { subscriptionId: string })
         </a>
       }
     >
-      <FailureNotice failure={loaded.failure} retry={() => void loaded.reload()} />
-      {!subscription && loaded.loading && <Loading label="Loading subscription" />}
-      {subscription && (
-        <>
-          <StatusCard subscription={subscription} onChanged={loaded.reload} />
-          <EditCard
-            key={String(subscription.updatedAt?.seconds)}
-            subscription={subscription}
-            onChanged={loaded.reload}
-          />
-          <SecretCard subscription={subscription} onChanged={loaded.reload} />
-          <AuditCard audit={loaded.value?.audit ?? []} />
-        </>
-      )}
+      <WhenLoaded loaded={loaded} name="subscription">
+        {({ subscription, audit }) =>
+          subscription && (
+            <>
+              <StatusCard subscription={subscription} onChanged={loaded.reload} />
+              <EditForm
+                key={String(subscription.updatedAt?.seconds)}
+                subscription={subscription}
+                onChanged={loaded.reload}
+              />
+              <SigningSecrets subscription={subscription} onChanged={loaded.reload} />
+              <AuditCard audit={audit} />
+            </>
+          )
+        }
+      </WhenLoaded>
     </Page>
   )
 }
 
-export interface SubscriptionPart {
+interface SubscriptionPart {
   subscription: Subscription
   onChanged: () => Promise<void>
 }
 
 function StatusCard({ subscription, onChanged }: SubscriptionPart) {
   const { api, announcer } = useConsole()
-  const { busy, failure, run } = useAction()
-  const [asking, setAsking] = useState(false)
   const { subscriptionId, status, disabledReason, heldDeliveries } = subscription
-  const enabled = status === SubscriptionStatus.ENABLED
+  const isEnabled = status === SubscriptionStatus.ENABLED
 
-  async function set(to: SubscriptionStatus) {
-    await api.leads.updateSubscription({ subscriptionId, status: to })
-    announcer.say(to === SubscriptionStatus.ENABLED ? 'Subscription enabled.' : 'Subscription disabled.')
+  async function set(enabled: boolean) {
+    const next = enabled ? SubscriptionStatus.ENABLED : SubscriptionStatus.DISABLED
+    await api.leads.updateSubscription({ subscriptionId, status: next })
+    announcer.say(enabled ? 'Subscription enabled.' : 'Subscription disabled.')
     await onChanged()
   }
 
@@ -66,23 +67,16 @@ function StatusCard({ subscription, onChanged }: SubscriptionPart) {
     <Card
       title="Status"
       actions={
-        enabled ? (
-          <button type="button" class="button small" onClick={() => setAsking(true)}>
-            Disable
-          </button>
-        ) : (
-          <button
-            type="button"
-            class="button primary small"
-            disabled={busy}
-            onClick={() => run(() => set(SubscriptionStatus.ENABLED))}
-          >
-            Enable
-          </button>
-        )
+        <EnableButton
+          enabled={isEnabled}
+          what="this subscription"
+          action="Disable"
+          explanation="Nothing more is sent to this destination. Deliveries are held, not lost, and are sent when you enable it again. A delivery in progress still finishes."
+          set={set}
+        />
       }
     >
-      {enabled ? (
+      {isEnabled ? (
         <Notice tone="success">Enabled. Leads are sent.</Notice>
       ) : (
         <Notice tone="warning">
@@ -92,72 +86,68 @@ function StatusCard({ subscription, onChanged }: SubscriptionPart) {
             : 'New deliveries are held, not lost.'}
         </Notice>
       )}
-      <FailureNotice failure={failure} />
-      {asking && (
-        <Confirm
-          title="Disable this subscription?"
-          action="Disable"
-          danger
-          onClose={() => setAsking(false)}
-          onConfirm={() => set(SubscriptionStatus.DISABLED)}
-        >
-          <p>
-            Nothing more is sent to this destination. Deliveries are held, not lost, and are sent when you enable it
-            again. A delivery in progress still finishes.
-          </p>
-        </Confirm>
-      )}
     </Card>
   )
 }
 
-function EditCard({ subscription, onChanged }: SubscriptionPart) {
+function EditForm({ subscription, onChanged }: SubscriptionPart) {
   const { api, announcer } = useConsole()
-  const { busy, failure, run } = useAction()
-  const [destinationUrl, setDestination] = useState(subscription.destinationUrl)
-  const [names, setNames] = useState<string[]>(subscription.mappedFields)
-  const [automatic, setAutomatic] = useState(subscription.automatic)
-  const [problem, setProblem] = useState<string>()
-  // Sends only the edited fields, so that concurrent changes of other fields are kept.
-  const changes = {
-    ...(destinationUrl.trim() !== subscription.destinationUrl && { destinationUrl: destinationUrl.trim() }),
-    ...(names.join() !== subscription.mappedFields.join() && { mappedFields: { names } }),
-    ...(automatic !== subscription.automatic && { automatic }),
-  }
+  const { subscriptionId, destinationUrl, mappedFields, automatic } = subscription
 
-  function save(event: Event) {
-    event.preventDefault()
-    const urlProblem = destinationProblem(destinationUrl.trim())
-    setProblem(urlProblem)
-    if (urlProblem !== undefined) return
-    void run(async () => {
-      await api.leads.updateSubscription({ subscriptionId: subscription.subscriptionId, ...changes })
-      announcer.say('Subscription saved.')
-      await onChanged()
+  /** Sends only edited fields, so that other fields keep concurrent changes. */
+  async function save(input: SubscriptionInput) {
+    await api.leads.updateSubscription({
+      subscriptionId,
+      destinationUrl: input.destinationUrl === destinationUrl ? undefined : input.destinationUrl,
+      mappedFields: input.mappedFields.join() === mappedFields.join() ? undefined : { names: input.mappedFields },
+      automatic: input.automatic === automatic ? undefined : input.automatic,
     })
+    announcer.say('Subscription saved.')
+    await onChanged()
   }
 
+  return <SubscriptionForm initial={subscription} action="Save changes" submit={save} />
+}
+
+/** Choices for the time until the previous secret expires, in seconds. */
+const overlaps = [
+  ['0', 'immediately'],
+  ['3600', 'in 1 hour'],
+  ['86400', 'in 24 hours'],
+  ['604800', 'in 7 days'],
+] as const
+
+function SigningSecrets({ subscription: { subscriptionId, secrets }, onChanged }: SubscriptionPart) {
+  const { api } = useConsole()
+  const [overlap, setOverlap] = useState('86400')
   return (
-    <Card title="Destination">
-      <form class="stack" onSubmit={save} noValidate>
-        <TextField
-          label="Destination URL"
-          error={problem}
-          inputMode="url"
-          maxLength={2048}
-          value={destinationUrl}
-          onChange={setDestination}
-        />
-        <MappedFields names={names} onChange={setNames} />
-        <Toggle label="Send every lead automatically" checked={automatic} onChange={setAutomatic} />
-        <FailureNotice failure={failure} />
-        <div class="button-row">
-          <button type="submit" class="button primary" disabled={busy || Object.keys(changes).length === 0}>
-            Save changes
-          </button>
-        </div>
-      </form>
-    </Card>
+    <SecretsCard
+      name="signing secret"
+      explanation="A new secret is created, shown once and used from now on. Deliveries also carry the signature of the previous secret until it expires, so that the receiver can switch."
+      advice="Store it at the receiver now: it is shown only once."
+      rotate={async () => {
+        const overlapSeconds = Number(overlap)
+        const { secret } = await api.leads.rotateSubscriptionSecret({ subscriptionId, overlapSeconds })
+        return { label: 'Secret', secret }
+      }}
+      onRotated={() => void onChanged()}
+      fields={
+        <SelectField label="Previous secret expires" value={overlap} options={[...overlaps]} onChange={setOverlap} />
+      }
+    >
+      <ul class="stack plain-list">
+        {secrets.map(({ secretId, masked, createdAt, expiresAt }) => (
+          <li key={secretId}>
+            <span class="mono">{masked}</span>
+            <span class="hint">
+              since <When at={createdAt} full />
+              {expiresAt && ', signs until '}
+              <When at={expiresAt} full />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </SecretsCard>
   )
 }
 
@@ -165,7 +155,7 @@ function AuditCard({ audit }: { audit: SubscriptionAudit[] }) {
   return (
     <Card title="History">
       {audit.length === 0 && <p class="hint">No entries.</p>}
-      <ol class="plain-list">
+      <ol class="stack plain-list">
         {audit.map(({ at, actor, action, attemptId, disabledReason }) => (
           <li key={`${at?.seconds} ${at?.nanos} ${action} ${attemptId}`}>
             <span>
@@ -182,5 +172,3 @@ function AuditCard({ audit }: { audit: SubscriptionAudit[] }) {
     </Card>
   )
 }
-
-const hostOf = (url: string) => URL.parse(url)?.host ?? url

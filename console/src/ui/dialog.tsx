@@ -1,24 +1,20 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
-import { describeFailure, type Failure } from '../failures.ts'
-import { Icon } from './icon.tsx'
+import { useEffect, useId, useRef } from 'preact/hooks'
+import { useAction } from './action.ts'
+import { Button, IconButton } from './button.tsx'
 import { FailureNotice } from './notice.tsx'
 
-/** A modal dialog. It keeps the focus while open and restores it when closed. */
-export function Dialog({
-  title,
-  onClose,
-  children,
-  wide = false,
-  mustDecide = false,
-}: {
+interface DialogProps {
   title: string
   onClose: () => void
   children: ComponentChildren
   wide?: boolean
-  /** Escape does not close the dialog. */
+  /** True if Escape must not close the dialog. */
   mustDecide?: boolean
-}) {
+}
+
+/** A modal dialog. It keeps the focus while open and restores it when closed. */
+export function Dialog({ title, onClose, children, wide, mustDecide }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
   useEffect(() => {
@@ -42,33 +38,23 @@ export function Dialog({
     >
       <header class="dialog-head">
         <h2 id={id}>{title}</h2>
-        {!mustDecide && (
-          <button type="button" class="icon-button" aria-label="Close" onClick={onClose}>
-            <Icon name="close" />
-          </button>
-        )}
+        {!mustDecide && <IconButton icon="close" label="Close" onClick={onClose} />}
       </header>
       {children}
     </dialog>
   )
 }
 
-/** Asks for confirmation before an action that is hard to undo. */
-export function Confirm({
-  title,
-  children,
-  action,
-  danger = false,
-  onConfirm,
-  onClose,
-}: {
-  title: string
-  children: ComponentChildren
+interface ActionDialogProps extends DialogProps {
+  /** Text of the button that runs the action. */
   action: string
   danger?: boolean
+  disabled?: boolean
   onConfirm: () => Promise<unknown>
-  onClose: () => void
-}) {
+}
+
+/** Asks for input or a confirmation, runs an action and closes if it succeeds. */
+export function ActionDialog({ title, children, action, danger, disabled, onConfirm, onClose }: ActionDialogProps) {
   const { busy, failure, run } = useAction()
   async function confirm(event: Event) {
     event.preventDefault()
@@ -76,111 +62,16 @@ export function Confirm({
   }
   return (
     <Dialog title={title} onClose={onClose}>
-      <form class="dialog-body" onSubmit={confirm}>
+      <form class="stack dialog-body" onSubmit={confirm} noValidate>
         {children}
         <FailureNotice failure={failure} />
-        <div class="dialog-actions">
-          <button type="button" class="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class={danger ? 'button danger' : 'button primary'} disabled={busy}>
+        <div class="line dialog-actions">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" kind={danger ? 'danger' : 'primary'} disabled={busy || disabled}>
             {action}
-          </button>
+          </Button>
         </div>
       </form>
     </Dialog>
   )
-}
-
-/** Shows a secret once. Closes only after the operator confirms that it is stored. */
-export function CopyOnce({
-  title,
-  secret,
-  label,
-  children,
-  onClose,
-}: {
-  title: string
-  secret: string
-  label: string
-  children: ComponentChildren
-  onClose: () => void
-}) {
-  const [isStored, setStored] = useState(false)
-  const id = useId()
-  return (
-    <Dialog title={title} onClose={onClose} mustDecide>
-      <div class="dialog-body">
-        {children}
-        <div class="field">
-          <label for={id}>{label}</label>
-          <div class="copy-row">
-            <input
-              id={id}
-              class="input mono"
-              readOnly
-              value={secret}
-              onFocus={(event) => event.currentTarget.select()}
-            />
-            <CopyButton text={secret} label="Copy" />
-          </div>
-        </div>
-        <div class="check">
-          <input
-            type="checkbox"
-            id={`${id}-stored`}
-            checked={isStored}
-            onChange={(event) => setStored(event.currentTarget.checked)}
-          />
-          <label for={`${id}-stored`}>I have stored it. It will not be shown again.</label>
-        </div>
-        <div class="dialog-actions">
-          <button type="button" class="button primary" disabled={!isStored} onClick={onClose}>
-            Done
-          </button>
-        </div>
-      </div>
-    </Dialog>
-  )
-}
-
-export function CopyButton({ text, label }: { text: string; label: string }) {
-  const [status, setStatus] = useState('')
-  async function copy() {
-    const done = await navigator.clipboard?.writeText(text).then(
-      () => true,
-      () => false,
-    )
-    setStatus(done ? 'Copied' : 'Select and copy manually')
-  }
-  return (
-    <button type="button" class="button" onClick={copy}>
-      <Icon name="copy" />
-      <span role="status">{status || label}</span>
-    </button>
-  )
-}
-
-/** Runs one call at a time. Ignores clicks while a call is running. */
-export function useAction() {
-  const [busy, setBusy] = useState(false)
-  const [failure, setFailure] = useState<Failure>()
-  const running = useRef(false)
-  async function run(call: () => Promise<unknown>): Promise<boolean> {
-    if (running.current) return false
-    running.current = true
-    setBusy(true)
-    setFailure(undefined)
-    try {
-      await call()
-      return true
-    } catch (error) {
-      setFailure(describeFailure(error))
-      return false
-    } finally {
-      running.current = false
-      setBusy(false)
-    }
-  }
-  return { busy, failure, run, clear: () => setFailure(undefined) }
 }

@@ -1,7 +1,13 @@
 import type { ComponentChildren } from 'preact'
 import { useId, useLayoutEffect, useRef } from 'preact/hooks'
 
-export interface FieldAttributes {
+interface FieldProps {
+  label: string
+  hint?: ComponentChildren
+  error?: string
+}
+
+interface FieldAttributes {
   id: string
   'aria-describedby': string | undefined
   'aria-invalid': boolean
@@ -13,14 +19,9 @@ export function Field({
   hint,
   error,
   children,
-}: {
-  label: string
-  hint?: ComponentChildren
-  error?: string | undefined
-  children: (attributes: FieldAttributes) => ComponentChildren
-}) {
+}: FieldProps & { children: (attributes: FieldAttributes) => ComponentChildren }) {
   const id = useId()
-  const described = [hint ? `${id}-hint` : '', error ? `${id}-error` : ''].filter(Boolean).join(' ')
+  const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ')
   return (
     <div class="field">
       <label for={id}>{label}</label>
@@ -31,7 +32,7 @@ export function Field({
         </p>
       )}
       {error && (
-        <p class="field-error" id={`${id}-error`}>
+        <p class="field-error" id={`${id}-error`} role="alert">
           {error}
         </p>
       )}
@@ -39,35 +40,27 @@ export function Field({
   )
 }
 
-/** A labelled one-line field. Other properties are passed to the input. */
-export function TextField({
-  label,
-  hint,
-  error,
-  mono = false,
-  takesFocus = false,
-  inputMode,
-  spellcheck = inputMode !== 'url',
-  onChange,
-  ...input
-}: {
-  label: string
-  hint?: string
-  error?: string | undefined
-  mono?: boolean
-  /** Focuses the field when it appears. */
+interface TextFieldProps extends FieldProps {
+  value: string | number
+  /** True if the field gets the focus when it appears. */
   takesFocus?: boolean
-  value: string
   onChange: (value: string) => void
-  /** A URL: phones show a matching keyboard and do not correct the text. */
+  /** Set to `url` for URLs: phones then show a matching keyboard and do not correct the text. */
   inputMode?: 'url'
-  maxLength: number
+  type?: 'number' | 'date'
+  min?: number
+  max?: number
+  maxLength?: number
   placeholder?: string
   required?: boolean
-  spellcheck?: boolean
-}) {
+  class?: string
+}
+
+/** A labelled one-line field. Other properties are passed to the input. */
+export function TextField({ label, hint, error, takesFocus, onChange, type, ...input }: TextFieldProps) {
   const element = useRef<HTMLInputElement>(null)
-  // In a layout effect, so that the focus moves before the next key press.
+  const isUrl = input.inputMode === 'url'
+  // Runs as a layout effect, so that the focus moves before the next key press.
   useLayoutEffect(() => {
     if (takesFocus) element.current!.focus()
   }, [])
@@ -75,13 +68,13 @@ export function TextField({
     <Field label={label} hint={hint} error={error}>
       {(attributes) => (
         <input
+          spellcheck={!isUrl}
+          autocapitalize={isUrl ? 'off' : undefined}
+          class="input"
           {...attributes}
           {...input}
-          inputMode={inputMode}
-          spellcheck={spellcheck}
-          autocapitalize={inputMode === 'url' ? 'off' : undefined}
+          type={type as 'text' | undefined}
           ref={element}
-          class={mono ? 'input mono' : 'input'}
           onInput={(event) => onChange(event.currentTarget.value)}
         />
       )}
@@ -89,20 +82,39 @@ export function TextField({
   )
 }
 
-/** A switch with its label. */
-export function Toggle({
-  label,
-  hint,
-  checked,
-  onChange,
-  disabled = false,
-}: {
+interface SelectFieldProps {
+  label: string
+  value: string
+  options: readonly (readonly [value: string, text: string])[]
+  onChange: (value: string) => void
+}
+
+export function SelectField({ label, value, options, onChange }: SelectFieldProps) {
+  return (
+    <Field label={label}>
+      {(attributes) => (
+        <select {...attributes} class="input" value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+          {options.map(([option, text]) => (
+            <option key={option} value={option}>
+              {text}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
+  )
+}
+
+interface ToggleProps {
   label: string
   hint?: string
   checked: boolean
   onChange: (checked: boolean) => void
   disabled?: boolean
-}) {
+}
+
+/** A switch with its label. */
+export function Toggle({ label, hint, checked, onChange, disabled }: ToggleProps) {
   const id = useId()
   return (
     <div class="toggle">
@@ -113,7 +125,7 @@ export function Toggle({
         id={id}
         checked={checked}
         disabled={disabled}
-        aria-describedby={hint ? `${id}-hint` : undefined}
+        aria-describedby={hint && `${id}-hint`}
         onChange={(event) => onChange(event.currentTarget.checked)}
       />
       <div>

@@ -1,4 +1,4 @@
-/** Outlines on a 24-unit grid, in the text colour. */
+/** Outlines of the icons on a grid of 24 units, drawn in the text colour. */
 const paths = {
   inbox: 'M4 5h16v10h-5l-3 4-3-4H4z',
   leads: 'M12 12a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM4 20c1-4 4-6 8-6s7 2 8 6',

@@ -10,8 +10,9 @@ export interface Loaded<T> {
 }
 
 /**
- * Loads a value, and reloads it when `dependencies` change. A reload keeps the old value until the new
- * one arrives. An older response never replaces a newer one. With `everyMs`, polls while the page is visible.
+ * Loads a value, and reloads it when `dependencies` change. The old value stays until the new one
+ * arrives. A response to an older request never replaces a newer value. With `everyMs`, reloads at
+ * this interval while the page is visible.
  */
 export function useLoad<T>(load: () => Promise<T>, dependencies: unknown[], everyMs?: number): Loaded<T> {
   const [state, setState] = useState<{ value?: T; loading: boolean; failure?: Failure }>({ loading: true })
@@ -39,11 +40,7 @@ export function useLoad<T>(load: () => Promise<T>, dependencies: unknown[], ever
       latest.current += 1
     }
   }, dependencies)
-  useEffect(() => {
-    if (everyMs === undefined) return
-    const timer = setInterval(() => document.visibilityState === 'visible' && void reload(), everyMs)
-    return () => clearInterval(timer)
-  }, [everyMs, ...dependencies])
+  usePolling(reload, everyMs)
 
   return {
     value: state.value,
@@ -55,4 +52,18 @@ export function useLoad<T>(load: () => Promise<T>, dependencies: unknown[], ever
       setState({ value, loading: false })
     },
   }
+}
+
+/**
+ * Calls `refresh` every `everyMs` while the page is visible. Does nothing if `everyMs` is
+ * undefined.
+ */
+export function usePolling(refresh: () => Promise<unknown>, everyMs: number | undefined) {
+  const current = useRef(refresh)
+  current.current = refresh
+  useEffect(() => {
+    if (everyMs === undefined) return
+    const timer = setInterval(() => document.visibilityState === 'visible' && void current.current(), everyMs)
+    return () => clearInterval(timer)
+  }, [everyMs])
 }

@@ -1,20 +1,16 @@
 import type { ComponentChildren } from 'preact'
 import { Icon } from './icon.tsx'
 
-/** The frame of a view: heading, actions and back link. */
-export function Page({
-  title,
-  back,
-  actions,
-  lead,
-  children,
-}: {
+interface PageProps {
   title: ComponentChildren
   back?: { path: string; label: string }
   actions?: ComponentChildren
   lead?: ComponentChildren
   children: ComponentChildren
-}) {
+}
+
+/** The frame of a view: heading, actions and back link. */
+export function Page({ title, back, actions, lead, children }: PageProps) {
   return (
     <div class="page">
       <header class="page-head">
@@ -29,7 +25,7 @@ export function Page({
             <h1 tabIndex={-1}>{title}</h1>
             {lead && <p class="page-lead">{lead}</p>}
           </div>
-          {actions && <div class="page-actions">{actions}</div>}
+          {actions && <div class="line">{actions}</div>}
         </div>
       </header>
       {children}
@@ -37,27 +33,19 @@ export function Page({
   )
 }
 
-export function Card({
-  title,
-  actions,
-  children,
-}: {
-  title: string
-  actions?: ComponentChildren
-  children: ComponentChildren
-}) {
+export function Card({ title, actions, children }: { title: string } & Pick<PageProps, 'actions' | 'children'>) {
   return (
     <section class="card" aria-label={title}>
       <header class="card-head">
         <h2>{title}</h2>
-        {actions && <div class="card-actions">{actions}</div>}
+        {actions && <div class="line">{actions}</div>}
       </header>
-      <div class="card-body">{children}</div>
+      <div class="stack card-body">{children}</div>
     </section>
   )
 }
 
-/** Names and values in two columns. */
+/** Shows names and values in two columns. */
 export function Facts({ children }: { children: ComponentChildren }) {
   return <dl class="facts">{children}</dl>
 }

@@ -1,32 +1,14 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { describeFailure, type Failure } from '../failures.ts'
 
-export interface Pages<T> {
-  items: T[]
-  /** True until the first page has loaded or failed. */
-  first: boolean
-  loading: boolean
-  failure: Failure | undefined
-  hasMore: boolean
-  more(): Promise<void>
-  /** Reloads the first page and keeps the later ones. */
-  reload(): Promise<void>
-}
-
-/** A paginated list. A reload keeps the known items, matched by `keyOf`. */
+/** Loads a paginated list. A reload keeps the loaded items, which `keyOf` identifies. */
 export function usePages<T>(
   load: (pageToken: string) => Promise<{ items: T[]; nextPageToken: string }>,
   keyOf: (item: T) => string,
   dependencies: unknown[],
-): Pages<T> {
-  const [state, setState] = useState<{ items: T[]; next: string; loading: boolean; first: boolean; failure?: Failure }>(
-    {
-      items: [],
-      next: '',
-      loading: true,
-      first: true,
-    },
-  )
+) {
+  const start = { items: [] as T[], next: '', loading: true, first: true }
+  const [state, setState] = useState<typeof start & { failure?: Failure }>(start)
   const generation = useRef(0)
 
   async function fetchPage(pageToken: string, keep: (known: T[], page: T[], isAll: boolean) => T[]) {
@@ -37,7 +19,8 @@ export function usePages<T>(
       if (mine !== generation.current) return
       setState((before) => ({
         items: keep(before.items, items, nextPageToken === ''),
-        // A reload of the first page keeps the position further down.
+        // After a reload of the first page, the next page is still the one after the last loaded
+        // page.
         next:
           pageToken === '' && nextPageToken !== '' && before.items.length > items.length ? before.next : nextPageToken,
         loading: false,
@@ -62,7 +45,7 @@ export function usePages<T>(
 
   useEffect(() => {
     generation.current += 1
-    setState({ items: [], next: '', loading: true, first: true })
+    setState(start)
     void fetchPage('', (_, page) => page)
     return () => {
       generation.current += 1
@@ -71,11 +54,13 @@ export function usePages<T>(
 
   return {
     items: state.items,
+    /** True until the first page has loaded or failed to load. */
     first: state.first,
     loading: state.loading,
     failure: state.failure,
     hasMore: state.next !== '',
     more: () => fetchPage(state.next, (known, page) => [...known, ...without(page, known)]),
+    /** Reloads the first page and keeps the later ones. */
     reload,
   }
 }

@@ -1,7 +1,7 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt'
 import { dateOf, formatFull, formatShort } from '../time.ts'
 
-/** A short time, with the full date as tooltip. */
+/** Shows a short form of a time, with the full date as tooltip. */
 export function When({ at, full = false }: { at: Timestamp | undefined; full?: boolean }) {
   const date = dateOf(at)
   if (!date) return null

@@ -1,23 +1,21 @@
-/** Markup that is safe to send: what was put into it has been escaped. */
+/** Markup whose text is already escaped. */
 export interface Html {
   readonly markup: string
 }
 
 type Part = Html | string | number | undefined | false | readonly Part[]
 
-/** A piece of a page. Text is escaped, pieces and lists of pieces are taken as they are, `undefined` and `false` are nothing. */
+/**
+ * Template tag that builds markup. Escapes text, inserts `Html` and lists unchanged, and omits
+ * `undefined` and `false`.
+ */
 export function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
-  return { markup: strings.reduce((markup, string, index) => markup + markupOf(parts[index - 1]) + string) }
+  return { markup: strings.reduce((markup, string, index) => markup + render(parts[index - 1]) + string) }
 }
 
-function markupOf(part: Part): string {
+function render(part: Part): string {
   if (part === undefined || part === false) return ''
   if (typeof part === 'number') return String(part)
-  if (typeof part === 'string') return escaped(part)
-  if ('markup' in part) return part.markup
-  return part.map(markupOf).join('')
+  if (typeof part === 'string') return part.replaceAll(/[&"'<>]/g, (character) => `&#${character.charCodeAt(0)};`)
+  return 'markup' in part ? part.markup : part.map(render).join('')
 }
-
-const escapes: Record<string, string> = { '&': '&amp;', '"': '&quot;', "'": '&#39;', '<': '&lt;', '>': '&gt;' }
-
-const escaped = (text: string): string => text.replaceAll(/[&"'<>]/g, (character) => escapes[character]!)

@@ -21,7 +21,7 @@ const line = (type: Activity['type'], sequence: number): Activity => ({
 })
 const bodies = (messages: readonly WidgetMessage[]) => messages.map(({ body }) => body)
 
-it('puts each line after what was said before it, and before what is still to be sent', () => {
+it('an activity line follows all messages up to its sequence number and precedes unsent messages', () => {
   const messages = [message(1, 'one'), message(4, 'four'), message(undefined, 'unsent')]
   const activity = [line('form.submitted', 0), line('conversation.closed', 2), line('screenshot.uploaded', 4)]
   expect(bodies(withActivity(messages, activity, { texts, hasOlder: false }))).toEqual([
@@ -34,7 +34,7 @@ it('puts each line after what was said before it, and before what is still to be
   ])
 })
 
-it('keeps back what belongs to messages that are not loaded, and what has no words', () => {
+it('an activity adds no line if it is older than the loaded messages or has no text', () => {
   const activity = [line('conversation.closed', 2), line('navigation.accepted', 60), line('conversation.reopened', 61)]
   const messages = [message(50, 'fifty'), message(60, 'sixty')]
   expect(bodies(withActivity(messages, activity, { texts, hasOlder: true }))).toEqual([
@@ -44,7 +44,7 @@ it('keeps back what belongs to messages that are not loaded, and what has no wor
   ])
 })
 
-it('shows lines where nobody has said anything yet, and none of its own', () => {
+it('an activity adds a line to a conversation without messages', () => {
   expect(bodies(withActivity([], [line('form.submitted', 0)], { texts, hasOlder: false }))).toEqual([
     texts.formSubmitted,
   ])

@@ -1,7 +1,10 @@
 import type { Activity, WidgetMessage } from '../types.ts'
 import type { RequestTexts, ShownTexts } from './texts.ts'
 
-/** The messages with lines for other events, in order. */
+/**
+ * Returns the messages in order, with an additional line for each conversation event that is not a
+ * message.
+ */
 export function withActivity(
   messages: readonly WidgetMessage[],
   activity: readonly Activity[],
@@ -11,7 +14,8 @@ export function withActivity(
     const body = textOf(one, texts)
     return body ? [{ ...systemMessage, key: one.key, body, sequence: one.sequence, createdAt: one.at }] : []
   })
-  // Lines before the oldest loaded message appear when that part of the history is loaded.
+  // Omit lines that are older than the oldest loaded message. They appear when older messages are
+  // loaded.
   const oldest = hasOlder ? (messages.find(({ sequence }) => sequence !== undefined)?.sequence ?? 0) : 0
   const shown = lines.filter(({ sequence }) => sequence >= oldest)
   const place = ({ sequence }: WidgetMessage) => sequence ?? Number.POSITIVE_INFINITY

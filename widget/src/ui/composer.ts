@@ -5,9 +5,12 @@ import type { ChatTexts } from './texts.ts'
 export type Composer = ReturnType<typeof createComposer>
 
 /**
- * Where the visitor writes. Enter sends, Shift+Enter makes a new line, and while an input method is composing Enter belongs
- * to it. `onSend` answers an explanation where the text could not be taken; the text then stays. `onDraft` is told what stands
- * there with each change of the visitor's.
+ * Creates the message field with its send button. Enter sends the message, and Shift+Enter adds a
+ * line. During the composition of an input method, Enter does not send.
+ *
+ * @param onSend sends the text. If the text cannot be sent, returns the reason; the field then keeps
+ * its content.
+ * @param onDraft called on each edit
  */
 export function createComposer(
   texts: ChatTexts,
@@ -35,7 +38,8 @@ export function createComposer(
     onDraft(field.value)
   })
   field.addEventListener('keydown', (event) => {
-    // Safari ends the composition before its Enter arrives. That Enter has the key code 229.
+    // Safari ends the composition before the event of the Enter key that confirms it. That Enter
+    // event has key code 229 and must not send the message.
     if (event.key !== 'Enter' || event.shiftKey || event.isComposing || event.keyCode === 229) return
     event.preventDefault()
     submit()
@@ -45,7 +49,7 @@ export function createComposer(
   return {
     element: form,
     focus() {
-      // A hidden field could not be measured.
+      // Update the height, which cannot be measured while the field is hidden.
       refresh()
       field.focus({ preventScroll: true })
     },
@@ -69,7 +73,8 @@ export function createComposer(
   }
 
   function refresh() {
-    // The text has its own direction; the placeholder has the page's.
+    // The text direction of an entered text depends on the text. The placeholder has the direction
+    // of the user interface.
     field.dir = field.value ? 'auto' : ''
     send.setAttribute('aria-disabled', String(field.value.trim() === ''))
     field.style.height = 'auto'

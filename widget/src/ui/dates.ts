@@ -2,17 +2,27 @@ import type { ChatTexts } from './texts.ts'
 
 export type Dates = ReturnType<typeof createDates>
 
-/** Times and days in the words of a locale. Making a format is slow, so each is made once, when it is needed. */
+/**
+ * Formats times and days. Creates each `DateTimeFormat` only once, because creating one is slow.
+ */
 export function createDates(locale: string | undefined, { today, yesterday }: ChatTexts, now = () => new Date()) {
   let timeFormat: Intl.DateTimeFormat | undefined
   let dayFormat: Intl.DateTimeFormat | undefined
   return {
-    /** @param at RFC 3339 */
+    /**
+     * Returns the time of day as a text.
+     *
+     * @param at time in RFC 3339 format
+     */
     time(at: string) {
       timeFormat ??= new Intl.DateTimeFormat(locale, { hour: 'numeric', minute: '2-digit' })
       return timeFormat.format(new Date(at))
     },
-    /** @param at RFC 3339 */
+    /**
+     * Returns the day as a text.
+     *
+     * @param at time in RFC 3339 format
+     */
     day(at: string) {
       const date = new Date(at)
       const current = now()

@@ -1,6 +1,9 @@
 type Attributes = Record<string, string | boolean | undefined>
 
-/** Creates an element. Strings become text nodes, never markup, so Trusted Types are respected. */
+/**
+ * Creates an element. Strings become text nodes and never markup, so Trusted Types do not block
+ * them.
+ */
 export function element<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   attributes: Attributes = {},
@@ -21,7 +24,7 @@ export function setAttributes(target: Element, attributes: Attributes) {
 
 const svgNamespace = 'http://www.w3.org/2000/svg'
 
-/** A 24 by 24 line drawing in the colour of the text around it. */
+/** Creates an icon of 24 by 24 pixels in the text colour. */
 export function icon(path: string, className = 'icon'): SVGSVGElement {
   const svg = document.createElementNS(svgNamespace, 'svg')
   const drawn = document.createElementNS(svgNamespace, 'path')

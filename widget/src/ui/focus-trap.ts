@@ -1,6 +1,9 @@
 const focusable = 'button, a[href], input, select, textarea, [tabindex="0"]'
 
-/** Lets Tab go round inside an element while a condition holds, as in a dialog that covers everything. */
+/**
+ * Keeps the focus inside an element when the Tab key is pressed, as in a modal dialog. Has no
+ * effect while `isOn` returns false.
+ */
 export function keepFocusInside(target: HTMLElement, isOn: () => boolean) {
   target.addEventListener('keydown', (event) => {
     if (event.key !== 'Tab' || !isOn()) return

@@ -1,6 +1,7 @@
 /**
- * Tells when a single-page application goes to another page, without touching the page's history object: by the Navigation
- * API where the browser has it, else by `popstate` alone, and the application says the rest with `updatePageContext`.
+ * Calls `onPage` when a single-page application changes the URL. In browsers without the Navigation
+ * API, detects only `popstate`; the application must call `updatePageContext` for other changes.
+ * Returns a function that stops the calls.
  */
 export function followPages(onPage: () => void): () => void {
   const controller = new AbortController()

@@ -11,7 +11,7 @@ const field = (part: Partial<FormField>): FormField => ({
   ...part,
 })
 
-describe('what a visitor filled in', () => {
+describe('a form field', () => {
   it.each([
     [{}, '', 'required'],
     [{}, '   ', 'required'],
@@ -27,11 +27,11 @@ describe('what a visitor filled in', () => {
     [{ type: 'tel' as const }, '+43 (660) 12-34', undefined],
     [{ type: 'tel' as const }, 'call me', 'format'],
     [{ type: 'tel' as const }, '12', 'format'],
-  ])('in %j as %j breaks %s', (part, value, rule) => {
+  ])('with the settings %j and the value %j: brokenRule returns %s', (part, value, rule) => {
     expect(brokenRule(field(part), value)).toBe(rule)
   })
 
-  it('is offered by the browser where the field says what it is for', () => {
+  it('gets the autocomplete value that fits its type and name', () => {
     expect(autocompleteOf(field({ type: 'email', name: 'x' }))).toBe('email')
     expect(autocompleteOf(field({ name: 'First_Name' }))).toBe('given-name')
     expect(autocompleteOf(field({ name: 'order' }))).toBe('off')

@@ -3,7 +3,10 @@ import type { FormField } from '../types.ts'
 const email = /^[^\s@]{1,64}@[^\s@.]+(\.[^\s@.]+)+$/
 const tel = /^\+?[0-9 ()/.-]{3,}$/
 
-/** The rule that a value breaks, named as in the service's `issues`. Undefined if the value is valid. */
+/**
+ * Returns the rule that a value violates, named as in the `issues` of the service. Returns
+ * undefined if the value is valid.
+ */
 export function brokenRule({ type, required, maxLength }: FormField, value: string): string | undefined {
   if (value.trim() === '') return required ? 'required' : undefined
   if ([...value].length > maxLength) return 'maxLength'
@@ -11,7 +14,7 @@ export function brokenRule({ type, required, maxLength }: FormField, value: stri
   return type === 'tel' && !tel.test(value) ? 'format' : undefined
 }
 
-/** The `autocomplete` value of a field (WCAG 1.3.5). */
+/** Returns the value of a field's `autocomplete` attribute (WCAG 1.3.5). */
 export function autocompleteOf({ type, name }: FormField): string {
   if (type === 'email' || type === 'tel') return type
   const purposes: Record<string, string> = {

@@ -1,21 +1,19 @@
-import type { FormDefinition, FormField, FormState, WidgetConfig } from '../types.ts'
+import type { FormDefinition, FormField, FormState } from '../types.ts'
 import actionsCss from './actions.css?inline'
 import { element, setAttributes } from './elements.ts'
 import { autocompleteOf, brokenRule } from './form-check.ts'
 import formsCss from './forms.css?inline'
-import { safeHref } from './linkify.ts'
 import { englishFormTexts } from './locales/en-forms.ts'
 import type { ShownTexts } from './texts.ts'
 
 export const formStyles = [actionsCss, formsCss]
 
-export interface FormViewDeps {
+interface FormViewDeps {
   texts: ShownTexts
   form: FormDefinition
   isOffline: boolean
-  consent: WidgetConfig['consent']
   onSubmit(fields: Record<string, string>): void
-  /** Skips the form. Left out if the form is mandatory. */
+  /** Called when the visitor skips the form. Undefined if the form is mandatory. */
   onSkip?: () => void
 }
 
@@ -27,8 +25,10 @@ interface Entry {
   problem: HTMLElement
 }
 
-/** A form of the installation. Keeps the typed values until the service has accepted them. */
-export function createFormView({ form, isOffline, consent, onSubmit, onSkip, ...deps }: FormViewDeps) {
+/**
+ * Creates the view of a form. The fields keep their values until the service has accepted the form.
+ */
+export function createFormView({ form, isOffline, onSubmit, onSkip, ...deps }: FormViewDeps) {
   const texts = { ...englishFormTexts, ...deps.texts }
   const entries = form.fields.map(createEntry)
   const failure = element('p', { class: 'form-failure', role: 'alert', hidden: true })
@@ -43,13 +43,7 @@ export function createFormView({ form, isOffline, consent, onSubmit, onSkip, ...
     title,
     element('p', { class: 'form-intro' }, isOffline ? texts.offlineIntro : texts.preChatIntro),
     ...entries.map(({ box }) => box),
-    element(
-      'div',
-      { class: 'form-foot' },
-      ...consentLine(),
-      failure,
-      element('div', { class: 'actions' }, submit, skip),
-    ),
+    element('div', { class: 'form-foot' }, failure, element('div', { class: 'actions' }, submit, skip)),
   )
   view.addEventListener('submit', (event) => {
     event.preventDefault()
@@ -63,6 +57,8 @@ export function createFormView({ form, isOffline, consent, onSubmit, onSkip, ...
   return {
     element: view,
     show,
+    /** Returns true if the visitor has entered something that was not sent yet. */
+    isFilled: () => entries.some(({ control }) => control.value !== ''),
     focus: () => entries[0]?.control.focus({ preventScroll: true }),
   }
 
@@ -70,7 +66,8 @@ export function createFormView({ form, isOffline, consent, onSubmit, onSkip, ...
     const isSending = status === 'sending'
     submit.textContent = isSending ? texts.submitting : isOffline ? texts.submitOffline : texts.submitPreChat
     setAttributes(submit, { 'aria-disabled': String(isSending) })
-    // Read-only fields stay readable and keep the focus, disabled ones lose it.
+    // While the form is being submitted, its fields are read-only. They are not disabled, because a
+    // disabled field loses the focus.
     for (const { field, control } of entries) {
       control.readOnly = isSending
       control.value ||= fields?.[field.name] ?? ''
@@ -78,7 +75,7 @@ export function createFormView({ form, isOffline, consent, onSubmit, onSkip, ...
     let first: Entry | undefined
     for (const entry of entries) {
       const rule = issues?.[entry.field.name]
-      if (rule) tell(entry, rule)
+      if (rule) showProblem(entry, rule)
       first ??= rule ? entry : undefined
     }
     failure.hidden = status !== 'failed' || first !== undefined
@@ -94,7 +91,8 @@ export function createFormView({ form, isOffline, consent, onSubmit, onSkip, ...
       id,
       name: field.name,
       dir: 'auto',
-      // The attribute counts UTF-16 units; the service counts code points, which have up to two.
+      // `maxlength` counts UTF-16 code units, but the service counts code points. A code point has
+      // up to two code units.
       maxlength: String(field.maxLength * 2),
       autocomplete: autocompleteOf(field),
       'aria-required': field.required ? 'true' : undefined,
@@ -107,20 +105,20 @@ export function createFormView({ form, isOffline, consent, onSubmit, onSkip, ...
     const label = element('label', { for: id }, element('bdi', {}, field.label), ...(field.required ? [] : [hint]))
     const entry = { field, control, problem, box: element('div', { class: 'form-field' }, label, control, problem) }
     control.addEventListener('input', () => {
-      // A complaint goes away as soon as it is met. None comes before the visitor sends: one that appeared when a field was left
-      // would move the button away from under the pointer.
-      if (!problem.hidden && !brokenRule(field, control.value)) tell(entry, undefined)
+      // Hide a field's problem once its value is valid. Problems appear only on submit: if they
+      // appeared on blur, the submit button would move while the visitor clicks it.
+      if (!problem.hidden && !brokenRule(field, control.value)) showProblem(entry, undefined)
     })
     return entry
   }
 
   function check(entry: Entry): boolean {
     const rule = brokenRule(entry.field, entry.control.value)
-    tell(entry, rule)
+    showProblem(entry, rule)
     return rule !== undefined
   }
 
-  function tell({ field, control, problem }: Entry, rule: string | undefined) {
+  function showProblem({ field, control, problem }: Entry, rule: string | undefined) {
     problem.hidden = rule === undefined
     problem.textContent = rule === undefined ? '' : problemText(field, rule)
     setAttributes(control, { 'aria-invalid': rule === undefined ? undefined : 'true' })
@@ -133,19 +131,12 @@ export function createFormView({ form, isOffline, consent, onSubmit, onSkip, ...
     if (rule === 'format' && type === 'email') return email
     return rule === 'format' && type === 'tel' ? tel : other
   }
-
-  function consentLine(): Node[] {
-    if (!consent?.required) return []
-    const href = safeHref(consent.policyUrl ?? '')
-    const hint = element('span', { class: 'visually-hidden' }, ` (${texts.opensInNewTab})`)
-    const link = href
-      ? [' ', element('a', { href, target: '_blank', rel: 'noopener noreferrer' }, texts.privacyPolicy, hint)]
-      : []
-    return [element('p', { class: 'consent' }, texts.consentLine, ...link)]
-  }
 }
 
-/** An optional field left empty is not sent. */
+/**
+ * Returns an array with the field's name and value, or an empty array if the field is empty. Empty
+ * fields are not sent.
+ */
 function givenBy({ name, type }: FormField, { value }: Entry['control']): [string, string][] {
   const given = type === 'textarea' ? value : value.trim()
   return given.trim() === '' ? [] : [[name, given]]

@@ -7,12 +7,12 @@ import type { ChatTexts } from './texts.ts'
 
 export type Header = ReturnType<typeof createHeader>
 
-export interface ShownAgent {
+interface ShownAgent {
   displayName?: string
   avatarUrl?: string
 }
 
-/** Title, connection state and the button that closes the panel. */
+/** Creates the panel's header: title, connection state and the close button. */
 export function createHeader(texts: ChatTexts, titleId: string, onClose: () => void) {
   const mark = element('span', { class: 'mark', 'aria-hidden': 'true' })
   const title = element('h2', { class: 'title', id: titleId })
@@ -20,21 +20,25 @@ export function createHeader(texts: ChatTexts, titleId: string, onClose: () => v
   const status = element('p', { class: 'status', role: 'status' }, element('span', { class: 'dot' }), statusText)
   const close = element('button', { class: 'close', type: 'button', 'aria-label': texts.closePanel }, icon(closeIcon))
   close.addEventListener('click', onClose)
-  // No `header` element: it would be a second banner of the host page.
+  // Use a `div`, because a `header` element would add a second banner landmark to the host page.
   const header = element('div', { class: 'header' }, mark, element('div', { class: 'heading' }, title, status), close)
   let shownConfig: WidgetConfig | undefined
+  let shownTitle = texts.title
   let agent: ShownAgent | undefined
   let state: ConnectionState = 'idle'
-  configure(undefined)
+  configure(undefined, shownTitle)
 
   return {
     element: header,
     configure,
-    /** Shows the assigned agent, if there is one. */
+    /**
+     * Shows the assigned agent in the header. If no agent is assigned, shows the title of the
+     * installation.
+     */
     setAgent(next: ShownAgent | undefined) {
       if (next?.displayName === agent?.displayName && next?.avatarUrl === agent?.avatarUrl) return
       agent = next
-      configure(shownConfig)
+      configure(shownConfig, shownTitle)
     },
     setConnection(next: ConnectionState) {
       state = next
@@ -42,9 +46,9 @@ export function createHeader(texts: ChatTexts, titleId: string, onClose: () => v
     },
   }
 
-  function configure(config: WidgetConfig | undefined) {
+  function configure(config: WidgetConfig | undefined, shown: string) {
     shownConfig = config
-    const shown = config?.appearance.title || texts.title
+    shownTitle = shown
     const name = agent?.displayName
     title.replaceChildren(element('bdi', {}, shown))
     mark.replaceChildren(
@@ -57,7 +61,7 @@ export function createHeader(texts: ChatTexts, titleId: string, onClose: () => v
   function showStatus() {
     const isAvailable = shownConfig?.availability.online ?? true
     const live = agent?.displayName ? texts.chattingWith(agent.displayName) : texts.online
-    const told = {
+    const stateTexts = {
       idle: '',
       connecting: texts.connecting,
       online: isAvailable ? live : texts.away,
@@ -65,6 +69,6 @@ export function createHeader(texts: ChatTexts, titleId: string, onClose: () => v
       ended: texts.ended,
     }
     header.dataset.state = state === 'online' && !isAvailable ? 'away' : state
-    if (statusText.textContent !== told[state]) statusText.textContent = told[state]
+    if (statusText.textContent !== stateTexts[state]) statusText.textContent = stateTexts[state]
   }
 }

@@ -1,4 +1,4 @@
-/** A bubble with three dots left out of it. */
+/** Icon of a speech bubble with three dots. */
 export const chatIcon =
   'M12 3.2c5.2 0 9.4 3.5 9.4 8s-4.2 8-9.4 8c-1 0-2-.14-2.9-.4L4.3 20.9l.9-3.8c-1.6-1.4-2.6-3.5-2.6-5.9 0-4.5 4.2-8 9.4-8ZM6.6 11.2a1.25 1.25 0 1 0 2.5 0 1.25 1.25 0 1 0-2.5 0M10.75 11.2a1.25 1.25 0 1 0 2.5 0 1.25 1.25 0 1 0-2.5 0M14.9 11.2a1.25 1.25 0 1 0 2.5 0 1.25 1.25 0 1 0-2.5 0'
 export const collapseIcon = 'M6 9.5l6 6 6-6'

@@ -5,17 +5,21 @@ import launcherCss from './launcher.css?inline'
 import { launcherColors } from './launcher-colors.ts'
 
 export interface LauncherOptions {
-  /** The side of the launcher. Overrides the installation. */
+  /** Side of the page on which the launcher is shown. Overrides the installation's setting. */
   position?: 'left' | 'right'
-  /** Whether there is a launcher to be seen; true if left out. A page without one opens the chat itself. */
+  /**
+   * True if the launcher is shown, which is the default. If false, the page must open the chat
+   * itself.
+   */
   launcher?: boolean
 }
 
 export type LauncherHost = ReturnType<typeof createLauncherHost>
 
 /**
- * The widget's element with its launcher: all there is before the first open, and so as small as can be. The sheet is a
- * constructable one and the colours go through the style object, which no Content-Security-Policy restricts.
+ * Creates the widget's element with the launcher. Every page loads this code, so it must stay
+ * small. No content security policy blocks its styles, because it uses constructable style sheets
+ * and style properties.
  */
 export function createLauncherHost({ position, launcher }: LauncherOptions) {
   const host = element('div', { 'data-service-widget': '' })
@@ -36,7 +40,7 @@ export function createLauncherHost({ position, launcher }: LauncherOptions) {
   )
   const failed = element('div', { class: 'failed', role: 'alert', dir: 'auto', hidden: true })
   const frame = element('div', { class: 'frame' }, button, failed)
-  let told = ''
+  let lastLogged = ''
   root.append(frame)
 
   return {
@@ -45,14 +49,14 @@ export function createLauncherHost({ position, launcher }: LauncherOptions) {
     frame,
     button,
 
-    /** Logs once why the service refuses the chat. */
-    tellRefusal(code: string, siteKey: string) {
-      if (told !== code)
+    /** Logs why the service refuses the chat, unless the same reason was logged last. */
+    logRefusal(code: string, siteKey: string) {
+      if (lastLogged !== code)
         console.error(`Chat: ${code}. Allow ${location.origin} for ${siteKey} (console: Installations)`)
-      told = code
+      lastLogged = code
     },
 
-    /** The installation's look, or the package's own. */
+    /** Applies the installation's appearance, or the default appearance if it is undefined. */
     setAppearance(appearance: WidgetConfig['appearance'] | undefined) {
       const { accent, onAccent } = launcherColors(appearance?.accentColor)
       frame.style.setProperty('--accent', accent)
@@ -60,7 +64,7 @@ export function createLauncherHost({ position, launcher }: LauncherOptions) {
       frame.dataset.position = position ?? appearance?.position ?? 'right'
     },
 
-    /** Shows a failure beside the button. An empty text removes it. */
+    /** Shows the text of a failure beside the launcher. An empty text removes the failure. */
     setFailure(text: string) {
       failed.hidden = !text
       failed.textContent = text

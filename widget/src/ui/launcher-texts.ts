@@ -1,4 +1,7 @@
-/** Texts of the launcher before the chat is loaded: its name, and the failure to load. */
+/**
+ * Texts of the launcher in all languages. They are part of the loader, so the page loads no further
+ * file for them.
+ */
 export const launcherTexts: Record<string, readonly [openLauncher: string, loadFailed: string]> = {
   en: ['Open chat', 'Chat did not load. Try again?'],
   de: ['Chat öffnen', 'Chat nicht geladen. Noch einmal?'],

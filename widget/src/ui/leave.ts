@@ -1,26 +1,30 @@
 import type { ServiceClient } from '../client.ts'
 import type { AgentRequest } from '../types.ts'
 
-/** An address that a page does not even begin to load is not coming any more. */
+/**
+ * Maximum time for the navigation. If this page is still shown afterwards, the navigation is
+ * reported as failed.
+ */
 const leavesWithinMs = 30_000
 const looksAgainMs = 1_000
 
 type Navigation = Pick<ServiceClient, 'requests' | 'acknowledgeNavigation' | 'dismissRequest'>
 
 /**
- * Goes where the visitor agreed to go: the service knows of the consent before the page is left, and of the arrival from the
- * page after. Rejects where the answer did not get through; nothing is left then.
+ * Navigates to the URL of an accepted request. Reports `accepted` first. If that report fails,
+ * rejects without navigating. The next page reports whether the navigation succeeded.
  */
 export async function leaveFor(client: Navigation, { id, url = '' }: AgentRequest) {
   await client.acknowledgeNavigation(id, 'accepted')
-  // The request has ended or the visitor has changed: this one did not accept it.
+  // The request ended while the report was being sent, or the visitor has changed.
   if (!client.requests().some((one) => one.id === id)) return
   const from = location.href
   location.assign(url)
   const deadline = Date.now() + leavesWithinMs
   const look = () => {
     if (!client.requests().some((one) => one.id === id)) return
-    // The application took the navigation over, or only the fragment is another.
+    // True if the navigation succeeded without loading a page. Either only the fragment changed, or
+    // the application changed the URL itself. So this page must report the result.
     const hasArrived = location.href !== from && samePage(location.href, url)
     if (hasArrived || Date.now() > deadline) report(client, id, hasArrived)
     else setTimeout(look, looksAgainMs)
@@ -29,10 +33,11 @@ export async function leaveFor(client: Navigation, { id, url = '' }: AgentReques
 }
 
 /**
- * On the page after: tells that the visitor arrived. What another site shows cannot be known here, so nothing is told of it. A
- * redirect on the way is the site's own idea of where that page is.
+ * Reports whether the navigations that the visitor accepted on the previous page succeeded. A
+ * redirect counts as a success. Navigations to other origins are removed without a report, because
+ * this page cannot know their result.
  */
-export function settleArrivals(client: Navigation) {
+export function reportArrivals(client: Navigation) {
   for (const { id, kind, state, url = '' } of client.requests()) {
     if (kind !== 'navigation' || state !== 'accepted') continue
     if (new URL(url).origin !== location.origin) client.dismissRequest(id)

@@ -4,7 +4,7 @@ import { linkify, safeHref } from './linkify.ts'
 
 const links = (text: string) => linkify(text).flatMap(({ href }) => href ?? [])
 
-describe('links in a message', () => {
+describe('linkify', () => {
   it.each([
     ['See https://example.com/a.', ['https://example.com/a']],
     ['(https://example.com/a)', ['https://example.com/a']],
@@ -16,11 +16,11 @@ describe('links in a message', () => {
     ['java\nscript:https//x https:// https:', []],
     ['https://bank.example@evil.example/ https://user:pw@evil.example/', []],
     ['"https://example.com/"onmouseover="x"', ['https://example.com/']],
-  ])('%s', (text, expected) => {
+  ])('finds the links in the text: %s', (text, expected) => {
     expect(links(text)).toEqual(expected)
   })
 
-  it('never change what is read, and never lead but to http and https', () => {
+  it('splits random texts into parts that together equal the text, and returns only http and https links', () => {
     const pieces = fc.constantFrom(
       'https://',
       'http://',
@@ -48,10 +48,10 @@ describe('links in a message', () => {
       }),
     )
   })
+})
 
-  it('takes no other scheme for a picture or a logo either', () => {
-    expect(safeHref('javascript:alert(1)')).toBeUndefined()
-    expect(safeHref('not a url')).toBeUndefined()
-    expect(safeHref('https://example.com/logo.png')).toBe('https://example.com/logo.png')
-  })
+it('safeHref returns undefined if a URL is invalid or neither http nor https', () => {
+  expect(safeHref('javascript:alert(1)')).toBeUndefined()
+  expect(safeHref('not a url')).toBeUndefined()
+  expect(safeHref('https://example.com/logo.png')).toBe('https://example.com/logo.png')
 })

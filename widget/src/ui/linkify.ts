@@ -1,12 +1,11 @@
-export type TextPart = { text: string; href?: string }
+type TextPart = { text: string; href?: string }
 
 const candidate = /\bhttps?:\/\/[^\s<>"'`]+/gi
 const trailing = /[.,;:!?…]+$/
 
 /**
- * Cuts a message into text and links. Only `http:` and `https:` addresses that the URL parser accepts become links; the
- * visible text is always what was written. Closing punctuation belongs to the sentence, as does a bracket that was not opened
- * inside the address.
+ * Splits a message into text and links. A link is an http or https URL that the URL parser accepts.
+ * Punctuation at the end of a URL and an unmatched closing bracket belong to the text.
  */
 export function linkify(text: string): TextPart[] {
   const parts: TextPart[] = []
@@ -30,11 +29,15 @@ function trimAddress(address: string): string {
   return isOpen ? trimAddress(shorter.slice(0, -1)) : shorter
 }
 
-/** The address as it may stand in `href`; undefined for any other scheme and for addresses with a user name in them. */
+/**
+ * Returns the URL for the attribute `href`. Returns undefined if the URL is invalid, is not http or
+ * https, or has a user name or password.
+ */
 export function safeHref(address: string): string | undefined {
   if (!URL.canParse(address)) return undefined
   const { protocol, username, password, href } = new URL(address)
   const isWeb = protocol === 'https:' || protocol === 'http:'
-  // `https://bank.example@evil.example` shows one site and opens another.
+  // Reject user names: `https://bank.example@evil.example` looks like `bank.example`, but opens
+  // `evil.example`.
   return isWeb && username === '' && password === '' ? href : undefined
 }

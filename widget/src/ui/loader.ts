@@ -9,25 +9,35 @@ import { readableRefusal } from './readable-refusal.ts'
 import type { ServiceWidget, ServiceWidgetOptions } from './service-widget-types.ts'
 import type { createWidget } from './widget.ts'
 
-/** Address of the chat module, relative to this script. */
+/** URL of the chat module, relative to `widget.js`. The build sets this constant. */
 declare const CHAT_MODULE: string
 
-/** The configuration, or the error envelope in its place, or neither. */
+/**
+ * Response body of the configuration route: the configuration or an error envelope. A proxy may
+ * also send other JSON.
+ */
 type ConfigAnswer = Partial<WidgetConfig & ErrorEnvelope>
 
-/** The configuration is asked for again after a random part of this. */
+/** Maximum delay before the configuration is requested again. The actual delay is random. */
 const retryWithinMs = 30_000
 
 /**
- * What a page gets hold of before the chat is loaded: in `event.detail` of `service-widget:start`, which bubbles from the
- * script's element, or as that element's property `serviceWidget`.
+ * Interface of `widget.js` for the page, available before the chat is loaded. The page gets this
+ * object in `event.detail` of the event `service-widget:start`, which bubbles from the script
+ * element. The script element also has it in its property `serviceWidget`.
  */
 export interface ServiceWidgetLoader {
-  /** Adds options that no attribute can hold, such as functions. Counts until the chat is loaded. */
+  /**
+   * Adds options that attributes of the script element cannot contain, such as functions. Has no
+   * effect once the chat is loaded.
+   */
   configure(options: Partial<ServiceWidgetOptions>): void
-  /** Loads the chat and resolves to its widget, whose `mount` or `open` creates a session. Rejects if loading fails. */
+  /**
+   * Loads the code of the chat. A session is created only when the page calls `mount` or `open` of
+   * the loaded chat. Rejects if loading fails.
+   */
   load(): Promise<ServiceWidget>
-  /** Loads the chat and opens it. The launcher shows a failure. */
+  /** Loads and opens the chat. If loading fails, the launcher shows a failure text. */
   open(): Promise<void>
 }
 
@@ -37,7 +47,10 @@ if (script?.dataset) {
   else document.addEventListener('DOMContentLoaded', () => start(script))
 }
 
-/** `<script src="…/widget.js" data-site-key="…" defer></script>`: shows the launcher, and fetches the rest when it is wanted. */
+/**
+ * Starts the widget for its script element `<script src="…/widget.js" data-site-key="…"
+ * defer></script>`. Shows the launcher and loads the chat on demand.
+ */
 function start(script: HTMLScriptElement) {
   const { launcher, ...given } = script.dataset
   const options = {
@@ -52,18 +65,21 @@ function start(script: HTMLScriptElement) {
   let isMounted: boolean
   let loadFailed: string
   let widget: Promise<ServiceWidget> | undefined
-  /** Makes another address of each further attempt. */
+  /**
+   * Query of the chat module's URL. Each failed attempt adds a `?`, so that the next attempt uses
+   * another URL.
+   */
   let query = ''
   const loader: ServiceWidgetLoader = {
     configure: (more) => void Object.assign(options, more),
     load,
-    open: () => load().then((loaded) => loaded.open(), tellFailure),
+    open: () => load().then((loaded) => loaded.open(), showFailure),
   }
   host.button.onclick = loader.open
   Object.assign(script, { serviceWidget: loader })
-  tell('start', loader)
+  dispatch('start', loader)
   void showLauncher()
-  if (hasLiveSession()) load().then((loaded) => loaded.mount(), tellFailure)
+  if (hasLiveSession()) load().then((loaded) => loaded.mount(), showFailure)
 
   function load(): Promise<ServiceWidget> {
     widget ??= fetchChat()
@@ -74,17 +90,18 @@ function start(script: HTMLScriptElement) {
     host.setFailure('')
     host.button.ariaBusy = 'true'
     try {
-      // A script of another origin is told no address of its own, so `import` cannot resolve against it. And browsers differ in
-      // whether a module that failed once is ever asked for again: another address is another module.
+      // In a classic script of another origin, `import` cannot resolve relative URLs. Some browsers
+      // never load a module again if its first load failed, so a retry uses another URL.
       const { href } = new URL(CHAT_MODULE + query, script.src)
       const chat = (await import(/* @vite-ignore */ href)) as { createWidget: typeof createWidget }
-      // Reading the chat's code and building it are two tasks, so that neither holds up the page for long.
+      // Create the chat in a separate task after the module was evaluated, so that no task blocks
+      // the page for long.
       await new Promise((resolve) => setTimeout(resolve))
       const made = chat.createWidget(options, () => {
         isMounted = true
         return host
       })
-      tell('ready', { widget: made })
+      dispatch('ready', { widget: made })
       return made
     } catch (error) {
       widget = undefined
@@ -95,20 +112,20 @@ function start(script: HTMLScriptElement) {
     }
   }
 
-  function tellFailure() {
+  function showFailure() {
     host.setFailure(loadFailed)
   }
 
   /**
-   * Shows the launcher in the installation's colours, or in the package's own until the configuration can be fetched. There is
-   * none while the service refuses the page.
+   * Shows the launcher with the installation's appearance, or with the default appearance if the
+   * configuration cannot be loaded. Shows no launcher while the service refuses this page.
    */
   async function showLauncher() {
     for (;;) {
       const answer = await fetchConfig().catch((): ConfigAnswer => ({}))
-      // The chat may have been mounted meanwhile. It then takes care of its launcher.
+      // The chat is mounted and controls the launcher itself.
       if (isMounted) return
-      if (answer.terminal) host.tellRefusal(answer.code!, siteKey)
+      if (answer.terminal) host.logRefusal(answer.code!, siteKey)
       else show(answer)
       if (answer.capabilities) return
       await new Promise((resolve) => {
@@ -137,17 +154,20 @@ function start(script: HTMLScriptElement) {
     return response.json()
   }
 
-  /** Whether this tab has a chat going on, in which messages may be waiting. Nothing is written. */
+  /**
+   * Returns true if this tab has a session that has not expired. The chat is then loaded at once, because messages
+   * may have arrived. Stores nothing.
+   */
   function hasLiveSession(): boolean {
     try {
       const { times } = JSON.parse(sessionStorage.getItem(sessionRecordKey(siteKey))!)
-      return options.storage === 'session' && times.expiresAtMs > Date.now()
+      return options.storage === 'session' && times.endsAtMs > Date.now()
     } catch {
       return false
     }
   }
 
-  function tell(name: string, detail: unknown) {
+  function dispatch(name: string, detail: unknown) {
     script.dispatchEvent(new CustomEvent(`service-widget:${name}`, { bubbles: true, detail }))
   }
 }

@@ -1,21 +1,24 @@
 import type { WidgetConfig } from '../types.ts'
 
-/** The language of a tag: `de` of `de-CH`. */
+/** Returns the language of a locale tag, for example `de` for `de-CH`. */
 export function languageOf(tag: string): string {
   return tag.toLowerCase().split(/[-_]/)[0]!
 }
 
-/** Locales of the page and the browser, in order of preference. */
+/** Returns the locales of the page and the browser, in order of preference. */
 export function pageLocales(): string[] {
   return [document.documentElement.lang, ...navigator.languages].flatMap((tag) => wellFormed(tag) ?? [])
 }
 
-/** The browser's own language. */
+/** Returns the browser's preferred locale. */
 export function browserLocale(): string | undefined {
   return typeof navigator === 'undefined' ? undefined : wellFormed(navigator.language)
 }
 
-/** The tag in a form that `Intl` and the service accept: without suffixes such as in `en-US@posix`. */
+/**
+ * Returns the canonical locale tag, without a suffix such as `@posix`. Returns undefined if the tag
+ * is invalid.
+ */
 export function wellFormed(tag: string): string | undefined {
   try {
     return Intl.getCanonicalLocales(tag.split(/[@.]/)[0]!.replaceAll('_', '-'))[0]
@@ -25,10 +28,18 @@ export function wellFormed(tag: string): string | undefined {
 }
 
 /**
- * The locale to speak, as a tag: the one that the page asks for where there are texts for it; else the first of the page's and the
- * browser's that has texts and is among the installation's; else the installation's own; else English.
+ * Returns the locale of the user interface, which is the first of these locales for which texts
+ * exist:
  *
- * @param known languages or tags that there are texts for
+ * - the locale that the page asks for
+ * - the preferred locales, without those that the installation does not support
+ * - the default locale of the installation
+ * - English
+ *
+ * @param asked locale that the page asks for
+ * @param wanted preferred locales of page and browser
+ * @param known languages or tags for which texts exist
+ * @param offered locales of the installation
  */
 export function chooseLocale(
   asked: string | undefined,

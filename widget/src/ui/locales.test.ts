@@ -8,23 +8,23 @@ import { directionOf } from './shell.ts'
 const offered = { default: 'fr', supported: ['en', 'fr', 'de-AT'] }
 
 it.each([
-  ['what the page asks for by name, whatever is offered', 'ja-JP', [], 'ja-JP'],
-  ['what was meant by a tag that no standard knows', 'de_ch', [], 'de-CH'],
-  ['the page before the browser', undefined, ['de-CH', 'en-GB'], 'de-CH'],
-  ['the browser where the page has no language', undefined, ['', 'pt-BR', 'en-GB'], 'en-GB'],
-  ['nothing that the installation does not offer', undefined, ['es', 'ar'], 'fr'],
-  ['nothing that there are no texts for', 'xx', ['yy'], 'fr'],
-])('takes %s', (_name, asked, wanted, chosen) => {
+  ['the requested locale even if the installation does not support it', 'ja-JP', [], 'ja-JP'],
+  ['the canonical form of a requested tag with an underscore', 'de_ch', [], 'de-CH'],
+  ['the first preferred locale that the installation supports', undefined, ['de-CH', 'en-GB'], 'de-CH'],
+  ['the next supported locale if the first ones are empty or unsupported', undefined, ['', 'pt-BR', 'en-GB'], 'en-GB'],
+  ['the default if the installation supports no preferred locale', undefined, ['es', 'ar'], 'fr'],
+  ['the default if no texts exist for the requested and preferred locales', 'xx', ['yy'], 'fr'],
+])('chooseLocale returns %s', (_name, asked, wanted, chosen) => {
   expect(chooseLocale(asked, wanted, widgetLocales, offered)).toBe(chosen)
 })
 
-it('speaks English where nothing else fits', () => {
+it('chooseLocale returns English if no texts exist for any other choice', () => {
   expect(chooseLocale(undefined, ['', 'xx'], widgetLocales)).toBe('en')
   expect(chooseLocale(undefined, ['xx'], widgetLocales, { default: 'xx', supported: ['xx'] })).toBe('en')
 })
 
-describe.each(widgetLocales)('%s', (language) => {
-  it('says everything that English says, in words of its own', async () => {
+describe.each(widgetLocales)('the language %s', (language) => {
+  it('has a translation of every English text', async () => {
     const texts = await loadTexts(language)
     const flat = (all: object): [string, unknown][] =>
       Object.entries(all).flatMap(([key, value]) => (value && typeof value === 'object' ? flat(value) : [[key, value]]))
@@ -35,25 +35,25 @@ describe.each(widgetLocales)('%s', (language) => {
       expect(String(said).trim(), key).not.toBe('')
       if (said === (typeof english[key] === 'function' ? english[key](3) : english[key])) same.push(key)
     }
-    // A conversation is one in French too.
+    // The label of the message log, “Conversation”, is the same in English and French.
     if (language !== 'en') expect(same.filter((key) => key !== 'log')).toEqual([])
     expect(texts.typing('Ada')).toContain('Ada')
     expect(texts.tooLong(4_000)).toMatch(/4|٤/)
   })
 
-  it('has the same word on the launcher before and after the chat is loaded', async () => {
+  it('has the same text for the label of the launcher before and after the chat is loaded', async () => {
     expect(launcherTexts[language]![0]).toBe((await loadTexts(language)).openLauncher)
     expect(launcherTexts[language]![1]).toBeTruthy()
   })
 })
 
-it('counts in Arabic as Arabic does', async () => {
+it('the Arabic label for unread messages has different plural forms for 1, 2, 3 and 11 messages', async () => {
   const { openLauncherUnread } = await loadTexts('ar')
   const forms = [1, 2, 3, 11].map((count) => openLauncherUnread(count).replace(/[\d٠-٩]+/g, '#'))
   expect(new Set(forms).size).toBe(4)
 })
 
-it('knows what is written from right to left', () => {
+it('directionOf returns rtl only for right-to-left languages', () => {
   expect(['ar', 'ar-EG', 'he', 'fa'].map(directionOf)).toEqual(['rtl', 'rtl', 'rtl', 'rtl'])
   expect(['en', 'de', 'ja', 'arn'].map(directionOf)).toEqual(['ltr', 'ltr', 'ltr', 'ltr'])
 })

@@ -2,20 +2,29 @@ import type { WidgetMessage } from '../types.ts'
 
 const groupWithinMs = 5 * 60_000
 
-/** A message with its place among the others. */
+/** A message and how the message log displays it. */
 export interface PlacedMessage {
   message: WidgetMessage
-  /** First of a run of messages of one author: shows the name. */
+  /**
+   * True for the first of several consecutive messages of one author. This message shows the
+   * author's name.
+   */
   startsGroup: boolean
-  /** Last of its run: shows the avatar and the time. */
+  /**
+   * True for the last of several consecutive messages of one author. This message shows the avatar
+   * and the time.
+   */
   endsGroup: boolean
-  /** First of its day: a line with the date stands before it. */
+  /** True for the first message of a day. This message shows the date. */
   startsDay: boolean
-  /** The visitor's newest accepted message, which shows its delivery status. */
+  /** True for the visitor's newest accepted message. This message shows its delivery state. */
   showsState: boolean
 }
 
-/** Arranges messages in runs of one author, days and the one state line under the visitor's newest message. */
+/**
+ * Groups consecutive messages by author and day, and decides which message shows its delivery
+ * state.
+ */
 export function layOut(messages: readonly WidgetMessage[]): PlacedMessage[] {
   const newestAccepted = messages.findLast((one) => one.author.kind === 'visitor' && one.messageId)
   return messages.map((message, index) => {

@@ -6,10 +6,10 @@ import { layOut } from './message-layout.ts'
 import { createMessageRow, type MessageRow, type RowContext } from './message-row.ts'
 
 const nearPx = 96
-const settlesMs = 150
+const announceDelayMs = 150
 
-export interface MessageLogDeps extends RowContext {
-  /** Loads older messages; resolves when they are in the list. */
+interface MessageLogDeps extends RowContext {
+  /** Loads older messages. Resolves after `show` was called with the loaded messages. */
   loadOlder(): Promise<void>
   hasOlder(): boolean
 }
@@ -17,8 +17,9 @@ export interface MessageLogDeps extends RowContext {
 export type MessageLog = ReturnType<typeof createMessageLog>
 
 /**
- * The conversation. Stays at its end while the visitor reads there, and in place while older messages are put before what is
- * being read. New messages are announced politely; what is loaded from the history is not.
+ * Creates the list of messages. If the list is scrolled to its end, it scrolls to new messages.
+ * When older messages are added above, the visible messages stay in place. Screen readers announce
+ * new messages, but no messages from the history.
  */
 export function createMessageLog(deps: MessageLogDeps) {
   const { texts } = deps
@@ -35,12 +36,12 @@ export function createMessageLog(deps: MessageLogDeps) {
   const loading = element('div', { class: 'loading', hidden: true }, texts.loadingOlder)
   const list = element('div', { class: 'list', role: 'log', 'aria-live': 'polite', 'aria-label': texts.log })
   const typing = element('div', { class: 'typing', hidden: true })
-  const news = element('span', { hidden: true }, texts.newMessages)
+  const newLabel = element('span', { hidden: true }, texts.newMessages)
   const jump = element(
     'button',
     { class: 'jump', type: 'button', 'aria-label': texts.toLatest, hidden: true },
     icon(downIcon),
-    news,
+    newLabel,
   )
   const scroller = element('div', { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': texts.log })
   scroller.append(loading, previousEnded, greeting, list, typing)
@@ -54,9 +55,9 @@ export function createMessageLog(deps: MessageLogDeps) {
     if (scroller.scrollTop < nearPx) void showOlder()
   })
   let isLoadingOlder = false
-  let settling: ReturnType<typeof setTimeout> | undefined
+  let announceTimer: ReturnType<typeof setTimeout> | undefined
   let followsEnd = true
-  // The composer grows, and on phones the keyboard takes half the height: the newest message stays in sight.
+  // Keep the newest message visible when the message field grows or the keyboard of a phone opens.
   const resizes = new ResizeObserver(() => {
     if (followsEnd) toEnd()
   })
@@ -65,7 +66,10 @@ export function createMessageLog(deps: MessageLogDeps) {
   return {
     element: element('div', { class: 'log' }, scroller, jump),
 
-    /** Sets the greeting above the first message. */
+    /**
+     * Sets the greeting above the first message. `title` is the chat's title, whose initial is the
+     * avatar.
+     */
     setGreeting(text: string, title: string) {
       greetingText.textContent = text
       greetingMark.textContent = initialOf(title)
@@ -75,13 +79,13 @@ export function createMessageLog(deps: MessageLogDeps) {
       previousEnded.hidden = !isShown
     },
 
-    /** Shows the messages. `quiet`: they are loaded, not new, and are not announced. */
+    /** Shows the messages. If `quiet` is true, screen readers do not announce them. */
     show(messages: readonly WidgetMessage[], quiet: boolean) {
       const wasAtEnd = followsEnd
       const knew = rows.size
       if (quiet) busy()
       place(messages)
-      if (quiet) settle()
+      if (quiet) announceSoon()
       greeting.hidden = deps.hasOlder()
       const last = messages.at(-1)
       if (wasAtEnd || quiet || last?.deliveryStatus === 'pending') toEnd()
@@ -99,7 +103,7 @@ export function createMessageLog(deps: MessageLogDeps) {
     toEnd,
 
     dispose() {
-      clearTimeout(settling)
+      clearTimeout(announceTimer)
       resizes.disconnect()
     },
   }
@@ -113,7 +117,8 @@ export function createMessageLog(deps: MessageLogDeps) {
       if (rows.has(key)) row.update(placed)
       rows.set(key, row)
       stale.delete(key)
-      // Moving a node would make a screen reader read it again.
+      // Do not move a row that is already at its place, because screen readers would announce it
+      // again.
       if (row.element === next) next = next.nextElementSibling
       else list.insertBefore(row.element, next)
     }
@@ -132,19 +137,22 @@ export function createMessageLog(deps: MessageLogDeps) {
     await deps.loadOlder().catch(() => {})
     loading.hidden = true
     scroller.scrollTop = scroller.scrollHeight - fromEnd
-    settle()
+    announceSoon()
     isLoadingOlder = false
   }
 
-  /** Keeps screen readers from announcing loaded messages. */
+  /** Makes screen readers ignore the messages that are added next. */
   function busy() {
-    clearTimeout(settling)
+    clearTimeout(announceTimer)
     list.setAttribute('aria-busy', 'true')
   }
 
-  /** The accessibility tree follows the document a moment later, and must have taken all of it by then. */
-  function settle() {
-    settling = setTimeout(() => list.removeAttribute('aria-busy'), settlesMs)
+  /**
+   * Lets screen readers announce messages again after a short delay. The accessibility tree then
+   * contains the messages that were just added.
+   */
+  function announceSoon() {
+    announceTimer = setTimeout(() => list.removeAttribute('aria-busy'), announceDelayMs)
   }
 
   function isAtEnd(): boolean {
@@ -157,12 +165,16 @@ export function createMessageLog(deps: MessageLogDeps) {
     showJump()
   }
 
-  /** Shows the button to the newest message. `hasNews`: a new message is out of sight. */
-  function showJump(hasNews = false) {
-    // The focus does not fall out of the chat with the button that had it.
+  /**
+   * Shows the button that scrolls to the newest message, or hides it if the list is at its end.
+   * `hasNew` is true if a new message was added below.
+   */
+  function showJump(hasNew = false) {
+    // If the button will be hidden while it has the focus, move the focus to the list. Otherwise, the
+    // focus would leave the chat.
     if (followsEnd && jump.matches(':focus')) scroller.focus({ preventScroll: true })
     jump.hidden = followsEnd
-    news.hidden = followsEnd || (news.hidden && !hasNews)
-    jump.setAttribute('aria-label', news.hidden ? texts.toLatest : texts.newMessages)
+    newLabel.hidden = followsEnd || (newLabel.hidden && !hasNew)
+    jump.setAttribute('aria-label', newLabel.hidden ? texts.toLatest : texts.newMessages)
   }
 }

@@ -11,7 +11,7 @@ import type { ChatTexts } from './texts.ts'
 export interface RowContext {
   texts: ChatTexts
   dates: Dates
-  /** False if the browser knows that there is no network. */
+  /** Returns false if the browser is offline. */
   isOnline(): boolean
   onRetry(clientOperationId: string): void
 }
@@ -21,7 +21,10 @@ export interface MessageRow {
   update(placed: PlacedMessage): void
 }
 
-/** One message. Updates change the parts around the text, never the text, so that screen readers hear it once. */
+/**
+ * Creates the row of a message. Updates never change the text of the message, so that screen
+ * readers announce it only once.
+ */
 export function createMessageRow(first: PlacedMessage, context: RowContext): MessageRow {
   const { texts } = context
   const { author, body } = first.message
@@ -30,7 +33,7 @@ export function createMessageRow(first: PlacedMessage, context: RowContext): Mes
   const day = element('div', { class: 'day', 'aria-live': 'off' })
   const label = element('div', { class: 'name', 'aria-hidden': 'true' })
   const spoken = element('span', { class: 'visually-hidden' }, `${name}: `)
-  // The direction is the text's own; the bubble's corners follow the page's.
+  // The text direction depends on the message. The bubble has the direction of the user interface.
   const written = element('div', { dir: 'auto' }, ...bodyNodes(body, texts))
   const said = author.kind === 'system' ? [written] : [spoken, written]
   const bubble = element('div', { class: 'bubble', id: bubbleId }, ...said)
@@ -68,11 +71,11 @@ export function createMessageRow(first: PlacedMessage, context: RowContext): Mes
   }
 
   function failedParts({ error, messageId, clientOperationId }: WidgetMessage): Node[] {
-    const told = element('span', { class: 'failure' }, icon(alertIcon), texts.notSent)
-    if (messageId || !clientOperationId || !error?.recoverable) return [told]
+    const failure = element('span', { class: 'failure' }, icon(alertIcon), texts.notSent)
+    if (messageId || !clientOperationId || !error?.recoverable) return [failure]
     const retry = element('button', { class: 'retry', type: 'button', 'aria-describedby': bubbleId }, texts.retry)
     retry.addEventListener('click', () => context.onRetry(clientOperationId))
-    return [told, retry]
+    return [failure, retry]
   }
 }
 
@@ -88,7 +91,10 @@ function avatarOf({ avatarUrl }: MessageAuthor, name: string): HTMLElement {
   return element('span', { class: 'avatar', 'aria-hidden': 'true' }, initialsOf(name), ...picture(avatarUrl))
 }
 
-/** The delivery status in words. A message is shown as sent only after the service accepted it. */
+/**
+ * Returns the delivery state as a text. The text says “sent” only after the service has accepted
+ * the message.
+ */
 function statusText({ deliveryStatus }: WidgetMessage, { texts, isOnline }: RowContext): string {
   if ((deliveryStatus === 'pending' || deliveryStatus === 'retrying') && !isOnline()) return texts.waitingForNetwork
   if (deliveryStatus === 'pending') return texts.sending

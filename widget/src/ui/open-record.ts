@@ -1,7 +1,7 @@
 import { sessionRecordKey } from '../session-record.ts'
 import type { KeyValueStorage } from '../storage.ts'
 
-/** Stores whether the panel is open, so that it opens on the next page of the tab. */
+/** Stores whether the panel is open, so that the next page in this tab opens it again. */
 export function createOpenRecord(storage: KeyValueStorage, siteKey: string) {
   const key = `${sessionRecordKey(siteKey)}.open`
   return {

@@ -1,6 +1,9 @@
 import type { Tabs } from '../platform.ts'
 
-/** The tabs of this page's origin. The protocol of the service's answers comes from Resource Timing. */
+/**
+ * Coordinates the tabs of this page's origin. Reads from Resource Timing whether the service uses
+ * HTTP/2.
+ */
 export function createPageTabs(serviceUrl: string): Tabs {
   const { origin } = new URL(serviceUrl, location.href)
   let isMultiplexed = false
@@ -20,7 +23,10 @@ export function createPageTabs(serviceUrl: string): Tabs {
   }
 }
 
-/** Each slot is a lock. The browser releases it when its tab is closed or crashes. */
+/**
+ * Waits for a slot with the Web Locks API. Each slot is one lock. If a tab is closed or crashes,
+ * the browser releases the tab's lock.
+ */
 export const waitForSlot: Tabs['waitForSlot'] = (name, count, onGranted, onLost) => {
   const { locks } = navigator
   if (!locks) return undefined
@@ -44,7 +50,7 @@ export const waitForSlot: Tabs['waitForSlot'] = (name, count, onGranted, onLost)
       if (isOver) return
       if (isHeld) return onLost()
       if (signal.aborted) return
-      // The page may not use locks.
+      // The browser forbids locks on this page, so the stream opens without a slot.
       waiting.abort()
       onGranted()
     })

@@ -1,11 +1,11 @@
 import type { Platform } from '../platform.ts'
 
-/** Uploads with XMLHttpRequest, since `fetch` does not report upload progress. */
+/** Sends a request with XMLHttpRequest, because `fetch` does not report upload progress. */
 export const pageUpload: NonNullable<Platform['upload']> = (onProgress) => (input, init) =>
   new Promise((resolve, reject) => {
     const url = String(input)
     const request = new XMLHttpRequest()
-    const fail = () => reject(new TypeError('The upload did not come through'))
+    const fail = () => reject(new TypeError('The upload failed'))
     request.open(init?.method ?? 'POST', url)
     new Headers(init?.headers).forEach((value, name) => {
       request.setRequestHeader(name, value)

@@ -9,7 +9,7 @@ import type { MessageLog } from './message-log.ts'
 import type { RequestCard } from './request-card.ts'
 import type { ShownTexts } from './texts.ts'
 
-export interface PanelFeaturesDeps {
+interface PanelFeaturesDeps {
   client: ServiceClient
   texts: ShownTexts
   header: Header
@@ -18,23 +18,28 @@ export interface PanelFeaturesDeps {
   announce(text: string): void
   conceal(isHidden: boolean): void
   addStyles(css: string): void
-  /** Shows the messages again: a line among them has changed. */
+  /**
+   * Called when the activity lines of the message log change. They show conversation events that
+   * are not messages.
+   */
   onLines(): void
 }
 
-export type PanelFeatures = ReturnType<typeof createPanelFeatures>
-
-/** The panel's features beside messages: presence, typing, forms and agents' requests. */
+/** Adds the assigned agent, typing indicators, forms and agents' requests to the panel. */
 export function createPanelFeatures(deps: PanelFeaturesDeps) {
   const { client, texts, header, log, composer, announce, conceal, onLines } = deps
   const place = element('div', { class: 'form-place', tabindex: '-1', hidden: true })
   const cards = element('div', { class: 'requests', hidden: true })
   const offer = element('button', { class: 'quiet offer', type: 'button', hidden: true }, texts.leaveDetails)
+  const aboveComposer = element('div', { class: 'above-composer' }, cards, offer)
   const views = new Map<FormKind, FormView>()
   const skipped = new Set<FormKind>()
   let formView: typeof import('./form-view.ts') | undefined
   let requestCard: typeof import('./request-card.ts') | undefined
+  let consentCard: Promise<void> | undefined
   let shownForm: FormKind | undefined
+  /** True if the visitor has asked for the offline form during the conversation. */
+  let wantsOffline = false
   let card: RequestCard | undefined
   let lines = client.activity()
   let typingName: string | undefined
@@ -42,6 +47,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
 
   offer.addEventListener('click', () => {
     skipped.delete('offline')
+    wantsOffline = true
     showForm()
     views.get('offline')?.focus()
   })
@@ -76,7 +82,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     }),
     client.on('connection.changed', showForm),
     client.on('session.ready', () => {
-      settleArrivals()
+      reportArrivals()
       followVisitor()
       showPresence()
       showForm()
@@ -88,9 +94,12 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
   showForm()
 
   return {
-    /** In the panel's order: the form stands in the place of the log, requests and the offer above the composer. */
+    /**
+     * `form` is shown instead of the message log. `aboveComposer` contains agents' requests and the
+     * link to the offline form, and is shown above the message field.
+     */
     form: place,
-    aboveComposer: element('div', { class: 'above-composer' }, cards, offer),
+    aboveComposer,
     isFormShown: () => shownForm !== undefined,
     focusForm,
     withLines: (messages: readonly WidgetMessage[]) =>
@@ -108,10 +117,13 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     return (client.presence().agent ?? lastAgent())?.displayName || texts.agent
   }
 
-  /** The agent who wrote last. Used if no assignment is known, as in a tab that was opened later. */
+  /**
+   * Returns the author of the newest agent message. Used if no assigned agent is known, for example
+   * in a new tab. Returns undefined if the last agent was unassigned.
+   */
   function lastAgent(): MessageAuthor | undefined {
-    const told = client.activity().findLast(({ type }) => type.startsWith('agent.'))
-    if (told?.type === 'agent.unassigned') return undefined
+    const lastChange = client.activity().findLast(({ type }) => type.startsWith('agent.'))
+    if (lastChange?.type === 'agent.unassigned') return undefined
     return client.messages().findLast(({ author }) => author.kind === 'agent')?.author
   }
 
@@ -128,7 +140,8 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
       lines = client.activity()
       onLines()
     }
-    // Outcomes of requests on an earlier page need the texts of the request chunk.
+    // The texts of lines about agents' requests are in the chunk of the request card, so load this
+    // chunk.
     const isOfRequest = ({ type }: Activity) => /^(navigation|screenshot)\./.test(type)
     if (!texts.requestOutcomes && !requestCard && lines.some(isOfRequest)) void loadRequestCard()
   }
@@ -146,7 +159,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     if (hadFocus) composer.focus()
   }
 
-  /** Clears the forms when the visitor changes. */
+  /** Deletes the forms' views, including the entered values, when the visitor changes. */
   function followVisitor() {
     const sessionId = client.session()?.sessionId
     if (visitorOf && visitorOf !== sessionId) {
@@ -157,7 +170,14 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
   }
 
   function showForm() {
-    const due = client.ended() ? undefined : client.formDue()
+    showConsent()
+    const isOffered = !client.ended() && client.isOfflineFormOffered()
+    const begun = shownForm && views.get(shownForm)?.isFilled() ? shownForm : undefined
+    // The visitor is writing a message, so the form that has just become due does not replace it.
+    if (isOffered && !shownForm && composer.draft() && !wantsOffline) skipped.add('offline')
+    const due = client.ended()
+      ? undefined
+      : (client.formDue(begun) ?? (wantsOffline && isOffered ? 'offline' : undefined))
     const next = due && !skipped.has(due) ? due : undefined
     const { activeElement = null } = place.getRootNode() as ShadowRoot
     const hadFocus = place.contains(activeElement) || (next && composer.element.contains(activeElement))
@@ -168,13 +188,13 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     place.hidden = !next
     log.element.hidden = next !== undefined
     composer.element.hidden = next !== undefined || client.ended() !== undefined
-    offer.hidden = next !== undefined || due !== 'offline'
+    offer.hidden = next !== undefined || !isOffered
     if (!hadFocus) return
     if (!next) composer.element.hidden || composer.focus()
     else if (!views.get(next)?.element.contains(activeElement)) focusForm()
   }
 
-  /** Focuses the form, or its place until the form is loaded. */
+  /** Focuses the form. If the form's code is still loading, focuses the form's empty container. */
   function focusForm() {
     if (shownForm) (views.get(shownForm) ?? place).focus()
   }
@@ -184,12 +204,11 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     if (known) return known
     const config = client.config()
     const form = config?.forms?.[kind] ?? { fields: [] }
-    const isFree = !config?.consent?.required && form.fields.every(({ required }) => !required)
+    const isFree = form.fields.every(({ required }) => !required)
     const view = formView!.createFormView({
       texts,
       form,
       isOffline: kind === 'offline',
-      consent: config?.consent,
       onSubmit: (fields) => void client.submitForm(kind, fields),
       onSkip: kind === 'offline' || isFree ? () => skip(kind) : undefined,
     })
@@ -198,33 +217,50 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     return view
   }
 
-  /** Forms are rare, so their code is loaded when the first one is due. */
+  /**
+   * Loads the code for forms when the first form is due, because most visitors never see a form.
+   */
   async function loadFormView() {
     try {
       const module = await import('./form-view.ts')
       addStyles(module.formStyles)
       formView = module
     } catch {
-      // A form that cannot be shown must not stand in the way of the chat.
+      // The code cannot be loaded. Skip the forms, so that the visitor can send messages.
       skipped.add('preChat').add('offline')
     }
     showForm()
   }
 
+  /**
+   * Loads the consent step if the installation requires consent. If loading fails, the next event
+   * tries again.
+   */
+  function showConsent() {
+    if (consentCard || !client.config()?.consent?.required) return
+    const leave = () => (shownForm ? focusForm() : composer.focus())
+    const place = aboveComposer
+    consentCard = import('./consent-card.ts')
+      .then((module) => module.showConsentCard({ client, texts, announce, leave, subscriptions, addStyles, place }))
+      .catch(() => {
+        consentCard = undefined
+      })
+  }
+
   async function loadRequestCard() {
-    // After a failure, the next event of a request loads it again.
+    // If the import fails, the next event of an agent's request tries again.
     const module = await import('./request-card.ts').catch(() => undefined)
     if (!module || requestCard) return
     addStyles(module.requestStyles)
     requestCard = module
-    settleArrivals()
+    reportArrivals()
     showRequest()
     onLines()
   }
 
-  /** A page that the visitor agreed to go to, and reached, is no request any more. */
-  function settleArrivals() {
-    if (client.session()) requestCard?.settleArrivals(client)
+  /** Reports the results of accepted navigations if a session exists. */
+  function reportArrivals() {
+    if (client.session()) requestCard?.reportArrivals(client)
   }
 
   function addStyles(sheets: readonly string[]) {
@@ -233,6 +269,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
 
   function skip(kind: FormKind) {
     skipped.add(kind)
+    wantsOffline = false
     showForm()
     composer.focus()
   }

@@ -5,33 +5,40 @@ import { createDates } from './dates.ts'
 import { element, setAttributes } from './elements.ts'
 import { keepFocusInside } from './focus-trap.ts'
 import { createHeader } from './header.ts'
+import { languageOf } from './locale-choice.ts'
 import { createMessageLog } from './message-log.ts'
 import { pageLifecycle } from './page-lifecycle.ts'
 import { createPanelFeatures } from './panel-features.ts'
 import type { ShownTexts } from './texts.ts'
 
-/** Media query of the full-screen panel. The style sheet has the same condition. */
+/**
+ * Media query for screens on which the panel covers the whole screen. `panel.css` has the same
+ * condition.
+ */
 export const fullScreenQuery = '(max-width: 480px), (max-height: 480px) and (pointer: coarse)'
 
 export type Panel = ReturnType<typeof createPanel>
 
-export interface PanelDeps {
+interface PanelDeps {
   client: ServiceClient
   texts: ShownTexts
-  locale: string | undefined
+  locale: string
   panelId: string
   onClose(): void
-  /** Whether the present session began after the chat before it was disabled. */
+  /** Returns true if the previous chat ended because its connection was disabled. */
   hasPreviousEnded(): boolean
   /** Announces a text to screen readers. */
   announce(text: string): void
-  /** Takes the whole widget out of sight for a moment, and back. */
+  /** Hides the whole widget if `isHidden` is true, else shows it. */
   conceal(isHidden: boolean): void
-  /** Adds a sheet to the widget's own. */
+  /** Adds a style sheet to the widget. */
   addStyles(css: string): void
 }
 
-/** The chat itself: header, conversation and composer, kept up to date by the client's events. */
+/**
+ * Creates the chat panel with header, message log and message field. Updates the panel when the
+ * client emits events.
+ */
 export function createPanel({ client, texts, locale, panelId, onClose, hasPreviousEnded, ...deps }: PanelDeps) {
   const titleId = `${panelId}-title`
   const header = createHeader(texts, titleId, onClose)
@@ -62,7 +69,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, hasPrevio
     event.stopPropagation()
     onClose()
   })
-  // On a phone the panel covers the page, so it is modal.
+  // On a small screen, the panel covers the page, so it is modal.
   const fullScreen = matchMedia(fullScreenQuery)
   const followScreen = () => setAttributes(panel, { 'aria-modal': fullScreen.matches && 'true' })
   fullScreen.addEventListener('change', followScreen)
@@ -82,12 +89,13 @@ export function createPanel({ client, texts, locale, panelId, onClose, hasPrevio
       showEnd()
     }),
     client.on('session.ready', () => {
-      takeDraft()
+      restoreDraft()
       showEnd()
       log.showPreviousEnded(hasPreviousEnded())
     }),
     client.on('session.closed', () => {
-      // They have logged out in another tab, perhaps.
+      // The visitor may have logged out in another tab. Remove the draft, because the next person
+      // must not see it.
       if (shown?.identity.state === 'verified') composer.setDraft('')
     }),
     client.on('messages.changed', ({ messages }) => {
@@ -103,12 +111,17 @@ export function createPanel({ client, texts, locale, panelId, onClose, hasPrevio
   return {
     element: panel,
 
-    /** @param takesFocus whether the visitor is to go on here */
-    show(takesFocus: boolean) {
+    /**
+     * Shows the panel.
+     *
+     * @param focuses true to move the focus into the panel
+     */
+    show(focuses: boolean) {
       panel.hidden = false
       log.toEnd()
-      if (!takesFocus) return
-      // On a touch screen the keyboard would hide the conversation before it was read.
+      if (!focuses) return
+      // On a touch screen, focusing the message field would open a keyboard that covers the
+      // messages.
       const isTouch = matchMedia('(pointer: coarse)').matches
       if (features.isFormShown() && !isTouch) features.focusForm()
       else if (isTouch || composer.element.hidden) panel.focus({ preventScroll: true })
@@ -132,13 +145,20 @@ export function createPanel({ client, texts, locale, panelId, onClose, hasPrevio
 
   function configure() {
     const config = client.config()
-    header.configure(config)
+    const look = config?.appearance
+    const texted = look?.translations
+    // The texts of the exact locale come first, then those of the language, then the default.
+    const { title, greeting } = { ...look, ...texted?.[languageOf(locale)], ...texted?.[locale] }
+    header.configure(config, title || texts.title)
     header.setConnection(client.connection())
-    log.setGreeting(config?.appearance.greeting || texts.greeting, config?.appearance.title || texts.title)
+    log.setGreeting(greeting || texts.greeting, title || texts.title)
   }
 
-  /** A draft from before the session is stored with it. Another session has its own draft. */
-  function takeDraft() {
+  /**
+   * Updates the draft when the session changes. If the visitor wrote a draft before the first
+   * session existed, stores it. Otherwise, shows the draft that is stored with the session.
+   */
+  function restoreDraft() {
     const before = shown
     shown = client.session()
     if (before?.sessionId === shown?.sessionId) return
@@ -158,7 +178,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, hasPrevio
     }
   }
 
-  /** After the end of the chat, shows the reason instead of the composer. */
+  /** If the chat has ended, shows the reason and hides the message field. */
   function showEnd() {
     const ended = client.ended()
     const hadFocus = composer.element.matches(':focus-within')

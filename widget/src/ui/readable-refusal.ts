@@ -1,9 +1,10 @@
 import { WIDGET_PUBLIC_API_PREFIX } from '../api.ts'
 
 /**
- * Sends a request that needs no grant. A browser hides the answer to a refused origin from the page, which then sees the same as of
- * a broken network. This returns the service's `OriginNotAllowed` instead. It is that if the service gives out `widget.js`, which
- * every page may read, and answers on another route of its API, but this page may not read that answer.
+ * Sends a request that contains no grant. If the service refuses the page's origin, the browser
+ * hides the response, and `fetch` rejects as after a network failure. So this function sends test
+ * requests after a failure. If the service responds but the page may not read the response,
+ * resolves to a response with the error code `OriginNotAllowed`.
  */
 export async function readableRefusal(
   apiBaseUrl: string,
@@ -15,7 +16,9 @@ export async function readableRefusal(
   try {
     return await send()
   } catch (failure) {
-    // A probe that fails is a network failure like the first one. The query keeps caches from answering.
+    // Test whether the service responds at all. If one of the next two requests rejects, the
+    // network has failed, so this function rejects, too. The query of the first URL bypasses
+    // caches.
     await probe(`/widget.js?${Date.now()}`)
     await probe(route, 'no-cors')
     const isReadable = await probe(route).catch(() => undefined)

@@ -1,27 +1,36 @@
 import type { ServiceClient } from '../client.ts'
 import { pageLifecycle } from './page-lifecycle.ts'
 
-export interface RefusalsDeps {
+interface RefusalsDeps {
   client: ServiceClient
-  /** The service refuses the installation or the page's origin, or does so no longer. */
+  /**
+   * Called with an error code when the service refuses the installation or the page's origin.
+   * Called with undefined when the service accepts them again.
+   */
   onChange(code: string | undefined): void
 }
 
-/** Follows whether the service refuses the chat as such: nothing that the visitor does can begin one. */
+/**
+ * Detects when the service refuses this installation or the page's origin, and when it accepts them
+ * again.
+ */
 export function followRefusals({ client, onChange }: RefusalsDeps) {
   let isRefused = false
 
   client.on('connection.changed', ({ state }) => {
     const { code = '' } = client.ended() ?? {}
-    // The service's codes begin with a capital, the package's own do not.
-    if (state === 'ended' && /^[A-Z]/.test(code) && !client.canStartNew()) tell(code)
+    // The service has refused the chat: only codes of the service begin with a capital letter.
+    if (state === 'ended' && /^[A-Z]/.test(code) && !client.canStartNew()) setRefusal(code)
   })
-  client.on('session.ready', () => tell(undefined))
+  client.on('session.ready', () => setRefusal(undefined))
 
   return {
     isRefused: () => isRefused,
 
-    /** Tries again when the page is looked at. The answer stops that. */
+    /**
+     * Tries to start the chat again each time the page becomes visible or the network works again.
+     * Returns a function that stops these attempts.
+     */
     watch: () =>
       pageLifecycle.subscribe(() => {
         if (pageLifecycle.isOnline()) tryAgain()
@@ -30,7 +39,7 @@ export function followRefusals({ client, onChange }: RefusalsDeps) {
     tryAgain,
   }
 
-  function tell(code: string | undefined) {
+  function setRefusal(code: string | undefined) {
     isRefused = code !== undefined
     onChange(code)
   }

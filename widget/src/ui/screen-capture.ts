@@ -4,11 +4,11 @@ export const imageTypes = ['image/png', 'image/jpeg', 'image/webp']
 
 const smallestEdge = 320
 const frameWithinMs = 700
-/** A source that shows nothing, such as a window that is minimised, gives no frame at all. */
+/** Maximum time to wait for the first video frame. A minimised window delivers no frame. */
 const firstFrameWithinMs = 8_000
 const nudgeMs = 400
 
-/** The part of the options that Chromium adds: the visitor is offered this very tab first. */
+/** Options that only Chromium supports. With them, the browser offers the current tab first. */
 interface CaptureOptions extends DisplayMediaStreamOptions {
   preferCurrentTab?: boolean
   selfBrowserSurface?: 'include' | 'exclude'
@@ -19,10 +19,11 @@ export function canCaptureScreen(): boolean {
 }
 
 /**
- * One still picture of what the visitor chooses to share; the sharing ends with it, however it goes. Rejects where the
- * visitor or the browser refuses.
+ * Takes one picture of the tab, window or screen that the visitor shares, then stops sharing.
+ * Rejects if the visitor or the browser refuses.
  *
- * @param conceal takes the chat out of the picture while it is taken.
+ * @param conceal called with true to hide the chat while the picture is taken, and with false to
+ * show the chat again
  */
 export async function captureScreen(maxBytes: number, conceal: (isHidden: boolean) => void): Promise<Blob> {
   const options: CaptureOptions = {
@@ -47,7 +48,10 @@ export async function captureScreen(maxBytes: number, conceal: (isHidden: boolea
   }
 }
 
-/** A static page gives a new stream no frame, so the chat is hidden and shown until there is one. */
+/**
+ * Waits for the first video frame. The browser sends a frame only when the shared tab changes. So
+ * this function shows and hides the chat repeatedly until a frame arrives.
+ */
 async function firstFrame(video: HTMLVideoElement, conceal: (isHidden: boolean) => void) {
   let isPlaying = false
   const playing = video.play().then(() => {
@@ -60,12 +64,12 @@ async function firstFrame(video: HTMLVideoElement, conceal: (isHidden: boolean) 
     await Promise.race([playing, delay(nudgeMs)])
     conceal(true)
   }
-  if (!isPlaying) throw new DOMException('No frame came', 'TimeoutError')
+  if (!isPlaying) throw new DOMException('The shared surface delivered no video frame', 'TimeoutError')
 }
 
 const delay = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 
-/** The chat is gone from the screen two frames later, and from the stream a moment after that. */
+/** Waits for a few more video frames, because the first ones may still show the chat. */
 async function nextFrames(video: HTMLVideoElement) {
   for (let frames = 0; frames < 3; frames += 1) {
     await new Promise<void>((resolve) => {
@@ -77,8 +81,9 @@ async function nextFrames(video: HTMLVideoElement) {
 }
 
 /**
- * A chosen file as it will be sent. PNG and WebP go as they are; a JPEG is written anew, since cameras put places and names
- * into it, and whatever is too large is made smaller. Undefined where it is no picture.
+ * Prepares the picture file that the visitor chose. A PNG or WebP file of at most `maxBytes` stays
+ * unchanged. A JPEG file is encoded again, which removes metadata such as the location. A larger
+ * picture is reduced to `maxBytes`. Resolves to undefined if the file is not a picture.
  */
 export async function pictureOf(file: Blob, maxBytes: number): Promise<Blob | undefined> {
   if (!imageTypes.includes(file.type)) return undefined
@@ -92,7 +97,10 @@ export async function pictureOf(file: Blob, maxBytes: number): Promise<Blob | un
   }
 }
 
-/** Draws the bytes that will be sent, without an object URL, which a strict page forbids. */
+/**
+ * Draws the picture on a canvas. The picture is not shown with an object URL, because a strict
+ * content security policy blocks such URLs.
+ */
 export async function drawPicture(canvas: HTMLCanvasElement, picture: Blob) {
   const bitmap = await createImageBitmap(picture)
   canvas.width = bitmap.width
@@ -101,7 +109,10 @@ export async function drawPicture(canvas: HTMLCanvasElement, picture: Blob) {
   bitmap.close()
 }
 
-/** PNG if it fits, else JPEG with decreasing size. */
+/**
+ * Encodes the picture as PNG if the PNG has at most `maxBytes`. Otherwise, encodes it as JPEG and
+ * reduces the picture until the JPEG has at most `maxBytes`.
+ */
 async function encode(
   source: CanvasImageSource,
   width: number,
@@ -121,5 +132,5 @@ async function encode(
     if (tries > 0) scale *= 0.75
     if (tries > 12) break
   }
-  throw new RangeError('The picture does not fit')
+  throw new RangeError('The picture exceeds the maximum size')
 }

@@ -2,40 +2,40 @@ import { toWidgetError } from '../errors.ts'
 import type { AgentRequest } from '../types.ts'
 import { element } from './elements.ts'
 import { pageUpload } from './page-upload.ts'
-import { problemOf, type RequestStepsDeps } from './request-card.ts'
+import { actions, button, problemOf, type RequestStepsDeps } from './request-steps.ts'
 import { canCaptureScreen, captureScreen, drawPicture, imageTypes, pictureOf } from './screen-capture.ts'
 
 const defaultMaxBytes = 5 * 1024 * 1024
 
-export interface ScreenshotStepsDeps extends RequestStepsDeps {
+interface ScreenshotStepsDeps extends RequestStepsDeps {
   conceal(isHidden: boolean): void
   onBusy(isBusy: boolean): void
 }
 
 /**
- * Choose, look, send. The consent is told to the service when the visitor sends, with the very picture before their eyes, and
- * not when they open the browser's dialog. No byte of it is kept after the request is over.
+ * Creates the steps of a screenshot request: choose, preview, send. Reports the visitor's consent
+ * only when the visitor sends the previewed picture. Deletes the picture when the request ends.
  */
 export function createScreenshotSteps(
   { id, purpose }: AgentRequest,
-  { client, texts, conceal, tell, onBusy }: ScreenshotStepsDeps,
+  { client, texts, conceal, showProblem, onBusy }: ScreenshotStepsDeps,
 ) {
   const file = element('input', { type: 'file', accept: imageTypes.join(','), hidden: true, tabindex: '-1' })
-  const share = button('primary', texts.shareScreen, () => take(() => captureScreen(maxBytes(), conceal)))
+  const share = button('primary', texts.shareScreen, () => preview(() => captureScreen(maxBytes(), conceal)))
   const choose = button(canCaptureScreen() ? 'secondary' : 'primary', texts.chooseImage, () => file.click())
   const decline = button('quiet', texts.noThanks, () => void refuse())
   share.hidden = !canCaptureScreen()
   file.addEventListener('change', () => {
     const [chosen] = file.files ?? []
     file.value = ''
-    if (chosen) void take(() => pictureOf(chosen, maxBytes()))
+    if (chosen) void preview(() => pictureOf(chosen, maxBytes()))
   })
 
   const canvas = element('canvas', { class: 'preview', role: 'img', 'aria-label': texts.screenshotPreview })
   const send = button('primary', texts.sendScreenshot, () => void deliver())
   const discard = button('quiet', texts.discard, () => showChoice())
   const bar = element('progress', { class: 'bar', max: '1', 'aria-label': texts.uploading(0) })
-  const told = element('p', { class: 'note', 'aria-hidden': 'true' })
+  const progressText = element('p', { class: 'note', 'aria-hidden': 'true' })
   const stop = button('quiet', texts.stop, () => sending?.abort())
 
   const choice = step(
@@ -44,12 +44,12 @@ export function createScreenshotSteps(
     element('div', { class: 'actions' }, share, choose, decline, file),
   )
   const look = step(canvas, element('p', { class: 'note' }, texts.screenshotPreview), actions(send, discard))
-  const upload = step(bar, told, actions(stop))
+  const upload = step(bar, progressText, actions(stop))
   const body = element('div', { class: 'request-body' }, choice, look, upload)
   let picture: Blob | undefined
   let sending: AbortController | undefined
   let isOver = false
-  let isTaking = false
+  let isPreparing = false
   showChoice()
 
   return {
@@ -62,22 +62,22 @@ export function createScreenshotSteps(
     },
   }
 
-  async function take(make: () => Promise<Blob | undefined>) {
-    if (isTaking) return
-    isTaking = true
-    tell(undefined)
+  async function preview(make: () => Promise<Blob | undefined>) {
+    if (isPreparing) return
+    isPreparing = true
+    showProblem(undefined)
     try {
-      const taken = await make()
+      const prepared = await make()
       if (isOver) return
-      if (!taken) return tell(texts.requestProblems.notAnImage)
-      await drawPicture(canvas, taken)
+      if (!prepared) return showProblem(texts.requestProblems.notAnImage)
+      await drawPicture(canvas, prepared)
       if (isOver) return forget()
-      picture = taken
+      picture = prepared
       show(look, send)
     } catch (error) {
-      tell(error instanceof RangeError ? texts.requestProblems.tooLarge : texts.requestProblems.notStarted)
+      showProblem(error instanceof RangeError ? texts.requestProblems.tooLarge : texts.requestProblems.notStarted)
     } finally {
-      isTaking = false
+      isPreparing = false
     }
   }
 
@@ -85,7 +85,7 @@ export function createScreenshotSteps(
     if (!picture || sending) return
     const controller = new AbortController()
     sending = controller
-    tell(undefined)
+    showProblem(undefined)
     showProgress(undefined)
     show(upload, stop)
     onBusy(true)
@@ -103,7 +103,7 @@ export function createScreenshotSteps(
       const { notUploaded, notAnswered } = texts.requestProblems
       if (isOver) return
       show(look, send)
-      if (code !== 'aborted') tell(problemOf(code, texts, attempt === 'consent' ? notAnswered : notUploaded))
+      if (code !== 'aborted') showProblem(problemOf(code, texts, attempt === 'consent' ? notAnswered : notUploaded))
     } finally {
       sending = undefined
       onBusy(false)
@@ -111,9 +111,9 @@ export function createScreenshotSteps(
   }
 
   async function refuse() {
-    tell(undefined)
+    showProblem(undefined)
     await client.acknowledgeScreenshot(id, 'denied').catch((error) => {
-      if (!isOver) tell(problemOf(toWidgetError(error).code, texts, texts.requestProblems.notAnswered))
+      if (!isOver) showProblem(problemOf(toWidgetError(error).code, texts, texts.requestProblems.notAnswered))
     })
   }
 
@@ -122,7 +122,7 @@ export function createScreenshotSteps(
     show(choice, share.hidden ? choose : share)
   }
 
-  /** Moves the focus to the next step, unless the visitor is typing in the composer. */
+  /** Shows a step. If the focus is in this card, moves it to the element `first` of the step. */
   function show(shown: HTMLElement, first: HTMLElement) {
     const hadFocus = body.contains((body.getRootNode() as ShadowRoot).activeElement)
     for (const one of [choice, look, upload]) one.hidden = one !== shown
@@ -132,9 +132,9 @@ export function createScreenshotSteps(
   function showProgress(part: number | undefined) {
     if (part === undefined) bar.removeAttribute('value')
     else bar.value = part
-    // All bytes out is not yet all bytes there.
+    // Sent bytes may not have arrived at the service yet, so show at most 99 %.
     const text = texts.uploading(Math.min(99, Math.round((part ?? 0) * 100)))
-    told.textContent = text
+    progressText.textContent = text
     bar.setAttribute('aria-label', text)
   }
 
@@ -152,14 +152,4 @@ export function createScreenshotSteps(
 
 function step(...children: Node[]): HTMLElement {
   return element('div', { class: 'step', hidden: true }, ...children)
-}
-
-function actions(...buttons: Node[]): HTMLElement {
-  return element('div', { class: 'actions' }, ...buttons)
-}
-
-function button(kind: 'primary' | 'secondary' | 'quiet', text: string, onClick: () => void): HTMLButtonElement {
-  const made = element('button', { class: kind, type: 'button' }, text)
-  made.addEventListener('click', onClick)
-  return made
 }

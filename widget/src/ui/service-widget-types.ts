@@ -1,26 +1,33 @@
 import type { ServiceClient, ServiceClientOptions } from '../client.ts'
-import type { Handler } from '../events.ts'
-import type { WidgetEventMap, WidgetMessage } from '../types.ts'
+import type { Handler, WidgetEventMap } from '../events.ts'
+import type { WidgetMessage } from '../types.ts'
 import type { ShellOptions, Theme } from './shell.ts'
 import type { WidgetTexts } from './texts.ts'
 
 export interface ServiceWidgetOptions extends ServiceClientOptions, ShellOptions {
-  /** Replaces texts of the user interface in all languages. */
+  /** Texts that replace the default texts of the user interface in all languages. */
   texts?: Partial<WidgetTexts>
-  /** Replaces texts in one language, or adds a language: keys are tags such as `de` or `de-CH`. */
+  /**
+   * Texts that replace the default texts of one language, or that add a language. The keys are tags
+   * such as `de` or `de-CH`.
+   */
   localeTexts?: Record<string, Partial<WidgetTexts>>
 }
 
-/** The widget on a page. */
+/** Controls the chat widget of a page. */
 export interface ServiceWidget {
   /**
-   * Shows the launcher, creates the visitor's session or takes up the tab's, and keeps it renewed until `unmount`. Resolves
-   * once there is a session or it is known that there will be none; it never rejects.
+   * Shows the launcher, and resumes the tab's session or creates one. The session is renewed until
+   * `unmount`. Resolves when the session exists or the attempt to obtain one has ended. Never
+   * rejects.
    */
   mount(): Promise<void>
-  /** Removes the widget from the page and closes its connection. A later `mount` resumes the session. */
+  /**
+   * Removes the widget from the page and closes its connection. A later `mount` resumes the
+   * session.
+   */
   unmount(): void
-  /** Opens the panel. Mounts the widget first if necessary. */
+  /** Opens the panel. Calls `mount` first if necessary. */
   open(): void
   /** Closes the panel. The session continues. */
   close(): void
@@ -28,31 +35,51 @@ export interface ServiceWidget {
   setOpen(isOpen: boolean): void
   isOpen(): boolean
   showLauncher(): void
-  /** Hides the launcher only. The page can still call `open`. */
+  /** Hides the launcher. The page can still open the panel with `open`. */
   hideLauncher(): void
   setTheme(theme: Theme): void
-  /** Changes the language at once. Undefined restores the language of the page or browser. */
+  /**
+   * Changes the language at once. Undefined chooses the language from the page and the browser
+   * again.
+   */
   setLocale(locale: string | undefined): void
-  /** Sets the text of the composer without sending it. */
+  /** Sets the text of the message field without sending it. */
   prefill(text: string): void
-  /** Messages from the other side since the panel was last open. The launcher counts agents' requests that wait, too. */
+  /**
+   * Returns the number of messages from agents and the system that arrived after the panel was last
+   * open. The number on the launcher also includes pending requests of agents.
+   */
   unreadCount(): number
-  /** @throws WidgetError `message_empty`, `message_too_long`, `outbox_full`, `not_started` or `session_ended` */
+  /**
+   * Sends a message.
+   *
+   * @throws WidgetError `message_empty`, `message_too_long`, `outbox_full`, `not_started` or
+   * `session_ended`
+   */
   sendMessage(body: string): WidgetMessage
-  /** Sends a failed message once more, as the same operation. */
+  /**
+   * Retries a failed message with the same operation id. Returns false if no failed message has
+   * this id.
+   */
   retryMessage(clientOperationId: string): boolean
   messages(): readonly WidgetMessage[]
-  /** Identifies the visitor by an assertion of the identity provider. If it rejects, the session is unchanged. */
+  /**
+   * Identifies the visitor with an assertion of the identity provider. If this fails, rejects and
+   * leaves the session unchanged.
+   */
   identify: ServiceClient['identify']
-  /** The visitor has logged out. */
+  /** Logs the visitor out. */
   clearIdentity: ServiceClient['clearIdentity']
-  /** Removes the selected data on logout or a change of account. */
+  /**
+   * Removes the visitor's data that the parameter selects, for example on logout or a change of
+   * account.
+   */
   resetVisitor: ServiceClient['resetVisitor']
   /**
-   * Tells that the visitor is on another page, where the widget cannot see it itself: browsers without the Navigation API do
-   * not tell of `history.pushState`.
+   * Reports that the visitor is on another page. Browsers without the Navigation API do not report
+   * `history.pushState`, so the application must call this function there.
    */
   updatePageContext: ServiceClient['updatePageContext']
-  /** Subscribes to an event; the answer unsubscribes. */
+  /** Subscribes to an event. Returns a function that unsubscribes. */
   on<Name extends keyof WidgetEventMap>(name: Name, handler: Handler<WidgetEventMap[Name]>): () => void
 }

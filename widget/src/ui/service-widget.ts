@@ -2,7 +2,10 @@ import { createLauncherHost, type LauncherHost } from './launcher-host.ts'
 import type { ServiceWidget, ServiceWidgetOptions } from './service-widget-types.ts'
 import { createWidget } from './widget.ts'
 
-/** The chat with its user interface (section 4.4 of the specification). Touches neither page nor storage before `mount`. */
+/**
+ * Creates the chat with its user interface (section 4.4 of the specification). Before `mount`, the
+ * chat accesses neither the page nor its storage.
+ */
 export function createServiceWidget(options: ServiceWidgetOptions): ServiceWidget {
   let host: LauncherHost | undefined
   return createWidget(options, () => {

@@ -1,23 +1,25 @@
 import type { WidgetConfig } from '../types.ts'
+import composerCss from './composer.css?inline'
 import { focusColor } from './contrast.ts'
 import { element, icon, setAttributes } from './elements.ts'
 import { collapseIcon } from './icons.ts'
 import { launcherColors } from './launcher-colors.ts'
 import type { LauncherHost, LauncherOptions } from './launcher-host.ts'
-import widgetCss from './widget.css?inline'
+import messagesCss from './messages.css?inline'
+import panelCss from './panel.css?inline'
 
 export type Theme = 'auto' | 'light' | 'dark'
 
 export interface ShellOptions extends LauncherOptions {
-  /** Parent of the widget's element; `body` if left out. */
+  /** Parent element of the widget's element. The default is `body`. */
   container?: HTMLElement
-  /** `auto`, which follows the visitor's system, if left out. */
+  /** Colour scheme. The default `auto` follows the visitor's system. */
   theme?: Theme
 }
 
 export type Shell = ReturnType<typeof createShell>
 
-/** The launcher's element with the styles, colour scheme and language of the chat. */
+/** Adds the chat's styles, colour scheme and language to the element that contains the launcher. */
 export function createShell(launcherHost: LauncherHost, { container, theme = 'auto' }: ShellOptions) {
   const { host, root, frame, button } = launcherHost
   const prefersDark = matchMedia('(prefers-color-scheme: dark)')
@@ -25,7 +27,7 @@ export function createShell(launcherHost: LauncherHost, { container, theme = 'au
   const badge = element('span', { class: 'badge', 'aria-hidden': 'true', hidden: true })
   const collapse = icon(collapseIcon, 'icon collapse')
   let appearance: WidgetConfig['appearance'] | undefined
-  sheet.replaceSync(widgetCss)
+  sheet.replaceSync(panelCss + messagesCss + composerCss)
   const own = root.adoptedStyleSheets.length
   const added = new Set<string>()
   root.adoptedStyleSheets.push(sheet)
@@ -37,7 +39,10 @@ export function createShell(launcherHost: LauncherHost, { container, theme = 'au
     frame,
     button,
 
-    /** Leaves the launcher's element as it was, and off the page. */
+    /**
+     * Removes the widget's element from the page, and removes the chat's styles and icons from that
+     * element.
+     */
     remove() {
       host.remove()
       prefersDark.removeEventListener('change', color)
@@ -57,7 +62,7 @@ export function createShell(launcherHost: LauncherHost, { container, theme = 'au
       color()
     },
 
-    /** Adds a style sheet. */
+    /** Adds a style sheet, unless it was already added. */
     addStyles(css: string) {
       if (added.has(css)) return
       added.add(css)
@@ -66,12 +71,12 @@ export function createShell(launcherHost: LauncherHost, { container, theme = 'au
       root.adoptedStyleSheets.push(later)
     },
 
-    /** Out of sight, as while the page is pictured. */
+    /** Hides the widget while a screenshot is taken. With false, shows the widget again. */
     conceal: (isHidden: boolean) => frame.toggleAttribute('data-concealed', isHidden),
 
     setLocale: (locale: string) => setAttributes(frame, { lang: locale, dir: directionOf(locale) }),
 
-    /** Sets the launcher's label and badge. */
+    /** Sets the label, the number of unread messages and the visibility of the launcher. */
     setLauncher(label: string, isOpen: boolean, unread: number, isShown: boolean) {
       button.hidden = !isShown
       badge.hidden = unread === 0
@@ -79,7 +84,7 @@ export function createShell(launcherHost: LauncherHost, { container, theme = 'au
       setAttributes(button, { 'aria-expanded': String(isOpen), 'aria-label': label })
     },
 
-    /** The focused element inside the widget. */
+    /** Returns the element inside the widget that has the focus. */
     focused: () => root.activeElement,
   }
 
@@ -91,7 +96,10 @@ export function createShell(launcherHost: LauncherHost, { container, theme = 'au
   }
 }
 
-/** The direction of a language's script. `Intl.Locale` knows it too, but not in every browser. */
+/**
+ * Returns the writing direction of a language. Some browsers cannot determine it with
+ * `Intl.Locale`.
+ */
 export function directionOf(locale: string): 'ltr' | 'rtl' {
   return /^(ar|dv|fa|he|ps|sd|ug|ur|yi)\b/i.test(locale) ? 'rtl' : 'ltr'
 }

@@ -1,11 +1,16 @@
 import type { SessionEnd } from '../types.ts'
 
-/** Texts of the chat. The installation's title and greeting replace the ones here. */
+/**
+ * Texts of the chat. The title and greeting are used only if the installation does not define them.
+ */
 export interface ChatTexts {
   title: string
   greeting: string
   openLauncher: string
-  /** `count` is 1 or more. */
+  /**
+   * Label of the launcher if there are unread messages or requests of agents. `count` is their
+   * number, 1 or more.
+   */
   openLauncherUnread: (count: number) => string
   closePanel: string
   log: string
@@ -29,7 +34,7 @@ export interface ChatTexts {
   typing: (name: string) => string
   newMessages: string
   toLatest: string
-  /** Names the assigned agent. */
+  /** Status text while an agent is assigned. `name` is the agent's name. */
   chattingWith: (name: string) => string
   loadingOlder: string
   opensInNewTab: string
@@ -38,12 +43,15 @@ export interface ChatTexts {
   tooLong: (limit: number) => string
   outboxFull: string
   startNew: string
-  /** Stands above a new chat that began after the site's chat was disabled. */
+  /** Text above a new chat if the previous chat ended because its connection was disabled. */
   previousEnded: string
-  /** Shown instead of the composer after the end. `unavailable`: the chat could not begin. */
+  /**
+   * Texts that state why the chat has ended. The panel shows them instead of the message field.
+   * `unavailable` is used if the chat could not start.
+   */
   endReasons: Record<SessionEnd | 'unavailable', string>
   waitingForNetwork: string
-  /** For screen readers, when a message could not be sent. */
+  /** Text that screen readers announce if a message could not be sent. */
   notSentAnnouncement: (body: string) => string
   agentAssigned: (name: string) => string
   agentUnassigned: (name: string) => string
@@ -56,14 +64,17 @@ export interface ChatTexts {
   requestResolved: string
 }
 
-/** Texts of a form. */
+/** Texts of forms. */
 export interface FormTexts {
   preChatTitle: string
   preChatIntro: string
   offlineTitle: string
   offlineIntro: string
   optional: string
-  /** By broken rule. `email` and `tel` name the expected format; `other` is for all other rules. */
+  /**
+   * Texts that explain why a field is invalid, by violated rule. `email` and `tel` explain the
+   * expected format; `other` is used for rules without a text.
+   */
   fieldProblems: Record<'required' | 'email' | 'tel' | 'other', string> & { maxLength: (limit: number) => string }
   formFailed: string
   submitPreChat: string
@@ -71,13 +82,27 @@ export interface FormTexts {
   submitting: string
   skipForm: string
   writeInstead: string
-  consentLine: string
-  privacyPolicy: string
 }
 
-/** Texts of an agent's request. */
+/** Texts of the consent step. */
+export interface ConsentTexts {
+  consentTitle: string
+  consentExplained: string
+  /** Added to the explanation while messages or a form wait for the decision. */
+  consentHolding: string
+  /** Text of the link to the policy. */
+  consentPolicy: string
+  consentAgree: string
+  consentDecline: string
+  consentSaving: string
+  consentDeclined: string
+  consentReview: string
+  consentFailed: string
+}
+
+/** Texts of the cards of agents' requests. */
 export interface RequestTexts {
-  /** Lines of the log with the outcome of a request. */
+  /** Lines in the message log that state the outcome of an agent's request. */
   requestOutcomes: Record<
     'navigation' | 'screenshot',
     Partial<Record<'declined' | 'denied' | 'completed' | 'failed' | 'uploaded' | 'expired' | 'cancelled', string>>
@@ -95,13 +120,16 @@ export interface RequestTexts {
   discard: string
   uploading: (percent: number) => string
   stop: string
-  /** `time` is minutes and seconds, for example 1:45. */
+  /** Text with the time left to answer. `time` contains minutes and seconds, for example 1:45. */
   expiresIn: (time: string) => string
   requestProblems: Record<'notStarted' | 'notAnImage' | 'tooLarge' | 'notAnswered' | 'notUploaded' | 'expired', string>
 }
 
-/** Every text of the user interface. */
-export interface WidgetTexts extends ChatTexts, FormTexts, RequestTexts {}
+/** All texts of the user interface. */
+export interface WidgetTexts extends ChatTexts, FormTexts, ConsentTexts, RequestTexts {}
 
-/** Texts that are loaded with the chat. In English, texts of forms and requests are in their own chunks. */
+/**
+ * Texts that are loaded with the chat. In English, the texts of forms and requests are in separate
+ * chunks that may not be loaded yet.
+ */
 export type ShownTexts = ChatTexts & Partial<WidgetTexts>

@@ -1,6 +1,7 @@
 /**
- * Keeps `--viewport-height` and `--viewport-top` of an element at the part of the page that is really to be seen: on phones the
- * keyboard covers the rest, and the composer must stay above it. The answer stops it.
+ * Sets `--viewport-height` and `--viewport-top` to the height and top of the visible part of the
+ * page. The message field then stays above a phone's keyboard. Returns a function that stops the
+ * updates.
  */
 export function followVisualViewport(target: HTMLElement): () => void {
   const viewport = window.visualViewport

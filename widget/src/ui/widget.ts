@@ -1,9 +1,10 @@
 import { createServiceClient } from '../client.ts'
 import { createEmitter } from '../events.ts'
 import { createFeatures } from '../features.ts'
+import { minimized } from '../page-context.ts'
 import { sessionRecordKey } from '../session-record.ts'
 import { storageFor } from '../storage.ts'
-import type { VisitorReset, WidgetEventMap } from '../types.ts'
+import type { PageContext, VisitorReset } from '../types.ts'
 import { type Announcer, createAnnouncer } from './announcer.ts'
 import { followPages } from './follow-pages.ts'
 import type { LauncherHost } from './launcher-host.ts'
@@ -11,7 +12,6 @@ import { browserLocale, chooseLocale, languageOf, pageLocales, wellFormed } from
 import { englishChatTexts } from './locales/en.ts'
 import { loadTexts, widgetLocales } from './locales.ts'
 import { createOpenRecord } from './open-record.ts'
-import { pageContextOf } from './page-context.ts'
 import { pagePlatform } from './page-platform.ts'
 import { createPanel, fullScreenQuery, type Panel } from './panel.ts'
 import { readableRefusal } from './readable-refusal.ts'
@@ -25,23 +25,33 @@ interface Mounted {
   host: LauncherHost
   shell: Shell
   announcer: Announcer
-  /** Missing while its language is on the way. */
+  /** The chat panel. Undefined until the texts of the chosen language are loaded. */
   panel?: Panel
   remove(): void
 }
 
 const panelId = 'panel'
 
-/** Splits long work into tasks, so that the page stays responsive. */
+function currentPage(): PageContext | undefined {
+  const viewport = { width: Math.round(innerWidth), height: Math.round(innerHeight) }
+  return minimized({ url: location.href, title: document.title, referrer: document.referrer, viewport })
+}
+
+/**
+ * Resolves in a new task. Long work is split into several tasks, so that the page stays responsive.
+ */
 const nextTask = () => new Promise((resolve) => setTimeout(resolve))
 
-/** The chat behind a launcher, which is asked for when the widget is mounted. Touches neither page nor storage before. */
+/**
+ * Creates the chat with its launcher. Before `mount`, the chat accesses neither the page nor its
+ * storage.
+ */
 export function createWidget(
   { texts, localeTexts, locale, ...options }: ServiceWidgetOptions,
   hostOf: () => LauncherHost,
 ): ServiceWidget {
   locale = locale && wellFormed(locale)
-  const emitter = createEmitter<WidgetEventMap>()
+  const emitter = createEmitter()
   const platform = {
     ...pagePlatform(options.apiBaseUrl),
     storage: storageFor(options.storage ?? 'session'),
@@ -50,7 +60,7 @@ export function createWidget(
   }
   const supports = { navigation: true, screenshots: true, ...options.supports }
   const client = createServiceClient(
-    { pageContext: pageContextOf, ...options, locale: locale ?? browserLocale(), platform, supports },
+    { pageContext: currentPage, ...options, locale: locale ?? browserLocale(), platform, supports },
     () => Promise.resolve({ createFeatures }),
     emitter,
   )
@@ -60,10 +70,10 @@ export function createWidget(
   let shownLocale: string | undefined
   let isOpen = false
   let draft = ''
-  /** The stored session record, from `mount` until there is a session. */
-  let kept = ''
+  /** Session record that an earlier page stored, as JSON. Empty once this page has a session. */
+  let storedRecord = ''
   let hasPreviousEnded = false
-  let takesFocus = true
+  let movesFocus = true
   let focusedBefore: Element | null = null
 
   client.on('message.received', ({ message: { author, body } }) => {
@@ -79,15 +89,15 @@ export function createWidget(
   const refusals = followRefusals({
     client,
     onChange(code) {
-      if (code) mounted?.host.tellRefusal(code, options.siteKey)
+      if (code) mounted?.host.logRefusal(code, options.siteKey)
       showLauncherState()
     },
   })
   client.on('session.ready', ({ session }) => {
-    // A page before this one began it, and the service knows of that page.
-    if (kept.includes(session.sessionId)) client.updatePageContext()
-    hasPreviousEnded = /"event":"connection/.test(kept)
-    kept = ''
+    // An earlier page created this session, so report the current page to the service.
+    if (storedRecord.includes(session.sessionId)) client.updatePageContext()
+    hasPreviousEnded = /"event":"connection/.test(storedRecord)
+    storedRecord = ''
   })
 
   return {
@@ -114,7 +124,7 @@ export function createWidget(
     },
     setLocale(next) {
       locale = next
-      speak()
+      updateLanguage()
     },
     prefill(text) {
       draft = text
@@ -143,8 +153,9 @@ export function createWidget(
     if (!mounted) {
       mounted = build()
       configure()
-      kept = platform.storage.getItem(sessionRecordKey(options.siteKey)) ?? ''
-      // On a phone the open chat would hide the page that was gone to.
+      storedRecord = platform.storage.getItem(sessionRecordKey(options.siteKey)) ?? ''
+      // Open the panel if it was open on the previous page. On a small screen, keep the panel
+      // closed, because it would cover the new page.
       if (!isOpen && openRecord.read() && !matchMedia(fullScreenQuery).matches) setOpen(true, false)
     }
     return client.start()
@@ -177,11 +188,14 @@ export function createWidget(
 
   function configure() {
     mounted?.shell.setAppearance(client.config()?.appearance)
-    speak()
+    updateLanguage()
   }
 
-  /** Chooses the language by page, browser and installation, and rebuilds the panel in it. */
-  function speak() {
+  /**
+   * Chooses the language from page, browser and installation. If the language has changed, creates
+   * the panel again.
+   */
+  function updateLanguage() {
     const known = [...widgetLocales, ...Object.keys(localeTexts ?? {})]
     const chosen = mounted && chooseLocale(locale, pageLocales(), known, client.config()?.locale)
     if (!chosen || chosen === shownLocale) return
@@ -219,7 +233,7 @@ export function createWidget(
     showLauncherState()
     if (!isOpen) return
     void nextTask().then(() => {
-      if (isOpen && mounted?.panel === panel) panel.show(before ? hadFocus === true : takesFocus)
+      if (isOpen && mounted?.panel === panel) panel.show(before ? hadFocus === true : movesFocus)
     })
   }
 
@@ -228,7 +242,7 @@ export function createWidget(
     openRecord.write(next)
     if (next) {
       isOpen = true
-      takesFocus = focuses
+      movesFocus = focuses
       focusedBefore = mounted?.shell.focused() ? null : document.activeElement
       void mount()
       refusals.tryAgain()
@@ -249,7 +263,10 @@ export function createWidget(
     emitter.emit('panel.closed', {})
   }
 
-  /** Reports a refused origin as such, and not as a network error. */
+  /**
+   * Sends a request. If a request without a grant fails because the service refuses the page's
+   * origin, resolves to a response with the error code instead of rejecting.
+   */
   function fetchReadably(...[input, init]: Parameters<typeof fetch>): Promise<Response> {
     const send = () => (options.platform?.fetch ?? fetch)(input, init)
     const isScoped = 'Authorization' in init!.headers!

@@ -1,22 +1,21 @@
-import { followKinds } from './catalogue.js'
 import { startChat } from './chat.js'
 import { createEventLog } from './event-log.js'
+import { followLampKinds } from './lamp-kinds.js'
 import { createNetworkTrouble } from './network-trouble.js'
-import { createWorkbench } from './workbench.js'
+import { startWorkbench } from './workbench.js'
 
-/** @type {import('./shop-facts.js').ShopFacts} */
-const facts = JSON.parse(document.querySelector('meta[name="shop-facts"]')?.getAttribute('content') ?? '{}')
-const log = createEventLog({ now: () => new Date() })
+const { gatewayUrl = '', signsIdentity } = document.body.dataset
+const log = createEventLog()
 
-// Before the widget makes its first call: what it calls is this.
+// Created before the widget, so that it also handles the widget's first call.
 const trouble = createNetworkTrouble({
-  gatewayOrigin: facts.gatewayUrl,
+  gatewayOrigin: gatewayUrl,
   fetch: window.fetch.bind(window),
   onRequest: (name, payload) => log.add('request', name, payload),
 })
 window.fetch = trouble.fetch
 
-log.add('page', 'page loaded', { path: location.pathname, signedInAs: facts.customer?.displayName ?? 'nobody' })
-const chat = startChat(facts, log)
-createWorkbench({ facts, log, trouble, ready: chat.ready })
-followKinds(() => log.add('page', 'page changed in place', { path: location.pathname, title: document.title }))
+log.add('page', 'page loaded', { path: location.pathname })
+startChat({ signsIdentity: signsIdentity !== undefined, log })
+startWorkbench({ log, trouble })
+followLampKinds(() => log.add('page', 'page changed in place', { path: location.pathname, title: document.title }))

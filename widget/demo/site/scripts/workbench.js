@@ -1,62 +1,26 @@
-import { element } from './elements.js'
-import { troubles } from './network-trouble.js'
-import { embedPanel } from './workbench-embed.js'
-import { eventsPanel } from './workbench-events.js'
-import { networkPanel } from './workbench-network.js'
-import { tryPanel } from './workbench-try.js'
+import { lineOf } from './event-log.js'
 
 const storageKey = 'shop.workbench'
 
 /**
- * The drawer for integrators: what to try, trouble on demand, what happens, and the code. Opened by its button, by links of the
- * page, and by Alt+Shift+E. Stays open over page changes.
+ * Runs the workbench. It opens with its button, links of the page and Alt+Shift+E, and stays open
+ * over page loads.
  *
+ * @import { LogEntry } from './event-log.js'
  * @param {object} deps
- * @param {import('./shop-facts.js').ShopFacts} deps.facts
  * @param {ReturnType<typeof import('./event-log.js').createEventLog>} deps.log
  * @param {ReturnType<typeof import('./network-trouble.js').createNetworkTrouble>} deps.trouble
- * @param {Promise<import('../../../src/index.ts').ServiceWidget>} deps.ready
  */
-export function createWorkbench({ facts, log, trouble, ready }) {
-  const events = eventsPanel(log)
-  const panels = [
-    { id: 'try', name: 'Try it', content: tryPanel(facts, log) },
-    { id: 'network', name: 'Network', content: networkPanel(trouble) },
-    { id: 'events', name: 'Events', content: events.content },
-    { id: 'embed', name: 'Code', content: embedPanel(facts) },
-  ]
-  const tabs = panels.map(({ id, name }) =>
-    element('button', { type: 'button', role: 'tab', id: `tab-${id}`, 'aria-controls': `panel-${id}` }, name),
-  )
-  const sheets = panels.map(({ id, content }) =>
-    element(
-      'div',
-      { role: 'tabpanel', id: `panel-${id}`, 'aria-labelledby': `tab-${id}`, tabindex: '0', class: 'sheet' },
-      content,
-    ),
-  )
-  const close = element('button', { type: 'button', class: 'close', 'aria-label': 'Close the workbench' }, '×')
-  const tabList = element('div', { role: 'tablist', 'aria-label': 'Workbench' }, ...tabs)
-  const drawer = element(
-    'aside',
-    { class: 'workbench', id: 'workbench', 'aria-label': 'Workbench', hidden: true },
-    element('div', { class: 'head' }, element('h2', {}, 'Workbench'), close),
-    tabList,
-    ...sheets,
-  )
-  const state = element('span', { class: 'state' })
-  const opener = element(
-    'button',
-    { type: 'button', class: 'workbench-opener', 'aria-controls': 'workbench', 'aria-keyshortcuts': 'Alt+Shift+E' },
-    element('span', { class: 'lamp', 'aria-hidden': 'true' }),
-    element('span', {}, 'Workbench'),
-    state,
-  )
-  document.body.append(drawer, opener)
-
+export function startWorkbench({ log, trouble }) {
+  const drawer = find('.workbench')
+  const opener = find('.workbench-opener')
+  const tabs = [.../** @type {NodeListOf<HTMLElement>} */ (drawer.querySelectorAll('[role="tab"]'))]
+  const panels = [.../** @type {NodeListOf<HTMLElement>} */ (drawer.querySelectorAll('[role="tabpanel"]'))]
+  const stored = sessionStorage.getItem(storageKey)
   let chosen = 0
+
   for (const [index, tab] of tabs.entries()) tab.addEventListener('click', () => choose(index))
-  tabList.addEventListener('keydown', (event) => {
+  find('[role="tablist"]').addEventListener('keydown', (event) => {
     const steps = { ArrowRight: 1, ArrowLeft: -1, Home: -chosen, End: tabs.length - 1 - chosen }
     const step = steps[/** @type {keyof typeof steps} */ (event.key)]
     if (step === undefined) return
@@ -64,86 +28,139 @@ export function createWorkbench({ facts, log, trouble, ready }) {
     choose((chosen + step + tabs.length) % tabs.length)
     tabs[chosen]?.focus()
   })
-  opener.addEventListener('click', () => (drawer.hidden ? open() : hide()))
-  close.addEventListener('click', hide)
-  drawer.addEventListener('keydown', (event) => {
-    if (event.key === 'Escape') hide()
-  })
+  opener.addEventListener('click', () => open(chosen))
+  find('[data-open-workbench]').addEventListener('click', () => open(0))
+  find('.workbench .close').addEventListener('click', close)
+  drawer.addEventListener('keydown', ({ key }) => key === 'Escape' && close())
   document.addEventListener('keydown', (event) => {
-    // By the key's place: with Alt held down, what the key writes differs from keyboard to keyboard.
+    // Checks the position of the key, because Alt changes the character on some keyboards.
     if (!event.altKey || !event.shiftKey || event.code !== 'KeyE') return
     event.preventDefault()
-    if (!drawer.hidden && chosen === 2) hide()
-    else open('events')
+    const events = tabs.length - 1
+    if (!drawer.hidden && chosen === events) close()
+    else open(events)
   })
-  for (const link of document.querySelectorAll('[data-open-workbench]')) {
-    link.toggleAttribute('hidden', false)
-    link.addEventListener('click', () => open(link.getAttribute('data-open-workbench') ?? undefined))
-  }
-  trouble.subscribe(showTrouble)
-  showTrouble()
-  void ready.then((widget) => {
-    // The launcher's corner is the installation's choice; the drawer takes the other one.
-    widget.on('config.loaded', ({ config }) => {
-      document.documentElement.classList.toggle('launcher-left', config.appearance.position === 'left')
-    })
-  })
-  const kept = sessionStorage.getItem(storageKey)
-  choose(
-    Math.max(
-      0,
-      panels.findIndex(({ id }) => id === kept),
-    ),
-  )
-  if (kept) show()
-  else opener.setAttribute('aria-expanded', 'false')
+  showIdentity(log)
+  showTrouble(trouble)
+  showEvents(log)
+  choose(Number(stored))
+  if (stored) show(true)
 
-  /** @param {string} [id] */
-  function open(id) {
-    if (id) choose(panels.findIndex((panel) => panel.id === id))
-    show()
-    tabs[chosen]?.focus()
+  /** @param {number} index */
+  function open(index) {
+    choose(index)
+    show(true)
+    tabs[index]?.focus()
   }
 
-  function show() {
-    drawer.hidden = false
-    document.documentElement.classList.add('with-workbench')
-    opener.setAttribute('aria-expanded', 'true')
-    sessionStorage.setItem(storageKey, panels[chosen]?.id ?? '')
-    tellEvents()
-  }
-
-  function hide() {
-    drawer.hidden = true
-    document.documentElement.classList.remove('with-workbench')
-    opener.setAttribute('aria-expanded', 'false')
-    sessionStorage.removeItem(storageKey)
-    tellEvents()
+  function close() {
+    show(false)
     opener.focus()
+  }
+
+  /** @param {boolean} isOpen */
+  function show(isOpen) {
+    drawer.hidden = !isOpen
+    document.documentElement.classList.toggle('with-workbench', isOpen)
+    opener.setAttribute('aria-expanded', String(isOpen))
+    if (isOpen) sessionStorage.setItem(storageKey, String(chosen))
+    else sessionStorage.removeItem(storageKey)
   }
 
   /** @param {number} index */
   function choose(index) {
     chosen = index
-    tabs.forEach((tab, at) => {
+    for (const [at, tab] of tabs.entries()) {
       tab.setAttribute('aria-selected', String(at === index))
       tab.tabIndex = at === index ? 0 : -1
-    })
-    sheets.forEach((sheet, at) => {
-      sheet.hidden = at !== index
-    })
-    if (!drawer.hidden) sessionStorage.setItem(storageKey, panels[index]?.id ?? '')
-    tellEvents()
-  }
-
-  function tellEvents() {
-    events.setShown(!drawer.hidden && panels[chosen]?.id === 'events')
-  }
-
-  function showTrouble() {
-    const mode = trouble.mode()
-    opener.classList.toggle('in-trouble', mode !== 'none')
-    tabs[1]?.classList.toggle('in-trouble', mode !== 'none')
-    state.textContent = mode === 'none' ? '' : troubles[mode].name
+      panels[at]?.toggleAttribute('hidden', at !== index)
+    }
+    if (!drawer.hidden) show(true)
   }
 }
+
+/** @param {ReturnType<typeof import('./event-log.js').createEventLog>} log */
+function showIdentity(log) {
+  log.subscribe((entry) => {
+    if (entry?.name !== 'session.ready') return
+    const { state, displayName = 'a customer' } = JSON.parse(entry.text).session.identity
+    find('.identity').textContent =
+      state === 'verified' ? `You write as ${displayName}, verified.` : 'You write as an anonymous visitor.'
+  })
+}
+
+/** @param {ReturnType<typeof import('./network-trouble.js').createNetworkTrouble>} trouble */
+function showTrouble(trouble) {
+  /** @type {NodeListOf<HTMLInputElement>} */
+  const choices = document.querySelectorAll('[name="trouble"]')
+  for (const input of choices) {
+    input.checked = input.value === trouble.mode()
+    input.addEventListener('change', () => {
+      trouble.choose(input.value)
+      show()
+    })
+  }
+  show()
+
+  function show() {
+    const isOn = trouble.mode() !== 'none'
+    const name = document.querySelector('[name="trouble"]:checked + span strong')?.textContent
+    for (const element of [find('.workbench-opener'), find('#tab-network')])
+      element.classList.toggle('in-trouble', isOn)
+    find('.workbench-opener .trouble').textContent = isOn ? `${name}` : ''
+  }
+}
+
+/** @param {ReturnType<typeof import('./event-log.js').createEventLog>} log */
+function showEvents(log) {
+  const filter = /** @type {HTMLInputElement} */ (find('.tools input'))
+  const list = find('.entries')
+  const matching = () =>
+    log.entries().filter((entry) => lineOf(entry).toLowerCase().includes(filter.value.toLowerCase()))
+  const render = () => {
+    list.replaceChildren(...(list.checkVisibility() ? matching().map(createRow).reverse() : []))
+    find('#no-events').hidden = list.childElementCount > 0
+  }
+  filter.addEventListener('input', render)
+  find('.tools .clear').addEventListener('click', log.clear)
+  const copy = find('.tools .copy')
+  copy.addEventListener('click', async () => {
+    const isCopied = await navigator.clipboard.writeText(matching().map(lineOf).join('\n')).then(
+      () => true,
+      () => false,
+    )
+    copy.textContent = isCopied ? 'Copied' : 'Not allowed'
+  })
+  log.subscribe((entry) => {
+    if (!entry || filter.value || !list.checkVisibility()) return render()
+    list.prepend(createRow(entry))
+    while (list.childElementCount > log.entries().length) list.lastElementChild?.remove()
+    find('#no-events').hidden = true
+  })
+  // The list has no size while the panel is hidden, so render again when it gets one.
+  new ResizeObserver(render).observe(find('#panel-events'))
+}
+
+/** @param {LogEntry} entry */
+function createRow({ at, kind, name, text }) {
+  const row = document.createElement('li')
+  const details = document.createElement('details')
+  const summary = document.createElement('summary')
+  const gist = text.replaceAll(/["{}]/g, '').replaceAll(/\s+/g, ' ').slice(0, 120)
+  summary.append(create('time', at.toISOString().slice(11, 23)), create('strong', name), create('span', gist))
+  details.addEventListener('toggle', () => details.append(create('pre', text)), { once: true })
+  details.append(summary)
+  row.append(details)
+  row.className = kind
+  return row
+}
+
+/** @param {string} tag @param {string} text */
+function create(tag, text) {
+  const element = document.createElement(tag)
+  element.textContent = text
+  return element
+}
+
+/** @param {string} selector */
+const find = (selector) => /** @type {HTMLElement} */ (document.querySelector(selector))

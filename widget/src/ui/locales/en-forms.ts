@@ -19,6 +19,4 @@ export const englishFormTexts: FormTexts = {
   submitting: 'Sending…',
   skipForm: 'Skip',
   writeInstead: 'Write a message instead',
-  consentLine: 'By sending this you agree that we use these details to answer you.',
-  privacyPolicy: 'Privacy policy',
 }

@@ -13,9 +13,10 @@ import type { MethodOptions } from "@bufbuild/protobuf/wkt";
 export declare const file_service_access_v1_access: GenFile;
 
 /**
- * Scopes that a workspace session may hold. Other scopes in its claims are ignored. The scope's name comes from
- * the value's name: OPERATOR_SCOPE_LEADS_DELIVER is "leads:deliver". Scopes that are not listed
- * ("visitors:act", "deliveries:work") are for service tokens of the service's own processes.
+ * Scopes that a workspace session may hold. Other scopes in its claims are ignored. The scope's
+ * name comes from the value's name: OPERATOR_SCOPE_LEADS_DELIVER is "leads:deliver". Scopes that
+ * are not listed ("visitors:act", "deliveries:work") are for service tokens of the service's own
+ * processes.
  *
  * @generated from enum service.access.v1.OperatorScope
  */
@@ -109,8 +110,10 @@ export declare const OperatorScopeSchema: GenEnum<OperatorScope>;
 /**
  * The scope that the caller's token must hold, for example "messages:write".
  *
- * "visitors:act" is the gateway's scope. Such a call also carries the visitor's access grant and origin, and
- * acts for that visitor only.
+ * "visitors:act" is the gateway's scope. A call with this scope also contains the visitor's
+ * access grant and origin. It acts for that visitor only.
+ *
+ * "*" stands for any service token. Only the link has it: each call on a link has its own token.
  *
  * @generated from extension: string scope = 50002;
  */

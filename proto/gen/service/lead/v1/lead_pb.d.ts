@@ -21,21 +21,22 @@ export declare const file_service_lead_v1_lead: GenFile;
  */
 export declare type CaptureLeadRequest = Message<"service.lead.v1.CaptureLeadRequest"> & {
   /**
-   * If unset, the workspace of the token.
+   * Id of the workspace. If unset, the token's workspace is used.
    *
    * @generated from field: string workspace_id = 1;
    */
   workspaceId: string;
 
   /**
-   * Origin of the lead: 1 to 64 characters.
+   * Name of the form or service that captured the lead: 1 to 64 characters.
    *
    * @generated from field: string source = 2;
    */
   source: string;
 
   /**
-   * At most 50. Names: 1 to 64 characters of A-Z a-z 0-9 _ -. Values: at most 4,000 characters.
+   * Fields of the lead: at most 50. Names: 1 to 64 characters of A-Z a-z 0-9 _ -. Values: at most
+   * 4,000 characters.
    *
    * @generated from field: map<string, string> fields = 3;
    */
@@ -47,7 +48,8 @@ export declare type CaptureLeadRequest = Message<"service.lead.v1.CaptureLeadReq
   conversationId?: string | undefined;
 
   /**
-   * Identifies the operation, see LeadService.CreateSubscription. If unset, every call is a new operation.
+   * Identifies the operation: see LeadService.CreateSubscription. If unset, every call is a new
+   * operation.
    *
    * @generated from field: optional string idempotency_key = 5;
    */
@@ -117,7 +119,8 @@ export declare type SubmitFormResponse = Message<"service.lead.v1.SubmitFormResp
   formSubmissionId: string;
 
   /**
-   * True if the idempotency key was used before. This is the stored first response.
+   * True if the idempotency key was used before. The other fields are the stored response of the
+   * first call.
    *
    * @generated from field: bool replayed = 2;
    */
@@ -208,21 +211,21 @@ export declare const GetLeadResponseSchema: GenMessage<GetLeadResponse>;
  */
 export declare type ListLeadsRequest = Message<"service.lead.v1.ListLeadsRequest"> & {
   /**
-   * If unset, the workspace of the token.
+   * Id of the workspace. If unset, the token's workspace is used.
    *
    * @generated from field: optional string workspace_id = 1;
    */
   workspaceId?: string | undefined;
 
   /**
-   * 1 to 100. Default: 50.
+   * Maximum number of leads: 1 to 100. Default: 50.
    *
    * @generated from field: optional uint32 limit = 2;
    */
   limit?: number | undefined;
 
   /**
-   * `next_page_token` of the previous page.
+   * `next_page_token` of the previous response. Empty for the first page.
    *
    * @generated from field: string page_token = 3;
    */
@@ -245,7 +248,7 @@ export declare type ListLeadsResponse = Message<"service.lead.v1.ListLeadsRespon
   leads: Lead[];
 
   /**
-   * Empty on the last page.
+   * Token of the next page. Empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -288,8 +291,9 @@ export declare const FormKindSchema: GenEnum<FormKind>;
  */
 export declare const LeadService: GenService<{
   /**
-   * Records a lead. Each call creates one, unless it repeats an idempotency key. Errors: NotFound, ValidationFailed,
-   * IdempotencyKeyInvalid, IdempotencyConflict, OperationInProgress.
+   * Records a lead. Each call creates a lead, unless it repeats an idempotency key. Errors:
+   * NotFound for an unknown workspace or conversation, ValidationFailed, IdempotencyKeyInvalid,
+   * IdempotencyConflict, OperationInProgress.
    *
    * @generated from rpc service.lead.v1.LeadService.CaptureLead
    */
@@ -299,9 +303,9 @@ export declare const LeadService: GenService<{
     output: typeof CaptureLeadResponseSchema;
   },
   /**
-   * Submits a visitor's form and creates a lead from it. A repeated idempotency key returns the same
-   * submission. Errors: as SessionService.AuthorizeGrant, RouteNotAdvertised, ValidationFailed, IdempotencyKeyInvalid,
-   * IdempotencyConflict.
+   * Submits a visitor's form and creates a lead from it. A repeated idempotency key returns the
+   * same submission. Errors: as SessionService.AuthorizeGrant, RouteNotAdvertised,
+   * ValidationFailed, IdempotencyKeyInvalid, IdempotencyConflict.
    *
    * @generated from rpc service.lead.v1.LeadService.SubmitForm
    */
@@ -311,7 +315,7 @@ export declare const LeadService: GenService<{
     output: typeof SubmitFormResponseSchema;
   },
   /**
-   * Errors: LeadNotFound.
+   * Returns one lead. Errors: LeadNotFound.
    *
    * @generated from rpc service.lead.v1.LeadService.GetLead
    */
@@ -321,7 +325,8 @@ export declare const LeadService: GenService<{
     output: typeof GetLeadResponseSchema;
   },
   /**
-   * Newest first. Errors: NotFound, ValidationFailed.
+   * Lists leads, newest first. Errors: NotFound for a workspace that the token may not access,
+   * ValidationFailed.
    *
    * @generated from rpc service.lead.v1.LeadService.ListLeads
    */
@@ -331,9 +336,9 @@ export declare const LeadService: GenService<{
     output: typeof ListLeadsResponseSchema;
   },
   /**
-   * Sends a lead to a subscription's destination. A repeated idempotency key returns the attempt that it
-   * created. Errors: LeadNotFound, SubscriptionNotFound, SubscriptionDisabled, IdempotencyConflict, ValidationFailed,
-   * PayloadTooLarge.
+   * Sends a lead to a subscription's destination. A call that repeats an idempotency key returns
+   * the attempt of the first call. Errors: LeadNotFound, SubscriptionNotFound,
+   * SubscriptionDisabled, IdempotencyConflict, ValidationFailed, PayloadTooLarge.
    *
    * @generated from rpc service.lead.v1.LeadService.CreateDeliveryAttempt
    */
@@ -343,9 +348,9 @@ export declare const LeadService: GenService<{
     output: typeof CreateDeliveryAttemptResponseSchema;
   },
   /**
-   * Starts another attempt of the same delivery now and replaces a scheduled one. A delivery has at most 50 attempts,
-   * or only one if its body was too large. Errors: AttemptNotFound, AttemptNotRetryable, SubscriptionDisabled,
-   * IdempotencyConflict, ValidationFailed.
+   * Starts another attempt of the same delivery now and replaces a scheduled one. A delivery has at
+   * most 50 attempts, or only one if its body was too large. Errors: AttemptNotFound,
+   * AttemptNotRetryable, SubscriptionDisabled, IdempotencyConflict, ValidationFailed.
    *
    * @generated from rpc service.lead.v1.LeadService.RetryDeliveryAttempt
    */
@@ -355,8 +360,8 @@ export declare const LeadService: GenService<{
     output: typeof RetryDeliveryAttemptResponseSchema;
   },
   /**
-   * For a lead, lists the attempts of its newest 100 deliveries. Errors: LeadNotFound, NotFound for a delivery,
-   * ValidationFailed.
+   * Lists the attempts of one delivery, or of the newest 100 deliveries of a lead. Errors:
+   * LeadNotFound, NotFound for a delivery, ValidationFailed.
    *
    * @generated from rpc service.lead.v1.LeadService.ListDeliveryAttempts
    */
@@ -366,7 +371,8 @@ export declare const LeadService: GenService<{
     output: typeof ListDeliveryAttemptsResponseSchema;
   },
   /**
-   * Errors: NotFound for another workspace, ValidationFailed.
+   * Lists deliveries, newest first. Errors: NotFound for a workspace that the token may not access,
+   * ValidationFailed.
    *
    * @generated from rpc service.lead.v1.LeadService.ListDeliveries
    */
@@ -376,7 +382,8 @@ export declare const LeadService: GenService<{
     output: typeof ListDeliveriesResponseSchema;
   },
   /**
-   * For delivery workers: claims due deliveries under a lease, distributed fairly over the destinations.
+   * For delivery workers: claims due deliveries under a lease, distributed fairly over the
+   * destinations.
    * Errors: ValidationFailed.
    *
    * @generated from rpc service.lead.v1.LeadService.ClaimDeliveries
@@ -387,8 +394,9 @@ export declare const LeadService: GenService<{
     output: typeof ClaimDeliveriesResponseSchema;
   },
   /**
-   * For delivery workers: renews the leases of claimed deliveries. The response names lost claims. A claim can be
-   * renewed for a limited time only, see ClaimedDelivery. Errors: ValidationFailed.
+   * For delivery workers: renews the leases of claimed deliveries. The response says which claims
+   * were not renewed. A claim can be renewed for a limited time only, see ClaimedDelivery. Errors:
+   * ValidationFailed.
    *
    * @generated from rpc service.lead.v1.LeadService.RenewClaims
    */
@@ -398,7 +406,8 @@ export declare const LeadService: GenService<{
     output: typeof RenewClaimsResponseSchema;
   },
   /**
-   * For delivery workers: records the results of claimed deliveries in a batch. Errors: ValidationFailed.
+   * For delivery workers: records the results of claimed deliveries in a batch. Errors:
+   * ValidationFailed.
    *
    * @generated from rpc service.lead.v1.LeadService.RecordAttempts
    */
@@ -408,10 +417,12 @@ export declare const LeadService: GenService<{
     output: typeof RecordAttemptsResponseSchema;
   },
   /**
-   * For 24 hours, a repeated idempotency key with the same input changes nothing. It returns the current subscription
-   * and the secret that was created. UpdateSubscription and RotateSubscriptionSecret behave the same way.
-   * Errors: NotFound, ValidationFailed (rule `publicAddress` if the destination's address is not allowed),
-   * IdempotencyKeyInvalid, IdempotencyConflict for different input or an expired secret, OperationInProgress.
+   * Creates a lead subscription. For 24 hours, a call that repeats an idempotency key with the same
+   * input changes nothing. The repeated call returns the current subscription and the secret that
+   * the first call created. UpdateSubscription and RotateSubscriptionSecret behave the same way.
+   * Errors: NotFound for an unknown workspace, ValidationFailed (rule `publicAddress` if the
+   * destination's address is not allowed), IdempotencyKeyInvalid, IdempotencyConflict for different
+   * input or an expired secret, OperationInProgress.
    *
    * @generated from rpc service.lead.v1.LeadService.CreateSubscription
    */
@@ -421,8 +432,9 @@ export declare const LeadService: GenService<{
     output: typeof CreateSubscriptionResponseSchema;
   },
   /**
-   * Changes the fields that are set, independently of each other, like UpdateInstallation.
-   * Errors: SubscriptionNotFound, ValidationFailed, IdempotencyKeyInvalid, IdempotencyConflict, OperationInProgress.
+   * Changes only the fields that are set. Concurrent calls are merged, as in
+   * WorkspaceService.UpdateInstallation. Errors: SubscriptionNotFound, ValidationFailed,
+   * IdempotencyKeyInvalid, IdempotencyConflict, OperationInProgress.
    *
    * @generated from rpc service.lead.v1.LeadService.UpdateSubscription
    */
@@ -432,9 +444,10 @@ export declare const LeadService: GenService<{
     output: typeof UpdateSubscriptionResponseSchema;
   },
   /**
-   * Creates a new secret and returns it once. The previous secret also signs until the overlap ends, even after more
-   * rotations. Errors: SubscriptionNotFound, ValidationFailed, RateLimited while ten replaced secrets sign; with an
-   * idempotency key, as CreateSubscription.
+   * Creates a new secret and returns it once. Until the overlap ends, requests are also signed with
+   * the previous secret, even after more rotations. Errors: SubscriptionNotFound, ValidationFailed,
+   * RateLimited while requests are signed with ten replaced secrets. A call with an idempotency key
+   * has also the errors that CreateSubscription lists for such keys.
    *
    * @generated from rpc service.lead.v1.LeadService.RotateSubscriptionSecret
    */
@@ -444,7 +457,7 @@ export declare const LeadService: GenService<{
     output: typeof RotateSubscriptionSecretResponseSchema;
   },
   /**
-   * Errors: SubscriptionNotFound.
+   * Returns one lead subscription with its audit entries. Errors: SubscriptionNotFound.
    *
    * @generated from rpc service.lead.v1.LeadService.GetSubscription
    */
@@ -454,7 +467,9 @@ export declare const LeadService: GenService<{
     output: typeof GetSubscriptionResponseSchema;
   },
   /**
-   * Errors: NotFound.
+   * Lists the lead subscriptions of a workspace, newest first. Errors: NotFound for a workspace
+   * that the token may not access, ValidationFailed if neither the request nor the token names a
+   * workspace.
    *
    * @generated from rpc service.lead.v1.LeadService.ListSubscriptions
    */

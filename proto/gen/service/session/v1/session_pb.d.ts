@@ -6,8 +6,8 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
-import type { PageContext, VisitorCredentials } from "./visitor_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { PageContext, VisitorCredentials } from "./visitor_pb.js";
 
 /**
  * Describes the file service/session/v1/session.proto.
@@ -120,7 +120,7 @@ export declare type WidgetConfig = Message<"service.session.v1.WidgetConfig"> & 
   consent?: Consent | undefined;
 
   /**
-   * True if an operator is online.
+   * Whether visitors can reach somebody, by the availability of the installation.
    *
    * @generated from field: bool online = 7;
    */
@@ -137,11 +137,19 @@ export declare type WidgetConfig = Message<"service.session.v1.WidgetConfig"> & 
   realtime?: Realtime | undefined;
 
   /**
-   * Only the advertised forms.
+   * Forms that visitors can fill in. Contains only forms that the installation advertises.
    *
    * @generated from field: service.session.v1.Forms forms = 10;
    */
   forms?: Forms | undefined;
+
+  /**
+   * Next change of `online` by the opening hours. Unset if there is none, or if only an operator can
+   * change it.
+   *
+   * @generated from field: optional google.protobuf.Timestamp next_change_at = 11;
+   */
+  nextChangeAt?: Timestamp | undefined;
 };
 
 /**
@@ -178,7 +186,7 @@ export declare const FormsSchema: GenMessage<Forms>;
  */
 export declare type Form = Message<"service.session.v1.Form"> & {
   /**
-   * 1 to 20 fields with unique names.
+   * Fields of the form: 1 to 20, with unique names.
    *
    * @generated from field: repeated service.session.v1.FormField fields = 1;
    */
@@ -196,21 +204,21 @@ export declare const FormSchema: GenMessage<Form>;
  */
 export declare type FormField = Message<"service.session.v1.FormField"> & {
   /**
-   * 1 to 64 characters of A-Z a-z 0-9 _ -.
+   * Name of the field: 1 to 64 characters of A-Z a-z 0-9 _ -.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * 1 to 128 characters.
+   * Label that visitors see: 1 to 128 characters.
    *
    * @generated from field: string label = 2;
    */
   label: string;
 
   /**
-   * "text", "email", "tel" or "textarea".
+   * Type of the input: "text", "email", "tel" or "textarea".
    *
    * @generated from field: string type = 3;
    */
@@ -222,7 +230,8 @@ export declare type FormField = Message<"service.session.v1.FormField"> & {
   required: boolean;
 
   /**
-   * 1 to 4,000 characters. Default: 256 for text, 254 for email, 32 for tel, 4,000 for a textarea.
+   * Maximum length of the value: 1 to 4,000 characters. Default: 256 for text, 254 for email, 32
+   * for tel, 4,000 for a textarea.
    *
    * @generated from field: optional uint32 max_length = 5;
    */
@@ -250,14 +259,14 @@ export declare type Appearance = Message<"service.session.v1.Appearance"> & {
   greeting: string;
 
   /**
-   * CSS hex colour, for example "#2f6f4f".
+   * Main colour of the widget: a CSS hex colour, for example "#2f6f4f".
    *
    * @generated from field: string accent_color = 3;
    */
   accentColor: string;
 
   /**
-   * "left" or "right".
+   * Side of the page on which the widget is shown: "left" or "right".
    *
    * @generated from field: string position = 4;
    */
@@ -267,6 +276,15 @@ export declare type Appearance = Message<"service.session.v1.Appearance"> & {
    * @generated from field: optional string logo_url = 5;
    */
   logoUrl?: string | undefined;
+
+  /**
+   * Texts in other languages, by locale tag, for example "de" or "de-AT": at most 50. The widget uses
+   * the texts of the visitor's locale, else of its language, else `title` and `greeting`. In an
+   * update, an entry replaces the texts of its locale, and an entry without texts removes them.
+   *
+   * @generated from field: map<string, service.session.v1.AppearanceTranslation> translations = 6;
+   */
+  translations: { [key: string]: AppearanceTranslation };
 };
 
 /**
@@ -276,7 +294,32 @@ export declare type Appearance = Message<"service.session.v1.Appearance"> & {
 export declare const AppearanceSchema: GenMessage<Appearance>;
 
 /**
- * In an update, unset fields are unchanged.
+ * @generated from message service.session.v1.AppearanceTranslation
+ */
+export declare type AppearanceTranslation = Message<"service.session.v1.AppearanceTranslation"> & {
+  /**
+   * 1 to 128 characters.
+   *
+   * @generated from field: optional string title = 1;
+   */
+  title?: string | undefined;
+
+  /**
+   * 1 to 1,024 characters.
+   *
+   * @generated from field: optional string greeting = 2;
+   */
+  greeting?: string | undefined;
+};
+
+/**
+ * Describes the message service.session.v1.AppearanceTranslation.
+ * Use `create(AppearanceTranslationSchema)` to create a new message.
+ */
+export declare const AppearanceTranslationSchema: GenMessage<AppearanceTranslation>;
+
+/**
+ * Functions of the widget that an installation enables. In an update, unset fields are unchanged.
  *
  * @generated from message service.session.v1.Capabilities
  */
@@ -329,10 +372,14 @@ export declare type Capabilities = Message<"service.session.v1.Capabilities"> & 
 export declare const CapabilitiesSchema: GenMessage<Capabilities>;
 
 /**
+ * The installation's consent policy, as the browser receives it.
+ *
  * @generated from message service.session.v1.Consent
  */
 export declare type Consent = Message<"service.session.v1.Consent"> & {
   /**
+   * True if visitors must grant the policy before they send a message or a form.
+   *
    * @generated from field: bool required = 1;
    */
   required: boolean;
@@ -341,6 +388,13 @@ export declare type Consent = Message<"service.session.v1.Consent"> & {
    * @generated from field: optional string policy_url = 2;
    */
   policyUrl?: string | undefined;
+
+  /**
+   * Version that a decision must name. A new version asks every visitor again.
+   *
+   * @generated from field: optional string policy_version = 3;
+   */
+  policyVersion?: string | undefined;
 };
 
 /**
@@ -426,7 +480,7 @@ export declare type CreateSessionRequest = Message<"service.session.v1.CreateSes
   origin: string;
 
   /**
-   * 1 to 128 characters, chosen by the browser.
+   * Id that the browser chooses for itself: 1 to 128 characters.
    *
    * @generated from field: string client_instance_id = 3;
    */
@@ -446,6 +500,14 @@ export declare type CreateSessionRequest = Message<"service.session.v1.CreateSes
    * @generated from field: string idempotency_key = 6;
    */
   idempotencyKey: string;
+
+  /**
+   * The client's IP address, as the gateway sees it. Only a keyed hash of the IPv4 address or of the
+   * /64 network of an IPv6 address is stored.
+   *
+   * @generated from field: optional string client_address = 7;
+   */
+  clientAddress?: string | undefined;
 };
 
 /**
@@ -464,7 +526,8 @@ export declare type CreateSessionResponse = Message<"service.session.v1.CreateSe
   session?: SessionContent | undefined;
 
   /**
-   * True if the idempotency key was used before. This is the stored first response.
+   * True if the idempotency key was used before. The other fields are the stored response of the
+   * first call.
    *
    * @generated from field: bool replayed = 2;
    */
@@ -497,7 +560,7 @@ export declare type RenewSessionRequest = Message<"service.session.v1.RenewSessi
   renewalToken: string;
 
   /**
-   * `<epoch>-<sequence>` of the last event the client has.
+   * Id, `<epoch>-<sequence>`, of the last event that the client has received.
    *
    * @generated from field: optional string last_seen_event_id = 4;
    */
@@ -507,6 +570,13 @@ export declare type RenewSessionRequest = Message<"service.session.v1.RenewSessi
    * @generated from field: string idempotency_key = 5;
    */
   idempotencyKey: string;
+
+  /**
+   * As in CreateSessionRequest. Replaces the address of the session.
+   *
+   * @generated from field: optional string client_address = 6;
+   */
+  clientAddress?: string | undefined;
 };
 
 /**
@@ -537,7 +607,8 @@ export declare type RenewSessionResponse = Message<"service.session.v1.RenewSess
 export declare const RenewSessionResponseSchema: GenMessage<RenewSessionResponse>;
 
 /**
- * Returned to the browser on creation, renewal and change of identity (specification, section 2.2).
+ * A session as its browser receives it on creation, renewal and change of identity (specification,
+ * section 2.2).
  *
  * @generated from message service.session.v1.SessionContent
  */
@@ -578,14 +649,14 @@ export declare type SessionContent = Message<"service.session.v1.SessionContent"
   replay?: Replay | undefined;
 
   /**
-   * "new", "continued" or "reset".
+   * Relation of the conversation to earlier sessions: "new", "continued" or "reset".
    *
    * @generated from field: string continuity_state = 8;
    */
   continuityState: string;
 
   /**
-   * "anonymous" or "verified".
+   * State of the identity: "anonymous" or "verified".
    *
    * @generated from field: string identity_state = 9;
    */
@@ -595,6 +666,14 @@ export declare type SessionContent = Message<"service.session.v1.SessionContent"
    * @generated from field: optional string display_name = 10;
    */
   displayName?: string | undefined;
+
+  /**
+   * Time until which the session can be renewed, also with an expired grant. The session expires at
+   * this time if it is not renewed.
+   *
+   * @generated from field: google.protobuf.Timestamp renewable_until = 11;
+   */
+  renewableUntil?: Timestamp | undefined;
 };
 
 /**
@@ -604,13 +683,14 @@ export declare type SessionContent = Message<"service.session.v1.SessionContent"
 export declare const SessionContentSchema: GenMessage<SessionContent>;
 
 /**
- * Where the event stream can be resumed.
+ * Tells the browser from which position its event stream can resume.
  *
  * @generated from message service.session.v1.Replay
  */
 export declare type Replay = Message<"service.session.v1.Replay"> & {
   /**
-   * "ready", or "reset_required" if the stream cannot resume after the last seen event.
+   * State of the replay: "ready", or "reset_required" if the stream cannot resume after the last
+   * seen event.
    *
    * @generated from field: string state = 1;
    */
@@ -650,7 +730,8 @@ export declare type IdentifyVisitorRequest = Message<"service.session.v1.Identif
   credentials?: VisitorCredentials | undefined;
 
   /**
-   * Compact JWS of the host backend (specification, section 2.4). Never logged.
+   * The identity assertion: a compact JWS of the host backend (specification, section 2.4). Never
+   * logged.
    *
    * @generated from field: string assertion = 2;
    */
@@ -678,7 +759,8 @@ export declare type IdentifyVisitorResponse = Message<"service.session.v1.Identi
   session?: SessionContent | undefined;
 
   /**
-   * True if the idempotency key was used before. This is the stored first response.
+   * True if the idempotency key was used before. The other fields are the stored response of the
+   * first call.
    *
    * @generated from field: bool replayed = 2;
    */
@@ -785,12 +867,21 @@ export declare type AuthorizeGrantRequest = Message<"service.session.v1.Authoriz
   credentials?: VisitorCredentials | undefined;
 
   /**
-   * Also accepts a closed session while its grant is valid, so that a repeat of the closing operation gets its
-   * response. The operation itself decides.
+   * If true, a closed session is also accepted while its grant is valid. A repeated CloseSession
+   * needs this to get its stored response. The operation itself decides whether a closed session is
+   * an error.
    *
    * @generated from field: bool closed_too = 2;
    */
   closedToo: boolean;
+
+  /**
+   * If true, an expired grant is also accepted while its session can be renewed. Only RenewSession
+   * needs this.
+   *
+   * @generated from field: bool expired_too = 3;
+   */
+  expiredToo: boolean;
 };
 
 /**
@@ -809,7 +900,7 @@ export declare type AuthorizeGrantResponse = Message<"service.session.v1.Authori
   sessionId: string;
 
   /**
-   * When this grant ends.
+   * Time at which the grant expires.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 2;
    */
@@ -821,6 +912,13 @@ export declare type AuthorizeGrantResponse = Message<"service.session.v1.Authori
    * @generated from field: service.session.v1.Capabilities capabilities = 3;
    */
   capabilities?: Capabilities | undefined;
+
+  /**
+   * Time until which the session can be renewed.
+   *
+   * @generated from field: google.protobuf.Timestamp renewable_until = 4;
+   */
+  renewableUntil?: Timestamp | undefined;
 };
 
 /**
@@ -865,7 +963,7 @@ export declare type CloseSessionResponse = Message<"service.session.v1.CloseSess
   sessionId: string;
 
   /**
-   * "active" or "closed".
+   * State of the session: "active" or "closed".
    *
    * @generated from field: string state = 2;
    */
@@ -882,6 +980,98 @@ export declare type CloseSessionResponse = Message<"service.session.v1.CloseSess
  * Use `create(CloseSessionResponseSchema)` to create a new message.
  */
 export declare const CloseSessionResponseSchema: GenMessage<CloseSessionResponse>;
+
+/**
+ * @generated from message service.session.v1.RecordConsentRequest
+ */
+export declare type RecordConsentRequest = Message<"service.session.v1.RecordConsentRequest"> & {
+  /**
+   * @generated from field: service.session.v1.VisitorCredentials credentials = 1;
+   */
+  credentials?: VisitorCredentials | undefined;
+
+  /**
+   * Version of the policy that the visitor saw.
+   *
+   * @generated from field: string policy_version = 2;
+   */
+  policyVersion: string;
+
+  /**
+   * @generated from field: service.session.v1.ConsentDecision decision = 3;
+   */
+  decision: ConsentDecision;
+
+  /**
+   * @generated from field: string idempotency_key = 4;
+   */
+  idempotencyKey: string;
+};
+
+/**
+ * Describes the message service.session.v1.RecordConsentRequest.
+ * Use `create(RecordConsentRequestSchema)` to create a new message.
+ */
+export declare const RecordConsentRequestSchema: GenMessage<RecordConsentRequest>;
+
+/**
+ * @generated from message service.session.v1.RecordConsentResponse
+ */
+export declare type RecordConsentResponse = Message<"service.session.v1.RecordConsentResponse"> & {
+  /**
+   * @generated from field: service.session.v1.ConsentRecord consent = 1;
+   */
+  consent?: ConsentRecord | undefined;
+
+  /**
+   * True if the idempotency key was used before. The other fields are the stored response of the
+   * first call.
+   *
+   * @generated from field: bool replayed = 2;
+   */
+  replayed: boolean;
+};
+
+/**
+ * Describes the message service.session.v1.RecordConsentResponse.
+ * Use `create(RecordConsentResponseSchema)` to create a new message.
+ */
+export declare const RecordConsentResponseSchema: GenMessage<RecordConsentResponse>;
+
+/**
+ * A decision of a visitor on a consent policy.
+ *
+ * @generated from message service.session.v1.ConsentRecord
+ */
+export declare type ConsentRecord = Message<"service.session.v1.ConsentRecord"> & {
+  /**
+   * @generated from field: service.session.v1.ConsentDecision decision = 1;
+   */
+  decision: ConsentDecision;
+
+  /**
+   * @generated from field: string policy_version = 2;
+   */
+  policyVersion: string;
+
+  /**
+   * URL of the policy at the time of the decision.
+   *
+   * @generated from field: string policy_url = 3;
+   */
+  policyUrl: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp decided_at = 4;
+   */
+  decidedAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message service.session.v1.ConsentRecord.
+ * Use `create(ConsentRecordSchema)` to create a new message.
+ */
+export declare const ConsentRecordSchema: GenMessage<ConsentRecord>;
 
 /**
  * @generated from message service.session.v1.GetSessionRequest
@@ -967,7 +1157,9 @@ export declare type Session = Message<"service.session.v1.Session"> & {
   pageContext?: PageContext | undefined;
 
   /**
-   * "active", "expired", "closed", "revoked" or "banned".
+   * State of the session: "active", "expired", "closed", "revoked" or "banned". A session that
+   * ended because its connection was disabled is "closed". A session whose grant has expired is
+   * "active" while it can be renewed.
    *
    * @generated from field: string state = 10;
    */
@@ -979,19 +1171,22 @@ export declare type Session = Message<"service.session.v1.Session"> & {
   createdAt?: Timestamp | undefined;
 
   /**
+   * Time at which the session expires if it is not renewed. A renewal moves it, but not beyond the
+   * session's maximum lifetime.
+   *
    * @generated from field: google.protobuf.Timestamp expires_at = 12;
    */
   expiresAt?: Timestamp | undefined;
 
   /**
-   * "anonymous" or "verified".
+   * State of the identity: "anonymous" or "verified".
    *
    * @generated from field: string identity_state = 13;
    */
   identityState: string;
 
   /**
-   * Verified sessions only; signed by the host backend.
+   * The host's id of the visitor, signed by the host backend. Set for verified sessions only.
    *
    * @generated from field: optional string external_subject = 14;
    */
@@ -1003,7 +1198,8 @@ export declare type Session = Message<"service.session.v1.Session"> & {
   displayName?: string | undefined;
 
   /**
-   * Flat: strings, numbers and booleans. For information only, never for authorization.
+   * Data from the host backend: a flat object of strings, numbers and booleans. For information
+   * only, never for authorization.
    *
    * @generated from field: google.protobuf.Struct context = 16;
    */
@@ -1015,19 +1211,41 @@ export declare type Session = Message<"service.session.v1.Session"> & {
   verifiedAt?: Timestamp | undefined;
 
   /**
-   * When the page context was reported.
+   * Time at which the page context was reported.
    *
    * @generated from field: google.protobuf.Timestamp page_context_at = 18;
    */
   pageContextAt?: Timestamp | undefined;
 
   /**
-   * True while the visitor is banned, independent of the session's state. A session that a ban ended stays "banned"
-   * after the ban is lifted.
+   * True while the visitor is banned. When the ban is lifted, this field becomes false, but the
+   * state of a session that the ban ended stays "banned".
    *
    * @generated from field: bool visitor_banned = 19;
    */
   visitorBanned: boolean;
+
+  /**
+   * The visitor's latest decision on the installation's consent policy. It may be about an earlier
+   * version of the policy.
+   *
+   * @generated from field: optional service.session.v1.ConsentRecord consent = 20;
+   */
+  consent?: ConsentRecord | undefined;
+
+  /**
+   * True if the network address of the session is known, so that it can be banned.
+   *
+   * @generated from field: bool address_known = 21;
+   */
+  addressKnown: boolean;
+
+  /**
+   * End of the ban of the visitor's network address. Unset if the address is not banned.
+   *
+   * @generated from field: google.protobuf.Timestamp address_banned_until = 22;
+   */
+  addressBannedUntil?: Timestamp | undefined;
 };
 
 /**
@@ -1078,11 +1296,19 @@ export declare type BanVisitorRequest = Message<"service.session.v1.BanVisitorRe
   sessionId: string;
 
   /**
-   * Stored for operators: at most 512 characters. Never shown to the visitor.
+   * Reason for the ban, for operators: at most 512 characters. Never shown to the visitor.
    *
    * @generated from field: string reason = 2;
    */
   reason: string;
+
+  /**
+   * Also bans the visitor's network address for this time: 3,600 to 2,592,000 (1 hour to 30 days).
+   * Everyone at this address is affected.
+   *
+   * @generated from field: optional uint32 address_ban_seconds = 3;
+   */
+  addressBanSeconds?: number | undefined;
 };
 
 /**
@@ -1149,14 +1375,15 @@ export enum CloseScope {
   UNSPECIFIED = 0,
 
   /**
-   * Only records that the panel was closed.
+   * The visitor closed the panel. The session continues.
    *
    * @generated from enum value: CLOSE_SCOPE_PANEL = 1;
    */
   PANEL = 1,
 
   /**
-   * Ends the visitor's continuity. The session is closed, and the subject's next session has a new conversation.
+   * Ends the visitor's continuity: the session is closed, and the visitor's next session has a new
+   * conversation.
    *
    * @generated from enum value: CLOSE_SCOPE_CONTINUITY = 2;
    */
@@ -1169,11 +1396,37 @@ export enum CloseScope {
 export declare const CloseScopeSchema: GenEnum<CloseScope>;
 
 /**
+ * @generated from enum service.session.v1.ConsentDecision
+ */
+export enum ConsentDecision {
+  /**
+   * @generated from enum value: CONSENT_DECISION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: CONSENT_DECISION_GRANTED = 1;
+   */
+  GRANTED = 1,
+
+  /**
+   * @generated from enum value: CONSENT_DECISION_DENIED = 2;
+   */
+  DENIED = 2,
+}
+
+/**
+ * Describes the enum service.session.v1.ConsentDecision.
+ */
+export declare const ConsentDecisionSchema: GenEnum<ConsentDecision>;
+
+/**
  * @generated from service service.session.v1.SessionService
  */
 export declare const SessionService: GenService<{
   /**
-   * Checks whether an enabled installation allows the origin. Decides the CORS headers of a response.
+   * Checks whether an enabled installation allows the origin. The gateway sets its CORS headers
+   * from the result.
    *
    * @generated from rpc service.session.v1.SessionService.CheckOrigin
    */
@@ -1183,7 +1436,7 @@ export declare const SessionService: GenService<{
     output: typeof CheckOriginResponseSchema;
   },
   /**
-   * Public bootstrap configuration of an installation.
+   * Returns the public configuration with which a browser starts the widget.
    * Errors: OriginNotAllowed, InstallationNotFound, ConnectionDisabled.
    *
    * @generated from rpc service.session.v1.SessionService.GetConfig
@@ -1194,10 +1447,10 @@ export declare const SessionService: GenService<{
     output: typeof GetConfigResponseSchema;
   },
   /**
-   * Creates a visitor session with its own conversation. For ten minutes, a repeated idempotency key returns the
-   * same session.
-   * Errors: OriginNotAllowed, InstallationNotFound, ConnectionDisabled, VisitorBanned, ValidationFailed,
-   * IdempotencyKeyInvalid, IdempotencyConflict, OperationInProgress.
+   * Creates a visitor session with its own conversation. For ten minutes, a repeated idempotency
+   * key returns the same session.
+   * Errors: OriginNotAllowed, InstallationNotFound, ConnectionDisabled, VisitorBanned,
+   * ValidationFailed, IdempotencyKeyInvalid, IdempotencyConflict, OperationInProgress.
    *
    * @generated from rpc service.session.v1.SessionService.CreateSession
    */
@@ -1207,8 +1460,9 @@ export declare const SessionService: GenService<{
     output: typeof CreateSessionResponseSchema;
   },
   /**
-   * Renews the grant of a live session and rotates its renewal token.
-   * Errors: as AuthorizeGrant, and GrantInvalid for a wrong session or renewal token.
+   * Renews the grant of a live session and rotates its renewal token. The grant may have expired.
+   * Errors: as AuthorizeGrant without GrantExpired, and GrantInvalid for a wrong session or renewal
+   * token.
    *
    * @generated from rpc service.session.v1.SessionService.RenewSession
    */
@@ -1218,11 +1472,12 @@ export declare const SessionService: GenService<{
     output: typeof RenewSessionResponseSchema;
   },
   /**
-   * Verifies a visitor by an identity assertion of the host backend. Closes an anonymous session, or one of another
-   * subject, and creates a new one. For the same subject, refreshes the session. A repeated idempotency key returns
-   * the first response, also with the grant of the closed session.
-   * Errors: as AuthorizeGrant, IdentityAssertionInvalid, IdentityAssertionExpired, IdentityAssertionReplayed,
-   * VisitorBanned, IdempotencyKeyInvalid, IdempotencyConflict, OperationInProgress.
+   * Verifies a visitor by an identity assertion of the host backend. If the session is anonymous or
+   * belongs to another verified visitor, closes it and creates a new one. If the session already
+   * belongs to this visitor, refreshes it. A repeated idempotency key returns the first response,
+   * also with the grant of the closed session. Errors: as AuthorizeGrant, IdentityAssertionInvalid,
+   * IdentityAssertionExpired, IdentityAssertionReplayed, VisitorBanned, IdempotencyKeyInvalid,
+   * IdempotencyConflict, OperationInProgress.
    *
    * @generated from rpc service.session.v1.SessionService.IdentifyVisitor
    */
@@ -1243,8 +1498,9 @@ export declare const SessionService: GenService<{
     output: typeof ClearIdentityResponseSchema;
   },
   /**
-   * Stores the visitor's current page for operators, with minimal data. The latest report wins.
-   * Errors: as AuthorizeGrant, ValidationFailed, and with an idempotency key, its errors.
+   * Stores which page the visitor is viewing, so that operators can see it. A later report replaces
+   * an earlier one. Errors: as AuthorizeGrant, RouteNotAdvertised, ValidationFailed. A call with an
+   * idempotency key has also the errors IdempotencyKeyInvalid, IdempotencyConflict and OperationInProgress.
    *
    * @generated from rpc service.session.v1.SessionService.ReportPageContext
    */
@@ -1255,8 +1511,8 @@ export declare const SessionService: GenService<{
   },
   /**
    * Verifies a grant and that its session is live.
-   * Errors: GrantInvalid, OriginMismatch, SessionExpired, SessionRevoked, VisitorBanned, ConnectionDisabled,
-   * SessionClosed.
+   * Errors: GrantInvalid, OriginMismatch, SessionExpired, SessionRevoked, VisitorBanned,
+   * ConnectionDisabled, SessionClosed, GrantExpired.
    *
    * @generated from rpc service.session.v1.SessionService.AuthorizeGrant
    */
@@ -1266,8 +1522,22 @@ export declare const SessionService: GenService<{
     output: typeof AuthorizeGrantResponseSchema;
   },
   /**
-   * Records that the visitor closed the panel, or ends the visitor's continuity. A repeated idempotency key returns
-   * the first response, also with the grant of the closed session.
+   * Stores the visitor's decision on the installation's consent policy. A later decision replaces an
+   * earlier one. It applies to all live sessions of the same visitor on this installation: of the
+   * same browser if the visitor is anonymous, of the same subject if verified.
+   * Errors: as AuthorizeGrant, ValidationFailed if the version is not the policy's present one,
+   * IdempotencyKeyInvalid, IdempotencyConflict, OperationInProgress.
+   *
+   * @generated from rpc service.session.v1.SessionService.RecordConsent
+   */
+  recordConsent: {
+    methodKind: "unary";
+    input: typeof RecordConsentRequestSchema;
+    output: typeof RecordConsentResponseSchema;
+  },
+  /**
+   * Records that the visitor closed the panel, or ends the visitor's continuity. A repeated
+   * idempotency key returns the first response, also with the grant of the closed session.
    * Errors: as AuthorizeGrant, IdempotencyKeyInvalid, IdempotencyConflict, OperationInProgress.
    *
    * @generated from rpc service.session.v1.SessionService.CloseSession
@@ -1278,7 +1548,7 @@ export declare const SessionService: GenService<{
     output: typeof CloseSessionResponseSchema;
   },
   /**
-   * One session, for an operator. Errors: NotFound.
+   * Returns one session, for an operator. Errors: NotFound for an unknown session.
    *
    * @generated from rpc service.session.v1.SessionService.GetSession
    */
@@ -1289,7 +1559,7 @@ export declare const SessionService: GenService<{
   },
   /**
    * Ends a session permanently. Open streams get `session.revoked` within a second. Idempotent.
-   * Errors: NotFound.
+   * Errors: NotFound for an unknown session.
    *
    * @generated from rpc service.session.v1.SessionService.RevokeSession
    */
@@ -1299,8 +1569,11 @@ export declare const SessionService: GenService<{
     output: typeof RevokeSessionResponseSchema;
   },
   /**
-   * Bans the visitor of a session. Every live session of the visitor ends with `visitor.banned`, and new ones are
-   * rejected. For a verified session, bans the browser and the subject. Errors: NotFound, ValidationFailed.
+   * Bans the visitor of a session. Every live session of the visitor ends with `visitor.banned`,
+   * and new ones are rejected. For a verified session, bans the browser and the subject. With
+   * `address_ban_seconds`, also bans the network address that the session had last. Sessions of other
+   * visitors at that address end with their next renewal, and new ones are rejected.
+   * Errors: NotFound, ValidationFailed, also if the session's address is not known.
    *
    * @generated from rpc service.session.v1.SessionService.BanVisitor
    */
@@ -1310,7 +1583,7 @@ export declare const SessionService: GenService<{
     output: typeof BanVisitorResponseSchema;
   },
   /**
-   * Lifts a ban. Sessions that it ended stay ended. Errors: NotFound.
+   * Lifts a ban, also of the network address. Sessions that the ban ended stay ended. Errors: NotFound.
    *
    * @generated from rpc service.session.v1.SessionService.UnbanVisitor
    */

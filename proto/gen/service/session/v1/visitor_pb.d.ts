@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_service_session_v1_visitor: GenFile;
 
 /**
- * The visitor's credentials, sent by the browser. The core verifies both on every call.
+ * The visitor's credentials, sent by the browser. The core verifies grant and origin on every call.
  *
  * @generated from message service.session.v1.VisitorCredentials
  */
@@ -24,7 +24,7 @@ export declare type VisitorCredentials = Message<"service.session.v1.VisitorCred
   accessGrant: string;
 
   /**
-   * The browser's Origin header. The grant is bound to exactly one.
+   * The browser's Origin header. A grant is valid for exactly one origin.
    *
    * @generated from field: string origin = 2;
    */
@@ -38,28 +38,29 @@ export declare type VisitorCredentials = Message<"service.session.v1.VisitorCred
 export declare const VisitorCredentialsSchema: GenMessage<VisitorCredentials>;
 
 /**
- * The visitor's page, reported by the browser. The core never rejects it. It removes control characters, truncates
- * long values and drops invalid ones.
+ * The visitor's page, reported by the browser. The core never rejects a page context. It removes
+ * control characters, truncates long values and drops invalid values.
  *
  * @generated from message service.session.v1.PageContext
  */
 export declare type PageContext = Message<"service.session.v1.PageContext"> & {
   /**
-   * http or https, stored without query, fragment and user info, truncated to 2,048 characters. Empty if invalid.
+   * URL of the page: http or https, stored without query, fragment and user info, truncated to
+   * 2,048 characters. Empty if invalid.
    *
    * @generated from field: string url = 1;
    */
   url: string;
 
   /**
-   * Truncated to 256 code points.
+   * Title of the page, truncated to 256 code points.
    *
    * @generated from field: optional string title = 2;
    */
   title?: string | undefined;
 
   /**
-   * Reduced to its origin.
+   * URL of the referring page. Only its origin is stored.
    *
    * @generated from field: optional string referrer = 3;
    */

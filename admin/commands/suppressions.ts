@@ -1,0 +1,111 @@
+import { readFile } from 'node:fs/promises'
+import { type MessageInitShape, toJson } from '@bufbuild/protobuf'
+import { ListSuppressionsResponseSchema, type SuppressionEntrySchema } from '#proto/workspace/v1/workspace_pb.js'
+import { command, type Group } from '../command.ts'
+import { UsageError } from '../usage.ts'
+
+type Entry = MessageInitShape<typeof SuppressionEntrySchema>
+
+const workspace = { type: 'string', required: true, description: 'the workspace’s id' } as const
+const subject = { type: 'string', multiple: true, description: 'the host’s id of a visitor; repeatable' } as const
+const email = { type: 'string', multiple: true, description: 'an e-mail address; repeatable' } as const
+const phone = { type: 'string', multiple: true, description: 'a phone number with country code; repeatable' } as const
+const file = {
+  type: 'string',
+  description: 'a file with one entry per line: an address, a number, or subject:… for a host’s id',
+} as const
+
+/** Maximum number of entries per call. */
+const perCall = 1_000
+
+interface Named {
+  subject: string[] | undefined
+  email: string[] | undefined
+  phone: string[] | undefined
+  file: string | undefined
+}
+
+async function entriesOf({ subject = [], email = [], phone = [], file }: Named): Promise<Entry[]> {
+  const entries = [
+    ...subject.map((value): Entry => ({ of: { case: 'subject', value } })),
+    ...email.map((value): Entry => ({ of: { case: 'email', value } })),
+    ...phone.map((value): Entry => ({ of: { case: 'phone', value } })),
+    ...(file === undefined ? [] : readEntries(await readFile(file, 'utf8'))),
+  ]
+  if (entries.length === 0) throw new UsageError('name entries: --subject, --email, --phone or --file')
+  return entries
+}
+
+/**
+ * Reads one entry per line. Skips empty lines and lines that begin with `#`. Errors: `UsageError` that
+ * names the lines that are neither subject, address nor number, so that nothing is sent.
+ */
+export function readEntries(content: string): Entry[] {
+  const lines = content.split(/\r?\n/).map((line, index) => ({ text: line.trim(), number: index + 1 }))
+  const wanted = lines.filter(({ text }) => text !== '' && !text.startsWith('#'))
+  const read = wanted.map(({ text, number }) => ({ number, entry: entryOf(text) }))
+  const wrong = read.filter(({ entry }) => !entry).map(({ number }) => number)
+  if (wrong.length > 0)
+    throw new UsageError(`neither subject, address nor number: line ${wrong.slice(0, 20).join(', ')}`)
+  return read.flatMap(({ entry }) => (entry ? [entry] : []))
+}
+
+function entryOf(text: string): Entry | undefined {
+  if (text.startsWith('subject:')) return { of: { case: 'subject', value: text.slice('subject:'.length) } }
+  if (/^[^\s@]+@[^\s@]+$/.test(text)) return { of: { case: 'email', value: text } }
+  return /^\+?[\d\s()./-]{3,}$/.test(text) ? { of: { case: 'phone', value: text } } : undefined
+}
+
+function* inParts(entries: Entry[]): Generator<Entry[]> {
+  for (let from = 0; from < entries.length; from += perCall) yield entries.slice(from, from + perCall)
+}
+
+export const suppressions: Group = {
+  add: command({
+    summary: 'Add people whom the workspace must not contact; entries that are on the list stay',
+    flags: {
+      workspace,
+      subject,
+      email,
+      phone,
+      file,
+      reason: { type: 'string', description: 'for the record, at most 512 characters' },
+    },
+    async run({ workspaces }, { workspace: workspaceId, reason = '', ...named }) {
+      const total = { added: 0, existing: 0 }
+      for (const entries of inParts(await entriesOf(named))) {
+        const { added, existing } = await workspaces.addSuppressions({ workspaceId, entries, reason })
+        total.added += added
+        total.existing += existing
+      }
+      return total
+    },
+  }),
+  remove: command({
+    summary: 'Remove people from the list',
+    flags: {
+      workspace,
+      subject,
+      email,
+      phone,
+      file,
+      id: { type: 'string', multiple: true, description: 'an id from the list; repeatable' },
+    },
+    async run({ workspaces }, { workspace: workspaceId, id: suppressionIds = [], ...named }) {
+      if (suppressionIds.length > 0) {
+        const { removed } = await workspaces.removeSuppressions({ workspaceId, suppressionIds })
+        return { removed }
+      }
+      let removed = 0
+      for (const entries of inParts(await entriesOf(named)))
+        removed += (await workspaces.removeSuppressions({ workspaceId, entries })).removed
+      return { removed }
+    },
+  }),
+  list: command({
+    summary: 'List who was added, when, by whom and why; the values are not stored',
+    flags: { workspace, page: { type: 'string', description: 'token of the next page' } },
+    run: async ({ workspaces }, { workspace: workspaceId, page: pageToken = '' }) =>
+      toJson(ListSuppressionsResponseSchema, await workspaces.listSuppressions({ workspaceId, pageToken })),
+  }),
+}

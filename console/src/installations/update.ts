@@ -1,0 +1,31 @@
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import type { Installation, UpdateInstallationRequestSchema } from '#proto/workspace/v1/workspace_pb.js'
+import { useConsole } from '../console-context.ts'
+import { useAction } from '../ui/action.ts'
+
+type Change = Omit<MessageInitShape<typeof UpdateInstallationRequestSchema>, 'siteKey' | '$typeName'>
+
+/** Properties of a card that edits some settings of an installation. */
+export interface InstallationPart {
+  installation: Installation
+  onChanged: (installation: Installation) => void
+}
+
+/** Returns functions that save changes of an installation and announce the result. */
+export function useUpdate({ installation, onChanged }: InstallationPart) {
+  const { api, announcer } = useConsole()
+  const { busy, failure, run } = useAction()
+
+  async function update(change: Change, announcement: string) {
+    const answer = await api.workspaces.updateInstallation({ siteKey: installation.publicSiteKey, ...change })
+    if (answer.installation) onChanged(answer.installation)
+    announcer.say(announcement)
+  }
+  return {
+    busy,
+    failure,
+    update,
+    /** Like `update`, but runs one call at a time and puts an error into `failure`. */
+    save: (change: Change, announcement: string) => run(() => update(change, announcement)),
+  }
+}

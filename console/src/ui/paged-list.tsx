@@ -1,0 +1,39 @@
+import type { ComponentChildren } from 'preact'
+import { Button } from './button.tsx'
+import { FailureNotice, Loading } from './notice.tsx'
+import type { usePages } from './pages.ts'
+
+interface PagedListProps<T> {
+  list: ReturnType<typeof usePages<T>>
+  /** Plural name of the listed items. */
+  name: string
+  /** Content to show if the list has no items. */
+  empty: ComponentChildren
+  children: (item: T) => ComponentChildren
+}
+
+/** Shows the rows of a paginated list, with a button that loads the next page. */
+export function PagedList<T>({ list, name, empty, children }: PagedListProps<T>) {
+  const { items, first, loading, failure, hasMore } = list
+  return (
+    <>
+      <FailureNotice failure={failure} retry={() => void list.reload()} />
+      {first && <Loading label={`Loading ${name}`} />}
+      {!first && !failure && items.length === 0 && empty}
+      {items.length > 0 && <ul class="table">{items.map(children)}</ul>}
+      {hasMore && (
+        <Button kind="ghost more" disabled={loading} onClick={() => void list.more()}>
+          Load earlier {name}
+        </Button>
+      )}
+    </>
+  )
+}
+
+export function RefreshButton({ list }: { list: { loading: boolean; reload: () => Promise<void> } }) {
+  return (
+    <Button disabled={list.loading} onClick={() => void list.reload()}>
+      Refresh
+    </Button>
+  )
+}

@@ -1,0 +1,124 @@
+import type { ComponentChildren } from 'preact'
+import { useId, useState } from 'preact/hooks'
+import { Button } from './button.tsx'
+import { ActionDialog, Dialog } from './dialog.tsx'
+import { Icon } from './icon.tsx'
+import { Card } from './page.tsx'
+
+/** A new secret and its name on screen. */
+interface NewSecret {
+  label: string
+  secret: string
+}
+
+interface CopyOnceProps extends NewSecret {
+  title: string
+  advice: string
+  onClose: () => void
+}
+
+/** Shows a secret once. Closes only after the operator confirms that it is stored. */
+export function CopyOnce({ title, secret, label, advice, onClose }: CopyOnceProps) {
+  const [isStored, setStored] = useState(false)
+  const id = useId()
+  return (
+    <Dialog title={title} onClose={onClose} mustDecide>
+      <div class="stack dialog-body">
+        <p>{advice}</p>
+        <div class="field">
+          <label for={id}>{label}</label>
+          <div class="copy-row">
+            <input
+              id={id}
+              class="input mono"
+              readOnly
+              value={secret}
+              onFocus={(event) => event.currentTarget.select()}
+            />
+            <CopyButton text={secret} />
+          </div>
+        </div>
+        <label class="line check">
+          <input type="checkbox" checked={isStored} onChange={(event) => setStored(event.currentTarget.checked)} />I
+          have stored it. It will not be shown again.
+        </label>
+        <div class="line dialog-actions">
+          <Button kind="primary" disabled={!isStored} onClick={onClose}>
+            Done
+          </Button>
+        </div>
+      </div>
+    </Dialog>
+  )
+}
+
+export function CopyButton({ text }: { text: string }) {
+  const [status, setStatus] = useState('Copy')
+  async function copy() {
+    const done = await navigator.clipboard?.writeText(text).then(
+      () => true,
+      () => false,
+    )
+    setStatus(done ? 'Copied' : 'Select and copy manually')
+  }
+  return (
+    <Button onClick={copy}>
+      <Icon name="copy" />
+      <span role="status">{status}</span>
+    </Button>
+  )
+}
+
+interface SecretsCardProps {
+  /** Name of the secret, for example `identity secret`. */
+  name: string
+  /** Explains the effects of a rotation. */
+  explanation: string
+  advice: string
+  rotate: () => Promise<NewSecret>
+  /** Called when the operator has confirmed that the new secret is stored. */
+  onRotated: () => void
+  children: ComponentChildren
+  /** Additional fields of the rotation dialog. */
+  fields?: ComponentChildren
+}
+
+/** Card that shows secrets and rotates them. A new secret is shown only once. */
+export function SecretsCard({ name, explanation, advice, rotate, onRotated, children, fields }: SecretsCardProps) {
+  const [asking, setAsking] = useState(false)
+  const [created, setCreated] = useState<NewSecret>()
+  return (
+    <Card
+      title={`${name.charAt(0).toUpperCase()}${name.slice(1)}s`}
+      actions={
+        <Button kind="small" onClick={() => setAsking(true)}>
+          Rotate
+        </Button>
+      }
+    >
+      {children}
+      {asking && (
+        <ActionDialog
+          title={`Rotate the ${name}?`}
+          action="Create new secret"
+          onClose={() => setAsking(false)}
+          onConfirm={async () => setCreated(await rotate())}
+        >
+          <p>{explanation}</p>
+          {fields}
+        </ActionDialog>
+      )}
+      {created && (
+        <CopyOnce
+          {...created}
+          title={`New ${name}`}
+          advice={advice}
+          onClose={() => {
+            setCreated(undefined)
+            onRotated()
+          }}
+        />
+      )}
+    </Card>
+  )
+}

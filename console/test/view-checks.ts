@@ -1,0 +1,66 @@
+import type { FakeCore } from './fake-core.ts'
+import { accessibilityFindings, type consoleBrowser } from './test-console.ts'
+
+export const views: [path: string, shows: string | RegExp][] = [
+  ['conversations', 'Maria Huber'],
+  ['conversations/cnv_maria', 'And if it does not fit?'],
+  ['conversations/cnv_q1z6', 'كم تكلفة الشحن إلى دبي؟'],
+  ['conversations/cnv_maria/details', 'customer-4711'],
+  ['leads', 'Li Wei'],
+  ['leads/lead_maria', 'maria@example.org'],
+  ['deliveries', 'Dead letter'],
+  ['deliveries/dlv_1', /connection refused/],
+  ['subscriptions', '3 held'],
+  ['subscriptions/new', 'Fields to send'],
+  ['subscriptions/sub_old', /rejected the signature/],
+  ['installations', 'Website'],
+  ['installations/pk_shop', 'Capabilities'],
+]
+export const emptyViews: [path: string, shows: string | RegExp][] = [
+  ['conversations', 'No conversations yet'],
+  ['leads', 'No leads yet'],
+  ['leads/lead_nowhere', 'This does not exist, or belongs to another workspace.'],
+  ['deliveries', 'No deliveries yet'],
+  ['subscriptions', 'No subscriptions yet'],
+  ['installations', 'No connections yet'],
+  ['nowhere', 'Page not found'],
+]
+const desktop = { width: 1440, height: 900 }
+const phone = { width: 390, height: 844 }
+/** Accessibility rules whose result depends on the colour scheme. */
+const colourRules = ['color-contrast', 'link-in-text-block']
+export const looks = [
+  { name: 'light', colorScheme: 'light', viewport: desktop, rules: undefined },
+  { name: 'dark', colorScheme: 'dark', viewport: desktop, rules: colourRules },
+  { name: 'dark on a phone', colorScheme: 'dark', viewport: phone, rules: undefined },
+  { name: 'light on a phone', colorScheme: 'light', viewport: phone, rules: colourRules },
+] as const
+
+/**
+ * Opens each view once and checks it with the given looks. Returns accessibility violations and the
+ * errors of the page.
+ */
+export async function checkViews(
+  browser: ReturnType<typeof consoleBrowser>,
+  core: FakeCore,
+  paths: typeof views,
+  chosen: readonly (typeof looks)[number][],
+) {
+  const { page, complaints, close } = await browser.open(core, 'conversations')
+  const found: string[] = []
+  for (const [path, shows] of paths) {
+    await page.setViewportSize(desktop)
+    await page.goto(`${core.url}/console/${path}`)
+    await page.locator('main').getByText(shows).filter({ visible: true }).first().waitFor()
+    for (const { name, colorScheme, viewport, rules } of chosen) {
+      await page.emulateMedia({ colorScheme })
+      await page.setViewportSize(viewport)
+      const findings = await accessibilityFindings(page, rules && [...rules])
+      found.push(...findings.map((finding) => `${path}, ${name}: ${finding}`))
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)
+      if (wide) found.push(`${path}, ${name}: scrolls sideways`)
+    }
+  }
+  await close()
+  return { found, complaints }
+}

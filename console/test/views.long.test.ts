@@ -1,0 +1,24 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { addDemoData } from './demo-data.ts'
+import type { FakeCore } from './fake-core.ts'
+import { consoleBrowser } from './test-console.ts'
+import { checkViews, emptyViews, looks, views } from './view-checks.ts'
+
+const browser = consoleBrowser()
+let core: FakeCore
+let empty: FakeCore
+beforeAll(async () => {
+  core = await browser.newCore()
+  await addDemoData(core)
+  empty = await browser.newCore()
+})
+
+describe('every view, light and dark, on desktop and phone', () => {
+  it('shows its content without accessibility or content security policy violations', async () => {
+    expect(await checkViews(browser, core, views, looks)).toEqual({ found: [], complaints: [] })
+  })
+
+  it('shows a placeholder without violations if the workspace is empty', async () => {
+    expect(await checkViews(browser, empty, emptyViews, looks)).toEqual({ found: [], complaints: [] })
+  })
+})

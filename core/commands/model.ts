@@ -1,0 +1,168 @@
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { ServiceError } from '../errors.ts'
+import { isOriginAllowed } from '../workspaces/model.ts'
+
+export type CommandKind = 'navigation' | 'screenshot'
+
+/** The capability that each kind of command requires. */
+export const capabilityOf = { navigation: 'navigation', screenshot: 'screenshots' } as const
+
+export const navigationOutcomes = ['accepted', 'declined', 'completed', 'failed', 'unsupported'] as const
+export type NavigationOutcome = (typeof navigationOutcomes)[number]
+
+export const screenshotConsents = ['granted', 'denied', 'unsupported'] as const
+export type ScreenshotConsent = (typeof screenshotConsents)[number]
+
+export type CommandState = 'requested' | NavigationOutcome | ScreenshotConsent | 'uploaded' | 'expired' | 'cancelled'
+
+export interface Transition {
+  state: CommandState
+  at: Date
+  /**
+   * Who changed the state: `visitor`, `clock` for an expiry, or the name of the operator or
+   * service.
+   */
+  by: string
+}
+
+interface CommandProgress {
+  kind: CommandKind
+  /**
+   * The state in the database. After the time limit has passed, it may still be the earlier state.
+   * `stateAt` then returns `expired`.
+   */
+  state: CommandState
+  expiresAt: Date
+  transitions: Transition[]
+}
+
+const nextStates: Record<CommandKind, Partial<Record<CommandState, readonly CommandState[]>>> = {
+  navigation: {
+    requested: ['accepted', 'declined', 'unsupported', 'expired', 'cancelled'],
+    accepted: ['completed', 'failed'],
+  },
+  screenshot: {
+    requested: ['granted', 'denied', 'unsupported', 'expired', 'cancelled'],
+    granted: ['uploaded', 'expired'],
+  },
+}
+
+/** States in which a command can expire. */
+export const expiringStates: CommandState[] = ['requested', 'granted']
+
+/**
+ * Returns the state at the time `now`. When the time limit has passed, this is `expired`, even if
+ * the database still has the earlier state.
+ */
+export function stateAt({ kind, state, expiresAt }: CommandProgress, now: number): CommandState {
+  return nextStates[kind][state]?.includes('expired') && expiresAt.getTime() <= now ? 'expired' : state
+}
+
+/** Whether the state is final. */
+export function isFinal(kind: CommandKind, state: CommandState): boolean {
+  return nextStates[kind][state] === undefined
+}
+
+/**
+ * Returns true if the command can change to the state `to`, and false if it already has that state.
+ * Errors: `CommandExpired`; `CommandAlreadyResolved` if the current state does not allow the
+ * change.
+ */
+export function isStepDue(command: CommandProgress, to: CommandState, now: number): boolean {
+  const state = stateAt(command, now)
+  if (state === to) return false
+  if (state === 'expired') throw new ServiceError(ErrorCode.COMMAND_EXPIRED)
+  if (!nextStates[command.kind][state]?.includes(to)) throw new ServiceError(ErrorCode.COMMAND_ALREADY_RESOLVED)
+  return true
+}
+
+/**
+ * Returns the command with its state at the time `now`. When the time limit has passed, this is
+ * `expired`, even if the database still has the earlier state.
+ */
+export function progressAt<C extends CommandProgress>(command: C, now: number): C {
+  const state = stateAt(command, now)
+  if (state === command.state) return command
+  return { ...command, state, transitions: [...command.transitions, { state, at: command.expiresAt, by: 'clock' }] }
+}
+
+/** Accepted image types. Each has a function that checks the first bytes of a file. */
+const signatures: Record<string, (bytes: Uint8Array) => boolean> = {
+  'image/png': (bytes) => startsWith(bytes, [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
+  'image/jpeg': (bytes) => startsWith(bytes, [0xff, 0xd8, 0xff]),
+  'image/webp': (bytes) =>
+    startsWith(bytes, [...Buffer.from('RIFF')]) && startsWith(bytes, [...Buffer.from('WEBP')], 8),
+}
+
+export const imageTypes: readonly string[] = Object.keys(signatures)
+
+/** Number of bytes at the start of a file that are enough to identify its image type. */
+export const imageSignatureBytes = 12
+
+/** Whether a file with these first bytes can have this image type. */
+export function isImageOfType(type: string, bytes: Uint8Array): boolean {
+  return signatures[type]?.(bytes) ?? false
+}
+
+function startsWith(bytes: Uint8Array, expected: number[], offset = 0): boolean {
+  return bytes.length >= offset + expected.length && expected.every((byte, index) => bytes[offset + index] === byte)
+}
+
+/**
+ * Returns the rule that a navigation URL violates. Returns undefined for an http(s) URL on one of
+ * the origins (contract, section 3).
+ */
+export function navigationIssue(url: string, origins: string[]): string | undefined {
+  if (url.length > 2048) return 'maxLength'
+  const target = URL.parse(url)
+  // URL parsers drop or replace these characters, so the checked URL could differ from the one that
+  // the page opens.
+  if (!target || /[\s\p{Cc}\\]/u.test(url) || target.username !== '' || target.password !== '') return 'format'
+  const isWeb = target.protocol === 'https:' || target.protocol === 'http:'
+  return isWeb && isOriginAllowed(target.origin, origins) ? undefined : 'origin'
+}
+
+/** An uploaded screenshot; its bytes are in the screenshot store. */
+export interface UploadedScreenshot {
+  fileId: string
+  contentType: string
+  byteLength: number
+  /** SHA-256 hash of the file, in lower-case hex. */
+  sha256: string
+  /** Idempotency key of the upload. */
+  uploadKey: string
+}
+
+/** A command to a visitor's page, with its requester, purpose and all transitions. */
+export interface Command extends CommandProgress {
+  /** The API calls this id `requestId` if the command is a screenshot request. */
+  commandId: string
+  workspaceId: string
+  sessionId: string
+  conversationId: string
+  url?: string
+  label?: string
+  purpose?: string
+  /** Name of the operator or service that requested the command. */
+  requestedBy: string
+  /**
+   * The operator's idempotency key, or a generated id if the operator sent none. Unique in the
+   * session.
+   */
+  operationId: string
+  inputHash: string
+  requestedAt: Date
+  deleteAt: Date
+  screenshot?: UploadedScreenshot
+  /**
+   * Uploaded files that are still being written or were abandoned. None of them is the screenshot.
+   */
+  uploads: Upload[]
+}
+
+export interface Upload {
+  fileId: string
+  startedAt: Date
+  /** Set when the file will be deleted. It can then no longer become the screenshot. */
+  abandoned?: true
+}

@@ -1,0 +1,100 @@
+import type { Agent, Author, LogEvent, MessageState } from '../log/model.ts'
+
+export interface Conversation {
+  conversationId: string
+  workspaceId: string
+  connectionId: string
+  /** Identity of the event log. Positions from a log with another epoch are invalid. */
+  epoch: string
+  createdAt: Date
+  /** These fields are for the inbox. They are derived from the log and may lag behind it. */
+  lastMessageAt?: Date
+  lastSequence?: number
+  lastSessionId?: string
+  status?: 'open' | 'closed'
+  /** Sequence of the event that last closed the conversation. */
+  closedSequence?: number
+  assignment?: Assignment
+}
+
+/** The agent assigned to a conversation. */
+export interface Assignment {
+  /** Number of changes of the assignment so far. */
+  version: number
+  agent?: Agent
+  /** Agent whose assignment the last change removed. */
+  previous?: Agent
+  /** True when the log has the event of this version. */
+  announced: boolean
+}
+
+/** Latest activity of a conversation, for the inbox. */
+export interface Activity {
+  conversationId: string
+  lastMessageAt: Date
+  lastSequence: number
+  /** Session of the last message, with the sequence of that message. */
+  lastSession?: { sequence: number; sessionId: string }
+}
+
+export interface MessageStateChange {
+  conversationId: string
+  /** Sequence of the event that describes the change. */
+  sequence: number
+  /** Sequence of the message. */
+  messageSequence: number
+  state: MessageState
+  /** States of the message that this change may replace. */
+  from: MessageState[]
+}
+
+/** A period in which one author is typing in one conversation. */
+export interface TypingTurn {
+  /**
+   * Key made of the conversation's id and the author. An author has at most one turn at a time in
+   * a conversation.
+   */
+  key: string
+  turnId: string
+  conversationId: string
+  author: Author
+  /** Number of renewals so far. */
+  renewals: number
+  renewedAt: Date
+  endsAt: Date
+  /** Set while a process ends the turn. The turn can then not be renewed. */
+  ending?: true
+}
+
+/**
+ * States in the order in which a message passes through them. `failed` is missing because only
+ * browsers use it.
+ */
+const order: MessageState[] = ['queued', 'sent', 'delivered', 'read']
+export const before = (state: MessageState) => order.slice(0, order.indexOf(state))
+
+/** The current state of a message. */
+export function stateOf({ currentState, message }: LogEvent): MessageState {
+  return currentState ?? message?.state ?? 'queued'
+}
+
+/** Applies state changes that are not stored with their messages yet. */
+export function withChanges(messages: LogEvent[], changes: LogEvent[]): LogEvent[] {
+  return messages.map((message) => {
+    const states = changes.flatMap(({ messageSequence, data }) =>
+      messageSequence === message.sequence && data?.state ? [data.state] : [],
+    )
+    const furthest = states.reduce(
+      (one, other) => (order.indexOf(other) > order.indexOf(one) ? other : one),
+      stateOf(message),
+    )
+    return states.length === 0 ? message : { ...message, currentState: furthest }
+  })
+}
+
+/** Fields that the inbox shows in addition to those of the stored conversation. */
+export interface ConversationSummary {
+  /** The visitor of the session that sent the latest message. */
+  visitor?: { identityState: 'anonymous' | 'verified'; displayName?: string; externalSubject?: string }
+  lastMessage?: LogEvent
+}

@@ -1,0 +1,45 @@
+import type { Collection, Db } from 'mongodb'
+import type { KeyDocument } from '../keys/key-store.ts'
+import type { SuppressionDocument } from '../leads/suppression-store.ts'
+import type { ErasureDocument } from '../privacy/erasure-store.ts'
+import type { VisitorCollections } from '../privacy/visitor-data-store.ts'
+import type { NonceDocument } from '../visitors/identity-store.ts'
+import type { OperatorPresenceDocument } from '../workspaces/operator-presence-store.ts'
+import type { ConnectionDocument, InstallationDocument, WorkspaceDocument } from '../workspaces/workspace-store.ts'
+
+export interface Collections extends VisitorCollections {
+  workspaces: Collection<WorkspaceDocument>
+  connections: Collection<ConnectionDocument>
+  installations: Collection<InstallationDocument>
+  nonces: Collection<NonceDocument>
+  erasures: Collection<ErasureDocument>
+  keys: Collection<KeyDocument>
+  operatorPresence: Collection<OperatorPresenceDocument>
+  suppressions: Collection<SuppressionDocument>
+}
+
+export function collectionsOf(db: Db): Collections {
+  return {
+    workspaces: db.collection('workspaces'),
+    connections: db.collection('connections'),
+    installations: db.collection('installations'),
+    sessions: db.collection('sessions'),
+    visitors: db.collection('visitors'),
+    subjects: db.collection('subjects'),
+    nonces: db.collection('nonces'),
+    conversations: db.collection('conversations'),
+    events: db.collection('events'),
+    idempotency: db.collection('idempotency'),
+    commands: db.collection('commands'),
+    leads: db.collection('leads'),
+    leadSubscriptions: db.collection('leadSubscriptions'),
+    deliveries: db.collection('deliveries'),
+    typing: db.collection('typing'),
+    wakeups: db.collection('wakeups'),
+    erasures: db.collection('erasures'),
+    keys: db.collection('keys'),
+    operatorPresence: db.collection('operatorPresence'),
+    networkBans: db.collection('networkBans'),
+    suppressions: db.collection('suppressions'),
+  }
+}

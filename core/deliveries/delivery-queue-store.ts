@@ -1,0 +1,233 @@
+import type { Binary, Collection } from 'mongodb'
+import { anyDestination, type DeliveryDocument, toDelivery } from './delivery-store.ts'
+import { type LeadSubscriptionDocument, toSubscription } from './lead-subscription-store.ts'
+import type { Delivery, DeliveryAttempt, DeliveryClaim, LeadSubscription, Settlement } from './model.ts'
+import { settlementWrites } from './settlement-store.ts'
+
+/** Due deliveries of one destination that a worker could claim. */
+export interface Candidates {
+  subscription: LeadSubscription
+  /** Ids of the deliveries, earliest due first. */
+  deliveryIds: string[]
+}
+
+interface Claim extends DeliveryClaim {
+  leaseUntil: Date
+}
+
+/** A claimed delivery, with the fields that are needed to send it. */
+export interface TakenDelivery extends Pick<Delivery, 'deliveryId' | 'subscriptionId' | 'leadId' | 'workspaceId'> {
+  /** All attempts. The last one is the attempt to send. */
+  attempts: Pick<DeliveryAttempt, 'attemptId' | 'correlationId'>[]
+  body: Uint8Array
+  /** True if the previous claim of the delivery expired without a result. */
+  tookOver: boolean
+  traceparent?: string
+}
+
+/** A delivery with its claim. Results are checked against that claim. */
+export interface QueuedDelivery extends Delivery {
+  claim?: DeliveryClaim
+  releasedClaimId?: string
+}
+
+export interface DeliveryQueue {
+  /**
+   * Returns the `limit` queue entries with the earliest due times, over all destinations. Reads
+   * `limit` index keys and no documents.
+   */
+  upcoming(limit: number): Promise<{ destination: string; dueAt: Date }[]>
+  /** Returns the destinations with due deliveries. Reads one or two index keys per destination. */
+  dueDestinations(now: Date): Promise<string[]>
+  /** Returns up to `perDestination` due deliveries per destination. */
+  candidates(destinations: string[], now: Date, perDestination: number): Promise<Candidates[]>
+  /**
+   * Claims those deliveries that no other worker claimed first. If a retry is scheduled for a
+   * delivery, also adds the attempt to it.
+   */
+  take(deliveryIds: string[], claim: Claim): Promise<TakenDelivery[]>
+  /**
+   * Renews the leases of deliveries that still have the given claim, if the claim began at
+   * `takenSince` or later. Returns the claim ids of the renewed leases, keyed by delivery id.
+   */
+  renew(
+    claims: { deliveryId: string; claimId: string }[],
+    until: { leaseUntil: Date; takenSince: Date },
+  ): Promise<Map<string, string>>
+  find(deliveryIds: string[]): Promise<QueuedDelivery[]>
+  /**
+   * Writes each settlement (an outcome or a return to the queue) if the delivery still has its
+   * claim. Returns the number of deliveries changed.
+   */
+  settle(settlements: Settlement[]): Promise<number>
+  /** Returns the given deliveries to the queue, except those that no longer have this claim. */
+  releaseClaim(deliveryIds: string[], claimId: string, at: Date): Promise<void>
+}
+
+/** Every query sets a batch size. Otherwise the driver needs a second call to finish the cursor. */
+export function createDeliveryQueue({
+  deliveries,
+  leadSubscriptions,
+}: {
+  deliveries: Collection<DeliveryDocument>
+  leadSubscriptions: Collection<LeadSubscriptionDocument>
+}): DeliveryQueue {
+  return {
+    async upcoming(limit) {
+      const found = await deliveries
+        .find(
+          { dueAt: { $gt: new Date(0) } },
+          { projection: { _id: 0, destination: 1, dueAt: 1 }, batchSize: limit + 1 },
+        )
+        .sort({ dueAt: 1 })
+        .limit(limit)
+        .toArray()
+      return found.map(({ destination, dueAt = new Date(0) }) => ({ destination, dueAt }))
+    },
+
+    dueDestinations: (now) => deliveries.distinct('destination', { ...anyDestination, dueAt: { $lte: now } }),
+
+    async candidates(destinations, now, perDestination) {
+      const found = await leadSubscriptions
+        .aggregate<LeadSubscriptionDocument & { due: { _id: string }[] }>(
+          [
+            { $match: { _id: { $in: destinations } } },
+            { $project: { audit: 0 } },
+            {
+              $lookup: {
+                from: deliveries.collectionName,
+                localField: '_id',
+                foreignField: 'destination',
+                pipeline: [
+                  { $match: { dueAt: { $lte: now } } },
+                  { $sort: { dueAt: 1 } },
+                  { $limit: perDestination },
+                  { $project: { _id: 1 } },
+                ],
+                as: 'due',
+              },
+            },
+          ],
+          { batchSize: destinations.length + 1 },
+        )
+        .toArray()
+      return found.map(({ due, ...subscription }) => ({
+        subscription: toSubscription({ ...subscription, audit: [] }),
+        deliveryIds: due.map(({ _id }) => _id),
+      }))
+    },
+
+    async take(deliveryIds, { leaseUntil, ...claim }) {
+      const { claimId, at } = claim
+      const nextAttempt = {
+        attemptId: '$next.attemptId',
+        correlationId: '$next.correlationId',
+        manual: false,
+        createdAt: at,
+        updatedAt: at,
+      }
+      const { modifiedCount } = await deliveries.updateMany({ _id: { $in: deliveryIds }, dueAt: { $lte: at } }, [
+        {
+          $set: {
+            attempts: {
+              $cond: [isMissing('$next'), '$attempts', { $concatArrays: ['$attempts', [nextAttempt]] }],
+            },
+            status: 'sending',
+            claim: { $cond: [isMissing('$claim'), { $literal: claim }, { $literal: { ...claim, tookOver: true } }] },
+            dueAt: leaseUntil,
+            updatedAt: at,
+          },
+        },
+        { $unset: ['next', 'releasedClaimId'] },
+      ])
+      if (modifiedCount === 0) return []
+      const taken = await deliveries
+        .find(
+          { _id: { $in: deliveryIds }, 'claim.claimId': claimId },
+          { projection: sentFields, batchSize: deliveryIds.length + 1 },
+        )
+        .toArray()
+      return taken.map(
+        ({
+          _id,
+          subscriptionId,
+          leadId,
+          workspaceId,
+          attempts,
+          body,
+          claim: { tookOver = false } = {},
+          traceparent,
+        }) => ({
+          deliveryId: _id,
+          subscriptionId,
+          leadId,
+          workspaceId,
+          attempts,
+          body: bytesOf(body),
+          tookOver,
+          traceparent,
+        }),
+      )
+    },
+
+    async renew(claims, { leaseUntil, takenSince }) {
+      const ids = claims.map(({ deliveryId }) => deliveryId)
+      // The filter may also match a delivery that now has another claim of the list. Renewing that
+      // lease is harmless, and the returned claim ids are still exact.
+      const held = {
+        _id: { $in: ids },
+        status: 'sending' as const,
+        'claim.claimId': { $in: [...new Set(claims.map(({ claimId }) => claimId))] },
+        'claim.at': { $gte: takenSince },
+      }
+      const { matchedCount } = await deliveries.updateMany(held, { $max: { dueAt: leaseUntil } })
+      if (matchedCount === 0) return new Map()
+      const found = await deliveries
+        .find({ ...held, dueAt: { $gte: leaseUntil } }, { projection: { claim: 1 }, batchSize: ids.length + 1 })
+        .toArray()
+      return new Map(found.map(({ _id, claim }) => [_id, claim?.claimId ?? '']))
+    },
+
+    async find(deliveryIds) {
+      const found = await deliveries
+        .find({ _id: { $in: deliveryIds } }, { projection: { body: 0 }, batchSize: deliveryIds.length + 1 })
+        .toArray()
+      return found.map((document) => ({
+        ...toDelivery(document),
+        claim: document.claim,
+        releasedClaimId: document.releasedClaimId,
+      }))
+    },
+
+    async settle(settlements) {
+      if (settlements.length === 0) return 0
+      const { modifiedCount } = await deliveries.bulkWrite(settlementWrites(settlements), { ordered: false })
+      return modifiedCount
+    },
+
+    async releaseClaim(deliveryIds, claimId, at) {
+      await deliveries.updateMany(
+        { _id: { $in: deliveryIds }, status: 'sending', 'claim.claimId': claimId },
+        { $set: { status: 'pending', dueAt: at, updatedAt: at }, $unset: { claim: '' } },
+      )
+    },
+  }
+}
+
+const sentFields = {
+  subscriptionId: 1,
+  leadId: 1,
+  workspaceId: 1,
+  body: 1,
+  'attempts.attemptId': 1,
+  'attempts.correlationId': 1,
+  'claim.tookOver': 1,
+  traceparent: 1,
+} as const
+
+const isMissing = (field: string) => ({ $eq: [{ $type: field }, 'missing'] })
+
+function bytesOf(body: Binary | Uint8Array | undefined): Uint8Array {
+  if (body === undefined) return new Uint8Array()
+  return body instanceof Uint8Array ? body : body.value()
+}

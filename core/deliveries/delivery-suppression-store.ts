@@ -1,0 +1,62 @@
+import type { Collection } from 'mongodb'
+import type { DeliveryDocument } from './delivery-store.ts'
+import type { AttemptOutcome } from './model.ts'
+
+export interface DeliverySuppressionStore {
+  /**
+   * Ends the deliveries of these leads that wait, for the first attempt or a retry, or are held.
+   * Returns their number.
+   */
+  end(leadIds: string[], at: Date, deleteAt: Date): Promise<number>
+}
+
+export const suppressedOutcome: AttemptOutcome = { status: 'failed', responseClass: 'suppressed' }
+
+export function createDeliverySuppressionStore({
+  deliveries,
+}: {
+  deliveries: Collection<DeliveryDocument>
+}): DeliverySuppressionStore {
+  return {
+    async end(leadIds, at, deleteAt) {
+      const ended = { updatedAt: at, outcome: suppressedOutcome }
+      const next = {
+        attemptId: '$next.attemptId',
+        correlationId: '$next.correlationId',
+        manual: false,
+        createdAt: at,
+        ...ended,
+      }
+      const lastId = { $arrayElemAt: ['$attempts.attemptId', -1] }
+      const withLastEnded = {
+        $map: {
+          input: '$attempts',
+          as: 'attempt',
+          in: {
+            $cond: [
+              { $eq: ['$$attempt.attemptId', lastId] },
+              { $mergeObjects: ['$$attempt', { $literal: ended }] },
+              '$$attempt',
+            ],
+          },
+        },
+      }
+      const hasNext = { $ne: [{ $type: '$next' }, 'missing'] }
+      const { modifiedCount } = await deliveries.updateMany(
+        { leadId: { $in: leadIds }, status: { $in: ['pending', 'retry_scheduled', 'held'] } },
+        [
+          {
+            $set: {
+              status: 'failed',
+              attempts: { $cond: [hasNext, { $concatArrays: ['$attempts', [next]] }, withLastEnded] },
+              updatedAt: at,
+              deleteAt,
+            },
+          },
+          { $unset: ['next', 'dueAt', 'heldDueAt', 'claim', 'releasedClaimId'] },
+        ],
+      )
+      return modifiedCount
+    },
+  }
+}

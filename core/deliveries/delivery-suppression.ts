@@ -1,0 +1,75 @@
+import type { LeadStore } from '../leads/lead-store.ts'
+import type { Suppressions } from '../leads/suppressions.ts'
+import type { CoreMetrics } from '../metrics.ts'
+import type { DeliveryQueue, TakenDelivery } from './delivery-queue-store.ts'
+import { type DeliverySuppressionStore, suppressedOutcome } from './delivery-suppression-store.ts'
+import type { Settlement } from './model.ts'
+
+const batch = 500
+
+/**
+ * Returns a function that ends the deliveries that have not begun of leads with these contact ids.
+ * It can be repeated.
+ */
+export function createDeliveryEnding(dependencies: {
+  store: DeliverySuppressionStore
+  leads: Pick<LeadStore, 'idsByContacts'>
+  metrics: Pick<CoreMetrics, 'attempts'>
+  settings: { retentionDays: number }
+  now: () => number
+}): (contactIds: string[]) => Promise<void> {
+  const { store, leads, metrics, settings, now } = dependencies
+
+  return async (contactIds) => {
+    for (let after = ''; ; ) {
+      const leadIds = await leads.idsByContacts(contactIds, after, batch)
+      if (leadIds.length === 0) return
+      after = leadIds.at(-1)!
+      const at = new Date(now())
+      const ended = await store.end(leadIds, at, new Date(at.getTime() + settings.retentionDays * 86_400_000))
+      metrics.attempts.inc({ status: 'failed', response_class: 'suppressed' }, ended)
+    }
+  }
+}
+
+/**
+ * Returns a function that ends claimed deliveries of suppressed people and returns the others. So
+ * nothing is sent to a person who was added to the list after the lead was captured, whatever state
+ * the delivery had then.
+ */
+export function createSuppressionGate(dependencies: {
+  queue: Pick<DeliveryQueue, 'settle'>
+  leads: Pick<LeadStore, 'findMany'>
+  suppressions: Pick<Suppressions, 'hasAny' | 'suppressedLeads'>
+  metrics: Pick<CoreMetrics, 'attempts'>
+  settings: { retentionDays: number }
+}) {
+  const { queue, leads, suppressions, metrics, settings } = dependencies
+
+  return async (taken: TakenDelivery[], claimId: string, at: Date): Promise<TakenDelivery[]> => {
+    if (!(await suppressions.hasAny(taken.map(({ workspaceId }) => workspaceId)))) return taken
+    const found = await leads.findMany([...new Set(taken.map(({ leadId }) => leadId))])
+    const suppressed = await suppressions.suppressedLeads(found)
+    if (suppressed.size === 0) return taken
+    const deleteAt = new Date(at.getTime() + settings.retentionDays * 86_400_000)
+    const ended = taken.filter(({ leadId }) => suppressed.has(leadId))
+    await queue.settle(
+      ended.map(({ deliveryId, attempts }): Settlement => {
+        const index = attempts.length - 1
+        const outcome = { ...suppressedOutcome, claimId }
+        return {
+          kind: 'outcome',
+          deliveryId,
+          claimId,
+          at,
+          attemptId: attempts[index]!.attemptId,
+          index,
+          outcome,
+          deleteAt,
+        }
+      }),
+    )
+    metrics.attempts.inc({ status: 'failed', response_class: 'suppressed' }, ended.length)
+    return taken.filter(({ leadId }) => !suppressed.has(leadId))
+  }
+}

@@ -1,0 +1,88 @@
+import type { Logger } from 'pino'
+import { hashInput } from '../idempotency/idempotency.ts'
+import type { LeadStore } from '../leads/lead-store.ts'
+import type { Lead, LeadFanOut } from '../leads/model.ts'
+import type { Suppressions } from '../leads/suppressions.ts'
+import type { DeliveryIntake } from './delivery-intake.ts'
+import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
+import type { LiveSubscriptions } from './live-subscriptions.ts'
+import { newDelivery } from './new-delivery.ts'
+
+/**
+ * Time in milliseconds after which another process completes the fan-out of a lead. The process
+ * that captured the lead is then considered dead.
+ */
+const deadAfterMs = 5000
+const batch = 100
+
+/**
+ * Creates the automatic deliveries of leads. A lead is stored together with the ids of its
+ * subscriptions. Then one delivery per subscription is created; repeating this creates no
+ * duplicates. Finally the ids are removed from the lead.
+ */
+export function createLeadFanOut(dependencies: {
+  suppressions: Pick<Suppressions, 'suppressedLeads'>
+  leads: Pick<LeadStore, 'pendingFanOut' | 'markFannedOut'>
+  intake: DeliveryIntake
+  subscriptions: Pick<LeadSubscriptionStore, 'automatic'>
+  liveSubscriptions: Pick<LiveSubscriptions, 'find'>
+  logger: Logger
+  settings: { bodyMaxBytes: number; retentionDays: number }
+  now: () => number
+}): LeadFanOut {
+  const { suppressions, leads, intake, subscriptions, liveSubscriptions, logger, settings, now } = dependencies
+
+  async function createDeliveries(lead: Lead) {
+    if (!lead.fanOut) return
+    const found = await Promise.all(lead.fanOut.subscriptionIds.map(liveSubscriptions.find))
+    const isSuppressed = (await suppressions.suppressedLeads([lead])).has(lead.leadId)
+    const at = new Date(now())
+    await Promise.all(
+      found.map((known) => {
+        if (!known) return undefined
+        const { subscription } = known
+        const key = `${lead.workspaceId} automatic ${lead.leadId} ${subscription.subscriptionId}`
+        const operation = { key, inputHash: hashInput({ key }) }
+        const { isTooLarge: _, ...delivery } = newDelivery({
+          lead,
+          subscription,
+          operation,
+          at,
+          settings,
+          isSuppressed,
+        })
+        return intake.add(delivery, known)
+      }),
+    )
+    await leads.markFannedOut(lead.leadId)
+  }
+
+  return {
+    async plan(workspaceId) {
+      const automatic = await subscriptions.automatic(workspaceId)
+      if (automatic.length === 0) return {}
+      return {
+        fanOut: {
+          subscriptionIds: automatic.map(({ subscriptionId }) => subscriptionId),
+          since: new Date(now()),
+        },
+      }
+    },
+
+    send: (lead) =>
+      createDeliveries(lead).catch((error: Error) =>
+        logger.warn({ reason: error.name }, 'lead fan-out failed; will retry'),
+      ),
+
+    async finish() {
+      for (;;) {
+        const found = await leads.pendingFanOut(new Date(now() - deadAfterMs), batch)
+        // A lead that fails must not block the leads after it.
+        const failures: unknown[] = []
+        for (const lead of found) await createDeliveries(lead).catch((error: unknown) => failures.push(error))
+        if (failures.length > 0) throw failures[0]
+        if (found.length < batch) return
+      }
+    },
+  }
+}

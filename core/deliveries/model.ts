@@ -1,0 +1,247 @@
+/** Status of a delivery and of its latest attempt (contract, section 5). */
+export const deliveryStatuses = [
+  'pending',
+  'sending',
+  'retry_scheduled',
+  'held',
+  'accepted',
+  'failed',
+  'dead_lettered',
+] as const
+export type DeliveryStatus = (typeof deliveryStatuses)[number]
+
+/** Statuses in which an attempt can end. */
+type SettledStatus = Extract<DeliveryStatus, 'accepted' | 'failed' | 'retry_scheduled' | 'dead_lettered'>
+
+export type ResponseClass =
+  | 'accepted'
+  | 'rejected_payload'
+  | 'rejected_auth'
+  | 'gone'
+  | 'conflict'
+  | 'redirected'
+  | 'rejected'
+  | 'rate_limited'
+  | 'server_error'
+  | 'timeout'
+  | 'network_error'
+  | 'destination_blocked'
+  | 'suppressed'
+
+/** Phase in which an attempt without a complete answer ended. */
+export type AttemptPhase = 'resolve' | 'connect' | 'tls' | 'headers' | 'body'
+
+/**
+ * Reason why an attempt has no complete answer. The list is closed, so that no raw error, address
+ * or body is exposed.
+ */
+export type FailureReason =
+  | 'timeout'
+  | 'destination_blocked'
+  | 'name_not_found'
+  | 'name_service_failed'
+  | 'connection_refused'
+  | 'unreachable'
+  | 'connection_reset'
+  | 'certificate_invalid'
+  | 'tls_failed'
+  | 'protocol_error'
+  | 'network_error'
+
+/** Facts that a worker observed: the destination's answer, or how the attempt failed. */
+export type AttemptFacts =
+  | { status: number; retryAfterMs?: number | undefined }
+  | { reason: FailureReason; phase?: AttemptPhase | undefined }
+
+/** The result of one attempt. */
+export interface AttemptOutcome {
+  status: SettledStatus
+  responseClass: ResponseClass
+  responseStatus?: number
+  failureReason?: FailureReason
+  failurePhase?: AttemptPhase
+  durationMs?: number
+  /** Id of the claim under which the attempt was sent. */
+  claimId?: string
+}
+
+/**
+ * One attempt. Its number is its position in the list of attempts. The latest attempt has the
+ * status of its delivery.
+ */
+export interface DeliveryAttempt {
+  attemptId: string
+  correlationId: string
+  /** True if a person or service requested the attempt; false for an automatic attempt. */
+  manual: boolean
+  /** Name of the requester; absent for automatic attempts. */
+  requestedBy?: string
+  createdAt: Date
+  updatedAt: Date
+  outcome?: AttemptOutcome
+}
+
+/** A request that created an attempt. It is stored once, even if it is repeated. */
+export interface DeliveryOperation {
+  /** Key of the request: workspace, route and idempotency key. Unique over all deliveries. */
+  key: string
+  inputHash: string
+  attemptId: string
+}
+
+/** One lead that is sent to one subscription's destination, with all attempts. */
+export interface Delivery {
+  deliveryId: string
+  workspaceId: string
+  leadId: string
+  subscriptionId: string
+  status: DeliveryStatus
+  attempts: DeliveryAttempt[]
+  operations: DeliveryOperation[]
+  createdAt: Date
+  updatedAt: Date
+  /** Time of the last manual request for an attempt. */
+  requestedAt?: Date
+  /**
+   * Time at which a worker must act next: now, at the next retry, or when the lease expires. Absent
+   * if no worker must act, which keeps the indexes of the queue small.
+   */
+  dueAt?: Date
+}
+
+/** The claim of a delivery that is being sent. */
+export interface DeliveryClaim {
+  claimId: string
+  workerId: string
+  at: Date
+  /**
+   * Time at which the subscription was read for this claim. If the subscription was changed after
+   * this time, an answer to this attempt does not disable it.
+   */
+  knownAt: Date
+  /** Set if the previous claim of the delivery expired without a result. */
+  tookOver?: boolean
+}
+
+/** Fields of a delivery that only the queue uses. */
+export interface QueueFields {
+  /** Copy of the subscription id. The indexes of the queue begin with it. */
+  destination: string
+  claim?: DeliveryClaim
+  /** Trace in which the delivery was created (W3C Trace Context), if any. */
+  traceparent?: string
+  /** Ids of the scheduled automatic attempt. */
+  next?: { attemptId: string; correlationId: string }
+  /** Value of `dueAt` before the delivery was held. */
+  heldDueAt?: Date
+  /**
+   * Id of the last claim whose worker returned the delivery unsent. If that worker repeats the
+   * return, this id shows that it is a repeat.
+   */
+  releasedClaimId?: string
+  /**
+   * Fault of the subscription that the last answer indicated. Removed when it has been handled, for
+   * example by disabling the subscription.
+   */
+  verdict?: { kind: 'rejected_auth' | 'gone' | 'not_found'; attemptId: string; sentAt: Date }
+  /** Time at which an ended delivery is deleted. */
+  deleteAt?: Date
+}
+
+export interface NewDelivery extends Delivery {
+  body?: Uint8Array
+  heldDueAt?: Date
+  deleteAt?: Date
+  claim?: DeliveryClaim
+  traceparent?: string
+}
+
+export interface DeliveryQuery {
+  workspaceId: string
+  subscriptionId?: string
+  leadId?: string
+  statuses?: DeliveryStatus[]
+  before?: { createdAt: Date; id: string }
+}
+
+export interface ManualRetry {
+  attempt: DeliveryAttempt
+  operation: DeliveryOperation
+  maxAttempts: number
+}
+
+export type SubscriptionStatus = 'enabled' | 'disabled'
+export type DisabledReason = 'operator' | 'rejected_auth' | 'gone'
+
+/** A signing secret of a subscription. */
+export interface WebhookSecret {
+  secretId: string
+  sealed: string
+  /** First characters of the secret, so that operators can identify it. */
+  hint: string
+  createdAt: Date
+  /**
+   * Time after which requests are no longer signed with this secret. Set when a newer secret
+   * replaces this one.
+   */
+  expiresAt?: Date
+}
+
+export interface SubscriptionAuditEntry {
+  at: Date
+  actor: string
+  action: 'created' | 'updated' | 'enabled' | 'disabled' | 'secret_rotated' | 'attempt_created' | 'attempt_retried'
+  attemptId?: string
+  disabledReason?: DisabledReason
+}
+
+/** Destination of a workspace's leads, and the lead fields that it receives. */
+export interface LeadSubscription {
+  subscriptionId: string
+  workspaceId: string
+  destinationUrl: string
+  mappedFields: string[]
+  automatic: boolean
+  status: SubscriptionStatus
+  disabledReason?: DisabledReason
+  /** Secrets, newest first. */
+  secrets: WebhookSecret[]
+  /** Ids of the consecutive attempts that the destination answered with 404. */
+  notFound: string[]
+  /**
+   * Time of the last change of destination or secrets, or of the last enabling. An answer to an
+   * attempt that began earlier cannot disable the subscription.
+   */
+  judgedSince: Date
+  /** Changes of the subscription itself, newest first. */
+  audit: SubscriptionAuditEntry[]
+  createdAt: Date
+  updatedAt: Date
+}
+
+export type SubscriptionChanges = Partial<
+  Pick<LeadSubscription, 'destinationUrl' | 'mappedFields' | 'automatic' | 'judgedSince'>
+>
+
+/** Maximum number of audit entries kept per subscription. */
+export const auditMax = 100
+
+/**
+ * A write that ends a claim. It stores the outcome of an attempt, or returns the delivery to the
+ * queue. It applies only while the delivery still has this claim.
+ */
+export type Settlement = { deliveryId: string; claimId: string; at: Date } & (
+  | {
+      kind: 'outcome'
+      attemptId: string
+      /** Index of the attempt in the delivery's list of attempts. It must be the last one. */
+      index: number
+      outcome: AttemptOutcome
+      fault?: NonNullable<QueueFields['verdict']>
+      retry?: { attemptId: string; correlationId: string; dueAt: Date }
+      deleteAt?: Date
+    }
+  | { kind: 'release' }
+)
+
+export type PendingFault = NonNullable<QueueFields['verdict']> & { deliveryId: string; subscriptionId: string }

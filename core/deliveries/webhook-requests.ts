@@ -1,0 +1,199 @@
+import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
+import type { Logger } from 'pino'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { ServiceError } from '../errors.ts'
+import { newId } from '../ids.ts'
+import type { SecretBox } from '../keys/secret-box.ts'
+import type { TakenDelivery } from './delivery-queue-store.ts'
+import type { LeadSubscription, WebhookSecret } from './model.ts'
+
+/** A request that the worker with this claim can send without changes. */
+export interface ClaimedDelivery {
+  deliveryId: string
+  attemptId: string
+  attemptNumber: number
+  claimId: string
+  destination: string
+  url: string
+  headers: Record<string, string>
+  body: Uint8Array
+  /** Trace in which the delivery was created. It is not sent to the destination. */
+  traceparent?: string
+}
+
+/** Decrypted secrets, newest first. */
+export type SigningSecrets = [string, ...string[]]
+
+export interface ReadyRequests {
+  /**
+   * Returns the decrypted secrets that sign the subscription's requests at the time `at`. Returns
+   * undefined if one cannot be decrypted, so that other subscriptions' deliveries are still sent.
+   */
+  secretsOf(subscription: LeadSubscription, at: Date): SigningSecrets | undefined
+  /** Creates the signed request of the delivery's latest attempt. */
+  make(
+    delivery: Omit<TakenDelivery, 'subscriptionId' | 'leadId' | 'workspaceId' | 'tookOver'>,
+    under: { claimId: string; subscription: LeadSubscription; secrets: SigningSecrets },
+  ): ClaimedDelivery
+}
+
+/**
+ * Maximum total size in bytes of the bodies in one claim. It keeps the response below the size
+ * limit of the worker.
+ */
+export const bodiesMaxBytes = 8 * 1024 * 1024
+
+export const newClaimId = (): string => `clm_${randomBytes(18).toString('base64url')}`
+
+export function createReadyRequests(dependencies: {
+  secretBox: Pick<SecretBox, 'open'>
+  logger: Pick<Logger, 'error'>
+  now: () => number
+}): ReadyRequests {
+  const { secretBox, logger, now } = dependencies
+  /**
+   * Cache of decrypted secrets. Each key is a secret object of a cached subscription, so an entry
+   * is removed together with its subscription.
+   */
+  const opened = new WeakMap<WebhookSecret, string>()
+
+  function open(secret: WebhookSecret): string {
+    const known = opened.get(secret) ?? secretBox.open(secret.sealed)
+    opened.set(secret, known)
+    return known
+  }
+
+  return {
+    secretsOf({ subscriptionId, secrets }, at) {
+      try {
+        const [newest, ...older] = liveSecrets(secrets, at).map(open)
+        if (newest !== undefined) return [newest, ...older]
+      } catch {
+        // The error is not logged because it may quote the secret.
+      }
+      logger.error(
+        { subscriptionId },
+        'decrypting a webhook secret failed; deliveries wait until SECRET_KEYS contains its key',
+      )
+      return undefined
+    },
+
+    make({ deliveryId, attempts, body, traceparent }, { claimId, subscription, secrets }) {
+      const { attemptId = '', correlationId = '' } = attempts.at(-1) ?? {}
+      return {
+        deliveryId,
+        attemptId,
+        attemptNumber: attempts.length,
+        claimId,
+        destination: subscription.subscriptionId,
+        url: subscription.destinationUrl,
+        headers: webhookHeaders({ deliveryId, correlationId, body, secrets, at: now() }),
+        body,
+        traceparent,
+      }
+    },
+  }
+}
+
+const webhookVersion = '1.0'
+const secretPrefix = 'whsec_'
+
+/**
+ * Returns the HMAC-SHA256 of the raw body in lower-case hex. The key is the secret exactly as shown
+ * to the operator.
+ */
+export function bodySignature(secret: string, body: Uint8Array): string {
+  return createHmac('sha256', secret).update(body).digest('hex')
+}
+
+/** Returns the Standard Webhooks signature of id, time and body. The key is the decoded secret. */
+export function standardSignature(secret: string, id: string, timestamp: number, body: Uint8Array): string {
+  // Node computes an HMAC several times faster with a key object than with raw bytes.
+  const key = createSecretKey(secret.slice(secretPrefix.length), 'base64')
+  return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`
+}
+
+/**
+ * Returns the headers of a webhook, in lower case (specification, section 4.3; contract, section
+ * 5). `secrets` are the signing secrets, newest first. `at` is the time of this attempt in
+ * milliseconds.
+ */
+export function webhookHeaders(request: {
+  deliveryId: string
+  correlationId: string
+  body: Uint8Array
+  secrets: [string, ...string[]]
+  at: number
+}): Record<string, string> {
+  const { deliveryId, correlationId, body, secrets, at } = request
+  const timestamp = Math.floor(at / 1000)
+  return {
+    'content-type': 'application/json',
+    'user-agent': `Service-Webhooks/${webhookVersion}`,
+    'x-correlation-id': correlationId,
+    'x-service-webhook-version': webhookVersion,
+    'x-service-webhook-id': deliveryId,
+    'x-service-webhook-signature': `sha256=${bodySignature(secrets[0], body)}`,
+    'webhook-id': deliveryId,
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': secrets.map((secret) => standardSignature(secret, deliveryId, timestamp, body)).join(' '),
+  }
+}
+
+const prefix = 'whsec_'
+
+/**
+ * Maximum number of replaced secrets with which requests are still signed, besides the newest one.
+ */
+const maxRotatedOut = 10
+
+export const defaultOverlapSeconds = 86_400
+
+/**
+ * Creates a new secret. `secret` is the plain text, to be shown once. `kept` is the form that is
+ * stored.
+ */
+export function newWebhookSecret(
+  secretBox: Pick<SecretBox, 'seal'>,
+  createdAt: Date,
+  secretId: string = newId('key'),
+): { secret: string; kept: WebhookSecret } {
+  const secret = prefix + randomBytes(32).toString('base64')
+  const hint = secret.slice(0, prefix.length + 4)
+  return { secret, kept: { secretId, sealed: secretBox.seal(secret), hint, createdAt } }
+}
+
+/** Returns the secrets that have not expired at the time `at`, newest first. */
+export function liveSecrets(secrets: WebhookSecret[], at: Date): WebhookSecret[] {
+  return secrets.filter(({ expiresAt }) => expiresAt === undefined || expiresAt > at)
+}
+
+/**
+ * Returns the list of secrets after a rotation, with `fresh` in front. `seen` is the list when the
+ * call began. Requests are signed with the secrets in `seen` for `overlapSeconds` more seconds, and
+ * with a secret that a concurrent call has added for at least a day. Existing expiry times are
+ * kept. Errors: `RateLimited` if requests would be signed with too many secrets.
+ */
+export function rotatedSecrets(
+  secrets: WebhookSecret[],
+  fresh: WebhookSecret,
+  { seen, overlapSeconds }: { seen: WebhookSecret[]; overlapSeconds: number },
+): WebhookSecret[] {
+  // An earlier run of the same operation added the secret. The write detects the repetition.
+  if (secrets.some(({ secretId }) => secretId === fresh.secretId)) return secrets
+  const at = fresh.createdAt
+  const seenIds = new Set(seen.map(({ secretId }) => secretId))
+  const endOf = ({ secretId, expiresAt }: WebhookSecret) => {
+    const seconds = seenIds.has(secretId) ? overlapSeconds : Math.max(overlapSeconds, defaultOverlapSeconds)
+    return expiresAt ?? new Date(at.getTime() + seconds * 1000)
+  }
+  const ending = liveSecrets(
+    secrets.map((secret) => ({ ...secret, expiresAt: endOf(secret) })),
+    at,
+  )
+  if (ending.length <= maxRotatedOut) return [fresh, ...ending]
+  const firstEnd = Math.min(...ending.map((secret) => endOf(secret).getTime()))
+  throw new ServiceError(ErrorCode.RATE_LIMITED, { retryAfter: Math.ceil((firstEnd - at.getTime()) / 1000) })
+}
+
+export const maskedSecret = ({ hint }: WebhookSecret): string => `${hint}••••`

@@ -1,0 +1,56 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { contactsIn, normalEmail, normalPhone } from './contacts.ts'
+
+it.each([
+  ['Ada@Example.COM', 'ada@example.com'],
+  ['  ada@example.com.  ', 'ada@example.com'],
+  ['ada@BÜCHER.example', 'ada@xn--bcher-kva.example'],
+  ['ada@xn--bcher-kva.example', 'ada@xn--bcher-kva.example'],
+  ['ＡＤＡ＠ｅｘａｍｐｌｅ．ｃｏｍ', 'ada@example.com'],
+  ['STRASSE@example.com', 'strasse@example.com'],
+  ['straße@example.com', 'strasse@example.com'],
+  ['jose\u0301@example.com', 'josé@example.com'],
+  ['a.d.a+x@example.com', 'a.d.a+x@example.com'],
+  ['ada@localhost', undefined],
+  ['ada', undefined],
+  ['a@b@example.com', undefined],
+  ['Ada <ada@example.com>', undefined],
+])('normalEmail(%s) returns %s', (text, normal) => expect(normalEmail(text)).toBe(normal))
+
+it.each([
+  ['+43 660 123-45 67', '+436601234567'],
+  ['0043 (660) 1234567', '+436601234567'],
+  ['+43 (0)660 1234567', '+436601234567'],
+  ['43660/1234567', '+436601234567'],
+  ['٠٠٤٣ ٦٦٠ ١٢٣٤٥٦٧', '+436601234567'],
+  ['0660 1234567', '+06601234567'],
+  ['12', undefined],
+  ['+43 660 CALL', undefined],
+  ['1234567890123456', undefined],
+  ['', undefined],
+])('normalPhone(%s) returns %s', (text, normal) => expect(normalPhone(text)).toBe(normal))
+
+it('normal forms are stable, and equal for upper and lower case', () => {
+  fc.assert(
+    fc.property(fc.oneof(fc.emailAddress(), fc.string({ unit: 'grapheme', maxLength: 40 })), (text) => {
+      const normal = normalEmail(text)
+      if (normal === undefined) return
+      expect(normalEmail(normal)).toBe(normal)
+      expect(normalEmail(text.toUpperCase())).toBe(normal)
+    }),
+  )
+  fc.assert(
+    fc.property(fc.stringMatching(/^\+?[0-9 ()/.-]{3,20}$/), (text) => {
+      const normal = normalPhone(text)
+      if (normal !== undefined) expect(normalPhone(normal)).toBe(normal)
+    }),
+  )
+})
+
+it('contactsIn finds fields that are one contact, whatever their names', () => {
+  expect(contactsIn({ a: 'Ada@example.com', b: '+43 1 234 567', c: 'call ada@example.com', d: '' })).toEqual([
+    { kind: 'email', value: 'ada@example.com' },
+    { kind: 'phone', value: '+431234567' },
+  ])
+})

@@ -1,0 +1,214 @@
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { Bus } from '../bus.ts'
+import { type FieldIssue, ServiceError } from '../errors.ts'
+import type { IdsKey } from '../keys/ids-key.ts'
+import { keyedHash } from '../keys/keyring.ts'
+import { createLiveCache } from '../log/live-cache.ts'
+import type { Wakeups } from '../log/wakeups.ts'
+import { cutPage, readPageToken } from '../page-token.ts'
+import { field, integer, line, text, validate } from '../rules.ts'
+import type { SessionStore } from '../visitors/session-store.ts'
+import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
+import { type Contact, type ContactKind, contactsIn, normalEmail, normalPhone } from './contacts.ts'
+import type { Lead, Suppression } from './model.ts'
+import type { SuppressionStore } from './suppression-store.ts'
+
+/** An entry as an operator writes it. Without a kind, it is none of the known kinds. */
+export interface SuppressionEntry {
+  kind?: ContactKind
+  value: string
+}
+
+/** The list of people whom a workspace must not contact (contract, section 3). */
+export interface Suppressions {
+  /**
+   * Adds entries. Entries that are on the list stay unchanged. When the call resolves, deliveries of
+   * leads of these people that have not begun have ended. Errors: NotFound, `ValidationFailed`.
+   */
+  add(request: {
+    workspaceId: string
+    entries: SuppressionEntry[]
+    reason: string
+    addedBy: string
+  }): Promise<{ added: number; existing: number }>
+  /** Errors: `ValidationFailed`. */
+  remove(request: { workspaceId: string; entries: SuppressionEntry[]; suppressionIds: string[] }): Promise<number>
+  /** Returns a page, newest first. With `entry`, looks up this entry. Errors: `ValidationFailed`. */
+  list(query: {
+    workspaceId: string
+    limit?: number
+    pageToken?: string
+    entry?: SuppressionEntry
+  }): Promise<{ suppressions: Suppression[]; nextPageToken?: string }>
+  /** Returns whether a person with these fields, or one of these subjects, is on the list. */
+  isSuppressed(workspaceId: string, person: { fields: Record<string, string>; subjects?: string[] }): Promise<boolean>
+  /** Returns whether one of these workspaces has entries. */
+  hasAny(workspaceIds: string[]): Promise<boolean>
+  /** Returns the ids of the leads whose person is on the list, also as a subject of the conversation. */
+  suppressedLeads(leads: Lead[]): Promise<Set<string>>
+  /** Returns keyed hashes of the contacts of a lead. The sweep finds leads by them. */
+  contactIds(workspaceId: string, person: { fields: Record<string, string>; subjects?: string[] }): Promise<string[]>
+  /** Ends the deliveries of entries whose process died before it did so. */
+  sweep(): Promise<void>
+}
+
+const maxEntries = 1_000
+const maxPage = 1_000
+const defaultPage = 100
+const sweepBatch = 500
+/** Maximum age in milliseconds of the knowledge that a workspace's list is empty. */
+const emptyMaxAgeMs = 400
+
+export function createSuppressions(dependencies: {
+  store: SuppressionStore
+  sessions: Pick<SessionStore, 'subjectsIn'>
+  workspaceStore: Pick<WorkspaceStore, 'findWorkspace'>
+  /** Ends the deliveries that have not begun of leads with these contact ids. */
+  endDeliveries(contactIds: string[]): Promise<void>
+  idsKey: IdsKey
+  bus: Bus
+  wakeups: Pick<Wakeups, 'stateChanged' | 'isCurrent'>
+  now: () => number
+}): Suppressions {
+  const { store, sessions, workspaceStore, endDeliveries, idsKey, bus, wakeups, now } = dependencies
+
+  /** Whether a workspace has entries, so that a workspace without a list costs no lookup per lead. */
+  const hasEntries = createLiveCache<{ any: boolean }>({
+    bus,
+    isCurrent: wakeups.isCurrent,
+    maxEntries: 10_000,
+    maxAgeMs: emptyMaxAgeMs,
+    async loadMany(keys) {
+      const found = new Set(await store.workspacesWithEntries(keys.map(workspaceOf)))
+      return new Map(keys.map((key) => [key, { any: found.has(workspaceOf(key)) }]))
+    },
+  })
+
+  async function idsOf(workspaceId: string, contacts: Contact[]): Promise<string[]> {
+    const key = await idsKey()
+    return [...new Set(contacts.map((contact) => idOf(key, workspaceId, contact)))]
+  }
+
+  const contactIds: Suppressions['contactIds'] = (workspaceId, { fields, subjects = [] }) =>
+    idsOf(workspaceId, [...contactsIn(fields), ...subjects.map((value) => ({ kind: 'subject' as const, value }))])
+
+  async function hasAnyIn(workspaceId: string): Promise<boolean> {
+    return (await hasEntries.get(cacheKey(workspaceId)))?.any ?? false
+  }
+
+  async function sweepEntries(suppressionIds: string[]) {
+    await endDeliveries(suppressionIds)
+    await store.markSwept(suppressionIds)
+  }
+
+  return {
+    contactIds,
+
+    hasAny: async (workspaceIds) => (await Promise.all([...new Set(workspaceIds)].map(hasAnyIn))).includes(true),
+
+    async add({ workspaceId, entries, reason, addedBy }) {
+      if (!(await workspaceStore.findWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
+      validate(field('/reason', reason, text(0, 512)), entries.length === 0 ? noEntries : undefined)
+      const contacts = readEntries(entries)
+      const key = await idsKey()
+      const fixed = { workspaceId, addedBy, addedAt: new Date(now()), ...(reason && { reason }) }
+      const byId = new Map(
+        contacts.map((contact) => {
+          const suppressionId = idOf(key, workspaceId, contact)
+          return [suppressionId, { suppressionId, kind: contact.kind, ...fixed }]
+        }),
+      )
+      const ids = [...byId.keys()]
+      const added = await store.add([...byId.values()])
+      await wakeups.stateChanged(cacheKey(workspaceId))
+      await sweepEntries(ids)
+      return { added, existing: ids.length - added }
+    },
+
+    async remove({ workspaceId, entries, suppressionIds }) {
+      validate(
+        entries.length + suppressionIds.length === 0 ? noEntries : undefined,
+        suppressionIds.length > maxEntries ? { path: '/suppressionIds', rule: 'maxItems' } : undefined,
+      )
+      return store.remove(workspaceId, [...(await idsOf(workspaceId, readEntries(entries))), ...suppressionIds])
+    },
+
+    async list({ workspaceId, limit = defaultPage, pageToken, entry }) {
+      validate(field('/limit', limit, integer(1, maxPage)))
+      const end = pageToken === undefined ? undefined : readPageToken(pageToken)
+      const found = await store.list(workspaceId, limit + 1, {
+        before: end && { addedAt: end.at, id: end.id },
+        only:
+          entry &&
+          (await idsOf(
+            workspaceId,
+            readEntries([entry], () => '/entry'),
+          )),
+      })
+      const { page, nextPageToken } = cutPage(found, limit, ({ addedAt, suppressionId }) => ({
+        at: addedAt,
+        id: suppressionId,
+      }))
+      return { suppressions: page, nextPageToken }
+    },
+
+    async isSuppressed(workspaceId, person) {
+      if (!(await hasAnyIn(workspaceId))) return false
+      return (await store.find(await contactIds(workspaceId, person))).length > 0
+    },
+
+    async suppressedLeads(leads) {
+      const any = await Promise.all(leads.map(({ workspaceId }) => hasAnyIn(workspaceId)))
+      const checked = leads.filter((_, index) => any[index])
+      if (checked.length === 0) return new Set()
+      const subjects = await sessions.subjectsIn(checked.flatMap(({ conversationId }) => conversationId ?? []))
+      const idsByLead = await Promise.all(
+        checked.map(async ({ leadId, workspaceId, fields, conversationId = '' }) => ({
+          leadId,
+          ids: await contactIds(workspaceId, { fields, subjects: subjects.get(conversationId) ?? [] }),
+        })),
+      )
+      const listed = new Set(await store.find(idsByLead.flatMap(({ ids }) => ids)))
+      return new Set(idsByLead.flatMap(({ leadId, ids }) => (ids.some((id) => listed.has(id)) ? [leadId] : [])))
+    },
+
+    async sweep() {
+      for (;;) {
+        const ids = await store.unswept(sweepBatch)
+        if (ids.length === 0) return
+        await sweepEntries(ids)
+      }
+    },
+  }
+}
+
+function idOf(key: Uint8Array, workspaceId: string, { kind, value }: Contact): string {
+  return `spr_${keyedHash(key, 'suppression', workspaceId, kind, value).toString('hex').slice(0, 32)}`
+}
+
+const cachePrefix = 'suppressions:'
+const cacheKey = (workspaceId: string) => `${cachePrefix}${workspaceId}`
+const workspaceOf = (key: string) => key.slice(cachePrefix.length)
+const noEntries: FieldIssue = { path: '/entries', rule: 'minItems' }
+
+/** Returns the entries in normal form. Throws `ValidationFailed` that names each invalid one. */
+function readEntries(entries: SuppressionEntry[], pathOf = (index: number) => `/entries/${index}`): Contact[] {
+  if (entries.length > maxEntries) validate({ path: '/entries', rule: 'maxItems' })
+  const contacts = entries.map(({ kind, value }) => ({ kind, value: kind && normal[kind](value) }))
+  validate(
+    ...contacts.map(({ kind, value }, index) =>
+      kind === undefined
+        ? { path: pathOf(index), rule: 'required' }
+        : value === undefined
+          ? { path: `${pathOf(index)}/${kind}`, rule: 'format' }
+          : undefined,
+    ),
+  )
+  return contacts as Contact[]
+}
+
+const normal: Record<ContactKind, (value: string) => string | undefined> = {
+  subject: (value) => (line(1, 256)(value) === undefined ? value : undefined),
+  email: normalEmail,
+  phone: normalPhone,
+}

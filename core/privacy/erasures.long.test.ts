@@ -1,0 +1,2 @@
+import './erasure-return.test.ts'
+import './erasures.test.ts'

@@ -1,0 +1,81 @@
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { ScreenshotStore } from '../commands/screenshot-store.ts'
+import { ServiceError } from '../errors.ts'
+import { field, text, validate } from '../rules.ts'
+import type { Sessions } from '../visitors/sessions.ts'
+import type { Subjects } from '../visitors/subjects.ts'
+import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
+import type { VisitorName } from './model.ts'
+import type { VisitorDataStore, VisitorTraceStore } from './visitor-data-store.ts'
+
+export interface VisitorExport {
+  /** Yields all data of a visitor as JSON, one object per line. Screenshots are in base64. */
+  lines(visitor: VisitorName): AsyncIterable<string>
+}
+
+export function createVisitorExport(dependencies: {
+  traces: VisitorTraceStore
+  data: VisitorDataStore
+  files: Pick<ScreenshotStore, 'read'>
+  now: () => number
+}): VisitorExport {
+  const { traces, data, files, now } = dependencies
+
+  async function screenshotOf(commandId: unknown, fileId: string) {
+    const chunks: Uint8Array[] = []
+    for await (const chunk of files.read(fileId)) chunks.push(chunk)
+    return { kind: 'screenshot', commandId, data: Buffer.concat(chunks).toString('base64') }
+  }
+
+  return {
+    async *lines(visitor) {
+      for await (const { screenshot, ...record } of data.read(await traces.find(visitor, { until: new Date(now()) }))) {
+        if (screenshot === undefined) {
+          yield JSON.stringify(record)
+          continue
+        }
+        const { fileId, uploadKey: _, ...described } = screenshot as { fileId: string; uploadKey: string }
+        yield JSON.stringify({ ...record, screenshot: described })
+        yield JSON.stringify(await screenshotOf(record.commandId, fileId))
+      }
+    },
+  }
+}
+
+export interface VisitorNames {
+  /**
+   * Returns the visitor of a session. Errors: `NotFound` for an unknown session or one of another
+   * workspace.
+   */
+  ofSession(sessionId: string, workspaceId: string | undefined): Promise<VisitorName>
+  /**
+   * Returns the verified visitor with this user id of the host, on all connections of a workspace,
+   * even if no data is stored. Errors: `NotFound` for an unknown workspace, `ValidationFailed`.
+   */
+  ofSubject(workspaceId: string, externalSubject: string): Promise<VisitorName>
+}
+
+export function createVisitorNames(dependencies: {
+  sessions: Pick<Sessions, 'find'>
+  subjects: Pick<Subjects, 'idOf'>
+  workspaceStore: Pick<WorkspaceStore, 'findWorkspace' | 'listConnections'>
+}): VisitorNames {
+  const { sessions, subjects, workspaceStore } = dependencies
+
+  return {
+    async ofSession(sessionId, scope) {
+      const { workspaceId, visitorId, identity } = await sessions.find(sessionId, scope)
+      if (identity) return { workspaceId, browserIds: [], subjectIds: [identity.subjectId] }
+      return { workspaceId, browserIds: [visitorId], subjectIds: [] }
+    },
+
+    async ofSubject(workspaceId, externalSubject) {
+      if (!(await workspaceStore.findWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
+      validate(field('/visitor/subject/externalSubject', externalSubject, text(1, 256)))
+      const connections = await workspaceStore.listConnections(workspaceId)
+      const ids = connections.map(({ connectionId }) => subjects.idOf(connectionId, externalSubject))
+      const subjectIds = await Promise.all(ids)
+      return { workspaceId, browserIds: [], subjectIds }
+    },
+  }
+}

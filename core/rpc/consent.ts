@@ -1,0 +1,31 @@
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import { type ConsentRecordSchema, ConsentDecision as Decision } from '#proto/session/v1/session_pb.js'
+import type { ConsentPolicy as PolicyMessage } from '#proto/workspace/v1/workspace_pb.js'
+import type { ConsentDecision } from '../visitors/model.ts'
+import type { ConsentPolicy } from '../workspaces/model.ts'
+
+export function toConsentRecord({
+  decision,
+  decidedAt,
+  policyVersion,
+  policyUrl,
+}: ConsentDecision): MessageInitShape<typeof ConsentRecordSchema> {
+  return {
+    decision: decision === 'granted' ? Decision.GRANTED : Decision.DENIED,
+    policyVersion,
+    policyUrl,
+    decidedAt: timestampFromDate(decidedAt),
+  }
+}
+
+export const decisions = {
+  [Decision.GRANTED]: 'granted',
+  [Decision.DENIED]: 'denied',
+  [Decision.UNSPECIFIED]: undefined,
+} as const
+
+/** Drops empty texts, which stand for absent ones. */
+export function fromConsentPolicy({ required, policyUrl, policyVersion }: PolicyMessage): ConsentPolicy {
+  return { required, ...(policyUrl && { policyUrl }), ...(policyVersion && { policyVersion }) }
+}

@@ -1,0 +1,54 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import type { ServiceImpl } from '@connectrpc/connect'
+import type { SuppressionEntry as EntryMessage, WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
+import type { CoreContext } from '../context.ts'
+import type { SuppressionEntry } from '../leads/suppressions.ts'
+import { callerOf, operatorWrites, requiredWorkspace } from './caller.ts'
+
+type Calls = Pick<ServiceImpl<typeof WorkspaceService>, 'addSuppressions' | 'removeSuppressions' | 'listSuppressions'>
+
+/** The calls of WorkspaceService for the list of people who must not be contacted. */
+export function suppressionCalls(core: CoreContext): Calls {
+  const { suppressions } = core
+  const once = operatorWrites(core)
+
+  return {
+    addSuppressions(request, context) {
+      const { entries, reason } = request
+      const workspaceId = requiredWorkspace(context, request.workspaceId)
+      const addedBy = callerOf(context).subject
+      return once(context, request, () =>
+        suppressions.add({ workspaceId, entries: entries.map(fromEntry), reason, addedBy }),
+      )
+    },
+
+    removeSuppressions(request, context) {
+      const { entries, suppressionIds } = request
+      const workspaceId = requiredWorkspace(context, request.workspaceId)
+      return once(context, request, async () => ({
+        removed: await suppressions.remove({ workspaceId, entries: entries.map(fromEntry), suppressionIds }),
+      }))
+    },
+
+    async listSuppressions({ workspaceId, limit, pageToken, entry }, context) {
+      const { suppressions: found, nextPageToken = '' } = await suppressions.list({
+        workspaceId: requiredWorkspace(context, workspaceId),
+        limit,
+        pageToken: pageToken || undefined,
+        entry: entry && fromEntry(entry),
+      })
+      return {
+        suppressions: found.map(({ suppressionId, kind, addedBy, addedAt, reason = '' }) => ({
+          suppressionId,
+          kind,
+          addedBy,
+          addedAt: timestampFromDate(addedAt),
+          reason,
+        })),
+        nextPageToken,
+      }
+    },
+  }
+}
+
+const fromEntry = ({ of }: EntryMessage): SuppressionEntry => ({ kind: of.case, value: of.value ?? '' })

@@ -1,0 +1,326 @@
+import { randomUUID } from 'node:crypto'
+import type { Scheduler } from 'fast-check'
+import { pino } from 'pino'
+import { afterAll, beforeAll } from 'vitest'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { signAssertion } from '../../test/support/assertion.ts'
+import { type TestDatabase, testDatabase } from '../../test/support/test-database.ts'
+import { workspaceSessionSecret } from '../../test/support/workspace-session.ts'
+import { readCoreConfig } from '../config.ts'
+import { type CoreContext, createCoreContext } from '../context.ts'
+import { type Database, openDatabase } from '../database/database.ts'
+import { createEventStore } from '../log/event-store.ts'
+import type { StreamSubscription, SubscriptionSink } from '../log/session-streams.ts'
+import type { Nudge } from '../log/wakeup-store.ts'
+import type { SessionContent, VisitorCredentials } from '../visitors/model.ts'
+import { encodeAvailability } from '../workspaces/availability-watch.ts'
+import type { InstallationSettings } from '../workspaces/model.ts'
+import { mortalDatabase, scheduledDatabase } from './scheduled-database.ts'
+import { createTestNudge } from './test-nudge.ts'
+
+/** Origin of every test visitor's page. */
+export const site = 'https://shop.example'
+
+const secretKeys: [{ kid: string; secret: Uint8Array }] = [{ kid: 'k1', secret: new Uint8Array(32).fill(3) }]
+
+/** Creates a core as in production, without log output. Its jobs run only after `start`. */
+export const createTestCore = (database: Database, now = Date.now, env: Record<string, string> = {}, nudge?: Nudge) =>
+  createCoreContext({
+    config: readCoreConfig(env),
+    ...(nudge && { nudge }),
+    secretKeys,
+    workspaceSessionSecrets: [new TextEncoder().encode(workspaceSessionSecret)],
+    database,
+    logger: pino({ level: 'silent' }),
+    now,
+  })
+
+interface CoresOptions {
+  count?: number
+  env?: Record<string, string>
+  /** Whether the cores run their jobs and read each other's wake-ups. Default: true. */
+  started?: boolean
+  /** Whether only `advance` moves the clock. Default: false. */
+  frozen?: boolean
+}
+
+/** A visitor's session, its workspace and site key, and the credentials for its calls. */
+export interface TestVisitor extends SessionContent {
+  workspaceId: string
+  publicSiteKey: string
+  credentials: VisitorCredentials
+}
+
+/**
+ * Starts cores before the tests of a file and stops them afterwards. Call this function at the top
+ * level of the file. Use its result in hooks and tests only.
+ */
+export function testCores(options: CoresOptions = {}): TestCores {
+  const database = testDatabase()
+  let cores: TestCores | undefined
+  beforeAll(async () => {
+    cores = await startTestCores(database, options)
+  })
+  afterAll(() => cores?.stop())
+  return new Proxy({} as TestCores, { get: (_, property) => Reflect.get(cores!, property) })
+}
+
+/** Starts cores over one database, with a shared clock and one installation. */
+export async function startTestCores(
+  { uri, name }: TestDatabase,
+  { count = 1, env = {}, started = true, frozen = false }: CoresOptions = {},
+) {
+  let aheadMs = 0
+  const startedAt = Date.now()
+  const now = () => (frozen ? startedAt : Date.now()) + aheadMs
+  const nudge = createTestNudge()
+  const openCore = (database: Database) => createTestCore(database, now, env, nudge)
+  const cores: CoreContext[] = []
+  for (let index = 0; index < count; index += 1) {
+    const core = openCore(await openDatabase({ uri, name, timeoutMs: 5000 }))
+    if (started) core.start()
+    cores.push(core)
+  }
+  const [first] = cores
+  if (!first) throw new Error('a test needs a core')
+  const { workspaces } = first
+
+  /** Creates an installation. Without a `workspaceId`, also creates a workspace for it. */
+  async function newSite(settings: InstallationSettings = {}, workspaceId?: string) {
+    workspaceId ??= (await workspaces.createWorkspace('Shop')).workspaceId
+    const { connectionId } = await workspaces.createConnection(workspaceId, 'Site', undefined)
+    const { installation, identitySecret } = await workspaces.createInstallation(
+      connectionId,
+      { origins: [site], ...settings },
+      undefined,
+    )
+    const { publicSiteKey } = installation
+    return {
+      workspaceId,
+      connectionId,
+      publicSiteKey,
+      /** Signs an identity assertion, as the host's backend does. */
+      sign: (claims: Record<string, unknown> = {}) =>
+        signAssertion({ siteKey: publicSiteKey, ...identitySecret, now: now() }, { claims }),
+    }
+  }
+  const ownSite = await newSite()
+
+  async function newSession(
+    core = first!,
+    clientInstanceId: string = randomUUID(),
+    { publicSiteKey } = ownSite,
+  ): Promise<SessionContent> {
+    const request = { publicSiteKey, origin: site, clientInstanceId, idempotencyKey: randomUUID() }
+    return (await core.sessions.create(request)).content
+  }
+
+  const identify = (
+    session: SessionContent,
+    assertion: string,
+    { core = first!, key = randomUUID() as string } = {},
+  ): Promise<SessionContent> =>
+    core.identification
+      .identify({ credentials: credentialsOf(session), assertion, idempotencyKey: key })
+      .then(({ content }) => content)
+
+  return {
+    ...ownSite,
+    uri,
+    name,
+    cores,
+    /**
+     * `core` is the first core. `other` is the second core, or the first one if there is no second.
+     */
+    core: first,
+    other: cores[1] ?? first,
+    now,
+    newSite,
+    newSession,
+    /** Returns a core that dies after this number of writes: every later write fails. */
+    mortalCore: (writes: number) => openCore(mortalDatabase(first.database, writes)),
+    /**
+     * Runs a test repeatedly until its core survives. In each run, the core dies after more writes
+     * than in the run before. The test returns whether its core died.
+     */
+    async untilOneSurvives(
+      test: (mortal: CoreContext, writes: number) => Promise<boolean>,
+      { from = 0, step = 1 } = {},
+    ) {
+      for (let writes = from, died = true; died; writes += step) {
+        died = await test(openCore(mortalDatabase(first.database, writes)), writes)
+      }
+    },
+    /**
+     * Returns a core whose database calls run in the order of the scheduler. The core does not read
+     * wake-ups. With `writes`, it dies after this number of writes.
+     */
+    scheduledCore: (
+      scheduler: Scheduler,
+      { writes, ...options }: Parameters<typeof scheduledDatabase>[2] & { writes?: number | undefined } = {},
+    ) => {
+      const database = writes === undefined ? first.database : mortalDatabase(first.database, writes)
+      return openCore(scheduledDatabase(scheduler, database, options))
+    },
+    /** Advances the clock of all cores. */
+    advance(seconds: number) {
+      aheadMs += seconds * 1000
+    },
+
+    async newVisitor(at = ownSite): Promise<TestVisitor> {
+      const session = await newSession(first, randomUUID(), at)
+      const { workspaceId, publicSiteKey } = at
+      return { ...session, workspaceId, publicSiteKey, credentials: credentialsOf(session) }
+    },
+
+    identify,
+
+    /** Creates a session of a verified visitor. The default visitor is new. */
+    newVerified: async (sub = newSubject(), core = first): Promise<SessionContent> =>
+      identify(await newSession(core), ownSite.sign({ sub }), { core }),
+
+    clear: (session: SessionContent, { core = first, key = randomUUID() as string } = {}) =>
+      core.identification
+        .clear({ credentials: credentialsOf(session), idempotencyKey: key })
+        .then(({ content }) => content),
+
+    renew: (session: SessionContent, { core = first } = {}) =>
+      core.renewals
+        .renew({
+          credentials: credentialsOf(session),
+          sessionId: session.sessionId,
+          renewalToken: session.renewalToken,
+          idempotencyKey: randomUUID(),
+        })
+        .then(({ content }) => content),
+
+    close: (
+      session: SessionContent,
+      { core = first, key = randomUUID() as string, scope = 'continuity' as 'continuity' | 'panel' } = {},
+    ) => core.sessions.close({ credentials: credentialsOf(session), scope, idempotencyKey: key }),
+
+    send: (session: SessionContent, body: string, { core = first, key = randomUUID() as string } = {}) =>
+      core.messages.sendAsVisitor({
+        credentials: credentialsOf(session),
+        clientOperationId: key,
+        body,
+        contentType: 'text',
+      }),
+
+    history: async (session: SessionContent, core = first) =>
+      (await core.messages.listForVisitor(credentialsOf(session), {})).messages.map(({ message }) => message?.body),
+
+    /** Returns all events of the conversation, including transient ones. */
+    log: (conversationId: string) =>
+      createEventStore(first.database.collections).readAfter({ conversationId, after: 0 }, 10_000, {
+        transient: true,
+      }),
+
+    /** Opens a stream of the session's log like a gateway, by default from the beginning. */
+    openStream: async (session: SessionContent, core = first, start: Open['start'] = { afterSequence: 0 }) =>
+      openStreamAt(core, await authorizeStream(core, session), start),
+
+    stop: () => Promise.all(cores.map((core) => core.stop())),
+  }
+}
+
+export type TestCores = Awaited<ReturnType<typeof startTestCores>>
+
+type Open = Parameters<CoreContext['streamSubscriptions']['open']>[0]
+
+/** Checks the credentials of a session that opens a stream. */
+export async function authorizeStream(core: CoreContext, content: SessionContent): Promise<AuthorizedStream> {
+  const { session, installation } = await core.visitorAccess.authorize(credentialsOf(content))
+  const [conversation] = await core.stores.conversations.find([session.conversationId])
+  const toldAvailability = encodeAvailability(await core.availabilityOf(installation))
+  return { session, epoch: conversation?.epoch ?? '', toldAvailability }
+}
+
+type AuthorizedStream = Pick<Open, 'session' | 'epoch' | 'toldAvailability'>
+
+/** Opens a stream and records its events as soon as the core sends them. */
+export async function openStreamAt(
+  core: CoreContext,
+  { session, epoch, toldAvailability }: AuthorizedStream,
+  start: Open['start'],
+) {
+  let subscription: StreamSubscription | undefined
+  let hasLeft = false
+  const stream = {
+    /** The sequence at which the stream began. */
+    from: 0,
+    /** Sequence up to which the reader has received the log. */
+    position: 0,
+    types: [] as string[],
+    json: [] as string[],
+    sequences: [] as number[],
+    /** Data of the received `availability.changed` events. */
+    availability: [] as { online: boolean; nextChangeAt?: string }[],
+    ended: false,
+    isLive: () => subscription !== undefined && !subscription.isHeld && subscription.mode === 'live',
+    close() {
+      hasLeft = true
+      if (subscription) core.streamSubscriptions.close(subscription)
+    },
+  }
+  const sink: SubscriptionSink = {
+    opened(_id, _session, { sequence }) {
+      stream.from = sequence
+      stream.position = sequence
+    },
+    event(_, { type, json, sequence }) {
+      if (hasLeft) return
+      stream.sequences.push(sequence)
+      stream.types.push(type)
+      stream.json.push(json)
+      stream.position = sequence
+    },
+    advanced(_, sequence) {
+      if (!hasLeft) stream.position = sequence
+    },
+    availability(_, { data }) {
+      if (!hasLeft) stream.availability.push(JSON.parse(data))
+    },
+    paused: () => setImmediate(() => subscription && core.streamSubscriptions.resume(subscription)),
+    closed() {
+      stream.ended = true
+    },
+  }
+  subscription = await core.streamSubscriptions.open({ id: 1, sink, session, epoch, start, toldAvailability })
+  return stream
+}
+
+export type TestStream = Awaited<ReturnType<typeof openStreamAt>>
+
+/** Resolves to whether the promise is rejected. */
+export const hasFailed = (attempt: Promise<unknown>) =>
+  attempt.then(
+    () => false,
+    () => true,
+  )
+
+/** A host's user id that only one test uses. */
+export const newSubject = () => `customer-${randomUUID()}`
+
+/** Resolves to the error code of a rejected promise, or to `ok`. */
+export const codeOf = (attempt: Promise<unknown>) =>
+  attempt.then(
+    () => 'ok',
+    (error: { code?: ErrorCode; message: string }) =>
+      error.code === undefined ? error.message : ErrorCode[error.code],
+  )
+
+export const credentialsOf = ({ accessGrant }: SessionContent): VisitorCredentials => ({ accessGrant, origin: site })
+
+/** Sends a visitor's message. `clientOperationId` is also the text of the message. */
+export const send = (core: CoreContext, visitor: SessionContent, clientOperationId: string) =>
+  core.messages.sendAsVisitor({
+    credentials: credentialsOf(visitor),
+    clientOperationId,
+    body: clientOperationId,
+    contentType: 'text',
+  })
+
+/** Sends an agent's message. `clientOperationId` is also the text of the message. */
+export const answer = (core: CoreContext, { conversationId }: SessionContent, clientOperationId: string) =>
+  core.messages.sendAsAgent({ conversationId, clientOperationId, body: clientOperationId })

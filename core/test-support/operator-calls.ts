@@ -1,0 +1,191 @@
+import { randomUUID } from 'node:crypto'
+import type { DescMethod, DescMethodStreaming, DescMethodUnary } from '@bufbuild/protobuf'
+import { Code, ConnectError, createConnectRouter, createContextValues, type Transport } from '@connectrpc/connect'
+import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import { LinkService } from '#proto/link/v1/link_pb.js'
+import { readCoreConfig } from '../config.ts'
+import { newId } from '../ids.ts'
+import { createErasureStore } from '../privacy/erasure-store.ts'
+import { noTraces } from '../privacy/model.ts'
+import { createCoreServices } from '../rpc/router.ts'
+import { inMemoryTransport } from '../server.ts'
+import { site, type TestCores } from './cores.ts'
+
+/** Ids of one object of each kind in a workspace. */
+export interface Things {
+  workspaceId: string
+  connectionId: string
+  siteKey: string
+  sessionId: string
+  conversationId: string
+  commandId: string
+  leadId: string
+  subscriptionId: string
+  attemptId: string
+  erasureId: string
+}
+
+const bySession = ({ sessionId }: Things) => ({ visitor: { by: { case: 'sessionId', value: sessionId } } })
+
+/**
+ * A request of each operator method for the objects of one workspace. Every new method needs a line
+ * here, so that the isolation of workspaces is tested for it.
+ */
+export const requests: Record<string, (things: Things) => Record<string, unknown>> = {
+  'SessionService.GetSession': ({ sessionId }) => ({ sessionId }),
+  'SessionService.RevokeSession': ({ sessionId }) => ({ sessionId }),
+  'SessionService.BanVisitor': ({ sessionId }) => ({ sessionId, reason: 'Spam' }),
+  'SessionService.UnbanVisitor': ({ sessionId }) => ({ sessionId }),
+  'MessagingService.SendAgentMessage': ({ conversationId }) => ({
+    conversationId,
+    clientOperationId: randomUUID(),
+    body: 'Hello',
+    agent,
+  }),
+  'MessagingService.ListMessages': ({ conversationId }) => ({ conversationId }),
+  'MessagingService.GetConversation': ({ conversationId }) => ({ conversationId }),
+  'MessagingService.ListConversations': ({ workspaceId }) => ({ workspaceId }),
+  'MessagingService.WatchConversations': ({ workspaceId }) => ({ workspaceId }),
+  'MessagingService.SetTyping': ({ conversationId }) => ({ conversationId, state: 1, agent }),
+  'MessagingService.UpdateMessageState': ({ conversationId }) => ({ conversationId, upToSequence: 1, state: 'read' }),
+  'MessagingService.AssignAgent': ({ conversationId }) => ({ conversationId, agent }),
+  'MessagingService.UnassignAgent': ({ conversationId }) => ({ conversationId }),
+  'MessagingService.CloseConversation': ({ conversationId }) => ({ conversationId }),
+  'CommandService.RequestNavigation': ({ sessionId }) => ({ sessionId, url: `${site}/a` }),
+  'CommandService.RequestScreenshot': ({ sessionId }) => ({ sessionId }),
+  'CommandService.CancelCommand': ({ commandId }) => ({ commandId }),
+  'CommandService.GetCommand': ({ commandId }) => ({ commandId }),
+  'CommandService.ListCommands': ({ sessionId }) => ({ sessionId }),
+  'CommandService.GetScreenshot': ({ commandId }) => ({ commandId }),
+  'LeadService.CaptureLead': ({ workspaceId }) => ({ workspaceId, source: 'test', fields: { name: 'Ada' } }),
+  'LeadService.GetLead': ({ leadId }) => ({ leadId }),
+  'LeadService.ListLeads': ({ workspaceId }) => ({ workspaceId }),
+  'LeadService.CreateDeliveryAttempt': ({ leadId, subscriptionId }) => ({
+    leadId,
+    subscriptionId,
+    idempotencyKey: randomUUID(),
+  }),
+  'LeadService.RetryDeliveryAttempt': ({ attemptId }) => ({ attemptId, idempotencyKey: randomUUID() }),
+  'LeadService.ListDeliveryAttempts': ({ leadId }) => ({ leadId }),
+  'LeadService.ListDeliveries': ({ workspaceId }) => ({ workspaceId }),
+  'LeadService.CreateSubscription': ({ workspaceId }) => ({ workspaceId, destinationUrl }),
+  'LeadService.UpdateSubscription': ({ subscriptionId }) => ({ subscriptionId, automatic: true }),
+  'LeadService.RotateSubscriptionSecret': ({ subscriptionId }) => ({ subscriptionId }),
+  'LeadService.GetSubscription': ({ subscriptionId }) => ({ subscriptionId }),
+  'LeadService.ListSubscriptions': ({ workspaceId }) => ({ workspaceId }),
+  'WorkspaceService.CreateWorkspace': () => ({ name: 'Another' }),
+  'WorkspaceService.GetWorkspace': ({ workspaceId }) => ({ workspaceId }),
+  'WorkspaceService.CreateConnection': ({ workspaceId }) => ({ workspaceId, name: 'Another' }),
+  'WorkspaceService.ListConnections': ({ workspaceId }) => ({ workspaceId }),
+  'WorkspaceService.SetConnectionStatus': ({ connectionId }) => ({ connectionId, status: 1 }),
+  'WorkspaceService.CreateInstallation': ({ connectionId }) => ({ connectionId, origins: ['https://other.example'] }),
+  'WorkspaceService.UpdateInstallation': ({ siteKey }) => ({ siteKey, defaultLocale: 'de' }),
+  'WorkspaceService.ListInstallations': ({ workspaceId }) => ({ workspaceId }),
+  'WorkspaceService.RotateIdentitySecret': ({ siteKey }) => ({ siteKey }),
+  'WorkspaceService.ListWorkspaces': () => ({}),
+  'WorkspaceService.AddSuppressions': ({ workspaceId }) => ({ workspaceId, entries: [suppressed] }),
+  'WorkspaceService.RemoveSuppressions': ({ workspaceId }) => ({ workspaceId, entries: [suppressed] }),
+  'WorkspaceService.ListSuppressions': ({ workspaceId }) => ({ workspaceId }),
+  'PrivacyService.ExportVisitor': bySession,
+  'PrivacyService.EraseVisitor': bySession,
+  'PrivacyService.GetErasure': ({ erasureId }) => ({ erasureId }),
+}
+
+const suppressed = { of: { case: 'email', value: 'nobody@example.org' } }
+const agent = { displayName: 'Ada' }
+const desk = { subject: 'desk' }
+/** An IP address, so that the test needs no DNS. */
+const destinationUrl = 'https://93.184.216.34/hook'
+
+/**
+ * Returns all methods that the core serves, by name: `LeadService.GetLead`. The link is left out,
+ * because it only carries calls of these methods.
+ */
+export function servedMethods(): [string, DescMethod][] {
+  const served = createConnectRouter({ grpc: false, grpcWeb: false })
+  createCoreServices({ config: readCoreConfig({}), metrics: {} } as never).routes(served)
+  const methods = served.handlers.map(({ method }) => method).filter(({ parent }) => parent !== LinkService)
+  return methods.map((method) => [`${method.parent.name}.${method.name}`, method])
+}
+
+/** Creates one object of each kind in the workspace of the cores. */
+export async function thingsOf(cores: TestCores, sessionId: string, conversationId: string): Promise<Things> {
+  const { core, workspaceId, connectionId, publicSiteKey: siteKey } = cores
+  const seen = { workspaceId, connectionId, siteKey, sessionId, conversationId }
+  await core.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: 'Hello', agent })
+  const { content } = await core.commands.requestNavigation({ sessionId, url: `${site}/a` }, desk)
+  const leadId = await core.leads.capture({ workspaceId, source: 'test', fields: {} }, undefined)
+  const { commandId } = content
+  const settings = { workspaceId, destinationUrl, mappedFields: [], automatic: false }
+  const { subscription } = await core.leadSubscriptions.create(settings, desk)
+  const { subscriptionId } = subscription
+  const { attempt } = await core.deliveries.createAttempt(
+    { leadId, subscriptionId, idempotencyKey: randomUUID() },
+    desk,
+  )
+  const { attemptId } = attempt
+  const { erasureId } = await finishedErasure(cores, workspaceId)
+  return { ...seen, commandId, leadId, subscriptionId, attemptId, erasureId }
+}
+
+/** Creates a finished erasure, so that no job changes it during a test. */
+async function finishedErasure({ core }: TestCores, workspaceId: string) {
+  const store = createErasureStore(core.database.collections)
+  const at = new Date()
+  const erasureId = newId('ers')
+  const visitor = { workspaceId, browserIds: [], subjectIds: [] }
+  await store.insert(
+    {
+      erasureId,
+      workspaceId,
+      stage: 'removed',
+      requestedBy: 'desk',
+      requestedAt: at,
+      visitor,
+      until: at,
+      traces: noTraces(),
+    },
+    new Date(at.getTime() + 60_000),
+  )
+  await store.finish({ erasureId, fencingToken: 1 }, at)
+  return { erasureId }
+}
+
+/** One transport per core, because each new one builds all services. */
+const transports = new WeakMap<TestCores['core'], Transport>()
+
+/** Calls the core and returns the Connect code and the public code. */
+export async function call(
+  { core }: Pick<TestCores, 'core'>,
+  method: DescMethod,
+  request: Record<string, unknown>,
+  authorization?: string,
+  transport = transports.get(core) ?? inMemoryTransport(core),
+): Promise<string> {
+  const headers = new Headers(authorization === undefined ? {} : { authorization })
+  const stop = new AbortController()
+  try {
+    if (method.methodKind === 'unary') {
+      await transport.unary(method as DescMethodUnary, stop.signal, 20_000, headers, request, createContextValues())
+      return 'ok'
+    }
+    const input = (async function* () {
+      yield request
+    })()
+    const { message } = await transport.stream(
+      method as DescMethodStreaming,
+      stop.signal,
+      20_000,
+      headers,
+      input,
+      createContextValues(),
+    )
+    await message[Symbol.asyncIterator]().next()
+    return 'ok'
+  } catch (reason) {
+    const error = ConnectError.from(reason)
+    return `${Code[error.code]} ${error.findDetails(ErrorInfoSchema)[0]?.code ?? ''}`.trim()
+  } finally {
+    stop.abort()
+  }
+}

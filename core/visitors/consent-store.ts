@@ -1,0 +1,75 @@
+import type { Collection, Filter } from 'mongodb'
+import type { Session, StoredConsent } from './model.ts'
+import type { SessionDocument } from './session-store.ts'
+
+export interface ConsentStore {
+  /**
+   * Adds a decision to an active session. Changes nothing if the operation is recorded. Returns
+   * false if the session is not active.
+   */
+  add(sessionId: string, consent: StoredConsent): Promise<boolean>
+  /**
+   * Adds a decision to the other active sessions of the same visitor on the same installation.
+   * Returns their ids, also of sessions in which the operation is recorded.
+   */
+  addToOthers(session: Session, consent: StoredConsent): Promise<string[]>
+  /** Returns the latest decision in another session of the same visitor on the installation. */
+  latestOf(session: Session): Promise<StoredConsent | undefined>
+}
+
+/** Maximum number of decisions kept per session. */
+const consentsMax = 20
+
+export function createConsentStore({ sessions }: { sessions: Collection<SessionDocument> }): ConsentStore {
+  const adding = (consent: StoredConsent) => ({
+    $push: { consents: { $each: [consent], $sort: { decidedAt: 1 as const }, $slice: -consentsMax } },
+  })
+  const unlessRecorded = ({ operation }: StoredConsent) => ({ 'consents.operation': { $ne: operation } })
+
+  return {
+    async add(sessionId, consent) {
+      const active = { _id: sessionId, status: 'active' as const }
+      const { matchedCount } = await sessions.updateOne({ ...active, ...unlessRecorded(consent) }, adding(consent))
+      return matchedCount === 1 || (await sessions.findOne(active, { projection: { _id: 1 } })) !== null
+    },
+
+    async addToOthers(session, consent) {
+      const found = await sessions
+        .find({ ...othersOf(session), status: 'active' }, { projection: { _id: 1 } })
+        .toArray()
+      const ids = found.map(({ _id }) => _id)
+      if (ids.length > 0)
+        await sessions.updateMany({ _id: { $in: ids }, status: 'active', ...unlessRecorded(consent) }, adding(consent))
+      return ids
+    },
+
+    async latestOf(session) {
+      // The session began after these erasures of the visitor. It must not get data that they remove.
+      const own = await sessions.findOne({ _id: session.sessionId }, { projection: { afterErasures: 1 } })
+      const kept = (own?.afterErasures ?? []).map((erasureId) => ({
+        $or: [{ afterErasures: erasureId }, { joinedAfterErasures: erasureId }],
+      }))
+      const [found] = await sessions
+        .find(
+          { ...othersOf(session), consents: { $exists: true }, ...(kept.length > 0 && { $and: kept }) },
+          { projection: { consents: { $slice: -1 } } },
+        )
+        .sort({ 'consents.decidedAt': -1 })
+        .limit(1)
+        .toArray()
+      return found?.consents?.[0]
+    },
+  }
+}
+
+/**
+ * Matches the other sessions of the same visitor on the same installation: the anonymous sessions of
+ * the browser, or all sessions of the verified subject.
+ */
+function othersOf({ sessionId, publicSiteKey, visitorId, identity }: Session): Filter<SessionDocument> {
+  return {
+    ...(identity ? { 'identity.subjectId': identity.subjectId } : { visitorId, identity: { $exists: false } }),
+    publicSiteKey,
+    _id: { $ne: sessionId },
+  }
+}

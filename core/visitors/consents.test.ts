@@ -1,0 +1,216 @@
+import { randomUUID } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { acceptForms, finishErasures, visitorOf } from '../privacy/test-visitor-marks.ts'
+import { codeOf, credentialsOf, hasFailed, newSubject, testCores } from '../test-support/cores.ts'
+import { clientsOf } from '../test-support/operator-writes.ts'
+import type { ConsentDecision, SessionContent } from './model.ts'
+
+const cores = testCores({ count: 2 })
+
+const policyUrl = 'https://shop.example/privacy'
+const policy = (policyVersion = 'v1') => ({ required: true, policyUrl, policyVersion })
+
+const newSite = () => cores.newSite({ consent: policy() }, cores.workspaceId)
+type Site = Awaited<ReturnType<typeof newSite>>
+
+const newSession = (at: Site, browser: string = randomUUID()) => cores.newSession(cores.core, browser, at)
+
+function decide(
+  session: SessionContent,
+  decision: ConsentDecision['decision'] = 'granted',
+  { core = cores.core, policyVersion = 'v1', key = randomUUID() as string } = {},
+) {
+  return core.consents.record({ credentials: credentialsOf(session), policyVersion, decision, idempotencyKey: key })
+}
+
+const sendOf = (session: SessionContent, core = cores.other) => codeOf(cores.send(session, 'Hello', { core }))
+
+/** Expects that the core refuses messages within a second after a change on another core. */
+const expectRefused = (session: SessionContent, core = cores.other) =>
+  expect.poll(() => sendOf(session, core), { interval: 20, timeout: 1000 }).toBe('CONSENT_REQUIRED')
+
+describe('an installation that requires consent', () => {
+  it('refuses messages until the visitor grants it, and refuses no reads', async () => {
+    const session = await newSession(await newSite())
+    expect(await sendOf(session)).toBe('CONSENT_REQUIRED')
+    expect(await cores.history(session)).toEqual([])
+    await decide(session, 'denied')
+    expect(await sendOf(session)).toBe('CONSENT_REQUIRED')
+    const { content } = await decide(session)
+    expect(content).toMatchObject({ decision: 'granted', policyVersion: 'v1', policyUrl })
+    for (const core of cores.cores) expect(await sendOf(session, core)).toBe('ok')
+    await decide(session, 'denied')
+    for (const core of cores.cores) await expectRefused(session, core)
+  })
+
+  it('refuses forms and the retry route', async () => {
+    const { publicSiteKey, ...site } = await newSite()
+    await acceptForms({ core: cores.core, publicSiteKey, workspaceId: cores.workspaceId })
+    await cores.core.workspaces.updateInstallation(
+      publicSiteKey,
+      { capabilities: { messageRetryRoute: true } },
+      undefined,
+    )
+    const session = await newSession({ publicSiteKey, ...site })
+    const credentials = credentialsOf(session)
+    const form = () =>
+      cores.other.leads.submitForm({ credentials, form: 'preChat', fields: {}, idempotencyKey: 'form-1' })
+    const retry = () =>
+      cores.other.messages.sendAsVisitor({
+        credentials,
+        clientOperationId: 'op-1',
+        body: 'Hi',
+        contentType: 'text',
+        retryRoute: true,
+      })
+    expect([await codeOf(form()), await codeOf(retry())]).toEqual(['CONSENT_REQUIRED', 'CONSENT_REQUIRED'])
+    await decide(session)
+    const { formSubmissionId } = await form()
+    expect(await codeOf(retry())).toBe('ok')
+    await decide(session, 'denied')
+    await expectRefused(session)
+    // A repeat of an accepted operation returns its first result.
+    expect(await form()).toEqual({ formSubmissionId, replayed: true })
+    expect((await retry()).replayed).toBe(true)
+  })
+
+  it('asks again for a new version, and only the present version can be decided', async () => {
+    const site = await newSite()
+    const session = await newSession(site)
+    await decide(session)
+    await cores.core.workspaces.updateInstallation(site.publicSiteKey, { consent: policy('v2') }, undefined)
+    await expectRefused(session)
+    expect(await codeOf(decide(session))).toBe('VALIDATION_FAILED')
+    expect(await codeOf(decide(session, 'granted', { policyVersion: 'v3' }))).toBe('VALIDATION_FAILED')
+    await decide(session, 'granted', { policyVersion: 'v2' })
+    expect(await sendOf(session)).toBe('ok')
+    await cores.core.workspaces.updateInstallation(site.publicSiteKey, { consent: { required: false } }, undefined)
+    expect(await sendOf(await newSession(site))).toBe('ok')
+  })
+
+  it('is in force on every core within a second, also if the process that set it died before its wake-up', async () => {
+    const site = await cores.newSite({}, cores.workspaceId)
+    const session = await newSession(site)
+    for (const core of cores.cores) expect(await sendOf(session, core)).toBe('ok')
+    // The core dies after its first write, which changes the installation.
+    const dying = cores.mortalCore(1).workspaces
+    expect(await hasFailed(dying.updateInstallation(site.publicSiteKey, { consent: policy() }, undefined))).toBe(true)
+    await Promise.all(cores.cores.map((core) => expectRefused(session, core)))
+  })
+})
+
+describe('a decision', () => {
+  it('is stored once per idempotency key, and a repeat returns it even after a new version', async () => {
+    const site = await newSite()
+    const session = await newSession(site)
+    const first = await decide(session, 'granted', { key: 'key-1' })
+    await cores.core.workspaces.updateInstallation(site.publicSiteKey, { consent: policy('v2') }, undefined)
+    expect(await decide(session, 'granted', { key: 'key-1', core: cores.other })).toEqual({ ...first, replayed: true })
+    expect(await codeOf(decide(session, 'denied', { key: 'key-1' }))).toBe('IDEMPOTENCY_CONFLICT')
+    expect((await cores.core.sessions.find(session.sessionId)).consents).toHaveLength(1)
+  })
+
+  it('is complete after a repeat, if the process died at any write', async () => {
+    const site = await newSite()
+    await cores.untilOneSurvives(async (mortal) => {
+      const browser = randomUUID()
+      const tabs = [await newSession(site, browser), await newSession(site, browser)]
+      const [tab] = tabs as [SessionContent, SessionContent]
+      const died = await hasFailed(decide(tab, 'granted', { core: mortal, key: 'key-1' }))
+      if (died) cores.advance(16)
+      await decide(tab, 'granted', { key: 'key-1' })
+      for (const each of tabs) {
+        expect(await sendOf(each)).toBe('ok')
+        expect((await cores.core.sessions.find(each.sessionId)).consents).toHaveLength(1)
+      }
+      return died
+    })
+  }, 60_000)
+
+  it('of an anonymous visitor holds for the browser’s other tabs and new sessions, not for another browser', async () => {
+    const site = await newSite()
+    const browser = randomUUID()
+    const [tab, other] = [await newSession(site, browser), await newSession(site, browser)]
+    await decide(tab)
+    expect(await sendOf(other)).toBe('ok')
+    expect(await sendOf(await newSession(site, browser))).toBe('ok')
+    expect(await sendOf(await newSession(site))).toBe('CONSENT_REQUIRED')
+    await decide(other, 'denied')
+    await expectRefused(tab)
+    expect(await sendOf(await newSession(site, browser))).toBe('CONSENT_REQUIRED')
+  })
+
+  it('survives renewal and identification, and then belongs to the subject on every device', async () => {
+    const site = await newSite()
+    const sub = newSubject()
+    const browser = randomUUID()
+    const anonymous = await newSession(site, browser)
+    await decide(anonymous)
+    const renewed = await cores.renew(anonymous)
+    expect(await sendOf(renewed)).toBe('ok')
+    const verified = await cores.identify(renewed, site.sign({ sub }))
+    expect(await sendOf(verified)).toBe('ok')
+    const device = await newSession(site)
+    expect(await sendOf(device)).toBe('CONSENT_REQUIRED')
+    const second = await cores.identify(device, site.sign({ sub }), { core: cores.other })
+    expect(await sendOf(second)).toBe('ok')
+    await decide(second, 'denied')
+    await expectRefused(verified)
+    // After a logout, another person may use the browser.
+    await decide(verified)
+    expect(await sendOf(await cores.clear(verified))).toBe('CONSENT_REQUIRED')
+    expect(await sendOf(await newSession(site, browser))).toBe('CONSENT_REQUIRED')
+  })
+
+  it('on one installation does not count on another', async () => {
+    const browser = randomUUID()
+    await decide(await newSession(await newSite(), browser))
+    expect(await sendOf(await newSession(await newSite(), browser))).toBe('CONSENT_REQUIRED')
+  })
+
+  it('of an ended session is refused', async () => {
+    const session = await newSession(await newSite())
+    await cores.core.sessions.revoke(session.sessionId)
+    expect(await codeOf(decide(session))).toBe('SESSION_REVOKED')
+  })
+
+  it('is shown to operators and exported, and an erasure removes it, also for a visitor who returns meanwhile', async () => {
+    const site = await newSite()
+    const browser = randomUUID()
+    const session = await newSession(site, browser)
+    await decide(session, 'denied')
+    await decide(session)
+    const { sessions } = await clientsOf(cores.core, cores.workspaceId)
+    const shown = (await sessions.getSession({ sessionId: session.sessionId })).session?.consent
+    expect(shown).toMatchObject({ decision: 1, policyVersion: 'v1', policyUrl })
+    const visitor = await visitorOf(cores, session)
+    const exported: string[] = []
+    for await (const line of cores.core.visitorExport.lines(visitor)) exported.push(line)
+    expect(JSON.parse(exported[0]!).consents).toMatchObject([{ decision: 'denied' }, { decision: 'granted' }])
+    expect(exported.join()).not.toContain('operation')
+    await cores.core.erasures.begin(visitor, 'desk')
+    expect(await sendOf(await newSession(site, browser))).toBe('CONSENT_REQUIRED')
+    await finishErasures(cores, cores.core)
+    expect(await sendOf(await newSession(site, browser))).toBe('CONSENT_REQUIRED')
+  })
+})
+
+describe('a consent policy', () => {
+  it.each([
+    ['requires consent without a URL', { required: true, policyVersion: 'v1' }, '/consent/policyUrl required'],
+    ['has no https URL', { ...policy(), policyUrl: 'http://shop.example' }, '/consent/policyUrl format'],
+    ['has a script as URL', { ...policy(), policyUrl: 'javascript:alert(1)' }, '/consent/policyUrl format'],
+    ['has no version', { required: true, policyUrl }, '/consent/policyVersion required'],
+    ['has a URL but no version', { required: false, policyUrl }, '/consent/policyVersion required'],
+    ['has a version of two lines', policy('a\nb'), '/consent/policyVersion pattern'],
+    ['has a long version', policy('v'.repeat(65)), '/consent/policyVersion maxLength'],
+  ])('is rejected if it %s', async (_, consent, expected) => {
+    const { publicSiteKey } = cores
+    const failure = await cores.core.workspaces
+      .updateInstallation(publicSiteKey, { consent }, undefined)
+      .catch((e) => e)
+    expect(failure.issues.map(({ path, rule }: { path: string; rule: string }) => `${path} ${rule}`)).toEqual([
+      expected,
+    ])
+  })
+})

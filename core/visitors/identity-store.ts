@@ -1,0 +1,104 @@
+import { createHash } from 'node:crypto'
+import type { Collection } from 'mongodb'
+import { insertOnce } from '../database/insert-each.ts'
+import type { Subject } from './model.ts'
+import { type Erasures, openErasures } from './open-erasures-store.ts'
+
+export type SubjectDocument = Omit<Subject, 'subjectId'> & {
+  _id: string
+  /**
+   * Ids of the verified visitor's erasures that were unfinished when the visitor got this
+   * conversation.
+   */
+  afterErasures?: string[]
+}
+
+export interface SubjectStore {
+  /**
+   * Returns the verified visitor with their conversation. Omits the conversation if an unfinished
+   * erasure removes it.
+   */
+  find(subjectId: string): Promise<Subject | undefined>
+  /**
+   * Sets the conversation of a verified visitor. Returns false and changes nothing if the stored
+   * conversation is not `from`. If `from` is undefined, no conversation may be stored.
+   */
+  setConversation(subject: Subject, from: string | undefined): Promise<boolean>
+  remove(subjectId: string): Promise<void>
+}
+
+export function createSubjectStore({
+  subjects,
+  erasures,
+}: {
+  subjects: Collection<SubjectDocument>
+  erasures: Erasures
+}): SubjectStore {
+  return {
+    async find(subjectId) {
+      // The erasures are read first: a conversation that is set after an erasure began has the id
+      // of that erasure.
+      const open = await openErasures(erasures, [subjectId])
+      const found = await subjects.findOne({ _id: subjectId })
+      if (!found) return undefined
+      const { _id, afterErasures = [], ...rest } = found
+      if (open.every((erasureId) => afterErasures.includes(erasureId))) return { subjectId: _id, ...rest }
+      await subjects.deleteOne({ _id, conversationId: rest.conversationId })
+      return this.find(subjectId)
+    },
+
+    async setConversation({ subjectId, ...rest }, from) {
+      const afterErasures = await openErasures(erasures, [subjectId])
+      if (from !== undefined) {
+        const { conversationId } = rest
+        const { matchedCount } = await subjects.updateOne(
+          { _id: subjectId, conversationId: from },
+          { $set: { conversationId, afterErasures } },
+        )
+        return matchedCount === 1
+      }
+      return insertOnce(subjects, { _id: subjectId, ...rest, afterErasures })
+    },
+
+    async remove(subjectId) {
+      await subjects.deleteOne({ _id: subjectId })
+    },
+  }
+}
+
+export interface NonceDocument {
+  _id: string
+  /** Operation that used the nonce. */
+  operation: string
+  expiresAt: Date
+}
+
+export interface NonceStore {
+  /**
+   * Uses up a nonce for one operation. The same operation may use the nonce again after its process
+   * died. Returns false when another operation has used the nonce. When operations run at once in
+   * several processes, exactly one of them succeeds.
+   */
+  consume(
+    nonce: { publicSiteKey: string; nonce: string; operation: string; expiresAt: Date },
+    now: Date,
+  ): Promise<boolean>
+}
+
+export function createNonceStore({ nonces }: { nonces: Collection<NonceDocument> }): NonceStore {
+  return {
+    async consume({ publicSiteKey, nonce, operation, expiresAt }, now) {
+      const _id = createHash('sha256')
+        .update(JSON.stringify([publicSiteKey, nonce]))
+        .digest('base64url')
+      if (await insertOnce(nonces, { _id, operation, expiresAt })) return true
+      // Either this operation has used the nonce before, or the record of the nonce has expired but
+      // is not deleted yet.
+      const retaken = await nonces.updateOne(
+        { _id, $or: [{ operation }, { expiresAt: { $lte: now } }] },
+        { $set: { operation, expiresAt } },
+      )
+      return retaken.matchedCount === 1
+    },
+  }
+}

@@ -1,0 +1,300 @@
+import { newEpoch } from '../ids.ts'
+import type { Installation } from '../workspaces/model.ts'
+
+/** Fields of a conversation that visitors' sessions use. */
+interface VisitorConversation {
+  conversationId: string
+  workspaceId: string
+  connectionId: string
+  /** Identity of the event log. Positions from a log with another epoch are invalid. */
+  epoch: string
+  createdAt: Date
+  status?: 'open' | 'closed'
+}
+
+/** The part of the store of conversations that visitors' sessions use. */
+export interface ConversationRecords {
+  /** Inserts a conversation. Returns false and changes nothing if it exists. */
+  insertOnce(conversation: VisitorConversation): Promise<boolean>
+  find(conversationIds: string[]): Promise<VisitorConversation[]>
+  /**
+   * Stores the session that has taken over the conversation from an earlier session. `sequence` is
+   * the position of the takeover event in the log. Changes nothing if a higher sequence is stored.
+   */
+  setLastSession(conversationId: string, lastSession: { sequence: number; sessionId: string }): Promise<void>
+}
+
+export type SessionStatus = 'active' | 'closed' | 'revoked' | 'banned'
+
+/** Identity of a verified visitor, from the latest assertion. */
+export interface Identity {
+  subjectId: string
+  externalSubject: string
+  displayName?: string
+  /** Context for operators, of limited size. Stored as pairs because the host chooses the keys. */
+  context?: [key: string, value: IdentityContextValue][]
+  verifiedAt: Date
+  /** Operation that submitted the assertion. */
+  operation: string
+}
+
+export interface Session {
+  sessionId: string
+  workspaceId: string
+  connectionId: string
+  publicSiteKey: string
+  /** Origin to which the session's grants are bound. */
+  origin: string
+  /**
+   * Conversation of the session. Never changes after a client has received the session's
+   * credentials.
+   */
+  conversationId: string
+  /**
+   * Ids of conversations without messages that the session has left. Only sessions that earlier
+   * versions wrote have this field.
+   */
+  formerConversationIds?: string[]
+  visitorId: string
+  clientInstanceId: string
+  /** Keyed hash of the browser's last network address, if the gateway has sent it. */
+  network?: string
+  locale?: string
+  /** The last reported page and the time of the report. */
+  pageContext?: PageContext
+  pageContextAt?: Date
+  /**
+   * Identity of the visitor. A verified session has an identity from its start. An anonymous
+   * session gets an identity from the write that replaces it with a verified session. From then on
+   * the anonymous session belongs to the verified visitor too.
+   */
+  identity?: Identity
+  /**
+   * True if the visitor may have written a message. Set before the first message of an anonymous
+   * session is written. An identification then continues the session's conversation.
+   */
+  hasWritten?: boolean
+  /**
+   * Version of the connection's status when the session began. A later version ends the session.
+   */
+  connectionVersion?: number
+  /** The visitor's decisions on the consent policy, newest last, also from earlier sessions. */
+  consents?: StoredConsent[]
+  /** The session that replaced this one, and the operation that made the replacement. */
+  successor?: { operation: string; sessionId: string }
+  /**
+   * Id of the session that this one replaces. Set until the conversation of this session is
+   * decided. No client has the credentials of this session until then.
+   */
+  provisionalFor?: string
+  /**
+   * Id of the anonymous session before this one. The browser may repeat operations of that session
+   * here, because their outcome may be unknown.
+   */
+  operationSessionId?: string
+  /** The visitor's operation that closed the session. */
+  closedBy?: string
+  status: SessionStatus
+  createdAt: Date
+  /** End of the latest grant. */
+  grantExpiresAt: Date
+  /**
+   * Time at which the session expires if no renewal extends it. Use `expiryOf` to read it: sessions
+   * that earlier versions wrote have no such time and expire with their latest grant.
+   */
+  renewableUntil?: Date
+  /** Latest end of the session. Renewals cannot extend it. */
+  endsAt: Date
+  renewal: {
+    /** Number of renewals of the session. The renewal token is derived from this number. */
+    generation: number
+    /** Time until which the previous generation's token is valid. */
+    previousUntil: Date
+    /** The latest operation that rotated the token. Absent before the first renewal. */
+    operation?: string
+  }
+}
+
+/**
+ * Returns the time at which an active session expires if no renewal extends it. An earlier version
+ * that renews a session leaves `renewableUntil` unchanged, so it can be before the grant's end.
+ */
+export function expiryOf({
+  grantExpiresAt,
+  renewableUntil = grantExpiresAt,
+}: Pick<Session, 'grantExpiresAt' | 'renewableUntil'>): Date {
+  return renewableUntil > grantExpiresAt ? renewableUntil : grantExpiresAt
+}
+
+/**
+ * Returns the session id for the operation keys of a visitor. An identified session uses the id of
+ * the anonymous session before it, so that repeated operations are found.
+ */
+export function operationSessionOf({ sessionId, operationSessionId = sessionId }: Session): string {
+  return operationSessionId
+}
+
+/** A visitor's decision on a consent policy. */
+export interface ConsentDecision {
+  decision: 'granted' | 'denied'
+  policyVersion: string
+  /** URL of the policy at the time of the decision. */
+  policyUrl: string
+  decidedAt: Date
+}
+
+/** A decision with the operation that recorded it. */
+export type StoredConsent = ConsentDecision & { operation: string }
+
+export type IdentityContextValue = string | number | boolean
+
+/** The page that the visitor is on. Invalid values are left out (contract, section 3). */
+export interface PageContext {
+  url?: string
+  title?: string
+  referrer?: string
+  viewport?: { width: number; height: number }
+}
+
+/** The session's data in the form that a browser receives (specification, section 2.2). */
+export interface SessionContent {
+  sessionId: string
+  conversationId: string
+  accessGrant: string
+  expiresAt: Date
+  renewAfter: Date
+  renewableUntil: Date
+  renewalToken: string
+  replay: Replay
+  continuityState: ContinuityState
+  identityState: 'anonymous' | 'verified'
+  /** Name of a verified visitor. Absent if the assertion has no name. */
+  displayName?: string
+}
+
+export type ContinuityState = 'new' | 'continued' | 'reset'
+
+export interface Replay {
+  state: 'ready' | 'reset_required'
+  epoch: string
+  lastSequence: number
+  oldestSequence: number
+}
+
+/** Start and end of a grant, in seconds since 1970. */
+export interface GrantTimes {
+  issuedAt: number
+  expiresAt: number
+  /**
+   * Time until which the grant's session can be renewed. Absent in what earlier versions stored:
+   * `expiresAt` then applies.
+   */
+  renewableUntil?: number
+}
+
+/**
+ * The part of a session's content that is stored. It has no credentials. A repeated operation
+ * rebuilds the content from it.
+ */
+export interface Issued extends GrantTimes {
+  sessionId: string
+  conversationId: string
+  origin: string
+  generation: number
+  replay: Replay
+  continuityState: ContinuityState
+  identity?: { displayName?: string }
+}
+
+/** Lifetimes in seconds. */
+export interface GrantLifetimes {
+  grantLifetime: number
+  /** Time during which a session can be renewed after its grant has expired. */
+  renewable: number
+}
+
+export interface SessionLifetimes extends GrantLifetimes {
+  sessionLifetime: number
+}
+
+/** Returns the times of a grant that begins now. No time is after the end of the session. */
+export function grantTimes(
+  now: number,
+  { grantLifetime, renewable }: GrantLifetimes,
+  endsAt: Date,
+): Required<GrantTimes> {
+  const issuedAt = Math.floor(now / 1000)
+  const sessionEnd = Math.floor(endsAt.getTime() / 1000)
+  const expiresAt = Math.min(issuedAt + grantLifetime, sessionEnd)
+  return { issuedAt, expiresAt, renewableUntil: Math.min(expiresAt + renewable, sessionEnd) }
+}
+
+/** Returns the end of a grant and of its session in the form that a session stores. */
+export function storedTimes({ expiresAt, renewableUntil }: Required<GrantTimes>) {
+  return { grantExpiresAt: new Date(expiresAt * 1000), renewableUntil: new Date(renewableUntil * 1000) }
+}
+
+/** Returns a session that begins now, with its first grant. */
+export function newSession(
+  facts: Omit<Session, 'status' | 'createdAt' | 'grantExpiresAt' | 'renewableUntil' | 'endsAt' | 'renewal'>,
+  now: number,
+  lifetimes: SessionLifetimes,
+): Session {
+  const createdAt = new Date(now)
+  const endsAt = new Date((Math.floor(now / 1000) + lifetimes.sessionLifetime) * 1000)
+  return {
+    ...facts,
+    status: 'active',
+    createdAt,
+    ...storedTimes(grantTimes(now, lifetimes, endsAt)),
+    endsAt,
+    renewal: { generation: 0, previousUntil: createdAt },
+  }
+}
+
+export function newConversation(
+  { conversationId, workspaceId, connectionId }: Pick<Session, 'conversationId' | 'workspaceId' | 'connectionId'>,
+  now: number,
+): VisitorConversation {
+  return { conversationId, workspaceId, connectionId, epoch: newEpoch(), createdAt: new Date(now) }
+}
+
+/**
+ * Returns times and generation of the first grant of a session. The session must not have been
+ * renewed.
+ */
+export function firstGrantOf(session: Session) {
+  const { createdAt, grantExpiresAt, renewal } = session
+  return {
+    issuedAt: Math.floor(createdAt.getTime() / 1000),
+    expiresAt: grantExpiresAt.getTime() / 1000,
+    renewableUntil: expiryOf(session).getTime() / 1000,
+    generation: renewal.generation,
+  }
+}
+
+/** Credentials that the browser sends. */
+export interface VisitorCredentials {
+  accessGrant: string
+  origin: string
+}
+
+export interface Visitor {
+  session: Session
+  installation: Installation
+  /** Start of the grant in the request. `grantExpiresAt` is its end. */
+  grantIssuedAt: Date
+  grantExpiresAt: Date
+}
+
+export type SessionEnd = 'expired' | 'revoked' | 'banned' | 'disabled' | 'closed'
+
+/** A verified visitor on a connection. */
+export interface Subject {
+  /** Keyed hash of the connection and the host's user id. */
+  subjectId: string
+  workspaceId: string
+  connectionId: string
+  /** Id of the conversation that the visitor's sessions continue. */
+  conversationId: string
+}

@@ -1,0 +1,157 @@
+import { randomUUID } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { finishErasures, visitorOf } from '../privacy/test-visitor-marks.ts'
+import { codeOf, credentialsOf, hasFailed, newSubject, site, testCores } from '../test-support/cores.ts'
+import { clientsOf } from '../test-support/operator-writes.ts'
+import type { SessionContent } from './model.ts'
+
+const cores = testCores({ count: 2 })
+const hour = 3600
+
+let addresses = 0
+/** An address that no other test uses. */
+const newAddress = () => {
+  addresses += 1
+  return `93.184.216.${addresses}`
+}
+
+async function begin(clientAddress: string | undefined, { browser = randomUUID() as string, core = cores.core } = {}) {
+  const request = { publicSiteKey: cores.publicSiteKey, origin: site, clientInstanceId: browser, clientAddress }
+  return (await core.sessions.create({ ...request, idempotencyKey: randomUUID() })).content
+}
+
+const ban = ({ sessionId }: SessionContent, seconds: number | undefined = hour, core = cores.core) =>
+  core.sessions.ban(sessionId, 'rude', undefined, seconds)
+
+const unban = ({ sessionId }: SessionContent) => cores.core.sessions.unban(sessionId)
+
+const renew = (session: SessionContent, clientAddress?: string, core = cores.core) =>
+  core.renewals.renew({
+    credentials: credentialsOf(session),
+    sessionId: session.sessionId,
+    renewalToken: session.renewalToken,
+    clientAddress,
+    idempotencyKey: randomUUID(),
+  })
+
+describe('a ban with the address', () => {
+  it('refuses new sessions of any browser at the address on every core, until it is lifted', async () => {
+    const address = newAddress()
+    const session = await begin(address)
+    await ban(session)
+    for (const core of cores.cores) expect(await codeOf(begin(address, { core }))).toBe('VISITOR_BANNED')
+    expect(await codeOf(begin(newAddress()))).toBe('ok')
+    expect(await codeOf(begin(undefined))).toBe('ok')
+    await unban(session)
+    expect(await codeOf(begin(address, { core: cores.other }))).toBe('ok')
+  })
+
+  it('ends after its time, while the browser stays banned', async () => {
+    const address = newAddress()
+    const browser = randomUUID()
+    await ban(await begin(address, { browser }))
+    cores.advance(hour + 1)
+    expect(await codeOf(begin(address))).toBe('ok')
+    expect(await codeOf(begin(address, { browser }))).toBe('VISITOR_BANNED')
+  })
+
+  it.each([
+    ['the same /64 of IPv6', '2001:db8:1:2::1', '2001:db8:1:2:ffff::9', 'VISITOR_BANNED'],
+    ['an IPv4 address written as IPv6', '93.184.217.1', '::ffff:93.184.217.1', 'VISITOR_BANNED'],
+    ['another /64 of IPv6', '2001:db8:1:3::1', '2001:db8:1:4::1', 'ok'],
+  ])('treats %s correctly', async (_, banned, other, expected) => {
+    const session = await begin(banned)
+    await ban(session)
+    expect(await codeOf(begin(other))).toBe(expected)
+    await unban(session)
+  })
+
+  it('bans the address that the session had at its last renewal', async () => {
+    const [before, after] = [newAddress(), newAddress()]
+    const session = await begin(before)
+    await renew(session, after)
+    await ban(session)
+    expect(await codeOf(begin(before))).toBe('ok')
+    expect(await codeOf(begin(after))).toBe('VISITOR_BANNED')
+  })
+
+  it('ends other sessions at the address with their next renewal', async () => {
+    const address = newAddress()
+    const [session, other, elsewhere] = [await begin(address), await begin(address), await begin(newAddress())]
+    await ban(session)
+    expect(await codeOf(cores.send(other, 'still here'))).toBe('ok')
+    expect(await codeOf(renew(other, address, cores.other))).toBe('VISITOR_BANNED')
+    expect(await codeOf(cores.send(other, 'no longer', { core: cores.other }))).toBe('VISITOR_BANNED')
+    expect(await codeOf(renew(elsewhere, address))).toBe('VISITOR_BANNED')
+  })
+
+  it('is complete after a repeat, if the process died at any write', async () => {
+    await cores.untilOneSurvives(async (mortal) => {
+      const address = newAddress()
+      const browser = randomUUID()
+      const session = await begin(address, { browser })
+      const died = await hasFailed(ban(session, hour, mortal))
+      await ban(session)
+      for (const core of cores.cores) {
+        expect(await codeOf(begin(address, { core }))).toBe('VISITOR_BANNED')
+        expect(await codeOf(begin(newAddress(), { browser, core }))).toBe('VISITOR_BANNED')
+        await expect.poll(() => codeOf(cores.send(session, 'x', { core })), { timeout: 1000 }).toBe('VISITOR_BANNED')
+      }
+      return died
+    })
+  })
+
+  it('set for two visitors holds until both are unbanned, and unbanning one keeps the other’s', async () => {
+    const address = newAddress()
+    const [one, two] = [await begin(address), await begin(address)]
+    await ban(one)
+    await ban(two)
+    await unban(one)
+    expect(await codeOf(begin(address))).toBe('VISITOR_BANNED')
+    await unban(two)
+    expect(await codeOf(begin(address))).toBe('ok')
+  })
+
+  it('of a verified visitor is lifted by unbanning any session of the subject', async () => {
+    const address = newAddress()
+    const sub = newSubject()
+    const verified = await cores.identify(await begin(address), cores.sign({ sub }))
+    const second = await cores.identify(await begin(newAddress()), cores.sign({ sub }))
+    await ban(verified)
+    expect(await codeOf(begin(address))).toBe('VISITOR_BANNED')
+    expect(await codeOf(cores.identify(await begin(newAddress()), cores.sign({ sub })))).toBe('VISITOR_BANNED')
+    await unban(second)
+    expect(await codeOf(begin(address))).toBe('ok')
+  })
+
+  it('is shown to operators with its end, exported, and removed with the visitor', async () => {
+    const address = newAddress()
+    const session = await begin(address)
+    const { sessions } = await clientsOf(cores.core, cores.workspaceId)
+    const { sessionId } = session
+    expect((await sessions.getSession({ sessionId })).session).toMatchObject({ addressKnown: true })
+    const banned = (await sessions.banVisitor({ sessionId, addressBanSeconds: hour })).session
+    expect(Number(banned?.addressBannedUntil?.seconds)).toBeCloseTo(cores.now() / 1000 + hour, -1)
+    const visitor = await visitorOf(cores, session)
+    const lines: string[] = []
+    for await (const line of cores.core.visitorExport.lines(visitor)) lines.push(line)
+    expect(lines.filter((line) => JSON.parse(line).kind === 'ban')).toHaveLength(2)
+    expect(lines.join()).not.toContain(address)
+    await cores.core.erasures.begin(visitor, 'desk')
+    await finishErasures(cores, cores.core)
+    expect(await codeOf(begin(address))).toBe('ok')
+  })
+
+  it.each([[3599], [2_592_001], [0]])('is rejected for %i seconds, and then nothing is banned', async (seconds) => {
+    const session = await begin(newAddress())
+    expect(await codeOf(ban(session, seconds))).toBe('VALIDATION_FAILED')
+    expect(await codeOf(cores.send(session, 'still here'))).toBe('ok')
+  })
+
+  it('is rejected if the address of the session is not known', async () => {
+    const session = await begin(undefined)
+    const failure = await ban(session).catch((error) => error)
+    expect(failure.issues).toEqual([{ path: '/addressBanSeconds', rule: 'addressKnown' }])
+    expect(await codeOf(cores.send(session, 'still here'))).toBe('ok')
+  })
+})

@@ -1,0 +1,47 @@
+import { clientNetwork } from '../../platform/addresses/client-network.ts'
+import type { IdsKey } from '../keys/ids-key.ts'
+import { keyedHash } from '../keys/keyring.ts'
+import type { Session } from './model.ts'
+import type { NetworkBanStore } from './network-ban-store.ts'
+
+/** Bans network addresses for a time. Stores only keyed hashes of addresses. */
+export interface NetworkBans {
+  /**
+   * Returns the keyed hash of a client's network on a connection: of the IPv4 address, or of the /64
+   * of an IPv6 address. Undefined without an address.
+   */
+  networkOf(connectionId: string, clientAddress: string | undefined): Promise<string | undefined>
+  /** Bans the network of a session's visitor. A repeat replaces the end of the ban. */
+  ban(session: Session & { network: string }, until: Date): Promise<void>
+  /** Lifts the bans of networks that were set for this browser or subject. */
+  unban(visitorIds: string[]): Promise<void>
+  isBanned(network: string | undefined): Promise<boolean>
+  /** Returns the latest end of a ban of networks that was set for this browser or subject. */
+  bannedUntil(visitorIds: string[]): Promise<Date | undefined>
+}
+
+/** Ids of the browser and the subject that a ban on a session affects. */
+export function bannedIdsOf({ visitorId, identity }: Pick<Session, 'visitorId' | 'identity'>): string[] {
+  return identity ? [visitorId, identity.subjectId] : [visitorId]
+}
+
+export function createNetworkBans(dependencies: {
+  store: NetworkBanStore
+  idsKey: IdsKey
+  now: () => number
+}): NetworkBans {
+  const { store, idsKey, now } = dependencies
+
+  return {
+    async networkOf(connectionId, clientAddress) {
+      if (!clientAddress) return undefined
+      const hash = keyedHash(await idsKey(), 'network', connectionId, clientNetwork(clientAddress))
+      return hash.toString('hex').slice(0, 32)
+    },
+    ban: (session, until) =>
+      store.ban({ network: session.network, visitorIds: bannedIdsOf(session), at: new Date(now()), until }),
+    unban: (visitorIds) => store.unban(visitorIds),
+    isBanned: async (network) => network !== undefined && store.isBanned(network, new Date(now())),
+    bannedUntil: (visitorIds) => store.bannedUntil(visitorIds, new Date(now())),
+  }
+}

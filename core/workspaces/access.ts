@@ -1,0 +1,139 @@
+import { decodeJwt, jwtVerify, SignJWT } from 'jose'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { createLruCache } from '../../platform/lru-cache.ts'
+import { ServiceError } from '../errors.ts'
+import type { Keyring } from '../keys/keyring.ts'
+import { operatorScopes, type WorkspaceSessions, workspaceSessionAudience } from './workspace-sessions.ts'
+
+/** The caller of an internal service. */
+export interface Caller {
+  /** Name of the token or of the operator, for audits. */
+  subject: string
+  scopes: ReadonlySet<string>
+  /**
+   * The only workspace that the caller may access; undefined for all. A workspace session always
+   * has one.
+   */
+  workspaceId?: string
+  /**
+   * Expiry of the caller's token in milliseconds since 1970; infinite if the token does not expire.
+   */
+  expiresAt: number
+}
+
+interface TokenGrant {
+  subject: string
+  scopes: string[]
+  workspaceId?: string
+  /** Lifetime of the token in seconds. Without it, the token is valid until its key is removed. */
+  lifetime?: number
+}
+
+export interface Access {
+  /**
+   * Returns the caller identified by an `Authorization` header, if the caller has the scope. The
+   * header has a service token or a workspace session. Errors: `Unauthenticated` without a valid
+   * token, `PermissionDenied` without the scope, `ServiceUnavailable` while the keys of workspace
+   * sessions cannot be loaded.
+   */
+  authenticate(authorization: string | null, scope: string): Promise<Caller>
+  /** Issues a service token: a JWT (HS256) for the audience `service.core`. */
+  issue(grant: TokenGrant): Promise<string>
+}
+
+/**
+ * Scopes that a service token may have: scopes of operators and scopes of the service's own
+ * processes.
+ */
+export const knownScopes = [...operatorScopes, 'visitors:act', 'deliveries:work']
+
+/** Declared scope of a method that any service token may call, but no workspace session. */
+const anyScope = '*'
+
+const audience = 'service.core'
+const type = 'service-token+jwt'
+const maxCached = 1000
+/**
+ * Maximum time in milliseconds for which a verified token is cached. A removed key is accepted for
+ * this time.
+ */
+const maxCachedMs = 60_000
+
+/**
+ * Authenticates callers of internal services by service token, and operators' consoles by workspace
+ * session. The audience of a token determines which kind it is. Service tokens and workspace
+ * sessions have separate keys.
+ */
+export function createAccess(keyring: Keyring, now: () => number, workspaceSessions?: WorkspaceSessions): Access {
+  const known = createLruCache<{ caller: Caller; until: number }>(maxCached)
+
+  async function verifyServiceToken(token: string): Promise<Caller> {
+    try {
+      const { payload } = await jwtVerify(
+        token,
+        ({ kid = '' }) => {
+          const found = keyring.find('service-token', kid)
+          if (!found) throw new Error('unknown key')
+          return found.key
+        },
+        { algorithms: ['HS256'], audience, typ: type, currentDate: new Date(now()), requiredClaims: ['sub', 'scope'] },
+      )
+      const { sub = '', scope, wid, exp } = payload
+      return {
+        subject: sub,
+        scopes: new Set(String(scope).split(' ')),
+        workspaceId: typeof wid === 'string' ? wid : undefined,
+        expiresAt: exp === undefined ? Number.POSITIVE_INFINITY : exp * 1000,
+      }
+    } catch {
+      throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+    }
+  }
+
+  const isWorkspaceSession = (token: string) => unverifiedAudiences(token).includes(workspaceSessionAudience)
+
+  async function verify(token: string): Promise<Caller> {
+    return workspaceSessions && isWorkspaceSession(token) ? workspaceSessions.verify(token) : verifyServiceToken(token)
+  }
+
+  async function callerOf(token: string): Promise<Caller> {
+    let entry = known.get(token)
+    if (!entry || entry.until <= now()) {
+      const caller = await verify(token)
+      entry = { caller, until: Math.min(caller.expiresAt, now() + maxCachedMs) }
+      known.set(token, entry)
+    }
+    return entry.caller
+  }
+
+  return {
+    async authenticate(authorization, scope) {
+      const token = /^Bearer ([\w-]+\.[\w-]+\.[\w-]+)$/i.exec(authorization ?? '')?.[1]
+      if (token === undefined) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+      const caller = await callerOf(token)
+      const isAllowed = scope === anyScope ? !isWorkspaceSession(token) : caller.scopes.has(scope)
+      if (!isAllowed) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+      return caller
+    },
+
+    issue({ subject, scopes, workspaceId, lifetime }) {
+      const { kid, key } = keyring.current('service-token')
+      const jwt = new SignJWT({ scope: scopes.join(' '), wid: workspaceId })
+        .setProtectedHeader({ alg: 'HS256', typ: type, kid })
+        .setSubject(subject)
+        .setAudience(audience)
+        .setIssuedAt(Math.floor(now() / 1000))
+      if (lifetime !== undefined) jwt.setExpirationTime(Math.floor(now() / 1000) + lifetime)
+      return jwt.sign(key)
+    },
+  }
+}
+
+/** Returns the audiences of an unverified token. Use them only to choose the verifier. */
+function unverifiedAudiences(token: string): string[] {
+  try {
+    return [decodeJwt(token).aud ?? []].flat()
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,195 @@
+import { randomUUID } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { watchConversations } from '../rpc/conversations.ts'
+import { codeOf, site, type TestStream, testCores } from '../test-support/cores.ts'
+import type { Availability } from './model.ts'
+
+const cores = testCores({ count: 2 })
+const open = { weekday: 1, from: '00:00', to: '00:01' }
+
+async function newSite(availability?: Partial<Availability>) {
+  const at = await cores.newSite(availability && { availability })
+  return {
+    ...at,
+    /** Changes the availability on the second core. */
+    set: (change: Partial<Availability>) =>
+      cores.other.workspaces.updateInstallation(at.publicSiteKey, { availability: change }, undefined),
+    /** Returns the state in the configuration of the first core. */
+    async state() {
+      const installation = await cores.core.workspaces.installationFor(at.publicSiteKey, site)
+      return cores.core.availabilityOf(installation)
+    },
+    /** Opens a stream on each core. */
+    async openStreams(): Promise<[TestStream, TestStream]> {
+      const visitor = await cores.newVisitor(at)
+      return [await cores.openStream(visitor), await cores.openStream(visitor, cores.other)]
+    },
+  }
+}
+
+const onlineOf = ({ availability }: TestStream) => availability.map(({ online }) => online)
+/** Waits until both streams were told these states, within a second. */
+async function expectTold(streams: TestStream[], ...states: boolean[]) {
+  await expectToldWithin(1_000, streams, ...states)
+}
+
+async function expectToldWithin(timeout: number, streams: TestStream[], ...states: boolean[]) {
+  for (const stream of streams) await expect.poll(() => onlineOf(stream), { timeout, interval: 20 }).toEqual(states)
+}
+/** Watches an inbox like a console, until the returned function is called. */
+function watchInbox(core: typeof cores.core, workspaceId: string | undefined) {
+  const call = new AbortController()
+  const ended = (async () => {
+    for await (const _ of watchConversations(core, workspaceId, call.signal));
+  })()
+  return () => {
+    call.abort()
+    return ended
+  }
+}
+
+describe('the availability of an installation', () => {
+  it('is always online without settings, and tells streams nothing', async () => {
+    const { state, openStreams } = await newSite()
+    const streams = await openStreams()
+    expect(await state()).toEqual({ online: true })
+    for (const { availability } of streams) expect(availability).toEqual([])
+  })
+
+  it('an override is in force on each core and open stream within a second', async () => {
+    const { set, state, openStreams } = await newSite()
+    const streams = await openStreams()
+    await set({ mode: 'away' })
+    await expectTold(streams, false)
+    expect(await state()).toEqual({ online: false })
+    await set({ mode: 'away' })
+    await set({ mode: 'online' })
+    await expectTold(streams, false, true)
+    const [stream] = streams
+    expect([stream.types, stream.sequences, stream.position]).toEqual([[], [], 0])
+  })
+
+  it('an override is in force within a second although the process died before it announced it', async () => {
+    const { publicSiteKey, openStreams } = await newSite()
+    const streams = await openStreams()
+    await cores.other.stores.workspaces.updateInstallation(
+      publicSiteKey,
+      { availability: { mode: 'away' } },
+      randomUUID(),
+    )
+    await expectTold(streams, false)
+  })
+
+  it('a stream that opens after a change is not told it again', async () => {
+    const { set, openStreams } = await newSite()
+    const [early] = await openStreams()
+    await set({ mode: 'away' })
+    await expectTold([early], false)
+    const late = await openStreams()
+    await set({ mode: 'online' })
+    await expectTold([early], false, true)
+    await expectTold(late, true)
+  })
+
+  it('closing time is told to streams on each core, with the next change', async () => {
+    const today = new Date(cores.now()).toISOString().slice(0, 10)
+    const hours = [{ from: '00:00', to: '23:59' }]
+    const { state, openStreams } = await newSite({ exceptions: [{ date: today, hours }] })
+    const streams = await openStreams()
+    const closing = new Date(`${today}T23:59:00Z`)
+    const opening = new Date(closing.getTime() + 60_000)
+    expect(await state()).toEqual({ online: true, nextChangeAt: closing })
+    cores.advance((closing.getTime() - cores.now()) / 1000 - 5)
+    expect((await state()).online).toBe(true)
+    // The sessions have expired by now, so their streams end. New ones are open at closing time.
+    const open = await openStreams()
+    cores.advance(6)
+    await expectTold(open, false)
+    expect(open[0].availability).toEqual([{ online: false, nextChangeAt: opening.toISOString() }])
+    cores.advance(60)
+    await expectTold(open, false, true)
+    for (const stream of streams) stream.close()
+  })
+
+  it('each field is set separately, and an empty list removes the hours', async () => {
+    const { publicSiteKey, set } = await newSite({ weeklyHours: [open] })
+    await Promise.all([set({ mode: 'away' }), set({ timeZone: 'Europe/Vienna' }), set({ requiresOperator: true })])
+    const read = async () => (await cores.core.workspaces.findInstallation(publicSiteKey, undefined)).availability
+    expect(await read()).toEqual({
+      mode: 'away',
+      timeZone: 'Europe/Vienna',
+      weeklyHours: [open],
+      requiresOperator: true,
+    })
+    await set({ weeklyHours: [] })
+    expect(await read()).toMatchObject({ weeklyHours: [], mode: 'away' })
+  })
+
+  it('settings with an error are refused and change nothing', async () => {
+    const { set, state } = await newSite({ mode: 'away' })
+    expect(await codeOf(set({ mode: 'online', timeZone: 'Europe/Atlantis' }))).toBe('VALIDATION_FAILED')
+    expect(await state()).toEqual({ online: false })
+  })
+})
+
+describe('an installation that requires an operator', () => {
+  it('is online while somebody watches the inbox on any core', async () => {
+    const { workspaceId, state, openStreams } = await newSite({ requiresOperator: true })
+    const streams = await openStreams()
+    expect(await state()).toEqual({ online: false })
+    const leave = watchInbox(cores.other, workspaceId)
+    await expectTold(streams, true)
+    await leave()
+    cores.advance(16)
+    await expectToldWithin(5_000, streams, true, false)
+  })
+
+  it('stays online while a console reconnects to another core', async () => {
+    const { workspaceId, openStreams } = await newSite({ requiresOperator: true })
+    const leave = watchInbox(cores.core, workspaceId)
+    const streams = await openStreams()
+    await expect.poll(async () => onlineOf(streams[0]).at(-1) ?? true).toBe(true)
+    await leave()
+    cores.advance(3)
+    const leaveAgain = watchInbox(cores.other, workspaceId)
+    await cores.core.operatorPresence.renew()
+    cores.advance(4)
+    await Promise.all([cores.core.operatorPresence.renew(), cores.other.operatorPresence.renew()])
+    await cores.core.availabilityWatch.check()
+    expect(onlineOf(streams[0])).not.toContain(false)
+    await leaveAgain()
+  })
+
+  it('is away 10 seconds after the death of the core on which the inbox was watched', async () => {
+    const { workspaceId, openStreams } = await newSite({ requiresOperator: true })
+    const streams = await openStreams()
+    // A process that died renews nothing.
+    await cores.other.stores.operatorPresence.renew(randomUUID(), [workspaceId], new Date(cores.now() + 10_000))
+    await expectToldWithin(5_000, streams, true)
+    cores.advance(11)
+    await expectTold(streams, true, false)
+  })
+
+  it('is not online for the operators of another workspace, and an override needs no operator', async () => {
+    const { set, state, openStreams } = await newSite({ requiresOperator: true })
+    const streams = await openStreams()
+    const leave = watchInbox(cores.core, 'ws_other')
+    await expect.poll(() => cores.core.operatorPresence.isAttended('ws_other')).toBe(true)
+    expect(await state()).toEqual({ online: false })
+    await set({ mode: 'online' })
+    await expectTold(streams, true)
+    await leave()
+  })
+
+  it('is away outside of its hours although somebody watches the inbox', async () => {
+    const { workspaceId, state } = await newSite({
+      requiresOperator: true,
+      weeklyHours: [1, 2, 3, 4, 5, 6, 7].map((weekday) => ({ weekday, from: '00:00', to: '24:00' })),
+      exceptions: [{ date: new Date(cores.now()).toISOString().slice(0, 10), hours: [] }],
+    })
+    const leave = watchInbox(cores.core, workspaceId)
+    await expect.poll(() => cores.core.operatorPresence.isAttended(workspaceId)).toBe(true)
+    expect(await state()).toMatchObject({ online: false })
+    await leave()
+  })
+})

@@ -1,0 +1,50 @@
+import { type Availability, defaultAvailability, type Installation } from './model.ts'
+import { type OpeningState, openingState } from './opening-hours.ts'
+import type { OperatorPresence } from './operator-presence.ts'
+
+/** Whether visitors can reach somebody now. */
+export interface AvailabilityState {
+  online: boolean
+  /** Next change by the opening hours. Absent if there is none, or if it depends on operators. */
+  nextChangeAt?: Date
+}
+
+export type AvailabilityOf = (
+  installation: Pick<Installation, 'workspaceId' | 'availability'>,
+) => Promise<AvailabilityState>
+
+/** Returns the settings with the defaults of absent fields. */
+export function availabilityOf({ availability }: Pick<Installation, 'availability'>): Availability {
+  return { ...defaultAvailability, ...availability }
+}
+
+/** Decides whether installations are online: by override, opening hours and presence of operators. */
+export function createAvailabilityOf(dependencies: {
+  presence: Pick<OperatorPresence, 'isAttended'>
+  now: () => number
+}): AvailabilityOf {
+  const { presence, now } = dependencies
+  /** The present state of the opening hours. Installations are cached, so the state is too. */
+  const known = new WeakMap<object, OpeningState & { since: number }>()
+
+  function openingStateOf(key: object, availability: Availability): OpeningState {
+    const at = now()
+    const state = known.get(key)
+    if (state && state.since <= at && at < (state.nextChangeAt ?? Number.POSITIVE_INFINITY)) return state
+    const fresh = { ...openingState(availability, at), since: at }
+    known.set(key, fresh)
+    return fresh
+  }
+
+  return async (installation) => {
+    if (!installation.availability) return { online: true }
+    const availability = availabilityOf(installation)
+    const { mode, requiresOperator } = availability
+    if (mode !== 'auto') return { online: mode === 'online' }
+    const { isOpen, nextChangeAt } = openingStateOf(installation.availability, availability)
+    const change = nextChangeAt === undefined ? {} : { nextChangeAt: new Date(nextChangeAt) }
+    if (!isOpen || !requiresOperator) return { online: isOpen, ...change }
+    // While no operator is there, the end of the opening hours changes nothing.
+    return (await presence.isAttended(installation.workspaceId)) ? { online: true, ...change } : { online: false }
+  }
+}

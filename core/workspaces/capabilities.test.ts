@@ -1,0 +1,231 @@
+import { randomUUID } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { imageOf } from '../../test/support/images.ts'
+import { codeOf, site, type TestVisitor, testCores } from '../test-support/cores.ts'
+import type { Capabilities } from './model.ts'
+
+const cores = testCores({ count: 2 })
+const key = () => randomUUID() as string
+const pageContext = { url: `${site}/cart` }
+const operator = { subject: 'desk' }
+
+/** Creates a site with a visitor who has written a message. */
+async function newChat() {
+  const at = await cores.newSite()
+  const visitor = await cores.newVisitor(at)
+  await cores.send(visitor, 'Hello')
+  /** Sets capabilities on the other core. Resolves when the first core uses them. */
+  async function set(capabilities: Partial<Capabilities>) {
+    await cores.other.workspaces.updateInstallation(at.publicSiteKey, { capabilities }, undefined)
+    const began = performance.now()
+    await expect
+      .poll(async () => (await cores.core.workspaces.installationFor(at.publicSiteKey, site)).capabilities)
+      .toMatchObject(capabilities)
+    expect(performance.now() - began).toBeLessThan(1000)
+  }
+  return { at, visitor, set }
+}
+
+const pageOf = async ({ sessionId }: { sessionId: string }) => (await cores.core.sessions.find(sessionId)).pageContext
+
+const acknowledge = ({ credentials }: TestVisitor, commandId: string, outcome: string, idempotencyKey = key()) =>
+  cores.core.commandDecisions.acknowledgeNavigation({ credentials, commandId, outcome, idempotencyKey })
+
+const consent = ({ credentials }: TestVisitor, requestId: string) =>
+  cores.core.commandDecisions.acknowledgeScreenshot({
+    credentials,
+    requestId,
+    consent: 'granted',
+    idempotencyKey: key(),
+  })
+
+const upload = (
+  { credentials }: TestVisitor,
+  requestId: string,
+  {
+    chunks = pngChunks(),
+    idempotencyKey = key(),
+  }: { chunks?: AsyncIterable<Uint8Array>; idempotencyKey?: string } = {},
+) => cores.core.screenshots.upload({ credentials, requestId, contentType: 'image/png', idempotencyKey }, chunks)
+
+const picture = imageOf('image/png', 4000)
+
+async function* pngChunks(between?: () => Promise<unknown>) {
+  yield picture.subarray(0, 2000)
+  await between?.()
+  yield picture.subarray(2000)
+}
+
+describe('with the capability `pageContext` off', () => {
+  it('no page is stored from a report, a message or a new session', async () => {
+    const { at, visitor, set } = await newChat()
+    await set({ pageContext: false })
+    const { credentials } = visitor
+    expect(await codeOf(cores.core.sessions.reportPage({ credentials, pageContext }))).toBe('ROUTE_NOT_ADVERTISED')
+    const message = { credentials, clientOperationId: key(), body: 'Hi', contentType: 'text', pageContext }
+    await cores.core.messages.sendAsVisitor(message)
+    const request = { publicSiteKey: at.publicSiteKey, origin: site, clientInstanceId: key(), pageContext }
+    const { content } = await cores.core.sessions.create({ ...request, idempotencyKey: key() })
+    expect(await pageOf(content)).toBeUndefined()
+    expect(await pageOf(visitor)).toBeUndefined()
+    await set({ pageContext: true })
+    await cores.core.messages.sendAsVisitor({ ...message, clientOperationId: key() })
+    await expect.poll(() => pageOf(visitor)).toEqual(pageContext)
+  })
+
+  it('an identification does not copy the page of the anonymous session', async () => {
+    const { at, visitor, set } = await newChat()
+    await cores.core.sessions.reportPage({ credentials: visitor.credentials, pageContext })
+    await set({ pageContext: false })
+    expect(await pageOf(await cores.identify(visitor, at.sign()))).toBeUndefined()
+  })
+})
+
+describe('with the capability `identity` off', () => {
+  it('an existing session is not identified, and a verified visitor can still log out', async () => {
+    const { at, visitor, set } = await newChat()
+    const verified = await cores.identify(await cores.newVisitor(at), at.sign())
+    await set({ identity: false })
+    expect(await codeOf(cores.identify(visitor, at.sign()))).toBe('ROUTE_NOT_ADVERTISED')
+    expect((await cores.core.sessions.find(visitor.sessionId)).identity).toBeUndefined()
+    expect((await cores.clear(verified)).identityState).toBe('anonymous')
+  })
+
+  it('a repeat of an identification that was made before gets its first result', async () => {
+    const { at, visitor, set } = await newChat()
+    const [assertion, same] = [at.sign(), key()]
+    const first = await cores.identify(visitor, assertion, { key: same })
+    await set({ identity: false })
+    expect((await cores.identify(visitor, assertion, { key: same })).sessionId).toBe(first.sessionId)
+  })
+
+  it('an identification whose process died is completed if it was decided, and refused otherwise', async () => {
+    await cores.untilOneSurvives(async (mortal) => {
+      const { at, visitor, set } = await newChat()
+      const [assertion, same] = [at.sign(), key()]
+      const died = await cores.identify(visitor, assertion, { core: mortal, key: same }).then(
+        () => false,
+        () => true,
+      )
+      await set({ identity: false })
+      cores.advance(16)
+      const { successor } = await cores.core.sessions.find(visitor.sessionId)
+      const repeated = await codeOf(cores.identify(visitor, assertion, { key: same }))
+      expect(repeated).toBe(successor ? 'ok' : 'ROUTE_NOT_ADVERTISED')
+      return died
+    })
+  })
+})
+
+describe('with the capability `typing` off', () => {
+  it('neither side is shown as typing', async () => {
+    const { visitor, set } = await newChat()
+    await set({ typing: false })
+    const { conversationId, credentials } = visitor
+    expect(await codeOf(cores.core.typing.setByVisitor(credentials, 'started'))).toBe('ROUTE_NOT_ADVERTISED')
+    const agent = { displayName: 'Ada' }
+    const byAgent = () => cores.core.typing.setByAgent({ conversationId, state: 'started', agent }, undefined)
+    expect(await codeOf(byAgent())).toBe('ROUTE_NOT_ADVERTISED')
+    await set({ typing: true })
+    expect(await codeOf(byAgent())).toBe('ok')
+  })
+})
+
+describe('with the capability `navigation` off', () => {
+  it('a new command is refused, and so is the visitor’s decision about a pending one', async () => {
+    const { visitor, set } = await newChat()
+    const { sessionId } = visitor
+    const request = { sessionId, url: `${site}/a`, clientOperationId: 'first' }
+    const { content } = await cores.core.commands.requestNavigation(request, operator)
+    await set({ navigation: false })
+    const { clientOperationId: _, ...another } = request
+    expect(await codeOf(cores.core.commands.requestNavigation(another, operator))).toBe('ROUTE_NOT_ADVERTISED')
+    expect((await cores.core.commands.requestNavigation(request, operator)).replayed).toBe(true)
+    for (const outcome of ['accepted', 'declined', 'unsupported'])
+      expect(await codeOf(acknowledge(visitor, content.commandId, outcome))).toBe('ROUTE_NOT_ADVERTISED')
+    expect((await cores.core.commands.cancel(content.commandId, operator)).state).toBe('cancelled')
+  })
+
+  it('the outcome of a navigation that the visitor has accepted is recorded', async () => {
+    const { visitor, set } = await newChat()
+    const request = { sessionId: visitor.sessionId, url: `${site}/a` }
+    const { commandId } = (await cores.core.commands.requestNavigation(request, operator)).content
+    const same = key()
+    await acknowledge(visitor, commandId, 'accepted', same)
+    await set({ navigation: false })
+    expect((await acknowledge(visitor, commandId, 'accepted', same)).replayed).toBe(true)
+    expect((await acknowledge(visitor, commandId, 'completed')).content.state).toBe('completed')
+  })
+
+  it('a repeated request does not announce a command whose process died before the announcement', async () => {
+    const { visitor, set } = await newChat()
+    const request = { sessionId: visitor.sessionId, url: `${site}/a`, clientOperationId: 'first' }
+    const mortal = cores.mortalCore(1)
+    expect(await codeOf(mortal.commands.requestNavigation(request, operator))).not.toBe('ok')
+    await set({ navigation: false })
+    expect(await codeOf(cores.core.commands.requestNavigation(request, operator))).toBe('ok')
+    const types = (await cores.log(visitor.conversationId)).map(({ type }) => type)
+    expect(types).not.toContain('navigation.requested')
+  })
+})
+
+describe('with the capability `screenshots` off', () => {
+  it('a new request, a consent and the upload of a granted screenshot are refused', async () => {
+    const { visitor, set } = await newChat()
+    const { sessionId } = visitor
+    const ask = () => cores.core.commands.requestScreenshot({ sessionId }, operator)
+    const [pending, granted] = [(await ask()).content.commandId, (await ask()).content.commandId]
+    await consent(visitor, granted)
+    await set({ screenshots: false })
+    expect(await codeOf(ask())).toBe('ROUTE_NOT_ADVERTISED')
+    expect(await codeOf(consent(visitor, pending))).toBe('ROUTE_NOT_ADVERTISED')
+    expect(await codeOf(upload(visitor, granted))).toBe('ROUTE_NOT_ADVERTISED')
+  })
+
+  it('an upload that is under way stores nothing, and a repeat of a finished one gets its first result', async () => {
+    const { visitor, set } = await newChat()
+    const ask = async () =>
+      (await cores.core.commands.requestScreenshot({ sessionId: visitor.sessionId }, operator)).content.commandId
+    const [slow, done] = [await ask(), await ask()]
+    await consent(visitor, slow)
+    await consent(visitor, done)
+    const same = key()
+    await upload(visitor, done, { idempotencyKey: same })
+    const chunks = pngChunks(() => set({ screenshots: false }))
+    expect(await codeOf(upload(visitor, slow, { chunks }))).toBe('ROUTE_NOT_ADVERTISED')
+    expect((await cores.core.commands.find(slow)).screenshot).toBeUndefined()
+    expect((await upload(visitor, done, { idempotencyKey: same })).replayed).toBe(true)
+  })
+})
+
+describe('a change whose process died before it announced it', () => {
+  it('is in force on another core within a second, also if the former state is cached', async () => {
+    const { publicSiteKey } = await cores.newSite()
+    const isOn = async () => (await cores.core.workspaces.installationFor(publicSiteKey, site)).capabilities.typing
+    for (const typing of [false, true]) {
+      expect(await isOn()).toBe(!typing)
+      await cores.other.stores.workspaces.updateInstallation(publicSiteKey, { capabilities: { typing } }, key())
+      await expect.poll(isOn, { timeout: 1000, interval: 20 }).toBe(typing)
+    }
+  })
+})
+
+describe('with the capability of a form or the retry route off', () => {
+  it('a session that exists can no longer use the route', async () => {
+    const { visitor, set } = await newChat()
+    const { credentials } = visitor
+    const form = () => cores.core.leads.submitForm({ credentials, form: 'offline', fields: {}, idempotencyKey: key() })
+    const retry = () =>
+      cores.core.messages.sendAsVisitor({
+        credentials,
+        clientOperationId: key(),
+        body: 'Hi',
+        contentType: 'text',
+        retryRoute: true,
+      })
+    await set({ offlineForm: true, messageRetryRoute: true })
+    expect([await codeOf(form()), await codeOf(retry())]).toEqual(['ok', 'ok'])
+    await set({ offlineForm: false, messageRetryRoute: false })
+    expect([await codeOf(form()), await codeOf(retry())]).toEqual(['ROUTE_NOT_ADVERTISED', 'ROUTE_NOT_ADVERTISED'])
+  })
+})

@@ -1,0 +1,11 @@
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { ServiceError } from '../errors.ts'
+import type { Capabilities, Installation } from './model.ts'
+
+/** Throws `RouteNotAdvertised` if the installation does not have the capability. */
+export function requireCapability(
+  { capabilities }: Pick<Installation, 'capabilities'>,
+  capability: keyof Capabilities,
+): void {
+  if (!capabilities[capability]) throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
+}

@@ -1,0 +1,60 @@
+import type { FieldIssue } from '../errors.ts'
+import { field, integer, oneOf, text } from '../rules.ts'
+import type { Capabilities, FormField, FormKind } from './model.ts'
+
+/** For each form: the capability that it requires and the source of its leads. */
+export const formKinds: Record<FormKind, { capability: keyof Capabilities; source: string }> = {
+  preChat: { capability: 'preChatForm', source: 'pre-chat-form' },
+  offline: { capability: 'offlineForm', source: 'offline-form' },
+}
+
+const maxFields = 20
+const maxLength = 4000
+const fieldName = /^[A-Za-z0-9_-]{1,64}$/
+const email = /^[^\s@]{1,64}@[^\s@.]+(\.[^\s@.]+)+$/
+const tel = /^\+?[0-9 ()/.-]{3,}$/
+const lineBreak = /[\n\t]/
+
+/** Validates the definition of a form. */
+export function formDefinitionIssues(path: string, fields: FormField[]): (FieldIssue | undefined)[] {
+  if (fields.length > maxFields) return [{ path, rule: 'maxItems' }]
+  const names = fields.map(({ name }) => name)
+  return fields.flatMap(({ name, label, type, maxLength: longest }, index) => [
+    field(`${path}/${index}/name`, name, (value) =>
+      !fieldName.test(value) ? 'pattern' : names.indexOf(value) === index ? undefined : 'uniqueItems',
+    ),
+    field(`${path}/${index}/label`, label, text(1, 128)),
+    field(`${path}/${index}/type`, type, oneOf<FormField['type']>('text', 'email', 'tel', 'textarea')),
+    field(`${path}/${index}/maxLength`, longest, integer(1, maxLength)),
+  ])
+}
+
+/** Validates a form that a visitor submitted. */
+export function formIssues(form: FormField[], values: Record<string, string>): (FieldIssue | undefined)[] {
+  const known = new Set(form.map(({ name }) => name))
+  return [
+    ...Object.keys(values)
+      .filter((name) => !known.has(name))
+      .map((name) => ({ path: `/fields/${pointerToken(name)}`, rule: 'additionalProperties' })),
+    ...form.map((defined) => {
+      const value = Object.hasOwn(values, defined.name) ? values[defined.name] : undefined
+      const broken = brokenRule(defined, value)
+      return broken === undefined ? undefined : { path: `/fields/${defined.name}`, rule: broken }
+    }),
+  ]
+}
+
+function brokenRule({ type, required, maxLength: longest }: FormField, value: string | undefined): string | undefined {
+  if (value === undefined || value.trim() === '') {
+    if (required) return value === undefined ? 'required' : 'minLength'
+    if (value === undefined || value === '') return undefined
+  }
+  const broken = text(0, longest)(value)
+  if (broken !== undefined) return broken
+  if (type !== 'textarea' && lineBreak.test(value)) return 'pattern'
+  if (value.trim() === '') return undefined
+  if (type === 'email') return email.test(value) && value.length <= 254 ? undefined : 'format'
+  return type === 'tel' && !tel.test(value) ? 'format' : undefined
+}
+
+const pointerToken = (name: string) => name.slice(0, 200).replaceAll('~', '~0').replaceAll('/', '~1')

@@ -1,0 +1,211 @@
+export interface Workspace {
+  workspaceId: string
+  name: string
+  createdAt: Date
+}
+
+export type ConnectionStatus = 'enabled' | 'disabled'
+
+export interface Connection {
+  connectionId: string
+  workspaceId: string
+  name: string
+  status: ConnectionStatus
+  /** Number of changes of the status so far. */
+  statusVersion: number
+}
+
+export interface Appearance {
+  title: string
+  greeting: string
+  accentColor: string
+  position: 'left' | 'right'
+  logoUrl?: string
+  /** Texts in other languages, by canonical locale tag. */
+  translations?: Record<string, Translation>
+}
+
+/** Texts in one language. A text that is absent is shown in the default language. */
+export interface Translation {
+  title?: string
+  greeting?: string
+}
+
+export const hasTexts = ({ title, greeting }: Translation): boolean => title !== undefined || greeting !== undefined
+
+export const capabilityNames = [
+  'identity',
+  'typing',
+  'pageContext',
+  'navigation',
+  'screenshots',
+  'preChatForm',
+  'offlineForm',
+  'messageRetryRoute',
+] as const
+
+export type Capabilities = Record<(typeof capabilityNames)[number], boolean>
+
+/** One field of a form that visitors fill in. */
+export interface FormField {
+  name: string
+  label: string
+  type: 'text' | 'email' | 'tel' | 'textarea'
+  required: boolean
+  maxLength: number
+}
+
+export type FormKind = 'preChat' | 'offline'
+export type Forms = Partial<Record<FormKind, FormField[]>>
+
+/** Consent that visitors must give before they send a message or a form. */
+export interface ConsentPolicy {
+  required: boolean
+  policyUrl?: string
+  /** A decision counts for one version only. */
+  policyVersion?: string
+}
+
+export interface Installation {
+  publicSiteKey: string
+  connectionId: string
+  workspaceId: string
+  origins: string[]
+  enabled: boolean
+  appearance: Appearance
+  capabilities: Capabilities
+  defaultLocale: string
+  forms?: Forms
+  /** Absent if the installation never had a policy. Consent is then not required. */
+  consent?: ConsentPolicy
+  /**
+   * Live identity secrets: assertions signed with them are accepted. The current secret is first,
+   * followed by the secrets that it replaced.
+   */
+  identitySecrets: SealedIdentitySecret[]
+  /** When visitors can reach somebody. Absent fields have the values of `defaultAvailability`. */
+  availability?: Partial<Availability>
+  /** Time of the last change, by the clock of the database. Absent if it was never changed. */
+  changedAt?: Date
+}
+
+/** A period of one day. The times are `HH:MM`; `to` may be `24:00`. */
+export interface Span {
+  from: string
+  to: string
+}
+
+export interface Availability {
+  /** `auto` follows the opening hours. `online` and `away` override them and `requiresOperator`. */
+  mode: 'auto' | 'online' | 'away'
+  /** IANA name of the time zone of the hours. */
+  timeZone: string
+  /** Opening hours of the weekdays, from Monday (1) to Sunday (7). */
+  weeklyHours: (Span & { weekday: number })[]
+  /** Dates (`YYYY-MM-DD`) with their own hours. A date without hours is closed. */
+  exceptions: { date: string; hours: Span[] }[]
+  /** Whether somebody must also watch the workspace's inbox. */
+  requiresOperator: boolean
+}
+
+export const defaultAvailability: Availability = {
+  mode: 'auto',
+  timeZone: 'UTC',
+  weeklyHours: [],
+  exceptions: [],
+  requiresOperator: false,
+}
+
+export interface SealedIdentitySecret {
+  kid: string
+  sealed: string
+  /** Time at which a rotation replaced the secret. */
+  replacedAt?: Date
+}
+
+/**
+ * Fields of an installation that can be set. Each appearance text, capability and form is a
+ * separate field.
+ */
+export interface InstallationSettings {
+  origins?: string[]
+  enabled?: boolean
+  appearance?: Partial<Appearance>
+  capabilities?: Partial<Capabilities>
+  defaultLocale?: string
+  forms?: Forms
+  availability?: Partial<Availability>
+  /** Replaces the whole policy. */
+  consent?: ConsentPolicy
+}
+
+export const defaultAppearance: Appearance = {
+  title: 'Chat with us',
+  greeting: 'Hello! How can we help?',
+  accentColor: '#1f6f5c',
+  position: 'right',
+}
+
+export const defaultCapabilities: Capabilities = {
+  identity: true,
+  typing: true,
+  pageContext: true,
+  navigation: true,
+  screenshots: true,
+  preChatForm: false,
+  offlineForm: false,
+  messageRetryRoute: false,
+}
+
+const hostLabel = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/
+
+/**
+ * Whether a text is a valid entry of the allowed origins: an origin in canonical form, or a
+ * wildcard before at least two labels.
+ */
+export function isOriginEntry(entry: string): boolean {
+  const wildcard = entry.match(/^https:\/\/\*\.([^/:]+)(:\d+)?$/)
+  if (!wildcard) return canonicalOrigin(entry) === entry
+  const [, host = '', port = ''] = wildcard
+  const labels = host.split('.')
+  return (
+    labels.length >= 2 &&
+    labels.every((label) => hostLabel.test(label)) &&
+    canonicalOrigin(`https://${host}${port}`) === `https://${host}${port}`
+  )
+}
+
+/**
+ * Returns all entries that allow the origin; an empty list if it is not the origin of a web page.
+ */
+export function entriesAllowing(origin: string): string[] {
+  if (canonicalOrigin(origin) !== origin) return []
+  const entries = [origin]
+  const { protocol, hostname, port } = new URL(origin)
+  if (protocol === 'https:') {
+    const labels = hostname.split('.')
+    for (let cut = 1; cut < labels.length; cut += 1) {
+      entries.push(`https://*.${labels.slice(cut).join('.')}${port === '' ? '' : `:${port}`}`)
+    }
+  }
+  return entries
+}
+
+export function isOriginAllowed(origin: string, entries: readonly string[]): boolean {
+  return entriesAllowing(origin).some((entry) => entries.includes(entry))
+}
+
+/**
+ * Returns the origin in the form that browsers send; undefined for any other text, including
+ * wildcards.
+ */
+function canonicalOrigin(text: string): string | undefined {
+  if (text.length > 512 || text.includes('*')) return undefined
+  const parsed = URL.parse(text)
+  return parsed && (parsed.protocol === 'http:' || parsed.protocol === 'https:') ? parsed.origin : undefined
+}
+
+/**
+ * Allowed origins: an entry is an origin (scheme, host, port) or `https://*.example.com`, where the
+ * wildcard matches one or more labels (contract, section 1).
+ */

@@ -1,0 +1,167 @@
+import { Temporal } from 'temporal-polyfill'
+import type { FieldIssue } from '../errors.ts'
+import { field, integer } from '../rules.ts'
+import type { Availability, Span } from './model.ts'
+
+/** Opening hours in a time zone. Without weekly hours, dates without an exception are open all day. */
+export type OpeningHours = Pick<Availability, 'timeZone' | 'weeklyHours' | 'exceptions'>
+
+export interface OpeningState {
+  isOpen: boolean
+  /** Time in milliseconds since 1970 at which `isOpen` changes next. Absent if it never changes. */
+  nextChangeAt?: number
+}
+
+const allDay: Span[] = [{ from: '00:00', to: '24:00' }]
+/**
+ * Number of days in which the weekly hours show every change. More than a week, because a time zone
+ * can skip a day.
+ */
+const daysAhead = 9
+
+/**
+ * Returns whether it is open at a time, and the next change. It is open while a clock in the time
+ * zone shows a time of the hours: an hour that the clock skips is left out, and an hour that the
+ * clock repeats counts twice.
+ */
+export function openingState(hours: OpeningHours, now: number): OpeningState {
+  const isOpen = isOpenAt(hours, now)
+  if (hours.weeklyHours.length === 0 && hours.exceptions.length === 0) return { isOpen }
+  const today = localTime(hours, now).toPlainDate()
+  const next = changeWithin(hours, now, isOpen, today.subtract({ days: 1 }), daysAhead + 1)
+  if (next !== undefined) return { isOpen, nextChangeAt: next }
+  // The weekly hours never change, so only the date of an exception can bring a change.
+  const later = hours.exceptions.map(({ date }) => Temporal.PlainDate.from(date)).sort(Temporal.PlainDate.compare)
+  for (const date of later) {
+    const change = changeWithin(hours, now, isOpen, date.subtract({ days: 1 }), 2)
+    if (change !== undefined) return { isOpen, nextChangeAt: change }
+  }
+  return { isOpen }
+}
+
+export function isOpenAt(hours: OpeningHours, at: number): boolean {
+  const local = localTime(hours, at)
+  const minute = local.hour * 60 + local.minute
+  return spansOn(hours, local.toPlainDate()).some(({ from, to }) => minutesOf(from) <= minute && minute < minutesOf(to))
+}
+
+const localTime = ({ timeZone }: OpeningHours, at: number) =>
+  Temporal.Instant.fromEpochMilliseconds(at).toZonedDateTimeISO(timeZone)
+
+function spansOn({ weeklyHours, exceptions }: OpeningHours, date: Temporal.PlainDate): Span[] {
+  const exception = exceptions.find((one) => one.date === date.toString())
+  if (exception) return exception.hours
+  return weeklyHours.length === 0 ? allDay : weeklyHours.filter(({ weekday }) => weekday === date.dayOfWeek)
+}
+
+/** Returns the first change after `now` on the given number of days from `first` on. */
+function changeWithin(
+  hours: OpeningHours,
+  now: number,
+  isOpen: boolean,
+  first: Temporal.PlainDate,
+  days: number,
+): number | undefined {
+  const times = new Set<number>()
+  for (let day = 0; day <= days; day += 1) {
+    const date = first.add({ days: day })
+    const minutes = day < days ? spansOn(hours, date).flatMap(({ from, to }) => [minutesOf(from), minutesOf(to)]) : []
+    for (const minute of [0, ...minutes]) for (const at of timesAt(hours, date, minute)) times.add(at)
+  }
+  const end = Math.max(...times)
+  // The clock may also enter or leave the hours by a change of the time zone's offset.
+  let transition = localTime(hours, Math.min(...times)).getTimeZoneTransition('next')
+  while (transition && transition.epochMilliseconds <= end) {
+    times.add(transition.epochMilliseconds)
+    transition = transition.getTimeZoneTransition('next')
+  }
+  return [...times].sort((one, other) => one - other).find((at) => at > now && isOpenAt(hours, at) !== isOpen)
+}
+
+/** Returns the times at which a clock in the time zone shows this minute: two if it repeats it. */
+function timesAt({ timeZone }: OpeningHours, date: Temporal.PlainDate, minute: number): number[] {
+  const local = date.toPlainDateTime().add({ minutes: minute })
+  return (['earlier', 'later'] as const).map(
+    (disambiguation) => local.toZonedDateTime(timeZone, { disambiguation }).epochMilliseconds,
+  )
+}
+
+function minutesOf(time: string): number {
+  const [hour = 0, minute = 0] = time.split(':').map(Number)
+  return hour * 60 + minute
+}
+
+const clockTime = /^([01]\d|2[0-3]):[0-5]\d$/
+const zoneName = /^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/
+const maxSpansPerDay = 10
+const maxExceptions = 366
+
+/**
+ * Returns the violated rules of new settings. Rules that only occur here: `timeZone`, `date`,
+ * `endsBeforeBegins`, `overlap`.
+ */
+export function availabilityIssues({
+  mode,
+  timeZone,
+  weeklyHours = [],
+  exceptions = [],
+}: Partial<Availability>): (FieldIssue | undefined)[] {
+  const weekly = '/availability/weeklyHours/hours'
+  const dates = '/availability/exceptions/dates'
+  return [
+    field('/availability/mode', mode, (value) => (['auto', 'online', 'away'].includes(value) ? undefined : 'enum')),
+    field('/availability/timeZone', timeZone, (value) => (isTimeZone(value) ? undefined : 'timeZone')),
+    weeklyHours.length > 7 * maxSpansPerDay ? { path: weekly, rule: 'maxItems' } : undefined,
+    ...weeklyHours.map(({ weekday }, index) => field(`${weekly}/${index}/weekday`, weekday, integer(1, 7))),
+    ...spanIssues(weekly, weeklyHours, (one, other) => one.weekday === other.weekday),
+    exceptions.length > maxExceptions ? { path: dates, rule: 'maxItems' } : undefined,
+    ...exceptions.flatMap(({ date, hours }, index) => [
+      field(`${dates}/${index}/date`, date, (value) => {
+        if (!isDate(value)) return 'date'
+        return exceptions.findIndex((one) => one.date === value) === index ? undefined : 'uniqueItems'
+      }),
+      hours.length > maxSpansPerDay ? { path: `${dates}/${index}/hours`, rule: 'maxItems' } : undefined,
+      ...spanIssues(`${dates}/${index}/hours`, hours),
+    ]),
+  ]
+}
+
+function spanIssues<S extends Span>(
+  path: string,
+  spans: S[],
+  isSameDay: (one: S, other: S) => boolean = () => true,
+): (FieldIssue | undefined)[] {
+  return spans.flatMap((span, index) => {
+    const { from, to } = span
+    const at = `${path}/${index}`
+    const malformed = [
+      field(`${at}/from`, from, (value) => (clockTime.test(value) ? undefined : 'pattern')),
+      field(`${at}/to`, to, (value) => (clockTime.test(value) || value === '24:00' ? undefined : 'pattern')),
+    ].filter((issue) => issue !== undefined)
+    if (malformed.length > 0) return malformed
+    // Times of this form are in the order of their texts.
+    if (to <= from) return { path: `${at}/to`, rule: 'endsBeforeBegins' }
+    const overlaps = spans.slice(0, index).some((one) => isSameDay(one, span) && one.from < to && from < one.to)
+    return overlaps ? { path: `${at}/from`, rule: 'overlap' } : undefined
+  })
+}
+
+/** Whether a text is the name of a time zone. Fixed offsets such as `+02:00` are none. */
+function isTimeZone(name: string): boolean {
+  if (!zoneName.test(name)) return false
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name })
+    return true
+  } catch {
+    return false
+  }
+}
+
+function isDate(text: string): boolean {
+  if (!/^\d{4}-\d\d-\d\d$/.test(text)) return false
+  try {
+    return Temporal.PlainDate.from(text, { overflow: 'reject' }).toString() === text
+  } catch {
+    return false
+  }
+}

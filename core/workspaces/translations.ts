@@ -1,0 +1,33 @@
+import type { FieldIssue } from '../errors.ts'
+import { field, text } from '../rules.ts'
+import { type Appearance, hasTexts, type Translation } from './model.ts'
+
+const maxTranslations = 50
+
+/** Returns the canonical form of a locale tag; undefined if the text is no locale tag. */
+export function canonicalLocale(tag: string): string | undefined {
+  try {
+    return tag.length <= 35 ? Intl.getCanonicalLocales(tag)[0] : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Returns the violated rules of translations. A wrong locale is not repeated in the error. */
+export function translationIssues(translations: Record<string, Translation>): (FieldIssue | undefined)[] {
+  const path = '/appearance/translations'
+  const tags = Object.keys(translations).map(canonicalLocale)
+  if (tags.includes(undefined)) return [{ path, rule: 'locale' }]
+  if (new Set(tags).size < tags.length) return [{ path, rule: 'uniqueItems' }]
+  if (tags.length > maxTranslations) return [{ path, rule: 'maxProperties' }]
+  return Object.entries(translations).flatMap(([tag, { title, greeting }]) => [
+    field(`${path}/${tag}/title`, title, text(1, 128)),
+    field(`${path}/${tag}/greeting`, greeting, text(1, 1024)),
+  ])
+}
+
+/** Removes translations without texts. */
+export function withTexts({ translations = {}, ...appearance }: Appearance): Appearance {
+  const kept = Object.entries(translations).filter(([, translation]) => hasTexts(translation))
+  return kept.length === 0 ? appearance : { ...appearance, translations: Object.fromEntries(kept) }
+}

@@ -1,0 +1,72 @@
+import { randomBytes } from 'node:crypto'
+import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { CoreConfig } from '../core/config.ts'
+import { createKeyring, parseSecretKeys } from '../core/keys/keyring.ts'
+import { createAccess } from '../core/workspaces/access.ts'
+import type { DevConfig } from './config.ts'
+
+/**
+ * Secrets of a data folder, for development on one machine. They are generated at the first use of
+ * the folder. In production, secrets come from settings.
+ */
+export interface DataFolderSecrets {
+  /** Keys that encrypt secrets in the database, in the format of the setting SECRET_KEYS. */
+  secretKeys: string
+  /** HS256 key that signs workspace sessions. The UTF-8 bytes of the text are the key. */
+  workspaceSessionSecret: string
+  /** Service token of gateways on the same machine. */
+  gatewayToken: string
+}
+
+const secretsFile = 'secrets.json'
+
+/** Outside production, fills in missing secrets of the settings from the data folder. */
+export async function withDataFolderSecrets(
+  config: CoreConfig,
+  { DATA_DIR, NODE_ENV }: DevConfig,
+): Promise<CoreConfig> {
+  if (NODE_ENV === 'production') return config
+  const { secretKeys, workspaceSessionSecret } = await dataFolderSecrets(DATA_DIR)
+  return {
+    ...config,
+    SECRET_KEYS: config.SECRET_KEYS || secretKeys,
+    WORKSPACE_SESSION_SECRET: config.WORKSPACE_SESSION_SECRET || workspaceSessionSecret,
+  }
+}
+
+/**
+ * Reads or generates the secrets of the data folder. Processes that start at once get the same
+ * secrets.
+ */
+export async function dataFolderSecrets(dataDir: string): Promise<DataFolderSecrets> {
+  const path = join(dataDir, secretsFile)
+  const found = await readJson(path)
+  if (found) return found
+  await mkdir(dataDir, { recursive: true, mode: 0o700 })
+  const secretKeys = `k1:${randomBytes(32).toString('base64url')}`
+  const access = createAccess(createKeyring(parseSecretKeys(secretKeys)), Date.now)
+  const fresh: DataFolderSecrets = {
+    secretKeys,
+    workspaceSessionSecret: randomBytes(32).toString('base64url'),
+    gatewayToken: await access.issue({ subject: 'gateway', scopes: ['visitors:act'] }),
+  }
+  // Write a draft file, then link it. Only the first process can create the link, so all
+  // processes use the secrets of the first one.
+  const draft = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`
+  await writeFile(draft, JSON.stringify(fresh), { mode: 0o600, flag: 'wx' })
+  await link(draft, path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error
+  })
+  await rm(draft)
+  return (await readJson(path)) ?? fresh
+}
+
+async function readJson(path: string): Promise<DataFolderSecrets | undefined> {
+  try {
+    return JSON.parse(await readFile(path, 'utf8'))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}

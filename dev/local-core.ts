@@ -1,0 +1,55 @@
+import type { Logger } from 'pino'
+import type { CoreConfig } from '../core/config.ts'
+import type { CoreContext } from '../core/context.ts'
+import { type CoreStartOptions, startCore } from '../core/core.ts'
+import type { DevConfig } from './config.ts'
+import { withDataFolderSecrets } from './data-folder.ts'
+import { attachEngine } from './engine/engine.ts'
+import { nudgeOfDatabase } from './engine/nudge.ts'
+
+/** Settings of a core, completed with a database address and secret keys. */
+export interface LocalSettings {
+  config: CoreConfig
+  /** Stops the engine if this process hosts the engine. */
+  stop(): Promise<void>
+}
+
+/**
+ * Completes settings with the secrets of the data folder and the address of the embedded engine.
+ */
+export async function completeSettings(
+  given: CoreConfig,
+  dev: DevConfig,
+  { logger, signal }: { logger: Logger; signal?: AbortSignal },
+): Promise<LocalSettings> {
+  const config = await withDataFolderSecrets(given, dev)
+  if (config.MONGODB_URI !== '') return { config, stop: async () => {} }
+  const { uri, stop } = await attachEngine({ dataDir: dev.DATA_DIR, logger, signal })
+  return { config: { ...config, MONGODB_URI: uri }, stop }
+}
+
+export interface LocalCore {
+  core: CoreContext
+  /**
+   * The settings of the started core, including secrets from the data folder and the database
+   * address.
+   */
+  config: CoreConfig
+}
+
+/** Completes the settings and starts a core. Stopping the core also stops the engine. */
+export async function startLocalCore(given: CoreConfig, dev: DevConfig, options: CoreStartOptions): Promise<LocalCore> {
+  const { config, stop } = await completeSettings(given, dev, options)
+  const nudge = nudgeOfDatabase(config.MONGODB_URI, config.MONGODB_DATABASE)
+  async function stopDatabase() {
+    nudge?.close()
+    await stop()
+  }
+  try {
+    const core = await startCore(config, { ...options, nudge })
+    return { core: { ...core, stop: () => core.stop().finally(stopDatabase) }, config }
+  } catch (error) {
+    await stopDatabase()
+    throw error
+  }
+}

@@ -1,0 +1,252 @@
+import { describe, expect, test } from 'vitest'
+import { refusal } from '../test/test-core.ts'
+import { message, startTestGateway } from '../test/test-gateway.ts'
+
+const ENVELOPE_KEYS = ['code', 'correlationId', 'issues', 'retryAfter', 'retryable', 'terminal']
+
+/**
+ * Each check of the gateway in the order of the contract, with a change to a valid `POST /messages`
+ * that makes the check fail.
+ */
+const failures: {
+  code: string
+  status: number
+  headers?: Record<string, string | null>
+  query?: string
+  body?: unknown
+}[] = [
+  { code: 'OriginNotAllowed', status: 403, headers: { origin: 'https://evil.example' } },
+  { code: 'WidgetVersionUnsupported', status: 400, headers: { 'x-service-widget-version': '2.0' } },
+  { code: 'CredentialInUrl', status: 400, query: '?access_token=x' },
+  { code: 'GrantMissing', status: 401, headers: { authorization: null } },
+  { code: 'UnsupportedMediaType', status: 415, headers: { 'content-type': 'text/plain' } },
+  { code: 'IdempotencyKeyInvalid', status: 400, headers: { 'idempotency-key': 'not allowed' } },
+  { code: 'ValidationFailed', status: 400, body: message('op-1', { extra: 1 }) },
+]
+
+describe('request checks', () => {
+  for (const [index, first] of failures.entries()) {
+    for (const second of failures.slice(index + 1)) {
+      test(`answer ${first.code} before ${second.code}`, async () => {
+        const { call } = await startTestGateway()
+        const response = await call('POST', `/messages${first.query ?? second.query ?? ''}`, {
+          headers: { ...second.headers, ...first.headers },
+          body: first.body ?? second.body ?? message(),
+        })
+        expect(response.status).toBe(first.status)
+        expect(await response.json()).toMatchObject({ code: first.code })
+      })
+    }
+  }
+
+  test.each(['GrantInvalid', 'OriginMismatch', 'SessionExpired', 'SessionRevoked', 'VisitorBanned'] as const)(
+    'answer the core’s error %s before errors of later checks, but after GrantMissing',
+    async (code) => {
+      const { call, core } = await startTestGateway()
+      core.grants.set('grant-bad', code)
+      const broken = { 'content-type': 'text/plain', 'idempotency-key': null }
+      const refused = await call('POST', '/messages', {
+        headers: { ...broken, authorization: 'Bearer grant-bad' },
+        body: '{',
+      })
+      expect(await refused.json()).toMatchObject({ code, terminal: true, retryable: false })
+      const missing = await call('POST', '/messages', { headers: { ...broken, authorization: 'Basic x' }, body: '{' })
+      expect(await missing.json()).toMatchObject({ code: 'GrantMissing' })
+    },
+  )
+
+  test('answer GrantExpired on every scoped route but the renewal, before errors of later checks', async () => {
+    const { call, core } = await startTestGateway()
+    core.grants.set('grant-1', 'GrantExpired')
+    for (const path of ['/messages', '/typing', '/context/page', '/sessions/close', '/sessions/identify']) {
+      const refused = await call('POST', path, { headers: { 'content-type': 'text/plain' }, body: '{' })
+      expect([refused.status, await refused.json()]).toMatchObject([
+        401,
+        { code: 'GrantExpired', terminal: false, retryable: false },
+      ])
+    }
+    expect(await (await call('GET', '/events')).json()).toMatchObject({ code: 'GrantExpired' })
+    const body = { sessionId: 'ses_grant-1', renewalToken: 'r' }
+    expect((await call('POST', '/sessions/renew', { body })).status).toBe(200)
+    const invalid = await call('POST', '/sessions/renew', { body: { ...body, extra: 1 } })
+    expect(await invalid.json()).toMatchObject({ code: 'ValidationFailed' })
+  })
+
+  test('answer SessionRevoked to an invalid body if the session was revoked after its grant was cached', async () => {
+    const { call, core, clock } = await startTestGateway()
+    expect((await call('POST', '/messages', { body: message() })).status).toBe(202)
+    core.grants.set('grant-1', 'SessionRevoked')
+    clock.advance(1_001)
+    const response = await call('POST', '/messages', { body: '{' })
+    expect(response.status).toBe(403)
+    expect(await response.json()).toMatchObject({ code: 'SessionRevoked', terminal: true })
+  })
+
+  test('authorise a grant once and cache it until it expires', async () => {
+    const { call, core, clock } = await startTestGateway()
+    core.grantEnds = clock.now() + 60_000
+    for (let sent = 0; sent < 3; sent++) await call('GET', '/messages')
+    expect(core.count('authorizeGrant')).toBe(1)
+    clock.advance(60_000)
+    await call('GET', '/messages')
+    expect(core.count('authorizeGrant')).toBe(2)
+  })
+
+  test('drop a cached grant after a core rejects it', async () => {
+    const { call, core } = await startTestGateway()
+    await call('GET', '/messages')
+    core.grants.set('grant-1', 'SessionClosed')
+    expect(await (await call('GET', '/messages')).json()).toMatchObject({ code: 'SessionClosed' })
+    core.grants.set('grant-1', 'ok')
+    expect((await call('GET', '/messages')).status).toBe(200)
+    expect(core.count('authorizeGrant')).toBe(2)
+  })
+
+  test('reject a key that differs from the operation id without counting it against the rate limit', async () => {
+    const { call } = await startTestGateway({ env: { RATE_LIMIT_SENDS_BURST: '1' } })
+    for (let tries = 0; tries < 3; tries++) {
+      const response = await call('POST', '/messages', { body: message('op-2') })
+      expect(await response.json()).toMatchObject({ code: 'IdempotencyKeyMismatch' })
+    }
+    expect((await call('POST', '/messages', { body: message() })).status).toBe(202)
+  })
+
+  test('report each invalid field by JSON pointer and rule, without its value', async () => {
+    const { call } = await startTestGateway()
+    const body = message('op-1', {
+      body: ' \n ',
+      'se/cret': 'hunter2',
+      pageContext: { url: 7, viewport: { width: 'alert(1)', height: 1 } },
+    })
+    const response = await call('POST', '/messages', { body })
+    const text = await response.text()
+    const { issues, ...rest } = JSON.parse(text)
+    expect(issues).toEqual(
+      expect.arrayContaining([
+        { path: '/body', rule: 'pattern' },
+        { path: '/se~1cret', rule: 'additionalProperties' },
+        { path: '/pageContext/url', rule: 'type' },
+        { path: '/pageContext/viewport/width', rule: 'type' },
+      ]),
+    )
+    expect(text).not.toMatch(/hunter2|alert/)
+    expect(Object.keys(rest).every((key) => ENVELOPE_KEYS.includes(key))).toBe(true)
+  })
+
+  test.each([
+    ['', 'minLength'],
+    ['x'.repeat(4001), 'maxLength'],
+    ['😀'.repeat(4001), 'maxLength'],
+    ['a\u0000b', 'pattern'],
+    ['\r\n', 'pattern'],
+    ['\ud800', 'pattern'],
+    [7, 'type'],
+  ])('reject the message body %j', async (body, rule) => {
+    const { call } = await startTestGateway()
+    const response = await call('POST', '/messages', { body: message('op-1', { body }) })
+    expect(response.status).toBe(400)
+    expect(((await response.json()) as { issues: object[] }).issues).toContainEqual({ path: '/body', rule })
+  })
+
+  test.each(['x', '\t\nx', 'x'.repeat(4000), '行'])('accept the message body %j', async (body) => {
+    const { call } = await startTestGateway()
+    expect((await call('POST', '/messages', { body: message('op-1', { body }) })).status).toBe(202)
+  })
+
+  test.each([
+    ['arrays', `${'['.repeat(30_000)}${']'.repeat(30_000)}`],
+    ['objects', `${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`],
+  ])('reject a page context of deeply nested %s', async (_, body) => {
+    const { call } = await startTestGateway()
+    const response = await call('POST', '/context/page', { body })
+    expect([response.status, await response.json()]).toMatchObject([400, { code: 'ValidationFailed' }])
+  })
+
+  test.each([
+    ['limit=0', '/limit', 'minimum'],
+    ['limit=101', '/limit', 'maximum'],
+    ['limit=5.0', '/limit', 'type'],
+    ['limit=', '/limit', 'type'],
+    ['limit=1&limit=2', '/limit', 'type'],
+    ['afterSequence=-1', '/afterSequence', 'type'],
+    ['afterSequence=1&beforeSequence=2', '', 'not'],
+    ['foo=1', '/foo', 'additionalProperties'],
+  ])('reject the query %s', async (query, path, rule) => {
+    const { call, core } = await startTestGateway()
+    const response = await call('GET', `/messages?${query}`)
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({ code: 'ValidationFailed', issues: [{ path, rule }] })
+    expect(core.count('listVisitorMessages')).toBe(0)
+  })
+
+  test('replace a sequence above the uint32 range by the maximum of uint32', async () => {
+    const { call, core } = await startTestGateway()
+    expect((await call('GET', '/messages?afterSequence=99999999999999999999&limit=50')).status).toBe(200)
+    expect(core.calls.at(-1)?.request).toMatchObject({ afterSequence: 0xffff_ffff, limit: 50 })
+  })
+})
+
+describe('error envelope', () => {
+  test('contains code and retryAfter of the core’s error, and the correlation id of the request', async () => {
+    const { call, core } = await startTestGateway()
+    core.refuseNext = undefined
+    await call('GET', '/messages')
+    core.refuseNext = refusal('OperationInProgress', { retryAfter: 1 })
+    const response = await call('POST', '/sessions/renew', {
+      headers: { 'x-correlation-id': 'trace-7' },
+      body: { sessionId: 'ses_1', renewalToken: 'r' },
+    })
+    expect(response.status).toBe(409)
+    expect(response.headers.get('x-correlation-id')).toBe('trace-7')
+    expect(response.headers.get('content-type')).toMatch(/^application\/json/)
+    expect(await response.json()).toEqual({
+      code: 'OperationInProgress',
+      retryable: true,
+      terminal: false,
+      retryAfter: 1,
+      correlationId: 'trace-7',
+    })
+    expect(core.calls.at(-1)?.headers.get('x-correlation-id')).toBe('trace-7')
+    expect(core.calls.at(-1)?.headers.get('authorization')).toBe('Bearer service-token-of-tests')
+  })
+
+  test('has a generated correlation id if the request has a malformed one', async () => {
+    const { call } = await startTestGateway()
+    const response = await call('GET', '/messages', { headers: { 'x-correlation-id': 'a b' } })
+    expect(response.headers.get('x-correlation-id')).toMatch(/^[0-9a-f-]{36}$/)
+  })
+
+  test.each(['Unauthenticated', 'PermissionDenied'] as const)(
+    'is InternalError if the core rejects the service token (%s)',
+    async (code) => {
+      const { call, core } = await startTestGateway()
+      await call('GET', '/messages')
+      core.refuseNext = refusal(code)
+      const response = await call('GET', '/messages')
+      expect(response.status).toBe(500)
+      expect(await response.json()).toMatchObject({ code: 'InternalError', retryable: true })
+    },
+  )
+
+  test('hides the details of an unexpected error', async () => {
+    const { call, core, lines } = await startTestGateway()
+    await call('GET', '/messages')
+    core.refuseNext = new TypeError('cannot read the secret grant-1')
+    const text = await (await call('GET', '/messages')).text()
+    expect(JSON.parse(text)).toMatchObject({ code: 'InternalError' })
+    expect(text + lines.join('')).not.toContain('secret')
+  })
+})
+
+test('the gateway logs one line per request without content of the request', async () => {
+  const { call, lines } = await startTestGateway()
+  await call('POST', '/messages', { body: message('op-1', { body: 'private words' }) })
+  await call('GET', '/messages?token=hidden')
+  const requests = lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'request')
+  expect(requests).toMatchObject([
+    { method: 'POST', route: '/api/integrations/v1/widget/messages', status: 202 },
+    { method: 'GET', route: '/api/integrations/v1/widget/messages', status: 400 },
+  ])
+  expect(requests[0]).toHaveProperty('correlationId')
+  expect(lines.join('')).not.toMatch(/private words|hidden|grant-1|shop\.example/)
+})

@@ -1,0 +1,97 @@
+import type { FastifyRequest, onRequestAsyncHookHandler, onRequestHookHandler, preHandlerHookHandler } from 'fastify'
+import { GatewayError } from '../errors.ts'
+import { isEmptyBody } from '../http/request-body.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Media types that the route accepts instead of JSON. */
+    bodyTypes?: readonly string[]
+    /** Maximum size of a request body. Default: the limit of JSON bodies. */
+    bodyMaxBytes?: number
+    /**
+     * Whether a request must have an `Idempotency-Key` (`true`) or may have one (`optional`). If
+     * unset, the header is ignored.
+     */
+    idempotent?: boolean | 'optional'
+    /** Name of the body field that must be equal to the `Idempotency-Key`. */
+    keyField?: string
+  }
+}
+
+export const CONTRACT = 'service.widget.public-api'
+export const CONTRACT_VERSION = '1.0'
+
+/** Rejects a request that names another version of the contract with `WidgetVersionUnsupported`. */
+export const requireVersion: onRequestHookHandler = (request, _reply, done) => {
+  const version = request.headers['x-service-widget-version']
+  done(version === CONTRACT_VERSION ? undefined : new GatewayError('WidgetVersionUnsupported'))
+}
+
+const CREDENTIAL_NAMES = new Set(['grant', 'access_token', 'token', 'authorization', 'renewaltoken', 'assertion'])
+
+/** Rejects credentials in the URL with `CredentialInUrl`, because logs and histories store URLs. */
+export const refuseUrlCredentials: onRequestHookHandler = (request, _reply, done) => {
+  const names = Object.keys(request.query as object)
+  const found = names.some((name) => CREDENTIAL_NAMES.has(name.toLowerCase()))
+  done(found ? new GatewayError('CredentialInUrl') : undefined)
+}
+
+/**
+ * Rejects requests of pages of another host with `PermissionDenied`. This is defence in depth: such
+ * a page has no session to send, and without CORS headers it cannot read the answer.
+ */
+export const requireSameOrigin: onRequestHookHandler = (request, _reply, done) => {
+  const { origin, 'sec-fetch-site': site } = request.headers
+  const isForeign = site !== undefined && site !== 'same-origin'
+  done(isForeign || !isHostOf(request.host, origin) ? new GatewayError('PermissionDenied') : undefined)
+}
+
+function isHostOf(host: string, origin: string | undefined): boolean {
+  if (origin === undefined) return true
+  return URL.canParse(origin) && new URL(origin).host.toLowerCase() === host.toLowerCase()
+}
+
+const JSON_TYPE = /^application\/json *(?:; *charset="?utf-8"? *)?$/i
+
+/**
+ * A body must be uncompressed JSON in UTF-8, or one of the `bodyTypes` of the route. Otherwise the
+ * check throws `UnsupportedMediaType`. Without a body the type is ignored, so that validation
+ * reports the missing body.
+ */
+export const requireContentType: onRequestAsyncHookHandler = async (request) => {
+  const { config, schema } = request.routeOptions
+  if (schema?.body === undefined && config.bodyTypes === undefined) return
+  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.headers
+  const isRight = config.bodyTypes?.includes(mediaTypeOf(type)) ?? JSON_TYPE.test(type.trim())
+  if (isRight && encoding.toLowerCase() === 'identity') return
+  if (!(await isEmptyBody(request.raw))) throw new GatewayError('UnsupportedMediaType')
+  delete request.headers['content-type']
+}
+
+/** Returns a content type without its parameters. */
+export function mediaTypeOf(contentType: string): string {
+  return contentType.split(';', 1)[0]!.trim().toLowerCase()
+}
+
+const KEY = /^[A-Za-z0-9._:-]{1,128}$/
+
+/** Rejects a missing or malformed `Idempotency-Key` with `IdempotencyKeyInvalid`. */
+export const requireIdempotencyKey: onRequestHookHandler = (request, _reply, done) => {
+  const { idempotent } = request.routeOptions.config
+  const needed = idempotent === true || (idempotent === 'optional' && request.headers['idempotency-key'] !== undefined)
+  done(needed && !KEY.test(idempotencyKeyOf(request)) ? new GatewayError('IdempotencyKeyInvalid') : undefined)
+}
+
+/** Rejects a body whose `keyField` differs from `Idempotency-Key` with `IdempotencyKeyMismatch`. */
+export const requireMatchingKey: preHandlerHookHandler = (request, _reply, done) => {
+  const { keyField } = request.routeOptions.config
+  const matches =
+    keyField === undefined || (request.body as Record<string, unknown>)[keyField] === idempotencyKeyOf(request)
+  done(matches ? undefined : new GatewayError('IdempotencyKeyMismatch'))
+}
+
+/** Returns the `Idempotency-Key` of the request, or an empty string if it has none. */
+export function idempotencyKeyOf(request: FastifyRequest): string {
+  const key = request.headers['idempotency-key']
+  return typeof key === 'string' ? key : ''
+}

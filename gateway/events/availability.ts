@@ -1,0 +1,25 @@
+import { encodeAvailability } from './event-stream-encoding.ts'
+
+interface AvailabilityReader<Reader> {
+  sink: { write(reader: Reader, bytes: Buffer): void }
+  reader: Reader
+  /** The availability that the reader was last told, or that was known when its stream began. */
+  availability: string
+}
+
+/**
+ * Sends `availability.changed` to the readers that do not know it. A reader whose subscription
+ * resumes on another core may know it already, or may have missed it.
+ */
+export function forwardAvailability<Reader>(
+  readers: Iterable<AvailabilityReader<Reader> | undefined>,
+  data: string,
+  occurredAt: Date,
+): void {
+  const bytes = encodeAvailability(data, occurredAt)
+  for (const entry of readers) {
+    if (entry === undefined || entry.availability === data) continue
+    entry.availability = data
+    entry.sink.write(entry.reader, bytes)
+  }
+}

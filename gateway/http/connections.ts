@@ -1,0 +1,121 @@
+import type { Server, Socket } from 'node:net'
+import type { FastifyInstance } from 'fastify'
+import { clientNetwork } from '../../platform/addresses/client-network.ts'
+import type { Clock } from '../clock.ts'
+import { GatewayError } from '../errors.ts'
+import { rawAnswer } from './raw-answer.ts'
+import { isAnswering } from './request-queue.ts'
+
+const CHECK_MS = 1_000
+/**
+ * Number of periodic checks after which an ended connection is destroyed. Until then, the client
+ * can read the last bytes.
+ */
+const CHECKS_AFTER_END = 3
+/**
+ * Maximum number of refused connections per address that get an answer. Further ones are destroyed
+ * without an answer.
+ */
+const REFUSED_MAX = 10
+/** How long a stopping gateway waits for clients to finish a request or to close. */
+const STOP_CLIENTS_MS = 2_000
+/**
+ * How long a stopping gateway waits until it has answered the requests in progress. Must be less
+ * than the grace time of the process.
+ */
+const STOP_ANSWERS_MS = 8_000
+
+interface AddressCount {
+  address: string
+  accepted: number
+  refused: number
+}
+
+/** An open connection. There are thousands, so a connection holds no closures. */
+interface Connection {
+  /** Number of periodic checks since the gateway ended the connection. */
+  checks: number
+  kind: 'accepted' | 'refused'
+  count: AddressCount | undefined
+}
+
+/**
+ * Limits the number and lifetime of connections.
+ *
+ * - Above `perAddress` connections of an address, a new one gets `RateLimited` before it is read.
+ * - An ended connection is destroyed within 5 s, even if the client keeps its side open.
+ * - A stopping gateway ends within 10 s, even if clients do not.
+ *
+ * @param options.perAddress undefined behind a trusted proxy, whose address all connections share
+ */
+export function boundConnections(
+  app: FastifyInstance,
+  options: { perAddress: number | undefined; clock: Clock },
+): void {
+  const { perAddress, clock } = options
+  const server: Server = app.server
+  const open = new Map<Socket, Connection>()
+  const byAddress = new Map<string, AddressCount>()
+  let cancelTimers = () => {}
+
+  // Replaces the listener of the HTTP server, which starts reading at once.
+  const accept = server.listeners('connection')
+  server.removeAllListeners('connection')
+  server.on('connection', (socket: Socket) => {
+    const count = perAddress === undefined ? undefined : countOf(socket)
+    const kind = count === undefined || count.accepted < perAddress! ? 'accepted' : 'refused'
+    if (count !== undefined) count[kind]++
+    open.set(socket, { checks: 0, kind, count })
+    socket.on('close', forget)
+    if (kind === 'accepted') for (const each of accept) each.call(server, socket)
+    else refuse(socket, count!)
+  })
+
+  function countOf(socket: Socket): AddressCount {
+    const address = clientNetwork(socket.remoteAddress ?? '')
+    const count = byAddress.get(address) ?? { address, accepted: 0, refused: 0 }
+    byAddress.set(address, count)
+    return count
+  }
+
+  function forget(this: Socket): void {
+    const { kind, count } = open.get(this)!
+    open.delete(this)
+    if (count === undefined) return
+    count[kind]--
+    if (count.accepted + count.refused === 0) byAddress.delete(count.address)
+  }
+
+  function refuse(socket: Socket, { refused }: AddressCount): void {
+    socket.on('error', () => socket.destroy())
+    if (refused > REFUSED_MAX) socket.destroy()
+    // Unread bytes would turn the close into a reset, and the client would lose the answer.
+    else socket.resume().end(rawAnswer(new GatewayError('RateLimited', { retryAfter: 1 })))
+  }
+
+  function destroyEnded(): void {
+    for (const [socket, connection] of open) {
+      if (!socket.writableEnded) continue
+      if (connection.checks >= CHECKS_AFTER_END) socket.destroy()
+      else connection.checks++
+    }
+  }
+
+  function destroyConnections(except: (socket: Socket) => boolean = () => false): void {
+    for (const socket of open.keys()) if (!except(socket)) socket.destroy()
+  }
+
+  app.addHook('onReady', async () => {
+    cancelTimers = clock.every(CHECK_MS, destroyEnded)
+  })
+  app.addHook('preClose', async () => {
+    cancelTimers()
+    const cancelFirst = clock.after(STOP_CLIENTS_MS, () => destroyConnections(isAnswering))
+    const cancelLast = clock.after(STOP_ANSWERS_MS, destroyConnections)
+    cancelTimers = () => {
+      cancelFirst()
+      cancelLast()
+    }
+  })
+  app.addHook('onClose', async () => cancelTimers())
+}

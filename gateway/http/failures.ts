@@ -1,0 +1,72 @@
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { type GatewayError, type PublicErrorCode, toGatewayError } from '../errors.ts'
+import type { GatewayMetrics } from '../metrics.ts'
+import { dropBody } from './request-body.ts'
+
+/** Errors after which a cached authorisation of the grant must not be used again. */
+const GRANT_ENDING_CODES: ReadonlySet<PublicErrorCode> = new Set([
+  'GrantInvalid',
+  'GrantExpired',
+  'OriginMismatch',
+  'OriginNotAllowed',
+  'SessionExpired',
+  'SessionRevoked',
+  'SessionClosed',
+  'VisitorBanned',
+  'ConnectionDisabled',
+])
+
+/** Answers every failure with the error envelope (specification, section 2.5). */
+export function answerFailures(app: FastifyInstance, bodyLimit: number, metrics: GatewayMetrics): void {
+  app.setErrorHandler(async (error: FastifyError, request, reply) => {
+    const failure = await earliestFailure(toGatewayError(error), request)
+    if (GRANT_ENDING_CODES.has(failure.code)) request.visitor?.forget()
+    metrics.failures.inc({ code: failure.code })
+    if (failure.rule.httpStatus >= 500) logFailure(failure, request)
+    // Fastify closes the connection if the body was not read. `dropBody` reads the body, so that
+    // the connection can stay open.
+    const limit = request.routeOptions.config.bodyMaxBytes ?? bodyLimit
+    const isWhole = await dropBody(request.raw, limit)
+    if (isWhole && !failure.details.closesConnection) reply.removeHeader('connection')
+    else reply.header('connection', 'close')
+    return sendFailure(failure, reply)
+  })
+}
+
+/** Sends the envelope with its status and headers. */
+export function sendFailure(failure: GatewayError, reply: FastifyReply): FastifyReply {
+  const { httpStatus } = failure.rule
+  reply.code(httpStatus).header('content-type', 'application/json').header('cache-control', 'no-store')
+  if (failure.retryAfter !== undefined && (httpStatus === 429 || httpStatus === 503)) {
+    reply.header('retry-after', String(failure.retryAfter))
+  }
+  if (httpStatus === 401) reply.header('www-authenticate', 'Bearer')
+  if (failure.details.allow !== undefined) reply.header('allow', failure.details.allow.join(', '))
+  return reply.serializer(JSON.stringify).send(failure.envelope(reply.request.id))
+}
+
+/**
+ * Session errors come before errors of later checks, but the cached authorisation may be outdated.
+ * So if a check of the gateway fails, a core confirms the session first: an ended session gets its
+ * own error and not, say, `ValidationFailed`.
+ */
+async function earliestFailure(failure: GatewayError, request: FastifyRequest): Promise<GatewayError> {
+  const isLocal = failure.details.decidedBy !== 'core' && failure.rule.httpStatus < 500
+  if (!isLocal || !request.visitor) return failure
+  return request.visitor.confirm().then(() => failure, toGatewayError)
+}
+
+function logFailure(failure: GatewayError, request: FastifyRequest): void {
+  if (failure.code === 'ServiceUnavailable') {
+    request.log.warn({ code: failure.code }, 'request failed')
+    return
+  }
+  const cause = failure.cause instanceof Error ? failure.cause : undefined
+  // The message of a library error may quote the request. Name, code and stack frames do not.
+  const where = cause?.stack
+    ?.split('\n')
+    .filter((line) => line.startsWith('    at '))
+    .slice(0, 5)
+  const reason = cause !== undefined && 'code' in cause ? cause.code : undefined
+  request.log.error({ code: failure.code, cause: cause?.name, reason, where }, 'request failed')
+}

@@ -1,0 +1,263 @@
+import { once } from 'node:events'
+import { describe, expect, test } from 'vitest'
+import { SITE } from '../test/test-core.ts'
+import { message, startTestGateway } from '../test/test-gateway.ts'
+import { openSocket } from '../test/test-socket.ts'
+
+const PREFIX = '/api/integrations/v1/widget'
+const HEADERS = `Host: x\r\nOrigin: ${SITE}\r\nX-Service-Widget-Version: 1.0\r\nAuthorization: Bearer grant-1\r\nIdempotency-Key: op-1\r\n`
+
+/** Parses the error envelope of a raw answer. */
+function envelopeOf(answer: string) {
+  return JSON.parse(answer.slice(answer.indexOf('{'), answer.lastIndexOf('}') + 1))
+}
+
+describe('CORS', () => {
+  test('a preflight from an allowed origin is answered without further checks', async () => {
+    const { url } = await startTestGateway()
+    const response = await fetch(`${url}${PREFIX}/messages`, {
+      method: 'OPTIONS',
+      headers: {
+        origin: SITE,
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'authorization',
+      },
+    })
+    expect(response.status).toBe(204)
+    expect(response.headers.get('access-control-allow-origin')).toBe(SITE)
+    expect(response.headers.get('timing-allow-origin')).toBe(SITE)
+    expect(response.headers.get('access-control-max-age')).toBe('7200')
+    expect(response.headers.get('vary')).toBe('Origin')
+    expect(response.headers.get('access-control-allow-methods')).toContain('DELETE')
+    for (const name of [
+      'Authorization',
+      'Idempotency-Key',
+      'Last-Event-ID',
+      'X-Service-Widget-Version',
+      'X-Correlation-Id',
+    ])
+      expect(response.headers.get('access-control-allow-headers')).toContain(name)
+    expect(response.headers.get('access-control-allow-credentials')).toBeNull()
+    expect(response.headers.get('x-correlation-id')).not.toBeNull()
+  })
+
+  test('a preflight from an unknown origin gets the envelope and no CORS header', async () => {
+    const { url } = await startTestGateway()
+    const response = await fetch(`${url}${PREFIX}/messages`, {
+      method: 'OPTIONS',
+      headers: { origin: 'https://evil.example', 'access-control-request-method': 'POST' },
+    })
+    expect(response.status).toBe(403)
+    expect(await response.json()).toMatchObject({ code: 'OriginNotAllowed' })
+    expect([...response.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([])
+  })
+
+  test.each([
+    ['a missing grant', 'GET', '/messages', { authorization: null } as Record<string, string | null>, 401],
+    ['an unknown route', 'GET', '/nowhere', {}, 404],
+    ['a wrong method', 'PUT', '/messages', {}, 405],
+    ['a bad URL escape', 'GET', '/config/%zz', {}, 400],
+  ])('headers are set on the error response to %s', async (_name, method, path, headers, status) => {
+    const { call } = await startTestGateway()
+    const response = await call(method, path, { headers })
+    expect(response.status).toBe(status)
+    expect(response.headers.get('access-control-allow-origin')).toBe(SITE)
+    expect(response.headers.get('access-control-expose-headers')).toBe(
+      'X-Correlation-Id, Retry-After, Idempotency-Replayed',
+    )
+    expect(Object.keys((await response.json()) as object)).toEqual(
+      expect.arrayContaining(['code', 'correlationId', 'retryable', 'terminal']),
+    )
+  })
+
+  test.each([null, 'null', 'https://evil.example', 'https://shop.example.evil.example', `${SITE}, ${SITE}`])(
+    'the origin %s is rejected',
+    async (origin) => {
+      const { call } = await startTestGateway()
+      const response = await call('GET', '/messages', { headers: { origin } })
+      expect(response.status).toBe(403)
+      expect(response.headers.get('access-control-allow-origin')).toBeNull()
+    },
+  )
+
+  test('an allowed origin is cached for 5 s, and longer while no core is reachable', async () => {
+    const { call, core, clock } = await startTestGateway()
+    await call('GET', '/messages')
+    await call('GET', '/messages')
+    expect(core.count('checkOrigin')).toBe(1)
+    clock.advance(5_000)
+    core.down = true
+    const response = await call('GET', '/messages')
+    expect(response.status).toBe(503)
+    expect(response.headers.get('access-control-allow-origin')).toBe(SITE)
+    core.down = false
+    core.origins.delete(SITE)
+    clock.advance(5_000)
+    expect(await (await call('GET', '/messages')).json()).toMatchObject({ code: 'OriginNotAllowed' })
+  })
+})
+
+describe('paths and methods', () => {
+  test('an unknown path answers NotFound to any request', async () => {
+    const { url } = await startTestGateway()
+    for (const path of ['/', '/nowhere', `${PREFIX}/nowhere`, '/livez/']) {
+      const response = await fetch(`${url}${path}`, { method: 'POST', body: 'x', headers: { 'content-type': 'a/b' } })
+      expect(response.status).toBe(404)
+      expect(await response.json()).toMatchObject({ code: 'NotFound', retryable: false, terminal: false })
+    }
+  })
+
+  test('a known path answers an unsupported method with 405 and its methods in Allow', async () => {
+    const { call, url } = await startTestGateway()
+    const wrong = await call('DELETE', '/messages')
+    expect(wrong.headers.get('allow')).toBe('GET, HEAD, OPTIONS, POST')
+    expect(await wrong.json()).toMatchObject({ code: 'MethodNotAllowed' })
+    expect((await call('HEAD', '/events')).status).toBe(405)
+    expect((await call('GET', '/sessions/renew')).headers.get('allow')).toBe('OPTIONS, POST')
+    const options = await fetch(`${url}/livez`, { method: 'OPTIONS' })
+    expect([options.status, options.headers.get('allow')]).toEqual([204, 'GET, HEAD, OPTIONS'])
+  })
+
+  test('HEAD is answered like GET, but without a body', async () => {
+    const { call } = await startTestGateway()
+    const response = await call('HEAD', '/config/pk_demo')
+    expect(response.status).toBe(200)
+    expect(response.headers.get('etag')).not.toBeNull()
+    expect(await response.text()).toBe('')
+  })
+})
+
+test.each([
+  ['an answer', '/messages', 200],
+  ['a failure', '/messages?token=x', 400],
+  ['an unknown path', '/nowhere', 404],
+  ['a stream', '/events', 200],
+])('%s has headers that forbid loading, framing, sniffing and referrers', async (_name, path, status) => {
+  const { call } = await startTestGateway()
+  const response = await call('GET', path)
+  await response.body?.cancel()
+  expect(response.status).toBe(status)
+  expect(Object.fromEntries(response.headers)).toMatchObject({
+    'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+    'cross-origin-resource-policy': 'cross-origin',
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+    'x-frame-options': 'DENY',
+  })
+})
+
+describe('hostile requests', () => {
+  test.each(['{', '', '{"a":1}}', '"\\ud800', '{"__proto__":{"x":1},"clientOperationId":"op-1"}'])(
+    'a body with the invalid JSON %j gets ValidationFailed',
+    async (body) => {
+      const { call } = await startTestGateway()
+      const response = await call('POST', '/messages', { body })
+      expect(response.status).toBe(400)
+      expect(await response.json()).toMatchObject({ code: 'ValidationFailed', issues: [{ path: '', rule: 'json' }] })
+    },
+  )
+
+  test('a body that is not UTF-8 gets ValidationFailed', async () => {
+    const { raw } = await startTestGateway()
+    const body = '{"a":"\xff"}'
+    const answer = await raw(
+      `POST ${PREFIX}/messages HTTP/1.1\r\n${HEADERS}Connection: close\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    )
+    expect(envelopeOf(answer)).toMatchObject({ code: 'ValidationFailed', issues: [{ rule: 'json' }] })
+  })
+
+  test.each([65_537, 4 * 65_536])(
+    'an oversized body of %i bytes gets 413 after it is read, and the connection stays open',
+    async (size) => {
+      const { raw } = await startTestGateway()
+      const head = `POST ${PREFIX}/messages HTTP/1.1\r\n${HEADERS}Content-Type: application/json\r\n`
+      const next = `GET ${PREFIX}/messages HTTP/1.1\r\n${HEADERS}Connection: close\r\n\r\n`
+      const answer = await raw(`${head}Content-Length: ${size}\r\n\r\n${'x'.repeat(size)}${next}`)
+      expect(answer).toMatch(/^HTTP\/1\.1 413 /)
+      expect(answer).toContain('"code":"PayloadTooLarge"')
+      expect(answer).toContain(`access-control-allow-origin: ${SITE}`)
+      expect(answer).toMatch(/HTTP\/1\.1 200 /)
+    },
+  )
+
+  test('a body above four times the limit gets 413 before it is read, and the connection is closed', async () => {
+    const { raw } = await startTestGateway()
+    const head = `POST ${PREFIX}/messages HTTP/1.1\r\n${HEADERS}Content-Type: application/json\r\n`
+    const started = performance.now()
+    const answer = await raw(`${head}Content-Length: ${100 * 65_536}\r\n\r\n${'x'.repeat(4 * 65_536 + 1)}`)
+    expect(answer).toMatch(/^HTTP\/1\.1 413 /)
+    expect(answer.toLowerCase()).toContain('connection: close')
+    // The client has stopped sending. The answer must come before the request times out.
+    expect(performance.now() - started).toBeLessThan(4_000)
+  })
+
+  test('a request that has a large body and no grant gets 401', async () => {
+    const { call } = await startTestGateway()
+    const response = await call('POST', '/messages', { headers: { authorization: null }, body: 'x'.repeat(200_000) })
+    expect(response.status).toBe(401)
+    expect(response.headers.get('www-authenticate')).toBe('Bearer')
+  })
+
+  test.each([
+    ['bytes that are not HTTP', 'hello\r\n\r\n', 'http'],
+    ['an overlong header', `GET / HTTP/1.1\r\nHost: x\r\nX: ${'y'.repeat(20_000)}\r\n\r\n`, 'headerSize'],
+    ['no host', 'GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n', 'http'],
+    ['an invalid length', `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1x\r\n\r\n`, 'http'],
+    ['two lengths', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n', 'http'],
+  ])('a request with %s gets 400 with the error envelope', async (_name, bytes, rule) => {
+    const { raw } = await startTestGateway()
+    const answer = await raw(bytes)
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /)
+    expect(answer.toLowerCase()).toContain('x-correlation-id: ')
+    expect(envelopeOf(answer)).toMatchObject({ code: 'ValidationFailed', issues: [{ path: '', rule }] })
+  })
+
+  test('an unknown Expect header is ignored', async () => {
+    const { raw } = await startTestGateway()
+    expect(await raw('GET /livez HTTP/1.1\r\nHost: x\r\nExpect: a-miracle\r\nConnection: close\r\n\r\n')).toMatch(
+      / 200 /,
+    )
+  })
+
+  test.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON;charset="UTF-8"'])(
+    'the content type %s is accepted as JSON',
+    async (type) => {
+      const { call } = await startTestGateway()
+      expect((await call('POST', '/messages', { headers: { 'content-type': type }, body: message() })).status).toBe(202)
+    },
+  )
+
+  test.each(['text/plain', 'application/json; charset=latin1', 'application/jsonp', 'multipart/form-data'])(
+    'the content type %s is rejected',
+    async (type) => {
+      const { call } = await startTestGateway()
+      const response = await call('POST', '/messages', { headers: { 'content-type': type }, body: message() })
+      expect(await response.json()).toMatchObject({ code: 'UnsupportedMediaType' })
+    },
+  )
+})
+
+describe('stopping gateway', () => {
+  test.each([
+    ['taken', { 'idempotency-key': 'op-1' }, 202],
+    ['refused', {}, 400],
+  ])('answers pending requests and closes their connections: %s', async (_name, headers, status) => {
+    const { port, gateway } = await startTestGateway()
+    const body = JSON.stringify(message('op-1'))
+    const { socket, closed: answered } = openSocket(port, '', { allowHalfOpen: false })
+    const lines = {
+      ...{ host: 'x', origin: SITE, 'x-service-widget-version': '1.0', authorization: 'Bearer grant-1' },
+      ...{ 'content-type': 'application/json', 'content-length': String(body.length), ...headers },
+    }
+    const head = Object.entries(lines).map(([name, value]) => `${name}: ${value}\r\n`)
+    socket.write(`POST ${PREFIX}/messages HTTP/1.1\r\n${head.join('')}\r\n${body.slice(0, 5)}`)
+    await once(gateway.server, 'request')
+    const closed = gateway.close()
+    await new Promise((resolve) => setImmediate(resolve))
+    socket.write(body.slice(5))
+    const answer = await answered
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+    expect(answer.toLowerCase()).toContain('\r\nconnection: close\r\n')
+    await closed
+  })
+})

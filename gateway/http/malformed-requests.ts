@@ -1,0 +1,36 @@
+import type { Socket } from 'node:net'
+import type { FastifyInstance } from 'fastify'
+import { GatewayError } from '../errors.ts'
+import { isStreamSocket } from '../events/stream-socket.ts'
+import { rawAnswer } from './raw-answer.ts'
+import { answerLast } from './request-queue.ts'
+
+/** Answers requests that Node's parser rejects: malformed HTTP, oversized headers, timeouts. */
+export function answerMalformedRequest(error: NodeJS.ErrnoException, socket: Socket): void {
+  // A stream ignores the request timeout, because the parser still applies it to the request that
+  // opened the stream.
+  if (isStreamSocket(socket) && error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return
+  // A timeout before the first byte gets no answer. A busy gateway may not have read a request that
+  // has just arrived, and its client would take the timeout error as the answer to this request.
+  const isUnused = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0
+  if (error.code === 'ECONNRESET' || isStreamSocket(socket) || isUnused) socket.destroy()
+  // Do not destroy an ended connection, because a client that still sends could lose the answer.
+  else if (!socket.writableEnded) answerLast(socket, rawAnswer(malformed(error.code)))
+}
+
+/** Makes the gateway answer requests that Node would answer without an error envelope. */
+export function takeOverNodeAnswers(app: FastifyInstance): void {
+  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
+  app.server.on('connect', (_request, socket: Socket) => {
+    socket.on('error', () => socket.destroy())
+    // Node stops reading here. Without reading, the gateway would not see the client close.
+    socket.resume()
+    answerLast(socket, rawAnswer(new GatewayError('MethodNotAllowed', { allow: ['GET', 'POST'] })))
+  })
+}
+
+function malformed(code: string | undefined): GatewayError {
+  if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return new GatewayError('PayloadTooLarge')
+  const rule = code === 'HPE_HEADER_OVERFLOW' ? 'headerSize' : code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'timeout' : 'http'
+  return new GatewayError('ValidationFailed', { issues: [{ path: '', rule }] })
+}

@@ -1,0 +1,52 @@
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import { beginSpan, contextOf, SpanKind } from '../../platform/observability/tracing.ts'
+import type { GatewayMetrics } from '../metrics.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    trace: ReturnType<typeof beginSpan> | null
+  }
+}
+
+/**
+ * Traces, logs and counts every request. A request for an event stream counts as finished when the
+ * stream begins.
+ *
+ * - One log line with route, status and duration, but no URL, header or body.
+ * - Durations of streams are not measured.
+ * - An incoming `traceparent` is used only if it is trusted: otherwise any client could force sampling.
+ */
+export function observeRequests(
+  app: FastifyInstance,
+  { metrics, trustTraceparent }: { metrics: GatewayMetrics; trustTraceparent: boolean },
+): void {
+  app.decorateRequest('trace', null)
+  app.addHook('onRequest', (request, _reply, done) => {
+    const { method, routeOptions, headers } = request
+    const route = routeOptions.url ?? 'unknown'
+    request.trace = beginSpan(`${method} ${route}`, {
+      kind: SpanKind.SERVER,
+      attributes: { 'http.request.method': method, 'http.route': route, 'service.correlation_id': request.id },
+      parent: contextOf(trustTraceparent && typeof headers.traceparent === 'string' ? headers.traceparent : undefined),
+    })
+    request.trace.within(done)
+  })
+  // Events of the body stream run outside the context of the span, so enter it again.
+  app.addHook('preValidation', (request, _reply, done) => {
+    if (request.trace) request.trace.within(done)
+    else done()
+  })
+  app.addHook('onResponse', (request, reply, done) => {
+    const { method, routeOptions, trace } = request
+    const { statusCode: status, elapsedTime } = reply
+    const route = routeOptions.url ?? 'unknown'
+    trace?.span.setAttribute('http.response.status_code', status).end()
+    request.log.info({ method, route, status, durationMs: Math.round(elapsedTime * 10) / 10 }, 'request')
+    metrics.requests.inc({ route, method, status: `${Math.floor(status / 100)}xx` })
+    if (!isStream(reply)) metrics.requestDuration.observe({ route, method }, elapsedTime / 1000)
+    done()
+  })
+}
+
+const isStream = (reply: FastifyReply) =>
+  /^(text\/event-stream|application\/connect\+)/.test(String(reply.getHeader('content-type')))

@@ -1,0 +1,45 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import createRouter from 'find-my-way'
+import { GatewayError } from '../errors.ts'
+
+/** Maximum length of a path parameter. */
+export const PARAM_MAX_LENGTH = 128
+/** All paths are registered under this method, because this router matches paths only. */
+const ANY_METHOD = 'GET'
+
+/**
+ * Answers unknown paths with `NotFound` and unknown methods with `MethodNotAllowed` and `Allow`.
+ *
+ * @param before runs first and may send the answer itself
+ */
+export function answerUnknownRoutes(
+  app: FastifyInstance,
+  before: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown> = async () => {},
+): void {
+  // The router of Fastify, so that both parse encoded letters, dots and slashes alike.
+  const router = createRouter({ maxParamLength: PARAM_MAX_LENGTH })
+  const methodsOf = new Map<string, Set<string>>()
+
+  app.addHook('onRoute', ({ url, method }) => {
+    const methods = methodsOf.get(url) ?? new Set(['OPTIONS'])
+    for (const each of [method].flat()) methods.add(each)
+    if (!methodsOf.has(url)) router.on(ANY_METHOD, url, () => {}, methods)
+    methodsOf.set(url, methods)
+  })
+
+  // A hook answers, because a handler would run only after the body is read and validated.
+  app.addHook('onRequest', async (request, reply) => {
+    if (!request.is404) return
+    await before(request, reply)
+    if (reply.sent) return reply
+    const found = router.find(ANY_METHOD, request.url)
+    if (found === null) throw new GatewayError('NotFound')
+    const allow = [...(found.store as Set<string>)].sort()
+    if (request.method === 'OPTIONS') return reply.code(204).header('allow', allow.join(', ')).send()
+    throw new GatewayError('MethodNotAllowed', { allow })
+  })
+
+  app.setNotFoundHandler(async () => {
+    throw new GatewayError('NotFound')
+  })
+}

@@ -1,0 +1,104 @@
+import { createServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
+import { connectNodeAdapter } from '@connectrpc/connect-node'
+import { expect, onTestFinished, test } from 'vitest'
+import { createCoreTransport } from '../../core-client/core-transport.ts'
+import { createTestCore, refusal, type TestCore } from '../test/test-core.ts'
+import { message, startTestGateway } from '../test/test-gateway.ts'
+
+/** The scripted core on a real HTTP/2 port that can be stopped and restarted. */
+function createCoreOnWire(core: TestCore) {
+  const sessions = new Set<ServerHttp2Session>()
+  let server: Http2Server | undefined
+  let port = 0
+
+  async function listen(): Promise<void> {
+    server = createServer(connectNodeAdapter({ routes: core.routes }))
+    server.on('session', (session) => {
+      sessions.add(session)
+      session.on('close', () => sessions.delete(session))
+    })
+    await new Promise<void>((resolve) => server!.listen(port, '127.0.0.1', resolve))
+    port = (server.address() as { port: number }).port
+  }
+
+  async function kill(): Promise<void> {
+    const closed = new Promise((resolve) => server!.close(resolve))
+    for (const session of sessions) session.destroy()
+    await closed
+  }
+
+  onTestFinished(async () => {
+    if (server?.listening) await kill()
+  })
+  return { listen, kill, url: () => `http://127.0.0.1:${port}` }
+}
+
+async function startOnWire(count: number) {
+  const cores = Array.from({ length: count }, createTestCore)
+  const wires = cores.map(createCoreOnWire)
+  for (const wire of wires) await wire.listen()
+  for (const [index, core] of cores.entries()) core.transport = createCoreTransport(wires[index]!.url())
+  const gateway = await startTestGateway({ cores })
+  await expect.poll(() => cores.every(({ links }) => links.length === 1)).toBe(true)
+  return { gateway, cores, wires }
+}
+
+test('a send succeeds, and a session error reaches the visitor, if the core is connected over HTTP/2', async () => {
+  const { gateway, cores } = await startOnWire(1)
+  expect((await gateway.call('POST', '/messages', { body: message() })).status).toBe(202)
+  cores[0]!.grants.set('grant-2', 'SessionExpired')
+  const refused = await gateway.call('GET', '/messages', { headers: { authorization: 'Bearer grant-2' } })
+  expect([refused.status, await refused.json()]).toMatchObject([401, { code: 'SessionExpired', terminal: true }])
+})
+
+test('a stream stays open and misses no event if its core, connected over HTTP/2, restarts', async () => {
+  const { gateway, cores, wires } = await startOnWire(1)
+  const abort = new AbortController()
+  onTestFinished(() => abort.abort())
+  const { body } = await gateway.call('GET', '/events', { signal: abort.signal })
+  let text = ''
+  void (async () => {
+    for await (const chunk of body!) text += Buffer.from(chunk).toString()
+  })().catch(() => {})
+  cores[0]!.publish('message.received')
+  await expect.poll(() => text).toContain('id: e1-1\n')
+  await wires[0]!.kill()
+  const failed = await gateway.call('POST', '/messages', { body: message() })
+  expect([failed.status, await failed.json()]).toMatchObject([503, { code: 'ServiceUnavailable' }])
+  cores[0]!.publish('message.received')
+  await wires[0]!.listen()
+  await expect.poll(() => text, { timeout: 10_000 }).toContain('id: e1-2\n')
+  expect(text.match(/^id: /gm)).toHaveLength(2)
+  expect((await gateway.call('POST', '/messages', { body: message() })).status).toBe(202)
+})
+
+test('requests succeed after one of two cores, connected over HTTP/2, has died', async () => {
+  const { gateway, cores, wires } = await startOnWire(2)
+  await gateway.call('GET', '/messages')
+  await wires[0]!.kill()
+  for (let sent = 0; sent < 4; sent++) {
+    const id = `op-${sent}`
+    const headers = { 'idempotency-key': id }
+    expect((await gateway.call('POST', '/messages', { headers, body: message(id) })).status).toBe(202)
+  }
+  const body = { publicSiteKey: 'pk_demo', clientInstanceId: 'browser-1' }
+  for (let sent = 0; sent < 4; sent++) expect((await gateway.call('POST', '/sessions', { body })).status).toBe(201)
+  expect(cores[1]!.count('createSession')).toBe(4)
+})
+
+test('a core that is connected over HTTP/2 can reject an upload while it arrives, and its death causes 503', async () => {
+  const { gateway, cores, wires } = await startOnWire(1)
+  const upload = () =>
+    gateway.call('POST', '/commands/screenshots/scr_1/upload', {
+      body: new Uint8Array(5_000_000),
+      headers: { 'content-type': 'image/png' },
+    })
+  cores[0]!.onUploadPart = (place) => {
+    if (place === 2) throw refusal('ConsentRequired')
+  }
+  const refused = await upload()
+  expect([refused.status, await refused.json()]).toMatchObject([403, { code: 'ConsentRequired' }])
+  cores[0]!.onUploadPart = (place) => (place === 2 ? wires[0]!.kill() : undefined)
+  const failed = await upload()
+  expect([failed.status, await failed.json()]).toMatchObject([503, { code: 'ServiceUnavailable', retryable: true }])
+})

@@ -1,0 +1,52 @@
+import { createLruCache } from '../../platform/lru-cache.ts'
+
+/** Whether a request is allowed. If not, `retryAfter` is the wait in whole seconds, at least 1. */
+export type RateDecision = { allowed: true } | { allowed: false; retryAfter: number }
+
+/** Limits requests per key. May be asynchronous, for a store outside the process. */
+export interface RateLimiter {
+  take(key: string): RateDecision | Promise<RateDecision>
+  /** Puts a taken token back into the bucket. */
+  giveBack(key: string): void | Promise<void>
+}
+
+interface Bucket {
+  tokens: number
+  at: number
+}
+
+/**
+ * Token buckets in memory: each key has `burst` tokens and regains `perMinute` per minute. Above
+ * `keysMax` keys the least recently used is evicted, so its bucket is full again.
+ */
+export function createRateLimiter(options: {
+  perMinute: number
+  burst: number
+  keysMax: number
+  now: () => number
+}): RateLimiter {
+  const perMs = options.perMinute / 60_000
+  const capacity = Math.max(1, options.burst)
+  const buckets = createLruCache<Bucket>(options.keysMax)
+
+  function tokensOf(key: string, now: number): number {
+    const bucket = buckets.get(key)
+    if (bucket === undefined) return capacity
+    // A clock that was set back must not remove tokens.
+    return Math.min(capacity, bucket.tokens + Math.max(0, now - bucket.at) * perMs)
+  }
+
+  return {
+    take(key) {
+      const now = options.now()
+      const tokens = tokensOf(key, now)
+      const allowed = tokens >= 1
+      buckets.set(key, { tokens: allowed ? tokens - 1 : tokens, at: now })
+      return allowed ? { allowed } : { allowed, retryAfter: Math.max(1, Math.ceil((1 - tokens) / perMs / 1000)) }
+    },
+    giveBack(key) {
+      const now = options.now()
+      buckets.set(key, { tokens: Math.min(capacity, tokensOf(key, now) + 1), at: now })
+    },
+  }
+}

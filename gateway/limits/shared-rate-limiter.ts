@@ -1,0 +1,142 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { Redis, type Result } from 'ioredis'
+import type { RateDecision, RateLimiter } from './rate-limiter.ts'
+
+/** Token buckets that several gateways share. */
+export interface SharedBuckets {
+  /** Creates one limit. While the store is unreachable, `local` limits in this process. */
+  limiter(options: { name: string; perMinute: number; burst: number; local: RateLimiter }): RateLimiter
+  /**
+   * Connects to the store. Resolves after one second at the latest; connecting continues meanwhile.
+   */
+  start(): Promise<void>
+  close(): void
+}
+
+declare module 'ioredis' {
+  interface RedisCommander<Context> {
+    takeToken(key: string, capacity: number, perMs: number): Result<number, Context>
+    giveTokenBack(key: string, capacity: number): Result<number, Context>
+  }
+}
+
+/** Timeout of one command. */
+const COMMAND_TIMEOUT_MS = 250
+/** How long the store is not used after a failure. */
+const PAUSE_MS = 1_000
+const START_TIMEOUT_MS = 1_000
+const RECONNECT_MAX_MS = 5_000
+
+/**
+ * Takes a token and returns 0, or returns the milliseconds until the next token. Uses the clock of
+ * the store, so that clock skew between gateways does not matter. A bucket expires once it would be
+ * full.
+ */
+const TAKE_TOKEN = `
+local capacity, perMs = tonumber(ARGV[1]), tonumber(ARGV[2])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + time[2] / 1000
+local bucket = redis.call('HMGET', KEYS[1], 'tokens', 'at')
+local tokens = capacity
+if bucket[1] then tokens = math.min(capacity, bucket[1] + math.max(0, now - bucket[2]) * perMs) end
+local wait = 0
+if tokens >= 1 then tokens = tokens - 1 else wait = math.max(1, math.ceil((1 - tokens) / perMs)) end
+redis.call('HSET', KEYS[1], 'tokens', string.format('%.17g', tokens), 'at', string.format('%.17g', now))
+redis.call('PEXPIRE', KEYS[1], math.ceil((capacity - tokens) / perMs) + 1000)
+return wait
+`
+
+/** A missing bucket is full, so nothing is returned to it. */
+const GIVE_TOKEN_BACK = `
+local tokens = redis.call('HGET', KEYS[1], 'tokens')
+if tokens then redis.call('HSET', KEYS[1], 'tokens', string.format('%.17g', math.min(tonumber(ARGV[1]), tokens + 1))) end
+return 0
+`
+
+/**
+ * Creates token buckets in Redis. While Redis is unreachable or slow, the local buckets limit
+ * instead, and one warning is logged per outage.
+ *
+ * @param options.url `redis:` or `rediss:`; may contain a password, so it is never logged
+ */
+export function createSharedBuckets(options: {
+  url: string
+  now: () => number
+  logger: { warn(detail: object, message: string): void; info(message: string): void }
+}): SharedBuckets {
+  const { now, logger } = options
+  const redis = new Redis(options.url, {
+    commandTimeout: COMMAND_TIMEOUT_MS,
+    connectTimeout: RECONNECT_MAX_MS,
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: (attempt) => Math.min(attempt * 100, RECONNECT_MAX_MS),
+  })
+  redis.defineCommand('takeToken', { numberOfKeys: 1, lua: TAKE_TOKEN })
+  redis.defineCommand('giveTokenBack', { numberOfKeys: 1, lua: GIVE_TOKEN_BACK })
+  let isDown = false
+  let pausedUntil = 0
+
+  // Without a listener a connection error would end the process. Failed commands report the outage.
+  redis.on('error', () => {})
+
+  function onFailure(error: unknown): void {
+    pausedUntil = now() + PAUSE_MS
+    if (isDown) return
+    isDown = true
+    const { name, code } = error as NodeJS.ErrnoException
+    logger.warn(
+      { reason: code ?? name },
+      'shared rate limit store is unreachable; using local limits until the store answers',
+    )
+  }
+
+  function onSuccess(): void {
+    if (!isDown) return
+    isDown = false
+    logger.info('shared rate limit store is reachable again')
+  }
+
+  async function take(key: string, capacity: number, perMs: number): Promise<RateDecision> {
+    const wait = await redis.takeToken(key, capacity, perMs)
+    return wait === 0 ? { allowed: true } : { allowed: false, retryAfter: Math.max(1, Math.ceil(wait / 1000)) }
+  }
+
+  return {
+    limiter({ name, perMinute, burst, local }) {
+      const perMs = perMinute / 60_000
+      const capacity = Math.max(1, burst)
+      const keyOf = (key: string) => `service:rate:${name}:${key}`
+      /** Uses the store, or the local buckets while it is unreachable. */
+      async function ask<Answer>(
+        shared: () => Promise<Answer>,
+        alone: () => Answer | Promise<Answer>,
+      ): Promise<Answer> {
+        if (now() < pausedUntil) return alone()
+        try {
+          const answer = await shared()
+          onSuccess()
+          return answer
+        } catch (error) {
+          onFailure(error)
+          return alone()
+        }
+      }
+      return {
+        take: (key) =>
+          ask(
+            () => take(keyOf(key), capacity, perMs),
+            () => local.take(key),
+          ),
+        giveBack: (key) =>
+          ask(
+            async () => void (await redis.giveTokenBack(keyOf(key), capacity)),
+            () => local.giveBack(key),
+          ),
+      }
+    },
+    start: () => Promise.race([redis.connect().catch(onFailure), delay(START_TIMEOUT_MS, undefined, { ref: false })]),
+    close: () => redis.disconnect(),
+  }
+}

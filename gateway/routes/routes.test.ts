@@ -1,0 +1,332 @@
+import { Code, ConnectError } from '@connectrpc/connect'
+import { describe, expect, test } from 'vitest'
+import { createTestCore, refusal } from '../test/test-core.ts'
+import { message, startTestGateway } from '../test/test-gateway.ts'
+
+const create = { publicSiteKey: 'pk_demo', clientInstanceId: 'browser-1' }
+
+/** A long timeout, because other tests may use the CPU. */
+const patience = { timeout: 30_000 }
+
+describe('configuration', () => {
+  test('has exactly the fields of the contract, is cacheable, and answers 304 if unchanged', async () => {
+    const { call } = await startTestGateway()
+    const response = await call('GET', '/config/pk_demo', { headers: { authorization: null } })
+    expect(response.status).toBe(200)
+    expect(response.headers.get('cache-control')).toBe('public, max-age=60')
+    expect(await response.json()).toEqual({
+      contract: 'service.widget.public-api',
+      contractVersion: '1.0',
+      publicSiteKey: 'pk_demo',
+      locale: { default: 'en', supported: ['en', 'sv'] },
+      appearance: {
+        title: 'Shop',
+        greeting: 'Hello',
+        accentColor: '#2f6f4f',
+        position: 'right',
+        translations: { de: { title: 'Laden' }, 'de-AT': { greeting: 'Servus' } },
+      },
+      capabilities: {
+        identity: true,
+        typing: true,
+        pageContext: true,
+        navigation: false,
+        screenshots: false,
+        preChatForm: false,
+        offlineForm: false,
+        messageRetryRoute: false,
+      },
+      forms: {},
+      consent: { required: false },
+      availability: { online: true, nextChangeAt: '2026-11-23T16:00:00.000Z' },
+      limits: {
+        bodyMaxLength: 4000,
+        pageContextMaxBytes: 4096,
+        historyPageMax: 100,
+        screenshotMaxBytes: 1,
+        outboxMax: 50,
+      },
+      realtime: { heartbeatSeconds: 15, reconnectMinMs: 500, reconnectMaxMs: 20_000 },
+    })
+    const etag = response.headers.get('etag')!
+    const again = await call('GET', '/config/pk_demo', { headers: { 'if-none-match': `"other", W/${etag}` } })
+    expect([again.status, await again.text(), again.headers.get('etag')]).toEqual([304, '', etag])
+    expect(again.headers.get('access-control-allow-origin')).not.toBeNull()
+  })
+
+  test('answers 404 with `terminal: true` for an unknown installation', async () => {
+    const { call } = await startTestGateway()
+    const response = await call('GET', '/config/pk_other')
+    expect([response.status, await response.json()]).toMatchObject([
+      404,
+      { code: 'InstallationNotFound', terminal: true },
+    ])
+  })
+})
+
+describe('sessions', () => {
+  test('are created with status 201, session content and `Cache-Control: no-store`', async () => {
+    const { call, core } = await startTestGateway()
+    const response = await call('POST', '/sessions', { headers: { authorization: null }, body: create })
+    expect(response.status).toBe(201)
+    expect(response.headers.get('cache-control')).toBe('no-store')
+    expect(response.headers.get('idempotency-replayed')).toBeNull()
+    expect(await response.json()).toEqual({
+      sessionId: 'ses_grant-1',
+      conversationId: 'cnv_1',
+      accessGrant: 'grant-1',
+      expiresAt: '2030-01-01T00:00:00.000Z',
+      renewAfter: '2029-12-31T23:55:00.000Z',
+      renewableUntil: '2030-01-01T02:00:00.000Z',
+      renewalToken: 'renewal-1',
+      replay: { state: 'ready', epoch: 'e1', lastSequence: 7, oldestSequence: 0 },
+      continuity: { state: 'new' },
+      identity: { state: 'anonymous' },
+    })
+    expect(core.calls.at(-1)?.request).toMatchObject({
+      ...create,
+      origin: 'https://shop.example',
+      idempotencyKey: 'op-1',
+    })
+  })
+
+  test('get Idempotency-Replayed if the core repeats an earlier answer, and so do messages', async () => {
+    const { call } = await startTestGateway()
+    const headers = { 'idempotency-key': 'again' }
+    expect((await call('POST', '/sessions', { headers, body: create })).headers.get('idempotency-replayed')).toBe(
+      'true',
+    )
+    const body = message('again')
+    expect((await call('POST', '/messages', { headers, body })).headers.get('idempotency-replayed')).toBe('true')
+  })
+
+  test('can be renewed and closed', async () => {
+    const { call, core } = await startTestGateway()
+    const body = { sessionId: 'ses_grant-1', renewalToken: 'r', lastSeenEventId: 'e1-4' }
+    expect((await call('POST', '/sessions/renew', { body })).status).toBe(200)
+    expect(core.calls.at(-1)?.request).toMatchObject({ ...body, credentials: { accessGrant: 'grant-1' } })
+    const closed = await call('POST', '/sessions/close', { body: { scope: 'continuity' } })
+    expect(await closed.json()).toEqual({ sessionId: 'ses_grant-1', state: 'closed' })
+    expect(closed.headers.get('cache-control')).toBe('no-store')
+  })
+})
+
+describe('messages', () => {
+  test('are accepted with 202', async () => {
+    const { call } = await startTestGateway()
+    const response = await call('POST', '/messages', { body: message('op-1', { locale: 'sv-SE' }) })
+    expect(response.status).toBe(202)
+    expect(await response.json()).toEqual({
+      clientOperationId: 'op-1',
+      messageId: 'msg_op-1',
+      sessionId: 'ses_grant-1',
+      conversationId: 'cnv_1',
+      sequence: 1,
+      state: 'queued',
+      acceptedAt: '2026-01-02T03:04:05.006Z',
+    })
+  })
+
+  test('that arrive concurrently are batched, and each gets its own answer', async () => {
+    const { call, core, waitingSends } = await startTestGateway({ env: { RATE_LIMIT_FACTOR: '1000' } })
+    core.grants.set('grant-2', 'ok')
+    await call('GET', '/messages')
+    await call('GET', '/messages', { headers: { authorization: 'Bearer grant-2' } })
+    core.grants.set('grant-2', 'VisitorBanned')
+    const release = Promise.withResolvers<void>()
+    const answer = core.onSend
+    core.onSend = async (request) => {
+      await release.promise
+      return answer(request)
+    }
+    const sends = Array.from({ length: 200 }, (_, index) => {
+      const id = `op-${index}`
+      const authorization = index % 10 === 3 ? 'Bearer grant-2' : 'Bearer grant-1'
+      return call('POST', '/messages', { headers: { 'idempotency-key': id, authorization }, body: message(id) })
+    })
+    await expect.poll(() => core.count('sendVisitorMessages'), patience).toBe(2)
+    const underWay = core.calls.flatMap(({ request }) => (request as { messages?: unknown[] })?.messages ?? []).length
+    await expect.poll(waitingSends, patience).toBe(sends.length - underWay)
+    release.resolve()
+    for (const [index, sent] of (await Promise.all(sends)).entries()) {
+      const refused = index % 10 === 3
+      expect(sent.status).toBe(refused ? 403 : 202)
+      expect(await sent.json()).toMatchObject(refused ? { code: 'VisitorBanned' } : { messageId: `msg_op-${index}` })
+    }
+    expect(core.count('sendVisitorMessages')).toBeLessThan(10)
+  })
+
+  test('in a batch each get a retryable 503 if the call of the batch fails', async () => {
+    const { call, core } = await startTestGateway()
+    await call('GET', '/messages')
+    core.refuseNext = new ConnectError('broken', Code.Internal)
+    const response = await call('POST', '/messages', { body: message() })
+    expect(response.status).toBe(503)
+    expect(response.headers.get('retry-after')).toBe('1')
+    expect(await response.json()).toMatchObject({ code: 'ServiceUnavailable', retryable: true, retryAfter: 1 })
+  })
+
+  test('above the queue limit get 503 at once', async () => {
+    const { call, core } = await startTestGateway({ env: { SEND_QUEUE_MAX: '1' } })
+    await call('GET', '/messages')
+    const release = Promise.withResolvers<void>()
+    const answer = core.onSend
+    core.onSend = async (request) => {
+      await release.promise
+      return answer(request)
+    }
+    const send = (id: string) => call('POST', '/messages', { headers: { 'idempotency-key': id }, body: message(id) })
+    const first = send('op-1')
+    await expect.poll(() => core.count('sendVisitorMessages')).toBe(1)
+    const second = send('op-2')
+    await expect.poll(() => core.count('sendVisitorMessages')).toBe(2)
+    const others = [send('op-3'), send('op-4')]
+    expect((await Promise.race(others)).status).toBe(503)
+    release.resolve()
+    const statuses = await Promise.all([first, second, ...others].map(async (response) => (await response).status))
+    expect(statuses.sort()).toEqual([202, 202, 202, 503])
+  })
+
+  test('that wait too long in the queue get 503 and are not sent', async () => {
+    const env = { CORE_DEADLINE_MS: '2000' }
+    const { call, core, clock, waitingSends } = await startTestGateway({ env })
+    const { promise: never } = Promise.withResolvers<never>()
+    core.onSend = () => never
+    const send = (id: string) =>
+      call('POST', '/messages', { body: message(id), headers: { 'idempotency-key': id } }).then(({ status }) => status)
+    const first = send('op-1')
+    await expect.poll(() => core.count('sendVisitorMessages')).toBe(1)
+    const second = send('op-2')
+    await expect.poll(() => core.count('sendVisitorMessages')).toBe(2)
+    const late = send('op-3')
+    await expect.poll(waitingSends, patience).toBe(1)
+    clock.advance(2_000)
+    expect([await first, await second, await late]).toEqual([503, 503, 503])
+    expect(core.count('sendVisitorMessages')).toBe(2)
+  })
+
+  test('in the history omit unset fields', async () => {
+    const { call } = await startTestGateway()
+    expect(await (await call('GET', '/messages')).json()).toEqual({
+      messages: [
+        {
+          messageId: 'msg_1',
+          conversationId: 'cnv_1',
+          sequence: 4,
+          author: { kind: 'agent', displayName: 'Ada' },
+          body: 'Hi',
+          contentType: 'text',
+          state: 'sent',
+          createdAt: '2026-01-02T03:04:05.006Z',
+        },
+      ],
+      hasMore: false,
+      lastSequence: 9,
+      oldestSequence: 1,
+    })
+  })
+})
+
+describe('rate limits', () => {
+  test('allow a session ten sends at once and then one send every 2 s', async () => {
+    const { call, clock } = await startTestGateway()
+    const send = (id: string) => call('POST', '/messages', { headers: { 'idempotency-key': id }, body: message(id) })
+    for (let sent = 0; sent < 10; sent++) expect((await send(`op-${sent}`)).status).toBe(202)
+    const refused = await send('op-10')
+    expect(refused.status).toBe(429)
+    expect(refused.headers.get('retry-after')).toBe('2')
+    expect(await refused.json()).toMatchObject({ code: 'RateLimited', retryable: true, terminal: false, retryAfter: 2 })
+    clock.advance(1_000)
+    expect(await (await send('op-10')).json()).toMatchObject({ retryAfter: 1 })
+    clock.advance(1_000)
+    expect((await send('op-10')).status).toBe(202)
+    expect((await call('GET', '/messages')).status).toBe(200)
+  })
+
+  test('count configuration and new sessions of an address separately and ignore X-Forwarded-For', async () => {
+    const env = { RATE_LIMIT_CONFIG_PER_MINUTE: '1', RATE_LIMIT_SESSIONS_PER_MINUTE: '1' }
+    const { call } = await startTestGateway({ env })
+    const headers = (address: string) => ({ 'x-forwarded-for': address })
+    expect((await call('GET', '/config/pk_demo', { headers: headers('192.0.2.1') })).status).toBe(200)
+    expect((await call('POST', '/sessions', { headers: headers('192.0.2.2'), body: create })).status).toBe(201)
+    expect((await call('GET', '/config/pk_demo', { headers: headers('192.0.2.3') })).status).toBe(429)
+    expect((await call('POST', '/sessions', { headers: headers('192.0.2.4'), body: create })).status).toBe(429)
+  })
+
+  test('count clients behind a trusted proxy separately, IPv6 clients by their /64 network', async () => {
+    const env = { RATE_LIMIT_CONFIG_PER_MINUTE: '1', TRUST_PROXY: '1' }
+    const { call } = await startTestGateway({ env })
+    const status = async (address: string) =>
+      (await call('GET', '/config/pk_demo', { headers: { 'x-forwarded-for': address } })).status
+    expect(await status('192.0.2.1')).toBe(200)
+    expect(await status('192.0.2.2')).toBe(200)
+    expect(await status('198.51.100.9, 192.0.2.1')).toBe(429)
+    expect(await status('2001:db8:1:2::1')).toBe(200)
+    expect(await status('2001:db8:1:2:ffff::9')).toBe(429)
+    expect(await status('2001:db8:1:3::1')).toBe(200)
+  })
+
+  test('are multiplied by RATE_LIMIT_FACTOR', async () => {
+    const { call } = await startTestGateway({ env: { RATE_LIMIT_FACTOR: '2', RATE_LIMIT_CALLS_PER_MINUTE: '1' } })
+    const statuses = []
+    for (let sent = 0; sent < 3; sent++) statuses.push((await call('GET', '/messages')).status)
+    expect(statuses).toEqual([200, 200, 429])
+  })
+})
+
+describe('while cores are unreachable', () => {
+  test('requests get 503 at once, and /livez still answers 200', async () => {
+    const { call, core, url } = await startTestGateway()
+    expect((await fetch(`${url}/readyz`)).status).toBe(200)
+    await call('GET', '/messages')
+    core.down = true
+    const response = await call('GET', '/messages')
+    expect(response.status).toBe(503)
+    expect(await response.json()).toMatchObject({ code: 'ServiceUnavailable', retryable: true, retryAfter: 1 })
+    expect((await fetch(`${url}/livez`)).status).toBe(200)
+  })
+
+  test('/readyz answers 503 with the error envelope', async () => {
+    const core = createTestCore()
+    core.down = true
+    const { url } = await startTestGateway({ cores: [core] })
+    const response = await fetch(`${url}/readyz`)
+    expect([response.status, await response.json()]).toMatchObject([503, { code: 'ServiceUnavailable' }])
+  })
+
+  test('another core answers, and the failed core is used again after it has recovered', async () => {
+    const cores = [createTestCore(), createTestCore()]
+    const { call, clock } = await startTestGateway({ cores })
+    cores[0]!.down = true
+    for (let sent = 0; sent < 6; sent++) expect((await call('GET', '/messages')).status).toBe(200)
+    expect((await call('POST', '/sessions', { body: create })).status).toBe(201)
+    cores[0]!.down = false
+    clock.advance(10_000)
+    for (let sent = 0; sent < 4; sent++) await call('GET', '/messages')
+    expect(cores[0]!.count('listVisitorMessages')).toBeGreaterThan(0)
+  })
+
+  test('a call with side effects is not repeated if a core may have received it', async () => {
+    const cores = [createTestCore(), createTestCore()]
+    const { call } = await startTestGateway({ cores })
+    await call('GET', '/messages')
+    for (const core of cores) core.calls.length = 0
+    const broken = new ConnectError('reset', Code.Aborted)
+    for (const core of cores) core.refuseNext = broken
+    const response = await call('POST', '/sessions/renew', {
+      body: { sessionId: 'ses_grant-1', renewalToken: 'renewal-1' },
+    })
+    expect(response.status).toBe(503)
+    expect(cores[0]!.count('renewSession') + cores[1]!.count('renewSession')).toBe(1)
+  })
+
+  test('a call that a core answered with an error is not retried on another core', async () => {
+    const cores = [createTestCore(), createTestCore()]
+    const { call } = await startTestGateway({ cores })
+    await call('GET', '/messages')
+    for (const core of cores) core.refuseNext = refusal('ServiceUnavailable', { retryAfter: 4 })
+    const response = await call('GET', '/messages')
+    expect([response.status, response.headers.get('retry-after')]).toEqual([503, '4'])
+    expect(cores.filter((core) => core.refuseNext !== undefined)).toHaveLength(1)
+  })
+})

@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest'
+import { createTestCore } from '../test/test-core.ts'
+import { startTestGateway } from '../test/test-gateway.ts'
+import { WIDGET_PREFIX } from './widget.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: the OpenAPI document is untyped
+type Json = any
+
+const unknown = 'unknownField'
+
+/** Returns the requests of the API document that have a JSON body, with a valid example of it. */
+function requestsIn(document: Json): { method: string; path: string; body: Json }[] {
+  return Object.entries<Json>(document.paths).flatMap(([path, methods]) =>
+    Object.entries<Json>(methods).flatMap(([method, { requestBody }]) => {
+      const json = requestBody?.content?.['application/json']
+      if (!json || !path.startsWith(WIDGET_PREFIX)) return []
+      const body = json.example ?? Object.values<Json>(json.examples)[0].value
+      return [{ method: method.toUpperCase(), path: path.slice(WIDGET_PREFIX.length).replace(/\{\w+\}/g, 'x'), body }]
+    }),
+  )
+}
+
+/** Returns variants of the body: each has an unknown field in another one of its objects. */
+function withUnknownFields(body: Json, pointer = ''): { pointer: string; body: Json }[] {
+  const nested = Object.entries<Json>(body).flatMap(([name, value]) =>
+    // Skip form fields: the installation defines them, and the core checks them.
+    name !== 'fields' && value !== null && typeof value === 'object' && !Array.isArray(value)
+      ? withUnknownFields(value, `${pointer}/${name}`).map((each) => ({
+          ...each,
+          body: { ...body, [name]: each.body },
+        }))
+      : [],
+  )
+  return [{ pointer: `${pointer}/${unknown}`, body: { ...body, [unknown]: 1 } }, ...nested]
+}
+
+describe('every widget route with a JSON body', () => {
+  it('rejects an unknown field in any object of the body', async () => {
+    const core = createTestCore()
+    core.capabilities = {
+      identity: true,
+      typing: true,
+      pageContext: true,
+      navigation: true,
+      screenshots: true,
+      preChatForm: true,
+      offlineForm: true,
+      messageRetryRoute: true,
+    }
+    const { call, url } = await startTestGateway({ cores: [core] })
+    const requests = requestsIn(await (await fetch(`${url}/docs/openapi.json`)).json())
+    expect(requests.length).toBeGreaterThan(9)
+    for (const { method, path, body } of requests) {
+      for (const { pointer, body: sent } of withUnknownFields(body)) {
+        const headers = { 'idempotency-key': sent.clientOperationId ?? 'op-1' }
+        const answer = await call(method, path, { headers, body: sent })
+        const issue = { path: pointer, rule: 'additionalProperties' }
+        expect([path, answer.status, await answer.json()]).toMatchObject([
+          path,
+          400,
+          { code: 'ValidationFailed', issues: expect.arrayContaining([issue]) },
+        ])
+      }
+    }
+  })
+})

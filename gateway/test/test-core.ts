@@ -1,0 +1,414 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt'
+import { Code, ConnectError, type ConnectRouter, createRouterTransport, type Transport } from '@connectrpc/connect'
+import { CommandService, type UploadScreenshotRequest } from '#proto/command/v1/command_pb.js'
+import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import { type DeliveryAttempt, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
+import { LeadService } from '#proto/lead/v1/lead_pb.js'
+import {
+  type Command,
+  type FrameSchema,
+  MessagingService,
+  type SendVisitorMessagesRequest,
+  type Subscribe,
+  type VisitorMessageResultSchema,
+  WatchEventsResponseSchema,
+} from '#proto/messaging/v1/messaging_pb.js'
+import { type CapabilitiesSchema, SessionService } from '#proto/session/v1/session_pb.js'
+import type { VisitorCredentials } from '#proto/session/v1/visitor_pb.js'
+import { GatewayError, type PublicErrorCode } from '../errors.ts'
+
+type FrameInit = NonNullable<MessageInitShape<typeof FrameSchema>['frame']>
+
+/** The core side of one `WatchEvents` call. */
+export interface TestLink {
+  subscribed: Subscribe[]
+  commands: Command['command'][]
+  open: Map<number, Subscribe>
+  push(...frames: FrameInit[]): void
+  /** Ends the call with an error, as if the core died. */
+  break(): void
+}
+
+export const SITE = 'https://shop.example'
+export const GRANT = 'grant-1'
+export const EPOCH = 'e1'
+export const SESSION_END = Date.UTC(2030, 0, 1)
+
+/** A scripted in-memory core. */
+export function createTestCore() {
+  const core = {
+    origins: new Set([SITE]),
+    /** Result of the check of each grant. An `ok` grant has the session `ses_<grant>`. */
+    grants: new Map<string, PublicErrorCode | 'ok'>([[GRANT, 'ok']]),
+    calls: [] as { method: string; request: unknown; headers: Headers }[],
+    links: [] as TestLink[],
+    log: [] as { sequence: number; type: string; json: string }[],
+    down: false,
+    /** Expiry of grants in the answer of AuthorizeGrant. */
+    grantEnds: SESSION_END,
+    /** Time in the answer of AuthorizeGrant until which the session can be renewed. */
+    renewableUntil: SESSION_END + 7_200_000,
+    /** Capabilities in the answer of AuthorizeGrant. */
+    capabilities: undefined as MessageInitShape<typeof CapabilitiesSchema> | undefined,
+    refuseNext: undefined as Error | undefined,
+    onSend: answerSends as (
+      request: SendVisitorMessagesRequest,
+    ) => ReturnType<typeof answerSends> | Promise<ReturnType<typeof answerSends>>,
+    onSubscribe: openSubscription,
+    /** Runs before the core lists the history. Tests replace it to delay the answer. */
+    onList: async () => {},
+    /** Error with which the core rejects assertions. Undefined: the core accepts them. */
+    refuseAssertion: undefined as PublicErrorCode | undefined,
+    /** Parts that the core received, per upload. */
+    uploads: [] as UploadScreenshotRequest['part'][][],
+    openUploads: 0,
+    /** Fields that replace the defaults of delivery attempts in answers. */
+    attempt: {} as Omit<Partial<DeliveryAttempt>, '$typeName' | '$unknown'>,
+    /** Runs before each part of an upload is read, with its index. */
+    onUploadPart: (_place: number): void | Promise<void> => {},
+    count: (method: string) => core.calls.filter((call) => call.method === method).length,
+    publish,
+    transport: {} as Transport,
+    /** The services, to serve the core over HTTP. */
+    routes,
+  }
+
+  function publish(type: string, data: object = {}): number {
+    const sequence = (core.log.at(-1)?.sequence ?? 0) + 1
+    const event = { sequence, type, json: JSON.stringify({ sequence, type, data }) }
+    core.log.push(event)
+    for (const link of core.links) {
+      const subscriptionIds = [...link.open.keys()]
+      if (subscriptionIds.length > 0) link.push(eventFrame(subscriptionIds, event))
+    }
+    return sequence
+  }
+
+  function openSubscription(link: TestLink, { subscriptionId, credentials, ...start }: Subscribe): void {
+    const state = core.grants.get(credentials!.accessGrant)
+    if (state !== 'ok') {
+      link.push({ case: 'closed', value: { subscriptionId, error: infoOf(state ?? 'GrantInvalid') } })
+      return
+    }
+    const head = core.log.at(-1)?.sequence ?? 0
+    const seen = Math.max(start.afterSequence ?? -1, Number(start.lastEventId?.split('-')[1] ?? -1))
+    const sequence = seen < 0 ? head : seen
+    const sessionId = `ses_${credentials!.accessGrant}`
+    link.open.set(subscriptionId, { ...start, subscriptionId, credentials })
+    link.push({ case: 'opened', value: { subscriptionId, sessionId, epoch: EPOCH, sequence } })
+    link.push(
+      ...core.log.filter((event) => event.sequence > sequence).map((event) => eventFrame([subscriptionId], event)),
+    )
+  }
+
+  function answerSends({
+    messages,
+  }: SendVisitorMessagesRequest): MessageInitShape<typeof VisitorMessageResultSchema>[] {
+    return messages.map(({ credentials, clientOperationId }) => {
+      const state = core.grants.get(credentials!.accessGrant) ?? 'GrantInvalid'
+      if (state !== 'ok') return { outcome: { case: 'error', value: infoOf(state) } }
+      const sequence = publish('message.accepted', { clientOperationId })
+      const value = {
+        clientOperationId,
+        messageId: `msg_${clientOperationId}`,
+        sessionId: `ses_${credentials!.accessGrant}`,
+        conversationId: 'cnv_1',
+        sequence,
+        state: 'queued',
+        acceptedAt: timestampFromMs(Date.UTC(2026, 0, 2, 3, 4, 5, 6)),
+        replayed: clientOperationId.startsWith('again'),
+      }
+      return { outcome: { case: 'accepted', value } }
+    })
+  }
+
+  function verify(credentials: VisitorCredentials | undefined, { expiredToo = false } = {}): string {
+    const state = core.grants.get(credentials!.accessGrant) ?? 'GrantInvalid'
+    if (state !== 'ok' && !(expiredToo && state === 'GrantExpired')) throw refusal(state)
+    return `ses_${credentials!.accessGrant}`
+  }
+
+  function note(method: string, request: unknown, { requestHeader }: { requestHeader: Headers }): void {
+    core.calls.push({ method, request, headers: requestHeader })
+    const error = core.refuseNext
+    core.refuseNext = undefined
+    if (error !== undefined) throw error
+  }
+
+  const session = (sessionId: string) => ({
+    sessionId,
+    conversationId: 'cnv_1',
+    accessGrant: GRANT,
+    expiresAt: timestampFromMs(SESSION_END),
+    renewAfter: timestampFromMs(SESSION_END - 300_000),
+    renewableUntil: timestampFromMs(SESSION_END + 7_200_000),
+    renewalToken: 'renewal-1',
+    replay: { state: 'ready', epoch: EPOCH, lastSequence: 7, oldestSequence: 0 },
+    continuityState: 'new',
+    identityState: 'anonymous',
+  })
+
+  function routes(router: ConnectRouter): void {
+    router.service(SessionService, {
+      checkOrigin(request, context) {
+        note('checkOrigin', request, context)
+        return { allowed: core.origins.has(request.origin) }
+      },
+      getConfig(request, context) {
+        note('getConfig', request, context)
+        if (request.publicSiteKey !== 'pk_demo') throw refusal('InstallationNotFound')
+        return { config: { ...CONFIG, publicSiteKey: request.publicSiteKey } }
+      },
+      createSession(request, context) {
+        note('createSession', request, context)
+        return { session: session('ses_grant-1'), replayed: request.idempotencyKey === 'again' }
+      },
+      renewSession(request, context) {
+        note('renewSession', request, context)
+        const sessionId = verify(request.credentials, { expiredToo: true })
+        return { session: session(sessionId), replayed: request.idempotencyKey === 'again' }
+      },
+      identifyVisitor(request, context) {
+        note('identifyVisitor', request, context)
+        if (core.refuseAssertion) throw refusal(core.refuseAssertion)
+        const replayed = request.idempotencyKey === 'again'
+        // The session depends on the assertion, so that tests can choose the person.
+        return {
+          session: {
+            ...session(`ses_${request.assertion}`),
+            identityState: 'verified',
+            displayName: 'Ada',
+            continuityState: 'continued',
+          },
+          replayed,
+        }
+      },
+      clearIdentity(request, context) {
+        note('clearIdentity', request, context)
+        return { session: session('ses_nobody'), replayed: request.idempotencyKey === 'again' }
+      },
+      reportPageContext(request, context) {
+        note('reportPageContext', request, context)
+        verify(request.credentials)
+        return { replayed: request.idempotencyKey === 'again' }
+      },
+      authorizeGrant(request, context) {
+        note('authorizeGrant', request, context)
+        if (request.closedToo && core.grants.get(request.credentials!.accessGrant) === 'SessionClosed')
+          return { sessionId: `ses_${request.credentials!.accessGrant}`, expiresAt: timestampFromMs(core.grantEnds) }
+        const { capabilities } = core
+        const expiresAt = timestampFromMs(core.grantEnds)
+        const renewableUntil = timestampFromMs(core.renewableUntil)
+        const sessionId = verify(request.credentials, request)
+        return { sessionId, expiresAt, renewableUntil, ...(capabilities && { capabilities }) }
+      },
+      recordConsent(request, context) {
+        note('recordConsent', request, context)
+        verify(request.credentials)
+        const { policyVersion, decision } = request
+        const consent = {
+          policyVersion,
+          decision,
+          policyUrl: 'https://shop.example/p',
+          decidedAt: timestampFromMs(Date.UTC(2026, 0, 2)),
+        }
+        return { consent, replayed: request.idempotencyKey === 'again' }
+      },
+      closeSession(request, context) {
+        note('closeSession', request, context)
+        const closed = core.grants.get(request.credentials!.accessGrant) === 'SessionClosed'
+        const sessionId = closed ? `ses_${request.credentials!.accessGrant}` : verify(request.credentials)
+        return { sessionId, state: request.scope === 2 ? 'closed' : 'active' }
+      },
+    })
+    router.service(CommandService, {
+      acknowledgeNavigation(request, context) {
+        note('acknowledgeNavigation', request, context)
+        verify(request.credentials)
+        if (request.commandId !== 'cmd_1') throw refusal('CommandNotFound')
+        return { commandId: request.commandId, state: request.outcome, replayed: request.idempotencyKey === 'again' }
+      },
+      acknowledgeScreenshot(request, context) {
+        note('acknowledgeScreenshot', request, context)
+        verify(request.credentials)
+        const upload = {
+          maxBytes: 5_242_880,
+          contentTypes: ['image/png'],
+          expiresAt: timestampFromMs(Date.UTC(2026, 0, 2, 3, 4, 5, 6)),
+        }
+        return {
+          requestId: request.requestId,
+          state: request.consent,
+          ...(request.consent === 'granted' && { upload }),
+        }
+      },
+      async uploadScreenshot(requests, context) {
+        note('uploadScreenshot', undefined, context)
+        const parts: UploadScreenshotRequest['part'][] = []
+        core.uploads.push(parts)
+        core.openUploads++
+        try {
+          await core.onUploadPart(0)
+          for await (const { part } of requests) {
+            parts.push(part)
+            await core.onUploadPart(parts.length)
+          }
+        } finally {
+          core.openUploads--
+        }
+        const byteLength = parts.reduce((sum, part) => sum + (part.case === 'chunk' ? part.value.length : 0), 0)
+        return { requestId: 'scr_1', state: 'uploaded', byteLength, sha256: 'ab12' }
+      },
+    })
+    router.service(LeadService, {
+      createDeliveryAttempt(request, context) {
+        note('createDeliveryAttempt', request, context)
+        const { leadId, subscriptionId, idempotencyKey } = request
+        if (leadId !== 'lead_1') throw refusal('LeadNotFound')
+        return {
+          attempt: { ...ATTEMPT, leadId, subscriptionId, ...core.attempt },
+          existing: idempotencyKey === 'again',
+        }
+      },
+      retryDeliveryAttempt(request, context) {
+        note('retryDeliveryAttempt', request, context)
+        if (request.attemptId !== 'att_1') throw refusal('AttemptNotFound')
+        const attempt = { ...ATTEMPT, attemptId: 'att_2', attemptNumber: 2, ...core.attempt }
+        return { attempt, existing: request.idempotencyKey === 'again' }
+      },
+    })
+    router.service(MessagingService, {
+      async sendVisitorMessages(request, context) {
+        note('sendVisitorMessages', request, context)
+        return { results: await core.onSend(request) }
+      },
+      async listVisitorMessages(request, context) {
+        note('listVisitorMessages', request, context)
+        verify(request.credentials)
+        await core.onList()
+        return { messages: [MESSAGE], hasMore: false, lastSequence: 9, oldestSequence: 1 }
+      },
+      async *watchEvents(requests, context) {
+        note('watchEvents', undefined, context)
+        const link = createTestLink()
+        core.links.push(link)
+        link.push({ case: 'ready', value: {} })
+        void (async () => {
+          for await (const { commands } of requests)
+            for (const { command } of commands) {
+              link.commands.push(command)
+              if (command.case === 'unsubscribe') link.open.delete(command.value.subscriptionId)
+              if (command.case !== 'subscribe') continue
+              link.subscribed.push(command.value)
+              core.onSubscribe(link, command.value)
+            }
+        })().catch(() => {})
+        try {
+          yield* link.responses()
+        } finally {
+          core.links.splice(core.links.indexOf(link), 1)
+        }
+      },
+    })
+  }
+
+  const inner = createRouterTransport(routes)
+  const refused = () => {
+    const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+    return new ConnectError('unreachable', Code.Unavailable, undefined, undefined, cause)
+  }
+  core.transport = {
+    unary: async (...call) => (core.down ? Promise.reject(refused()) : inner.unary(...call)),
+    stream: async (...call) => (core.down ? Promise.reject(refused()) : inner.stream(...call)),
+  }
+  return core
+}
+
+export type TestCore = ReturnType<typeof createTestCore>
+
+function createTestLink() {
+  let frames: FrameInit[] = []
+  let broken = false
+  let wake = () => {}
+  const link: TestLink & { responses(): AsyncGenerator } = {
+    subscribed: [],
+    commands: [],
+    open: new Map(),
+    push(...more) {
+      frames.push(...more)
+      wake()
+    },
+    break() {
+      broken = true
+      wake()
+    },
+    async *responses() {
+      while (!broken) {
+        const batch = frames
+        frames = []
+        if (batch.length > 0) yield create(WatchEventsResponseSchema, { frames: batch.map((frame) => ({ frame })) })
+        else await new Promise<void>((resolve) => (wake = resolve))
+      }
+      throw new ConnectError('the core died', Code.Unavailable)
+    },
+  }
+  return link as TestLink & { responses(): AsyncGenerator<never> }
+}
+
+export const eventFrame = (
+  subscriptionIds: number[],
+  { sequence, type, json }: { sequence: number; type: string; json: string },
+): FrameInit => ({ case: 'event', value: { subscriptionIds, id: `${EPOCH}-${sequence}`, sequence, type, json } })
+
+export function infoOf(code: PublicErrorCode, more: { retryAfter?: number } = {}) {
+  const { retryable, terminal } = new GatewayError(code).rule
+  return create(ErrorInfoSchema, { code, retryable, terminal, ...more })
+}
+
+/** A Connect error with an `ErrorInfo` detail, as a core throws it. */
+export function refusal(code: PublicErrorCode, more: { retryAfter?: number } = {}): ConnectError {
+  const detail = { desc: ErrorInfoSchema, value: infoOf(code, more) }
+  return new ConnectError('refused', Code.FailedPrecondition, undefined, [detail])
+}
+
+const CONFIG = {
+  defaultLocale: 'en',
+  supportedLocales: ['en', 'sv'],
+  appearance: {
+    title: 'Shop',
+    greeting: 'Hello',
+    accentColor: '#2f6f4f',
+    position: 'right',
+    translations: { de: { title: 'Laden' }, 'de-AT': { greeting: 'Servus' } },
+  },
+  capabilities: { identity: true, typing: true, pageContext: true },
+  consent: { required: false },
+  online: true,
+  nextChangeAt: timestampFromDate(new Date('2026-11-23T16:00:00Z')),
+  limits: { bodyMaxLength: 4000, pageContextMaxBytes: 4096, historyPageMax: 100, screenshotMaxBytes: 1, outboxMax: 50 },
+  realtime: { heartbeatSeconds: 15, reconnectMinMs: 500, reconnectMaxMs: 20_000 },
+}
+
+const MESSAGE = {
+  messageId: 'msg_1',
+  conversationId: 'cnv_1',
+  sequence: 4,
+  author: { kind: 'agent', displayName: 'Ada' },
+  body: 'Hi',
+  contentType: 'text',
+  state: 'sent',
+  createdAt: timestampFromMs(Date.UTC(2026, 0, 2, 3, 4, 5, 6)),
+}
+
+const ATTEMPT = {
+  attemptId: 'att_1',
+  deliveryId: 'dlv_1',
+  leadId: 'lead_1',
+  subscriptionId: 'sub_1',
+  attemptNumber: 1,
+  status: DeliveryStatus.PENDING,
+  correlationId: 'corr-1',
+  createdAt: timestampFromMs(Date.UTC(2026, 0, 2, 3, 4, 5, 6)),
+  updatedAt: timestampFromMs(Date.UTC(2026, 0, 2, 3, 4, 5, 60)),
+}

@@ -1,0 +1,126 @@
+import pino from 'pino'
+import { onTestFinished } from 'vitest'
+import { createCorePool } from '../../core-client/core-pool.ts'
+import { createGateway } from '../app.ts'
+import type { Clock } from '../clock.ts'
+import { readConfig } from '../config.ts'
+import { createGatewayMetrics } from '../metrics.ts'
+import type { StaticFolders } from '../routes/static-files.ts'
+import { WIDGET_PREFIX } from '../routes/widget.ts'
+import { createTestCore, GRANT, SITE, type TestCore } from './test-core.ts'
+import { openSocket } from './test-socket.ts'
+
+/** A clock that only tests advance. Short waits (retries) use the real clock. */
+export function createTestClock() {
+  let now = Date.UTC(2029, 0, 1)
+  const repeating = new Set<{ ms: number; due: number; run: () => void }>()
+  const clock: Clock & { advance(ms: number): void } = {
+    now: () => now,
+    every(ms, run) {
+      const job = { ms, due: now + ms, run }
+      repeating.add(job)
+      return () => void repeating.delete(job)
+    },
+    after(ms, run) {
+      const timer = setTimeout(run, ms)
+      return () => clearTimeout(timer)
+    },
+    advance(ms) {
+      const until = now + ms
+      for (;;) {
+        const next = [...repeating].sort((a, b) => a.due - b.due)[0]
+        if (next === undefined || next.due > until) break
+        now = next.due
+        next.due += next.ms
+        next.run()
+      }
+      now = until
+    },
+  }
+  return clock
+}
+
+/** Starts a gateway on a free port in front of scripted cores. It stops with the test. */
+export async function startTestGateway(
+  options: { env?: Record<string, string>; cores?: TestCore[]; staticFolders?: StaticFolders } = {},
+) {
+  const cores = options.cores ?? [createTestCore()]
+  const clock = createTestClock()
+  const lines: string[] = []
+  const metrics = createGatewayMetrics()
+  const config = readConfig({ CORE_TOKEN: 'service-token-of-tests', ...options.env })
+  const pool = createCorePool({
+    cores: Array.from({ length: Math.max(cores.length, config.CORE_URLS.length) }, (_, index) => ({
+      url: config.CORE_URLS[index] ?? `http://core-${index}.invalid`,
+      transport: (cores[index] ?? cores[0]!).transport,
+    })),
+    now: clock.now,
+    random: () => 0.5,
+  })
+  const gateway = createGateway({
+    config,
+    cores: pool,
+    logger: pino({ level: 'debug' }, { write: (line: string) => void lines.push(line) }),
+    ...(options.staticFolders && { staticFolders: options.staticFolders }),
+    clock,
+    random: () => 0.5,
+    metrics,
+  })
+  await gateway.listen({ port: 0, host: '127.0.0.1' })
+  onTestFinished(async () => {
+    await gateway.close()
+  })
+  const { port } = gateway.server.address() as { port: number }
+  const url = `http://127.0.0.1:${port}`
+
+  return {
+    gateway,
+    core: cores[0]!,
+    cores,
+    clock,
+    lines,
+    /** Number of queued sends. */
+    waitingSends: async () => (await metrics.sendQueueLength.get()).values[0]?.value ?? 0,
+    url,
+    port,
+    /** Makes a valid call of the widget API, changed as the test requests. */
+    call(method: string, path: string, change: CallChange = {}) {
+      const body = 'body' in change ? change.body : undefined
+      const headers: Record<string, string | null> = {
+        origin: SITE,
+        'x-service-widget-version': '1.0',
+        authorization: `Bearer ${GRANT}`,
+        ...(method === 'POST' ? { 'idempotency-key': 'op-1', 'content-type': 'application/json' } : {}),
+        ...change.headers,
+      }
+      return fetch(`${url}${WIDGET_PREFIX}${path}`, {
+        method,
+        headers: Object.fromEntries(
+          Object.entries(headers).filter((entry): entry is [string, string] => entry[1] !== null),
+        ),
+        ...(body === undefined
+          ? {}
+          : { body: typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body) }),
+        ...(change.signal ? { signal: change.signal } : {}),
+      })
+    },
+    /** Sends bytes on a bare socket and returns everything received until it closes. */
+    raw: (text: string) => openSocket(port, text, { allowHalfOpen: false }).closed,
+  }
+}
+
+export type TestGateway = Awaited<ReturnType<typeof startTestGateway>>
+
+interface CallChange {
+  /** Headers to change. A header whose value is null is not sent. */
+  headers?: Record<string, string | null>
+  body?: unknown
+  signal?: AbortSignal
+}
+
+export const message = (clientOperationId = 'op-1', more: object = {}) => ({
+  clientOperationId,
+  body: 'Hello',
+  contentType: 'text',
+  ...more,
+})

@@ -1,0 +1,100 @@
+interface Batcher<Item, Result> {
+  /** Queues an item for the next call. Settles with the outcome of this item. */
+  add(item: Item): Promise<Result>
+  /** Returns the number of queued items that are not yet part of a call. */
+  waiting(): number
+}
+
+/**
+ * Combines items into batches and calls `callMany` with each batch. Items that arrive while
+ * `maxInFlight` calls run form the next batch, without a timer. If a call fails, each of its items
+ * fails.
+ */
+export function createBatcher<Item, Result>(
+  callMany: (items: Item[]) => Promise<PromiseSettledResult<Result>[]>,
+  options: {
+    maxInFlight?: number
+    /** Returns how many of the queued items the next call takes. Default: 200. */
+    sizeOf?: (items: readonly Item[]) => number
+    /**
+     * Delays the first call, so that items of the same event loop turn are batched. Default: a
+     * microtask.
+     */
+    defer?: (start: () => void) => void
+    onWaiting?: (waiting: number) => void
+  } = {},
+): Batcher<Item, Result> {
+  const { maxInFlight = 2, sizeOf = () => 200, defer = queueMicrotask, onWaiting = () => {} } = options
+  let queue: Item[] = []
+  let outcomes: PromiseWithResolvers<Result>[] = []
+  let inFlight = 0
+
+  function start(): void {
+    while (inFlight < maxInFlight && queue.length > 0) {
+      const size = sizeOf(queue)
+      inFlight += 1
+      void call(queue.slice(0, size), outcomes.slice(0, size))
+      queue = queue.slice(size)
+      outcomes = outcomes.slice(size)
+      onWaiting(queue.length)
+    }
+  }
+
+  async function call(items: Item[], waiting: typeof outcomes): Promise<void> {
+    try {
+      const results = await callMany(items)
+      for (const [index, outcome] of waiting.entries()) {
+        const result = results[index]
+        if (result?.status === 'fulfilled') outcome.resolve(result.value)
+        else outcome.reject(result?.reason)
+      }
+    } catch (error) {
+      for (const { reject } of waiting) reject(error)
+    } finally {
+      inFlight -= 1
+      start()
+    }
+  }
+
+  return {
+    add(item) {
+      const outcome = Promise.withResolvers<Result>()
+      queue.push(item)
+      outcomes.push(outcome)
+      onWaiting(queue.length)
+      if (queue.length === 1) defer(start)
+      return outcome.promise
+    },
+    waiting: () => queue.length,
+  }
+}
+
+/**
+ * Creates a function that loads a value by its key. Keys are loaded in batches. If a key is
+ * requested twice before its batch starts, it is loaded once. If a batch fails, the load of each of
+ * its keys fails.
+ */
+export function createBatchLoader<V>(
+  loadMany: (keys: string[]) => Promise<Map<string, V>>,
+  { maxKeys = 500 }: { maxKeys?: number } = {},
+): (key: string) => Promise<V | undefined> {
+  const waiting = new Map<string, Promise<V | undefined>>()
+  const batcher = createBatcher<string, V | undefined>(
+    async (keys) => {
+      for (const key of keys) waiting.delete(key)
+      const found = await loadMany(keys)
+      return keys.map((key) => ({ status: 'fulfilled', value: found.get(key) }))
+    },
+    { sizeOf: () => maxKeys },
+  )
+  return (key) => {
+    const value = waiting.get(key) ?? batcher.add(key)
+    waiting.set(key, value)
+    return value
+  }
+}
+
+/** Returns a map of the values by their key, which is the result of a batch loader's `loadMany`. */
+export function byKey<V>(values: V[], keyOf: (value: V) => string): Map<string, V> {
+  return new Map(values.map((value) => [keyOf(value), value]))
+}

@@ -1,0 +1,45 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { filledText, oneOf, port, SettingError } from './settings.ts'
+
+/** Settings of every process. */
+export const processSettings = {
+  LOG_LEVEL: oneOf(
+    ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
+    'info',
+    'Least severe level that is logged.',
+  ),
+  METRICS_HOST: filledText('::', 'Address of the metrics port; all by default.'),
+  METRICS_PORT: port(0, 'Port of `/metrics`, for Prometheus; 0 for none.'),
+}
+
+/** Error: the service token is missing. A core that starts at the same time may still create it. */
+export class MissingTokenError extends SettingError {
+  override readonly name = 'MissingTokenError'
+}
+
+/**
+ * How long a process waits for its token in the data folder. A core that starts at the same time
+ * creates it, but may first wait up to a minute for its database.
+ */
+const tokenTimeoutMs = 75_000
+const tokenPollMs = 100
+
+/**
+ * Reads the settings of a process at its start. Waits for a missing token. Ends the process if a
+ * setting is invalid.
+ */
+export async function readAtStart<T>(read: () => T): Promise<T> {
+  for (let waited = 0; ; waited += tokenPollMs) {
+    try {
+      return read()
+    } catch (error) {
+      if (!(error instanceof SettingError)) throw error
+      if (!(error instanceof MissingTokenError) || waited >= tokenTimeoutMs) {
+        console.error(error.message)
+        process.exit(1)
+      }
+      if (waited === 0) console.error('waiting for a core to create the token in DATA_DIR')
+      await delay(tokenPollMs)
+    }
+  }
+}

@@ -1,0 +1,91 @@
+import { envSchema } from 'env-schema'
+import Type, { type Static, type TProperties } from 'typebox'
+
+/** Error: a setting is missing or invalid. The message has its name and bounds, not its value. */
+export class SettingError extends Error {
+  override readonly name: string = 'SettingError'
+}
+
+/** Settings with names, bounds, defaults and descriptions, and how to read them. */
+export interface Settings<Properties extends TProperties> {
+  properties: Properties
+  /**
+   * Reads settings from an environment. An empty variable counts as not set. Throws
+   * `SettingError`.
+   */
+  read(env: NodeJS.ProcessEnv): Static<Type.TObject<Properties>>
+}
+
+export function defineSettings<Properties extends TProperties>(properties: Properties): Settings<Properties> {
+  const schema = Type.Object(properties)
+  return {
+    properties,
+    read(env) {
+      const data = Object.fromEntries(Object.entries(env).filter(([name, value]) => name in properties && value))
+      try {
+        return envSchema<Static<typeof schema>>({ schema, data, env: false })
+      } catch (error) {
+        const { errors } = error as { errors?: { instancePath: string }[] }
+        if (errors === undefined) throw error
+        const names = [...new Set(errors.map(({ instancePath }) => instancePath.slice(1)))]
+        throw new SettingError(names.map((name) => `${name} ${ruleOf(properties[name]!)}`).join('\n'))
+      }
+    },
+  }
+}
+
+export const integer = (fallback: number, minimum: number, maximum: number, description: string) =>
+  Type.Integer({ default: fallback, minimum, maximum, description })
+
+/** A port to listen on. Depending on the setting, 0 means any free port or no port. */
+export const port = (fallback: number, description: string) => integer(fallback, 0, 65_535, description)
+
+/** A text that may be empty. */
+export const text = (description: string, options: { pattern?: string; maxLength?: number } = {}) =>
+  Type.String({ default: '', ...options, description })
+
+/** A text with a default, which is used if the setting is empty. */
+export const filledText = (fallback: string, description: string, pattern = '') =>
+  Type.String({ default: fallback, minLength: 1, pattern, description })
+
+/** A service token. Optional, because a process may read its token from the data folder instead. */
+export const token = (description: string) => Type.Optional(Type.String({ minLength: 16, description }))
+
+export const oneOf = <const Value extends string>(values: readonly Value[], fallback: Value, description: string) =>
+  Type.Unsafe<Value>(
+    Type.Union(
+      values.map((value) => Type.Literal(value)),
+      { default: fallback, description },
+    ),
+  )
+
+export const onOff = (description: string) => oneOf(['on', 'off'], 'on', description)
+
+/** Returns the entries of a list that is separated by commas. */
+export const splitList = (list: string): string[] =>
+  list
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter(Boolean)
+
+/** Keywords of a setting's schema that error messages and docs/ use. */
+export interface SettingSchema {
+  default?: unknown
+  description?: string
+  type?: string
+  minimum?: number
+  maximum?: number
+  exclusiveMinimum?: number
+  minLength?: number
+  pattern?: string
+  anyOf?: { const: string }[]
+}
+
+function ruleOf(schema: SettingSchema): string {
+  const { type, minimum, maximum, exclusiveMinimum, minLength = 1, pattern, description, anyOf } = schema
+  if (anyOf) return `must be one of ${anyOf.map((literal) => literal.const).join(', ')}`
+  if (type === 'integer') return `must be a whole number from ${minimum} to ${maximum}`
+  if (type === 'number') return `must be a number above ${exclusiveMinimum}`
+  if (pattern) return `is invalid: ${description}`
+  return `must have at least ${minLength} characters`
+}

@@ -1,0 +1,203 @@
+import { AxeBuilder } from '@axe-core/playwright'
+import type { Page } from 'playwright-core'
+import { expect } from 'vitest'
+import {
+  choosePicture,
+  inWidget,
+  open,
+  openForm,
+  say,
+  type useWidget,
+  withOffline,
+  withPreChat,
+  withRequests,
+} from './widget-under-test.ts'
+
+/** Returns the accessibility violations that axe finds on the host page with the widget. */
+export async function findings(page: Page): Promise<string[]> {
+  const { violations, passes } = await new AxeBuilder({ page })
+    .withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'])
+    .analyze()
+  expect(passes.length).toBeGreaterThan(5)
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ target, failureSummary }) => `${id} ${target} ${failureSummary}`),
+  )
+}
+
+const colorOfSurface = `(() => {
+  const host = document.querySelector('[data-service-widget]').shadowRoot
+  const surface = host.querySelector('.panel:not([hidden])') ?? host.querySelector('.failed') ?? host.querySelector('.launcher')
+  return getComputedStyle(surface).backgroundColor
+})()`
+
+/**
+ * Expects no accessibility violation in the light and the dark colour scheme. Unless `differs` is
+ * false, also expects different background colours in the two schemes.
+ */
+export async function expectFlawless(page: Page, differs = true) {
+  let light: unknown
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    const color = () => page.evaluate(colorOfSurface)
+    if (differs && light) await expect.poll(color).not.toBe(light)
+    light ??= await color()
+    expect(await findings(page), colorScheme).toEqual([])
+  }
+}
+
+export interface View {
+  siteKey?: 'pk_refused' | 'pk_rate_limited_long'
+  config?: Record<string, unknown>
+  /**
+   * Set if the view's background is the installation's colour in both colour schemes. The launcher
+   * is an example.
+   */
+  isOneColor?: boolean
+  show(page: Page): Promise<unknown>
+}
+
+/** All views of the widget. */
+export const viewsOf = ({
+  gateway,
+  ask,
+  askForScreenshot,
+  showLongConversation,
+  showEndedSession,
+}: ReturnType<typeof useWidget>): Record<string, View> => ({
+  launcher: { isOneColor: true, show: async () => {} },
+  'empty panel': { show: open },
+  conversation: { show: showLongConversation },
+  'agent changes, and a typing agent': {
+    async show(page) {
+      await open(page)
+      await say(page, 'Do you ship to Graz?')
+      await page.getByText(/· Sent$/).waitFor()
+      const talk = gateway().conversation('pk_friendly')
+      talk.emit('agent.assigned', { agent: { displayName: 'Anna Keller' } })
+      talk.agentSays('We do.')
+      talk.emit('conversation.closed')
+      talk.emit('agent.unassigned', { agent: { displayName: 'Anna Keller' } })
+      await page.getByText('Anna Keller has left this chat').waitFor()
+      await page.getByText('This chat was marked as done.').waitFor()
+      talk.emit('typing.started', { author: { kind: 'agent', displayName: 'Anna Keller' } })
+      await inWidget(page, '.typing').waitFor()
+    },
+  },
+  'failed message': {
+    siteKey: 'pk_rate_limited_long',
+    async show(page) {
+      await open(page)
+      await say(page, 'Please')
+      await inWidget(page, '.retry').waitFor()
+    },
+  },
+  'message that cannot be sent again': {
+    siteKey: 'pk_refused',
+    async show(page) {
+      await open(page)
+      await say(page, 'Please')
+      await page.getByText('Not sent').waitFor()
+    },
+  },
+  'ended session': { show: showEndedSession },
+  'chat without connection': {
+    async show(page) {
+      await open(page)
+      await page.context().setOffline(true)
+      await say(page, 'Are you there?')
+      await inWidget(page, '.row[data-state="pending"], .row[data-state="retrying"]').waitFor()
+    },
+  },
+  'chat that did not load': {
+    isOneColor: true,
+    async show(page) {
+      await page.route(/\/widget\/chat-/, (route) => route.abort())
+      await inWidget(page, '.launcher').click()
+      await inWidget(page, '.failed').waitFor()
+    },
+  },
+  'form before a chat': { config: withPreChat, show: openForm },
+  'form with invalid fields': {
+    config: withPreChat,
+    async show(page) {
+      await openForm(page)
+      await page.getByLabel('Email address').fill('ada at example')
+      await page.keyboard.press('Enter')
+      await page.getByText('Please enter an email address').waitFor()
+    },
+  },
+  'form that was not sent': {
+    config: withPreChat,
+    async show(page) {
+      await openForm(page)
+      gateway().features.failNext('/forms/', { status: 403, code: 'Forbidden', retryable: false })
+      await page.getByLabel('Email address').fill('ada@example.com')
+      await page.keyboard.press('Enter')
+      await page.getByText('Your details were not sent. Please try again.').waitFor()
+    },
+  },
+  'form that is being sent': {
+    config: withPreChat,
+    async show(page) {
+      await openForm(page)
+      gateway().features.hold('/forms/')
+      await page.getByLabel('Email address').fill('ada@example.com')
+      await page.keyboard.press('Enter')
+      await inWidget(page, '.form-view [aria-disabled="true"]').waitFor()
+    },
+  },
+  'offline form': { config: withOffline, show: openForm },
+  'offer of the offline form': {
+    config: withOffline,
+    async show(page) {
+      await openForm(page)
+      await page.getByRole('button', { name: 'Write a message instead' }).click()
+      await page.getByRole('button', { name: 'Leave your details instead' }).waitFor()
+    },
+  },
+  'request to go to another page': {
+    config: withRequests,
+    async show(page) {
+      await open(page)
+      ask('navigation', { url: 'https://elsewhere.example/lamps/dune', label: 'The lamp Dune' })
+      await page.getByText('The lamp Dune', { exact: true }).waitFor()
+    },
+  },
+  'request for a screenshot': { config: withRequests, show: askForScreenshot },
+  'picture before it is sent': {
+    config: withRequests,
+    async show(page) {
+      await askForScreenshot(page)
+      await choosePicture(page, () => page.getByRole('button', { name: 'Choose a picture' }).click())
+    },
+  },
+  'picture under way': {
+    config: withRequests,
+    async show(page) {
+      await askForScreenshot(page)
+      await choosePicture(page, () => page.getByRole('button', { name: 'Choose a picture' }).click())
+      gateway().features.hold('upload')
+      await page.getByRole('button', { name: 'Send picture' }).click()
+      await page.getByRole('button', { name: 'Stop' }).waitFor()
+    },
+  },
+  'picture that did not arrive': {
+    config: withRequests,
+    async show(page) {
+      await askForScreenshot(page)
+      await choosePicture(page, () => page.getByRole('button', { name: 'Choose a picture' }).click())
+      gateway().features.failNext('acknowledgements', { status: 403, code: 'Forbidden', retryable: false })
+      await page.getByRole('button', { name: 'Send picture' }).click()
+      await inWidget(page, '.request .field-problem').waitFor()
+    },
+  },
+})
+
+/** Opens a view and expects no accessibility violation in both colour schemes. */
+export async function expectFlawlessView({ serve, visit }: ReturnType<typeof useWidget>, view: View) {
+  if (view.config) await serve(view.config)
+  const page = await visit({ siteKey: view.siteKey })
+  await inWidget(page, '.launcher').waitFor()
+  await view.show(page)
+  await expectFlawless(page, !view.isOneColor)
+}

@@ -1,0 +1,123 @@
+import type { Page } from 'playwright-core'
+import { beforeAll, expect, test } from 'vitest'
+import { accessibilityFindings } from '../../console/test/test-console.ts'
+import { bubbles, field, openChat, openShop, type Shop, untilSent, write } from '../support/shop.ts'
+import { testDatabase } from '../support/test-database.ts'
+import { until } from '../support/until.ts'
+
+const database = testDatabase()
+let shop: Shop
+beforeAll(async () => {
+  shop = await openShop(database)
+})
+
+const policyUrl = 'https://shop.example/privacy'
+const require = (policyVersion: string) =>
+  shop.operator.workspaces.updateInstallation({
+    siteKey: shop.siteKey,
+    consent: { required: true, policyUrl, policyVersion },
+  })
+const requireNothing = () => shop.operator.workspaces.updateInstallation({ siteKey: shop.siteKey, consent: {} })
+
+const step = (page: Page) => page.getByRole('region', { name: 'Your consent' })
+const focused = (page: Page) =>
+  page.evaluate<string>(
+    `document.querySelector('[data-service-widget]').shadowRoot.activeElement?.textContent || document.querySelector('[data-service-widget]').shadowRoot.activeElement?.tagName`,
+  )
+
+test('a visitor declines the consent, decides again with the keyboard, and is asked again for a new version', async () => {
+  await require('v1')
+  const visit = await shop.visit()
+  const { page } = visit
+  await openChat(page)
+  await step(page).waitFor()
+  expect(
+    await step(page)
+      .getByRole('link', { name: /privacy policy/ })
+      .getAttribute('href'),
+  ).toBe(policyUrl)
+  expect(await accessibilityFindings(page)).toEqual([])
+
+  // A message waits for the decision. The focus moves to the step, and typing goes on meanwhile.
+  await write(page, 'Do you ship to Graz?')
+  await step(page)
+    .getByText(/waits until you decide/)
+    .waitFor()
+  await until('the focus on the step', async () => (await focused(page)) === 'Your consent')
+  await field(page).fill('And one more thing')
+  const { sessionId, conversationId } = await visit.session()
+  expect(await shop.messagesOf(conversationId)).toEqual([])
+
+  await step(page).getByRole('button', { name: 'Decline' }).click()
+  await step(page).getByText('You declined.').waitFor()
+  await page.getByText('Not sent', { exact: true }).waitFor()
+  expect(await field(page).inputValue()).toBe('And one more thing')
+  const decision = async () => (await shop.operator.sessions.getSession({ sessionId })).session?.consent
+  expect(await decision()).toMatchObject({ decision: 2, policyVersion: 'v1', policyUrl })
+  expect(await accessibilityFindings(page)).toEqual([])
+
+  await page.keyboard.press('Enter')
+  await step(page).waitFor()
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Enter')
+  await step(page).waitFor({ state: 'hidden' })
+  await until('the focus in the message field', async () => (await focused(page)) === 'TEXTAREA')
+  expect(await decision()).toMatchObject({ decision: 1, policyVersion: 'v1' })
+  await page.getByRole('button', { name: 'Retry' }).click()
+  await untilSent(page, 'Do you ship to Graz?')
+  expect(await field(page).inputValue()).toBe('And one more thing')
+
+  // The chat is open when the policy changes. The next message waits, and is sent once.
+  await require('v2')
+  await page.keyboard.press('Tab')
+  await field(page).press('Enter')
+  await step(page).waitFor()
+  await field(page).fill('typed meanwhile')
+  await step(page).getByRole('button', { name: 'I agree' }).click()
+  await untilSent(page, 'And one more thing')
+  expect(await field(page).inputValue()).toBe('typed meanwhile')
+  expect(await decision()).toMatchObject({ decision: 1, policyVersion: 'v2' })
+  expect(await bubbles(page)).toEqual(['Do you ship to Graz?', 'And one more thing'])
+
+  await page.reload()
+  await field(page).waitFor()
+  await write(page, 'after a reload')
+  await untilSent(page, 'after a reload')
+  expect(await step(page).isVisible()).toBe(false)
+  expect(visit.complaints).toEqual([])
+  await requireNothing()
+})
+
+test('a ban with the address refuses a new tab and a private window until it is lifted', async () => {
+  const visit = await shop.visit()
+  await openChat(visit.page)
+  await write(visit.page, 'you fools')
+  await untilSent(visit.page, 'you fools')
+  const { sessionId } = await visit.session()
+  const { sessions } = shop.operator
+  const banned = (page: Page) => page.getByText('You can no longer send messages here.').waitFor()
+
+  // Without the address, a private window can begin a new session.
+  await sessions.banVisitor({ sessionId, reason: 'rude' })
+  await banned(visit.page)
+  const window = await shop.visit()
+  await openChat(window.page)
+  await write(window.page, 'me again')
+  await untilSent(window.page, 'me again')
+
+  await sessions.banVisitor({ sessionId: (await window.session()).sessionId, reason: 'rude', addressBanSeconds: 3600 })
+  await banned(window.page)
+  const tab = await shop.openTab(window)
+  await tab.getByRole('button', { name: /^Open chat/ }).click()
+  await banned(tab)
+  const another = await shop.visit()
+  await another.page.getByRole('button', { name: /^Open chat/ }).click()
+  await banned(another.page)
+
+  await sessions.unbanVisitor({ sessionId: (await window.session()).sessionId })
+  const free = await shop.visit()
+  await openChat(free.page)
+  await write(free.page, 'sorry')
+  await untilSent(free.page, 'sorry')
+})

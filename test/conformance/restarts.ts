@@ -1,0 +1,63 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, expect } from 'vitest'
+import { until } from '../support/until.ts'
+import type { Visitor } from '../support/visitor.ts'
+import { type Answer, bearer, message } from './client.ts'
+import { rule } from './rule.ts'
+import { type Suite, waitForStreams } from './suite.ts'
+
+/**
+ * Tests of contract sections 1 and 3: an outage of all cores, and a restart. The rules share one
+ * outage, because each start of a process takes seconds.
+ */
+export function restartRules(suite: () => Suite): void {
+  let visitor: Visitor
+  let firsts: Answer[]
+  let refusals: PromiseSettledResult<Answer>[]
+  let repeats: Answer[]
+
+  beforeAll(async () => {
+    const { client, stack } = suite().roomy
+    visitor = await client.visitor()
+    const headers = bearer(visitor)
+    const body = { publicSiteKey: stack.demo.siteKey, clientInstanceId: 'restart' }
+    const createRequest = { headers: { 'idempotency-key': randomUUID() }, body }
+    const sendRequest = { headers: { ...headers, 'idempotency-key': 'op' }, body: message('op') }
+    const send = async () => [
+      await client.call('POST', '/sessions', createRequest),
+      await client.call('POST', '/messages', sendRequest),
+    ]
+    firsts = await send()
+    await Promise.all(stack.cores.map((core) => core.kill()))
+    refusals = await Promise.allSettled([
+      client.fails('ServiceUnavailable', 'POST', '/messages', {
+        headers: { ...headers, 'idempotency-key': 'refused' },
+        body: message('refused'),
+      }),
+      client.fails('ServiceUnavailable', 'GET', '/messages', { headers }),
+    ])
+    await Promise.all([
+      ...stack.cores.map((core) => core.start()),
+      ...stack.gateways.map((gateway) => gateway.killAndRestart()),
+    ])
+    await until('the cores to be back', () => visitor.history().catch(() => undefined))
+    await waitForStreams(stack, visitor)
+    repeats = await send()
+  })
+
+  rule('E.ServiceUnavailable', async () => {
+    for (const refusal of refusals) if (refusal.status === 'rejected') throw refusal.reason
+  })
+
+  rule('C3.14', async () => {
+    const { messageId, sequence } = firsts[1]!.body
+    expect(await visitor.history()).toMatchObject([{ messageId, sequence, body: 'Hello' }])
+  })
+
+  rule('C1.36', async () => {
+    for (const [index, repeat] of repeats.entries()) {
+      expect(repeat.body).toEqual(firsts[index]!.body)
+      expect(repeat.headers.get('idempotency-replayed')).toBe('true')
+    }
+  })
+}

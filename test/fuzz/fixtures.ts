@@ -1,0 +1,92 @@
+import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ConnectionStatus } from '#proto/workspace/v1/workspace_pb.js'
+import { signAssertion } from '../support/assertion.ts'
+import { imageOf } from '../support/images.ts'
+import { newResources } from '../support/resources.ts'
+import type { Stack } from '../support/stack.ts'
+import type { KnownValues } from './schema-values.ts'
+
+/** A session, and one resource of each kind that a request can name. */
+export interface Fixtures {
+  origin: string
+  accessGrant: string
+  known: KnownValues
+  /** Service tokens for the core, by scope. */
+  serviceTokens: { operator: string; gateway: string; delivery: string }
+  workspaceSession: string
+  picture: Uint8Array
+}
+
+/** Capabilities of the test site. All are enabled, so that every route is available. */
+const capabilities = {
+  identity: true,
+  typing: true,
+  pageContext: true,
+  navigation: true,
+  screenshots: true,
+  preChatForm: true,
+  offlineForm: true,
+  messageRetryRoute: true,
+}
+
+/** Restores site settings that earlier cases may have changed. */
+export async function restoreSite({ demo, operator }: Stack): Promise<void> {
+  const { workspaces } = operator()
+  await workspaces.setConnectionStatus({ connectionId: 'con_demo', status: ConnectionStatus.ENABLED })
+  await workspaces.updateInstallation({ siteKey: demo.siteKey, enabled: true, origins: [demo.origin], capabilities })
+}
+
+/**
+ * Creates a session, conversation, commands, lead and delivery, so that some fuzz requests name
+ * existing resources.
+ */
+export async function newFixtures(stack: Stack): Promise<Fixtures> {
+  const { demo, dataDir } = stack
+  const { origin, siteKey, workspaceId, serviceToken, workspaceSession, identity } = demo
+  const token = (name: string) => readFile(join(dataDir, `${name}.token`), 'utf8')
+  const serviceTokens = { operator: serviceToken, gateway: await token('gateway'), delivery: await token('delivery') }
+  const visitor = await stack.newVisitor()
+  const { sessionId, conversationId, accessGrant, renewalToken } = visitor.session
+  const sent = await visitor.send('Hello')
+  const resources = await newResources(stack.operator(), visitor, { origin, workspaceId })
+  const commands = [resources.navigationId, resources.screenshotId]
+  const { leadId, subscriptionId, attemptId } = resources
+  const operations = [sent.body.clientOperationId, ...Array.from({ length: 20 }, () => randomUUID())]
+
+  const known = {
+    publicSiteKey: [siteKey],
+    siteKey: [siteKey],
+    clientInstanceId: ['browser-1', randomUUID()],
+    sessionId: [sessionId],
+    conversationId: [conversationId],
+    renewalToken: [renewalToken],
+    assertion: [1, 2, 3].map((index) =>
+      signAssertion({ siteKey, ...identity }, { claims: { sub: `customer-${index}` } }),
+    ),
+    clientOperationId: operations,
+    idempotencyKey: operations,
+    commandId: commands,
+    requestId: commands,
+    leadId: [leadId],
+    subscriptionId: [subscriptionId],
+    attemptId: [attemptId],
+    workspaceId: [workspaceId],
+    connectionId: ['con_demo'],
+    messageId: [sent.body.messageId],
+    lastSeenEventId: ['x-1', ''],
+    destinationUrl: ['https://93.184.216.34/hook'],
+    url: [`${origin}/a`, 'https://shop.example/'],
+    credentials: [{ accessGrant, origin }],
+    accessGrant: [accessGrant],
+    origin: [origin],
+    contentType: ['text'],
+    state: ['read', 'started', 1, 2],
+    locale: ['en', 'de-AT'],
+    limit: [1, 50],
+    // ClaimDeliveries calls must return immediately instead of waiting for deliveries.
+    waitMs: [0],
+  }
+  return { origin, accessGrant, known, serviceTokens, workspaceSession, picture: imageOf('image/png', 500) }
+}

@@ -1,0 +1,325 @@
+import { connect, createServer, type Socket } from 'node:net'
+import { create, getOption } from '@bufbuild/protobuf'
+import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect'
+import { createConnectTransport } from '@connectrpc/connect-node'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { scope } from '#proto/access/v1/access_pb.js'
+import { type Frame, FrameSchema, LinkService } from '#proto/link/v1/link_pb.js'
+import { SessionService } from '#proto/session/v1/session_pb.js'
+import { type CoreServer, serveCore } from '../../core/server.ts'
+import { testCores } from '../../core/test-support/cores.ts'
+import { call, requests, servedMethods, type Things, thingsOf } from '../../core/test-support/operator-calls.ts'
+import { createCorePool } from '../../core-client/core-pool.ts'
+import { type CoreTransport, createCoreTransport } from '../../core-client/core-transport.ts'
+import { createFailoverTransport } from '../../core-client/failover-transport.ts'
+import { until } from '../support/until.ts'
+
+const cores = testCores()
+let server: CoreServer
+let baseUrl: string
+let things: Things
+const closers: (() => unknown)[] = []
+
+/** Metrics of a client's links. */
+function newMetrics() {
+  const seen = { frames: [] as number[], underWay: 0 }
+  const linkFrames = { observe: (calls: number) => void seen.frames.push(calls) }
+  const linkCalls = {
+    inc(change: number) {
+      seen.underWay += change
+    },
+  }
+  return { seen, metrics: { linkFrames, linkCalls } }
+}
+
+const bearer = async (...scopes: string[]) => `Bearer ${await cores.core.access.issue({ subject: 'test', scopes })}`
+
+/** Connects to a core and waits until calls use the link. */
+async function linked(url = baseUrl): Promise<CoreTransport & { seen: ReturnType<typeof newMetrics>['seen'] }> {
+  const { seen, metrics } = newMetrics()
+  const transport = createCoreTransport(url, undefined, metrics)
+  closers.push(() => transport.cut())
+  const headers = { authorization: await bearer('visitors:act') }
+  await until('the link', async () => {
+    await createClient(SessionService, transport).checkOrigin({ origin: 'https://a.example' }, { headers })
+    return seen.frames.length > 0
+  })
+  return { ...transport, seen }
+}
+
+beforeAll(async () => {
+  server = await serveCore(cores.core, { host: '127.0.0.1', port: 0 })
+  baseUrl = `http://127.0.0.1:${server.port}`
+  const session = await cores.newSession()
+  things = await thingsOf(cores, session.sessionId, session.conversationId)
+})
+afterAll(async () => {
+  for (const close of closers) close()
+  await server.close()
+})
+
+/** A TCP proxy in front of the core that can hold the bytes of one direction, or cut. */
+async function startWire() {
+  const pairs = new Set<{ client: Socket; core: Socket }>()
+  const wire = createServer((client) => {
+    const pair = { client, core: connect(server.port, '127.0.0.1') }
+    pairs.add(pair)
+    client.pipe(pair.core)
+    pair.core.pipe(client)
+    for (const socket of [client, pair.core]) {
+      socket.on('error', () => {})
+      socket.on('close', () => {
+        pairs.delete(pair)
+        client.destroy()
+        pair.core.destroy()
+      })
+    }
+  })
+  await new Promise<void>((resolve) => wire.listen(0, '127.0.0.1', resolve))
+  closers.push(() => wire.close())
+  const each = (act: (pair: { client: Socket; core: Socket }) => void) => {
+    for (const pair of pairs) act(pair)
+  }
+  return {
+    url: `http://127.0.0.1:${(wire.address() as { port: number }).port}`,
+    cut: () => each(({ client }) => client.destroy()),
+    holdAnswers: () => each(({ client, core }) => core.unpipe(client)),
+    holdCalls: () => each(({ client, core }) => client.unpipe(core)),
+  }
+}
+
+const codeOf = (promise: Promise<unknown>) =>
+  promise.then(
+    () => 'ok',
+    (error) => Code[ConnectError.from(error).code],
+  )
+
+describe('each unary method over a link', () => {
+  const unary = servedMethods().filter(([, { methodKind }]) => methodKind === 'unary')
+
+  it.each(unary)('%s answers and refuses as over HTTP', async (name, method) => {
+    const http = createConnectTransport({ baseUrl, httpVersion: '2' })
+    const link = await linkOnce()
+    const needed = getOption(method, scope)
+    const tokens = [undefined, 'Bearer a.b.c', await bearer('other'), await bearer(needed)]
+    for (const [index, token] of tokens.entries()) {
+      // Requests with the right token are empty, so that they change nothing.
+      const request = index === 3 ? {} : (requests[name]?.(things) ?? {})
+      const answers = [http, link].map((transport) => call(cores, method, request, token, transport as Transport))
+      const [overHttp, overLink] = await Promise.all(answers)
+      expect([index, overLink]).toEqual([index, overHttp])
+    }
+  })
+
+  let shared: Promise<Transport> | undefined
+  const linkOnce = () => (shared ??= linked())
+})
+
+describe('a link', () => {
+  const origin = 'https://a.example'
+  let headers: { authorization: string }
+  beforeAll(async () => {
+    headers = { authorization: await bearer('visitors:act', 'deliveries:work', 'messages:write') }
+  })
+
+  it('carries the calls of one turn of the event loop in one frame', async () => {
+    const { seen, ...transport } = await linked()
+    const client = createClient(SessionService, transport)
+    seen.frames.length = 0
+    await Promise.all(Array.from({ length: 50 }, () => client.checkOrigin({ origin }, { headers })))
+    expect(seen.frames).toEqual([50])
+    expect(seen.underWay).toBe(0)
+  })
+
+  it('does not delay small calls behind a large message', async () => {
+    const { seen: _, ...transport } = await linked()
+    const client = createClient(SessionService, transport)
+    const order: string[] = []
+    const large = client
+      .checkOrigin({ origin: `https://${'a'.repeat(8_000_000)}.example` }, { headers })
+      .finally(() => order.push('large'))
+    const small = client.checkOrigin({ origin }, { headers }).finally(() => order.push('small'))
+    expect(await Promise.all([large, small])).toMatchObject([{ allowed: false }, { allowed: false }])
+    expect(order).toEqual(['small', 'large'])
+  })
+
+  it('rejects a message that is too large, and still carries other calls', async () => {
+    const { seen: _, ...transport } = await linked()
+    const client = createClient(SessionService, transport)
+    const tooLarge = client.checkOrigin({ origin: 'a'.repeat(17 * 1024 * 1024) }, { headers })
+    expect(await codeOf(tooLarge)).toBe('ResourceExhausted')
+    expect(await codeOf(client.checkOrigin({ origin }, { headers }))).toBe('ok')
+  })
+
+  it('ends calls at their deadline and on cancellation while the core does not answer', async () => {
+    const wire = await startWire()
+    const { seen, ...transport } = await linked(wire.url)
+    const client = createClient(SessionService, transport)
+    wire.holdAnswers()
+    const stop = new AbortController()
+    const cancelled = codeOf(client.checkOrigin({ origin }, { headers, signal: stop.signal }))
+    const expired = codeOf(client.checkOrigin({ origin }, { headers, timeoutMs: 50 }))
+    stop.abort()
+    expect(await cancelled).toBe('Canceled')
+    expect(await expired).toBe('DeadlineExceeded')
+    expect(seen.underWay).toBe(0)
+  })
+
+  it('fails calls as unavailable when it is cut, and calls go on over a new link', async () => {
+    const wire = await startWire()
+    const { seen, ...transport } = await linked(wire.url)
+    const client = createClient(SessionService, transport)
+    wire.holdAnswers()
+    const calls = Array.from({ length: 20 }, () => codeOf(client.checkOrigin({ origin }, { headers })))
+    await until('the calls to be sent', () => seen.frames.at(-1) === 20)
+    wire.cut()
+    expect(new Set(await Promise.all(calls))).toEqual(new Set(['Unavailable']))
+    seen.frames.length = 0
+    await until('the next link', async () => {
+      await codeOf(client.checkOrigin({ origin }, { headers }))
+      return seen.frames.length > 0
+    })
+  })
+
+  it('repeats an idempotent call on another core when the link is cut', async () => {
+    const wire = await startWire()
+    const { seen, ...first } = await linked(wire.url)
+    const second = createCoreTransport(baseUrl)
+    closers.push(() => second.cut())
+    const pool = createCorePool({
+      cores: [
+        { url: 'a', transport: first },
+        { url: 'b', transport: second },
+      ],
+    })
+    const client = createClient(SessionService, createFailoverTransport({ cores: pool, deadlineMs: 20_000 }))
+    wire.holdAnswers()
+    const calls = Array.from({ length: 10 }, () => codeOf(client.checkOrigin({ origin }, { headers })))
+    await until('a call on the link', () => seen.underWay > 0)
+    wire.cut()
+    expect(new Set(await Promise.all(calls))).toEqual(new Set(['ok']))
+  })
+
+  it('bounds the bytes that wait for a core that does not read', async () => {
+    const wire = await startWire()
+    const { seen, ...transport } = await linked(wire.url)
+    const client = createClient(SessionService, transport)
+    wire.holdCalls()
+    const large = 'a'.repeat(4_000_000)
+    const calls = Array.from({ length: 12 }, () => codeOf(client.checkOrigin({ origin: large }, { headers })))
+    const first = await Promise.race(calls)
+    expect(first).toBe('Unavailable')
+    wire.cut()
+    await Promise.all(calls)
+    expect(seen.underWay).toBe(0)
+  })
+})
+
+describe('a core', () => {
+  let authorization: string
+  beforeAll(async () => {
+    authorization = await bearer('visitors:act')
+  })
+
+  /** Opens a link, sends the frames and returns the frames of the core until `isDone`. */
+  async function exchange(frames: object[], isDone: (seen: Frame[]) => boolean): Promise<Frame[]> {
+    const client = createClient(LinkService, createConnectTransport({ baseUrl, httpVersion: '2' }))
+    const stop = new AbortController()
+    async function* input() {
+      yield { frames: frames.map((frame) => create(FrameSchema, frame)) }
+      await new Promise((resolve) => stop.signal.addEventListener('abort', resolve))
+    }
+    const seen: Frame[] = []
+    try {
+      for await (const answer of client.link(input(), { headers: { authorization }, signal: stop.signal })) {
+        seen.push(...answer.frames)
+        if (isDone(seen)) break
+      }
+    } finally {
+      stop.abort()
+    }
+    return seen
+  }
+
+  const failuresOf = (frames: Frame[]) =>
+    frames.flatMap(({ id, kind }) => (kind.case === 'failure' ? [[id, Code[kind.value.code]]] : []))
+  const checkOrigin = 'service.session.v1.SessionService/CheckOrigin'
+  const callFrame = (id: number, call: object) => ({
+    id,
+    kind: { case: 'call', value: { method: checkOrigin, authorization, ...call } },
+  })
+
+  it('answers each garbled call with its own error', async () => {
+    const frames = await exchange(
+      [
+        callFrame(1, { method: 'none' }),
+        callFrame(2, { method: 'service.messaging.v1.MessagingService/WatchEvents' }),
+        callFrame(3, { method: 'service.link.v1.LinkService/Link' }),
+        callFrame(4, { message: Buffer.from([0xff, 0xff, 0xff]) }),
+        callFrame(5, { authorization: '' }),
+        { id: 6, kind: { case: 'cancel', value: {} } },
+        { id: 7, kind: { case: 'answer', value: Buffer.from('not from a client') } },
+        { id: 8 },
+        callFrame(9, {}),
+      ],
+      (seen) => seen.filter(({ id }) => id > 0).length === 6,
+    )
+    expect(failuresOf(frames).sort()).toEqual([
+      [1, 'Unimplemented'],
+      [2, 'Unimplemented'],
+      [3, 'Unimplemented'],
+      [4, 'InvalidArgument'],
+      [5, 'Unauthenticated'],
+    ])
+    expect(frames.find(({ id }) => id === 9)?.kind.case).toBe('answer')
+  })
+
+  it('runs a call once if its id is repeated while it runs', async () => {
+    const count = async () =>
+      (await cores.core.metrics.calls.get()).values
+        .filter(({ labels }) => labels.method === 'CheckOrigin')
+        .reduce((sum, { value }) => sum + value, 0)
+    const before = await count()
+    await exchange([callFrame(1, {}), callFrame(1, {})], (seen) => seen.some(({ id }) => id === 1))
+    expect((await count()) - before).toBe(1)
+  })
+
+  it('ends a link whose incomplete messages exceed 32 MiB', async () => {
+    const part = Buffer.alloc(1024 * 1024)
+    const parts = Array.from({ length: 40 }, (_, index) => ({
+      id: 1 + (index % 4),
+      kind: { case: 'part', value: part },
+    }))
+    const client = createClient(LinkService, createConnectTransport({ baseUrl, httpVersion: '2' }))
+    async function* input() {
+      for (const frame of parts) yield { frames: [create(FrameSchema, frame as never)] }
+      await new Promise(() => {})
+    }
+    const drained = async () => {
+      for await (const { frames } of client.link(input(), { headers: { authorization } })) void frames
+    }
+    expect(await codeOf(drained())).toMatch(/ok|ResourceExhausted|Canceled/)
+  })
+
+  it('refuses a link without a valid token', async () => {
+    const client = createClient(LinkService, createConnectTransport({ baseUrl, httpVersion: '2' }))
+    for (const given of ['', 'Bearer a.b.c']) {
+      const answers = client.link((async function* () {})(), { headers: { authorization: given } })
+      expect(await codeOf(answers[Symbol.asyncIterator]().next())).toBe('Unauthenticated')
+    }
+  })
+
+  it('answers the calls that it has received before it stops', async () => {
+    const stopping = await serveCore(cores.core, { host: '127.0.0.1', port: 0 })
+    const { seen, ...transport } = await linked(`http://127.0.0.1:${stopping.port}`)
+    const client = createClient(SessionService, transport)
+    const headers = { authorization }
+    const calls = Array.from({ length: 30 }, (_, index) =>
+      codeOf(client.checkOrigin({ origin: `https://o${index}.example` }, { headers })),
+    )
+    await until('the calls to be sent', () => seen.underWay === 30)
+    await new Promise(setImmediate)
+    await stopping.close()
+    expect(new Set(await Promise.all(calls))).toEqual(new Set(['ok']))
+  })
+})

@@ -1,0 +1,54 @@
+import { isOneSessionsEnd, sessionEndOf } from './errors.ts'
+import type { Emitter } from './events.ts'
+import type { ConnectionState, SessionEnd } from './types.ts'
+
+type ChatEnd = Readonly<{ event?: SessionEnd; code: string }>
+
+/**
+ * The connection state and the end of the chat. After the end, the connection state changes only
+ * when the chat is reset.
+ */
+export function createChatState(emit: Emitter['emit'], onOnline: () => void) {
+  let connection: ConnectionState = 'idle'
+  let end: ChatEnd | undefined
+  let canStartNew = false
+
+  return {
+    connection: () => connection,
+
+    setConnection,
+
+    /** Returns the reason why the chat has ended, or undefined if the chat has not ended. */
+    end: () => end,
+
+    /** Returns true if the chat has ended and the visitor may start a new session. */
+    canStartNew: () => !!end && canStartNew,
+
+    /**
+     * Ends the chat.
+     *
+     * @param isUnidentified true if the visitor's identity is unknown; the visitor may then start the
+     * chat again
+     */
+    setEnd(code: string, isUnidentified = false) {
+      const event = sessionEndOf(code)
+      end = { event, code }
+      canStartNew = event ? isOneSessionsEnd(code) : isUnidentified
+      setConnection('ended')
+      if (event) emit(event, { code })
+    },
+
+    /** Forgets the end of the chat. */
+    reset(state: 'idle' | 'connecting') {
+      end = undefined
+      setConnection(state)
+    },
+  }
+
+  function setConnection(state: ConnectionState) {
+    if (state === connection || (end && state !== 'ended')) return
+    connection = state
+    if (state === 'online') onOnline()
+    emit('connection.changed', { state })
+  }
+}

@@ -1,0 +1,173 @@
+import { createConfigRefresh } from './config-refresh.ts'
+import { toWidgetError, WidgetError } from './errors.ts'
+import type { FeaturesDeps } from './features.ts'
+import { createPause } from './pause.ts'
+import { retrying } from './retrying.ts'
+import { sessionRecordKey } from './session-record.ts'
+import type { ConsentDecision, ConsentState, WidgetErrorDetail } from './types.ts'
+
+const attempts = 5
+
+/** The visitor's last decision, as the tab stores it. */
+interface ConsentRecord {
+  sessionId?: string
+  isVerified: boolean
+  policyVersion: string
+  decision: ConsentDecision
+}
+
+export type ConsentDeps = Omit<FeaturesDeps, 'consented'>
+
+export type ConsentKeeper = ReturnType<typeof createConsent>
+
+/**
+ * Keeps the visitor's decision on the installation's consent policy. Messages and forms wait until the
+ * visitor has decided. They go on if the visitor grants the policy, and fail if not. The service
+ * decides: if it refuses an operation, the visitor is asked again for the present policy.
+ */
+export function createConsent(deps: ConsentDeps) {
+  const { api, emitter, siteKey, config, session, grants } = deps
+  const { clock, random, newId, storage } = deps.platform
+  const { refresh: reload } = createConfigRefresh(deps)
+  const pause = createPause(clock)
+  const key = `${sessionRecordKey(siteKey)}.consent`
+  let waiting: { resolve(): void; reject(error: WidgetError): void }[] = []
+  let isSending = false
+  let error: WidgetErrorDetail | undefined
+  /** True if the visitor has denied the policy and wants to decide again. */
+  let isReopened = false
+  /** True while the operations that waited for the decision fail because of it. */
+  let isRefusing = false
+  emitter.on('config.loaded', settle)
+  emitter.on('session.ready', settle)
+
+  return { state, decide, run, reopen }
+
+  /** Returns the step that the visitor sees, or undefined if no consent is required. */
+  function state(): ConsentState | undefined {
+    const { required, policyUrl, policyVersion } = config()?.consent ?? {}
+    if (!required || !policyVersion) return undefined
+    const decision = decided(policyVersion)
+    const status = decision === undefined || (decision === 'denied' && isReopened) ? 'asked' : decision
+    return { status, policyUrl, policyVersion, isSending, isHolding: waiting.length > 0, error }
+  }
+
+  /** Lets a visitor who has denied the policy decide again. */
+  function reopen() {
+    isReopened = true
+    tell()
+  }
+
+  /**
+   * Sends the visitor's decision on the present policy. Resolves when the service has stored it, or
+   * when sending has failed. The state tells which.
+   */
+  async function decide(decision: ConsentDecision): Promise<void> {
+    const { policyVersion } = state() ?? {}
+    if (!policyVersion || isSending) return
+    isSending = true
+    error = undefined
+    tell()
+    const operation = newId()
+    const withGrant = grants()
+    const body = { policyVersion, decision }
+    try {
+      await retrying(
+        () => withGrant((grant) => api.post<object>('/sessions/consent', 'decidedAt', body, operation, grant)),
+        { pause, random, isEnough: (_, attempt) => attempt + 1 >= attempts },
+      )
+      isReopened = false
+      keep({ sessionId: session()?.sessionId, isVerified: isVerified(), policyVersion, decision })
+    } catch (caught) {
+      const failure = toWidgetError(caught)
+      // The policy has a new version, which the visitor has not seen.
+      if (failure.code === 'ValidationFailed') await reload()
+      else error = failure.detail
+    }
+    isSending = false
+    settle()
+  }
+
+  /** Runs a call of the API when the visitor has granted the policy. */
+  async function run<Answer>(call: () => Promise<Answer>): Promise<Answer> {
+    for (;;) {
+      await granted()
+      try {
+        return await call()
+      } catch (caught) {
+        const failure = toWidgetError(caught)
+        if (failure.code !== 'ConsentRequired') throw caught
+        storage.removeItem(key)
+        await reload()
+        // The service that answered already knows a policy that the configuration does not have yet.
+        if (!state()) throw new WidgetError(failure.code, { ...failure, retryable: true })
+        tell()
+      }
+    }
+  }
+
+  function granted(): Promise<void> | undefined {
+    const status = state()?.status
+    if (status === undefined || status === 'granted') return undefined
+    if (status === 'denied') {
+      if (isRefusing) throw refusal()
+      isReopened = true
+    }
+    const decision = new Promise<void>((resolve, reject) => waiting.push({ resolve, reject }))
+    tell()
+    return decision
+  }
+
+  /** Ends the waits that the present state allows to end. */
+  function settle() {
+    const status = state()?.status
+    if (status !== 'asked') {
+      const ended = waiting
+      waiting = []
+      isRefusing = status === 'denied'
+      clock.setTimeout(() => {
+        isRefusing = false
+      }, 0)
+      for (const { resolve, reject } of ended) status === 'denied' ? reject(refusal()) : resolve()
+    }
+    tell()
+  }
+
+  function decided(policyVersion: string): ConsentDecision | undefined {
+    const record = read()
+    if (!record) return undefined
+    const { sessionId } = session() ?? {}
+    if (sessionId && record.sessionId !== sessionId) {
+      // After a verified visitor, another person may use the browser.
+      if (record.isVerified) return void storage.removeItem(key)
+      keep({ ...record, sessionId, isVerified: isVerified() })
+    }
+    return record.policyVersion === policyVersion ? record.decision : undefined
+  }
+
+  function isVerified(): boolean {
+    return session()?.identity.state === 'verified'
+  }
+
+  function read(): ConsentRecord | undefined {
+    try {
+      return JSON.parse(storage.getItem(key)!) ?? undefined
+    } catch {
+      return undefined
+    }
+  }
+
+  function keep(record: ConsentRecord) {
+    storage.setItem(key, JSON.stringify(record))
+  }
+
+  function tell() {
+    emitter.emit('consent.changed', { consent: state() })
+  }
+}
+
+/** The error of an operation that the visitor's decision refuses. Only the visitor can retry it. */
+function refusal(): WidgetError {
+  const detail = { code: 'ConsentRequired', recoverable: true }
+  return Object.defineProperty(new WidgetError(detail.code), 'detail', { value: detail })
+}

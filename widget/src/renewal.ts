@@ -1,0 +1,209 @@
+import type { Api } from './api.ts'
+import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
+import type { Pause } from './pause.ts'
+import type { LifecycleSignal, Platform, TimerId } from './platform.ts'
+import { retrying } from './retrying.ts'
+import type { SessionRecord } from './session-record.ts'
+import type { SessionContent, WidgetErrorDetail } from './types.ts'
+
+export type Renewal = ReturnType<typeof createRenewal>
+
+export interface RenewalDeps {
+  platform: Pick<Platform, 'clock' | 'random' | 'newId'>
+  /** Also waits between the attempts to create the session. */
+  pause: Pick<Pause, 'wait' | 'hurry'>
+  /** Returns the session's record, or undefined if the session has ended. */
+  record(): SessionRecord | undefined
+  /** Stores a renewal, so that it can be repeated after a reload. */
+  remember(pending: SessionRecord['renewal']): void
+  call: Api['renewSession']
+  onRenewed(given: { content: SessionContent; askedAtMs: number }): void
+  /** Called when an attempt fails. */
+  onError(error: WidgetErrorDetail): void
+  /** Called when the session can no longer be renewed. */
+  onEnd(code: string): void
+}
+
+/**
+ * Renews the grant of a session before it expires, and retries temporary failures while it is valid.
+ * After that, the session can be renewed with the expired grant for some hours, for example when the
+ * computer wakes up. The client then makes one attempt for the first request that needs a grant, and
+ * one each time the page becomes visible, the network returns or the visitor acts (section 2 of the
+ * contract).
+ */
+export function createRenewal(deps: RenewalDeps) {
+  const { clock, random, newId } = deps.platform
+  let timer: TimerId
+  let renewing: Promise<void> | undefined
+  /** True after the last attempt, until the page becomes visible, comes online or the visitor acts. */
+  let isTried = false
+  /** Number of renewals in a row that returned a grant that had already expired. */
+  let expiredGrants = 0
+  let notBeforeMs = 0
+  /** Grant that the service has rejected as expired. */
+  let refused: string | undefined
+  let waiting: (() => void)[] = []
+
+  return {
+    schedule,
+
+    act,
+
+    onLifecycle(signal: LifecycleSignal) {
+      if (/online|visible|pageshow/.test(signal)) {
+        isTried = false
+        deps.pause.hurry()
+      }
+      // Timers stop while the computer sleeps, so schedule the renewal again from the current time.
+      if (!/offline|pagehide/.test(signal)) schedule()
+    },
+
+    /** Makes a call that the visitor causes. Call `ready` before other calls. */
+    withGrant<Answer>(call: (grant: string) => Promise<Answer>): Promise<Answer> {
+      act()
+      return withGrant(call)
+    },
+
+    /** Resolves when the session has a valid grant or has ended. */
+    ready: () => validGrant().catch(() => {}),
+
+    /** Call when the session has another grant. */
+    onGrant() {
+      expiredGrants = isExpired() ? expiredGrants + 1 : 0
+      // A repeated renewal may return a grant that was issued before a sleep. It is renewed at once.
+      isTried = expiredGrants > 1
+      schedule()
+      wake()
+    },
+
+    stop() {
+      clock.clearTimeout(timer)
+      wake()
+    },
+  }
+
+  /**
+   * Makes one call with a valid grant. If the service rejected the grant because it has expired or
+   * was renewed meanwhile, repeats the call once with the new grant. Ends the session if the response
+   * says that it has ended. Waits while the grant has expired and could not be renewed.
+   */
+  async function withGrant<Answer>(call: (grant: string) => Promise<Answer>, isRepeated = false): Promise<Answer> {
+    const grant = await validGrant()
+    try {
+      return await call(grant)
+    } catch (error) {
+      const failure = toWidgetError(error)
+      const { code, status, terminal } = failure
+      if (code === 'GrantExpired') {
+        refused = grant
+        if (!isRepeated) return withGrant(call, true)
+        // The service rejects a new grant too, so the caller must back off.
+        throw new WidgetError(code, { status, retryable: true })
+      }
+      if (terminal && status === 401 && !isRepeated) {
+        await renewing
+        const now = deps.record()?.session?.accessGrant
+        if (now && now !== grant) return withGrant(call, true)
+      }
+      if (terminal && sessionEndOf(code)) deps.onEnd(code)
+      throw failure
+    }
+  }
+
+  /**
+   * Returns the current grant. Waits while it has expired and could not be renewed.
+   *
+   * @throws WidgetError `session_ended`
+   */
+  async function validGrant(): Promise<string> {
+    for (;;) {
+      const grant = deps.record()?.session?.accessGrant
+      if (!grant) throw new WidgetError('session_ended', { terminal: true })
+      if (!isExpired()) return grant
+      schedule()
+      if (deps.record()) await new Promise<void>((resolve) => waiting.push(resolve))
+    }
+  }
+
+  /** Call when the visitor acts. */
+  function act() {
+    isTried = false
+    if (isExpired()) schedule()
+  }
+
+  function wake() {
+    const woken = waiting
+    waiting = []
+    for (const resume of woken) resume()
+  }
+
+  function isExpired(): boolean {
+    const { session, times } = deps.record() ?? {}
+    return !!times && (clock.now() >= times.expiresAtMs || session?.accessGrant === refused)
+  }
+
+  /** Starts the renewal if it is due, or schedules it. Resolves when a started renewal has ended. */
+  function schedule(): Promise<void> | undefined {
+    clock.clearTimeout(timer)
+    const record = deps.record()
+    if (renewing || !record?.times) return renewing
+    const { renewAtMs, expiresAtMs, endsAtMs = expiresAtMs } = record.times
+    const nowMs = clock.now()
+    if (nowMs >= endsAtMs) deps.onEnd('session.expired')
+    else if (!isExpired()) {
+      // Adds a random delay of up to a tenth of the time until expiry, so that tabs of one visitor do
+      // not renew at the same time.
+      const jitterMs = random() * 0.1 * Math.max(0, expiresAtMs - renewAtMs)
+      wait(renewAtMs + jitterMs, () => void (isExpired() ? schedule() : start()))
+    } else if (isTried) wait(endsAtMs, schedule)
+    else if (nowMs < notBeforeMs) wait(Math.min(notBeforeMs, endsAtMs), schedule)
+    else return start()
+    return undefined
+  }
+
+  function wait(untilMs: number, callback: () => void) {
+    timer = clock.setTimeout(callback, Math.max(0, untilMs - clock.now()))
+  }
+
+  function start(): Promise<void> {
+    renewing ??= renew(deps.record()!)
+    return renewing
+  }
+
+  async function renew({ session, times, position, renewal }: SessionRecord) {
+    const { accessGrant } = session!
+    // The response to an earlier renewal may be lost. Only a repeat with the same key and input gets
+    // the same response, because the service accepts the token of that renewal for a limited time.
+    const pending = renewal ?? { key: newId(), lastSeenEventId: position?.lastEventId, askedAtMs: clock.now() }
+    deps.remember(pending)
+    const { key, lastSeenEventId, askedAtMs } = pending
+    const leftMs = () => (isExpired() ? 0 : times!.expiresAtMs - clock.now())
+    const isReplaced = () => deps.record()?.session?.accessGrant !== accessGrant
+    function attempt() {
+      isTried = true
+      return deps.call(session!, key, lastSeenEventId)
+    }
+    try {
+      const content = await retrying(attempt, {
+        // Ends each wait when the grant expires.
+        pause: {
+          wait: (ms, longMs = 0) => deps.pause.wait(Math.min(leftMs(), ms), Math.min(leftMs(), longMs)),
+        },
+        random,
+        isEnough: () => isReplaced() || leftMs() <= 0,
+        onRetry: ({ detail }) => deps.onError(detail),
+      })
+      renewing = undefined
+      if (isReplaced()) schedule()
+      else deps.onRenewed({ content, askedAtMs })
+    } catch (error) {
+      renewing = undefined
+      if (isReplaced()) return void schedule()
+      const { code, detail, retryable, terminal, retryAfterMs = 0 } = toWidgetError(error)
+      deps.onError(detail)
+      if (!retryable || terminal) return deps.onEnd(sessionEndOf(code) ?? 'session.expired')
+      notBeforeMs = clock.now() + retryAfterMs
+      schedule()
+    }
+  }
+}

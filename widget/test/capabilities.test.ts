@@ -1,0 +1,146 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { ServiceClientOptions } from '../src/client.ts'
+import { assertionOf } from './assertion-of.ts'
+import { createClientHarness, until } from './client-harness.ts'
+import { createManualClock } from './manual-clock.ts'
+import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
+
+const page = { url: 'http://shop.test/', title: 'Shop' }
+const all = { identity: true, typing: true, pageContext: true, navigation: true, screenshots: true, offlineForm: true }
+let server: ScenarioServer
+let clock: ReturnType<typeof createManualClock>
+let config: { capabilities: Partial<typeof all>; forms: object }
+beforeEach(async () => {
+  clock = createManualClock()
+  config = { capabilities: all, forms: { offline: { fields: [] } } }
+  server = await startScenarioServer({ now: clock.now, config })
+})
+afterEach(() => server.close())
+
+async function started(options: Partial<ServiceClientOptions> = {}) {
+  const supports = { navigation: true, screenshots: true }
+  const harness = createClientHarness(server, 'pk_friendly', {
+    clock,
+    options: { pageContext: () => page, supports, ...options },
+  })
+  await harness.started()
+  await harness.withFeatures()
+  return harness
+}
+const turnOff = (name: keyof typeof all) => {
+  config.capabilities = { ...all, [name]: false }
+}
+const refused = { status: 404, code: 'RouteNotAdvertised' }
+const sent = (route: string) => server.seen(route).map(({ body }) => body)
+const configReads = () => server.requests.filter(({ path }) => path.startsWith('/config/')).length
+
+describe('with the capability `pageContext` off', () => {
+  it('no request contains the page, not even the first one', async () => {
+    turnOff('pageContext')
+    const { client } = await started()
+    client.sendMessage('Hello')
+    client.updatePageContext(page)
+    clock.advance(5_000)
+    await until(() => client.messages()[0]?.deliveryStatus === 'queued')
+    for (const { body } of server.requests) expect(body?.pageContext).toBeUndefined()
+    expect(sent('POST /context/page')).toEqual([])
+    client.stop()
+  })
+
+  it('no request contains the page while the configuration cannot be loaded', async () => {
+    server = await startScenarioServer({ now: clock.now, config: { capabilities: undefined } })
+    const harness = createClientHarness(server, 'pk_friendly', { clock, options: { pageContext: () => page } })
+    void harness.client.start()
+    await until(
+      () => harness.client.connection() === 'online',
+      () => clock.advance(1_000),
+    )
+    for (const { body } of server.requests) expect(body?.pageContext).toBeUndefined()
+    harness.client.stop()
+  })
+
+  it('the page is no longer sent once the service refuses a report', async () => {
+    const { client } = await started()
+    expect(sent('POST /sessions')).toMatchObject([{ pageContext: page }])
+    turnOff('pageContext')
+    server.features.failNext('/context/page', refused)
+    client.updatePageContext({ url: 'http://shop.test/a' })
+    clock.advance(500)
+    await until(() => client.config()?.capabilities.pageContext === false)
+    client.sendMessage('Hello')
+    client.updatePageContext({ url: 'http://shop.test/b' })
+    clock.advance(5_000)
+    await until(() => client.messages()[0]?.deliveryStatus === 'queued')
+    expect(sent('POST /messages')[0]?.pageContext).toBeUndefined()
+    expect(sent('POST /context/page')).toHaveLength(1)
+    client.stop()
+  })
+})
+
+describe('with the capability `identity` off', () => {
+  const identityProvider = async () => assertionOf('ada')
+
+  it('the provider is not asked, and the chat works without an identity', async () => {
+    turnOff('identity')
+    const { client } = await started({ identityProvider: () => Promise.reject(new Error('asked')) })
+    expect(client.session()?.identity.state).toBe('anonymous')
+    await expect(client.identify()).rejects.toMatchObject({ code: 'identity_unavailable' })
+    expect(sent('POST /sessions/identify')).toEqual([])
+    client.stop()
+  })
+
+  it('a visitor whom an earlier page identified is logged out', async () => {
+    const { client, storage } = await started({ identityProvider })
+    expect(client.session()?.identity.state).toBe('verified')
+    client.stop()
+    turnOff('identity')
+    const next = createClientHarness(server, 'pk_friendly', { clock, storage, options: { identityProvider } })
+    await next.started()
+    expect(next.client.session()?.identity.state).toBe('anonymous')
+    next.client.stop()
+  })
+
+  it('the chat starts without an identity if only the service knows that the capability is off', async () => {
+    const harness = createClientHarness(server, 'pk_identity_off', { clock, options: { identityProvider } })
+    await harness.started()
+    const { client } = harness
+    expect(client.session()?.identity.state).toBe('anonymous')
+    expect(client.ended()).toBeUndefined()
+    client.stop()
+  })
+})
+
+describe('a request of an agent', () => {
+  it('disappears when its decision is refused because the capability was turned off', async () => {
+    const { client } = await started()
+    const id = server.features.request(server.conversation('pk_friendly'), 'navigation', { url: 'http://shop.test/a' })
+    await until(() => client.requests().length === 1)
+    turnOff('navigation')
+    server.features.failNext('acknowledgements', refused)
+    await expect(client.acknowledgeNavigation(id, 'accepted')).rejects.toMatchObject({ code: 'RouteNotAdvertised' })
+    expect(client.requests()).toEqual([])
+    client.stop()
+  })
+})
+
+it('an agent’s typing is not shown with the capability off', async () => {
+  turnOff('typing')
+  const { client } = await started()
+  server.conversation('pk_friendly').emit('typing.started', { author: { kind: 'agent', displayName: 'Ada' } })
+  server.conversation('pk_friendly').agentSays('Hello', 'Jonas')
+  await until(() => client.messages().length === 1)
+  expect(client.presence().typing).toEqual([])
+  client.stop()
+})
+
+it('several refusals fetch the configuration once', async () => {
+  const { client } = await started()
+  const before = configReads()
+  server.features.failNext('/context/page', refused)
+  turnOff('pageContext')
+  client.updatePageContext({ url: 'http://shop.test/a' })
+  clock.advance(500)
+  await until(() => client.config()?.capabilities.pageContext === false)
+  expect(configReads()).toBe(before + 1)
+  client.stop()
+})

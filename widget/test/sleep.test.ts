@@ -1,0 +1,347 @@
+import { describe, expect, it } from 'vitest'
+import type { LifecycleSignal } from '../src/platform.ts'
+import { createMemoryStorage, type KeyValueStorage } from '../src/storage.ts'
+import { assertionOf } from './assertion-of.ts'
+import { type ClientHarness, createClientHarness, until } from './client-harness.ts'
+import type { SiteKey } from './scenarios.ts'
+import { serverPerTest } from './server-per-test.ts'
+
+const fixture = serverPerTest()
+
+const grantMs = 900_000
+const nap = 1_200_000
+const night = 3 * 3_600_000
+const record = 'service.widget.1.pk_friendly'
+
+const start = (siteKey: SiteKey = 'pk_friendly', options: Partial<Parameters<typeof createClientHarness>[2]> = {}) =>
+  createClientHarness(fixture.server, siteKey, { clock: fixture.clock, ...options })
+
+const renewals = () => fixture.server.seen('POST /sessions/renew')
+const sends = () => fixture.server.seen('POST /messages')
+
+/** Lets the computer sleep. The service closes the stream meanwhile. */
+function sleep(ms: number, siteKey: SiteKey = 'pk_friendly') {
+  fixture.clock.sleep(ms)
+  fixture.server.conversation(siteKey).cutStreams()
+}
+
+const isOnline = ({ client }: ClientHarness) => client.connection() === 'online'
+
+/** Waits until all requests are answered and all timers of the next seconds have run. */
+async function settled() {
+  let seen = -1
+  await until(
+    () => {
+      const isQuiet = seen === fixture.server.requests.length
+      seen = fixture.server.requests.length
+      return isQuiet
+    },
+    () => fixture.clock.advance(0),
+  )
+}
+
+describe('after a sleep of 20 minutes, a client', () => {
+  it.each<LifecycleSignal>(['visible', 'online', 'pageshow'])(
+    'renews the session once with the expired grant when the page gets the signal %s',
+    async (signal) => {
+      const harness = start()
+      await harness.started()
+      const session = harness.client.session()
+      sleep(nap)
+      fixture.server.conversation('pk_friendly').agentSays('Still there?')
+      harness.signal(signal)
+      await until(() => renewals().length === 1)
+      await until(
+        () => harness.bodies().length === 1 && isOnline(harness),
+        () => fixture.clock.advance(100),
+      )
+      expect(harness.client.session()).toEqual(session)
+      expect(renewals()).toHaveLength(1)
+      expect(fixture.server.seen('POST /sessions')).toHaveLength(1)
+      harness.client.stop()
+    },
+  )
+
+  it('renews the session for the first request, also without a signal, and sends a message once', async () => {
+    const harness = start()
+    await harness.started()
+    sleep(nap)
+    const { clientOperationId } = harness.client.sendMessage('Hello again')
+    await until(() => harness.states()[0] === 'queued')
+    expect(sends().map(({ headers }) => headers['idempotency-key'])).toEqual([clientOperationId])
+    expect(renewals()).toHaveLength(1)
+    harness.client.stop()
+  })
+
+  it('renews when the stream reconnects, if the page gets no signal and the visitor does nothing', async () => {
+    const harness = start()
+    await harness.started()
+    sleep(nap)
+    await until(
+      () => renewals().length === 1 && isOnline(harness),
+      () => fixture.clock.advance(100),
+    )
+    expect(harness.client.ended()).toBeUndefined()
+    harness.client.stop()
+  })
+
+  it('renews the session after a reload, and keeps its conversation and its unsent message', async () => {
+    const storage = createMemoryStorage()
+    const before = start('pk_friendly', { storage })
+    await before.started()
+    before.client.sendMessage('Hello')
+    await until(() => before.states()[0] === 'queued')
+    before.network.online = false
+    before.client.sendMessage('Left behind')
+    const session = before.client.session()
+    expect(JSON.parse(storage.getItem(record)!).times.endsAtMs).toBe(fixture.clock.now() + grantMs + 7_200_000)
+    before.client.stop()
+    sleep(nap)
+    const after = start('pk_friendly', { storage })
+    await after.started()
+    await until(() => after.states().join() === 'queued,queued')
+    expect(after.client.session()).toEqual(session)
+    expect(after.bodies()).toEqual(['Hello', 'Left behind'])
+    expect([fixture.server.seen('POST /sessions').length, renewals().length]).toEqual([1, 1])
+    after.client.stop()
+  })
+
+  it('renews the session in each of two duplicated tabs', async () => {
+    const storage = createMemoryStorage()
+    const first = start('pk_friendly', { storage })
+    await first.started()
+    const copy = createMemoryStorage()
+    copy.setItem(record, storage.getItem(record)!)
+    const second = start('pk_friendly', { storage: copy })
+    await second.started()
+    sleep(nap)
+    for (const tab of [first, second]) {
+      tab.signal('visible')
+      await until(
+        () => isOnline(tab),
+        () => fixture.clock.advance(100),
+      )
+      tab.client.sendMessage('Hello')
+    }
+    await until(
+      () => [first, second].every((tab) => tab.states().join() === 'queued,queued'),
+      () => fixture.clock.advance(100),
+    )
+    expect([first.client.ended(), second.client.ended()]).toEqual([undefined, undefined])
+    first.client.stop()
+    second.client.stop()
+  })
+
+  it.each([false, true])(
+    'continues if the response to a renewal was lost before the sleep (with a reload: %s)',
+    async (reloads) => {
+      const storage = createMemoryStorage()
+      const harness = start('pk_lost_renewal', { storage })
+      await harness.started()
+      const { sessionId } = harness.client.session()!
+      fixture.clock.advance(616_000)
+      await until(() => harness.count('error') === 1)
+      const before = renewals().length
+      sleep(2 * nap, 'pk_lost_renewal')
+      if (reloads) harness.client.stop()
+      const after = reloads ? start('pk_lost_renewal', { storage }) : harness
+      if (reloads) await after.client.start()
+      else after.signal('visible')
+      // The repeat returns the grant that was issued before the sleep. This grant is renewed, too.
+      await until(() => renewals().length === before + 2)
+      await until(
+        () => isOnline(after),
+        () => fixture.clock.advance(100),
+      )
+      expect(after.client.session()?.sessionId).toBe(sessionId)
+      const keys = renewals().map(({ headers }) => headers['idempotency-key'])
+      expect([keys[before] === keys[before - 1], keys[before + 1] === keys[before]]).toEqual([true, false])
+      after.client.stop()
+    },
+  )
+
+  it('can be identified: the anonymous session is renewed first', async () => {
+    const harness = start('pk_friendly', { options: { identityProvider: async () => undefined } })
+    await harness.started()
+    const assertion = assertionOf('ada')
+    const identified = start('pk_friendly', { options: { identityProvider: async () => assertion } })
+    await identified.started()
+    sleep(nap)
+    await identified.client.identify()
+    expect(identified.client.session()?.identity.state).toBe('verified')
+    await harness.client.clearIdentity()
+    expect(harness.client.ended()).toBeUndefined()
+    harness.client.stop()
+    identified.client.stop()
+  })
+})
+
+describe('while the service cannot be reached after a sleep, a client', () => {
+  async function asleep(options: { storage?: KeyValueStorage } = {}) {
+    const harness = start('pk_renew_never', options)
+    await harness.started()
+    sleep(nap, 'pk_renew_never')
+    return harness
+  }
+
+  it('makes one attempt per signal and per action of the visitor, and none by itself', async () => {
+    const harness = await asleep()
+    let expected = 0
+    const acts = [
+      () => harness.signal('visible'),
+      () => harness.signal('online'),
+      () => void harness.client.sendMessage('Hello'),
+      () => harness.client.markRead(),
+      () => void harness.client.startTyping(),
+    ]
+    await harness.withFeatures()
+    for (const act of acts) {
+      expected += 1
+      act()
+      await until(() => renewals().length === expected)
+      await settled()
+      for (let minute = 0; minute < 5; minute += 1) {
+        fixture.clock.advance(60_000)
+        await settled()
+      }
+      expect(renewals()).toHaveLength(expected)
+    }
+    expect(sends()).toEqual([])
+    expect(fixture.server.seen('GET /events')).toHaveLength(1)
+    expect([harness.client.ended(), harness.client.connection(), harness.states()]).toEqual([
+      undefined,
+      'reconnecting',
+      ['pending'],
+    ])
+    harness.client.stop()
+  })
+
+  it('ends the session visibly when it can no longer be renewed, and the visitor can start a new one', async () => {
+    const harness = await asleep()
+    harness.signal('visible')
+    await until(() => renewals().length === 1)
+    harness.client.sendMessage('Anyone?')
+    await until(() => renewals().length === 2)
+    await settled()
+    fixture.clock.advance(night)
+    expect(harness.client.ended()).toEqual({ event: 'session.expired', code: 'session.expired' })
+    expect(harness.client.messages().map(({ error }) => error?.code)).toEqual(['session.expired'])
+    expect(harness.client.canStartNew()).toBe(true)
+    await settled()
+    expect([renewals().length, sends().length]).toEqual([2, 0])
+  })
+
+  it('makes an attempt for a signal that comes during a failing attempt', async () => {
+    const harness = await asleep()
+    harness.signal('visible')
+    harness.signal('online')
+    await until(() => renewals().length === 2)
+    await settled()
+    expect(renewals()).toHaveLength(2)
+    harness.client.stop()
+  })
+
+  it('shows the stored session after a reload, and renews it at the next signal', async () => {
+    const storage = createMemoryStorage()
+    const before = start('pk_renew_refused_once', { storage })
+    await before.started()
+    const session = before.client.session()
+    before.client.stop()
+    fixture.clock.sleep(nap)
+    const after = start('pk_renew_refused_once', { storage })
+    await after.client.start()
+    expect([after.client.session(), after.client.connection(), renewals().length]).toEqual([session, 'connecting', 1])
+    after.signal('visible')
+    await until(
+      () => isOnline(after),
+      () => fixture.clock.advance(100),
+    )
+    expect(renewals()).toHaveLength(2)
+    after.client.stop()
+  })
+})
+
+describe('if the grant expires while the renewal is retried', () => {
+  it('the client stops retrying, keeps the session, and sends the waiting message after the next signal', async () => {
+    const harness = start('pk_renew_never')
+    await harness.started()
+    fixture.clock.advance(616_000)
+    for (let failures = 1; fixture.clock.now() < Date.parse('2026-11-20T12:15:00.000Z'); failures += 1) {
+      await until(() => harness.count('error') >= failures)
+      fixture.clock.advance(30_000)
+    }
+    await settled()
+    const attempts = renewals().length
+    expect(attempts).toBeGreaterThan(3)
+    expect(new Set(renewals().map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
+    fixture.clock.advance(600_000)
+    await settled()
+    expect([renewals().length, harness.client.ended()]).toEqual([attempts, undefined])
+    harness.client.stop()
+  })
+})
+
+describe('a grant that the service rejects as expired', () => {
+  it('is renewed, and the request is repeated with the same operation id', async () => {
+    // The browser's clock runs behind after a wake-up, so the client considers the grant valid.
+    const harness = start('pk_friendly', { options: { platform: { clock: behind(nap) } } })
+    await harness.started()
+    fixture.clock.sleep(nap)
+    const { clientOperationId } = harness.client.sendMessage('Hello')
+    await until(() => harness.states()[0] === 'queued')
+    expect(sends().map(({ headers }) => headers['idempotency-key'])).toEqual([clientOperationId, clientOperationId])
+    expect(renewals()).toHaveLength(1)
+    expect(harness.client.ended()).toBeUndefined()
+    harness.client.stop()
+  })
+
+  /** A clock that stands still during the first `ms` of the scene's time. */
+  function behind(ms: number) {
+    const beganMs = fixture.clock.now()
+    return { ...fixture.clock, now: () => Math.max(beganMs, fixture.clock.now() - ms) }
+  }
+})
+
+describe('after a sleep of three hours', () => {
+  it.each(['the page wakes up', 'the visitor acts', 'the visitor sends a message', 'the timers run'])(
+    'the session has expired, without a request, when %s',
+    async (what) => {
+      const harness = start()
+      await harness.started()
+      harness.client.sendMessage('Hello')
+      await until(() => harness.states()[0] === 'queued')
+      await settled()
+      fixture.clock.sleep(night)
+      const requests = fixture.server.requests.length
+      if (what === 'the page wakes up') harness.signal('visible')
+      else if (what === 'the visitor acts') harness.client.markRead()
+      else if (what === 'the visitor sends a message') {
+        expect(() => harness.client.sendMessage('Hello?')).toThrow('session_ended')
+      } else fixture.clock.advance(1)
+      expect(harness.client.ended()).toEqual({ event: 'session.expired', code: 'session.expired' })
+      expect(harness.client.canStartNew()).toBe(true)
+      await settled()
+      expect(fixture.server.requests).toHaveLength(requests)
+      await harness.client.startNew()
+      await until(() => isOnline(harness))
+      expect(fixture.server.seen('POST /sessions')).toHaveLength(2)
+      harness.client.stop()
+    },
+  )
+
+  it('a session that an earlier version of the client stored ends with its grant', async () => {
+    const storage = createMemoryStorage()
+    const before = start('pk_friendly', { storage })
+    await before.started()
+    before.client.stop()
+    const stored = JSON.parse(storage.getItem(record)!)
+    delete stored.times.endsAtMs
+    delete stored.session.renewableUntil
+    storage.setItem(record, JSON.stringify(stored))
+    fixture.clock.sleep(nap)
+    const after = start('pk_friendly', { storage })
+    await after.started()
+    expect([fixture.server.seen('POST /sessions').length, renewals().length]).toEqual([2, 0])
+    after.client.stop()
+  })
+})
