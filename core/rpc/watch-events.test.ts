@@ -13,6 +13,7 @@ let frames: AsyncGenerator<WatchEventsResponse>
 /** A fake core with one subscription. The test calls the sink of that subscription. */
 const core = {
   visitorAccess: { authorize: async () => ({ session: { sessionId: 'ses_1', conversationId: 'cnv_1' } }) },
+  availabilityOf: async () => ({ online: true }),
   conversationAccess: { epochOf: async () => 'e1' },
   streamSubscriptions: {
     async open(request: { sink: SubscriptionSink }) {
@@ -31,7 +32,9 @@ beforeEach(async () => {
     await new Promise(() => {})
   }
   frames = watchEvents(core, commands(), new AbortController().signal)
-  for (let seen = ''; seen !== 'opened'; ) seen = (await frames.next()).value?.frames.at(-1)?.frame.case ?? ''
+  const first = async () => (await frames.next()).value?.frames.map(({ frame }) => frame.case)
+  expect(await first()).toEqual(['ready'])
+  expect(await first()).toEqual(['opened'])
 })
 
 const send = (sequence: number) => sink.event([1], { id: `e1-${sequence}`, sequence, type: 'message.received', json })
