@@ -1,11 +1,11 @@
 import { constants } from 'node:http2'
 import { Code, ConnectError, type Transport } from '@connectrpc/connect'
 import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node'
+import { messageMaxBytes } from '../platform/link/frame-queue.ts'
 import type { TlsFiles, TlsMaterial } from '../platform/tls/tls-files.ts'
 import { withCurrentTls } from './core-tls.ts'
 import { type Link, type LinkMetrics, openLink } from './link.ts'
 
-const MESSAGE_MAX_BYTES = 16 * 1024 * 1024
 const WINDOW_BYTES = 4 * 1024 * 1024
 /** Pause in milliseconds before a broken link is opened again. Calls use HTTP meanwhile. */
 const LINK_RETRY_MS = 500
@@ -60,8 +60,8 @@ function connectTransport(baseUrl: string, material: TlsMaterial = {}): CoreTran
     useBinaryFormat: true,
     // Responses are not compressed, because compression costs more CPU time than it saves.
     acceptCompression: [],
-    readMaxBytes: MESSAGE_MAX_BYTES,
-    writeMaxBytes: MESSAGE_MAX_BYTES,
+    readMaxBytes: messageMaxBytes,
+    writeMaxBytes: messageMaxBytes,
     sessionManager: connection,
   })
   return {

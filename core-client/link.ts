@@ -1,8 +1,8 @@
-import { create, type DescMessage, fromBinary, isMessage, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
+import { create, fromBinary, isMessage, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { Code, ConnectError, createClient, type Transport, type UnaryResponse } from '@connectrpc/connect'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { type Failure, type Frame, type FrameSchema, LinkService } from '#proto/link/v1/link_pb.js'
-import { createFrameQueue, joinParts } from '../platform/link/frame-queue.ts'
+import { createFrameQueue, joinParts, messageMaxBytes } from '../platform/link/frame-queue.ts'
 
 type FrameInit = MessageInitShape<typeof FrameSchema>
 type UnaryArguments = Parameters<Transport['unary']>
@@ -13,8 +13,6 @@ export interface Link {
   isOpen(): boolean
   /** Like `Transport.unary`. Calls whose link breaks reject with `unavailable`. */
   unary: Transport['unary']
-  /** Number of calls without an answer. */
-  underWay(): number
   /** Sends no more calls. Ends the stream after the last answer. */
   drain(): void
   /** Resolves when the stream has ended: to true if the core does not have the service. */
@@ -29,7 +27,6 @@ export interface LinkMetrics {
   linkCalls: { inc(change: number): void }
 }
 
-const messageMaxBytes = 16 * 1024 * 1024
 /**
  * Number of unsent bytes from which further calls are rejected. The core then reads more slowly than
  * this process sends.
@@ -39,10 +36,16 @@ const lastId = 2 ** 32 - 1
 const noBytes = new Uint8Array()
 
 interface PendingCall {
-  output: DescMessage
   parts: Uint8Array[]
   size: number
   settle(result: Uint8Array | ConnectError): void
+}
+
+interface CallToSend {
+  signal?: AbortSignal
+  timeoutMs?: number
+  header: Headers
+  bytes: Uint8Array
 }
 
 /** Opens a link with the `Authorization` header of one call. Each call is sent with its own header. */
@@ -103,15 +106,7 @@ export function openLink(transport: Transport, authorization: string, { linkFram
     if (calls.size === 0) queue.end()
   }
 
-  function send(
-    method: UnaryArguments[0],
-    {
-      signal,
-      timeoutMs,
-      header,
-      bytes,
-    }: { signal?: AbortSignal; timeoutMs?: number; header: Headers; bytes: Uint8Array },
-  ): Promise<Uint8Array> {
+  function send(method: UnaryArguments[0], { signal, timeoutMs, header, bytes }: CallToSend): Promise<Uint8Array> {
     const id = nextId
     nextId += 1
     if (nextId > lastId) drain()
@@ -123,7 +118,6 @@ export function openLink(transport: Transport, authorization: string, { linkFram
           : undefined
       signal?.addEventListener('abort', abort)
       calls.set(id, {
-        output: method.output,
         parts: [],
         size: 0,
         settle(result) {
@@ -151,7 +145,6 @@ export function openLink(transport: Transport, authorization: string, { linkFram
   return {
     ended: receive(),
     isOpen: () => state === 'open',
-    underWay: () => calls.size,
     drain,
 
     async unary(method, signal, timeoutMs, header, input): Promise<UnaryResponse<never, never>> {

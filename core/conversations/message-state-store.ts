@@ -22,8 +22,8 @@ export interface MessageStateStore {
    */
   apply(changes: MessageStateChange[]): Promise<void>
   /**
-   * Returns state events that are older than a time and still unapplied, because their process
-   * died.
+   * Returns state events before a time whose change is not applied. Their process died before it
+   * applied them.
    */
   unapplied(before: Date, limit: number): Promise<LogEvent[]>
 }

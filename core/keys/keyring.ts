@@ -82,6 +82,12 @@ export function keyedHash(key: Uint8Array, ...parts: string[]): Buffer {
   return createHmac('sha256', key).update(JSON.stringify(parts)).digest()
 }
 
+/** Returns the first 128 bits of `keyedHash` as 32 hexadecimal digits. */
+export const shortHash = (key: Uint8Array, ...parts: string[]): string =>
+  keyedHash(key, ...parts)
+    .toString('hex')
+    .slice(0, 32)
+
 /** Compares two strings in a time that does not depend on where they differ. */
 export function equalInConstantTime(left: string, right: string): boolean {
   const a = createHmac('sha256', 'compare').update(left).digest()

@@ -2,7 +2,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { Bus } from '../bus.ts'
 import { type FieldIssue, ServiceError } from '../errors.ts'
 import type { IdsKey } from '../keys/ids-key.ts'
-import { keyedHash } from '../keys/keyring.ts'
+import { shortHash } from '../keys/keyring.ts'
 import { createLiveCache } from '../log/live-cache.ts'
 import type { Wakeups } from '../log/wakeups.ts'
 import { cutPage, readPageToken } from '../page-token.ts'
@@ -136,14 +136,10 @@ export function createSuppressions(dependencies: {
     async list({ workspaceId, limit = defaultPage, pageToken, entry }) {
       validate(field('/limit', limit, integer(1, maxPage)))
       const end = pageToken === undefined ? undefined : readPageToken(pageToken)
+      const looked = entry && readEntries([entry], () => '/entry')
       const found = await store.list(workspaceId, limit + 1, {
         before: end && { addedAt: end.at, id: end.id },
-        only:
-          entry &&
-          (await idsOf(
-            workspaceId,
-            readEntries([entry], () => '/entry'),
-          )),
+        only: looked && (await idsOf(workspaceId, looked)),
       })
       const { page, nextPageToken } = cutPage(found, limit, ({ addedAt, suppressionId }) => ({
         at: addedAt,
@@ -183,7 +179,7 @@ export function createSuppressions(dependencies: {
 }
 
 function idOf(key: Uint8Array, workspaceId: string, { kind, value }: Contact): string {
-  return `spr_${keyedHash(key, 'suppression', workspaceId, kind, value).toString('hex').slice(0, 32)}`
+  return `spr_${shortHash(key, 'suppression', workspaceId, kind, value)}`
 }
 
 const cachePrefix = 'suppressions:'

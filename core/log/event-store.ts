@@ -115,8 +115,8 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
     },
 
     async readManyAfter(ranges, limit, { transient = false } = {}) {
-      // The database plans each alternative of `$or` separately. Planning an alternative costs as
-      // much as reading it. So ranges with the same start share one alternative.
+      // Each alternative of `$or` costs the database a query plan, which costs as much as the read.
+      // So ranges with the same start share one alternative.
       const places = Map.groupBy(ranges, ({ after }) => after)
       const alternatives = [...places].map(([after, together]) => ({
         conversationId: { $in: together.map(({ conversationId }) => conversationId) },
@@ -248,9 +248,9 @@ export interface HistoryPage {
 }
 
 /**
- * Reads a page with one query, so that one server reads all of it and no failover happens in
- * between. The order matters: first the end of the log, then the unapplied changes, then the
- * messages. Events written during the query come after that end. The stream delivers them.
+ * Reads a page with one query, so that all parts come from one server. The query reads the end of the
+ * log first. So events that are written during the query come after that end, and the stream
+ * delivers them.
  */
 async function readHistoryPage(
   events: Collection<EventDocument>,

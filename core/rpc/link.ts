@@ -2,14 +2,12 @@ import { fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { Code, ConnectError } from '@connectrpc/connect'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import type { Call, Frame, FrameSchema, LinkRequest, LinkResponseSchema } from '#proto/link/v1/link_pb.js'
-import { createFrameQueue, joinParts } from '../../platform/link/frame-queue.ts'
+import { createFrameQueue, joinParts, messageMaxBytes } from '../../platform/link/frame-queue.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import type { UnaryMethod } from './dispatcher.ts'
 
 type FrameInit = MessageInitShape<typeof FrameSchema>
 
-/** Maximum size of one message in bytes, as over HTTP. */
-const messageMaxBytes = 16 * 1024 * 1024
 /** Maximum size in bytes of all messages of a link that have arrived in part. */
 const partialMaxBytes = 2 * messageMaxBytes
 /** Number of unsent answer bytes at which the core stops reading calls. */

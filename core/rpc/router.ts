@@ -5,6 +5,7 @@ import {
   type Transport,
 } from '@connectrpc/connect'
 import { LinkService } from '#proto/link/v1/link_pb.js'
+import { messageMaxBytes } from '../../platform/link/frame-queue.ts'
 import type { CoreContext } from '../context.ts'
 import { createCallGate } from './call-gate.ts'
 import { tokenEndInterceptor } from './caller.ts'
@@ -56,7 +57,7 @@ export function createCoreServices(core: CoreContext): CoreServices {
       context.signal.addEventListener('abort', leave, { once: true })
     },
     interceptors,
-    readMaxBytes: 16 * 1024 * 1024,
+    readMaxBytes: messageMaxBytes,
     // Compression between processes costs more than it saves.
     acceptCompression: [],
   }

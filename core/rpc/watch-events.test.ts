@@ -32,7 +32,7 @@ beforeEach(async () => {
     await new Promise(() => {})
   }
   frames = watchEvents(core, commands(), new AbortController().signal)
-  const first = async () => (await frames.next()).value?.frames.map(({ frame }) => frame.case)
+  const first = async () => ((await frames.next()).value as WatchEventsResponse).frames.map(({ frame }) => frame.case)
   expect(await first()).toEqual(['ready'])
   expect(await first()).toEqual(['opened'])
 })

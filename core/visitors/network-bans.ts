@@ -1,6 +1,6 @@
 import { clientNetwork } from '../../platform/addresses/client-network.ts'
 import type { IdsKey } from '../keys/ids-key.ts'
-import { keyedHash } from '../keys/keyring.ts'
+import { shortHash } from '../keys/keyring.ts'
 import type { Session } from './model.ts'
 import type { NetworkBanStore } from './network-ban-store.ts'
 
@@ -35,8 +35,7 @@ export function createNetworkBans(dependencies: {
   return {
     async networkOf(connectionId, clientAddress) {
       if (!clientAddress) return undefined
-      const hash = keyedHash(await idsKey(), 'network', connectionId, clientNetwork(clientAddress))
-      return hash.toString('hex').slice(0, 32)
+      return shortHash(await idsKey(), 'network', connectionId, clientNetwork(clientAddress))
     },
     ban: (session, until) =>
       store.ban({ network: session.network, visitorIds: bannedIdsOf(session), at: new Date(now()), until }),

@@ -22,9 +22,9 @@ import type { Directory, VisitorAccess } from './visitor-access.ts'
 
 export interface Renewals {
   /**
-   * Issues a new grant for a live session, also with an expired grant (contract, section 2). Errors:
-   * those of VisitorAccess.authorize, without `GrantExpired`; `GrantInvalid` for another session or
-   * an invalid token; `ValidationFailed`; those of Idempotency.once.
+   * Issues a new grant for a live session, also with an expired grant (contract, section 2). Throws
+   * `GrantInvalid` if the token is invalid or belongs to another session, `ValidationFailed`, and the
+   * errors of `VisitorAccess.authorize` (except `GrantExpired`) and `Idempotency.once`.
    */
   renew(request: {
     credentials: VisitorCredentials

@@ -2,7 +2,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { inWorkspace, ServiceError } from '../errors.ts'
 import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
 import type { IdsKey } from '../keys/ids-key.ts'
-import { keyedHash, type PlannedIds } from '../keys/keyring.ts'
+import { type PlannedIds, shortHash } from '../keys/keyring.ts'
 import type { Wakeups } from '../log/wakeups.ts'
 import { repairLocale } from '../repairs.ts'
 import { field, integer, text, validate } from '../rules.ts'
@@ -112,9 +112,7 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
   const { consents, networkBans, plannedIds, idsKey, idempotency, wakeups, settings, now } = dependencies
 
   async function visitorIdFor(connectionId: string, clientInstanceId: string) {
-    return `vis_${keyedHash(await idsKey(), connectionId, clientInstanceId)
-      .toString('hex')
-      .slice(0, 32)}`
+    return `vis_${shortHash(await idsKey(), connectionId, clientInstanceId)}`
   }
 
   /**

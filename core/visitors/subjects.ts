@@ -1,5 +1,5 @@
 import type { IdsKey } from '../keys/ids-key.ts'
-import { keyedHash } from '../keys/keyring.ts'
+import { shortHash } from '../keys/keyring.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { SubjectStore } from './identity-store.ts'
 import type { ConversationRecords, Session } from './model.ts'
@@ -75,9 +75,7 @@ export function createSubjects(dependencies: {
     decideConversation,
 
     async idOf(connectionId, externalSubject) {
-      return `sub_${keyedHash(await idsKey(), 'subject', connectionId, externalSubject)
-        .toString('hex')
-        .slice(0, 32)}`
+      return `sub_${shortHash(await idsKey(), 'subject', connectionId, externalSubject)}`
     },
 
     async reconcile(subjectId) {

@@ -29,7 +29,7 @@ describe('openingState', () => {
     expect(stateAt(time)).toEqual([isOpen, next])
   })
 
-  it('without hours and exceptions is always open', () => {
+  it('is always open if there are no hours and no exceptions', () => {
     expect(stateAt('2026-11-23T00:00:00Z', { weeklyHours: [] })).toEqual([true, undefined])
   })
 
@@ -155,7 +155,7 @@ describe('for any hours, around changes of the clock', () => {
     )
   })
 
-  it('the next change is the first minute in which the state differs', () => {
+  it('finds the next minute at which it opens or closes', () => {
     fc.assert(
       fc.property(scene, ({ now, hours }) => {
         const { isOpen, nextChangeAt } = openingState(hours, now)

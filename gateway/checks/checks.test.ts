@@ -82,7 +82,7 @@ describe('request checks', () => {
     expect(await response.json()).toMatchObject({ code: 'SessionRevoked', terminal: true })
   })
 
-  test('authorise a grant once and cache it until it expires', async () => {
+  test('authorize a grant once and cache it until it expires', async () => {
     const { call, core, clock } = await startTestGateway()
     core.grantEnds = clock.now() + 60_000
     for (let sent = 0; sent < 3; sent++) await call('GET', '/messages')

@@ -3,11 +3,11 @@ import type { Authorization, Capabilities, Credentials, GrantCache } from '../co
 import { GatewayError } from '../errors.ts'
 import type { RefusalLimit } from '../limits/refusals.ts'
 
-/** The authorised visitor of a request to a route with `scoped`. */
+/** The authorized visitor of a request to a route with `scoped`. */
 export interface Visitor {
   credentials: Credentials
   sessionId: string
-  /** Returns a recent cached authorisation or asks a core. Rejects if the core refuses. */
+  /** Returns a recent cached authorization or asks a core. Rejects if the core refuses. */
   confirm(): Promise<Authorization>
   /** Removes the grant from the cache. */
   forget(): void

@@ -63,7 +63,7 @@ it('concurrent requests share one call to a core', async () => {
   expect(scene.calls.length).toBe(1)
 })
 
-it('the authorisation of an expired grant is cached for renewals until the session expires, and for nothing else', async () => {
+it('the authorization of an expired grant is cached for renewals until the session expires, and for nothing else', async () => {
   const { scene, grants, answered } = newScene()
   const renew = () => answered(grants.authorizeExpiredToo(credentials, 'c'))
   scene.time = 1_000_000

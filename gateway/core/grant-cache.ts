@@ -12,16 +12,16 @@ export interface Credentials {
 /** The capabilities of the session's installation. */
 export type Capabilities = Omit<NonNullable<AuthorizeGrantResponse['capabilities']>, '$typeName' | '$unknown'>
 
-/** A grant that a core has authorised. */
+/** A grant that a core has authorized. */
 export interface Authorization {
   sessionId: string
   capabilities: Capabilities
 }
 
-/** Cache of authorised grants. Refusals are never cached. */
+/** Cache of authorized grants. Refusals are never cached. */
 export interface GrantCache {
   /**
-   * Returns a cached authorisation that is at most `FRESH_MS` old, or asks a core. Rejects if the
+   * Returns a cached authorization that is at most `FRESH_MS` old, or asks a core. Rejects if the
    * core refuses.
    */
   authorize(credentials: Credentials, correlationId: string): Promise<Authorization>
@@ -30,7 +30,7 @@ export interface GrantCache {
   /** Like `authorize`, but accepts an expired grant while its session can be renewed. */
   authorizeExpiredToo(credentials: Credentials, correlationId: string): Promise<Authorization>
   /**
-   * Like `authorize`, but a cached authorisation must be at most `RECHECK_MS` old. `expiredToo`
+   * Like `authorize`, but a cached authorization must be at most `RECHECK_MS` old. `expiredToo`
    * accepts an expired grant while its session can be renewed.
    */
   confirm(credentials: Credentials, correlationId: string, expiredToo: boolean): Promise<Authorization>
@@ -50,14 +50,14 @@ interface Call {
 }
 
 export const GRANTS_MAX = 50_000
-/** How long an authorised grant is cached. */
+/** How long an authorized grant is cached. */
 const FRESH_MS = 5_000
-/** Age from which a cached authorisation is checked again before a request is refused. */
+/** Age from which a cached authorization is checked again before a request is refused. */
 const RECHECK_MS = 250
 
 /**
- * A bounded cache of authorised grants. If a grant is cached, the gateway runs its checks in order
- * without an extra call to a core. The core still authorises each call itself. The age of an entry
+ * A bounded cache of authorized grants. If a grant is cached, the gateway runs its checks in order
+ * without an extra call to a core. The core still authorizes each call itself. The age of an entry
  * counts from the start of its call.
  */
 export function createGrantCache(options: { core: CoreClients; now: () => number }): GrantCache {

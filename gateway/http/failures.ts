@@ -3,7 +3,7 @@ import { type GatewayError, type PublicErrorCode, toGatewayError } from '../erro
 import type { GatewayMetrics } from '../metrics.ts'
 import { dropBody } from './request-body.ts'
 
-/** Errors after which a cached authorisation of the grant must not be used again. */
+/** Errors after which a cached authorization of the grant must not be used again. */
 const GRANT_ENDING_CODES: ReadonlySet<PublicErrorCode> = new Set([
   'GrantInvalid',
   'GrantExpired',
@@ -46,7 +46,7 @@ export function sendFailure(failure: GatewayError, reply: FastifyReply): Fastify
 }
 
 /**
- * Session errors come before errors of later checks, but the cached authorisation may be outdated.
+ * Session errors come before errors of later checks, but the cached authorization may be outdated.
  * So if a check of the gateway fails, a core confirms the session first: an ended session gets its
  * own error and not, say, `ValidationFailed`.
  */

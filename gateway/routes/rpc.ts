@@ -44,7 +44,7 @@ interface RpcDeps {
 
 /**
  * POST /rpc/{service}/{method}: the operators' methods of the internal services, for the console in
- * the browser. Connect protocol only. The core verifies the workspace session and authorises the
+ * the browser. Connect protocol only. The core verifies the workspace session and authorizes the
  * call.
  */
 export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, cores, budget, checkRate }) => {

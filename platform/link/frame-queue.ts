@@ -1,3 +1,5 @@
+/** Maximum size of one message in bytes, over a link and over HTTP. */
+export const messageMaxBytes = 16 * 1024 * 1024
 /** Size in bytes from which a message is cut into parts, so that it does not delay small messages. */
 const partMaxBytes = 64 * 1024
 const batchMaxBytes = 256 * 1024

@@ -5,8 +5,8 @@ export interface AssertionChange {
   claims?: Record<string, unknown>
   header?: Record<string, unknown>
   /**
-   * Hash function of the HMAC signature. It may differ from `alg` in the header. With `none`, the
-   * signature is empty.
+   * Hash function of the HMAC signature. A test can set another `alg` in the header. With `none`,
+   * the signature is empty.
    */
   hash?: 'sha256' | 'sha512' | 'none'
 }

@@ -88,7 +88,7 @@ describe('the message list', () => {
     expect(list.all()[0]?.deliveryStatus).toBe(expected)
   })
 
-  it('ignores a failure that is reported after the service has accepted the message', () => {
+  it('keeps an accepted message accepted when its send fails later', () => {
     const list = createMessageList()
     list.addLocal(local('op_1'))
     list.merge(serverMessage(1, 'op_1'))

@@ -37,7 +37,7 @@ describe('the visitor’s typing', () => {
     client.stop()
   })
 
-  it('stops when the message is sent, and is not reported for a field without text', async () => {
+  it('reports the end of typing when the message is sent, and reports nothing for an empty field', async () => {
     const { client, states } = await started()
     client.stopTyping()
     client.startTyping()
