@@ -14,7 +14,7 @@ describe('the built widget', () => {
   })
   const code = (pattern: RegExp) => files.filter(({ name }) => pattern.test(name)).map(({ content }) => String(content))
 
-  it('does not exceed any size limit', () => {
+  it('the built widget does not exceed any size limit', () => {
     const sizes = measureSizes(files)
     expect(sizes).toHaveLength(12)
     for (const { name, bytes, limit } of sizes) {
@@ -23,7 +23,7 @@ describe('the built widget', () => {
     }
   })
 
-  it('is not rebuilt if no source has changed, and is complete if several processes build at once', async () => {
+  it('the widget is not rebuilt if no source has changed, and is complete if several processes build at once', async () => {
     expect(await buildWidgetIfStale()).toEqual([])
     const [one, other] = await Promise.all([buildWidget(), buildWidget()])
     expect(one.map(({ name }) => name)).toEqual(other.map(({ name }) => name))
@@ -31,14 +31,14 @@ describe('the built widget', () => {
     expect((await readdir(widgetDist)).filter((name) => name.startsWith('.'))).toEqual([])
   })
 
-  it('uses no API that a strict content security policy forbids, and no storage except session storage', () => {
+  it('the built widget uses no API that a strict content security policy forbids, and no storage except session storage', () => {
     for (const text of code(/\.js$/)) {
       expect(text).not.toMatch(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function\(/)
       expect(text).not.toMatch(/localStorage|document\.cookie|indexedDB/)
     }
   })
 
-  it('loads the chat from a relative path that contains a content hash', () => {
+  it('the built widget loads the chat from a relative path that contains a content hash', () => {
     const [loader] = code(/^widget\.js$/)
     const chat = files.find(({ name }) => name.startsWith('widget/chat-'))!.name
     expect(loader).toContain(`./${chat}`)
@@ -47,7 +47,7 @@ describe('the built widget', () => {
       expect(text).toMatch(new RegExp(`\\./${language}-[\\w-]+\\.js`))
   })
 
-  it('contains one file for the chat, which imports other chunks only on demand', () => {
+  it('the built widget contains one file for the chat, which imports other chunks only on demand', () => {
     const chat = files.find(({ name }) => name.startsWith('widget/chat-'))!
     expect(String(chat.content)).not.toMatch(/(?:from|import)\s*["'`]\.\//)
     // Names of the chunks that the chat imports on demand, without their hash.
@@ -71,13 +71,13 @@ describe('the built widget', () => {
     ])
   })
 
-  it('contains a client without a user interface, which uses no page APIs', () => {
+  it('the built widget contains a client without a user interface, which uses no page APIs', () => {
     const texts = code(/^(client|chunks\/core)\.js$/)
     for (const text of texts) expect(text).not.toMatch(/attachShadow|createElement|querySelector/)
     expect(texts).toHaveLength(2)
   })
 
-  it.each(['index', 'client'])('exports from %s.js exactly the names that docs/widget.md lists', async (entry) => {
+  it.each(['index', 'client'])('the built %s.js exports exactly the names that docs/widget.md lists', async (entry) => {
     const exported = await import(join(widgetDist, `${entry}.js`))
     expect(Object.keys(exported).sort()).toEqual((await documentedExports(entry)).sort())
   })

@@ -24,11 +24,11 @@ describe('a workspace session', () => {
     ['a text with two parts', 'a.b', /not a workspace session/],
     ['parts that are not JSON', 'a.b.c', /not a workspace session/],
     ['a token without a workspace', `${part({})}.${part({ sub: 'ada' })}.c2ln`, /has no workspace/],
-  ])('is not created from %s', (_, given, says) => {
+  ])('a workspace session is not created from %s', (_, given, says) => {
     expect(readWorkspaceSession(given, Date.now())).toMatch(says)
   })
 
-  it('can contain names with non-ASCII characters', () => {
+  it('a workspace session can contain names with non-ASCII characters', () => {
     expect(readWorkspaceSession(token({ sub: 'Ägnes', scope: 'a b' }), Date.now())).toMatchObject({
       operator: 'Ägnes',
       workspaceId: 'ws_1',
@@ -36,7 +36,7 @@ describe('a workspace session', () => {
     })
   })
 
-  it('expires on time even if its lifetime exceeds the maximum delay of setTimeout, and its token is then removed from the tab', () => {
+  it('a workspace session expires on time and is removed from the tab, even if its lifetime exceeds the maximum delay of setTimeout', () => {
     const tab = storage()
     const holder = createSessionHolder({ storage: tab, now: Date.now })
     const days = 30 * 86_400
@@ -49,7 +49,7 @@ describe('a workspace session', () => {
     expect([...tab.values.values()].join()).not.toContain('.c2ln')
   })
 
-  it('is restored after a reload unless it has expired', () => {
+  it('a workspace session is restored after a reload unless it has expired', () => {
     const tab = storage()
     createSessionHolder({ storage: tab, now: Date.now }).signIn(token({ exp: inSeconds(60) }), '')
     expect(createSessionHolder({ storage: tab, now: Date.now }).current.value?.displayName).toBe('ada')

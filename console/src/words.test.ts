@@ -14,11 +14,11 @@ describe('the parser of routes', () => {
     { view: 'new-subscription' },
     { view: 'subscription', subscriptionId: 'sub_1' },
     { view: 'lead', leadId: 'lead_1' },
-  ])('parses the path of $view back to the same route', (route) => {
+  ])('parseRoute returns the original route for the path of $view', (route) => {
     expect(parseRoute(pathOf(route))).toEqual(route)
   })
 
-  it('parses the root as the inbox and an unknown path as unknown', () => {
+  it('parseRoute returns the inbox for the root and `unknown` for an unknown path', () => {
     expect(parseRoute('/console/')).toEqual({ view: 'inbox' })
     expect(parseRoute('/console/elsewhere')).toEqual({ view: 'unknown' })
     expect(parseRoute('/console/conversations/%')).toMatchObject({ conversationId: '%' })
@@ -27,7 +27,7 @@ describe('the parser of routes', () => {
 })
 
 describe('the input checks of the console', () => {
-  it('accept valid origins and describe invalid ones', () => {
+  it('the console accepts valid origins and describes invalid ones', () => {
     for (const good of [
       'https://a.example',
       'http://localhost:8081',
@@ -46,7 +46,7 @@ describe('the input checks of the console', () => {
       expect(originProblem(bad), bad).toBeTypeOf('string')
   })
 
-  it('accept valid destinations and lead fields and describe invalid ones', () => {
+  it('the console accepts valid destinations and lead fields, and describes invalid ones', () => {
     expect(destinationProblem('https://a.example/hook?x=1')).toBeUndefined()
     for (const bad of ['ftp://a.example', 'https://u:p@a.example', 'https://a.example/#x', ''])
       expect(destinationProblem(bad), bad).toBeTypeOf('string')
@@ -56,7 +56,7 @@ describe('the input checks of the console', () => {
 })
 
 describe('the idempotency key of an operation', () => {
-  it('is reused until the operation finishes', () => {
+  it('the idempotency key of an operation is reused until the operation finishes', () => {
     let made = 0
     const operations = createOperations(() => {
       made += 1

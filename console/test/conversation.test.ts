@@ -14,8 +14,8 @@ beforeEach(async () => {
 
 const bodies = (conversationId: string) => core.conversations.messages(conversationId).map(({ body }) => body)
 
-describe('an open conversation in the console', () => {
-  it('shows new messages of visitor and agent live, and marks those of the visitor as read', async () => {
+describe('conversations in the console', () => {
+  it('an open conversation shows new messages of visitor and agent live, and marks those of the visitor as read', async () => {
     const { page, complaints, close } = await browser.open(core, 'conversations/cnv_maria')
     await page.getByText('And if it does not fit?').first().waitFor()
     await until(
@@ -41,7 +41,7 @@ describe('an open conversation in the console', () => {
     await close()
   })
 
-  it('shows a reply with an unknown outcome as failed, and sends it once after a retry', async () => {
+  it('a reply with an unknown outcome is shown as failed, and is sent once after a retry', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_x7f3')
     core.fault('SendAgentMessage', { code: Code.Unavailable })
     const field = page.getByRole('textbox', { name: 'Reply' })
@@ -59,7 +59,7 @@ describe('an open conversation in the console', () => {
     await close()
   })
 
-  it('shows a reply once, as sent, if the service stored it but the response was lost', async () => {
+  it('a reply is shown once and as sent if the service stored it but the response was lost', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_x7f3')
     await page.getByText('Live', { exact: true }).waitFor()
     core.fault('SendAgentMessage', { code: Code.Unavailable, afterwards: true })
@@ -71,7 +71,7 @@ describe('an open conversation in the console', () => {
     await close()
   })
 
-  it('keeps the draft when the operator’s session ends, and shows it only to the same operator', async () => {
+  it('a draft is kept when the operator’s session ends, and is shown only to the same operator', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')
     await page.getByRole('textbox', { name: 'Reply' }).fill('Half a sentence')
     core.rejectSessions(true)
@@ -93,7 +93,7 @@ describe('an open conversation in the console', () => {
     await close()
   })
 
-  it('shows the messages that it missed while its stream was interrupted', async () => {
+  it('an open conversation shows messages that arrived while the stream was interrupted', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')
     await page.getByText('Live', { exact: true }).waitFor()
     core.cutStreams()
@@ -105,7 +105,7 @@ describe('an open conversation in the console', () => {
     await close()
   })
 
-  it('shows HTML in a visitor’s message as text', async () => {
+  it('an open conversation shows HTML in a visitor’s message as text', async () => {
     const { page, complaints, close } = await browser.open(core, 'conversations/cnv_maria')
     const evil =
       '<img src=x onerror="window.hit=1"><script>window.hit=1</script> javascript:alert(1) https://ok.example/"onmouseover="x'
@@ -120,7 +120,7 @@ describe('an open conversation in the console', () => {
     await close()
   })
 
-  it('requests a screenshot, shows the image, and releases it when the dialog closes', async () => {
+  it('an operator can request a screenshot and see the image; the page releases the image when the dialog closes', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')
     await page.getByRole('button', { name: 'Screenshot' }).click()
     await page.getByLabel('Purpose').fill('To see the error')
@@ -153,7 +153,7 @@ describe('an open conversation in the console', () => {
     ['declined', 'Declined'],
     ['expired', 'Expired'],
     ['completed', 'Completed'],
-  ])('requests a navigation and shows that it was %s', async (state, text) => {
+  ])('an operator can request a navigation and sees that it was %s', async (state, text) => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')
     await page.getByRole('button', { name: 'Navigation' }).click()
     await page.getByLabel('URL').fill('shop.example/returns')
@@ -167,7 +167,7 @@ describe('an open conversation in the console', () => {
     await close()
   })
 
-  it('can be assigned and closed; the operator can ban its visitor after a confirmation, and lift the ban', async () => {
+  it('an operator can assign and close a conversation, ban the visitor after a confirmation, and lift the ban', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')
     await page.getByRole('button', { name: 'Assign to me' }).click()
     await page.getByText(/Assigned to you/).waitFor()

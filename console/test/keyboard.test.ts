@@ -83,8 +83,8 @@ async function walk(page: Page): Promise<Walk> {
   return { stops: [...stops.values()].map(({ text }) => text), missed, unseen: unseen.map(({ text }) => text) }
 }
 
-describe('with the keyboard only', () => {
-  it('an operator can sign in, search, open, reply to and assign a conversation, and change views', async () => {
+describe('the console, used with the keyboard only', () => {
+  it('with the keyboard only, an operator can sign in, find, answer and assign a conversation, and change views', async () => {
     const { page, close } = await browser.open(core, 'conversations', { token: null })
     await page.getByRole('heading', { name: 'Workspace console' }).waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
@@ -190,7 +190,7 @@ describe('with the keyboard only', () => {
     ['installations', 'New installation', ['Connection', 'Title', 'Allowed origins', 'Cancel']],
     ['subscriptions/sub_old', 'Rotate', ['Close', 'Previous secret expires', 'Cancel', 'Create new secret']],
   ])(
-    'in %s, Tab reaches every control that the button “%s” opens, and Cancel or Escape restores the focus',
+    'in %s, Tab reaches every control that the button “%s” opens; Cancel or Escape restores the focus',
     async (path, name, names) => {
       const { page, close } = await browser.open(core, path)
       const opener = page.locator('main').getByRole('button', { name, exact: true })

@@ -13,8 +13,8 @@ beforeEach(async () => {
   await addDemoData(core)
 })
 
-describe('a delivery in the console', () => {
-  it('is retried once after a double click, and again with a new key after a later click', async () => {
+describe('deliveries in the console', () => {
+  it('a double click retries a delivery once; a later click retries it again with a new idempotency key', async () => {
     const { page, close } = await browser.open(core, 'deliveries/dlv_1')
     await page.getByRole('button', { name: 'Retry now' }).dblclick()
     await page.getByText('#3', { exact: true }).waitFor()
@@ -27,7 +27,7 @@ describe('a delivery in the console', () => {
     await close()
   })
 
-  it('gets only one new attempt if the response to a retry is lost and the operator clicks again', async () => {
+  it('a delivery gets only one new attempt if the response to a retry is lost and the operator clicks again', async () => {
     const { page, close } = await browser.open(core, 'deliveries/dlv_1')
     core.fault('RetryDeliveryAttempt', { code: Code.Unavailable, afterwards: true })
     const button = page.getByRole('button', { name: 'Retry now' })
@@ -40,7 +40,7 @@ describe('a delivery in the console', () => {
     await close()
   })
 
-  it('can be filtered by status, and the URL contains the filter', async () => {
+  it('deliveries can be filtered by status, and the URL contains the filter', async () => {
     const { page, close } = await browser.open(core, 'deliveries')
     await page.getByText('Dead letter').last().waitFor()
     await page.getByLabel('Status').selectOption('accepted')
@@ -52,8 +52,8 @@ describe('a delivery in the console', () => {
   })
 })
 
-describe('a lead subscription in the console', () => {
-  it('shows its secret once after creation, until the operator confirms that it is stored', async () => {
+describe('lead subscriptions in the console', () => {
+  it('the secret of a new lead subscription is shown once, until the operator confirms that it is stored', async () => {
     const { page, complaints, close } = await browser.open(core, 'subscriptions/new')
     const address = page.getByLabel('Destination URL')
     await address.fill('https://user:secret@hooks.example.com/')
@@ -80,7 +80,7 @@ describe('a lead subscription in the console', () => {
     await close()
   })
 
-  it('shows why it is disabled; an operator can enable it, change it, give it a new secret and disable it again', async () => {
+  it('a disabled lead subscription shows the reason; an operator can enable and change it, rotate its secret and disable it again', async () => {
     const { page, close } = await browser.open(core, 'subscriptions/sub_old')
     await page.getByText(/3 deliveries are held/).waitFor()
     await page.getByRole('button', { name: 'Enable' }).click()
@@ -106,8 +106,8 @@ describe('a lead subscription in the console', () => {
   })
 })
 
-describe('a change of a lead subscription', () => {
-  it('is retried with the same key if its response is lost, and the next change has a new key', async () => {
+describe('changes of lead subscriptions', () => {
+  it('a secret rotation is retried with the same idempotency key if the response is lost; the next rotation has a new key', async () => {
     const { page, close } = await browser.open(core, 'subscriptions/sub_old')
     const dialog = page.getByRole('dialog')
     core.fault('RotateSubscriptionSecret', { code: Code.Unavailable, afterwards: true })
@@ -126,7 +126,7 @@ describe('a change of a lead subscription', () => {
     await close()
   })
 
-  it('sends only the edited fields', async () => {
+  it('a change of a lead subscription or an installation sends only the edited fields', async () => {
     const { page, close } = await browser.open(core, 'subscriptions/sub_old')
     await page.getByLabel('Destination URL').fill('https://new.example.com/in')
     await page.getByRole('button', { name: 'Save changes' }).click()
@@ -147,8 +147,8 @@ describe('a change of a lead subscription', () => {
   })
 })
 
-describe('a lead in the console', () => {
-  it('can be sent to a destination, links to its conversation, and shows its fields as text', async () => {
+describe('leads in the console', () => {
+  it('a lead can be sent to a destination, links to its conversation, and shows its fields as text', async () => {
     core.leads.addLead({ leadId: 'lead_evil', source: 'offline-form', fields: { name: '<b onclick=x>Bold</b>' } })
     const { page, complaints, close } = await browser.open(core, 'leads')
     await page.getByText('<b onclick=x>Bold</b>', { exact: true }).waitFor()
@@ -165,8 +165,8 @@ describe('a lead in the console', () => {
   })
 })
 
-describe('an installation in the console', () => {
-  it('rejects invalid origins, and stores new origins, appearance, capabilities, form fields and a new secret', async () => {
+describe('installations in the console', () => {
+  it('an installation rejects invalid origins, and stores new origins, appearance, capabilities, form fields and a new secret', async () => {
     const { page, complaints, close } = await browser.open(core, 'installations/pk_shop')
     const origins = page.getByRole('textbox', { name: 'Allowed origins' })
     for (const [entry, says] of [
@@ -212,7 +212,7 @@ describe('an installation in the console', () => {
     await close()
   })
 
-  it('can be created on a connection; the operator can disable the connection after a confirmation', async () => {
+  it('an operator can create an installation on a connection, and disable the connection after a confirmation', async () => {
     const { page, close } = await browser.open(core, 'installations')
     await page.getByRole('button', { name: 'New installation' }).click()
     const dialog = page.getByRole('dialog')
@@ -232,8 +232,8 @@ describe('an installation in the console', () => {
   })
 })
 
-describe('the availability of an installation in the console', () => {
-  it('is edited with hours, exceptions, an override and the presence of operators', async () => {
+describe('availability and translations in the console', () => {
+  it('an operator can edit opening hours, exceptions, the override and whether an operator must be present', async () => {
     const { page, complaints, close } = await browser.open(core, 'installations/pk_shop')
     const card = page.getByRole('region', { name: 'Availability' })
     await card.getByLabel('Time zone').selectOption('Europe/Vienna')
@@ -262,7 +262,7 @@ describe('the availability of an installation in the console', () => {
     await close()
   })
 
-  it('texts in other languages are added and removed, and a wrong language tag is refused', async () => {
+  it('an operator can add and remove translations; an invalid language tag is rejected', async () => {
     const { page, close } = await browser.open(core, 'installations/pk_shop')
     const card = page.getByRole('region', { name: 'Translations' })
     await card.getByRole('button', { name: 'Add language' }).click()

@@ -14,11 +14,11 @@ beforeAll(async () => {
 })
 
 describe('every view, light and dark, on desktop and phone', () => {
-  it('shows its content without accessibility or content security policy violations', async () => {
+  it('every view shows its content without accessibility or content security policy violations', async () => {
     expect(await checkViews(browser, core, views, looks)).toEqual({ found: [], complaints: [] })
   })
 
-  it('shows a placeholder without violations if the workspace is empty', async () => {
+  it('every view of an empty workspace shows a placeholder without violations', async () => {
     expect(await checkViews(browser, empty, emptyViews, looks)).toEqual({ found: [], complaints: [] })
   })
 })

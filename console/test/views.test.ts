@@ -17,11 +17,11 @@ beforeAll(async () => {
 const shortLooks = looks.filter(({ name }) => name === 'light' || name === 'dark on a phone')
 
 describe('every view, light on desktop and dark on a phone', { timeout: 180_000 }, () => {
-  it('shows its content without accessibility or content security policy violations', async () => {
+  it('every view shows its content without accessibility or content security policy violations', async () => {
     expect(await checkViews(browser, core, views, shortLooks)).toEqual({ found: [], complaints: [] })
   })
 
-  it('shows a placeholder without violations if the workspace is empty', async () => {
+  it('every view of an empty workspace shows a placeholder without violations', async () => {
     expect(await checkViews(browser, empty, emptyViews, shortLooks)).toEqual({ found: [], complaints: [] })
   })
 })

@@ -55,7 +55,7 @@ function visitor() {
 
 describe('the demo shop', () => {
   it.each(['/', '/lamps', '/lamps/table', '/lamp/fjord', '/account'])(
-    'serves %s with a strict content security policy and without the identity secret',
+    'the demo shop serves %s with a strict content security policy and without the identity secret',
     async (path) => {
       const { status, headers, text } = await visitor()(path)
       expect(status).toBe(200)
@@ -76,15 +76,15 @@ describe('the demo shop', () => {
     '/lamp/fjord/more',
     '//evil.example',
     '/scripts/../server.ts',
-  ])('answers 404 at %s', async (path) => expect((await visitor()(path)).status).toBe(404))
+  ])('the demo shop answers 404 at %s', async (path) => expect((await visitor()(path)).status).toBe(404))
 
-  it('answers 413 to a sign-in form with an oversized body', async () => {
+  it('the demo shop answers 413 to a sign-in form with an oversized body', async () => {
     expect((await visitor()('/account/sign-in', { customer: 'x'.repeat(9_000) })).status).toBe(413)
   })
 })
 
-describe('the identity assertion of the shop', () => {
-  it('names the signed-in customer, follows the contract and is new on each request', async () => {
+describe('identity assertions of the demo shop', () => {
+  it('an identity assertion names the signed-in customer, follows the contract and is new on each request', async () => {
     const ask = visitor()
     expect((await ask('/account/sign-in', { customer: 'customer_1042' })).location).toBe('/account')
     expect((await ask('/account')).text).toContain('Hello, Ada.')
@@ -106,7 +106,7 @@ describe('the identity assertion of the shop', () => {
     expect(again.payload.jti).not.toBe(payload.jti)
   })
 
-  it('is not issued before sign-in, after sign-out or for an unknown cookie', async () => {
+  it('an identity assertion is not issued before sign-in, after sign-out or for an unknown cookie', async () => {
     const ask = visitor()
     expect((await ask('/identity-assertion', {})).status).toBe(204)
     await ask('/account/sign-in', { customer: 'customer_1107' })
@@ -117,7 +117,7 @@ describe('the identity assertion of the shop', () => {
     expect((await ask('/identity-assertion', {})).status).toBe(204)
   })
 
-  it('is issued only to POST requests from pages of the shop', async () => {
+  it('an identity assertion is issued only to POST requests from pages of the shop', async () => {
     const ask = visitor()
     await ask('/account/sign-in', { customer: 'customer_1042' })
     expect((await ask('/identity-assertion')).status).toBe(404)
@@ -127,7 +127,7 @@ describe('the identity assertion of the shop', () => {
     expect((await ask('/account')).text).toContain('Hello, Ada.')
   })
 
-  it('is not issued for a cookie that was replaced when another customer signed in', async () => {
+  it('an identity assertion is not issued for a cookie that was replaced when another customer signed in', async () => {
     const ask = visitor()
     const first = await ask('/account/sign-in', { customer: 'customer_1042' })
     const stolen = first.headers.get('set-cookie')!.split(';')[0]!
@@ -136,7 +136,7 @@ describe('the identity assertion of the shop', () => {
     expect((await visitor()('/identity-assertion', {}, { cookie: stolen })).status).toBe(204)
   })
 
-  it('is not offered without an identity secret', async () => {
+  it('the demo shop offers no identity assertions without an identity secret', async () => {
     const bare = await listening({ identity: undefined })
     const page = await fetch(`${originOf(bare)}/account`).then((response) => response.text())
     expect(page).not.toContain('data-signs-identity')
@@ -146,7 +146,7 @@ describe('the identity assertion of the shop', () => {
 })
 
 describe('the event log of the workbench', () => {
-  it('hides credentials in payloads', async () => {
+  it('the event log hides credentials in payloads', async () => {
     const { createEventLog, lineOf } = await import('./site/scripts/event-log.js')
     const log = createEventLog({ now: () => new Date(0) })
     const session = {
@@ -161,7 +161,7 @@ describe('the event log of the workbench', () => {
     for (const credential of ['"G"', '"R"', '"A"', '"S"']) expect(line).not.toContain(credential)
   })
 
-  it('keeps the newest 400 entries', async () => {
+  it('the event log keeps the newest 400 entries', async () => {
     const { createEventLog } = await import('./site/scripts/event-log.js')
     const log = createEventLog({ now: () => new Date(0) })
     for (let count = 1; count <= 1_000; count += 1) log.add('page', `step ${count}`, {})

@@ -47,7 +47,7 @@ const updates: fc.Arbitrary<Update> = fc.oneof(
 )
 
 describe('the conversation', () => {
-  it('emits each message once, sorts the messages and never moves a delivery state back, even if data arrives in random order', () => {
+  it('the conversation emits each message once, in order, and never moves a delivery state back, even if data arrives in random order', () => {
     fc.assert(
       fc.property(fc.array(updates, { maxLength: 40 }), (all) => {
         const announced: string[] = []
@@ -87,7 +87,7 @@ describe('the conversation', () => {
     )
   })
 
-  it('counts a message as unread if the visitor neither wrote nor read it', () => {
+  it('the conversation counts only agents’ messages after the last read message as unread', () => {
     const counts: number[] = []
     const conversation = createConversation({
       emit(name, payload) {

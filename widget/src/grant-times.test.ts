@@ -8,13 +8,13 @@ const content = {
   expiresAt: '2026-11-20T12:15:00.000Z',
 }
 
-describe('the computed renewal and expiry times of a grant', () => {
-  it('are the times of the service if the clocks of browser and service agree', () => {
+describe('grantTimes', () => {
+  it('grantTimes returns the times of the service if the clocks of browser and service agree', () => {
     expect(grantTimes(content, issuedAt + 900).expiresAtMs - issuedAt).toBe(900_000)
   })
 
   it.each([3_600_000, -3_600_000])(
-    'are shifted by the difference if the clock of the browser is %i ms ahead',
+    'grantTimes shifts the times by the difference if the clock of the browser is %i ms ahead',
     (offsetMs) => {
       const askedAt = issuedAt + offsetMs
       expect(grantTimes(content, askedAt).renewAtMs - askedAt).toBe(600_000)
@@ -22,7 +22,7 @@ describe('the computed renewal and expiry times of a grant', () => {
   )
 
   it.each(['opaque', 'a.b.c', `e30.${btoa('{"iat":"soon"}')}.sig`])(
-    'are the times of the service if the iat claim of the grant is unreadable',
+    'grantTimes returns the times of the service if the iat claim of the grant is unreadable',
     (accessGrant) => {
       expect(grantTimes({ ...content, accessGrant }, issuedAt + 99_000).expiresAtMs - issuedAt).toBe(900_000)
     },

@@ -28,7 +28,7 @@ const local = (clientOperationId: string) => ({
 })
 
 describe('the message list', () => {
-  it('contains each message once, sorted, even if all data arrives twice and in random order', () => {
+  it('the message list contains each message once, sorted, even if all data arrives twice and in random order', () => {
     const own = [1, 3, 5]
     const answers = own.map((sequence) => {
       const { messageId, clientOperationId, conversationId, state } = serverMessage(sequence, `op_${sequence}`)
@@ -49,7 +49,7 @@ describe('the message list', () => {
     )
   })
 
-  it('merges two entries, one with only a message id and one with only an operation id, when data with both ids arrives', () => {
+  it('an entry with a message id and an entry with an operation id are merged when data with both ids arrives', () => {
     const list = createMessageList()
     list.merge(serverMessage(1))
     list.addLocal(local('op_1'))
@@ -58,14 +58,14 @@ describe('the message list', () => {
     expect(list.all()[0]).toMatchObject({ key: 'op_1', messageId: 'msg_1' })
   })
 
-  it('keeps two messages with different message ids apart, even if they share an operation id', () => {
+  it('the message list keeps two messages with different message ids apart, even if they share an operation id', () => {
     const list = createMessageList()
     list.merge(serverMessage(1, 'op_1'))
     list.merge({ ...serverMessage(2, 'op_1'), sessionId: 'ses_other' })
     expect(list.all()).toHaveLength(2)
   })
 
-  it('keeps unsent messages last, and sorts a message by its sequence number once it is accepted', () => {
+  it('the message list keeps unsent messages last, and sorts a message by its sequence number once it is accepted', () => {
     const list = createMessageList()
     list.addLocal(local('op_2'))
     list.merge(serverMessage(1))
@@ -88,7 +88,7 @@ describe('the message list', () => {
     expect(list.all()[0]?.deliveryStatus).toBe(expected)
   })
 
-  it('keeps an accepted message accepted when its send fails later', () => {
+  it('an accepted message keeps its state if its send fails later', () => {
     const list = createMessageList()
     list.addLocal(local('op_1'))
     list.merge(serverMessage(1, 'op_1'))

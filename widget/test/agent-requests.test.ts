@@ -36,8 +36,8 @@ const lines = (harness: Awaited<ReturnType<typeof started>>) => harness.client.a
 const png = () =>
   new Blob([new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 1, 2, 3])], { type: 'image/png' })
 
-describe('a navigation request of an agent', () => {
-  it('is emitted as one event, and the service receives the visitor’s decision and the result of the navigation', async () => {
+describe('agents’ navigation requests', () => {
+  it('a navigation request is emitted as one event, and the service receives the visitor’s decision and the result of the navigation', async () => {
     const harness = await started()
     const id = ask('navigation', { label: 'The autumn sale' })
     await until(() => harness.count('navigation.requested') === 1)
@@ -53,7 +53,7 @@ describe('a navigation request of an agent', () => {
     harness.client.stop()
   })
 
-  it('is answered once, even if the response of the service is lost or the visitor answers twice', async () => {
+  it('a navigation request is answered once, even if the response of the service is lost or the visitor answers twice', async () => {
     const harness = await started()
     const id = ask('navigation')
     await until(() => harness.client.requests().length === 1)
@@ -72,7 +72,7 @@ describe('a navigation request of an agent', () => {
     harness.client.stop()
   })
 
-  it('is restored on the next page after it was accepted, and the next page reports the navigation as completed', async () => {
+  it('a navigation request is restored on the next page after it was accepted, and the next page reports the navigation as completed', async () => {
     const before = await started()
     const id = ask('navigation')
     await until(() => before.client.requests().length === 1)
@@ -87,7 +87,7 @@ describe('a navigation request of an agent', () => {
     after.client.stop()
   })
 
-  it('stays pending after a reload until it expires', async () => {
+  it('a navigation request stays pending after a reload until it expires', async () => {
     const before = await started()
     const id = ask('navigation')
     await until(() => before.client.requests().length === 1)
@@ -101,7 +101,7 @@ describe('a navigation request of an agent', () => {
   })
 
   it.each(['javascript:alert(1)', 'data:text/html,x', 'not an address', ''])(
-    'is not emitted if its URL is %j',
+    'a navigation request is not emitted if its URL is %j',
     async (url) => {
       const harness = await started()
       const id = ask('navigation', { url })
@@ -112,8 +112,8 @@ describe('a navigation request of an agent', () => {
   )
 })
 
-describe('a screenshot request of an agent', () => {
-  it('can be granted, and the service then receives the uploaded bytes unchanged', async () => {
+describe('agents’ screenshot requests', () => {
+  it('a screenshot request can be granted, and the service then receives the uploaded bytes unchanged', async () => {
     const harness = await started()
     const id = ask('screenshot', { purpose: 'To see the error' })
     await until(() => harness.count('screenshot.requested') === 1)
@@ -131,7 +131,7 @@ describe('a screenshot request of an agent', () => {
     harness.client.stop()
   })
 
-  it('uploads the picture only after consent, and with one idempotency key in all attempts', async () => {
+  it('a screenshot is uploaded with one idempotency key in all attempts', async () => {
     const harness = await started()
     const id = ask('screenshot')
     await until(() => harness.client.requests().length === 1)
@@ -148,7 +148,7 @@ describe('a screenshot request of an agent', () => {
     harness.client.stop()
   })
 
-  it('stays pending if its upload is aborted', async () => {
+  it('a screenshot request stays pending if its upload is aborted', async () => {
     const harness = await started()
     const id = ask('screenshot')
     await until(() => harness.client.requests().length === 1)
@@ -162,7 +162,7 @@ describe('a screenshot request of an agent', () => {
     harness.client.stop()
   })
 
-  it('gets a new deadline for the upload after it was granted', async () => {
+  it('a screenshot request gets a new deadline for the upload when the visitor grants it', async () => {
     const harness = await started()
     const id = ask('screenshot')
     await until(() => harness.client.requests().length === 1)
@@ -177,8 +177,8 @@ describe('a screenshot request of an agent', () => {
   })
 })
 
-describe('a request of an agent', () => {
-  it('expires on time even if the browser clock is wrong', async () => {
+describe('agents’ requests', () => {
+  it('an agent’s request expires on time even if the browser clock is wrong', async () => {
     const harness = await started()
     // The browser's clock is now five minutes ahead. The client computes the difference from the
     // time of a live event.
@@ -194,7 +194,7 @@ describe('a request of an agent', () => {
     harness.client.stop()
   })
 
-  it('is removed when the agent cancels it', async () => {
+  it('an agent’s request is removed when the agent cancels it', async () => {
     const harness = await started()
     const id = ask('screenshot')
     await until(() => harness.client.requests().length === 1)
@@ -212,7 +212,7 @@ describe('a request of an agent', () => {
     ['CommandAlreadyResolved', 409, ['request.resolved']],
     ['CommandNotFound', 404, []],
   ])(
-    'ends if the service answers the decision with %s, and the decision is not sent again',
+    'an agent’s request ends if the service answers the decision with %s, and the decision is not sent again',
     async (code, status, expected) => {
       const harness = await started()
       const id = ask('screenshot')
@@ -226,7 +226,7 @@ describe('a request of an agent', () => {
     },
   )
 
-  it('stays pending if the report of the visitor’s answer fails, and can be answered again', async () => {
+  it('an agent’s request stays pending if the report of the visitor’s answer fails, and can be answered again', async () => {
     const harness = await started()
     const id = ask('screenshot')
     await until(() => harness.client.requests().length === 1)
@@ -238,7 +238,7 @@ describe('a request of an agent', () => {
   })
 
   it.each(['navigation', 'screenshot'] as const)(
-    'for a %s is answered as unsupported if the application does not declare support',
+    'a %s request is answered as unsupported if the application does not declare support',
     async (kind) => {
       const harness = await started({})
       const id = ask(kind)
@@ -249,7 +249,7 @@ describe('a request of an agent', () => {
     },
   )
 
-  it('is answered as unsupported if the capability is off', async () => {
+  it('an agent’s request is answered as unsupported if the capability is off', async () => {
     await server.close()
     server = await startScenarioServer({
       now: clock.now,
@@ -262,7 +262,7 @@ describe('a request of an agent', () => {
     harness.client.stop()
   })
 
-  it('is not emitted again for a duplicate event', async () => {
+  it('an agent’s request is not emitted again for a duplicate event', async () => {
     const harness = await started()
     const id = ask('screenshot')
     await until(() => harness.client.requests().length === 1)

@@ -35,7 +35,7 @@ const sent = (route: string) => server.seen(route).map(({ body }) => body)
 const configReads = () => server.requests.filter(({ path }) => path.startsWith('/config/')).length
 
 describe('with the capability `pageContext` off', () => {
-  it('no request contains the page, not even the first one', async () => {
+  it('if the capability `pageContext` is off, no request contains the page, not even the first one', async () => {
     turnOff('pageContext')
     const { client } = await started()
     client.sendMessage('Hello')
@@ -59,7 +59,7 @@ describe('with the capability `pageContext` off', () => {
     harness.client.stop()
   })
 
-  it('the page is no longer sent once the service refuses a report', async () => {
+  it('the client no longer sends the page after the service has refused a page report', async () => {
     const { client } = await started()
     expect(sent('POST /sessions')).toMatchObject([{ pageContext: page }])
     turnOff('pageContext')
@@ -80,7 +80,7 @@ describe('with the capability `pageContext` off', () => {
 describe('with the capability `identity` off', () => {
   const identityProvider = async () => assertionOf('ada')
 
-  it('the provider is not asked, and the chat works without an identity', async () => {
+  it('if the capability `identity` is off, the client does not call the identity provider, and the chat works', async () => {
     turnOff('identity')
     const { client } = await started({ identityProvider: () => Promise.reject(new Error('asked')) })
     expect(client.session()?.identity.state).toBe('anonymous')
@@ -89,7 +89,7 @@ describe('with the capability `identity` off', () => {
     client.stop()
   })
 
-  it('a visitor whom an earlier page identified is logged out', async () => {
+  it('a visitor whom an earlier page identified is logged out once the capability `identity` is off', async () => {
     const { client, storage } = await started({ identityProvider })
     expect(client.session()?.identity.state).toBe('verified')
     client.stop()
@@ -100,7 +100,7 @@ describe('with the capability `identity` off', () => {
     next.client.stop()
   })
 
-  it('the chat starts without an identity if only the service knows that the capability is off', async () => {
+  it('the chat starts without an identity if the service refuses the identification because the capability is off', async () => {
     const harness = createClientHarness(server, 'pk_identity_off', { clock, options: { identityProvider } })
     await harness.started()
     const { client } = harness
@@ -110,8 +110,8 @@ describe('with the capability `identity` off', () => {
   })
 })
 
-describe('a request of an agent', () => {
-  it('disappears when its decision is refused because the capability was turned off', async () => {
+describe('agents’ requests', () => {
+  it('an agent’s request disappears if the service refuses the visitor’s answer because the capability is off', async () => {
     const { client } = await started()
     const id = server.features.request(server.conversation('pk_friendly'), 'navigation', { url: 'http://shop.test/a' })
     await until(() => client.requests().length === 1)
@@ -123,7 +123,7 @@ describe('a request of an agent', () => {
   })
 })
 
-it('an agent’s typing is not shown with the capability off', async () => {
+it('an agent’s typing is not shown if the capability `typing` is off', async () => {
   turnOff('typing')
   const { client } = await started()
   server.conversation('pk_friendly').emit('typing.started', { author: { kind: 'agent', displayName: 'Ada' } })
@@ -133,7 +133,7 @@ it('an agent’s typing is not shown with the capability off', async () => {
   client.stop()
 })
 
-it('several refusals fetch the configuration once', async () => {
+it('a call that is refused because of a capability causes one request for the configuration', async () => {
   const { client } = await started()
   const before = configReads()
   server.features.failNext('/context/page', refused)

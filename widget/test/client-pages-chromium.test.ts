@@ -41,7 +41,7 @@ const shows = (page: Page, expected: string[]) =>
 const control = (call: string, value?: unknown) =>
   fetch(`${server.url}/control`, { method: 'POST', body: JSON.stringify({ call, siteKey: 'pk_friendly', value }) })
 
-describe('real pages', () => {
+describe('the headless client in a browser page', () => {
   it.each(['stallSends', 'stallAnswers'])(
     'a page that is reloaded during a send shows the message once (%s)',
     async (how) => {
@@ -62,7 +62,7 @@ describe('real pages', () => {
     },
   )
 
-  it('a tab and its duplicate show each message once, even after the first one is closed', async () => {
+  it('a tab and its duplicate show each message once, even after the first tab is closed', async () => {
     const first = await visit()
     await online(first)
     const [second] = await Promise.all([
@@ -95,7 +95,7 @@ describe('real pages', () => {
     expect(server.conversation('pk_friendly').messages).toHaveLength(1)
   })
 
-  it('a page restored by the back button resumes without a lost event', async () => {
+  it('a page that the back button restores misses no message', async () => {
     const page = await visit()
     await online(page)
     await page.goto('about:blank')

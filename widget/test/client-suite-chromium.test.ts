@@ -29,7 +29,7 @@ describe('the headless client, in Chromium', () => {
     expect(await page.evaluate(run)).toBe('done')
   })
 
-  it('writes to session storage only', async () => {
+  it('the headless client writes to session storage only', async () => {
     expect(await page.evaluate('[localStorage.length, document.cookie]')).toEqual([0, ''])
   })
 })

@@ -19,7 +19,7 @@ describe('the headless client, in Node', () => {
     await run(context)
   })
 
-  it('opens one stream, and the scenario server returns its open streams and stored messages (check of the test itself)', async () => {
+  it('the scenario server returns the number of open streams and the stored messages (check of the test itself)', async () => {
     context = createSuiteContext({ serverUrl: server.url, fetch: fetchFromPage })
     await context.reset()
     const tab = context.tab()

@@ -41,10 +41,10 @@ function startBehindProxy(route: string, answer: () => Response) {
   }
 }
 
-describe.each(Object.keys(answers))('an answer that is not from the service (%s)', (name) => {
+describe.each(Object.keys(answers))('if a proxy answers with %s instead of the service', (name) => {
   const answer = answers[name]!
 
-  it('in response to a renewal does not end the session', async () => {
+  it('the client retries a renewal that a proxy answered, and keeps the session', async () => {
     const { proxy, harness } = startBehindProxy('POST /sessions/renew', answer)
     await harness.started()
     proxy.isForeign = true
@@ -62,7 +62,7 @@ describe.each(Object.keys(answers))('an answer that is not from the service (%s)
     harness.client.stop()
   })
 
-  it('in response to the stream request does not end the session', async () => {
+  it('the client opens the stream again after a proxy answered its request, and keeps the session', async () => {
     const { proxy, harness } = startBehindProxy('GET /events', answer)
     await harness.started()
     proxy.isForeign = true
@@ -80,7 +80,7 @@ describe.each(Object.keys(answers))('an answer that is not from the service (%s)
     harness.client.stop()
   })
 
-  it('in response to a send does not fail the message', async () => {
+  it('the client retries a message that a proxy answered, and does not report it as failed', async () => {
     const { proxy, harness } = startBehindProxy('POST /messages', answer)
     await harness.started()
     proxy.isForeign = true
@@ -97,7 +97,7 @@ describe.each(Object.keys(answers))('an answer that is not from the service (%s)
     harness.client.stop()
   })
 
-  it('in response to the history request is followed by a retry', async () => {
+  it('the client retries a history request that a proxy answered', async () => {
     const { proxy, harness } = startBehindProxy('GET /messages', answer)
     proxy.isForeign = true
     await harness.started()
@@ -111,7 +111,7 @@ describe.each(Object.keys(answers))('an answer that is not from the service (%s)
     harness.client.stop()
   })
 
-  it('in response to the creation of the session is followed by a retry', async () => {
+  it('the client retries the creation of a session that a proxy answered', async () => {
     const { proxy, harness } = startBehindProxy('POST /sessions', answer)
     proxy.isForeign = true
     const starting = harness.client.start()

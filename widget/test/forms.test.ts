@@ -33,7 +33,7 @@ const posts = () => server.seen('POST /forms/pre-chat')
 const keys = () => new Set(posts().map(({ headers }) => headers['idempotency-key']))
 
 describe('formDue', () => {
-  it('returns the pre-chat form before the first message, and undefined afterwards, even after a reload', async () => {
+  it('formDue returns the pre-chat form before the first message, and undefined afterwards, even after a reload', async () => {
     const { client, states, storage } = await started()
     expect(client.formDue()).toBe('preChat')
     client.sendMessage('Hello')
@@ -45,7 +45,7 @@ describe('formDue', () => {
     after.client.stop()
   })
 
-  it('returns the offline form while no operator is available', async () => {
+  it('formDue returns the offline form while no operator is available', async () => {
     const { client } = await started({ ...advertised, availability: { online: false } })
     expect(client.formDue()).toBe('offline')
     client.stop()
@@ -55,7 +55,7 @@ describe('formDue', () => {
     ['the capability is off', { capabilities: { preChatForm: false }, forms }],
     ['there are no fields', { capabilities: { preChatForm: true }, forms: { preChat: { fields: [] } } }],
     ['there is no form', { capabilities: { preChatForm: true } }],
-  ])('returns undefined if %s, and no form can be submitted', async (_name, config) => {
+  ])('formDue returns undefined if %s, and no form can be submitted', async (_name, config) => {
     const { client } = await started(config)
     expect(client.formDue()).toBeUndefined()
     await expect(client.submitForm('preChat', fields)).rejects.toMatchObject({ code: 'RouteNotAdvertised' })
@@ -63,7 +63,7 @@ describe('formDue', () => {
     client.stop()
   })
 
-  it('returns undefined if only agents have written, even before their messages are loaded', async () => {
+  it('formDue returns undefined if only agents have written, even before their messages are loaded', async () => {
     server = await startScenarioServer({ now: clock.now, config: advertised })
     const first = createClientHarness(server, 'pk_friendly', { clock })
     await first.started()
@@ -80,7 +80,7 @@ describe('formDue', () => {
     for (const { client } of [first, second]) client.stop()
   })
 
-  it('returns the pre-chat form in a continued conversation without messages', async () => {
+  it('formDue returns the pre-chat form in a continued conversation without messages', async () => {
     server = await startScenarioServer({ now: clock.now, config: advertised })
     const first = createClientHarness(server, 'pk_friendly', { clock })
     await first.started()
@@ -91,7 +91,7 @@ describe('formDue', () => {
     for (const { client } of [first, second]) client.stop()
   })
 
-  it('returns undefined after an agent has written the first message', async () => {
+  it('formDue returns undefined after an agent has written the first message', async () => {
     const { client, bodies } = await started()
     expect(client.formDue()).toBe('preChat')
     server.conversation('pk_friendly').agentSays('Can I help you?')
@@ -100,7 +100,7 @@ describe('formDue', () => {
     client.stop()
   })
 
-  it('returns undefined after a submission and a reload, and returns the form again in a new session', async () => {
+  it('formDue returns undefined after a submission and a reload, and returns the form again in a new session', async () => {
     const { client, storage } = await started()
     expect(await client.submitForm('preChat', fields)).toEqual({ status: 'submitted' })
     expect(client.formDue()).toBeUndefined()
@@ -116,8 +116,8 @@ describe('formDue', () => {
   })
 })
 
-describe('a submission of a form', () => {
-  it('creates only one lead even if the response is lost, and is reported as submitted only after the service accepted it', async () => {
+describe('form submissions', () => {
+  it('a form submission creates only one lead even if the response is lost, and is reported as submitted only after the service accepted it', async () => {
     const { client, events } = await started()
     server.features.failNext('/forms/', 'lost')
     const submitting = client.submitForm('preChat', fields)
@@ -135,7 +135,7 @@ describe('a submission of a form', () => {
     client.stop()
   })
 
-  it('continues after a reload with the same idempotency key, and its fields are deleted from storage after it was accepted', async () => {
+  it('a form submission continues after a reload with the same idempotency key; its fields are deleted from storage once it is accepted', async () => {
     const { client, storage } = await started()
     server.features.failNext('/forms/', { status: 503, code: 'ServiceUnavailable' })
     void client.submitForm('preChat', fields)
@@ -150,7 +150,7 @@ describe('a submission of a form', () => {
     after.client.stop()
   })
 
-  it('reports the rejected fields and is not retried if the service rejects it; the next submission has a new idempotency key', async () => {
+  it('a form submission that the service rejects reports the rejected fields and is not retried; the next submission has a new idempotency key', async () => {
     const { client, storage } = await started()
     server.features.failNext('/forms/', {
       status: 400,
@@ -167,7 +167,7 @@ describe('a submission of a form', () => {
     client.stop()
   })
 
-  it('is reported as failed if all attempts fail; the next submission has the same idempotency key', async () => {
+  it('a form submission is reported as failed after its last attempt; the next submission has the same idempotency key', async () => {
     const { client } = await started()
     server.features.failNext(
       '/forms/',
@@ -189,7 +189,7 @@ describe('a submission of a form', () => {
     client.stop()
   })
 
-  it('is sent once if the application calls submitForm twice, and not again after it was accepted', async () => {
+  it('a form submission is sent once if the application calls submitForm twice, and not again after it was accepted', async () => {
     const { client } = await started()
     await Promise.all([client.submitForm('preChat', fields), client.submitForm('preChat', fields)])
     await client.submitForm('preChat', fields)

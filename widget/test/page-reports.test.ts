@@ -24,8 +24,8 @@ async function started(config?: Record<string, unknown>) {
 const reports = () => server.seen('POST /context/page').map(({ body }) => body)
 const settled = () => new Promise((resolve) => setTimeout(resolve, 30))
 
-describe('the page of the visitor', () => {
-  it('is reported after a delay if it has changed', async () => {
+describe('page reports', () => {
+  it('the visitor’s page is reported after a delay if it has changed', async () => {
     const { client } = await started()
     expect(reports()).toEqual([])
     page = { url: 'http://shop.test/lamps', title: 'Shop' }
@@ -41,7 +41,7 @@ describe('the page of the visitor', () => {
     client.stop()
   })
 
-  it('is reported without query and fragment, and with only the origin of the referrer', async () => {
+  it('the visitor’s page is reported without query and fragment, and with only the origin of the referrer', async () => {
     const { client } = await started()
     client.updatePageContext({
       url: 'http://shop.test/cart?token=secret#pay',
@@ -62,7 +62,7 @@ describe('the page of the visitor', () => {
     client.stop()
   })
 
-  it('is throttled: only the last of many pages is reported', async () => {
+  it('only the last of many pages that change quickly is reported', async () => {
     const { client } = await started()
     for (let number = 1; number <= 50; number += 1) {
       client.updatePageContext({ url: `http://shop.test/${number}` })
@@ -76,7 +76,7 @@ describe('the page of the visitor', () => {
     client.stop()
   })
 
-  it('is not reported if the capability is off or the page’s URL is not http(s)', async () => {
+  it('the visitor’s page is not reported if the capability is off or its URL is neither http nor https', async () => {
     const { client } = await started({ capabilities: { pageContext: false } })
     client.updatePageContext({ url: 'http://shop.test/secret' })
     clock.advance(5_000)
@@ -92,7 +92,7 @@ describe('the page of the visitor', () => {
     other.client.stop()
   })
 
-  it('is not reported again after a failed report until updatePageContext is called again; the failure emits no error', async () => {
+  it('a failed page report emits no error and is not retried; the next call of updatePageContext reports the page', async () => {
     const { client, count } = await started()
     server.features.failNext('/context/page', { status: 503, code: 'ServiceUnavailable' })
     client.updatePageContext({ url: 'http://shop.test/a' })

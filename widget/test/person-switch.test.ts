@@ -102,7 +102,7 @@ describe.each(Object.keys(changes))('when %s', (name) => {
     harness.client.stop()
   })
 
-  it('a form that was submitted before the code for forms had loaded is not sent for the next visitor', async () => {
+  it('a form that was submitted before the code for forms was loaded is not sent for the next visitor', async () => {
     // The first import fails, so the page starts without the features. The second import waits for
     // `arrive`.
     let arrive = () => {}
@@ -120,7 +120,7 @@ describe.each(Object.keys(changes))('when %s', (name) => {
     harness.client.stop()
   })
 
-  it('a pending form whose first attempt failed is not sent again', async () => {
+  it('a pending form whose first attempt failed is not sent again after the visitor changed', async () => {
     const harness = await startedAsAda()
     server.features.failNext('/forms/', { status: 503, code: 'ServiceUnavailable' })
     const submitting = harness.client.submitForm('preChat', fields)
@@ -150,7 +150,7 @@ describe.each(Object.keys(changes))('when %s', (name) => {
     harness.client.stop()
   })
 
-  it('a pending upload whose first attempt failed is not sent again', async () => {
+  it('a pending upload whose first attempt failed is not sent again after the visitor changed', async () => {
     const harness = await startedAsAda()
     const id = ask('screenshot')
     await until(() => harness.client.requests().length === 1)
@@ -186,13 +186,13 @@ it('a change of visitor removes the previous visitor’s data before the service
   harness.client.stop()
 })
 
-describe('while an anonymous visitor is identified', () => {
+describe('when an anonymous visitor is identified', () => {
   async function startedAnonymously() {
     person = undefined
     return startedAsAda()
   }
 
-  it('a submitted form stays submitted, and agents’ pending requests of the previous session are removed', async () => {
+  it('an identification keeps a submitted form, and removes agents’ pending requests of the previous session', async () => {
     const harness = await startedAnonymously()
     server.conversation('pk_friendly').agentSays('Hello')
     await until(() => harness.bodies().length === 1)
@@ -211,7 +211,7 @@ describe('while an anonymous visitor is identified', () => {
     harness.client.stop()
   })
 
-  it('a form whose submission is pending keeps its idempotency key, and uses the new grant after the old grant expired', async () => {
+  it('a form that is pending during an identification keeps its idempotency key, and uses the new grant once the old one has expired', async () => {
     const harness = await startedAnonymously()
     server.conversation('pk_friendly').agentSays('Hello')
     const release = server.features.hold('/forms/')

@@ -10,8 +10,8 @@ beforeEach(async () => {
 })
 afterAll(() => server.close())
 
-describe('a message of the visitor', () => {
-  it('is shown at once and accepted once; response, event and history entry are merged into one message', async () => {
+describe('sending', () => {
+  it('a message is shown at once and accepted once; response, event and history entry are merged into one message', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     const message = harness.client.sendMessage('Do you ship to Norway?')
@@ -30,7 +30,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is sent with one id as operation id and idempotency key, and without credentials in the URL', async () => {
+  it('a message is sent with one id as operation id and idempotency key, and without credentials in the URL', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     const { clientOperationId } = harness.client.sendMessage('Hello')
@@ -46,7 +46,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is sent after the messages that were written before it, even if sends are slow', async () => {
+  it('a message is sent after the messages that were written before it, even if sends are slow', async () => {
     const harness = createClientHarness(server, 'pk_event_before_answer')
     await harness.started()
     for (const body of ['one', 'two', 'three']) harness.client.sendMessage(body)
@@ -57,7 +57,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is shown once if its event arrives before the response to the POST', async () => {
+  it('a message is shown once if its event arrives before the response to the POST', async () => {
     const harness = createClientHarness(server, 'pk_event_before_answer')
     await harness.started()
     harness.client.sendMessage('Hello')
@@ -70,7 +70,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is not sent again if the response is lost but the event has arrived', async () => {
+  it('a message is not sent again if the response is lost but the event has arrived', async () => {
     const harness = createClientHarness(server, 'pk_lost_answer')
     await harness.started()
     harness.client.sendMessage('Hello')
@@ -81,7 +81,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is retried as the same operation if the response and the stream are lost, and is stored once', async () => {
+  it('a message is retried as the same operation if the response and the stream are lost, and is stored once', async () => {
     const harness = createClientHarness(server, 'pk_lost_answer')
     await harness.started()
     const conversation = server.conversation('pk_lost_answer')
@@ -99,7 +99,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is retried only after the Retry-After of a 429, even if the network returns earlier', async () => {
+  it('a message is retried only after the Retry-After of a 429, even if the network returns earlier', async () => {
     const harness = createClientHarness(server, 'pk_rate_limited')
     await harness.started()
     harness.client.sendMessage('Hello')
@@ -115,7 +115,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is retried after each 503 and emits each attempt', async () => {
+  it('a message is retried after each 503 and emits each attempt', async () => {
     const harness = createClientHarness(server, 'pk_unavailable_twice')
     await harness.started()
     harness.client.sendMessage('Hello')
@@ -131,7 +131,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is retried while the service still executes an earlier attempt', async () => {
+  it('a message is retried while the service still executes an earlier attempt', async () => {
     const harness = createClientHarness(server, 'pk_in_progress')
     await harness.started()
     harness.client.sendMessage('Hello')
@@ -143,7 +143,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('fails after its last attempt, and a manual retry keeps the operation id', async () => {
+  it('a message fails after its last attempt, and a manual retry keeps the operation id', async () => {
     const harness = createClientHarness(server, 'pk_unavailable')
     await harness.started()
     const { clientOperationId } = harness.client.sendMessage('Hello')
@@ -163,7 +163,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is not retried if the service refuses its content, and the next message is sent', async () => {
+  it('a message is not retried if the service refuses its content, and the next message is sent', async () => {
     const harness = createClientHarness(server, 'pk_refused')
     await harness.started()
     harness.client.sendMessage('bad')
@@ -177,7 +177,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('waits without an attempt while the browser is offline, and is sent when it is online', async () => {
+  it('a message waits without an attempt while the browser is offline, and is sent when it is online', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     harness.network.online = false
@@ -195,7 +195,7 @@ describe('a message of the visitor', () => {
     ['   \n ', 'message_empty'],
     ['x'.repeat(4_001), 'message_too_long'],
     ['😀'.repeat(4_001), 'message_too_long'],
-  ])('is refused and not shown if it is empty or too long', async (body, code) => {
+  ])('a message is refused and not shown if it is empty or too long', async (body, code) => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     expect(() => harness.client.sendMessage(body)).toThrow(expect.objectContaining({ code }))
@@ -203,7 +203,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is sent if it has 4,000 code points of two UTF-16 units each', async () => {
+  it('a message is sent if it has 4,000 code points of two UTF-16 units each', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     harness.client.sendMessage('😀'.repeat(4_000))
@@ -212,7 +212,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is sent without control characters, and with lone surrogates replaced', async () => {
+  it('a message is sent without control characters, and with lone surrogates replaced', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     harness.client.sendMessage('a\r\nb\tc\u0000\u0007d \ud800 e 🌿')
@@ -221,7 +221,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is refused if the outbox is full or the client has not started', async () => {
+  it('a message is refused if the outbox is full or the client has not started', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     expect(() => harness.client.sendMessage('early')).toThrow(WidgetError)
     await harness.started()

@@ -9,15 +9,15 @@ const fixture = serverPerTest()
 const start = (siteKey: SiteKey, storage?: KeyValueStorage) =>
   createClientHarness(fixture.server, siteKey, { clock: fixture.clock, storage })
 
-describe('a session', () => {
-  it('stores nothing and sends no request before the client starts', () => {
+describe('sessions', () => {
+  it('the client stores nothing and sends no request before it starts', () => {
     const storage = createMemoryStorage()
     storage.setItem = () => expect.unreachable('written before the start')
     start('pk_friendly', storage)
     expect(fixture.server.requests).toEqual([])
   })
 
-  it('is created once if the first response is lost', async () => {
+  it('a session is created once if the first response is lost', async () => {
     const harness = start('pk_lost_session')
     const starting = harness.client.start()
     await until(() => harness.count('error') === 1)
@@ -30,7 +30,7 @@ describe('a session', () => {
     harness.client.stop()
   })
 
-  it('is resumed after a reload with the same conversation, and no message is duplicated or lost', async () => {
+  it('a session is resumed after a reload with the same conversation, and no message is duplicated or lost', async () => {
     const storage = createMemoryStorage()
     const before = start('pk_friendly', storage)
     await before.started()
@@ -51,7 +51,7 @@ describe('a session', () => {
     after.client.stop()
   })
 
-  it('is shared by a duplicated tab, and both tabs renew it', async () => {
+  it('a session is shared by a duplicated tab, and both tabs renew it', async () => {
     const storage = createMemoryStorage()
     const first = start('pk_friendly', storage)
     await first.started()
@@ -78,7 +78,7 @@ describe('a session', () => {
     second.client.stop()
   })
 
-  it('loads the newest history page at its start, and older pages on request', async () => {
+  it('the client loads the newest history page at its start, and older pages on request', async () => {
     const storage = createMemoryStorage()
     const first = start('pk_friendly', storage)
     await first.started()
@@ -100,7 +100,7 @@ describe('a session', () => {
     second.client.stop()
   })
 
-  it('ends with the error code of the service if the installation is unknown', async () => {
+  it('a session ends with the error code of the service if the installation is unknown', async () => {
     const harness = start('pk_unknown')
     await harness.client.start()
     expect(harness.client.connection()).toBe('ended')
@@ -113,7 +113,7 @@ describe('a session', () => {
 })
 
 describe('the renewal of a grant', () => {
-  it('happens before the grant expires, rotates the token, sends the last event id, and keeps the stream', async () => {
+  it('a grant is renewed before it expires; the renewal sends the last event id and rotates the renewal token', async () => {
     const harness = start('pk_friendly')
     await harness.started()
     fixture.server.conversation('pk_friendly').agentSays('Hi')
@@ -134,7 +134,7 @@ describe('the renewal of a grant', () => {
   })
 
   it.each<SiteKey>(['pk_renew_unstable', 'pk_lost_renewal'])(
-    'is retried with the same key after a transient failure (%s)',
+    'the renewal of a grant is retried with the same key after a transient failure (%s)',
     async (siteKey) => {
       const harness = start(siteKey)
       await harness.started()
@@ -155,7 +155,7 @@ describe('the renewal of a grant', () => {
     },
   )
 
-  it('ends the session if the service refuses the renewal; only the visitor can then start a new session', async () => {
+  it('a refused renewal ends the session; only the visitor can then start a new session', async () => {
     const harness = start('pk_expired_at_renew')
     await harness.started()
     harness.client.sendMessage('Hello')
@@ -173,7 +173,7 @@ describe('the renewal of a grant', () => {
     harness.client.stop()
   })
 
-  it('starts when the computer wakes up, if the renewal became due during sleep', async () => {
+  it('a renewal that became due during sleep starts when the computer wakes up', async () => {
     const harness = start('pk_friendly')
     await harness.started()
     fixture.clock.sleep(700_000)
@@ -185,9 +185,9 @@ describe('the renewal of a grant', () => {
   })
 })
 
-describe('a disabled connection', () => {
+describe('disabled connections', () => {
   it.each(['the event of the stream', 'a stored record of an earlier version'])(
-    'ends the session, and a reload starts a new session (the tab reads the reason from %s)',
+    'a disabled connection ends the session, and a reload starts a new session (the tab reads the reason from %s)',
     async (source) => {
       const storage = createMemoryStorage()
       const before = start('pk_friendly', storage)
@@ -208,11 +208,11 @@ describe('a disabled connection', () => {
   )
 })
 
-describe('a session that ended with', () => {
+describe('sessions that an operator ended', () => {
   it.each([
     ['visitor.banned', 'VisitorBanned'],
     ['session.revoked', 'SessionRevoked'],
-  ] as const)('%s is not replaced by a new session after a reload', async (event, code) => {
+  ] as const)('a session that ended with %s is not replaced by a new session after a reload', async (event, code) => {
     const storage = createMemoryStorage()
     const before = start('pk_friendly', storage)
     await before.started()

@@ -40,9 +40,9 @@ async function settled() {
   )
 }
 
-describe('after a sleep of 20 minutes, a client', () => {
+describe('a client after a sleep of 20 minutes', () => {
   it.each<LifecycleSignal>(['visible', 'online', 'pageshow'])(
-    'renews the session once with the expired grant when the page gets the signal %s',
+    'after a sleep, the client renews the session once with the expired grant at the page signal %s',
     async (signal) => {
       const harness = start()
       await harness.started()
@@ -62,7 +62,7 @@ describe('after a sleep of 20 minutes, a client', () => {
     },
   )
 
-  it('renews the session for the first request, also without a signal, and sends a message once', async () => {
+  it('after a sleep without a page signal, the client renews the session and then sends a message once', async () => {
     const harness = start()
     await harness.started()
     sleep(nap)
@@ -73,7 +73,7 @@ describe('after a sleep of 20 minutes, a client', () => {
     harness.client.stop()
   })
 
-  it('renews when the stream reconnects, if the page gets no signal and the visitor does nothing', async () => {
+  it('after a sleep without a page signal, the client renews the session when the stream reconnects', async () => {
     const harness = start()
     await harness.started()
     sleep(nap)
@@ -85,7 +85,7 @@ describe('after a sleep of 20 minutes, a client', () => {
     harness.client.stop()
   })
 
-  it('renews the session after a reload, and keeps its conversation and its unsent message', async () => {
+  it('a reload after a sleep renews the session, and keeps the conversation and the unsent message', async () => {
     const storage = createMemoryStorage()
     const before = start('pk_friendly', { storage })
     await before.started()
@@ -106,7 +106,7 @@ describe('after a sleep of 20 minutes, a client', () => {
     after.client.stop()
   })
 
-  it('renews the session in each of two duplicated tabs', async () => {
+  it('after a sleep, a tab and its duplicate both renew the session', async () => {
     const storage = createMemoryStorage()
     const first = start('pk_friendly', { storage })
     await first.started()
@@ -133,7 +133,7 @@ describe('after a sleep of 20 minutes, a client', () => {
   })
 
   it.each([false, true])(
-    'continues if the response to a renewal was lost before the sleep (with a reload: %s)',
+    'a session continues if the response to a renewal was lost before the sleep (with a reload: %s)',
     async (reloads) => {
       const storage = createMemoryStorage()
       const harness = start('pk_lost_renewal', { storage })
@@ -160,7 +160,7 @@ describe('after a sleep of 20 minutes, a client', () => {
     },
   )
 
-  it('can be identified: the anonymous session is renewed first', async () => {
+  it('after a sleep, an identification first renews the anonymous session', async () => {
     const harness = start('pk_friendly', { options: { identityProvider: async () => undefined } })
     await harness.started()
     const assertion = assertionOf('ada')
@@ -176,7 +176,7 @@ describe('after a sleep of 20 minutes, a client', () => {
   })
 })
 
-describe('while the service cannot be reached after a sleep, a client', () => {
+describe('a client that cannot reach the service after a sleep', () => {
   async function asleep(options: { storage?: KeyValueStorage } = {}) {
     const harness = start('pk_renew_never', options)
     await harness.started()
@@ -184,7 +184,7 @@ describe('while the service cannot be reached after a sleep, a client', () => {
     return harness
   }
 
-  it('makes one attempt per signal and per action of the visitor, and none by itself', async () => {
+  it('the client tries to renew once per page signal and once per action of the visitor, and not by itself', async () => {
     const harness = await asleep()
     let expected = 0
     const acts = [
@@ -216,7 +216,7 @@ describe('while the service cannot be reached after a sleep, a client', () => {
     harness.client.stop()
   })
 
-  it('ends the session visibly when it can no longer be renewed, and the visitor can start a new one', async () => {
+  it('the client reports the end of a session that can no longer be renewed, and the visitor can start a new one', async () => {
     const harness = await asleep()
     harness.signal('visible')
     await until(() => renewals().length === 1)
@@ -231,7 +231,7 @@ describe('while the service cannot be reached after a sleep, a client', () => {
     expect([renewals().length, sends().length]).toEqual([2, 0])
   })
 
-  it('makes an attempt for a signal that comes during a failing attempt', async () => {
+  it('the client tries to renew again if a page signal arrives during a failing attempt', async () => {
     const harness = await asleep()
     harness.signal('visible')
     harness.signal('online')
@@ -241,7 +241,7 @@ describe('while the service cannot be reached after a sleep, a client', () => {
     harness.client.stop()
   })
 
-  it('shows the stored session after a reload, and renews it at the next signal', async () => {
+  it('a reload keeps the stored session, and the client renews it at the next page signal', async () => {
     const storage = createMemoryStorage()
     const before = start('pk_renew_refused_once', { storage })
     await before.started()
@@ -262,7 +262,7 @@ describe('while the service cannot be reached after a sleep, a client', () => {
 })
 
 describe('if the grant expires while the renewal is retried', () => {
-  it('the client stops retrying, keeps the session, and sends the waiting message after the next signal', async () => {
+  it('if the grant expires while the renewal is retried, the client stops retrying and keeps the session', async () => {
     const harness = start('pk_renew_never')
     await harness.started()
     fixture.clock.advance(616_000)
@@ -282,7 +282,7 @@ describe('if the grant expires while the renewal is retried', () => {
 })
 
 describe('a grant that the service rejects as expired', () => {
-  it('is renewed, and the request is repeated with the same operation id', async () => {
+  it('if the service rejects a grant as expired, the client renews it and repeats the request with the same operation id', async () => {
     // The browser's clock runs behind after a wake-up, so the client considers the grant valid.
     const harness = start('pk_friendly', { options: { platform: { clock: behind(nap) } } })
     await harness.started()
@@ -304,7 +304,7 @@ describe('a grant that the service rejects as expired', () => {
 
 describe('after a sleep of three hours', () => {
   it.each(['the page wakes up', 'the visitor acts', 'the visitor sends a message', 'the timers run'])(
-    'the session has expired, without a request, when %s',
+    'after a sleep of three hours, the client ends the session without a request when %s',
     async (what) => {
       const harness = start()
       await harness.started()
@@ -329,7 +329,7 @@ describe('after a sleep of three hours', () => {
     },
   )
 
-  it('a session that an earlier version of the client stored ends with its grant', async () => {
+  it('a session that an earlier version of the client stored is replaced once its grant has expired', async () => {
     const storage = createMemoryStorage()
     const before = start('pk_friendly', { storage })
     await before.started()

@@ -13,7 +13,7 @@ afterAll(() => server.close())
 const streams = () => server.seen('GET /events').length
 
 describe('the event stream', () => {
-  it('delivers messages of agents, and its request has credentials and position in headers', async () => {
+  it('the stream delivers messages of agents, and its request has credentials and position in headers', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     server.conversation('pk_friendly').agentSays('Hello')
@@ -36,7 +36,7 @@ describe('the event stream', () => {
     ['each event is written twice', 'pk_duplicate_event'],
     ['an event is cut off in the middle', 'pk_cut_event'],
     ['an event cannot be read', 'pk_unreadable_event'],
-  ])('shows each message once and in order though %s', async (_, siteKey) => {
+  ])('the stream shows each message once and in order even if %s', async (_, siteKey) => {
     const harness = createClientHarness(server, siteKey)
     await harness.started()
     const conversation = server.conversation(siteKey)
@@ -55,7 +55,7 @@ describe('the event stream', () => {
     harness.client.stop()
   })
 
-  it('loads a lost message from the history after the next heartbeat', async () => {
+  it('a lost message is loaded from the history after the next heartbeat', async () => {
     const harness = createClientHarness(server, 'pk_missed_event')
     await harness.started()
     const conversation = server.conversation('pk_missed_event')
@@ -73,7 +73,7 @@ describe('the event stream', () => {
     harness.client.stop()
   })
 
-  it('replaces a connection without heartbeats', async () => {
+  it('the stream replaces a connection without heartbeats', async () => {
     const harness = createClientHarness(server, 'pk_half_dead')
     await harness.started()
     server.conversation('pk_half_dead').agentSays('Anyone there?')
@@ -87,7 +87,7 @@ describe('the event stream', () => {
     harness.client.stop()
   })
 
-  it('reconnects at once when the page wakes after a long sleep', async () => {
+  it('the stream reconnects at once when the page wakes after a long sleep', async () => {
     const harness = createClientHarness(server, 'pk_half_dead')
     await harness.started()
     harness.clock.sleep(60_000)
@@ -98,7 +98,7 @@ describe('the event stream', () => {
     harness.client.stop()
   })
 
-  it('keeps a connection that only receives heartbeats', async () => {
+  it('the stream keeps a connection that only receives heartbeats', async () => {
     const harness = createClientHarness(server, 'pk_other_sessions')
     await harness.started()
     const asked = () => server.seen('GET /messages').length
@@ -116,7 +116,7 @@ describe('the event stream', () => {
     harness.client.stop()
   })
 
-  it('requests the history once for a missing event, and not at each heartbeat', async () => {
+  it('a missing event causes one request for the history, and not one at each heartbeat', async () => {
     const harness = createClientHarness(server, 'pk_missed_event')
     await harness.started()
     const conversation = server.conversation('pk_missed_event')
@@ -132,7 +132,7 @@ describe('the event stream', () => {
     harness.client.stop()
   })
 
-  it('backs off after failures, and waits for the delay that the service asks for', async () => {
+  it('the stream backs off after failures, and waits for the delay that the service asks for', async () => {
     const harness = createClientHarness(server, 'pk_stream_unavailable')
     void harness.client.start()
     await until(() => harness.client.connection() === 'reconnecting')
@@ -150,7 +150,7 @@ describe('the event stream', () => {
     harness.client.stop()
   })
 
-  it('closes while the page is in the back/forward cache, and reopens when the page is restored', async () => {
+  it('the stream closes while the page is in the back/forward cache, and reopens when the page is restored', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     harness.signal('pagehide')
@@ -162,8 +162,8 @@ describe('the event stream', () => {
   })
 })
 
-describe('an invalid stream position', () => {
-  it('is replaced by the newest position of the history, from which the stream resumes', async () => {
+describe('stream resets', () => {
+  it('after a replay.reset.required event, the stream resumes from the newest position of the history', async () => {
     const harness = createClientHarness(server, 'pk_reset_once')
     void harness.client.start()
     await until(() => server.sessionCount('pk_reset_once') === 1)
@@ -179,7 +179,7 @@ describe('an invalid stream position', () => {
     harness.client.stop()
   })
 
-  it('ends the chat after too many consecutive replay.reset.required events', async () => {
+  it('the chat ends after too many consecutive replay.reset.required events', async () => {
     const harness = createClientHarness(server, 'pk_reset_forever')
     void harness.client.start()
     await until(
@@ -197,7 +197,7 @@ describe('an invalid stream position', () => {
     harness.client.stop()
   })
 
-  it('ends the session if the reset requires a new authentication', async () => {
+  it('the session ends if a replay.reset.required event demands a new authentication', async () => {
     const harness = createClientHarness(server, 'pk_reset_reauthenticate')
     await harness.client.start()
     await until(() => harness.client.connection() === 'ended')
@@ -207,7 +207,7 @@ describe('an invalid stream position', () => {
 })
 
 describe('the client in a browser without a network', () => {
-  it('does not report the chat as online, and resumes when the network returns', async () => {
+  it('without a network, the client does not report the chat as online; it resumes when the network returns', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     harness.signal('offline')
@@ -220,14 +220,14 @@ describe('the client in a browser without a network', () => {
   })
 })
 
-describe('a terminal error', () => {
+describe('terminal errors', () => {
   it.each([
     ['session.expired', 'SessionExpired', 401],
     ['session.revoked', 'SessionRevoked', 403],
     ['session.closed', 'SessionClosed', 401],
     ['visitor.banned', 'VisitorBanned', 403],
     ['connection.disabled', 'ConnectionDisabled', 403],
-  ] as const)('%s stops all retries and emits one event', async (event, code, status) => {
+  ] as const)('after the terminal error %s, all retries stop and one event is emitted', async (event, code, status) => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     server.endSessions('pk_friendly', event, { status, code })
@@ -243,7 +243,7 @@ describe('a terminal error', () => {
     expect(() => harness.client.sendMessage('Hello')).toThrow(expect.objectContaining({ code: 'session_ended' }))
   })
 
-  it('in the response to a send emits the terminal event, and the message fails', async () => {
+  it('a terminal error in the response to a send emits the terminal event, and the message fails', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     server.conversation('pk_friendly').streams.clear()
@@ -256,7 +256,7 @@ describe('a terminal error', () => {
     expect(server.seen('POST /messages')).toHaveLength(1)
   })
 
-  it('in the response to the stream request ends the session', async () => {
+  it('a terminal error in the response to the stream request ends the session', async () => {
     const harness = createClientHarness(server, 'pk_stream_refused')
     void harness.client.start()
     await until(() => harness.client.connection() === 'ended')

@@ -23,8 +23,8 @@ function codesOf({ client, events }: ReturnType<typeof createClientHarness>, eve
   return [...fromEvents, client.ended()?.code, ...client.messages().flatMap(({ error }) => error?.code ?? [])]
 }
 
-describe('the name of the terminal event is the only code that the package reports', () => {
-  it.each(conditions)('if the stream delivers %s', async (event) => {
+describe('the code that the client reports after the end of a session', () => {
+  it.each(conditions)('the reported code is %s if the stream delivers this event', async (event) => {
     const harness = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock })
     await harness.started()
     harness.network.online = false
@@ -34,7 +34,7 @@ describe('the name of the terminal event is the only code that the package repor
     expect(codesOf(harness, event)).toEqual([event, event, event])
   })
 
-  it.each(conditions)('for %s, if a response has the code %s', async (event, code, status) => {
+  it.each(conditions)('the reported code is %s if a response has the code %s', async (event, code, status) => {
     const harness = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock })
     await harness.started()
     fixture.server.conversation('pk_friendly').streams.clear()
@@ -44,7 +44,7 @@ describe('the name of the terminal event is the only code that the package repor
     expect(codesOf(harness, event)).toEqual([event, event, event])
   })
 
-  it('for session.expired, if the session expires by the clock of the client', async () => {
+  it('the reported code is session.expired if the session expires by the clock of the client', async () => {
     const harness = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock })
     await harness.started()
     fixture.clock.sleep(8_100_000)
@@ -52,14 +52,14 @@ describe('the name of the terminal event is the only code that the package repor
     expect(codesOf(harness, 'session.expired')).toEqual(['session.expired', 'session.expired'])
   })
 
-  it('if the stream delivers replay.reset.required', async () => {
+  it('the reported code is replay.reset.required if the stream delivers this event', async () => {
     const harness = createClientHarness(fixture.server, 'pk_reset_reauthenticate', { clock: fixture.clock })
     await harness.client.start()
     await until(() => harness.client.connection() === 'ended')
     expect(codesOf(harness, 'replay.reset.required')).toEqual(['replay.reset.required', 'replay.reset.required'])
   })
 
-  it('for visitor.banned, if an earlier version stored the end of the session', async () => {
+  it('the reported code is visitor.banned if an earlier version of the client stored the code VisitorBanned', async () => {
     const storage = createMemoryStorage()
     const ended = { event: 'visitor.banned', code: 'VisitorBanned' }
     storage.setItem('service.widget.1.pk_friendly', JSON.stringify({ clientInstanceId: 'tab', ended }))
@@ -69,7 +69,7 @@ describe('the name of the terminal event is the only code that the package repor
     expect(fixture.server.seen('POST /sessions')).toEqual([])
   })
 
-  it('on an unsent message of an expired session', async () => {
+  it('an unsent message of an expired session has the error code session.expired', async () => {
     const storage = createMemoryStorage()
     const before = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock, storage })
     await before.started()

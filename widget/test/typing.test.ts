@@ -17,7 +17,7 @@ const reports = () => fixture.server.seen('POST /typing').map(({ body }) => body
 const settled = () => new Promise((resolve) => setTimeout(resolve, 30))
 
 describe('the visitor’s typing', () => {
-  it('is reported when it starts, again before the report expires, and when it stops', async () => {
+  it('the visitor’s typing is reported when it starts, again before the report expires, and when it stops', async () => {
     const { client } = await started()
     for (let keys = 0; keys < 20; keys += 1) {
       client.startTyping()
@@ -37,7 +37,7 @@ describe('the visitor’s typing', () => {
     client.stop()
   })
 
-  it('reports the end of typing when the message is sent, and reports nothing for an empty field', async () => {
+  it('the visitor’s typing is reported as stopped when the message is sent; without typing, nothing is reported', async () => {
     const { client, states } = await started()
     client.stopTyping()
     client.startTyping()
@@ -47,7 +47,7 @@ describe('the visitor’s typing', () => {
     client.stop()
   })
 
-  it('sends no stop report after the start report has expired', async () => {
+  it('the end of the visitor’s typing is not reported if the report of its start has expired', async () => {
     const { client } = await started()
     client.startTyping()
     await until(() => reports().length === 1)
@@ -59,7 +59,7 @@ describe('the visitor’s typing', () => {
     client.stop()
   })
 
-  it('is throttled if the visitor alternately types and deletes', async () => {
+  it('typing reports are throttled if the visitor alternately types and deletes', async () => {
     const { client } = await started()
     for (let turns = 0; turns < 50; turns += 1) {
       client.startTyping()
@@ -73,25 +73,28 @@ describe('the visitor’s typing', () => {
   it.each([
     ['a transient failure', { status: 503, code: 'ServiceUnavailable' }, 15_000],
     ['a limit', { status: 429, code: 'RateLimited', retryAfter: 40 }, 40_000],
-  ])('is not reported for a while after %s, without an error and without a retry', async (_name, failure, silentMs) => {
-    const { client, count } = await started()
-    fixture.server.features.failNext('/typing', failure)
-    client.startTyping()
-    await until(() => reports().length === 1)
-    await settled()
-    fixture.clock.advance(silentMs - 1_000)
-    client.startTyping()
-    client.stopTyping()
-    await settled()
-    expect(reports()).toHaveLength(1)
-    fixture.clock.advance(2_000)
-    client.startTyping()
-    await until(() => reports().length === 2)
-    expect(count('error')).toBe(0)
-    client.stop()
-  })
+  ])(
+    'typing reports pause after %s; the failure emits no error and is not retried',
+    async (_name, failure, silentMs) => {
+      const { client, count } = await started()
+      fixture.server.features.failNext('/typing', failure)
+      client.startTyping()
+      await until(() => reports().length === 1)
+      await settled()
+      fixture.clock.advance(silentMs - 1_000)
+      client.startTyping()
+      client.stopTyping()
+      await settled()
+      expect(reports()).toHaveLength(1)
+      fixture.clock.advance(2_000)
+      client.startTyping()
+      await until(() => reports().length === 2)
+      expect(count('error')).toBe(0)
+      client.stop()
+    },
+  )
 
-  it('is not reported again after the service refused it', async () => {
+  it('the visitor’s typing is not reported again after the service refused a report', async () => {
     const { client } = await started()
     fixture.server.features.failNext('/typing', { status: 404, code: 'RouteNotAdvertised', retryable: false })
     client.startTyping()
@@ -104,7 +107,7 @@ describe('the visitor’s typing', () => {
     client.stop()
   })
 
-  it('is not reported if the capability is off, without a session, or without a network', async () => {
+  it('the visitor’s typing is not reported if the capability is off, without a session, or without a network', async () => {
     const { client } = await started({ capabilities: { typing: false } })
     client.startTyping()
     client.stop()
@@ -121,7 +124,7 @@ describe('the visitor’s typing', () => {
 describe('the typing indicator of an agent', () => {
   const anna = { kind: 'agent', displayName: 'Anna Keller' }
 
-  it('lasts until its stop event', async () => {
+  it('an agent’s typing indicator lasts until its stop event', async () => {
     const { client, count } = await started()
     fixture.server.conversation('pk_friendly').emit('typing.started', { author: anna })
     await until(() => client.presence().typing.length === 1)
@@ -132,7 +135,7 @@ describe('the typing indicator of an agent', () => {
     client.stop()
   })
 
-  it('expires without a stop event, and each start event extends it', async () => {
+  it('an agent’s typing indicator expires without a stop event, and each start event extends it', async () => {
     const { client, count } = await started()
     fixture.server.conversation('pk_friendly').emit('typing.started', { author: anna })
     await until(() => count('typing.started') === 1)
@@ -147,7 +150,7 @@ describe('the typing indicator of an agent', () => {
     client.stop()
   })
 
-  it('ends when this agent sends a message, and not when another agent does', async () => {
+  it('an agent’s typing indicator ends when this agent sends a message, but not when another agent sends one', async () => {
     const { client, bodies } = await started()
     const conversation = fixture.server.conversation('pk_friendly')
     conversation.emit('typing.started', { author: anna })
@@ -161,7 +164,7 @@ describe('the typing indicator of an agent', () => {
 })
 
 describe('the presence of the client', () => {
-  it('contains the assigned agent and a list of assignments, closings and reopenings, even after a reload', async () => {
+  it('the client knows the assigned agent, assignments, closings and reopenings, even after a reload', async () => {
     const { client, storage, bodies } = await started()
     const conversation = fixture.server.conversation('pk_friendly')
     conversation.agentSays('Hello')
@@ -187,7 +190,7 @@ describe('the presence of the client', () => {
     after.client.stop()
   })
 
-  it('has no agent and no activity in a new session', async () => {
+  it('the client knows no agent and no activity in a new session', async () => {
     const { client, storage } = await started()
     fixture.server.conversation('pk_friendly').emit('agent.assigned', { agent: { displayName: 'Anna Keller' } })
     await until(() => client.presence().agent !== undefined)

@@ -26,7 +26,7 @@ const none: Entries = new Map()
 const listed = (entries: Entries) => entries.get('cnv_1')!.conversation
 
 describe('the inbox list', () => {
-  it('ignores a list response that is older than a stream change', () => {
+  it('the inbox list ignores a list response that is older than a stream change', () => {
     const changed = mergeChange(
       mergeList(none, [conversation(1)], 0),
       { conversation: conversation(1, { status: ConversationStatus.CLOSED }), events: [] },
@@ -38,7 +38,7 @@ describe('the inbox list', () => {
     expect(listed(newer).status).toBe(ConversationStatus.OPEN)
   })
 
-  it('shows the latest message, whether the list response or the stream change arrives first', () => {
+  it('the inbox list shows the latest message, whether the list response or the stream change arrives first', () => {
     const change = { conversation: conversation(3), events: [event(3, { message: message(3) })] }
     const list = [conversation(2, { lastMessage: message(2) })]
     const one = mergeList(mergeChange(none, change, 1), list, 0)
@@ -48,7 +48,7 @@ describe('the inbox list', () => {
     expect(listed(mergeChange(other, change, 2))).toEqual(listed(other))
   })
 
-  it('shows a conversation as unread until its last message is read or answered; a late `delivered` state does not make it unread again', () => {
+  it('a conversation is unread until its last message is read or answered, even if the state `delivered` arrives late', () => {
     const entries = mergeList(none, [conversation(1, { lastMessage: message(1) })], 0)
     expect(isUnread(entries.get('cnv_1')!)).toBe(true)
     const state = (to: string, from: Entries) =>
@@ -71,7 +71,7 @@ describe('the inbox list', () => {
     expect(isUnread(answered.get('cnv_1')!)).toBe(false)
   })
 
-  it('shows that a visitor is typing until a stop event or a message, and ignores agents who type', () => {
+  it('the inbox list shows a typing visitor until a stop event or a message, and ignores typing agents', () => {
     const typing = (type: string, kind: string) => event(5, { type, author: { kind }, occurredAt: timestampFromMs(5) })
     const start = mergeList(none, [conversation(1, { lastMessage: message(1) })], 0)
     const step = (entries: Entries, one: ReturnType<typeof event>) =>
@@ -84,7 +84,7 @@ describe('the inbox list', () => {
     expect(step(start, typing('typing.started', 'agent')).get('cnv_1')!.typingSince).toBeUndefined()
   })
 
-  it('is filtered by status, operator and search text, and sorted with the latest message first', () => {
+  it('the inbox list is filtered by status, operator and search text, and sorted with the latest message first', () => {
     const entries = mergeList(
       none,
       [
@@ -104,7 +104,7 @@ describe('the inbox list', () => {
     expect(ids({ text: 'hUBer' })).toEqual(['cnv_b'])
   })
 
-  it('shows an anonymous visitor as `Visitor` with the end of the conversation ID', () => {
+  it('the inbox list shows an anonymous visitor as `Visitor` with the end of the conversation ID', () => {
     expect(visitorName(conversation(1, { conversationId: 'cnv_x7f3' }))).toBe('Visitor X7F3')
     expect(visitorName(conversation(1, { visitor: { externalSubject: 'c-1' } }))).toBe('c-1')
   })

@@ -47,7 +47,7 @@ async function* failing(code: Code): AsyncGenerator<WatchConversationsResponse> 
 }
 
 describe('watchInbox', () => {
-  it('reconnects with exponential backoff, and at once when the browser is online again', async () => {
+  it('watchInbox reconnects with exponential backoff, and at once when the browser is online again', async () => {
     const inbox = watching([
       () => failing(Code.Unavailable),
       () => failing(Code.Unavailable),
@@ -66,7 +66,7 @@ describe('watchInbox', () => {
     inbox.stop()
   })
 
-  it('reconnects after 40 s without a frame', async () => {
+  it('watchInbox reconnects after 40 s without a frame', async () => {
     const inbox = watching([])
     await vi.advanceTimersByTimeAsync(silenceMs - 1)
     expect(inbox.states).toEqual(['connecting', 'live'])
@@ -75,7 +75,7 @@ describe('watchInbox', () => {
     inbox.stop()
   })
 
-  it('does not reconnect after the service has rejected the stream, or after stop() was called', async () => {
+  it('watchInbox does not reconnect after the service rejected the stream or after it was stopped', async () => {
     const rejected = watching([() => failing(Code.PermissionDenied)])
     await vi.advanceTimersByTimeAsync(60_000)
     expect(rejected.attempts()).toBe(1)

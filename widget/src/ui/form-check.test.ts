@@ -11,7 +11,7 @@ const field = (part: Partial<FormField>): FormField => ({
   ...part,
 })
 
-describe('a form field', () => {
+describe('form fields', () => {
   it.each([
     [{}, '', 'required'],
     [{}, '   ', 'required'],
@@ -27,11 +27,11 @@ describe('a form field', () => {
     [{ type: 'tel' as const }, '+43 (660) 12-34', undefined],
     [{ type: 'tel' as const }, 'call me', 'format'],
     [{ type: 'tel' as const }, '12', 'format'],
-  ])('with the settings %j and the value %j: brokenRule returns %s', (part, value, rule) => {
+  ])('for a field with the settings %j and the value %j, brokenRule returns %s', (part, value, rule) => {
     expect(brokenRule(field(part), value)).toBe(rule)
   })
 
-  it('gets the autocomplete value that fits its type and name', () => {
+  it('autocompleteOf returns the value that fits the type and name of a field', () => {
     expect(autocompleteOf(field({ type: 'email', name: 'x' }))).toBe('email')
     expect(autocompleteOf(field({ name: 'First_Name' }))).toBe('given-name')
     expect(autocompleteOf(field({ name: 'order' }))).toBe('off')

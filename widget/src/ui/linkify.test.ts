@@ -16,11 +16,11 @@ describe('linkify', () => {
     ['java\nscript:https//x https:// https:', []],
     ['https://bank.example@evil.example/ https://user:pw@evil.example/', []],
     ['"https://example.com/"onmouseover="x"', ['https://example.com/']],
-  ])('finds the links in the text: %s', (text, expected) => {
+  ])('linkify finds the links in the text: %s', (text, expected) => {
     expect(links(text)).toEqual(expected)
   })
 
-  it('splits random texts into parts that together equal the text, and returns only http and https links', () => {
+  it('linkify splits random texts into parts that together equal the text, and returns only http and https links', () => {
     const pieces = fc.constantFrom(
       'https://',
       'http://',

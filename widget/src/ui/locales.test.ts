@@ -24,7 +24,7 @@ it('chooseLocale returns English if no texts exist for any other choice', () => 
 })
 
 describe.each(widgetLocales)('the language %s', (language) => {
-  it('has a translation of every English text', async () => {
+  it('every English text is translated', async () => {
     const texts = await loadTexts(language)
     const flat = (all: object): [string, unknown][] =>
       Object.entries(all).flatMap(([key, value]) => (value && typeof value === 'object' ? flat(value) : [[key, value]]))
@@ -41,7 +41,7 @@ describe.each(widgetLocales)('the language %s', (language) => {
     expect(texts.tooLong(4_000)).toMatch(/4|٤/)
   })
 
-  it('has the same text for the label of the launcher before and after the chat is loaded', async () => {
+  it('the label of the launcher is the same before and after the chat is loaded', async () => {
     expect(launcherTexts[language]![0]).toBe((await loadTexts(language)).openLauncher)
     expect(launcherTexts[language]![1]).toBeTruthy()
   })

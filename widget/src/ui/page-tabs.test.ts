@@ -29,7 +29,7 @@ const lockedNow = async (name: string) =>
   (await navigator.locks.query()).held!.filter((lock) => lock.name!.startsWith(name)).length
 
 describe('waitForSlot', () => {
-  it('grants each slot to one tab, and to a waiting tab after the first tab has released the slot', async () => {
+  it('waitForSlot grants each slot to one tab, and to a waiting tab once the slot is released', async () => {
     const name = randomUUID()
     const tabs = Array.from({ length: 4 }, () => waiting(name, 2))
     await vi.waitFor(() => expect(tabs.map(({ calls }) => calls.granted)).toEqual([1, 1, 0, 0]))
@@ -41,7 +41,7 @@ describe('waitForSlot', () => {
     await vi.waitFor(async () => expect(await lockedNow(name)).toBe(2))
   })
 
-  it('grants only one slot to a tab, even if all slots are free', async () => {
+  it('waitForSlot grants only one slot to a tab, even if all slots are free', async () => {
     const name = randomUUID()
     const { calls } = waiting(name, 5)
     await vi.waitFor(() => expect(calls.granted).toBe(1))
@@ -49,7 +49,7 @@ describe('waitForSlot', () => {
     expect(calls).toEqual({ granted: 1, lost: 0 })
   })
 
-  it('grants no slot to a tab that stopped waiting, and that tab holds no lock afterwards', async () => {
+  it('waitForSlot grants no slot and no lock to a tab that stopped waiting', async () => {
     const name = randomUUID()
     const holder = waiting(name, 1)
     await vi.waitFor(() => expect(holder.calls.granted).toBe(1))
@@ -60,7 +60,7 @@ describe('waitForSlot', () => {
     expect(gone.calls).toEqual({ granted: 0, lost: 0 })
   })
 
-  it('calls onLost of the tab that holds a slot when another tab steals the slot', async () => {
+  it('waitForSlot calls onLost of the tab that holds a slot when another tab steals the slot', async () => {
     const name = randomUUID()
     const holder = waiting(name, 1)
     await vi.waitFor(() => expect(holder.calls.granted).toBe(1))
@@ -72,7 +72,7 @@ describe('waitForSlot', () => {
     expect(thief.calls).toEqual({ granted: 1, lost: 0 })
   })
 
-  it('calls onGranted at once if the browser forbids locks on the page', async () => {
+  it('waitForSlot calls onGranted at once if the browser forbids locks on the page', async () => {
     vi.stubGlobal('navigator', {
       locks: { request: () => Promise.reject(new DOMException('denied', 'SecurityError')) },
     })
@@ -81,7 +81,7 @@ describe('waitForSlot', () => {
     expect(calls).toEqual({ granted: 1, lost: 0 })
   })
 
-  it('returns undefined if the browser does not support locks', () => {
+  it('waitForSlot returns undefined if the browser does not support locks', () => {
     vi.stubGlobal('navigator', {})
     expect(waitForSlot('any', 1, vi.fn(), vi.fn())).toBeUndefined()
   })
