@@ -3,7 +3,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** Names of the files that each mode runs, for example `vitest run --mode long`. */
 const suffixes: Record<string, string> = {
-  /** `npm test`: tests of all rules. They take minutes. */
+  /** `npm test`: the regular tests. They take minutes. */
   test: '*.test.ts',
   /** `npm run test:long`: tests that kill processes, repeat runs or use large sizes. */
   long: '*.long.test.ts',
@@ -44,7 +44,7 @@ export default defineConfig(({ mode }) => ({
     setupFiles: ['test/support/setup.ts'],
     globalSetup: ['test/support/process-output.ts', 'test/support/engine-setup.ts'],
     testTimeout: timeouts[mode] ?? timeouts.test,
-    // A busy machine needs time until a polled condition holds.
+    // Conditions take longer to become true on a busy machine.
     expect: { poll: { timeout: 10_000 } },
     hookTimeout: 180_000,
     teardownTimeout: 20_000,

@@ -1,6 +1,9 @@
 import { defineSettings, filledText, port } from '../platform/settings/settings.ts'
 
-/** Settings of commands for one machine: `npm start` and `npm run core`, `migrate`, `token`. */
+/**
+ * Settings of the commands that run on one machine: `npm start`, `npm run core`, `npm run migrate`
+ * and `npm run token`.
+ */
 export const devSettings = defineSettings({
   DATA_DIR: filledText(
     '.data',

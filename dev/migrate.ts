@@ -1,4 +1,4 @@
-// `npm run migrate`: also migrates the database of the embedded engine of a data folder.
+// `npm run migrate`: migrates the configured database, or the embedded engine of a data folder.
 import { runMigrate } from '../core/migrate.ts'
 import { readDevConfig } from './config.ts'
 import { completeSettings } from './local-core.ts'

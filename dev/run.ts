@@ -1,5 +1,5 @@
-// Runs a command of a group: `npm run docs -- errors`, `npm run chaos -- bugs`. A group without a
-// matching command runs its default, with all arguments.
+// Runs a command of a group: `npm run docs -- errors`, `npm run chaos -- bugs`. If the first
+// argument names no command of the group, its default command runs with all arguments.
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { groups } from './command-groups.ts'
@@ -20,7 +20,8 @@ for (const program of programs) {
 
 function run(args: string[]): Promise<number> {
   const child = spawn(process.execPath, args, { cwd: join(import.meta.dirname, '..'), stdio: 'inherit' })
-  // A terminal sends SIGINT to the whole group. The child stops by itself, so this process waits for it.
+  // Ctrl-C sends SIGINT to the whole process group. The child stops by itself, so this process
+  // waits for it.
   const ignore = () => {}
   const forward = () => void child.kill('SIGTERM')
   process.on('SIGINT', ignore).on('SIGTERM', forward)

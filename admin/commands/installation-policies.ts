@@ -101,7 +101,7 @@ function weeklyHoursOf(text: string) {
   return weekdays.slice(begin, end + 1).map((_, index) => ({ weekday: begin + index + 1, from, to }))
 }
 
-/** Reads `2026-12-25` or `2026-12-24 09:00-12:00`. Entries of one date are collected. */
+/** Reads `2026-12-25` or `2026-12-24 09:00-12:00`. Entries of the same date are combined. */
 function exceptionsOf(texts: string[]) {
   const read = texts.map((text) => {
     const match = /^(\d{4}-\d\d-\d\d)(?: (\d\d:\d\d)-(\d\d:\d\d))?$/.exec(text.trim())

@@ -37,8 +37,9 @@ async function entriesOf({ subject = [], email = [], phone = [], file }: Named):
 }
 
 /**
- * Reads one entry per line. Skips empty lines and lines that begin with `#`. Errors: `UsageError` that
- * names the lines that are neither subject, address nor number, so that nothing is sent.
+ * Reads one entry per line. Skips empty lines and lines that begin with `#`. Throws `UsageError`
+ * with the numbers of the lines that are neither subject, address nor number. The command then
+ * sends nothing.
  */
 export function readEntries(content: string): Entry[] {
   const lines = content.split(/\r?\n/).map((line, index) => ({ text: line.trim(), number: index + 1 }))

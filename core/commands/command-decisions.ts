@@ -65,7 +65,7 @@ interface CommandDecisionsDependencies {
   now: () => number
 }
 
-/** Outcomes of a navigation that follow the visitor's decision. */
+/** Outcomes of a navigation that the page reports after the visitor's decision. */
 const reportedOutcomes: readonly CommandState[] = ['completed', 'failed']
 
 /** Handles visitors' decisions about commands (contract, section 3). */
@@ -91,8 +91,8 @@ export function createCommandDecisions(dependencies: CommandDecisionsDependencie
       input: { commandId, answer },
       keptFor: settings.idempotencyRetention,
       run: async () => {
-        // The outcome of a navigation that the visitor has accepted is recorded, because it has
-        // happened.
+        // The outcome of an accepted navigation is recorded even without the capability, because
+        // the navigation has already happened.
         if (!reportedOutcomes.includes(answer)) requireCapability(installation, capabilityOf[kind])
         await requireOwnCommand(store, kind, commandId, session.sessionId)
         const { state, expiresAt } = await takeStep(store, now, {

@@ -136,8 +136,8 @@ export function createCommands(dependencies: CommandsDependencies): Commands {
   }
 
   /**
-   * Returns the command of a repeated request. Its event is not written once the capability is off;
-   * the command then expires.
+   * Returns the command of a repeated request. If the capability is disabled by now, the event of
+   * the command is not written, and the command expires.
    */
   async function repeat(command: Command, session: Session, inputHash: string): Promise<Repeatable<Command>> {
     if (command.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)

@@ -19,7 +19,7 @@ describe('a claim', () => {
     expect((await metrics.leaseExpiries.get()).values).toMatchObject([{ value: 0 }])
   })
 
-  it('subtracts the deliveries that the worker is sending from the limit of their destination', async () => {
+  it('subtracts the deliveries that the worker is already sending from the limit of their destination', async () => {
     const { claim, seen } = newScene({ due: { a: many('a', 9), b: many('b', 9), c: many('c', 9) } })
     const underWay = new Map([
       ['a', 5],

@@ -46,13 +46,13 @@ export interface DeliveryClaims {
   claim(request: ClaimRequest): Promise<ClaimedDelivery[]>
   /**
    * Renews leases. Returns one boolean per claim, in order. The boolean is false if the worker no
-   * longer has the delivery, or if the claim is so old that its worker cannot still be sending the
-   * delivery. Errors: `ValidationFailed`.
+   * longer has the delivery, or if the claim has reached its maximum age. Errors:
+   * `ValidationFailed`.
    */
   renew(claims: HeldClaim[]): Promise<boolean[]>
 }
 
-/** Candidates of an enabled destination, with the secrets that sign its requests now. */
+/** Candidates of an enabled destination, with the secrets that currently sign its requests. */
 interface Sendable extends Candidates {
   secrets: SigningSecrets
 }
@@ -60,15 +60,15 @@ interface Sendable extends Candidates {
 /** Number of queue entries that a poll reads to find due deliveries. */
 const lookAhead = 256
 /**
- * A claim reads up to this number of candidates, or up to twice its limit if that is more, in equal
- * shares per destination. So it can be filled even if most of its destinations have few due
+ * A claim reads up to `max(2 * limit, minCandidates)` candidates, divided equally among its
+ * destinations. So many candidates fill the claim even if most of its destinations have few due
  * deliveries.
  */
 const minCandidates = 250
 const maxRenewed = 1000
 /**
- * Maximum number of tries of a claim, one right after another, while other cores take all its
- * candidates first.
+ * Maximum number of times that a claim reads candidates. It reads again at once if other cores have
+ * taken all its candidates.
  */
 const maxTries = 5
 const takeAttributes = {
@@ -101,8 +101,8 @@ export function createDeliveryClaims(dependencies: {
    */
   let isBacklogged = false
   /**
-   * Set after a poll that found nothing: no delivery is due before the time `until`. It is valid
-   * while `work.announced()` returns `announced`, that is, until new work is announced.
+   * Result of the last poll that found nothing: no delivery is due before `until`. It is valid
+   * until new work is announced. `work.announced()` then no longer returns `announced`.
    */
   let idle = { announced: -1, until: 0 }
 
@@ -157,8 +157,8 @@ export function createDeliveryClaims(dependencies: {
         return { destinations, nextDueAt: later?.dueAt.getTime() }
       }
     }
-    // The look-ahead may not cover all due deliveries. So all due destinations are listed instead,
-    // also at later polls, until nothing is due.
+    // More deliveries may be due than the look-ahead covers. So this poll and the later ones list
+    // all due destinations, until nothing is due.
     const destinations = await queue.dueDestinations(time)
     isBacklogged = destinations.length > 0
     return isBacklogged ? { destinations } : dueDestinations(time)
@@ -259,8 +259,8 @@ export function createDeliveryClaims(dependencies: {
       const at = now()
       const held = await queue.renew(claims, {
         leaseUntil: new Date(at + settings.leaseMs),
-        // Claims that began earlier are not renewed. This age lets a worker wait for one earlier
-        // attempt to the same destination, then send its own attempt and record the result.
+        // A claim is not renewed beyond this age. Within this time a worker can wait for one
+        // earlier attempt to the same destination, send its own attempt and record the result.
         takenSince: new Date(at - 2 * (settings.deadlineMs + settings.leaseMs)),
       })
       const renewed = claims.map(({ deliveryId, claimId }) => held.get(deliveryId) === claimId)

@@ -8,8 +8,8 @@ export interface DeliveryHolds {
   /** Holds all waiting deliveries of a disabled subscription. */
   hold(subscriptionId: string): Promise<void>
   /**
-   * Holds the deliveries of a disabled subscription, and queues those of an enabled one again.
-   * Repeats if the status changed in the meantime.
+   * Holds the subscription's deliveries if it is disabled. Queues its held deliveries again if it
+   * is enabled. Repeats if the status changed in the meantime.
    */
   applyStatus(subscriptionId: string): Promise<void>
   /** Makes the deliveries match the status of their subscriptions, after a crash or a race. */
@@ -100,7 +100,7 @@ export function createSubscriptionDisabling(dependencies: {
   const { store, subscriptions, liveSubscriptions, holds, now } = dependencies
 
   /**
-   * Handles one fault. It can be repeated safely, because a fault from before the last change of
+   * Handles one fault. Handling it again is safe, because a fault from before the last change of
    * the subscription is ignored.
    */
   async function applyOne({ subscriptionId, deliveryId, attemptId, kind, sentAt }: PendingFault) {

@@ -39,7 +39,7 @@ describe('a new delivery', () => {
       'deliveries.insertMany',
       'leadSubscriptions.find',
       'leads.find',
-      // Whether the workspace has suppressions, which is cached for 400 ms.
+      // Checks whether the workspace has suppressions. The result is cached for 400 ms.
       'suppressions.findOne',
     ])
     const kept = await core.database.collections.deliveries.findOne({ _id: claimed!.deliveryId })

@@ -42,8 +42,8 @@ export interface DeliveryQueue {
   /** Returns up to `perDestination` due deliveries per destination. */
   candidates(destinations: string[], now: Date, perDestination: number): Promise<Candidates[]>
   /**
-   * Claims those deliveries that no other worker claimed first. If a retry is scheduled for a
-   * delivery, also adds the attempt to it.
+   * Claims those deliveries that no other worker claimed first. If a delivery has a scheduled
+   * retry, also adds the attempt of this retry to the delivery.
    */
   take(deliveryIds: string[], claim: Claim): Promise<TakenDelivery[]>
   /**
@@ -172,8 +172,9 @@ export function createDeliveryQueue({
 
     async renew(claims, { leaseUntil, takenSince }) {
       const ids = claims.map(({ deliveryId }) => deliveryId)
-      // The filter may also match a delivery that now has another claim of the list. Renewing that
-      // lease is harmless, and the returned claim ids are still exact.
+      // The filter does not check that a claim id belongs to the delivery id of the same entry.
+      // Renewing an additional lease is harmless, and the result names the claim of each renewed
+      // lease.
       const held = {
         _id: { $in: ids },
         status: 'sending' as const,

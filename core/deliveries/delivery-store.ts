@@ -156,7 +156,9 @@ export function toDelivery(document: DeliveryDocument): Delivery {
  */
 export const anyDestination = { destination: { $gt: '' } }
 
-/** Calls for held deliveries: a delivery waits while its subscription is disabled. */
+/**
+ * Database operations for held deliveries. A delivery is held while its subscription is disabled.
+ */
 export interface DeliveryHoldStore {
   /**
    * Holds the deliveries of the subscription that wait for an attempt or whose lease has expired.

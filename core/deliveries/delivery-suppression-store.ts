@@ -4,8 +4,8 @@ import type { AttemptOutcome } from './model.ts'
 
 export interface DeliverySuppressionStore {
   /**
-   * Ends the deliveries of these leads that wait, for the first attempt or a retry, or are held.
-   * Returns their number.
+   * Ends the deliveries of these leads that are held or wait for an attempt. Returns the number of
+   * ended deliveries.
    */
   end(leadIds: string[], at: Date, deleteAt: Date): Promise<number>
 }

@@ -8,8 +8,8 @@ import type { Settlement } from './model.ts'
 const batch = 500
 
 /**
- * Returns a function that ends the deliveries that have not begun of leads with these contact ids.
- * It can be repeated.
+ * Returns a function that ends the waiting and held deliveries of the leads with these contact ids.
+ * Repeating the call is safe.
  */
 export function createDeliveryEnding(dependencies: {
   store: DeliverySuppressionStore
@@ -33,9 +33,8 @@ export function createDeliveryEnding(dependencies: {
 }
 
 /**
- * Returns a function that ends claimed deliveries of suppressed people and returns the others. So
- * nothing is sent to a person who was added to the list after the lead was captured, whatever state
- * the delivery had then.
+ * Returns a function that ends claimed deliveries of suppressed people and returns the other
+ * deliveries. So nothing is sent to a person who was suppressed after the lead was captured.
  */
 export function createSuppressionGate(dependencies: {
   queue: Pick<DeliveryQueue, 'settle'>

@@ -4,12 +4,12 @@ interface Waiter<Found, Room> {
   polledAt: number
   room: Room
   wake: () => void
-  /** Removes the worker from the queue. Returns the function that ends its wait. */
+  /** Removes the worker from the waiting workers. Returns the function that ends its wait. */
   dequeue: () => (found: Found | undefined) => void
 }
 
 /**
- * A waiting worker that `takeWaiting` removed from the queue. It waits until `answer` is called.
+ * A worker that `takeWaiting` removed from the waiting workers. It waits until `answer` is called.
  */
 export interface Waiting<Found, Room> {
   room: Room
@@ -30,8 +30,8 @@ export interface DeliveryWork<Found, Room> {
   /**
    * Polls now and after each announcement. The wait ends when a poll finds something, when the
    * caller of `takeWaiting` answers, or at `until`. `poll` returns what it found, whether other
-   * workers may find more, and the time at which to poll again at the latest. Without `poll`, the
-   * worker only waits for an answer.
+   * workers may find more, and the latest time for the next poll. Without `poll`, the worker only
+   * waits for an answer.
    */
   wait(options: {
     until: number

@@ -178,7 +178,7 @@ describe('a destination that rejects requests', () => {
     expect(await attempts(other.deliveryId)).toMatchObject([{ status: DeliveryStatus.ACCEPTED }])
   })
 
-  it('with 404 disables the subscription after five in a row, and any other answer resets the count', async () => {
+  it('with five consecutive 404 answers disables the subscription, and any other answer resets the count', async () => {
     const { send, subscription, operator, subscriptionId } = await test.newScene()
     const worker = await test.worker()
     const answer = async (status: number) => {

@@ -27,7 +27,8 @@ export type SigningSecrets = [string, ...string[]]
 export interface ReadyRequests {
   /**
    * Returns the decrypted secrets that sign the subscription's requests at the time `at`. Returns
-   * undefined if one cannot be decrypted, so that other subscriptions' deliveries are still sent.
+   * undefined if a secret cannot be decrypted. Deliveries of other subscriptions are then still
+   * sent.
    */
   secretsOf(subscription: LeadSubscription, at: Date): SigningSecrets | undefined
   /** Creates the signed request of the delivery's latest attempt. */

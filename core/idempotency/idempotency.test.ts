@@ -114,7 +114,7 @@ describe('an operation', () => {
     expect(await once()).toEqual({ result: 'theirs', replayed: true })
   })
 
-  it('that fails rejects with its own error and releases its key, even if the release fails', async () => {
+  it('that fails releases its key and rejects with its own error, even if the release fails too', async () => {
     const release = vi.fn(() => Promise.reject(new Error('no store')))
     const { store, run, once } = idempotencyOver({ release })
     run.mockRejectedValue(new Error('failed'))

@@ -27,7 +27,7 @@ const openOwn = async () => {
 
 const inserted = 25
 
-it('an acknowledged insert is in the journal although the engine is no replica set', async () => {
+it('an acknowledged insert is in the journal even if the engine is not a replica set', async () => {
   const { collections, isInJournal } = await openOwn()
   const written = collections.events as unknown as Collection<{ _id: string }>
   const missing: number[] = []

@@ -5,7 +5,10 @@ import { BSON } from 'mongodb'
 const headerBytes = 16
 const opMsg = 2013
 
-/** An open connection to an engine of any process. `closed` resolves when the engine has ended. */
+/**
+ * An open connection to an engine in this or another process. `closed` resolves when the engine has
+ * ended.
+ */
 export type EngineLink = { closed: Promise<void>; close(): void }
 
 /**

@@ -40,7 +40,7 @@ const reasonOf = (detail: string): EngineFailure => {
   return 'failed'
 }
 
-/** Returns the name of an error only, because a server's message may quote its input. */
+/** Returns only the name of an error, because the message of a server error may quote its input. */
 const errorName = (error: unknown): string => {
   if (error instanceof MongoServerError) return String(error.codeName ?? error.code)
   return error instanceof Error ? error.name : 'unknown'

@@ -58,7 +58,7 @@ describe('a sweep of the embedded engine', () => {
     expect(await left('notes')).toEqual(['to come', 'young'])
   })
 
-  it("uses the document's date as its expiry if the index adds no time", async () => {
+  it('deletes a document at the indexed date if the index has a TTL of 0 seconds', async () => {
     await db.collection('notes').createIndex({ 'until.at': -1 }, { expireAfterSeconds: 0 })
     await db.collection('notes').insertMany([
       { name: 'over', until: { at: now } },

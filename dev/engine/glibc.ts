@@ -45,9 +45,9 @@ type Machine = { triple: string; loader: string }
 
 /**
  * Returns the command that starts Node so that the engine finds glibc 2.38. If the system's version
- * is new enough, the command is Node itself. Otherwise, on Debian and Ubuntu, it uses the loader
- * and libraries of their next release. Apt fetches these once into a folder of the project and
- * checks their signatures. The system is not changed.
+ * is new enough, the command is Node itself. Otherwise, on Debian and Ubuntu, the command uses the
+ * loader and libraries of the next release of the distribution. Apt fetches these once into a
+ * folder of the project and checks their signatures. The system is not changed.
  * @throws EngineError `glibc` if neither is possible, with what was tried
  */
 export const nodeForEngine = async (deps: GlibcDeps): Promise<NodeCommand> => {

@@ -23,7 +23,7 @@ export function nudgeOfDatabase(uri: string, name: string): FileNudge | undefine
 /**
  * Creates a nudge that writes to a file of its process in the given folder. The operating system
  * then notifies all processes that watch the folder. A process ignores changes of its own file. The
- * content of the files has no meaning. If the folder cannot be watched, waits last a few
+ * content of the files has no meaning. If the folder cannot be watched, each wait ends after a few
  * milliseconds.
  */
 export function createFileNudge(folder: string): FileNudge {

@@ -5,7 +5,7 @@ import ipaddr from 'ipaddr.js'
  */
 export type AddressCheck = (address: string) => boolean
 
-/** Error: a range in `DELIVERY_ALLOWED_CIDRS` is invalid. The message names the range. */
+/** Thrown if a range in `DELIVERY_ALLOWED_CIDRS` is invalid. The message names the range. */
 export class CidrError extends Error {
   override readonly name = 'CidrError'
 }
@@ -13,23 +13,26 @@ export class CidrError extends Error {
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 type Range = [Address, number]
 
-/** Metadata services of clouds, which return credentials. Rejected even inside an allowed range. */
+/**
+ * Addresses of the metadata services of clouds. These services return credentials. Their addresses
+ * are rejected even inside an allowed range.
+ */
 const metadataAddresses = [
   '169.254.169.254', // AWS, Google, Azure, Oracle and most others
-  '169.254.169.253', // AWS, the network's name service
-  '169.254.169.123', // AWS, time
-  '169.254.170.2', // AWS ECS, credentials of a task
-  '169.254.170.23', // AWS EKS, credentials of a pod
+  '169.254.169.253', // DNS service of AWS
+  '169.254.169.123', // time service of AWS
+  '169.254.170.2', // AWS ECS: credentials of a task
+  '169.254.170.23', // AWS EKS: credentials of a pod
   '169.254.0.23', // Tencent
   '169.254.10.10', // Tencent
   '100.100.100.200', // Alibaba
-  '100.100.2.136', // Alibaba, name service
-  '100.100.2.138', // Alibaba, name service
-  '192.0.0.192', // Oracle Classic
-  '168.63.129.16', // Azure, the host's own services
+  '100.100.2.136', // DNS service of Alibaba
+  '100.100.2.138', // DNS service of Alibaba
+  '192.0.0.192', // Oracle Cloud Classic
+  '168.63.129.16', // Azure: services of the host
   'fd00:ec2::254', // AWS
-  'fd00:ec2::253', // AWS, name service
-  'fd00:ec2::123', // AWS, time
+  'fd00:ec2::253', // DNS service of AWS
+  'fd00:ec2::123', // time service of AWS
   'fd00:ec2::23', // AWS EKS
   'fd20:ce::254', // Google
   'fd00:42::42', // Scaleway
@@ -75,8 +78,8 @@ function isPublic(address: Address): boolean {
 }
 
 /**
- * Returns IPv4 addresses that the IPv6 address may embed: its last 32 bits, or bits after a 6to4
- * prefix.
+ * Returns the IPv4 addresses that the IPv6 address may embed: its last 32 bits, and the bits after
+ * a 6to4 prefix.
  */
 function embeddedV4(address: Address): ipaddr.IPv4[] {
   if (isV4(address)) return []

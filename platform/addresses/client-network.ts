@@ -1,8 +1,8 @@
 import ipaddr from 'ipaddr.js'
 
 /**
- * Returns the key of an address for limits: the IPv4 address, or the /64 of an IPv6 address, since
- * one client usually owns a whole /64.
+ * Returns the key under which limits count an address: the IPv4 address, or the /64 network of an
+ * IPv6 address, because one client usually owns a whole /64.
  */
 export function clientNetwork(address: string): string {
   if (!ipaddr.isValid(address)) return address

@@ -15,7 +15,7 @@ export interface ResolvedAddress {
 /** Returns every address of a name. Errors: `NameError`. */
 export type Lookup = (hostname: string, signal?: AbortSignal) => Promise<ResolvedAddress[]>
 
-/** Error: a name has no address (`not_found`), or its lookup failed (`failed`). */
+/** Thrown if a name has no address (`not_found`) or its lookup failed (`failed`). */
 export class NameError extends Error {
   override readonly name = 'NameError'
   readonly reason: 'not_found' | 'failed'

@@ -3,7 +3,7 @@ import type { AddressCheck } from './addresses.ts'
 import { createNameService, type Lookup, NameError, type ResolvedAddress } from './name-service.ts'
 
 /**
- * Error: an address of the destination is not allowed. The message does not contain the address.
+ * Thrown if an address of the destination is not allowed. The message does not contain the address.
  */
 export class DestinationBlockedError extends Error {
   override readonly name = 'DestinationBlockedError'

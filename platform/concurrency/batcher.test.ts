@@ -4,7 +4,7 @@ import { createBatcher, createBatchLoader } from './batcher.ts'
 const fulfilled = <T>(value: T) => ({ status: 'fulfilled', value }) as const
 
 describe('a batcher', () => {
-  test('puts items that arrive while calls are in progress together into the next call', async () => {
+  test('combines items that arrive while calls are in progress into the next call', async () => {
     const calls: { items: number[]; answer: () => void }[] = []
     const batcher = createBatcher<number, number>(async (items) => {
       const { promise, resolve } = Promise.withResolvers<void>()

@@ -31,7 +31,7 @@ export async function serveMetrics(
     await once(server, 'listening')
   }
   await listen(host).catch((error: NodeJS.ErrnoException) => {
-    // The machine has no IPv6. Listens on IPv4 only.
+    // If the machine has no IPv6, the server listens on IPv4 only.
     if (host !== '::' || error.code !== 'EAFNOSUPPORT') throw error
     return listen('0.0.0.0')
   })

@@ -95,8 +95,8 @@ const linksTo = (origins: Context[]) =>
   })
 
 /**
- * Returns the context of a `traceparent` header. If it is missing or malformed, the context is
- * empty.
+ * Returns the context of a `traceparent` header. The context is empty if the header is missing or
+ * malformed.
  */
 export function contextOf(traceparent: string | null | undefined): Context {
   return propagation.extract(ROOT_CONTEXT, traceparent, headerGetter)

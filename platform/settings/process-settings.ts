@@ -12,7 +12,9 @@ export const processSettings = {
   METRICS_PORT: port(0, 'Port of `/metrics`, for Prometheus; 0 for none.'),
 }
 
-/** Error: the service token is missing. A core that starts at the same time may still create it. */
+/**
+ * Thrown if the service token is missing. A core that starts at the same time may still create it.
+ */
 export class MissingTokenError extends SettingError {
   override readonly name = 'MissingTokenError'
 }

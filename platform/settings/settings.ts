@@ -1,7 +1,9 @@
 import { envSchema } from 'env-schema'
 import Type, { type Static, type TProperties } from 'typebox'
 
-/** Error: a setting is missing or invalid. The message has its name and bounds, not its value. */
+/**
+ * Thrown if a setting is missing or invalid. The message has its name and bounds, not its value.
+ */
 export class SettingError extends Error {
   override readonly name: string = 'SettingError'
 }

@@ -25,8 +25,7 @@ export interface TlsFiles {
 const freshMs = 1000
 
 /**
- * Reads PEM files and reloads them when they change. Throws if the files are invalid when it is
- * called.
+ * Reads PEM files and reloads them when they change. Throws if the files are invalid at this call.
  */
 export function createTlsFiles(paths: TlsPaths, monotonic = () => performance.now()): TlsFiles {
   const given = Object.entries(paths).filter(([, path]) => path !== undefined) as [keyof TlsPaths, string][]

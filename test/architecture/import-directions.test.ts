@@ -30,7 +30,7 @@ describe('the checked source code', () => {
     expect(sources.flatMap(({ path, text }) => violations(path, text))).toEqual([])
   })
 
-  it('reads the environment in every file that rules.ts allows to read it', () => {
+  it('reads the environment in each file of `environmentReaders`', () => {
     const reading = sources.filter(({ path, text }) => sourceFacts(path, text).readsEnvironment).map(({ path }) => path)
     expect(Object.keys(environmentReaders).filter((path) => !reading.includes(path))).toEqual([])
   })
@@ -40,7 +40,7 @@ describe('the product code', () => {
   const parts = /^(core|gateway|delivery|core-client|admin|dev|console|widget|platform)\/(?!test\/)/
   const product = sources.filter(({ path }) => parts.test(path) && !isTest(path))
 
-  it('has a layer for each file of the core', () => {
+  it('assigns each file of the core to a layer', () => {
     const files = product.flatMap(({ path }) => (path.startsWith('core/') ? path : []))
     expect(files.filter((path) => layerOf(path) === -1)).toEqual([])
   })

@@ -33,8 +33,8 @@ const packageHomes: { packages: RegExp; home: RegExp; inTests: boolean }[] = [
 ]
 
 /**
- * The layers of the core, from the lowest to the highest. A file may import files of its own layer and
- * of lower ones. This holds for types too.
+ * The layers of the core, from the lowest to the highest. A file may import files of its own layer
+ * and of lower layers. Imports of types follow the same rule.
  */
 const coreLayers = [
   /^core\/(ids|errors|rules|repairs|page-token|metrics|config)\.ts$/,

@@ -63,8 +63,8 @@ export const sourceFacts = (path: string, source: string): SourceFacts => {
     },
   }).visit(program)
 
-  // Identifiers are checked after the visit: the visit may reach an identifier before the node that
-  // makes it a property name.
+  // Identifiers are checked after the whole tree was visited. Only then are all property names
+  // known.
   for (const identifier of identifiers) if (!names.has(identifier)) facts.touchesDocument = true
   return facts
 }

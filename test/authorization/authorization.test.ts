@@ -53,7 +53,7 @@ async function databaseState(): Promise<Record<string, string>> {
 }
 
 /**
- * Returns true if `lastSequence` of each conversation is the sequence number of its last message.
+ * Returns true if `lastSequence` of each conversation has reached the sequence of its last message.
  */
 async function activityIsStored(): Promise<boolean> {
   const db = client.db(database.name)

@@ -3,7 +3,7 @@ import { createKeyring, parseSecretKeys } from '../../core/keys/keyring.ts'
 import { dataFolderSecrets } from '../../dev/data-folder.ts'
 
 export interface GrantChange {
-  /** Claims to change. The value undefined removes a claim. */
+  /** Claims that replace those of the grant. The value undefined removes a claim. */
   claims?: Record<string, unknown>
   header?: Record<string, unknown>
   /** Signing key. Default: the service's own key. */
@@ -11,8 +11,8 @@ export interface GrantChange {
 }
 
 /**
- * Creates a function that changes a grant and signs it with the stack's own key. The changed part
- * is then the only reason to reject the grant.
+ * Creates a function that changes a grant and signs it with the stack's own key. The signature
+ * stays valid, so only the change can be the reason for a rejection.
  */
 export async function createGrantForger(dataDir: string) {
   const { secretKeys } = await dataFolderSecrets(dataDir)

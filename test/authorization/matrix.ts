@@ -16,7 +16,7 @@ interface Caller {
    * own resources.
    */
   resourcesOf?: 'theirs'
-  /** Routes that accept this caller. They are called as an authorized request. */
+  /** Routes that accept this caller although it is not the last one in the list. */
   acceptedBy?: readonly string[]
 }
 
@@ -80,8 +80,8 @@ export const operatorCallers: Caller[] = [
 export type Row = Record<string, string>
 
 /**
- * Calls each route as each kind of caller. If a route's request names no resource, the callers that
- * name another visitor's resources are skipped.
+ * Calls each route as each kind of caller. Skips callers with `resourcesOf: 'theirs'` if the
+ * route's request names no resource.
  */
 export async function walkRoutes(
   gatewayUrl: string,

@@ -37,7 +37,7 @@ export async function walkMethods(cores: TestCores): Promise<Map<string, Row>> {
       const given = await token(method)
       const authorization = given === undefined ? undefined : `Bearer ${given}`
       const answer = await call(cores, method, requests[name]?.(things) ?? {}, authorization)
-      // The public error code is the last word of `answer`, after the Connect code.
+      // An error answer has the form `<Connect code> <public error code>`.
       row[caller] = answer === 'ok' ? 'answered' : answer.split(' ').at(-1)!
     }
     rows.set(name, row)

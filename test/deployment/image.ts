@@ -20,9 +20,9 @@ export interface Image {
 }
 
 /**
- * Executes the Dockerfile without Docker. Each stage is a folder in which COPY and RUN instructions
- * are executed. The stage `pages` links the project's `node_modules` instead of installing them,
- * because it has the same dependencies.
+ * Executes the Dockerfile without Docker. Each stage is a folder in which the COPY and RUN
+ * instructions are executed. The stage `pages` links the project's `node_modules` instead of
+ * installing the same dependencies again.
  */
 export async function buildImages(): Promise<Map<string, Image>> {
   const parent = await mkdtemp(join(tmpdir(), 'service-images-'))
@@ -67,7 +67,8 @@ export async function buildImages(): Promise<Map<string, Image>> {
 }
 
 /**
- * Returns the environment of a container: the image's variables, and PATH and HOME of this process.
+ * Returns the environment of a container: the variables of the image, and `PATH` and `HOME` of this
+ * process.
  */
 export const environment = ({ env }: Pick<Image, 'env'>): Record<string, string> => ({
   PATH: `${join(process.execPath, '..')}:${process.env.PATH}`,

@@ -16,7 +16,7 @@ export interface RawAnswer {
   rest: Buffer
 }
 
-/** Error: no complete response arrived within the timeout. */
+/** Thrown if no complete response arrives within the timeout. */
 export class NoAnswer extends Error {}
 
 const answerWithinMs = 60_000

@@ -22,8 +22,8 @@ function createRunner(injector) {
     }
   }
 
-  // A mutant that breaks the loading of a test file must count as detected. Reports the file as a
-  // failed test.
+  // If a mutant prevents a test file from loading, Vitest reports no failed test. This reports the
+  // file as a failed test, so that Stryker counts the mutant as detected.
   runner.run = async (options) => {
     const result = await run.call(runner, options)
     for (const file of runner.ctx.state.getFiles()) {

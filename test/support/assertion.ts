@@ -1,12 +1,12 @@
 import { createHmac, randomUUID } from 'node:crypto'
 
 export interface AssertionChange {
-  /** Claims to change. A claim with the value undefined is omitted. */
+  /** Claims that replace or extend the valid ones. A claim with the value undefined is omitted. */
   claims?: Record<string, unknown>
   header?: Record<string, unknown>
   /**
-   * Hash function of the HMAC signature. A test can set another `alg` in the header. With `none`,
-   * the signature is empty.
+   * Hash function of the HMAC signature. `none` makes the signature empty. The `alg` of the header
+   * does not follow this value; set it with `header`.
    */
   hash?: 'sha256' | 'sha512' | 'none'
 }

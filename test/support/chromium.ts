@@ -17,12 +17,15 @@ const launchArguments = ['--no-sandbox', '--no-zygote', '--disable-gpu', '--font
 
 const packageFolder = fileURLToPath(new URL('..', import.meta.resolve('@sparticuz/chromium')))
 
-/** Shared browsers of this process by their additional arguments. */
+/**
+ * Browsers that the test files of this process share. The key lists a browser's additional
+ * arguments.
+ */
 const browsers = new Map<string, Promise<Browser>>()
 
 /**
- * Returns a headless Chromium that the test files of this process share. Playwright ends it with
- * the process. A test file closes its pages with `closePages`.
+ * Returns a headless Chromium that the test files of this process share. Playwright closes it when
+ * the process exits. A test file closes its pages with `closePages`.
  */
 export async function sharedChromium(extraArguments: readonly string[] = []): Promise<Browser> {
   const key = extraArguments.join(' ')

@@ -20,7 +20,7 @@ export interface CollectedSpan {
 export interface Collector {
   url: string
   spans: CollectedSpan[]
-  /** Waits until a span with this name, for which `fits` is true, was received. */
+  /** Waits for a span with this name for which `fits` returns true, and returns the span. */
   span(name: string, fits?: (span: CollectedSpan) => boolean): Promise<CollectedSpan>
   close(): Promise<unknown>
 }

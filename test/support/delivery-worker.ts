@@ -6,7 +6,7 @@ export interface WorkerProcess {
   process(): StartedProcess
   /** URL of the worker's metrics. */
   metricsUrl: string
-  /** Id of the worker in claims. It changes with each start. */
+  /** Id that the worker sends in its claims. Each start creates a new id. */
   workerId(): string
   start(): Promise<void>
   kill(): Promise<void>

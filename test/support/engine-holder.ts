@@ -7,6 +7,6 @@ import { attachEngine } from '../../dev/engine/engine.ts'
 
 const logger = pino(pino.destination({ sync: true }))
 const engine = await attachEngine({ dataDir: process.argv[2] ?? '', logger })
-logger.info({ uri: engine.uri }, 'attached')
+logger.info({ uri: engine.uri }, 'attached to the database engine')
 process.stdin.on('end', () => void engine.stop())
 process.stdin.resume()

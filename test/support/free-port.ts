@@ -4,7 +4,10 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** Ports below the range from which systems choose ports of outgoing connections. */
+/**
+ * First reserved port. All reserved ports are below 32768, the start of the range from which Linux
+ * chooses the ports of outgoing connections.
+ */
 const firstPort = 20_000
 const portCount = 12_000
 /** Contains one file for each port that a test process has reserved, with the id of that process. */

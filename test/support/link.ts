@@ -10,14 +10,14 @@ export interface Link {
   /** Delays each chunk by `ms` milliseconds in both directions. */
   slow(ms: number): void
   /**
-   * For this share of the server's chunks (0 to 1), forwards only half of the chunk and then resets
-   * the connection.
+   * Damages answers of the server: a chunk is cut in half and its connection is reset. `share` is
+   * the probability for each chunk, from 0 to 1.
    */
   resetInAnswers(share: number): void
   mend(): void
   /**
-   * Returns the ids of the cursors with which a core reads wake-ups, the latest last. The proxy
-   * finds them in the `getMore` commands that it forwards.
+   * Returns the ids of the MongoDB cursors with which a core reads wake-ups. The most recent cursor
+   * comes last. The proxy finds the ids in the `getMore` commands that it forwards.
    */
   cursors(): bigint[]
   close(): Promise<void>

@@ -9,7 +9,7 @@ export async function residentBytes(pid: number): Promise<number> {
 /** Targets of the open file descriptors of a process; those of sockets begin with `socket:`. */
 export async function openFiles(pid: number): Promise<string[]> {
   const folder = `/proc/${pid}/fd`
-  // A descriptor may be closed before its link is read, so this error is ignored.
+  // A descriptor may be closed before its link is read. The error of that read is ignored.
   return Promise.all((await readdir(folder)).map((name) => readlink(`${folder}/${name}`).catch(() => '')))
 }
 

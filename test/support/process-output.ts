@@ -6,7 +6,7 @@ import { leaksIn } from './leaks.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Folder with one file per started process, which contains its output. */
+    /** Folder with one file per started process. The file contains the output of the process. */
     processOutput: string
   }
 }

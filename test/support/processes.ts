@@ -64,7 +64,7 @@ export interface CommandProcess extends StartedProcess {
 
 let outputFolder: string | undefined
 
-/** From now on, also writes the output of each started process to a file in this folder. */
+/** Makes processes that start from now on also write their output to files in this folder. */
 export function keepOutputIn(folder: string): void {
   outputFolder = folder
 }

@@ -11,7 +11,7 @@ export interface RawSocket {
    * Time when the server ended its side, by `performance.now()`. 0 if the server has not ended it.
    */
   endedAt: number
-  /** Time when a reset arrived, by `performance.now()`. 0 if none has arrived. */
+  /** Time when the connection was reset, by `performance.now()`. 0 if no reset has arrived. */
   brokenAt: number
   /** Resolves with all received text when the server has ended its side. */
   ended: Promise<string>

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 
-/** How the receiver responds on a path. Called after it has received the complete request. */
+/** Responds to a request. The receiver calls it after it has received the complete request. */
 export type Behaviour = (request: IncomingMessage, response: ServerResponse) => unknown
 
 const dripMs = 5
@@ -23,7 +23,7 @@ const raw = (write: (socket: Socket) => void): Behaviour => {
   return ({ socket }) => write(socket)
 }
 
-/** Repeats the text until the connection closes, with backpressure. */
+/** Writes the text repeatedly until the connection closes. Waits when the send buffer is full. */
 function repeat(socket: Socket, text: string | Buffer, everyMs = 0): void {
   if (socket.destroyed) return
   const next = () =>
@@ -35,7 +35,8 @@ function repeat(socket: Socket, text: string | Buffer, everyMs = 0): void {
 const head = (length: number | string) => `HTTP/1.1 200 OK\r\ncontent-length: ${length}\r\n\r\n`
 
 /**
- * Resets the TCP connection. With TLS, closes it without close_notify, which has the same effect.
+ * Resets the TCP connection. A TLS connection is closed without close_notify instead, because Node
+ * cannot reset it.
  */
 function reset(socket: Socket): void {
   if (socket instanceof TLSSocket) socket.destroy()

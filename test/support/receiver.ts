@@ -30,9 +30,9 @@ export interface Receiver {
   connections(): number
   /** Number of open TCP connections. */
   openConnections(): number
-  /** Total bytes sent on all connections. */
+  /** Number of bytes that the receiver has sent on all connections. */
   bytesSent(): number
-  /** Sets how the receiver responds on a path. */
+  /** Sets the behaviour of a path. */
   on(path: string, behaviour: Behaviour): void
   close(): Promise<void>
 }

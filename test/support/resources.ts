@@ -20,8 +20,8 @@ export interface Resources {
 }
 
 /**
- * Requests a navigation and a screenshot from a visitor, and one delivery of a new lead. Starts no
- * worker that would send the delivery.
+ * Creates a navigation request, a screenshot request and a lead with one delivery. The delivery
+ * stays unsent unless a worker runs.
  */
 export async function newResources(
   { commands, leads }: Operator,

@@ -53,9 +53,9 @@ interface ShopOptions {
 }
 
 /**
- * Starts gateway and core in separate processes, the demo shop in this process, and a real browser.
- * The browser uses a proxy that can break the network. Frequent heartbeats make interruptions
- * visible soon.
+ * Starts a gateway and a core in separate processes, the demo shop in this process, and a real
+ * browser. The browser connects through a proxy that can break the network. Frequent heartbeats let
+ * clients detect an interruption quickly.
  */
 export async function openShop(
   database: TestDatabase,

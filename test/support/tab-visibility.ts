@@ -14,8 +14,8 @@ export async function setVisible(page: Page, isVisible: boolean) {
 
 /**
  * Hides and freezes a tab: its timers and callbacks stop until `thaw`, which also shows the tab. A
- * real browser freezes a tab minutes after it was hidden. Here the tab freezes at once, so the page
- * cannot cancel its requests, and they stay open.
+ * real browser freezes a tab minutes after it was hidden. Here the tab freezes at once. The page
+ * has no time to cancel its requests, so they stay open.
  */
 export async function freeze(page: Page): Promise<{ thaw(): Promise<void> }> {
   const devtools = await page.context().newCDPSession(page)

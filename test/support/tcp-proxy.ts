@@ -4,9 +4,9 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 export interface TcpProxy {
   port: number
   /**
-   * Stops forwarding data to clients, on each connection whose latest request matches the pattern.
-   * Connections stay open, as in a network that silently loses packets. The proxy buffers the data
-   * until `thaw`.
+   * Stops forwarding data to the client on each connection whose latest request matches the
+   * pattern. The connections stay open, as in a network that silently loses packets. The proxy
+   * buffers the data until `thaw`.
    */
   freeze(requests: RegExp): void
   /** Ends `freeze` and delivers the buffered data on open connections. */

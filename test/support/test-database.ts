@@ -10,8 +10,8 @@ export type TestDatabase = {
 }
 
 /**
- * Returns an empty database for a test file, dropped at its end. Must be called at the top level of
- * the file.
+ * Returns an empty database for a test file. The database is dropped at the end of the file. Must
+ * be called at the top level of the file.
  */
 export const testDatabase = (): TestDatabase => {
   const uri = inject('mongodbUri')

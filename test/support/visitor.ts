@@ -33,7 +33,7 @@ export interface Answer {
 }
 
 export interface Visitor {
-  /** Session from the last response that contained a session. */
+  /** The session of the latest response that contained one. */
   // biome-ignore lint/suspicious/noExplicitAny: tests check the raw response
   session: any
   call(
@@ -76,7 +76,7 @@ export interface VisitorOptions {
   callTimeoutMs?: number
 }
 
-/** A visitor client without a browser. It follows the public contract. */
+/** Starts a visitor without a browser. This client follows the public contract. */
 export async function startVisitor({
   gatewayUrl,
   origin,

@@ -4,11 +4,11 @@ import { type CryptoKey, SignJWT } from 'jose'
 export const workspaceSessionSecret = 'a-workspace-session-secret-of-the-tests'
 
 export interface WorkspaceSessionChange {
-  /** Claims to change. A claim with the value undefined is omitted. */
+  /** Claims that replace or extend the valid ones. A claim with the value undefined is omitted. */
   claims?: Record<string, unknown>
   header?: Record<string, unknown>
   key?: Uint8Array | CryptoKey
-  /** Time of signing in milliseconds since 1970. */
+  /** Time at which the session is signed, in milliseconds since 1970. */
   now?: number
 }
 
