@@ -182,7 +182,7 @@ describe('a caller', () => {
       Code.Unauthenticated,
       'Unauthenticated',
     ],
-  ])('with %s is rejected', async (_, authorization, code, publicCode) => {
+  ])('is rejected with %s', async (_, authorization, code, publicCode) => {
     const client = createClient(SessionService, createConnectTransport({ baseUrl, httpVersion: '2' }))
     const value = await authorization()
     const headers: Record<string, string> = value === undefined ? {} : { authorization: value }
@@ -193,7 +193,7 @@ describe('a caller', () => {
     ['application/proto', 'service.session.v1.SessionService/GetSession'],
     ['application/json', 'service.session.v1.SessionService/GetSession'],
     ['application/connect+proto', 'service.messaging.v1.MessagingService/WatchConversations'],
-  ])('without a token is rejected before the request body is parsed (%s)', async (type, path) => {
+  ])('is rejected without a token before its request body is parsed (%s)', async (type, path) => {
     const answer = await fetch(`${baseUrl}/${path}`, {
       method: 'POST',
       headers: { 'content-type': type },
@@ -202,7 +202,7 @@ describe('a caller', () => {
     expect(await answer.text()).toContain('"code":"unauthenticated"')
   })
 
-  it('with a token of one workspace gets NotFound for data of another workspace', async () => {
+  it('gets NotFound for data of another workspace if its token is limited to one workspace', async () => {
     const mine = await core.workspaces.createWorkspace('Mine')
     const theirs = await core.workspaces.createWorkspace('Theirs')
     const { connectionId } = await core.workspaces.createConnection(theirs.workspaceId, 'Site', undefined)

@@ -31,7 +31,7 @@ it.each([
   ['', undefined],
 ])('normalPhone(%s) returns %s', (text, normal) => expect(normalPhone(text)).toBe(normal))
 
-it('normal forms are stable, and equal for upper and lower case', () => {
+it('a normal form is its own normal form, and upper and lower case have the same one', () => {
   fc.assert(
     fc.property(fc.oneof(fc.emailAddress(), fc.string({ unit: 'grapheme', maxLength: 40 })), (text) => {
       const normal = normalEmail(text)
@@ -48,7 +48,7 @@ it('normal forms are stable, and equal for upper and lower case', () => {
   )
 })
 
-it('contactsIn finds fields that are one contact, whatever their names', () => {
+it('contactsIn returns each field that consists of one contact, regardless of its name', () => {
   expect(contactsIn({ a: 'Ada@example.com', b: '+43 1 234 567', c: 'call ada@example.com', d: '' })).toEqual([
     { kind: 'email', value: 'ada@example.com' },
     { kind: 'phone', value: '+431234567' },

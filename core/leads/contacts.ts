@@ -14,9 +14,10 @@ const separators = /[\s()./\p{Pd}\u2212]/gu
 const phoneDigits = /^\d{3,15}$/
 
 /**
- * Returns an e-mail address in normal form, or undefined if the text is none. Upper and lower case,
- * compatible Unicode forms, and the two forms of an international domain are equal. Tags and dots in
- * the part before the @ count, because only the recipient's server knows their meaning.
+ * Returns an e-mail address in normal form, or undefined if the text is not an address. Upper and
+ * lower case, compatible Unicode forms, and the two forms of an international domain have the same
+ * normal form. Tags and dots before the @ are kept, because only the recipient's server knows their
+ * meaning.
  */
 export function normalEmail(text: string): string | undefined {
   const [, name, host] = emailParts.exec(folded(text.trim())) ?? []
@@ -26,9 +27,9 @@ export function normalEmail(text: string): string | undefined {
 }
 
 /**
- * Returns a phone number as `+` and digits, or undefined if the text is none. `00` is read as `+`, and
- * `(0)` after an international prefix is dropped. A number without a country code is its own number,
- * because its country is not known.
+ * Returns a phone number as `+` and digits, or undefined if the text is not a number. `00` is read
+ * as `+`, and `(0)` after an international prefix is dropped. A number without a country code
+ * differs from the same number with one, because its country is not known.
  */
 export function normalPhone(text: string): string | undefined {
   const given = text
@@ -54,7 +55,10 @@ export function contactsIn(fields: Record<string, string>): Contact[] {
   })
 }
 
-/** Folds case. Upper case first, so that `ß` equals `SS` and both forms of a Greek sigma are equal. */
+/**
+ * Folds case. Converts to upper case first, so that `ß` equals `SS` and both forms of a Greek sigma
+ * are equal.
+ */
 function folded(text: string): string {
   return text.normalize('NFKC').toUpperCase().toLowerCase().normalize('NFKC')
 }
@@ -62,7 +66,8 @@ function folded(text: string): string {
 /** Returns the ASCII digit for a decimal digit of any script. */
 function asciiDigit(digit: string): string {
   const code = digit.codePointAt(0)!
-  // Decimal digits are in groups of ten consecutive code points. After NFKC, groups do not touch.
+  // Unicode has the digits 0 to 9 of each script at consecutive code points. After NFKC, the digits
+  // of two scripts are never adjacent.
   let zero = code
   while (code - zero < 9 && /\p{Nd}/u.test(String.fromCodePoint(zero - 1))) zero -= 1
   return String(code - zero)

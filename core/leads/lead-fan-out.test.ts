@@ -38,7 +38,7 @@ describe('a captured lead', () => {
     expect(await (await test.worker()).drain()).toBe(1)
   })
 
-  it('whose webhook body exceeds the size limit is stored, and its delivery has one failed attempt', async () => {
+  it('is stored even if its webhook body exceeds the size limit, and its delivery then has one failed attempt', async () => {
     const fields = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`f${index}`, 'x'.repeat(4000)]))
     const { operator, leadId } = await test.newScene({ automatic: true, mappedFields: Object.keys(fields), fields })
     const { attempts } = await operator.listDeliveryAttempts({ leadId })
@@ -52,7 +52,7 @@ describe('a captured lead', () => {
     expect(await (await test.worker()).claim()).toEqual([])
   })
 
-  it('whose fan-out fails does not block the fan-out of other leads', async () => {
+  it('does not block the fan-out of other leads if its own fan-out fails', async () => {
     const { workspaceId, operator } = await test.newScene({ automatic: true })
     await test.clear()
     const since = new Date(test.now() - 60_000)

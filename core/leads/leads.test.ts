@@ -25,7 +25,7 @@ const submit = (core: CoreContext, fields: Record<string, string>, idempotencyKe
   core.leads.submitForm({ credentials: visitor.credentials, form: 'preChat', fields, idempotencyKey })
 
 describe('a form', () => {
-  it('that is submitted concurrently on two cores with one idempotency key creates one lead', async () => {
+  it('creates one lead when it is submitted concurrently on two cores with one idempotency key', async () => {
     const answers = await Promise.all(
       Array.from({ length: 10 }, (_, index) => submit(cores.cores[index % 2]!, good, 'k1')),
     )
@@ -80,7 +80,7 @@ describe('a form', () => {
       [{ path: '/fields/name', rule: 'pattern' }],
     ],
     ['a control character', { ...good, note: 'a\u0000b' }, [{ path: '/fields/note', rule: 'pattern' }]],
-  ])('with %s is rejected, and the error has the path of the field but not its value', async (_, fields, issues) => {
+  ])('is rejected with %s, and the error has the path of the field but not its value', async (_, fields, issues) => {
     await expect(submit(cores.core, fields, 'bad')).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED, issues })
   })
 
@@ -108,13 +108,13 @@ describe('a form', () => {
       [{ ...form[0]!, maxLength: 4001 }],
       { path: '/forms/preChat/fields/0/maxLength', rule: 'maximum' },
     ],
-  ])('definition with %s is rejected', async (_, preChat, issue) => {
+  ])('cannot be defined with %s', async (_, preChat, issue) => {
     await expect(
       cores.core.workspaces.updateInstallation(visitor.publicSiteKey, { forms: { preChat } }, undefined),
     ).rejects.toMatchObject({ issues: [issue] })
   })
 
-  it('that is redefined leaves the definitions of other forms unchanged', async () => {
+  it('can be redefined without a change of the definitions of other forms', async () => {
     const site = await cores.newSite({ forms: { preChat: form, offline: form } })
     const updated = await cores.other.workspaces.updateInstallation(
       site.publicSiteKey,

@@ -10,8 +10,8 @@ export interface Lead {
   /** Key of the form submission that created the lead. A repeated submission has the same key. */
   operationKey?: string
   /**
-   * Keyed hashes of the person's contacts, by which a new suppression finds the lead. Leads of
-   * earlier versions have none; they are checked when a delivery is claimed.
+   * Keyed hashes of the person's contacts. A new suppression entry finds the lead by them. Leads
+   * that earlier versions stored have no hashes; they are checked when a worker claims a delivery.
    */
   contacts?: string[]
   inputHash?: string

@@ -3,7 +3,7 @@ import type { Suppression } from './model.ts'
 
 export type SuppressionDocument = Omit<Suppression, 'suppressionId'> & {
   _id: string
-  /** True until the deliveries under way of this person have ended. */
+  /** True until the waiting deliveries of this person have been ended. */
   unswept?: true
 }
 
@@ -11,7 +11,7 @@ export interface SuppressionStore {
   /** Adds entries. Existing entries stay unchanged. Returns the number of new entries. */
   add(entries: Suppression[]): Promise<number>
   remove(workspaceId: string, suppressionIds: string[]): Promise<number>
-  /** Returns entries, newest first. With `only`, returns only these. */
+  /** Returns entries, newest first. If `only` is set, returns only the entries with these ids. */
   list(
     workspaceId: string,
     limit: number,
@@ -21,7 +21,7 @@ export interface SuppressionStore {
   find(suppressionIds: string[]): Promise<string[]>
   /** Returns those of the workspaces that have entries. */
   workspacesWithEntries(workspaceIds: string[]): Promise<string[]>
-  /** Returns entries whose deliveries under way have not been ended. */
+  /** Returns the ids of entries that are still `unswept`. */
   unswept(limit: number): Promise<string[]>
   markSwept(suppressionIds: string[]): Promise<void>
 }

@@ -75,7 +75,7 @@ describe('a suppressed person', () => {
     expect(await codeOf(submit(await cores.newVerified(), newEmail()))).toBe('ok')
   })
 
-  it('is suppressed on every core within a second, also if the process that added the entry died before its wake-up', async () => {
+  it('is suppressed on every core within a second, even if the process that added the entry died before its wake-up', async () => {
     const { workspaceId } = await cores.newSite()
     const address = newEmail()
     const captureAt = () => cores.other.leads.capture({ workspaceId, source: 'crm', fields: { address } }, undefined)
@@ -119,7 +119,7 @@ describe('a delivery of a suppressed person', () => {
     expect(await codeOf(cores.core.deliveries.retryAttempt(retry, { subject: 'desk' }))).toBe('VISITOR_SUPPRESSED')
   })
 
-  it('that a worker is sending is not sent again', async () => {
+  it('is not sent again if a worker was sending it when the entry was added', async () => {
     const address = newEmail()
     const leadId = await capture({ address })
     const claimed = await claim()
@@ -133,7 +133,7 @@ describe('a delivery of a suppressed person', () => {
     expect((await deliveriesOf(leadId)).at(-1)).toMatchObject({ status: 'failed', responseClass: 'suppressed' })
   })
 
-  it('of a lead without stored contacts, as earlier versions wrote it, ends when it is claimed', async () => {
+  it('ends when a worker claims it if an earlier version stored its lead without contacts', async () => {
     const address = newEmail()
     const leadId = await capture({ address })
     await cores.core.database.collections.leads.updateOne({ _id: leadId }, { $unset: { contacts: '' } })
@@ -142,7 +142,7 @@ describe('a delivery of a suppressed person', () => {
     expect(await deliveriesOf(leadId)).toMatchObject([{ status: 'failed', responseClass: 'suppressed' }])
   })
 
-  it('ends after a crash of the process that added the entry', async () => {
+  it('ends after a repeated call, no matter at which write the process that added the entry died', async () => {
     await cores.untilOneSurvives(async (mortal) => {
       const address = newEmail()
       const leadId = await capture({ address })
@@ -154,8 +154,8 @@ describe('a delivery of a suppressed person', () => {
   })
 })
 
-describe('the list', () => {
-  it('contains who added an entry, when and why, and no value', async () => {
+describe('the suppression list', () => {
+  it('contains who added an entry, when and why, but not the contact itself', async () => {
     const { workspaceId } = await cores.newSite()
     const [address, phone] = [newEmail(), '+43 660 7654321']
     const { workspaces } = await clientsOf(cores.core, workspaceId)

@@ -13,7 +13,10 @@ import { type Contact, type ContactKind, contactsIn, normalEmail, normalPhone } 
 import type { Lead, Suppression } from './model.ts'
 import type { SuppressionStore } from './suppression-store.ts'
 
-/** An entry as an operator writes it. Without a kind, it is none of the known kinds. */
+/**
+ * An entry in the form in which an operator sends it. `kind` is undefined if the operator sent no
+ * known kind.
+ */
 export interface SuppressionEntry {
   kind?: ContactKind
   value: string
@@ -22,8 +25,8 @@ export interface SuppressionEntry {
 /** The list of people whom a workspace must not contact (contract, section 3). */
 export interface Suppressions {
   /**
-   * Adds entries. Entries that are on the list stay unchanged. When the call resolves, deliveries of
-   * leads of these people that have not begun have ended. Errors: NotFound, `ValidationFailed`.
+   * Adds entries. Entries that are on the list stay unchanged. Before the call resolves, it ends
+   * the waiting deliveries of these people's leads. Errors: NotFound, `ValidationFailed`.
    */
   add(request: {
     workspaceId: string
@@ -33,7 +36,10 @@ export interface Suppressions {
   }): Promise<{ added: number; existing: number }>
   /** Errors: `ValidationFailed`. */
   remove(request: { workspaceId: string; entries: SuppressionEntry[]; suppressionIds: string[] }): Promise<number>
-  /** Returns a page, newest first. With `entry`, looks up this entry. Errors: `ValidationFailed`. */
+  /**
+   * Returns a page of entries, newest first. If `entry` is set, returns at most this entry. Errors:
+   * `ValidationFailed`.
+   */
   list(query: {
     workspaceId: string
     limit?: number
@@ -44,11 +50,17 @@ export interface Suppressions {
   isSuppressed(workspaceId: string, person: { fields: Record<string, string>; subjects?: string[] }): Promise<boolean>
   /** Returns whether one of these workspaces has entries. */
   hasAny(workspaceIds: string[]): Promise<boolean>
-  /** Returns the ids of the leads whose person is on the list, also as a subject of the conversation. */
+  /**
+   * Returns the ids of the leads whose person is on the list. The person may also be listed as the
+   * verified visitor of the lead's conversation.
+   */
   suppressedLeads(leads: Lead[]): Promise<Set<string>>
-  /** Returns keyed hashes of the contacts of a lead. The sweep finds leads by them. */
+  /**
+   * Returns keyed hashes of the contacts of a lead. The sweep uses them to find the leads of an
+   * entry.
+   */
   contactIds(workspaceId: string, person: { fields: Record<string, string>; subjects?: string[] }): Promise<string[]>
-  /** Ends the deliveries of entries whose process died before it did so. */
+  /** Ends the deliveries of entries whose process died before it had ended them. */
   sweep(): Promise<void>
 }
 
@@ -56,14 +68,14 @@ const maxEntries = 1_000
 const maxPage = 1_000
 const defaultPage = 100
 const sweepBatch = 500
-/** Maximum age in milliseconds of the knowledge that a workspace's list is empty. */
+/** Maximum age in milliseconds of a cached answer to whether a workspace has entries. */
 const emptyMaxAgeMs = 400
 
 export function createSuppressions(dependencies: {
   store: SuppressionStore
   sessions: Pick<SessionStore, 'subjectsIn'>
   workspaceStore: Pick<WorkspaceStore, 'findWorkspace'>
-  /** Ends the deliveries that have not begun of leads with these contact ids. */
+  /** Ends the deliveries of leads with these contact ids, except those that a worker is sending. */
   endDeliveries(contactIds: string[]): Promise<void>
   idsKey: IdsKey
   bus: Bus

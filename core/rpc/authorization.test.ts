@@ -22,7 +22,7 @@ const isOperators = (method: DescMethod) => operatorScopes.has(getOption(method,
 const cores = testCores()
 let things: Things
 let visitorGrant: string
-/** Hashes of all documents before the rejected calls, which must not change them. */
+/** Hashes of all documents before the rejected calls. The calls must not change any document. */
 let unchanged: Record<string, string> | undefined
 /** Id of another workspace. */
 let elsewhere: string

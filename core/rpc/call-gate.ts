@@ -5,7 +5,10 @@ import { authenticator } from './caller.ts'
 import { connectErrorOf } from './connect-errors.ts'
 import { countRejection } from './observed-calls.ts'
 
-/** Admits calls before their request is decoded: by token, scope and number of running calls. */
+/**
+ * Decides by token, scope and number of running calls whether a call may run. The decision is made
+ * before the request is decoded.
+ */
 export interface CallGate {
   /**
    * Returns a function that the caller must call when the call has ended. Rejects with a
@@ -15,8 +18,9 @@ export interface CallGate {
 }
 
 /**
- * Creates the gate of a core. All ways of calling share it. It rejects unary calls when `CALLS_MAX`
- * calls are running, which limits the queue when the database is slow. Streams do not count.
+ * Creates the gate of a core. Calls over HTTP, over a link and in this process share the gate. It
+ * rejects unary calls when `CALLS_MAX` calls are running, which limits the queue when the database
+ * is slow. Streams do not count.
  */
 export function createCallGate({ access, config, logger, metrics }: CoreContext): CallGate {
   const authenticate = authenticator(access)

@@ -55,8 +55,8 @@ async function* endAt<T>(expiresAt: number, now: () => number, messages: AsyncIt
     }
   } finally {
     clearTimeout(timer)
-    // The generator may still be waiting and ends only when the call's signal aborts, so `return()`
-    // is not awaited.
+    // Do not await `return()`: the generator may still be waiting, and it ends only when the call's
+    // signal aborts.
     void Promise.resolve(iterator.return?.()).catch(() => {})
   }
 }

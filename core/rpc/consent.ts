@@ -25,7 +25,7 @@ export const decisions = {
   [Decision.UNSPECIFIED]: undefined,
 } as const
 
-/** Drops empty texts, which stand for absent ones. */
+/** Drops empty texts, because an empty text in the message means an absent one. */
 export function fromConsentPolicy({ required, policyUrl, policyVersion }: PolicyMessage): ConsentPolicy {
   return { required, ...(policyUrl && { policyUrl }), ...(policyVersion && { policyVersion }) }
 }

@@ -8,7 +8,7 @@ import type { UnaryMethod } from './dispatcher.ts'
 
 type FrameInit = MessageInitShape<typeof FrameSchema>
 
-/** Maximum size in bytes of all messages of a link that have arrived in part. */
+/** Maximum size in bytes of all messages of a link of which only a part has arrived. */
 const partialMaxBytes = 2 * messageMaxBytes
 /** Number of unsent answer bytes at which the core stops reading calls. */
 const unsentMaxBytes = 16 * 1024 * 1024
@@ -24,9 +24,9 @@ interface RunningCall {
 }
 
 /**
- * Serves one link: runs the calls of one client process and sends each answer when it is ready. On
- * `signal` (the client is gone, or the core stops), calls are aborted like calls over HTTP, and calls that
- * go on are still answered.
+ * Serves one link: runs the calls of one client process and sends each answer when it is ready.
+ * `signal` aborts when the client disconnects or the core stops. Calls are then aborted like calls
+ * over HTTP, and calls that finish nevertheless are still answered.
  */
 export async function* serveLink(
   find: (name: string) => UnaryMethod | undefined,
@@ -106,7 +106,7 @@ export async function* serveLink(
       if (call.isRunning) return
       call.size += kind.value.length
       partialBytes += kind.value.length
-      // A call that is too large fails with its last frame. Until then its bytes are dropped.
+      // A call that is too large fails when its last frame arrives. Its bytes are dropped.
       if (call.size <= messageMaxBytes) call.parts.push(kind.value)
       else call.parts = []
       if (partialBytes > partialMaxBytes) throw tooLarge()

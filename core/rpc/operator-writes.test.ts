@@ -15,8 +15,8 @@ const takenOverAfterSeconds = 16
 
 const operatorServices = ['WorkspaceService', 'LeadService', 'CommandService']
 
-// Calls that change the suppression list have the same effect with and without a key, because an
-// entry is on the list once. Their own tests cover repeats.
+// Calls that change the suppression list are not in the table. Each entry is on the list at most
+// once, so these calls have the same effect with and without a key. Their own tests cover repeats.
 it('the table `writes` lists every operator method that writes', () => {
   const found = servedMethods().filter(
     ([name, method]) =>

@@ -37,7 +37,7 @@ export async function* watchEvents(
   let unread = 0
   let wake: () => void = () => {}
   let over = false
-  /** Availability that is sent with `opened`, by subscription. */
+  /** Availability that will be sent with `opened`, by subscription id. */
   const told = new Map<number, string>()
   const open = new Map<number, StreamSubscription | 'opening'>()
 

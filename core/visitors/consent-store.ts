@@ -4,13 +4,13 @@ import type { SessionDocument } from './session-store.ts'
 
 export interface ConsentStore {
   /**
-   * Adds a decision to an active session. Changes nothing if the operation is recorded. Returns
-   * false if the session is not active.
+   * Adds a decision to a session. Changes nothing if the session already has a decision of the same
+   * operation. Returns false if the session is not active.
    */
   add(sessionId: string, consent: StoredConsent): Promise<boolean>
   /**
    * Adds a decision to the other active sessions of the same visitor on the same installation.
-   * Returns their ids, also of sessions in which the operation is recorded.
+   * Returns the ids of all these sessions, including those that already had the decision.
    */
   addToOthers(session: Session, consent: StoredConsent): Promise<string[]>
   /** Returns the latest decision in another session of the same visitor on the installation. */
@@ -44,7 +44,8 @@ export function createConsentStore({ sessions }: { sessions: Collection<SessionD
     },
 
     async latestOf(session) {
-      // The session began after these erasures of the visitor. It must not get data that they remove.
+      // These erasures of the visitor began before the session. The session must not get data that
+      // the erasures remove.
       const own = await sessions.findOne({ _id: session.sessionId }, { projection: { afterErasures: 1 } })
       const kept = (own?.afterErasures ?? []).map((erasureId) => ({
         $or: [{ afterErasures: erasureId }, { joinedAfterErasures: erasureId }],

@@ -43,7 +43,7 @@ describe('an installation that requires consent', () => {
     for (const core of cores.cores) await expectRefused(session, core)
   })
 
-  it('refuses forms and the retry route', async () => {
+  it('refuses form submissions and requests to the retry route', async () => {
     const { publicSiteKey, ...site } = await newSite()
     await acceptForms({ core: cores.core, publicSiteKey, workspaceId: cores.workspaceId })
     await cores.core.workspaces.updateInstallation(
@@ -74,7 +74,7 @@ describe('an installation that requires consent', () => {
     expect((await retry()).replayed).toBe(true)
   })
 
-  it('asks again for a new version, and only the present version can be decided', async () => {
+  it('refuses messages again after a new policy version, until the visitor grants exactly that version', async () => {
     const site = await newSite()
     const session = await newSession(site)
     await decide(session)
@@ -88,7 +88,7 @@ describe('an installation that requires consent', () => {
     expect(await sendOf(await newSession(site))).toBe('ok')
   })
 
-  it('is in force on every core within a second, also if the process that set it died before its wake-up', async () => {
+  it('refuses messages on every core within a second, even if the process that stored the policy died before it sent a wake-up', async () => {
     const site = await cores.newSite({}, cores.workspaceId)
     const session = await newSession(site)
     for (const core of cores.cores) expect(await sendOf(session, core)).toBe('ok')
@@ -99,8 +99,8 @@ describe('an installation that requires consent', () => {
   })
 })
 
-describe('a decision', () => {
-  it('is stored once per idempotency key, and a repeat returns it even after a new version', async () => {
+describe('a consent decision', () => {
+  it('is stored once per idempotency key, and a repeat returns it even after a new policy version', async () => {
     const site = await newSite()
     const session = await newSession(site)
     const first = await decide(session, 'granted', { key: 'key-1' })
@@ -110,7 +110,7 @@ describe('a decision', () => {
     expect((await cores.core.sessions.find(session.sessionId)).consents).toHaveLength(1)
   })
 
-  it('is complete after a repeat, if the process died at any write', async () => {
+  it('is stored for all tabs after a repeat, no matter at which write the first process died', async () => {
     const site = await newSite()
     await cores.untilOneSurvives(async (mortal) => {
       const browser = randomUUID()
@@ -127,7 +127,7 @@ describe('a decision', () => {
     })
   }, 60_000)
 
-  it('of an anonymous visitor holds for the browser’s other tabs and new sessions, not for another browser', async () => {
+  it('of an anonymous visitor applies to all tabs and new sessions of the browser, but not to another browser', async () => {
     const site = await newSite()
     const browser = randomUUID()
     const [tab, other] = [await newSession(site, browser), await newSession(site, browser)]
@@ -140,7 +140,7 @@ describe('a decision', () => {
     expect(await sendOf(await newSession(site, browser))).toBe('CONSENT_REQUIRED')
   })
 
-  it('survives renewal and identification, and then belongs to the subject on every device', async () => {
+  it('is kept after a renewal and an identification, and then applies to the verified visitor on every device', async () => {
     const site = await newSite()
     const sub = newSubject()
     const browser = randomUUID()
@@ -168,13 +168,13 @@ describe('a decision', () => {
     expect(await sendOf(await newSession(await newSite(), browser))).toBe('CONSENT_REQUIRED')
   })
 
-  it('of an ended session is refused', async () => {
+  it('is refused if the session has ended', async () => {
     const session = await newSession(await newSite())
     await cores.core.sessions.revoke(session.sessionId)
     expect(await codeOf(decide(session))).toBe('SESSION_REVOKED')
   })
 
-  it('is shown to operators and exported, and an erasure removes it, also for a visitor who returns meanwhile', async () => {
+  it('is shown to operators and exported, and is not inherited by sessions that begin after an erasure', async () => {
     const site = await newSite()
     const browser = randomUUID()
     const session = await newSession(site, browser)

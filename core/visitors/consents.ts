@@ -8,12 +8,15 @@ import type { ConsentStore } from './consent-store.ts'
 import type { ConsentDecision, Session, Visitor, VisitorCredentials } from './model.ts'
 import type { Directory, VisitorAccess } from './visitor-access.ts'
 
-/** Records consent to an installation's policy, and requires it (contract, section 3). */
+/**
+ * Records visitors' decisions on the consent policy of an installation, and refuses requests
+ * without the required consent (contract, section 3).
+ */
 export interface Consents {
   /**
    * Stores the visitor's decision for all live sessions of the same browser or verified subject on
    * the installation. Errors: those of VisitorAccess.authorize and of Idempotency.once,
-   * `ValidationFailed` if the version is not the policy's present one.
+   * `ValidationFailed` if `policyVersion` is not the current version of the policy.
    */
   record(request: {
     credentials: VisitorCredentials

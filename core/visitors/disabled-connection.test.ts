@@ -9,7 +9,7 @@ const setStatus = (status: 'enabled' | 'disabled', core = cores.core) =>
 
 describe('a connection', () => {
   it.each(['by one call', 'by a repeat after the first process died before the wake-up'])(
-    'that was disabled %s keeps its sessions ended after it is enabled again',
+    'keeps its sessions ended after it was disabled %s and enabled again',
     async (how) => {
       const sub = newSubject()
       const [streaming, silent] = [await cores.newSession(), await cores.newSession()]
@@ -46,7 +46,7 @@ describe('a connection', () => {
     },
   )
 
-  it('that is already enabled keeps its sessions when it is enabled once more', async () => {
+  it('keeps its sessions if an operator enables it while it is already enabled', async () => {
     const session = await cores.newSession()
     await setStatus('enabled')
     expect((await cores.send(session, 'hello')).replayed).toBe(false)

@@ -13,10 +13,13 @@ const whenOk = <T>(attempt: Promise<T>): Promise<T | undefined> => attempt.catch
 // An erasure also removes messages, so acknowledged messages need not be kept.
 const isErasure = (name: string) => name.includes('erased')
 
-/** A renewal can undo the expiry of a grant, so that way has its own test (sleeping-sessions.test.ts). */
+/**
+ * All ways to end a session except the expiry of its grant. A renewal can undo that expiry;
+ * sleeping-sessions.test.ts tests it.
+ */
 const lasting = waysToEnd(cores).filter(({ code }) => code !== 'GrantExpired')
 
-describe.each(lasting)('when $name during a send, the start of a stream and a renewal', (way) => {
+describe.each(lasting)('when $name while the visitor sends a message, opens a stream and renews the session', (way) => {
   it('no stream stays open, no grant stays accepted, and every acknowledged message is kept', async () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), async (scheduler) => {

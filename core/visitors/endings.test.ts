@@ -49,7 +49,7 @@ async function expectOver(scene: WatchedScene, way: Way, began: number) {
   expect(sibling!.streams.some(({ ended }) => ended)).toBe(false)
 }
 
-/** Session state that operators see, by the error code that requests of the session get. */
+/** Maps the error code of a session's requests to the session state that operators see. */
 const states: Record<string, string> = {
   OriginNotAllowed: 'active',
   GrantExpired: 'active',
@@ -85,13 +85,13 @@ describe.each(waysToEnd(cores))('when $name', { retry: 2 }, (way) => {
 
   if (way.repeats === false) return
 
-  it('streams and grants end within a second when the action is repeated after its core died at any write', async () => {
+  it('a repeat of the action ends streams and grants within a second, no matter at which write the first core died', async () => {
     await cores.untilOneSurvives(
       async (mortal) => {
         const scene = await openScene(way)
         const died = await hasFailed(way.end(mortal, scene))
-        // If the first erasure has begun, it continues by itself, and the second erasure removes
-        // the rest.
+        // If the way is an erasure, the interrupted erasure may already be stored. It then
+        // continues by itself, and the second erasure removes only the rest.
         const began = performance.now()
         await way.end(cores.core, scene)
         await expectOver(scene, way, began)
@@ -103,7 +103,7 @@ describe.each(waysToEnd(cores))('when $name', { retry: 2 }, (way) => {
 })
 
 describe('a change of an installation', () => {
-  it('does not close streams that stay allowed, and these streams receive every message', async () => {
+  it('keeps the streams open that it still allows, and these streams receive every message', async () => {
     const scene = await openScene({})
     const { conversationId } = scene.session
     const bodies = Array.from({ length: 30 }, (_, index) => `message ${index}`)

@@ -26,11 +26,11 @@ describe('access grants', () => {
     expect(await grants.sign(claims)).toBe(grant)
   })
 
-  it('with the connection claim of earlier versions are accepted', async () => {
+  it('are accepted if an earlier version signed them with a connection claim', async () => {
     expect(await grants.verify(await forged({}, { con: 'con_1' }))).toMatchObject({ sid: 'ses_1' })
   })
 
-  it('stay valid under a former key until that key is removed', async () => {
+  it('stay valid after a new key was added, until the key that signed them is removed', async () => {
     const grant = await grants.sign(claims)
     await expect(createGrants(createKeyring([key('k2', 2), key('k1', 1)])).verify(grant)).resolves.toMatchObject({
       sid: 'ses_1',
@@ -59,7 +59,7 @@ describe('access grants', () => {
         return `${encode({ alg: 'none', typ: 'service-access-grant+jwt', kid: 'k1' })}.${encode({ ...claims, aud: 'service.widget.public-api' })}.`
       },
     ],
-  ])('with %s are invalid', async (_, make) => {
+  ])('are invalid with %s', async (_, make) => {
     await expect(grants.verify(await make())).rejects.toMatchObject({ code: ErrorCode.GRANT_INVALID })
   })
 })
@@ -97,7 +97,7 @@ describe('the verification of a grant', () => {
 })
 
 describe('renewal tokens', () => {
-  it('are accepted only for their session and generation, even if their key is no longer the newest', () => {
+  it('are accepted only for their session and generation, also after a newer key was added', () => {
     const token = grants.renewalToken('ses_1', 3)
     expect(grants.isRenewalToken(token, 'ses_1', 3)).toBe(true)
     expect(grants.isRenewalToken(token, 'ses_1', 4)).toBe(false)

@@ -64,7 +64,7 @@ const cases: Record<string, () => Promise<Step>> = {
         expect(content.sessionId).not.toBe(old.sessionId)
         await expect(cores.send(old, 'late')).rejects.toThrow('SessionClosed')
         expect(await cores.history(content)).toEqual([])
-        // Count the anonymous session, the old session and one successor.
+        // The sessions are the first anonymous session, the verified session and one successor.
         const sessions = await cores.core.database.collections.sessions.countDocuments({
           clientInstanceId: (await cores.core.sessions.find(old.sessionId)).clientInstanceId,
         })
@@ -119,8 +119,8 @@ describe.each(Object.entries(cases))('a process that dies during %s', (_, begin)
   })
 })
 
-describe('a first identification whose process dies and which is not repeated', () => {
-  it('leaves the session active, or closes it, and the visitor’s next identification continues the conversation', async () => {
+describe('a first identification that is not repeated after its process died', () => {
+  it('leaves the session active or closed, and in both cases the visitor’s next identification continues the conversation', async () => {
     await cores.untilOneSurvives(async (core) => {
       const sub = newSubject()
       const session = await cores.newSession()

@@ -98,7 +98,7 @@ describe('identifications, sends, closes and process deaths in any order', () =>
             const outcome = await codeOf(once(first))
             stops.done()
             return async () => {
-              // Without a response the client repeats the operation with its key.
+              // Without a response, the client repeats the operation with the same key.
               if (outcome !== 'ok' && !finalRefusals.includes(outcome)) {
                 expect(['ok', ...finalRefusals]).toContain(await codeOf(once(core)))
               }

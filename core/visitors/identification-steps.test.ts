@@ -74,7 +74,7 @@ describe('the steps of a first identification', () => {
     expect(details.get('decide conversation')).toBe('ses_1')
   })
 
-  it('copy the page context and the id of the anonymous session; repeated operations are found under that id', async () => {
+  it('copy the page context, and keep the id of the anonymous session so that repeated operations are found', async () => {
     const { identify, details } = identificationInMemory()
     await identify()
     const { status, renewal, ...facts } = anonymous
@@ -94,13 +94,16 @@ describe('the steps of a first identification', () => {
     })
   })
 
-  it.each(['pageContext', 'pageContextAt'] as const)('copy no page context without %s', async (field) => {
-    const { identify, details } = identificationInMemory({ session: { ...anonymous, [field]: undefined } })
-    await identify()
-    const created = details.get('insert session')
-    expect(created).not.toHaveProperty('pageContext')
-    expect(created).not.toHaveProperty('pageContextAt')
-  })
+  it.each(['pageContext', 'pageContextAt'] as const)(
+    'copy no page context if the anonymous session has no %s',
+    async (field) => {
+      const { identify, details } = identificationInMemory({ session: { ...anonymous, [field]: undefined } })
+      await identify()
+      const created = details.get('insert session')
+      expect(created).not.toHaveProperty('pageContext')
+      expect(created).not.toHaveProperty('pageContextAt')
+    },
+  )
 
   it('store the new session as the last session of the anonymous conversation if that conversation continues', async () => {
     const { identify, steps, details } = identificationInMemory({ openConversationId: 'cnv_1' })
@@ -230,7 +233,7 @@ describe('the steps of an identification by a verified session', () => {
     })
   })
 
-  it('refresh the session without using the assertion again if a process that died has already used it', async () => {
+  it('refresh the session without using the assertion again if a process that died already used it', async () => {
     const identity = identityOf('ada', operation)
     const { identify, steps, details } = identificationInMemory({ session: { ...verified, identity } })
     await identify()
@@ -249,7 +252,7 @@ describe('the steps of an identification by a verified session', () => {
     expect(steps).not.toContain('wake up ses_1')
   })
 
-  it('create a session and a conversation without data of the old session if the visitor is another one', async () => {
+  it('create a session and a conversation without data of the old session if the assertion names another visitor', async () => {
     const { identify, steps, details } = identificationInMemory({ session: verified })
     expect(await identify('grace')).toMatchObject({ sessionId: newSessionId, continuity: { state: 'new' } })
     expect(steps).toEqual([

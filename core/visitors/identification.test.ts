@@ -79,8 +79,8 @@ describe('the identification of an anonymous session', () => {
       expect(await cores.history(identified)).toEqual(['hello'])
       const next = await cores.newVerified(sub)
       expect(next.conversationId).toBe(conversationId)
-      // A refresh of the earlier session keeps that session's conversation, but must not change the
-      // conversation that the visitor's next session continues.
+      // Another identification of the earlier session leaves that session's conversation unchanged.
+      // It must also not change the conversation that the visitor's next session continues.
       expect((await cores.identify(before, cores.sign({ sub }))).conversationId).toBe(before.conversationId)
       const later = await cores.newVerified(sub)
       expect(later.conversationId).toBe(conversationId)
@@ -157,7 +157,7 @@ describe('a message sent during the identification of its session', () => {
 })
 
 describe('a pending command', () => {
-  it('expires when the visitor’s login closes its session, and the new session cannot answer it', async () => {
+  it('expires when an identification closes its session, and the new session cannot answer it', async () => {
     const session = await cores.newSession()
     const { sessionId } = session
     await cores.send(session, 'hello')
@@ -217,7 +217,7 @@ describe('the closing of a verified session', () => {
     expect(later.conversationId).toBe(next.conversationId)
   })
 
-  it('returns the same result when it is repeated with the ended grant after a process died at any write', async () => {
+  it('returns the same result to a repeat with the ended grant, no matter at which write the first process died', async () => {
     await cores.untilOneSurvives(async (core) => {
       const sub = newSubject()
       const session = await cores.newVerified(sub)

@@ -66,10 +66,10 @@ export interface IdentificationDependencies {
 }
 
 /**
- * Identifies a visitor, refreshes an identity or changes it. Each operation is a sequence of steps
- * that can be repeated. One compare-and-set on the session decides which operation succeeds. If a
- * process dies before that write, nothing has changed. If it dies later, a repeat of the operation
- * completes it (docs/decisions.md).
+ * Identifies a visitor, refreshes an identity, or replaces it with another one. Each operation is a
+ * sequence of steps that can be repeated. One compare-and-set on the session decides which
+ * operation succeeds. If a process dies before that write, nothing has changed. If it dies later, a
+ * repeat of the operation completes it (docs/decisions.md).
  */
 export function createIdentification(dependencies: IdentificationDependencies): Identification {
   const { store, conversations, nonces, subjects, consents, assertions, contents, access } = dependencies
@@ -85,8 +85,8 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     if (session.status === 'closed') return completeReplacement(session, operation)
     await access.live(sessionId)
     if (session.identity?.operation === operation) return refresh(session, session.identity)
-    // A repeat of an operation that was already decided is completed above, although the capability
-    // may be off by now.
+    // Check the capability only now. The code above completes a repeat of a successful operation
+    // even if the capability was disabled since.
     requireCapability(installation, 'identity')
     const identity = await verifiedIdentity(session, installation, assertion, operation)
     if (session.identity?.subjectId === identity.subjectId) return refresh(session, identity)
@@ -147,7 +147,7 @@ export function createIdentification(dependencies: IdentificationDependencies): 
 
   /**
    * Returns the new session. If it belongs to another person, it keeps only the browser and the
-   * language.
+   * language of the old session.
    */
   function plannedSession(old: Session, identity: Identity | undefined, operation: string): Session {
     const { workspaceId, connectionId, connectionVersion, publicSiteKey, origin, visitorId, clientInstanceId } = old
@@ -187,8 +187,9 @@ export function createIdentification(dependencies: IdentificationDependencies): 
       const { sequence } = await appendIdentified(old)
       await conversations.setLastSession(session.conversationId, { sequence, sessionId: session.sessionId })
     }
-    // The anonymous session joined the subject, so its decision counts like one of the subject. After a
-    // logout another person may use the browser, who must decide anew.
+    // The replaced anonymous session now belongs to the verified visitor, so its consent decision
+    // counts for that visitor. After a logout another person may use the browser, and that person
+    // must decide anew.
     if (session.identity) await consents.inherit(session)
     await wakeups.stateChanged(old.sessionId)
     const isNew = session.conversationId === plannedIds('cnv', operation)
@@ -196,8 +197,8 @@ export function createIdentification(dependencies: IdentificationDependencies): 
   }
 
   /**
-   * Announces the identification to the streams of an anonymous session before they get the end of
-   * the session.
+   * Announces the identification to the streams of an anonymous session before those streams get
+   * the event that ends the session.
    */
   async function appendIdentified({ sessionId, conversationId }: Session): Promise<LogEvent> {
     const type = 'session.identified'
@@ -215,7 +216,7 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     throw new ServiceError(ErrorCode.VISITOR_BANNED)
   }
 
-  /** Throws the error that fits a session that another operation has ended. */
+  /** Throws the error for a session that another operation has ended. */
   async function rejectEnded(sessionId: string): Promise<never> {
     await access.live(sessionId)
     throw new ServiceError(ErrorCode.SESSION_CLOSED)

@@ -50,7 +50,7 @@ describe('an identity assertion', () => {
     })
   })
 
-  it('is accepted from an ordinary JWT library', async () => {
+  it('is accepted if an ordinary JWT library signed it', async () => {
     const token = await new SignJWT({ name: 'Ada', ctx: { plan: 'pro' } })
       .setProtectedHeader({ alg: 'HS256', typ: 'service-visitor-identity+jwt', kid: current.kid })
       .setAudience(siteKey)
@@ -70,7 +70,7 @@ describe('an identity assertion', () => {
     expect(present.map(([name]) => name).sort()).toEqual(['endsAt', 'externalSubject', 'nonce'])
   })
 
-  it.each(['aud', 'sub', 'iat', 'exp', 'jti'])('without %s is invalid', async (claim) => {
+  it.each(['aud', 'sub', 'iat', 'exp', 'jti'])('is invalid without %s', async (claim) => {
     await expect(verify(sign({ claims: { [claim]: undefined } }))).rejects.toMatchObject(invalid)
   })
 
@@ -91,7 +91,7 @@ describe('an identity assertion', () => {
     ['ctx', 'plan=pro'],
     ['ctx', ['pro']],
     ['ctx', null],
-  ])('whose %s has the wrong type (%j) is invalid', async (claim, value) => {
+  ])('is invalid if %s has the wrong type (%j)', async (claim, value) => {
     await expect(verify(sign({ claims: { [claim]: value } }))).rejects.toMatchObject(invalid)
   })
 
@@ -119,7 +119,7 @@ describe('an identity assertion', () => {
     ['ctx', { text: 'a'.repeat(1015) }, 'more than 1 KiB'],
     ['ctx', { text: 'ü'.repeat(510) }, 'more than 1 KiB in UTF-8'],
     ['ctx', Object.fromEntries(Array.from({ length: 11 }, (_, index) => [`k${index}`, index])), 'eleven keys'],
-  ])('whose %s is wrong (%j: %s) is invalid', async (claim, value, _) => {
+  ])('is invalid if %s is wrong (%j: %s)', async (claim, value, _) => {
     await expect(verify(sign({ claims: { [claim]: value } }))).rejects.toMatchObject(invalid)
   })
 
@@ -133,11 +133,11 @@ describe('an identity assertion', () => {
     ['exp', time + 300],
     ['ctx', { text: 'a'.repeat(1013) }],
     ['ctx', Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`$k.${index}`, index]))],
-  ])('whose %s is at its limit (%j) is valid', async (claim, value) => {
+  ])('is valid if %s is at its limit (%j)', async (claim, value) => {
     await expect(verify(sign({ claims: { [claim]: value } }))).resolves.toBeDefined()
   })
 
-  it('with the context key `__proto__` is invalid', async () => {
+  it('is invalid with the context key `__proto__`', async () => {
     const ctx = JSON.parse('{"__proto__":"x"}')
     await expect(verify(sign({ claims: { ctx } }))).rejects.toMatchObject(invalid)
   })
@@ -149,7 +149,7 @@ describe('an identity assertion', () => {
     await expect(verify(ending(time - 86_400))).rejects.toMatchObject(expired)
   })
 
-  it('that is both expired and wrongly signed is rejected as invalid, not as expired', async () => {
+  it('is rejected as invalid, not as expired, if it has expired and its signature is wrong', async () => {
     const claims = { iat: time - 600, exp: time - 500 }
     await expect(verify(sign({ claims }, { ...current, secret: before.secret }))).rejects.toMatchObject(invalid)
   })
@@ -168,11 +168,11 @@ describe('an identity assertion', () => {
     ['a kid of the wrong type', { header: { kid: ['key_2'] } }],
     ['a critical extension', { header: { crit: ['exp'], exp: 1 } }],
     ['a key of its own', { header: { jwk: { kty: 'oct', k: 'AAAA' } }, hash: 'sha512' }],
-  ])('with %s is invalid', async (_, change) => {
+  ])('is invalid with %s', async (_, change) => {
     await expect(verify(sign(change))).rejects.toMatchObject(invalid)
   })
 
-  it('with a wrong secret, signature or payload is invalid', async () => {
+  it('is invalid with a wrong secret, signature or payload', async () => {
     await expect(verify(sign({}, { ...current, secret: before.secret }))).rejects.toMatchObject(invalid)
     const [header, payload, signature = ''] = sign().split('.')
     const flipped = `${signature.startsWith('A') ? 'B' : 'A'}${signature.slice(1)}`
@@ -181,7 +181,7 @@ describe('an identity assertion', () => {
     await expect(verify(`${header}.${other}.${signature}`)).rejects.toMatchObject(invalid)
   })
 
-  it('with any claims or broken bytes is valid, invalid or expired, and no other error is thrown', async () => {
+  it('is valid, invalid or expired for any claims and any bytes, and never causes another error', async () => {
     const good = {
       aud: siteKey,
       sub: 'customer-1',
@@ -225,7 +225,7 @@ describe('an identity assertion', () => {
     )
   })
 
-  it('signed with the previous secret is valid until a rotation removes it', async () => {
+  it('is valid with the previous secret until a rotation removes that secret', async () => {
     const old = sign({}, before)
     await expect(verify(old, installationWith(before))).resolves.toBeDefined()
     await expect(verify(old, installationWith(current, before))).resolves.toBeDefined()
@@ -235,17 +235,17 @@ describe('an identity assertion', () => {
   })
 
   it.each(['', '.', '..', 'a.b', 'a.b.c', 'not a token', `${'a'.repeat(9000)}.b.c`, '{"sub":"x"}', '\u0000'])(
-    'that is not a token (%j) is invalid',
+    'is invalid if it is not a token (%j)',
     async (text) => {
       await expect(verify(text)).rejects.toMatchObject(invalid)
     },
   )
 
-  it.each(['[]', '"text"', 'null', '7', '{', ''])('whose payload is %s is invalid', async (payload) => {
+  it.each(['[]', '"text"', 'null', '7', '{', ''])('is invalid if its payload is %s', async (payload) => {
     await expect(verify(signPayload(Buffer.from(payload)))).rejects.toMatchObject(invalid)
   })
 
-  it('whose payload is not UTF-8 is invalid', async () => {
+  it('is invalid if its payload is not UTF-8', async () => {
     const claims = { aud: siteKey, sub: 'customer?1', iat: time, exp: time + 60, jti: 'nonce-of-9' }
     const payload = Buffer.from(JSON.stringify(claims))
     await expect(verify(signPayload(payload))).resolves.toBeDefined()
@@ -253,7 +253,7 @@ describe('an identity assertion', () => {
     await expect(verify(signPayload(payload))).rejects.toMatchObject(invalid)
   })
 
-  it('whose `nbf` is negative is invalid', async () => {
+  it('is invalid if its `nbf` is negative', async () => {
     await expect(verify(sign({ claims: { nbf: 0 } }))).resolves.toBeDefined()
     await expect(verify(sign({ claims: { nbf: -1 } }))).rejects.toMatchObject(invalid)
   })

@@ -6,7 +6,7 @@ import { text } from '../rules.ts'
 import type { Installation } from '../workspaces/model.ts'
 import type { IdentityContextValue } from './model.ts'
 
-/** Claims of a host's backend about its visitor. Their signature was verified. */
+/** Claims of a host's backend about a visitor. Their signature was verified. */
 interface VerifiedAssertion {
   /** The host's id of the user: 1 to 256 characters. */
   externalSubject: string

@@ -118,7 +118,7 @@ describe('an assertion', () => {
     expect(['IDENTITY_ASSERTION_REPLAYED', 'SESSION_CLOSED', 'ok']).toEqual(expect.arrayContaining(outcomes))
   })
 
-  it('that is repeated with the same idempotency key returns the first credentials on any core', async () => {
+  it('returns the first credentials on any core when the request is repeated with the same idempotency key', async () => {
     const session = await cores.newSession()
     const assertion = cores.sign({ sub: newSubject(), name: 'Ada' })
     const key = randomUUID()
@@ -131,7 +131,7 @@ describe('an assertion', () => {
     for (const secret of [first.accessGrant, first.renewalToken, assertion]) expect(stored).not.toContain(secret)
   })
 
-  it('that switched the session to another visitor returns its first result when the request is repeated with the ended grant', async () => {
+  it('returns its first result when the request that switched the visitor is repeated with the ended grant', async () => {
     const ada = await cores.newVerified()
     const assertion = cores.sign({ sub: newSubject() })
     const key = randomUUID()
@@ -142,7 +142,7 @@ describe('an assertion', () => {
     expect(await cores.clear(first, { key: clearKey, core: cores.other })).toEqual(cleared)
     expect(await codeOf(cores.identify(ada, cores.sign(), { key }))).toBe('IDEMPOTENCY_CONFLICT')
     expect(await codeOf(cores.identify(ada, assertion))).toBe('SESSION_CLOSED')
-    // After its idempotency record is removed, the key with another assertion counts as a new
+    // After its idempotency record is removed, the same key with another assertion is a new
     // operation.
     await cores.core.database.collections.idempotency.deleteMany({})
     expect(await codeOf(cores.identify(ada, cores.sign(), { key }))).toBe('SESSION_CLOSED')
@@ -153,7 +153,7 @@ describe('an assertion', () => {
     ['wrongly signed', 'IDENTITY_ASSERTION_INVALID', () => `${cores.sign().slice(0, -4)}AAAA`],
     ['expired', 'IDENTITY_ASSERTION_EXPIRED', () => cores.sign({ iat: 1_000_000, exp: 1_000_060 })],
     ['for another site', 'IDENTITY_ASSERTION_INVALID', () => cores.sign({ aud: 'pk_other' })],
-  ])('that is %s changes nothing, and its idempotency key can be used again', async (_, code, make) => {
+  ])('changes nothing if it is %s, and its idempotency key can be used again', async (_, code, make) => {
     const session = await cores.newSession()
     const key = randomUUID()
     expect(await codeOf(cores.identify(session, make(), { key }))).toBe(code)
@@ -165,7 +165,7 @@ describe('an assertion', () => {
     })
   })
 
-  it('signed with a replaced secret is accepted until a rotation without overlap', async () => {
+  it('is accepted with the previous secret until a rotation without overlap', async () => {
     const old = () => cores.sign({ sub: newSubject() })
     const { identitySecrets } = (await cores.core.stores.workspaces.findInstallations([cores.publicSiteKey]))[0]!
     await cores.core.workspaces.rotateIdentitySecret(cores.publicSiteKey, undefined)

@@ -20,8 +20,8 @@ export interface SubjectStore {
    */
   find(subjectId: string): Promise<Subject | undefined>
   /**
-   * Sets the conversation of a verified visitor. Returns false and changes nothing if the stored
-   * conversation is not `from`. If `from` is undefined, no conversation may be stored.
+   * Sets the conversation of a verified visitor if the stored conversation is `from`. An undefined
+   * `from` means that no conversation is stored yet. Otherwise returns false and changes nothing.
    */
   setConversation(subject: Subject, from: string | undefined): Promise<boolean>
   remove(subjectId: string): Promise<void>
@@ -36,8 +36,8 @@ export function createSubjectStore({
 }): SubjectStore {
   return {
     async find(subjectId) {
-      // The erasures are read first: a conversation that is set after an erasure began has the id
-      // of that erasure.
+      // Read the erasures before the conversation. A conversation that is set after an erasure
+      // began stores the id of that erasure.
       const open = await openErasures(erasures, [subjectId])
       const found = await subjects.findOne({ _id: subjectId })
       if (!found) return undefined

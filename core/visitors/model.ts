@@ -83,8 +83,8 @@ export interface Session {
   /** The session that replaced this one, and the operation that made the replacement. */
   successor?: { operation: string; sessionId: string }
   /**
-   * Id of the session that this one replaces. Set until the conversation of this session is
-   * decided. No client has the credentials of this session until then.
+   * Id of the session that this one replaces. The field is removed once the conversation of this
+   * session is decided. No client gets the credentials of this session before that.
    */
   provisionalFor?: string
   /**
@@ -186,8 +186,8 @@ export interface GrantTimes {
   issuedAt: number
   expiresAt: number
   /**
-   * Time until which the grant's session can be renewed. Absent in what earlier versions stored:
-   * `expiresAt` then applies.
+   * Time until which the grant's session can be renewed. Absent in records of earlier versions, for
+   * which `expiresAt` applies.
    */
   renewableUntil?: number
 }

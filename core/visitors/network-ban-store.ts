@@ -1,6 +1,9 @@
 import type { Collection } from 'mongodb'
 
-/** The ban of one network that was set for one visitor. The database removes it when it ends. */
+/**
+ * The ban of one network because of one visitor. The database removes the document when the ban
+ * ends.
+ */
 export interface NetworkBanDocument {
   /** Network and browser, so that a repeated ban replaces the earlier one. */
   _id: string

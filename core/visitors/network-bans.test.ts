@@ -34,7 +34,7 @@ const renew = (session: SessionContent, clientAddress?: string, core = cores.cor
     idempotencyKey: randomUUID(),
   })
 
-describe('a ban with the address', () => {
+describe('a ban with the network address', () => {
   it('refuses new sessions of any browser at the address on every core, until it is lifted', async () => {
     const address = newAddress()
     const session = await begin(address)
@@ -46,7 +46,7 @@ describe('a ban with the address', () => {
     expect(await codeOf(begin(address, { core: cores.other }))).toBe('ok')
   })
 
-  it('ends after its time, while the browser stays banned', async () => {
+  it('no longer affects the address after its time, while the browser stays banned', async () => {
     const address = newAddress()
     const browser = randomUUID()
     await ban(await begin(address, { browser }))
@@ -59,7 +59,7 @@ describe('a ban with the address', () => {
     ['the same /64 of IPv6', '2001:db8:1:2::1', '2001:db8:1:2:ffff::9', 'VISITOR_BANNED'],
     ['an IPv4 address written as IPv6', '93.184.217.1', '::ffff:93.184.217.1', 'VISITOR_BANNED'],
     ['another /64 of IPv6', '2001:db8:1:3::1', '2001:db8:1:4::1', 'ok'],
-  ])('treats %s correctly', async (_, banned, other, expected) => {
+  ])('for %s: after a ban of %s, a new session from %s gets %s', async (_, banned, other, expected) => {
     const session = await begin(banned)
     await ban(session)
     expect(await codeOf(begin(other))).toBe(expected)
@@ -85,7 +85,7 @@ describe('a ban with the address', () => {
     expect(await codeOf(renew(elsewhere, address))).toBe('VISITOR_BANNED')
   })
 
-  it('is complete after a repeat, if the process died at any write', async () => {
+  it('affects the address and the browser after a repeat, no matter at which write the first process died', async () => {
     await cores.untilOneSurvives(async (mortal) => {
       const address = newAddress()
       const browser = randomUUID()
@@ -101,7 +101,7 @@ describe('a ban with the address', () => {
     })
   })
 
-  it('set for two visitors holds until both are unbanned, and unbanning one keeps the other’s', async () => {
+  it('affects an address that two visitors share until both visitors are unbanned', async () => {
     const address = newAddress()
     const [one, two] = [await begin(address), await begin(address)]
     await ban(one)
@@ -112,7 +112,7 @@ describe('a ban with the address', () => {
     expect(await codeOf(begin(address))).toBe('ok')
   })
 
-  it('of a verified visitor is lifted by unbanning any session of the subject', async () => {
+  it('is lifted for a verified visitor when any session of that visitor is unbanned', async () => {
     const address = newAddress()
     const sub = newSubject()
     const verified = await cores.identify(await begin(address), cores.sign({ sub }))
@@ -124,7 +124,7 @@ describe('a ban with the address', () => {
     expect(await codeOf(begin(address))).toBe('ok')
   })
 
-  it('is shown to operators with its end, exported, and removed with the visitor', async () => {
+  it('is shown to operators with its end, is exported, and is removed by the visitor’s erasure', async () => {
     const address = newAddress()
     const session = await begin(address)
     const { sessions } = await clientsOf(cores.core, cores.workspaceId)
@@ -142,11 +142,14 @@ describe('a ban with the address', () => {
     expect(await codeOf(begin(address))).toBe('ok')
   })
 
-  it.each([[3599], [2_592_001], [0]])('is rejected for %i seconds, and then nothing is banned', async (seconds) => {
-    const session = await begin(newAddress())
-    expect(await codeOf(ban(session, seconds))).toBe('VALIDATION_FAILED')
-    expect(await codeOf(cores.send(session, 'still here'))).toBe('ok')
-  })
+  it.each([[3599], [2_592_001], [0]])(
+    'is rejected with a duration of %i seconds, and then nothing is banned',
+    async (seconds) => {
+      const session = await begin(newAddress())
+      expect(await codeOf(ban(session, seconds))).toBe('VALIDATION_FAILED')
+      expect(await codeOf(cores.send(session, 'still here'))).toBe('ok')
+    },
+  )
 
   it('is rejected if the address of the session is not known', async () => {
     const session = await begin(undefined)

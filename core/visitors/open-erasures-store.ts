@@ -8,7 +8,7 @@ export interface Erasures {
 
 /**
  * Returns the ids of unfinished erasures of any of these browsers and verified visitors. New
- * sessions and the conversations of verified visitors store these ids, and these erasures skip
+ * sessions and the conversations of verified visitors store these ids, and these erasures then skip
  * them. A finished erasure is not found, because its record has no ids of visitors.
  */
 export async function openErasures(erasures: Erasures, visitorIds: (string | undefined)[]): Promise<string[]> {

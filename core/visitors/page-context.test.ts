@@ -171,7 +171,7 @@ describe('a page report', () => {
     await expect(report('Cart')).rejects.toMatchObject({ code: ErrorCode.IDEMPOTENCY_CONFLICT })
   })
 
-  it('that is sent with a message is repaired and stored', async () => {
+  it('is repaired and stored if it is part of a message request', async () => {
     const { sessionId, accessGrant } = await cores.newSession()
     const send = {
       credentials: { accessGrant, origin: site },

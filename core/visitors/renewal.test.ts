@@ -100,7 +100,8 @@ describe('a renewal', () => {
 
   it('fails with the session’s error code when the session ends during the renewal', async () => {
     const session = await cores.newSession()
-    // This call caches the live session. The update below writes no wake-up, so it stays cached.
+    // This call caches the live session. The update below writes no wake-up, so the core keeps the
+    // cached session.
     await cores.core.visitorAccess.authorize({ accessGrant: session.accessGrant, origin: site })
     await cores.core.database.collections.sessions.updateOne(
       { _id: session.sessionId },
@@ -124,7 +125,7 @@ describe('a renewal', () => {
   })
 })
 
-describe('a renewal with the last event that the browser has seen', () => {
+describe('a renewal that names the last event that the browser has seen', () => {
   async function sessionWith(messages: number) {
     const session = await cores.newSession()
     for (let index = 0; index < messages; index += 1) await cores.send(session, `message ${index}`)
@@ -132,7 +133,7 @@ describe('a renewal with the last event that the browser has seen', () => {
   }
   const stateOf = ({ replay, continuityState }: SessionContent) => [replay.state, continuityState]
 
-  it('keeps the state `continued` if that event is within the replay window', async () => {
+  it('returns the state `continued` if that event is within the replay window', async () => {
     const { session, id } = await sessionWith(8)
     const renewed = await renew(session, { lastSeenEventId: id(3) })
     expect(stateOf(renewed)).toEqual(['ready', 'continued'])
@@ -140,7 +141,7 @@ describe('a renewal with the last event that the browser has seen', () => {
     expect(stateOf(await renew(renewed, { lastSeenEventId: id(8) }))).toEqual(['ready', 'continued'])
   })
 
-  it('requires a reset if that event is older than the replay window, after the end of the log or from another log', async () => {
+  it('requires a reset if that event is too old for the replay window, after the end of the log or from another log', async () => {
     const { session, id } = await sessionWith(8)
     const outside = await renew(session, { lastSeenEventId: id(1) })
     expect(stateOf(outside)).toEqual(['reset_required', 'reset'])

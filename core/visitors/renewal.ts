@@ -22,9 +22,10 @@ import type { Directory, VisitorAccess } from './visitor-access.ts'
 
 export interface Renewals {
   /**
-   * Issues a new grant for a live session, also with an expired grant (contract, section 2). Throws
-   * `GrantInvalid` if the token is invalid or belongs to another session, `ValidationFailed`, and the
-   * errors of `VisitorAccess.authorize` (except `GrantExpired`) and `Idempotency.once`.
+   * Issues a new grant for a live session. The grant of the request may have expired (contract,
+   * section 2). Throws `GrantInvalid` if the token is invalid or belongs to another session,
+   * `ValidationFailed`, and the errors of `VisitorAccess.authorize` (except `GrantExpired`) and
+   * `Idempotency.once`.
    */
   renew(request: {
     credentials: VisitorCredentials
@@ -89,8 +90,8 @@ export function createRenewals(dependencies: RenewalsDependencies): Renewals {
   }
 
   /**
-   * Stores the present network of the session, which a ban of its address affects. Ends the session
-   * if that network is banned.
+   * Stores the network from which the browser now connects, so that a later ban of the session's
+   * address bans this network. Ends the session if this network is already banned.
    */
   async function followAddress({ sessionId, connectionId, network: known }: Session, clientAddress?: string) {
     const network = await networkBans.networkOf(connectionId, clientAddress)

@@ -11,7 +11,7 @@ const cores = testCores({ count: 2 })
 const ends = ['session.revoked', 'visitor.banned', 'connection.disabled', 'session.closed', 'session.expired']
 
 describe('the end of a session', () => {
-  it('closes its stream even if a message has the name of the end event as its operation id', async () => {
+  it('closes its stream even if the operation id of a message equals the name of the end event', async () => {
     const session = await cores.newSession()
     const stream = await cores.openStream(session)
     for (const key of [...ends, 'session.identified']) await cores.send(session, 'a message', { key })
@@ -20,7 +20,7 @@ describe('the end of a session', () => {
     expect(stream.types.at(-1)).toBe('session.revoked')
   })
 
-  it('closes its stream on another core even if a message has the name of the end event as its operation id', async () => {
+  it('closes its stream on another core even if the operation id of a message equals the name of the end event', async () => {
     const session = await cores.newSession()
     const stream = await cores.openStream(session, cores.cores[1])
     await cores.send(session, 'a message', { key: 'visitor.banned' })

@@ -52,11 +52,11 @@ interface Watched {
 
 /**
  * Ends the streams of sessions whose requests are refused. The end of a session is an event in the
- * log. The first core that notices the end writes it once. A refusal that can be undone has no
- * event: the stream is closed, and the next request returns the reason. An operator can undo the
- * refusal of an origin or an installation, and a renewal that of an expired grant. From a wake-up
- * until the change is read, the affected streams send nothing. So an ended session gets no later
- * event.
+ * log. The first core that notices the end writes this event once. A refusal that can be undone has
+ * no event: the core closes the stream, and the next request returns the reason. An operator can
+ * undo the refusal of an origin or an installation, and a renewal can undo the refusal of an
+ * expired grant. After a wake-up, the affected streams send nothing until the core has read the
+ * change. So the streams of an ended session get no event after the end event.
  */
 export function createSessionWatch(dependencies: {
   access: Pick<VisitorAccess, 'endOf' | 'isUnchanged'>

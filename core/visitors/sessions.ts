@@ -70,7 +70,7 @@ export interface Sessions {
   }): Promise<{ replayed: boolean }>
   /**
    * Returns a session. Errors of `find`, `revoke`, `ban` and `unban`: `NotFound` for an unknown
-   * session or one of another workspace.
+   * session or a session of another workspace.
    */
   find(sessionId: string, workspaceId?: string): Promise<Session>
   revoke(sessionId: string, workspaceId?: string): Promise<Session>
@@ -82,8 +82,8 @@ export interface Sessions {
   ban(sessionId: string, reason: string, workspaceId?: string, addressBanSeconds?: number): Promise<Session>
   unban(sessionId: string, workspaceId?: string): Promise<Session>
   /**
-   * Returns whether the browser, or the subject of a verified session, is banned, and until when its
-   * network address is banned too.
+   * Returns whether the session's browser or verified subject is banned. `addressBannedUntil` is
+   * the end of the ban of its network address, if there is one.
    */
   banOf(session: Session): Promise<{ visitorBanned: boolean; addressBannedUntil?: Date }>
 }

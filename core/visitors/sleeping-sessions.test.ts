@@ -36,7 +36,7 @@ function renew(
 const stored = async ({ sessionId }: SessionContent) => cores.core.sessions.find(sessionId)
 
 describe('a session whose grant has expired', () => {
-  it('is renewed with that grant on any core, and keeps its conversation and its messages', async () => {
+  it('is renewed with the expired grant on any core, and keeps its conversation and its messages', async () => {
     const session = await cores.newSession()
     await cores.send(session, 'before')
     await answer(cores.core, session, 'meanwhile')
@@ -89,7 +89,7 @@ describe('a session whose grant has expired', () => {
     expect(await codeOf(renew(session, { core: cores.other }))).toBe(code)
   })
 
-  it('that an earlier version stored cannot be renewed, but can be before its grant expires', async () => {
+  it('cannot be renewed if an earlier version stored it, but can be renewed before its grant expires', async () => {
     const [one, two] = [await cores.newSession(), await cores.newSession()]
     for (const { sessionId } of [one, two])
       await cores.core.database.collections.sessions.updateOne({ _id: sessionId }, { $unset: { renewableUntil: '' } })
@@ -113,7 +113,7 @@ describe('a session whose grant has expired', () => {
 })
 
 describe('the renewal token of a session whose grant has expired', () => {
-  it('works in each tab that slept, one after another or at once, and gives all of them the same token', async () => {
+  it('is accepted from every tab that slept, one after another or at once, and all tabs get the same new token', async () => {
     for (const atOnce of [false, true]) {
       const session = await sleepingSession()
       const attempts = [0, 1, 2, 3].map((index) => () => renew(session, { core: cores.cores[index % 2]! }))
@@ -126,7 +126,7 @@ describe('the renewal token of a session whose grant has expired', () => {
     }
   })
 
-  it('stays valid after its renewal until the new grant expires, also if the first response was lost', async () => {
+  it('stays valid after a renewal until the new grant expires, even if the first response was lost', async () => {
     const session = await sleepingSession()
     const first = await renew(session)
     cores.advance(grantLifetime - 10)
@@ -137,7 +137,7 @@ describe('the renewal token of a session whose grant has expired', () => {
     expect(await codeOf(renew(session))).toBe('GRANT_INVALID')
   })
 
-  it('is invalid if the session was renewed with it before the sleep and its grant has expired', async () => {
+  it('is invalid if it was used for a renewal before the page slept and its own grant has expired', async () => {
     const session = await cores.newSession()
     cores.advance(600)
     const renewed = await renew(session)
@@ -147,7 +147,7 @@ describe('the renewal token of a session whose grant has expired', () => {
     expect(await codeOf(renew(session, { renewalToken: renewed.renewalToken }))).toBe('ok')
   })
 
-  it('returns the first response if the same renewal is repeated after a sleep, and that grant can be renewed', async () => {
+  it('returns the first response if the same renewal is repeated after a sleep, and the returned grant can be renewed', async () => {
     const session = await cores.newSession()
     cores.advance(600)
     const key = randomUUID()
@@ -161,26 +161,29 @@ describe('the renewal token of a session whose grant has expired', () => {
   it.each([
     ['before the grant expires', grantLifetime - 5],
     ['with an expired grant', grantLifetime + 5],
-  ])('renews the session if the process of a renewal %s dies at any write and the page then sleeps', async (_, at) => {
-    await cores.untilOneSurvives(async (mortal) => {
-      const session = await sleepingSession(at)
-      const key = randomUUID()
-      const died = await hasFailed(renew(session, { key, core: mortal }))
-      cores.advance(30 * 60)
-      const repeated = await renew(session, { key })
-      const next = await renew(repeated)
-      expect(await codeOf(cores.send(next, 'goes on'))).toBe('ok')
-      expect((await stored(session)).renewal.generation).toBe(2)
-      return died
-    })
-  })
+  ])(
+    'renews the session even if the process of a renewal %s died at any write and the page slept afterwards',
+    async (_, at) => {
+      await cores.untilOneSurvives(async (mortal) => {
+        const session = await sleepingSession(at)
+        const key = randomUUID()
+        const died = await hasFailed(renew(session, { key, core: mortal }))
+        cores.advance(30 * 60)
+        const repeated = await renew(session, { key })
+        const next = await renew(repeated)
+        expect(await codeOf(cores.send(next, 'goes on'))).toBe('ok')
+        expect((await stored(session)).renewal.generation).toBe(2)
+        return died
+      })
+    },
+  )
 })
 
 describe('the expiry of the latest grant', () => {
   const typesIn = async ({ conversationId }: SessionContent) =>
     (await cores.log(conversationId)).map(({ type }) => type)
 
-  it('closes the streams of a session without an event, but not those of a renewed session', async () => {
+  it('closes the session’s streams without an end event, but keeps the streams of a renewed session open', async () => {
     const [lapsing, renewing] = [await cores.newSession(), await cores.newSession()]
     const closing = [await cores.openStream(lapsing), await cores.openStream(lapsing, cores.other)]
     const open = await cores.openStream(renewing, cores.other)
@@ -200,7 +203,7 @@ describe('the expiry of the latest grant', () => {
     expect(resumed).toMatchObject({ types: ['message.received'], ended: false })
   })
 
-  it('during a renewal on another core ends no session: its streams stay open or can be opened again', async () => {
+  it('does not end a session that another core renews at that moment, and the session’s streams stay open or can be opened again', async () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), async (scheduler) => {
         const session = await cores.newSession()
@@ -224,7 +227,7 @@ describe('the expiry of the latest grant', () => {
 })
 
 describe('while the grant of a session has expired', () => {
-  it('a command can be requested, and is answered after the renewal or expires with its session', async () => {
+  it('an operator can request a command, which is answered after a renewal or expires with the session', async () => {
     const session = await sleepingSession()
     const request = () =>
       cores.core.commands.requestScreenshot({ sessionId: session.sessionId }, operator).then(({ content }) => content)

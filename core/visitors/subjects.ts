@@ -44,8 +44,8 @@ export function createSubjects(dependencies: {
 
   /**
    * Makes a conversation the one that the verified visitor's next session continues, unless the
-   * visitor has another open one. With `replaces` the other open one is replaced too. Returns the
-   * conversation that the next session continues.
+   * visitor already has another open conversation. With `replaces`, also replaces that other one.
+   * Returns the conversation that the next session continues.
    */
   async function choose(session: Session, subjectId: string, conversationId: string, { replaces = false }) {
     const { workspaceId, connectionId } = session

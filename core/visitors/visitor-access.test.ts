@@ -147,7 +147,7 @@ describe('a request of a visitor', () => {
     )
   })
 
-  it('reads the stored session before it is rejected because its session has expired', async () => {
+  it('is rejected because of an expired session only after a read of the stored session', async () => {
     const change = { session: sessionWith(atNow), storedSession: activeSession }
     expect(await authorize(change, { exp: nowSeconds })).toBe('GRANT_EXPIRED')
     expect(await authorize(change, { exp: nowSeconds, expiredToo: true })).toBe('ok')
@@ -167,7 +167,7 @@ describe('a request of a visitor', () => {
     ['SESSION_CLOSED', 'the session is closed', { session: sessionWith({ status: 'closed' }) }],
     ['CONNECTION_DISABLED', 'the connection is disabled', { connection: disabledConnection }],
     ['GRANT_INVALID', 'the session does not exist', { session: undefined }],
-  ])('with an expired grant is rejected with %s, on every route, when %s', async (code, _, change, origin = site) => {
+  ])('is rejected with %s on every route if its grant has expired and %s', async (code, _, change, origin = site) => {
     for (const how of [{}, { expiredToo: true }, { closedToo: true }])
       expect(await authorize(change, { exp: nowSeconds - 1, origin, ...how })).toBe(code)
   })
@@ -292,7 +292,7 @@ describe('an authorized session', () => {
     }
   })
 
-  it('whose state changed before its stream opened ends that stream without another wake-up', async () => {
+  it('ends a new stream without another wake-up if the session’s state changed before that stream opened', async () => {
     // This core runs no jobs, so no periodic check can end the stream.
     const core = cores.mortalCore(1000)
     const session = await seen(core)
