@@ -11,7 +11,7 @@ import './styles/index.css'
 
 const holder = createSessionHolder({ storage: sessionStorage, now: Date.now })
 const onRejected = (token: string) => {
-  // A late response to an earlier session must not end the current one.
+  // A late response to a call of an earlier session must not end the current session.
   if (holder.current.value?.token === token) holder.end('rejected')
 }
 const api = createApi(

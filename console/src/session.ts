@@ -48,7 +48,7 @@ export function readWorkspaceSession(token: string, now: number): Omit<Workspace
 /** Stores the session in this tab only, and ends it when it expires. */
 export function createSessionHolder({ storage, now }: { storage: Storage; now: () => number }) {
   const current = signal<WorkspaceSession | undefined>(undefined)
-  /** Reason for which the last session ended. */
+  /** Reason why the last session ended. */
   const ended = signal<SessionEnd | undefined>(undefined)
   let timer: ReturnType<typeof setTimeout> | undefined
 

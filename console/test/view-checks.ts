@@ -37,8 +37,8 @@ export const looks = [
 ] as const
 
 /**
- * Opens each view once and checks it with the given looks. Returns accessibility violations and the
- * errors of the page.
+ * Opens each view once and checks it with each of the given looks (colour scheme and screen size).
+ * Returns accessibility violations and the errors of the page.
  */
 export async function checkViews(
   browser: ReturnType<typeof consoleBrowser>,

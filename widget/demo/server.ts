@@ -19,7 +19,7 @@ interface DemoSiteOptions {
    * signed-in customer. Never sent to a page.
    */
   identity?: IdentitySecret
-  /** Shell command that replies as an agent, shown on the page. */
+  /** Shell command with which a reader of the page can reply as an agent. The page shows it. */
   agentCommand?: string
 }
 
@@ -104,7 +104,7 @@ function isFromOwnPage({ headers: { host, origin, 'sec-fetch-site': site } }: In
   return site === undefined ? URL.parse(origin ?? '')?.host === host : site === 'same-origin'
 }
 
-/** Reads the files of a folder. Returns them by their path in the shop. */
+/** Reads the files of a folder. Returns a map from their path in the shop to their content. */
 async function readFiles(folder: string) {
   const files = new Map<string, { status: number; type: string; content: Buffer }>()
   for (const name of await readdir(folder, { recursive: true })) {

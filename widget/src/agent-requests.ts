@@ -41,10 +41,7 @@ export interface AgentRequestsDeps {
   records: FeatureRecords
   presence: Pick<PresenceKeeper, 'add'>
   supports: SupportedRequests
-  /**
-   * Returns an upper bound for how far the browser's clock is ahead of the service's clock, in
-   * milliseconds.
-   */
+  /** Returns an upper bound of the browser's time minus the service's time, in milliseconds. */
   aheadMs(): number
   config(): WidgetConfig | undefined
   grants: Grants
@@ -242,8 +239,8 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
       const failure = toWidgetError(error)
       const current = pending.find(id)
       if (current && failure.code === 'CommandExpired') pending.end(current, `${current.kind}.expired`)
-      // Another tab has answered this request. For an accepted request, the page that navigates
-      // reports the result, so no activity is added here.
+      // Another tab has already answered this request. An accepted navigation needs no activity
+      // here, because the page that navigates adds an activity with the result.
       const outcome = current?.state === 'accepted' ? undefined : 'request.resolved'
       if (current && failure.code === 'CommandAlreadyResolved') pending.end(current, outcome)
       if (current && /^(CommandNotFound|RouteNotAdvertised)$/.test(failure.code)) pending.end(current)

@@ -5,8 +5,8 @@ import type { ConnectionState, SessionEnd } from './types.ts'
 type ChatEnd = Readonly<{ event?: SessionEnd; code: string }>
 
 /**
- * The connection state and the end of the chat. After the end, the connection state changes only
- * when the chat is reset.
+ * Stores the connection state, and the reason why the chat has ended. The state of an ended chat
+ * changes only when the chat is reset.
  */
 export function createChatState(emit: Emitter['emit'], onOnline: () => void) {
   let connection: ConnectionState = 'idle'
@@ -38,7 +38,10 @@ export function createChatState(emit: Emitter['emit'], onOnline: () => void) {
       if (event) emit(event, { code })
     },
 
-    /** Forgets the end of the chat. */
+    /**
+     * Sets the connection state of a chat that starts again or was stopped. The chat no longer
+     * counts as ended.
+     */
     reset(state: 'idle' | 'connecting') {
       end = undefined
       setConnection(state)

@@ -184,7 +184,10 @@ export function createServiceClient(
       return message
     },
 
-    /** Retries a failed message with its operation id. Returns false if there is none. */
+    /**
+     * Retries a failed message with the same operation id. Returns false if no failed message has
+     * this id.
+     */
     retryMessage: (clientOperationId: string): boolean => visit?.retry(clientOperationId) ?? false,
 
     /** Loads the history page before the oldest loaded message. */
@@ -237,7 +240,10 @@ export function createServiceClient(
 
     config: (): WidgetConfig | undefined => config,
 
-    /** Loads the consent step. Messages and forms wait for it if consent is required. */
+    /**
+     * Imports the code of the consent step. If consent is required, messages and forms wait for the
+     * visitor's decision.
+     */
     consent,
 
     connection: state.connection,
@@ -253,8 +259,8 @@ export function createServiceClient(
   }
 
   /**
-   * Starts a visit, with `given` instead of a stored or new session. If `asks` is true, the identity
-   * provider is asked who the visitor is.
+   * Starts a visit with the session `given`, else with the stored session, else with a new one. If
+   * `asks` is true, calls the identity provider first.
    */
   async function begin(asks: boolean, given?: GivenSession): Promise<void> {
     state.reset('connecting')

@@ -13,7 +13,10 @@ export function createConfigRefresh(deps: {
 }) {
   const { api, platform, siteKey, config, emitter } = deps
   let isRunning = false
-  /** Number of announced changes. A response that was requested before a change is outdated. */
+  /**
+   * Number of received availability changes. A response does not overwrite a change that was
+   * received after its request.
+   */
   let changes = 0
 
   return {
@@ -28,9 +31,8 @@ export function createConfigRefresh(deps: {
     },
 
     /**
-     * Fetches the configuration again, past the browser's cache. Emits `config.loaded` if it has
-     * changed. Failures are ignored, because the next event that needs the configuration fetches it
-     * again.
+     * Fetches the configuration again and bypasses the browser's cache. Emits `config.loaded` if
+     * the configuration has changed. If the request fails, the current configuration stays in use.
      */
     async refresh() {
       const shown = config()

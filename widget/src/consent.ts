@@ -21,9 +21,10 @@ export type ConsentDeps = Omit<FeaturesDeps, 'consented'>
 export type ConsentKeeper = ReturnType<typeof createConsent>
 
 /**
- * Keeps the visitor's decision on the installation's consent policy. Messages and forms wait until the
- * visitor has decided. They go on if the visitor grants the policy, and fail if not. The service
- * decides: if it refuses an operation, the visitor is asked again for the present policy.
+ * Keeps the visitor's decision on the installation's consent policy. Messages and forms wait until
+ * the visitor has decided. They are sent if the visitor grants the policy, and fail if the visitor
+ * denies it. If the service refuses an operation because consent is missing, the visitor is asked
+ * again.
  */
 export function createConsent(deps: ConsentDeps) {
   const { api, emitter, siteKey, config, session, grants } = deps
@@ -36,14 +37,17 @@ export function createConsent(deps: ConsentDeps) {
   let error: WidgetErrorDetail | undefined
   /** True if the visitor has denied the policy and wants to decide again. */
   let isReopened = false
-  /** True while the operations that waited for the decision fail because of it. */
+  /**
+   * True while waiting operations fail after a denial. Operations that start meanwhile fail, too,
+   * and do not ask the visitor again.
+   */
   let isRefusing = false
   emitter.on('config.loaded', settle)
   emitter.on('session.ready', settle)
 
   return { state, decide, run, reopen }
 
-  /** Returns the step that the visitor sees, or undefined if no consent is required. */
+  /** Returns the state of the consent step, or undefined if no consent is required. */
   function state(): ConsentState | undefined {
     const { required, policyUrl, policyVersion } = config()?.consent ?? {}
     if (!required || !policyVersion) return undefined
@@ -59,8 +63,8 @@ export function createConsent(deps: ConsentDeps) {
   }
 
   /**
-   * Sends the visitor's decision on the present policy. Resolves when the service has stored it, or
-   * when sending has failed. The state tells which.
+   * Sends the visitor's decision on the current policy. Resolves when the service has stored the
+   * decision, or when sending has failed. `state` then returns the outcome.
    */
   async function decide(decision: ConsentDecision): Promise<void> {
     const { policyVersion } = state() ?? {}
@@ -80,7 +84,8 @@ export function createConsent(deps: ConsentDeps) {
       keep({ sessionId: session()?.sessionId, isVerified: isVerified(), policyVersion, decision })
     } catch (caught) {
       const failure = toWidgetError(caught)
-      // The policy has a new version, which the visitor has not seen.
+      // The policy has a new version that the visitor has not seen, so load and show the new
+      // version.
       if (failure.code === 'ValidationFailed') await reload()
       else error = failure.detail
     }
@@ -88,7 +93,10 @@ export function createConsent(deps: ConsentDeps) {
     settle()
   }
 
-  /** Runs a call of the API when the visitor has granted the policy. */
+  /**
+   * Waits for the visitor's consent if it is required, then makes the call. Rejects if the visitor
+   * denies the policy.
+   */
   async function run<Answer>(call: () => Promise<Answer>): Promise<Answer> {
     for (;;) {
       await granted()
@@ -99,7 +107,8 @@ export function createConsent(deps: ConsentDeps) {
         if (failure.code !== 'ConsentRequired') throw caught
         storage.removeItem(key)
         await reload()
-        // The service that answered already knows a policy that the configuration does not have yet.
+        // The service requires consent, but the configuration contains no policy yet. The caller
+        // can retry later.
         if (!state()) throw new WidgetError(failure.code, { ...failure, retryable: true })
         tell()
       }
@@ -118,7 +127,10 @@ export function createConsent(deps: ConsentDeps) {
     return decision
   }
 
-  /** Ends the waits that the present state allows to end. */
+  /**
+   * If the visitor has decided or no consent is required, lets the waiting operations continue or
+   * fail.
+   */
   function settle() {
     const status = state()?.status
     if (status !== 'asked') {
@@ -138,7 +150,8 @@ export function createConsent(deps: ConsentDeps) {
     if (!record) return undefined
     const { sessionId } = session() ?? {}
     if (sessionId && record.sessionId !== sessionId) {
-      // After a verified visitor, another person may use the browser.
+      // The decision belongs to the verified visitor of an earlier session. Delete it, because
+      // another person may use the browser now.
       if (record.isVerified) return void storage.removeItem(key)
       keep({ ...record, sessionId, isVerified: isVerified() })
     }
@@ -166,7 +179,10 @@ export function createConsent(deps: ConsentDeps) {
   }
 }
 
-/** The error of an operation that the visitor's decision refuses. Only the visitor can retry it. */
+/**
+ * Returns the error of an operation that fails because the visitor denied the policy. Only the
+ * visitor can retry the operation.
+ */
 function refusal(): WidgetError {
   const detail = { code: 'ConsentRequired', recoverable: true }
   return Object.defineProperty(new WidgetError(detail.code), 'detail', { value: detail })

@@ -8,8 +8,8 @@ import type { AcceptedMessage, ServiceMessage } from './wire.ts'
 const forwardedTypes = /^(typing|agent|conv|session\.i)/
 
 /**
- * The loaded messages of the conversation. Emits one event per message, no matter whether the
- * stream, the history or the response to a send delivers the message first.
+ * Stores the loaded messages of the conversation. Emits one event per message, even if the stream,
+ * the history and the response to a send all contain the message.
  */
 export function createConversation({ emit }: Pick<Emitter, 'emit'>) {
   const messages = createMessageList()
@@ -68,8 +68,8 @@ export function createConversation({ emit }: Pick<Emitter, 'emit'>) {
     },
 
     /**
-     * Adds a message from the history. `missed` is true if the stream should have delivered the
-     * message; the message's event is then emitted here.
+     * Adds a message from the history. If `missed` is true, the stream should have delivered the
+     * message, so the event of the message is emitted here.
      */
     merge(message: ServiceMessage, missed: boolean) {
       const { clientOperationId } = message
@@ -98,9 +98,7 @@ export function createConversation({ emit }: Pick<Emitter, 'emit'>) {
       // An unknown event type is meant for newer versions of this package, so it is ignored.
     },
 
-    /**
-     * Removes all messages except those that are still being sent. With `all`, removes these, too.
-     */
+    /** Removes the messages. Keeps messages that are still being sent, unless `all` is true. */
     clear(all = false) {
       messages.keepOnly(({ messageId, deliveryStatus }) => !all && !messageId && deliveryStatus !== 'failed')
       emitChanged()

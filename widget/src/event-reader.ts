@@ -71,7 +71,7 @@ export async function readEvents(body: ReadableStream<Uint8Array>, callbacks: Re
 export function parseEvent(id: string | undefined, type: string | undefined, text: string): StreamEvent | undefined {
   try {
     const { sequence, occurredAt, data } = JSON.parse(text) as Record<string, unknown>
-    // An event that is not in the log has neither an id nor a sequence.
+    // An event in the log has both an id and a sequence. Other events have neither.
     const isPlaced = id ? Number.isSafeInteger(sequence) : sequence === undefined
     if (!type || !isPlaced || typeof data !== 'object' || !data) return undefined
     return {

@@ -21,7 +21,10 @@ interface EventStreamDeps {
   settings?: Partial<WidgetConfig['realtime']>
   /** Position in the event log to resume from. */
   position: StreamPosition
-  /** Resolves when an attempt to open the stream may be made. Never rejects. */
+  /**
+   * Awaited before each attempt to open the stream. Resolves when the session has a valid grant or
+   * has ended. Never rejects.
+   */
   ready(): Promise<unknown>
   /** Makes one attempt to open the stream at the given position. */
   connect(position: StreamPosition, signal: AbortSignal): Promise<Response>

@@ -47,7 +47,7 @@ export interface WidgetEventMap {
   'conversation.closed': Record<string, never>
   'conversation.reopened': Record<string, never>
   'config.loaded': { config: WidgetConfig }
-  /** The installation became online or away. `config.loaded` follows. */
+  /** The installation became online or away. The event `config.loaded` follows. */
   'availability.changed': Availability
   'session.ready': { session: SessionView }
   'session.identified': Record<string, never>

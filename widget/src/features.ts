@@ -25,7 +25,7 @@ export interface FeaturesDeps {
   pageContext(): PageContext | undefined
   /** Returns a function that makes calls with grants of the current session. */
   grants: Grants
-  /** Makes a call when the visitor has given the required consent. */
+  /** Waits for the visitor's consent if it is required, then makes the call. */
   consented<Answer>(call: () => Promise<Answer>): Promise<Answer>
 }
 
@@ -103,7 +103,10 @@ const ignored = () => {}
 /** Creates the typing reports, presence, forms, agents' requests and page reports of one client. */
 export function createFeatures(deps: FeaturesDeps): Features {
   const { platform, emitter, config, pageContext, messages, consented } = deps
-  /** Fetches the configuration again if a call is refused because a capability was turned off. */
+  /**
+   * Like `deps.grants`. Also fetches the configuration again if a call is refused because a
+   * capability was turned off.
+   */
   const grants: Grants = () => {
     const withGrant = deps.grants()
     return (call) =>
@@ -139,15 +142,15 @@ export function createFeatures(deps: FeaturesDeps): Features {
   }, 'network_error')
   let reports: VisitorReports | undefined
   let hasSession = false
-  /** Upper bound for how many milliseconds the browser's clock is ahead of the service's clock. */
+  /** Upper bound of the browser's time minus the service's time, in milliseconds. */
   let aheadMs = Number.POSITIVE_INFINITY
   /** Id of the conversation whose messages have been loaded. */
   let loaded: string | undefined
   /** Time after which the configuration may differ from that of the service. */
   let staleAtMs = platform.clock.now() + cachedMs
   records.load()
-  // The browser may have cached the configuration before a change that was announced before this page
-  // opened its stream.
+  // The loaded configuration may come from the browser's cache. This page has not received changes
+  // that were announced before it opened its stream, so fetch the configuration again.
   platform.clock.setTimeout(refresh, cachedMs)
 
   platform.lifecycle.subscribe((signal) => {
@@ -177,7 +180,7 @@ export function createFeatures(deps: FeaturesDeps): Features {
       },
       'messages.changed': () => {
         loaded = deps.session()?.conversationId
-        // The visitor has changed: the old session is gone, and the new one does not exist yet.
+        // The visitor has changed. The old session has ended, and the new one does not exist yet.
         if (hasSession && !loaded) leave()
         checkMessages()
       },
@@ -204,8 +207,8 @@ export function createFeatures(deps: FeaturesDeps): Features {
     },
 
     handleEvent(event, receivedAtMs) {
-      // The time since `occurredAt` includes the delay of the event. So each event gives an upper
-      // bound for how far the browser's clock is ahead. The smallest bound is kept.
+      // `sinceMs` is the difference between the clocks plus the time that the event took to arrive.
+      // So `sinceMs` is an upper bound of the difference. Keep the smallest bound.
       const sinceMs = receivedAtMs - Date.parse(event.occurredAt)
       if (sinceMs < aheadMs) aheadMs = sinceMs
       if (event.type === 'availability.changed')

@@ -21,7 +21,7 @@ interface FormsDeps {
   /** Returns true if the newest history page is loaded or the conversation is new. */
   isLoaded(): boolean
   grants: Grants
-  /** Makes a call when the visitor has given the required consent. */
+  /** Waits for the visitor's consent if it is required, then makes the call. */
   consented<Answer>(call: () => Promise<Answer>): Promise<Answer>
 }
 

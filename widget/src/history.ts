@@ -8,8 +8,8 @@ import type { HistoryPage, ServiceMessage } from './wire.ts'
 const pageSize = 50
 const fillPagesAtMost = 20
 /**
- * A valid 32-bit integer above every sequence number. The page of messages before it is the newest
- * page.
+ * Larger than every sequence number, but still a 32-bit integer. The page before this number is the
+ * newest page.
  */
 const beyondNewest = 2 ** 31 - 1
 
@@ -22,7 +22,7 @@ interface HistoryDeps {
    * message.
    */
   onMessage(message: ServiceMessage, missed: boolean): void
-  /** Called after each page of messages. */
+  /** Called after `onMessage` was called with all messages of a page. */
   onPage(): void
 }
 

@@ -211,8 +211,8 @@ export function createIdentity(deps: IdentityDeps) {
   }
 
   /**
-   * Stops sending messages while the identity changes. If the session ends meanwhile, defers its
-   * end.
+   * Stops sending messages while the identity changes. If the session ends meanwhile, its end is
+   * handled after the change.
    */
   function hold({ session, outbox }: Visit) {
     session.hold()

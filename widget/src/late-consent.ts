@@ -9,7 +9,7 @@ export function createLateConsent(deps: ConsentDeps) {
   return {
     consent,
 
-    /** Makes a call that may need the visitor's consent. */
+    /** Waits for the visitor's consent if it is required, then makes the call. */
     async consented<Answer>(call: () => Promise<Answer>): Promise<Answer> {
       try {
         if (!deps.config()?.consent?.required) return await call()

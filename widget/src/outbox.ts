@@ -36,7 +36,10 @@ export interface OutboxEntry {
 
 interface OutboxDeps {
   platform: Pick<Platform, 'clock' | 'random' | 'lifecycle'>
-  /** Resolves when an attempt to send a message may be made. Never rejects. */
+  /**
+   * Awaited before each attempt to send a message. Resolves when the session has a valid grant or
+   * has ended. Never rejects.
+   */
   ready(): Promise<unknown>
   /** Makes one attempt to send a message. */
   send(input: MessageInput): Promise<AcceptedMessage>

@@ -73,7 +73,10 @@ export interface Platform {
   upload?: (onProgress: ((share: number) => void) | undefined) => typeof fetch
 }
 
-/** Returns the given platform. Its missing parts work in any browser and outside of one. */
+/**
+ * Returns the given platform and adds its missing parts. The added parts work both in browsers and
+ * outside of them.
+ */
 export function createPlatform(storage: KeyValueStorage, given?: Partial<Platform>): Platform {
   return {
     fetch: (...request) => fetch(...request),

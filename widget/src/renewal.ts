@@ -10,7 +10,7 @@ export type Renewal = ReturnType<typeof createRenewal>
 
 export interface RenewalDeps {
   platform: Pick<Platform, 'clock' | 'random' | 'newId'>
-  /** Also waits between the attempts to create the session. */
+  /** Pause between attempts. The attempts to create the session use the same pause. */
   pause: Pick<Pause, 'wait' | 'hurry'>
   /** Returns the session's record, or undefined if the session has ended. */
   record(): SessionRecord | undefined
@@ -25,17 +25,20 @@ export interface RenewalDeps {
 }
 
 /**
- * Renews the grant of a session before it expires, and retries temporary failures while it is valid.
- * After that, the session can be renewed with the expired grant for some hours, for example when the
- * computer wakes up. The client then makes one attempt for the first request that needs a grant, and
- * one each time the page becomes visible, the network returns or the visitor acts (section 2 of the
- * contract).
+ * Renews the grant of a session before it expires. Retries temporary failures until the grant
+ * expires. An expired grant can still be renewed for some hours, for example when the computer
+ * wakes up (section 2 of the contract). The client then makes one attempt for the first request
+ * that needs a grant. It makes another attempt each time the page becomes visible, the network
+ * returns or the visitor acts.
  */
 export function createRenewal(deps: RenewalDeps) {
   const { clock, random, newId } = deps.platform
   let timer: TimerId
   let renewing: Promise<void> | undefined
-  /** True after the last attempt, until the page becomes visible, comes online or the visitor acts. */
+  /**
+   * True after an attempt. An expired grant is then not renewed until the page becomes visible, the
+   * network returns or the visitor acts.
+   */
   let isTried = false
   /** Number of renewals in a row that returned a grant that had already expired. */
   let expiredGrants = 0
@@ -58,7 +61,10 @@ export function createRenewal(deps: RenewalDeps) {
       if (!/offline|pagehide/.test(signal)) schedule()
     },
 
-    /** Makes a call that the visitor causes. Call `ready` before other calls. */
+    /**
+     * Makes a call with a valid grant. The call counts as an action of the visitor, so an expired
+     * grant is renewed. Await `ready` before calls that the visitor does not cause.
+     */
     withGrant<Answer>(call: (grant: string) => Promise<Answer>): Promise<Answer> {
       act()
       return withGrant(call)
@@ -67,10 +73,11 @@ export function createRenewal(deps: RenewalDeps) {
     /** Resolves when the session has a valid grant or has ended. */
     ready: () => validGrant().catch(() => {}),
 
-    /** Call when the session has another grant. */
+    /** Call when the session has received a new grant. */
     onGrant() {
       expiredGrants = isExpired() ? expiredGrants + 1 : 0
-      // A repeated renewal may return a grant that was issued before a sleep. It is renewed at once.
+      // A repeated renewal may return a grant that has expired during a sleep. Renew such a grant
+      // at once, but do so only once in a row.
       isTried = expiredGrants > 1
       schedule()
       wake()
@@ -83,9 +90,9 @@ export function createRenewal(deps: RenewalDeps) {
   }
 
   /**
-   * Makes one call with a valid grant. If the service rejected the grant because it has expired or
-   * was renewed meanwhile, repeats the call once with the new grant. Ends the session if the response
-   * says that it has ended. Waits while the grant has expired and could not be renewed.
+   * Makes one call with a valid grant. If the grant has expired, waits until it is renewed. If the
+   * service rejects the grant because it has expired or was renewed meanwhile, repeats the call
+   * once with the new grant. Ends the session if the response says that it has ended.
    */
   async function withGrant<Answer>(call: (grant: string) => Promise<Answer>, isRepeated = false): Promise<Answer> {
     const grant = await validGrant()
@@ -111,7 +118,7 @@ export function createRenewal(deps: RenewalDeps) {
   }
 
   /**
-   * Returns the current grant. Waits while it has expired and could not be renewed.
+   * Returns the current grant. If the grant has expired, waits until it is renewed.
    *
    * @throws WidgetError `session_ended`
    */
@@ -125,7 +132,7 @@ export function createRenewal(deps: RenewalDeps) {
     }
   }
 
-  /** Call when the visitor acts. */
+  /** Call when the visitor acts. Starts a renewal if the grant has expired. */
   function act() {
     isTried = false
     if (isExpired()) schedule()
@@ -172,8 +179,9 @@ export function createRenewal(deps: RenewalDeps) {
 
   async function renew({ session, times, position, renewal }: SessionRecord) {
     const { accessGrant } = session!
-    // The response to an earlier renewal may be lost. Only a repeat with the same key and input gets
-    // the same response, because the service accepts the token of that renewal for a limited time.
+    // If the response to an earlier renewal was lost, repeat that renewal with the same key and
+    // input. The service then sends the same response, because it accepts the old token for a
+    // limited time.
     const pending = renewal ?? { key: newId(), lastSeenEventId: position?.lastEventId, askedAtMs: clock.now() }
     deps.remember(pending)
     const { key, lastSeenEventId, askedAtMs } = pending

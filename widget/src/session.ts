@@ -24,7 +24,10 @@ interface SessionDeps {
   siteKey: string
   locale?: string
   pageContext: () => PageContext | undefined
-  /** Resolves when `pageContext` knows whether the installation allows page contexts. */
+  /**
+   * Resolves when the configuration is loaded, or when the chat starts without it. `pageContext`
+   * then returns a page only if the installation allows it.
+   */
   configured: Promise<void>
   /** Session to use instead of a stored or new one. */
   given?: GivenSession
@@ -58,7 +61,8 @@ export function createSession(deps: SessionDeps) {
   let record: SessionRecord | undefined
   let over = false
   /**
-   * True while the visitor's identity changes. If the session ends meanwhile, the end is deferred.
+   * True while the visitor's identity changes. If the session ends meanwhile, its end is handled
+   * after the change.
    */
   let held = false
   let endAfterHold: string | undefined
@@ -92,7 +96,8 @@ export function createSession(deps: SessionDeps) {
         const input = { publicSiteKey, clientInstanceId, locale, pageContext: deps.pageContext() }
         if (!over) await obtain((key) => api.createSession(input, key))
       }
-      // If the page was left while the grant was valid, the grant may have expired.
+      // The grant of a stored session may have expired since the previous page was left. Renew it
+      // if necessary.
       await loading
       await renewal?.schedule()
       return over ? undefined : record.session
@@ -110,7 +115,7 @@ export function createSession(deps: SessionDeps) {
 
     withGrant,
 
-    /** Call when the visitor acts. An expired grant is then renewed. */
+    /** Call when the visitor acts. Starts a renewal if the grant has expired. */
     act: () => renewal?.act(),
 
     /** Resolves when the session has a valid grant or has ended. */
@@ -140,8 +145,8 @@ export function createSession(deps: SessionDeps) {
   }
 
   /**
-   * Makes one call with a valid grant, see `Renewal.withGrant`. If that code cannot be loaded, makes
-   * the call with the current grant.
+   * Makes one call with a valid grant (see `withGrant` in `renewal.ts`). If the code of the renewal
+   * cannot be loaded, makes the call with the current grant.
    */
   async function withGrant<Answer>(call: (grant: string) => Promise<Answer>): Promise<Answer> {
     const loaded = await renewalCode()
@@ -149,8 +154,8 @@ export function createSession(deps: SessionDeps) {
   }
 
   /**
-   * Returns the renewal. Its code is imported while the session is created, because nothing needs it
-   * before. Resolves to undefined if that fails.
+   * Returns the renewal, whose code is imported on the first call. Resolves to undefined if the
+   * import fails.
    */
   async function renewalCode(): Promise<Renewal | undefined> {
     try {

@@ -80,8 +80,8 @@ export function createTabStream({ platform: { clock, lifecycle, tabs }, session,
   function join() {
     if (slot || isOpen) return
     const shares = sharesConnections()
-    // The browser may detect HTTP/2 while the tab is hidden. A hidden tab may then have a stream,
-    // so check again later.
+    // Over HTTP/1.1, a hidden tab opens no stream. Check again later, because the browser may
+    // detect HTTP/2 meanwhile.
     if (shares && lifecycle.isHidden?.()) return wait(join, stealAfterMs)
     const name = shares ? 'service.streams' : session
     slot = name ? tabs?.waitForSlot(name, shares ? slotsPerOrigin : slotsPerSession, onGranted, rejoin) : undefined

@@ -125,10 +125,10 @@ export interface WidgetConfig {
   realtime: { heartbeatSeconds: number; reconnectMinMs: number; reconnectMaxMs: number }
 }
 
-/** Whether visitors can reach somebody now. */
+/** Availability of the chat that visitors see: online or away. */
 export interface Availability {
   online: boolean
-  /** Time of the next change by the opening hours, in RFC 3339 format. */
+  /** Time at which the opening hours next change the availability, in RFC 3339 format. */
   nextChangeAt?: string
 }
 
@@ -194,7 +194,10 @@ export type FormIssues = Readonly<Record<string, string>>
 
 export type ConsentDecision = 'granted' | 'denied'
 
-/** The consent step. It is `asked` until the visitor has decided, and to decide again. */
+/**
+ * State of the consent step. `status` is `asked` until the visitor has decided, and again if a
+ * visitor who denied the policy wants to change the decision.
+ */
 export interface ConsentState {
   status: 'asked' | ConsentDecision
   policyUrl?: string

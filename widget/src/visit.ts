@@ -25,7 +25,7 @@ interface VisitDeps {
   /** Emits events to the application. Not called after `close`. */
   emit: Emitter['emit']
   config(): WidgetConfig | undefined
-  /** Makes a call when the visitor has given the required consent. */
+  /** Waits for the visitor's consent if it is required, then makes the call. */
   consented<Answer>(call: () => Promise<Answer>): Promise<Answer>
   /**
    * Called once with each event of the stream, in order, after the conversation has handled the
@@ -34,8 +34,8 @@ interface VisitDeps {
   onEvent(event: StreamEvent): void
   onConnection(state: ConnectionState): void
   /**
-   * Called when this anonymous session was closed. Another tab may have identified the visitor: the
-   * chat then continues in the visitor's new session. Otherwise, the callback must call `end` of
+   * Called when this anonymous session was closed, for example because another tab identified the
+   * visitor. The callback either continues the chat in the visitor's new session, or calls `end` of
    * the given visit. Undefined if there is no identity provider.
    */
   onClosed?(visit: ClosedVisit): void
@@ -140,8 +140,8 @@ export function createVisit(deps: VisitDeps) {
     },
 
     /**
-     * Opens the visit. Call once the visitor is identified or remains anonymous. Restores stored
-     * messages, starts sending, opens the stream and loads the history.
+     * Opens the visit: restores stored messages, starts sending, opens the stream and loads the
+     * history. Call when it is known who the visitor is, or that the visitor stays anonymous.
      */
     open() {
       const content = session.content()

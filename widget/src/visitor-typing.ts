@@ -63,10 +63,7 @@ export function createVisitorTyping({ clock, isAllowed, report }: VisitorTypingD
     },
   }
 
-  /**
-   * Sends one report at a time, so that the service never receives a stop before the start that
-   * precedes it.
-   */
+  /** Sends one report at a time, so that the reports reach the service in order. */
   async function run() {
     if (isReporting) return
     isReporting = true

@@ -21,8 +21,8 @@ const answers: Record<string, () => Response> = {
 }
 
 /**
- * Creates a client. While `isForeign` is true, its requests to one route get the given answer and
- * do not reach the service.
+ * Creates a client. While `isForeign` is true, its requests to `route` get the given answer and do
+ * not reach the service.
  */
 function startBehindProxy(route: string, answer: () => Response) {
   const proxy = { isForeign: false, count: 0 }

@@ -69,8 +69,8 @@ const changes: Record<string, (harness: Harness) => Promise<unknown>> = {
 }
 
 /**
- * Expects `before` requests whose path contains `part`, all with Ada's grant, and no data of Ada in
- * the client.
+ * Expects that exactly `before` requests have a path with `part`, and that all of them have Ada's
+ * grant. Expects no data of Ada in the client.
  */
 async function expectNothingOf(harness: Harness, part: string, before: number) {
   await until(() => harness.client.connection() === 'online')
@@ -103,8 +103,8 @@ describe.each(Object.keys(changes))('when %s', (name) => {
   })
 
   it('a form that was submitted before the code for forms was loaded is not sent for the next visitor', async () => {
-    // The first import fails, so the page starts without the features. The second import waits for
-    // `arrive`.
+    // The first import of the features' code fails, so the page starts without it. The second
+    // import waits until the test calls `arrive`.
     let arrive = () => {}
     const arrived = new Promise<void>((resolve) => {
       arrive = resolve

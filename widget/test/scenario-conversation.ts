@@ -31,7 +31,7 @@ export function createScenarioConversation(id: string, scenario: Scenario, now: 
     streams,
     lastSequence: () => sequence,
 
-    /** Changes how the server violates the contract in this conversation. */
+    /** Sets further violations of the contract for this conversation. */
     set: (change: Scenario) => void Object.assign(left, change),
 
     acceptVisitorMessage(sessionId: string, clientOperationId: string, body: string): AcceptedMessage {

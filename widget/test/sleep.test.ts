@@ -295,7 +295,10 @@ describe('a grant that the service rejects as expired', () => {
     harness.client.stop()
   })
 
-  /** A clock that stands still during the first `ms` of the scene's time. */
+  /**
+   * Returns a clock that stands still for the next `ms` milliseconds of the test's time, and runs
+   * late afterwards.
+   */
   function behind(ms: number) {
     const beganMs = fixture.clock.now()
     return { ...fixture.clock, now: () => Math.max(beganMs, fixture.clock.now() - ms) }

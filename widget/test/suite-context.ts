@@ -93,8 +93,8 @@ export function createSuiteContext({ serverUrl, fetch }: SuiteOptions) {
   }
 
   /**
-   * Waits for a condition while the clocks of the tabs advance: slowly while requests are pending,
-   * so that they do not time out, and fast otherwise.
+   * Waits for a condition and meanwhile advances the clocks of the tabs. Advances them slowly while
+   * requests are pending, so that the requests do not time out.
    */
   async function until(condition: () => unknown): Promise<void> {
     const deadline = performance.now() + 15_000

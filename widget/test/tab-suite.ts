@@ -40,7 +40,7 @@ export const tabSuite: Record<string, (context: SuiteContext) => Promise<void>> 
     const all = async (condition: (tab: Tab) => boolean) => {
       for (let rounds = 0; rounds < 10 && !tabs.every(condition); rounds += 1) {
         await context.until(() => tabs.filter(condition).length >= 5)
-        // After this time, a tab without a stream takes over the stream of another tab.
+        // After 15 s without a stream, a tab takes over the stream of another tab.
         for (const tab of tabs) if (!condition(tab)) tab.clock.advance(15_000)
       }
       await context.until(() => tabs.every(condition))

@@ -1,4 +1,4 @@
-/** A reply whose sending was not confirmed. */
+/** A reply that the service has not confirmed. */
 export interface Unsent {
   operationId: string
   body: string

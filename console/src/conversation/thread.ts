@@ -76,8 +76,7 @@ export function createThread(deps: ThreadDeps) {
       messaging.listMessages({ conversationId, beforeSequence: beyondTheEnd, limit: pageSize }),
       messaging.getConversation({ conversationId }),
     ])
-    // If this page of messages does not reach back to the known messages, more than one page was
-    // missed.
+    // If messages are missing between the known messages and this page, load them.
     const oldest = page.messages[0]?.sequence ?? 0
     for (let after = known; after !== undefined && after < oldest; ) {
       const missed = await messaging.listMessages({ conversationId, afterSequence: after, limit: pageSize })

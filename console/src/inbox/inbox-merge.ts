@@ -15,8 +15,8 @@ export interface InboxEntry {
    */
   revision: number
   /**
-   * When the visitor started typing, in milliseconds since the epoch. Expires after
-   * `typingLastsMs`.
+   * Time at which the visitor started typing, in milliseconds since the epoch. The typing indicator
+   * expires after `typingLastsMs`.
    */
   typingSince?: number
 }

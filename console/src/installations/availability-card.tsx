@@ -34,7 +34,7 @@ const toRow = ({ from, to }: Span): Row => ({ key: nextKey++, from, to })
 const toSpan = ({ from, to }: Row): Span => ({ from, to })
 const newRow = (rows: Row[]): Row => toRow(rows.length === 0 ? { from: '09:00', to: '17:00' } : { from: '', to: '' })
 
-/** Card that decides when visitors see that somebody is there. */
+/** Card that edits when visitors see the chat as online. */
 export function AvailabilityCard(part: InstallationPart) {
   const { availability } = part.installation
   const { busy, failure, save } = useUpdate(part)

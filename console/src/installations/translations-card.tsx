@@ -38,7 +38,8 @@ export function TranslationsCard(part: InstallationPart) {
       Intl.getCanonicalLocales(tag.trim())[0]!,
       { title: title.trim() || undefined, greeting: greeting.trim() || undefined },
     ])
-    // A language without texts is removed.
+    // The service removes a language if its texts are empty. Send empty texts for saved languages
+    // that the form no longer contains.
     const removed = Object.keys(saved).map((tag) => [tag, {}])
     const translations = Object.fromEntries([...removed, ...kept])
     void save({ appearance: { translations } }, 'Translations saved.')

@@ -9,7 +9,7 @@ export interface Page {
 export interface PageSettings {
   siteKey: string
   gatewayUrl: string
-  /** Shell command that replies as an agent, shown on the page. */
+  /** Shell command with which a reader of the page can reply as an agent. The page shows it. */
   agentCommand?: string
   /** True if the shop's backend can sign assertions. */
   signsIdentity: boolean

@@ -11,7 +11,7 @@ export interface ConsentCardDeps {
   client: Pick<ServiceClient, 'on' | 'ended' | 'consent'>
   texts: ShownTexts
   announce(text: string): void
-  /** Moves the focus back to the message field or the form. */
+  /** Moves the focus to the message field or the form. */
   leave(): void
   /** The card adds its subscriptions here. They end with the panel. */
   subscriptions: (() => void)[]
@@ -21,8 +21,8 @@ export interface ConsentCardDeps {
 }
 
 /**
- * Adds the consent step above the message field. The visitor can write meanwhile; what they send
- * waits for the decision.
+ * Adds the consent step above the message field. Messages that the visitor sends before the
+ * decision wait for it.
  */
 export async function showConsentCard({ client, announce, leave, ...deps }: ConsentCardDeps) {
   const consent: ConsentKeeper = await client.consent()
@@ -74,7 +74,7 @@ export async function showConsentCard({ client, announce, leave, ...deps }: Cons
     for (const each of [agree, decline]) setAttributes(each, { 'aria-disabled': String(state?.isSending === true) })
     problem.hidden = !state?.error
     problem.textContent = state?.error ? texts.consentFailed : ''
-    // A new version of the policy has its own URL.
+    // The shown text depends on these values. Do not replace the text if none of them has changed.
     const seen = [status, state?.policyVersion, state?.policyUrl, state?.isHolding].join()
     if (seen === shown) return
     const isNew = shown?.split(',', 2).join() !== seen.split(',', 2).join()
@@ -112,7 +112,10 @@ export async function showConsentCard({ client, announce, leave, ...deps }: Cons
     title.focus()
   }
 
-  /** The visitor has sent something that waits for the decision. */
+  /**
+   * Called when the visitor has sent something that needs consent. Shows the step and focuses its
+   * title.
+   */
   function askNow() {
     queueMicrotask(() => {
       show()

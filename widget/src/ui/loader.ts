@@ -155,8 +155,8 @@ function start(script: HTMLScriptElement) {
   }
 
   /**
-   * Returns true if this tab has a session that has not expired. The chat is then loaded at once, because messages
-   * may have arrived. Stores nothing.
+   * Returns true if this tab has a session that has not expired. The chat is then loaded at once,
+   * because messages may have arrived. Only reads the storage.
    */
   function hasLiveSession(): boolean {
     try {

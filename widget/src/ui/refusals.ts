@@ -19,7 +19,7 @@ export function followRefusals({ client, onChange }: RefusalsDeps) {
 
   client.on('connection.changed', ({ state }) => {
     const { code = '' } = client.ended() ?? {}
-    // The service has refused the chat: only codes of the service begin with a capital letter.
+    // Only codes of the service begin with a capital letter. So the service has refused the chat.
     if (state === 'ended' && /^[A-Z]/.test(code) && !client.canStartNew()) setRefusal(code)
   })
   client.on('session.ready', () => setRefusal(undefined))

@@ -7,7 +7,7 @@ import { startWorkbench } from './workbench.js'
 const { gatewayUrl = '', signsIdentity } = document.body.dataset
 const log = createEventLog()
 
-// Created before the widget, so that it also handles the widget's first call.
+// Create this before the widget, so that the widget's first request already uses this `fetch`.
 const trouble = createNetworkTrouble({
   gatewayOrigin: gatewayUrl,
   fetch: window.fetch.bind(window),
