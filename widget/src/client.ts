@@ -184,10 +184,7 @@ export function createServiceClient(
       return message
     },
 
-    /**
-     * Retries a failed message with the same operation id. Returns false if no failed message has
-     * this id.
-     */
+    /** Retries a failed message. Returns false if no failed message has this operation id. */
     retryMessage: (clientOperationId: string): boolean => visit?.retry(clientOperationId) ?? false,
 
     /** Loads the history page before the oldest loaded message. */
@@ -240,10 +237,7 @@ export function createServiceClient(
 
     config: (): WidgetConfig | undefined => config,
 
-    /**
-     * Imports the code of the consent step. If consent is required, messages and forms wait for the
-     * visitor's decision.
-     */
+    /** Imports the code of the step in which the visitor grants or denies the consent policy. */
     consent,
 
     connection: state.connection,

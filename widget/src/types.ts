@@ -194,10 +194,7 @@ export type FormIssues = Readonly<Record<string, string>>
 
 export type ConsentDecision = 'granted' | 'denied'
 
-/**
- * State of the consent step. `status` is `asked` until the visitor has decided, and again if a
- * visitor who denied the policy wants to change the decision.
- */
+/** State of the consent step. `status` is `asked` while the visitor has to decide. */
 export interface ConsentState {
   status: 'asked' | ConsentDecision
   policyUrl?: string
