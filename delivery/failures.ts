@@ -8,7 +8,7 @@ export interface Failure {
   reason: FailureReason
 }
 
-/** Error: the destination sent an invalid HTTP response. */
+/** Thrown if the destination sent an invalid HTTP response. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError'
 }

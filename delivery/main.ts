@@ -45,7 +45,7 @@ worker.start()
 if (config.DELIVERY_PORT > 0) {
   const { DELIVERY_HOST: host, DELIVERY_PORT: port } = config
   health = await serveHealth({ host, port, isReady: worker.isReady }).catch((error: NodeJS.ErrnoException) => {
-    // The machine has no IPv6. Listens on IPv4 only.
+    // If the machine has no IPv6, the server listens on IPv4 only.
     if (host !== '::' || error.code !== 'EAFNOSUPPORT') throw error
     return serveHealth({ host: '0.0.0.0', port, isReady: worker.isReady })
   })

@@ -5,7 +5,9 @@ interface Pace {
   perWindow(): number
 }
 
-/** Counts in windows of `windowMs`. `monotonic` is a monotonic clock in milliseconds. */
+/**
+ * Creates a counter with windows of `windowMs`. `monotonic` is a monotonic clock in milliseconds.
+ */
 export function createPace({ windowMs, monotonic }: { windowMs: number; monotonic: () => number }): Pace {
   let window = 0
   let current = 0

@@ -5,7 +5,7 @@ export const stopSignals: ('SIGINT' | 'SIGTERM')[] = ['SIGINT', 'SIGTERM']
 
 /**
  * Stops the worker at the first signal. Later signals are logged and ignored. They must not abort
- * running attempts, because an aborted attempt is sent twice. `npm` and terminals may forward one
+ * running attempts, because an aborted attempt is sent again. `npm` and terminals may forward one
  * signal twice. Operators can end the process immediately with SIGKILL.
  */
 export function onStopSignal({ stop, logger }: { stop: () => unknown; logger: Logger }): void {

@@ -15,7 +15,7 @@ const atOnce = 64
 
 /**
  * Measures three figures: memory per open stream, CPU time per message, and disk space per message.
- * Always runs only once: the option for the number of rounds has no effect.
+ * Runs one round. The option for the number of rounds has no effect.
  */
 export const capacityPart: Part = async ({ quick, log }) => {
   const sizes = quick ? { streams: 500, messages: 1_000 } : { streams: 3_000, messages: 10_000 }

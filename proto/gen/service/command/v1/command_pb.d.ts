@@ -847,11 +847,10 @@ export declare const CommandService: GenService<{
     output: typeof GetScreenshotResponseSchema;
   },
   /**
-   * Records the visitor's response to a navigation request. The outcome of an accepted navigation is
-   * recorded although the capability was turned off meanwhile.
-   * Errors: as SessionService.AuthorizeGrant, IdempotencyKeyInvalid, IdempotencyConflict,
-   * OperationInProgress, RouteNotAdvertised, CommandNotFound, CommandAlreadyResolved,
-   * CommandExpired.
+   * Records the visitor's response to a navigation request. The outcome of an accepted navigation
+   * is recorded even if the capability was disabled in the meantime. Errors: as
+   * SessionService.AuthorizeGrant, IdempotencyKeyInvalid, IdempotencyConflict, OperationInProgress,
+   * RouteNotAdvertised, CommandNotFound, CommandAlreadyResolved, CommandExpired.
    *
    * @generated from rpc service.command.v1.CommandService.AcknowledgeNavigation
    */

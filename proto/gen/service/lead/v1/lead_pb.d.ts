@@ -348,9 +348,10 @@ export declare const LeadService: GenService<{
     output: typeof CreateDeliveryAttemptResponseSchema;
   },
   /**
-   * Starts another attempt of the same delivery now and replaces a scheduled one. A delivery has at
-   * most 50 attempts, or only one if its body was too large. Errors: AttemptNotFound,
-   * AttemptNotRetryable, SubscriptionDisabled, IdempotencyConflict, ValidationFailed.
+   * Starts another attempt of the same delivery now. The new attempt replaces the scheduled
+   * attempt, if there is one. A delivery has at most 50 attempts, or only one if its body was too
+   * large. Errors: AttemptNotFound, AttemptNotRetryable, SubscriptionDisabled, IdempotencyConflict,
+   * ValidationFailed.
    *
    * @generated from rpc service.lead.v1.LeadService.RetryDeliveryAttempt
    */
@@ -447,7 +448,7 @@ export declare const LeadService: GenService<{
    * Creates a new secret and returns it once. Until the overlap ends, requests are also signed with
    * the previous secret, even after more rotations. Errors: SubscriptionNotFound, ValidationFailed,
    * RateLimited while requests are signed with ten replaced secrets. A call with an idempotency key
-   * has also the errors that CreateSubscription lists for such keys.
+   * also has the errors that CreateSubscription lists for such keys.
    *
    * @generated from rpc service.lead.v1.LeadService.RotateSubscriptionSecret
    */

@@ -103,7 +103,7 @@ export declare type Frame = Message<"service.link.v1.Frame"> & {
     case: "part";
   } | {
     /**
-     * From the core: calls may be sent.
+     * From the core: the client may send calls now.
      *
      * @generated from field: service.link.v1.Ready ready = 7;
      */
@@ -111,7 +111,7 @@ export declare type Frame = Message<"service.link.v1.Frame"> & {
     case: "ready";
   } | {
     /**
-     * From the core: it is stopping. It still answers all calls that it has received.
+     * From the core: the core is stopping. It still answers all calls that it has received.
      *
      * @generated from field: service.link.v1.Drain drain = 8;
      */
@@ -138,7 +138,7 @@ export declare type Call = Message<"service.link.v1.Call"> & {
   method: string;
 
   /**
-   * The encoded request message, or its last bytes if `part` frames preceded.
+   * The encoded request message, or its last bytes if `part` frames preceded this frame.
    *
    * @generated from field: bytes message = 2;
    */

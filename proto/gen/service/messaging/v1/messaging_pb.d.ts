@@ -551,7 +551,8 @@ export declare type ListConversationsRequest = Message$1<"service.messaging.v1.L
   pageToken?: string | undefined;
 
   /**
-   * Status of the listed conversations. If unspecified, open and closed ones are listed.
+   * Status of the listed conversations. If unspecified, both open and closed conversations are
+   * listed.
    *
    * @generated from field: service.messaging.v1.ConversationStatus status = 4;
    */
@@ -1398,8 +1399,8 @@ export declare type Opened = Message$1<"service.messaging.v1.Opened"> & {
   sequence: number;
 
   /**
-   * The installation's availability, as `data` of AvailabilityChanged. A gateway that resumes the
-   * subscription on another core finds a change that it missed.
+   * Availability of the installation, in the format of AvailabilityChanged.data. It shows the
+   * gateway a change that it missed before it resumed the subscription on another core.
    *
    * @generated from field: string availability = 5;
    */
@@ -1530,8 +1531,8 @@ export declare type Paused = Message$1<"service.messaging.v1.Paused"> & {
 export declare const PausedSchema: GenMessage<Paused>;
 
 /**
- * The subscription ended. If it ends with an error before Opened, the core rejected it. Otherwise
- * all its events were sent before this frame.
+ * The subscription ended. If this frame has an error and no Opened frame came before it, the core
+ * rejected the subscription. Otherwise all events of the subscription were sent before this frame.
  *
  * @generated from message service.messaging.v1.Closed
  */
@@ -1686,7 +1687,7 @@ export declare const MessagingService: GenService<{
     output: typeof GetConversationResponseSchema;
   },
   /**
-   * Sets whether an agent is typing. A start expires after 8 seconds unless it is renewed, and ends
+   * Sets whether an agent is typing. Typing ends 8 seconds after the last call that reported it, or
    * with the agent's next message. Errors: NotFound for an unknown conversation, ValidationFailed,
    * RouteNotAdvertised.
    *
@@ -1754,8 +1755,9 @@ export declare const MessagingService: GenService<{
   },
   /**
    * Streams changes of an operator's inbox. The first frame is `ready`, sent immediately. All
-   * changes after `ready` are streamed, so clients list the conversations after it. A stream whose
-   * client does not read is closed with resource_exhausted. The client may reconnect.
+   * changes after `ready` are streamed, so clients should list the conversations after this frame.
+   * A stream whose client does not read is closed with resource_exhausted. The client may
+   * reconnect.
    *
    * @generated from rpc service.messaging.v1.MessagingService.WatchConversations
    */

@@ -120,7 +120,7 @@ export declare type WidgetConfig = Message<"service.session.v1.WidgetConfig"> & 
   consent?: Consent | undefined;
 
   /**
-   * Whether visitors can reach somebody, by the availability of the installation.
+   * True if the installation is online: visitors can then expect an answer.
    *
    * @generated from field: bool online = 7;
    */
@@ -144,8 +144,8 @@ export declare type WidgetConfig = Message<"service.session.v1.WidgetConfig"> & 
   forms?: Forms | undefined;
 
   /**
-   * Next change of `online` by the opening hours. Unset if there is none, or if only an operator can
-   * change it.
+   * Time at which the opening hours next change `online`. Unset if there is no such time, or if
+   * only an operator can change `online`.
    *
    * @generated from field: optional google.protobuf.Timestamp next_change_at = 11;
    */
@@ -278,9 +278,10 @@ export declare type Appearance = Message<"service.session.v1.Appearance"> & {
   logoUrl?: string | undefined;
 
   /**
-   * Texts in other languages, by locale tag, for example "de" or "de-AT": at most 50. The widget uses
-   * the texts of the visitor's locale, else of its language, else `title` and `greeting`. In an
-   * update, an entry replaces the texts of its locale, and an entry without texts removes them.
+   * Texts in other languages, by locale tag, for example "de" or "de-AT": at most 50. The widget
+   * uses the texts of the visitor's locale. Without them, it uses the texts of the locale's
+   * language, and without those `title` and `greeting`. In an update, an entry replaces the texts
+   * of its locale, and an entry without texts removes them.
    *
    * @generated from field: map<string, service.session.v1.AppearanceTranslation> translations = 6;
    */
@@ -1303,8 +1304,8 @@ export declare type BanVisitorRequest = Message<"service.session.v1.BanVisitorRe
   reason: string;
 
   /**
-   * Also bans the visitor's network address for this time: 3,600 to 2,592,000 (1 hour to 30 days).
-   * Everyone at this address is affected.
+   * Also bans the visitor's network address for this number of seconds: 3,600 to 2,592,000 (1 hour
+   * to 30 days). Everyone at this address is affected.
    *
    * @generated from field: optional uint32 address_ban_seconds = 3;
    */
@@ -1500,7 +1501,8 @@ export declare const SessionService: GenService<{
   /**
    * Stores which page the visitor is viewing, so that operators can see it. A later report replaces
    * an earlier one. Errors: as AuthorizeGrant, RouteNotAdvertised, ValidationFailed. A call with an
-   * idempotency key has also the errors IdempotencyKeyInvalid, IdempotencyConflict and OperationInProgress.
+   * idempotency key also has the errors IdempotencyKeyInvalid, IdempotencyConflict and
+   * OperationInProgress.
    *
    * @generated from rpc service.session.v1.SessionService.ReportPageContext
    */
@@ -1522,10 +1524,10 @@ export declare const SessionService: GenService<{
     output: typeof AuthorizeGrantResponseSchema;
   },
   /**
-   * Stores the visitor's decision on the installation's consent policy. A later decision replaces an
-   * earlier one. It applies to all live sessions of the same visitor on this installation: of the
-   * same browser if the visitor is anonymous, of the same subject if verified.
-   * Errors: as AuthorizeGrant, ValidationFailed if the version is not the policy's present one,
+   * Stores the visitor's decision on the installation's consent policy. A later decision replaces
+   * an earlier one. A decision applies to all live sessions of the same visitor on this
+   * installation. An anonymous visitor is a browser; a verified visitor is a subject. Errors: as
+   * AuthorizeGrant, ValidationFailed if the version is not the current version of the policy,
    * IdempotencyKeyInvalid, IdempotencyConflict, OperationInProgress.
    *
    * @generated from rpc service.session.v1.SessionService.RecordConsent
@@ -1570,10 +1572,11 @@ export declare const SessionService: GenService<{
   },
   /**
    * Bans the visitor of a session. Every live session of the visitor ends with `visitor.banned`,
-   * and new ones are rejected. For a verified session, bans the browser and the subject. With
-   * `address_ban_seconds`, also bans the network address that the session had last. Sessions of other
-   * visitors at that address end with their next renewal, and new ones are rejected.
-   * Errors: NotFound, ValidationFailed, also if the session's address is not known.
+   * and new sessions of the visitor are rejected. For a verified session, bans the browser and the
+   * subject. With `address_ban_seconds`, also bans the last network address of the session.
+   * Sessions of other visitors at that address then end at their next renewal, and new sessions
+   * from that address are rejected. Errors: NotFound, ValidationFailed, also if the session's
+   * address is not known.
    *
    * @generated from rpc service.session.v1.SessionService.BanVisitor
    */

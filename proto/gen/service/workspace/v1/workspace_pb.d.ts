@@ -380,7 +380,7 @@ export declare type CreateInstallationRequest = Message<"service.workspace.v1.Cr
 export declare const CreateInstallationRequestSchema: GenMessage<CreateInstallationRequest>;
 
 /**
- * When visitors can reach somebody. In an update, unset fields are unchanged.
+ * Rules that decide when an installation is online. In an update, unset fields are unchanged.
  *
  * @generated from message service.workspace.v1.Availability
  */
@@ -401,7 +401,8 @@ export declare type Availability = Message<"service.workspace.v1.Availability"> 
   timeZone?: string | undefined;
 
   /**
-   * Opening hours of the weekdays. Without any, dates without an exception are open all day.
+   * Opening hours of the weekdays. If there are none, every date without an exception is open all
+   * day.
    *
    * @generated from field: optional service.workspace.v1.WeeklyHours weekly_hours = 3;
    */
@@ -415,8 +416,8 @@ export declare type Availability = Message<"service.workspace.v1.Availability"> 
   exceptions?: DateExceptions | undefined;
 
   /**
-   * If true, an operator must also watch the workspace's inbox (WatchConversations). An operator who
-   * leaves counts for up to 15 more seconds. Default: false.
+   * If true, the installation is online only while an operator watches the workspace's inbox
+   * (WatchConversations). An operator who leaves counts for up to 15 more seconds. Default: false.
    *
    * @generated from field: optional bool requires_operator = 5;
    */
@@ -434,8 +435,8 @@ export declare const AvailabilitySchema: GenMessage<Availability>;
  */
 export declare type WeeklyHours = Message<"service.workspace.v1.WeeklyHours"> & {
   /**
-   * At most 70 entries. Entries of one weekday must not overlap. An entry ends on its weekday; hours
-   * past midnight are two entries.
+   * At most 70 entries. Entries of one weekday must not overlap. Hours past midnight need two
+   * entries, because an entry ends on its weekday.
    *
    * @generated from field: repeated service.workspace.v1.WeekdayHours hours = 1;
    */
@@ -510,7 +511,7 @@ export declare type DateException = Message<"service.workspace.v1.DateException"
   date: string;
 
   /**
-   * Hours of the date, at most 10. Without any, the date is closed.
+   * Opening hours of this date: at most 10 entries. If empty, the date is closed.
    *
    * @generated from field: repeated service.workspace.v1.DayHours hours = 2;
    */
@@ -875,7 +876,7 @@ export declare type RotateIdentitySecretResponse = Message<"service.workspace.v1
 export declare const RotateIdentitySecretResponseSchema: GenMessage<RotateIdentitySecretResponse>;
 
 /**
- * A person as an operator names one. Exactly one field is set.
+ * Identifies a person. Exactly one field is set.
  *
  * @generated from message service.workspace.v1.SuppressionEntry
  */
@@ -893,7 +894,8 @@ export declare type SuppressionEntry = Message<"service.workspace.v1.Suppression
     case: "subject";
   } | {
     /**
-     * An e-mail address. Upper and lower case and Unicode forms are equal.
+     * An e-mail address. Addresses that differ only in letter case or Unicode form are the same
+     * entry.
      *
      * @generated from field: string email = 2;
      */
@@ -901,7 +903,8 @@ export declare type SuppressionEntry = Message<"service.workspace.v1.Suppression
     case: "email";
   } | {
     /**
-     * A phone number. It is read as `+` and digits, so it should have its country code.
+     * A phone number, preferably with its country code. A number with a country code and the same
+     * number without one are different entries.
      *
      * @generated from field: string phone = 3;
      */
@@ -1052,7 +1055,7 @@ export declare type ListSuppressionsRequest = Message<"service.workspace.v1.List
   limit?: number | undefined;
 
   /**
-   * Token of the previous page. Empty for the first page.
+   * `next_page_token` of the previous response. Empty for the first page.
    *
    * @generated from field: string page_token = 3;
    */
@@ -1288,10 +1291,10 @@ export declare const WorkspaceService: GenService<{
   },
   /**
    * Adds people whom the workspace must not contact. Their forms and leads are rejected with
-   * VisitorSuppressed, and deliveries of their leads that have not begun end as failed with the class
-   * `suppressed`. Chat goes on. Only keyed hashes of the entries are stored. Existing entries stay
-   * unchanged. Every core applies a change within a second.
-   * Errors: NotFound, ValidationFailed that names each invalid entry.
+   * VisitorSuppressed, but they can still chat. Deliveries of their leads that have not begun end
+   * as failed with the response class `suppressed`. Only keyed hashes of the entries are stored.
+   * Existing entries stay unchanged. Every core applies a change within a second. Errors: NotFound,
+   * ValidationFailed that names each invalid entry.
    *
    * @generated from rpc service.workspace.v1.WorkspaceService.AddSuppressions
    */
@@ -1301,7 +1304,8 @@ export declare const WorkspaceService: GenService<{
     output: typeof AddSuppressionsResponseSchema;
   },
   /**
-   * Removes people from the list. Deliveries that ended stay ended. Errors: ValidationFailed.
+   * Removes people from the suppression list. Deliveries that the suppression ended are not
+   * resumed. Errors: ValidationFailed.
    *
    * @generated from rpc service.workspace.v1.WorkspaceService.RemoveSuppressions
    */
