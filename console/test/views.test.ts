@@ -13,7 +13,7 @@ beforeAll(async () => {
   empty = await browser.newCore()
 })
 
-// The other looks are checked in views.long.test.ts.
+// The other combinations of colour scheme and screen size are checked in views.long.test.ts.
 const shortLooks = looks.filter(({ name }) => name === 'light' || name === 'dark on a phone')
 
 describe('every view, light on desktop and dark on a phone', { timeout: 180_000 }, () => {

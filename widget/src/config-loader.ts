@@ -7,9 +7,8 @@ import type { WidgetConfig } from './types.ts'
 /** Range of the delay before a retry. */
 const range = { minMs: 500, maxMs: 30_000 }
 /**
- * Number of failed attempts after which `load` resolves without a configuration. The chat then
- * starts with defaults. `load` also resolves if the service asks for a wait longer than
- * `maxWaitMs`.
+ * After this number of failed attempts, `load` resolves without a configuration, so that the chat
+ * starts with defaults. `load` also does so if the service asks for a wait longer than `maxWaitMs`.
  */
 const maxFailures = 3
 const maxWaitMs = 5_000

@@ -66,8 +66,8 @@ export function createEventStream(deps: EventStreamDeps) {
   const pause = createPause(clock)
   let position = deps.position
   /**
-   * Sequence number of the newest heartbeat that was compared with the received events. Missing
-   * messages up to this number have already been requested.
+   * Messages up to this sequence number were received, or requested after a heartbeat showed that
+   * they are missing.
    */
   let comparedTo = position.sequence
   /**
@@ -76,8 +76,8 @@ export function createEventStream(deps: EventStreamDeps) {
    */
   let beforeHole: StreamPosition | undefined
   /**
-   * Identifies the current run of the loop. Each `start` creates a new object; a run with another
-   * object ends.
+   * Identifies the current run of the loop. Each `start` sets a new object, so that earlier runs
+   * stop.
    */
   let current: object | undefined
   let attempt = 0

@@ -140,9 +140,9 @@ export function createIdentity(deps: IdentityDeps) {
   }
 
   /**
-   * Exchanges the session for the one that `call` returns. Resolves to true if the visit continues
-   * in the returned session. Resolves to false if the returned session belongs to another person: a
-   * new visit is then started.
+   * Replaces the visit's session with the session that `call` returns. Resolves to true if the
+   * visit continues in the new session. If the new session belongs to another person, starts
+   * another visit and resolves to false.
    */
   async function exchange(
     visit: Visit,
@@ -274,8 +274,8 @@ export function createIdentity(deps: IdentityDeps) {
   }
 
   /**
-   * Removes the messages of the ended visit from the screen, and the session that an earlier page
-   * stored.
+   * Removes the messages of the ended visit from the screen. Deletes the session that an earlier
+   * page stored.
    */
   function forget() {
     const shown = deps.shown()

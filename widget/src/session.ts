@@ -71,7 +71,7 @@ export function createSession(deps: SessionDeps) {
   return {
     /**
      * Creates or resumes the session. Resolves to undefined if the session ends or is stopped
-     * before that.
+     * meanwhile.
      */
     async start(): Promise<SessionContent | undefined> {
       const loading = renewalCode()

@@ -67,7 +67,7 @@ export interface SessionContent {
   accessGrant: string
   expiresAt: string
   renewAfter: string
-  /** Undefined if the service has an earlier version: the session then ends with its grant. */
+  /** Undefined if the service has an earlier version. The session then ends with its grant. */
   renewableUntil?: string
   renewalToken: string
   replay: { state: 'ready' | 'reset_required'; epoch: string; lastSequence: number; oldestSequence: number }

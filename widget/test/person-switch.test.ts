@@ -69,8 +69,8 @@ const changes: Record<string, (harness: Harness) => Promise<unknown>> = {
 }
 
 /**
- * Expects that exactly `before` requests have a path with `part`, and that all of them have Ada's
- * grant. Expects no data of Ada in the client.
+ * Expects that the client has no data of Ada after the change of visitor. Also expects exactly
+ * `before` requests with `part` in their path, all with Ada's grant.
  */
 async function expectNothingOf(harness: Harness, part: string, before: number) {
   await until(() => harness.client.connection() === 'online')

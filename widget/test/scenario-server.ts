@@ -317,8 +317,9 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
   }
 
   /**
-   * Returns the conversation for a new session. Continues an anonymous conversation with messages,
-   * else the subject's newest conversation, else an anonymous conversation without messages.
+   * Returns the conversation that the session after an identification continues: an anonymous
+   * conversation if it has messages, else the subject's newest conversation, else the anonymous
+   * conversation.
    */
   function continuedBy(site: Site, { subject, conversation }: Session, next: string | undefined) {
     if (next === undefined) return undefined

@@ -1,6 +1,6 @@
 /**
- * Violations of the contract by the scenario server, by site key. A comment describes each
- * violation. `pk_friendly` follows the contract.
+ * The site key selects how the scenario server violates the contract. The comment above each key
+ * describes the violation.
  */
 export const scenarios = {
   /** Follows the contract. */

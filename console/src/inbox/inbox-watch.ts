@@ -20,7 +20,7 @@ export interface WatchOptions {
   onState(state: LinkState): void
   now: () => number
   random: () => number
-  /** Target of the browser's `online` event, at which the stream reconnects at once. */
+  /** Target that receives the browser's `online` event. The stream then reconnects at once. */
   browserEvents?: EventTarget
 }
 

@@ -62,7 +62,9 @@ export function Loading({ label }: { label: string }) {
   )
 }
 
-/** Shows a loaded value, or instead its failure or a placeholder while it is loading. */
+/**
+ * Shows a placeholder while a value is loading, then the value, or the failure if loading fails.
+ */
 export function WhenLoaded<T>({
   loaded: { value, loading, failure, reload },
   name,

@@ -23,8 +23,8 @@ export async function leaveFor(client: Navigation, { id, url = '' }: AgentReques
   const deadline = Date.now() + leavesWithinMs
   const look = () => {
     if (!client.requests().some((one) => one.id === id)) return
-    // True if the navigation succeeded without loading a page. Either only the fragment changed, or
-    // the application changed the URL itself. So this page must report the result.
+    // True if the navigation succeeded without loading a page, because only the fragment changed or
+    // the application changed the URL itself. This page must then report the result.
     const hasArrived = location.href !== from && samePage(location.href, url)
     if (hasArrived || Date.now() > deadline) report(client, id, hasArrived)
     else setTimeout(look, looksAgainMs)

@@ -2,9 +2,9 @@ import { WIDGET_PUBLIC_API_PREFIX } from '../api.ts'
 
 /**
  * Sends a request that contains no grant. If the service refuses the page's origin, the browser
- * hides the response, and `fetch` rejects as after a network failure. So this function sends test
- * requests after a failure. If the service responds but the page may not read the response,
- * resolves to a response with the error code `OriginNotAllowed`.
+ * hides the response, and `fetch` rejects as after a network failure. To distinguish the two cases,
+ * this function sends test requests after a failure. If the service responds but the page may not
+ * read the response, resolves to a response with the error code `OriginNotAllowed`.
  */
 export async function readableRefusal(
   apiBaseUrl: string,

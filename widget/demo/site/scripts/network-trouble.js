@@ -65,7 +65,7 @@ export function createNetworkTrouble({ gatewayOrigin, fetch, onRequest }) {
   }
 
   /**
-   * Returns the response with a body that the current mode disturbs at each chunk.
+   * Returns a copy of the response. The current mode delays or interrupts each chunk of its body.
    *
    * @param {Response} response
    * @param {ReadableStream<Uint8Array>} body
