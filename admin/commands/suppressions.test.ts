@@ -14,3 +14,10 @@ it('readEntries names the lines that are neither subject, address nor number', (
     'neither subject, address nor number: line 2, 4',
   )
 })
+
+it('readEntries reads the named columns of a CSV file, and refuses several columns without a header', () => {
+  expect(readEntries('Name;E-mail\nAda;ada@example.com\n')).toEqual([
+    { of: { case: 'email', value: 'ada@example.com' } },
+  ])
+  expect(() => readEntries('ada@example.com,+43 1 234')).toThrow(/name them in its first line/)
+})

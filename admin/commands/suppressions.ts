@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { type MessageInitShape, toJson } from '@bufbuild/protobuf'
 import { ListSuppressionsResponseSchema, type SuppressionEntrySchema } from '#proto/workspace/v1/workspace_pb.js'
+import { readSuppressionList } from '../../platform/suppression-list.ts'
 import { command, type Group } from '../command.ts'
 import { UsageError } from '../usage.ts'
 
@@ -12,7 +13,8 @@ const email = { type: 'string', multiple: true, description: 'an e-mail address;
 const phone = { type: 'string', multiple: true, description: 'a phone number with country code; repeatable' } as const
 const file = {
   type: 'string',
-  description: 'a file with one entry per line: an address, a number, or subject:… for a host’s id',
+  description:
+    'a file with one entry per line: an address, a number, or subject:… for a host’s id; or CSV with a header of email, phone or subject',
 } as const
 
 /** Maximum number of entries per call. */
@@ -37,24 +39,18 @@ async function entriesOf({ subject = [], email = [], phone = [], file }: Named):
 }
 
 /**
- * Reads one entry per line. Skips empty lines and lines that begin with `#`. Throws `UsageError`
- * with the numbers of the lines that are neither subject, address nor number. The command then
- * sends nothing.
+ * Reads a list (see `readSuppressionList`). Throws `UsageError` if a line or column cannot be read.
+ * The command then sends nothing.
  */
 export function readEntries(content: string): Entry[] {
-  const lines = content.split(/\r?\n/).map((line, index) => ({ text: line.trim(), number: index + 1 }))
-  const wanted = lines.filter(({ text }) => text !== '' && !text.startsWith('#'))
-  const read = wanted.map(({ text, number }) => ({ number, entry: entryOf(text) }))
-  const wrong = read.filter(({ entry }) => !entry).map(({ number }) => number)
-  if (wrong.length > 0)
-    throw new UsageError(`neither subject, address nor number: line ${wrong.slice(0, 20).join(', ')}`)
-  return read.flatMap(({ entry }) => (entry ? [entry] : []))
-}
-
-function entryOf(text: string): Entry | undefined {
-  if (text.startsWith('subject:')) return { of: { case: 'subject', value: text.slice('subject:'.length) } }
-  if (/^[^\s@]+@[^\s@]+$/.test(text)) return { of: { case: 'email', value: text } }
-  return /^\+?[\d\s()./-]{3,}$/.test(text) ? { of: { case: 'phone', value: text } } : undefined
+  const { entries, invalid, ignored, hasHeader } = readSuppressionList(content)
+  if (invalid.length > 0) {
+    const lines = invalid.slice(0, 20).map(({ line }) => line)
+    throw new UsageError(`neither subject, address nor number: line ${lines.join(', ')}`)
+  }
+  if (ignored.length > 0 && !hasHeader)
+    throw new UsageError('the file has several columns: name them in its first line, for example email,phone,subject')
+  return entries.map(({ kind, value }) => ({ of: { case: kind, value } }))
 }
 
 function* inParts(entries: Entry[]): Generator<Entry[]> {

@@ -13,6 +13,8 @@ export type Route =
   | { view: 'subscriptions' }
   | { view: 'new-subscription' }
   | { view: 'subscription'; subscriptionId: string }
+  | { view: 'suppressions' }
+  | { view: 'suppression-import' }
   | { view: 'unknown' }
 
 const base = '/console'
@@ -40,6 +42,8 @@ export function parseRoute(address: string): Route {
     case 'subscriptions':
       if (id === undefined) return { view: 'subscriptions' }
       return id === 'new' ? { view: 'new-subscription' } : { view: 'subscription', subscriptionId: id }
+    case 'suppressions':
+      return { view: id === 'import' ? 'suppression-import' : id === undefined ? 'suppressions' : 'unknown' }
     default:
       return { view: 'unknown' }
   }
@@ -62,6 +66,8 @@ export function pathOf(route: Exclude<Route, { view: 'unknown' }>): string {
       return `${base}/subscriptions/${encodeURIComponent(route.subscriptionId)}`
     case 'new-subscription':
       return `${base}/subscriptions/new`
+    case 'suppression-import':
+      return `${base}/suppressions/import`
     case 'deliveries': {
       const query = new URLSearchParams()
       if (route.status) query.set('status', route.status)

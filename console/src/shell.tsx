@@ -14,6 +14,8 @@ import { ShortcutHelp } from './shortcut-help.tsx'
 import { NewSubscriptionView } from './subscriptions/new-subscription-view.tsx'
 import { SubscriptionView } from './subscriptions/subscription-view.tsx'
 import { SubscriptionsView } from './subscriptions/subscriptions-view.tsx'
+import { SuppressionImportView } from './suppressions/import-view.tsx'
+import { SuppressionsView } from './suppressions/suppressions-view.tsx'
 import { formatDistance, formatFull } from './time.ts'
 import { IconButton } from './ui/button.tsx'
 import { Icon, type IconName } from './ui/icon.tsx'
@@ -36,10 +38,17 @@ const areas: { name: string; view: AreaView; icon: IconName; key: string; views:
     key: 'g s',
     views: ['subscription', 'new-subscription'],
   },
+  {
+    name: 'Suppressions',
+    view: 'suppressions',
+    icon: 'suppressions',
+    key: 'g u',
+    views: ['suppression-import'],
+  },
   { name: 'Installations', view: 'installations', icon: 'installations', key: 'g n', views: ['installation'] },
 ]
 
-type AreaView = 'inbox' | 'leads' | 'deliveries' | 'subscriptions' | 'installations'
+type AreaView = 'inbox' | 'leads' | 'deliveries' | 'subscriptions' | 'suppressions' | 'installations'
 
 const areaOf = ({ view }: Route) => areas.find((area) => area.view === view || area.views.includes(view))
 
@@ -148,6 +157,10 @@ function View({ route }: { route: Route }) {
       return <NewSubscriptionView />
     case 'subscription':
       return <SubscriptionView key={route.subscriptionId} subscriptionId={route.subscriptionId} />
+    case 'suppressions':
+      return <SuppressionsView />
+    case 'suppression-import':
+      return <SuppressionImportView />
     case 'unknown':
       return (
         <Page title="Not found">

@@ -11,6 +11,7 @@ const groups: { title: string; keys: [string[], string][] }[] = [
       [['g', 'l'], 'Leads'],
       [['g', 'd'], 'Deliveries'],
       [['g', 's'], 'Subscriptions'],
+      [['g', 'u'], 'Suppressions'],
       [['g', 'n'], 'Installations'],
     ],
   },

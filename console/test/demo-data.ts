@@ -68,6 +68,21 @@ export async function addDemoData({ conversations, visitors, workspace, leads }:
     forms: { preChat: { fields: [{ name: 'email', label: 'Your e-mail', type: 'email', required: true }] } },
   })
 
+  const spring = {
+    addedBy: 'import@example.com',
+    addedAt: at(3_000_000),
+    reason: 'Unsubscribed from the spring newsletter',
+  }
+  for (let index = 1; index <= 120; index++)
+    workspace.suppressions.add({ suppressionId: `spr_imported${index}`, kind: 'email', ...spring })
+  workspace.suppressions.add({ suppressionId: 'spr_Zm9vYmFy', kind: 'phone', addedAt: at(9_000) })
+  workspace.suppressions.add({
+    suppressionId: 'spr_c3ViamVjdA',
+    kind: 'subject',
+    reason: 'Asked on the phone not to be contacted',
+    addedAt: at(400),
+  })
+
   leads.addLead({
     leadId: 'lead_maria',
     source: 'pre-chat-form',

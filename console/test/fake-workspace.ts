@@ -11,10 +11,13 @@ import {
   WorkspaceService,
 } from '#proto/workspace/v1/workspace_pb.js'
 
+import { fakeSuppressions } from './fake-suppressions.ts'
+
 /** A fake workspace with connections and installations in memory. */
 export function fakeWorkspace() {
   const connections: Connection[] = []
   const installations: Installation[] = []
+  const suppressions = fakeSuppressions()
   let secrets = 0
   const newSecret = () => {
     secrets += 1
@@ -26,6 +29,7 @@ export function fakeWorkspace() {
     return installation
   }
   return {
+    suppressions,
     installation: found,
     addConnection: (connection: MessageInitShape<typeof ConnectionSchema>) =>
       connections.push(
@@ -35,6 +39,7 @@ export function fakeWorkspace() {
       installations.push(create(InstallationSchema, { workspaceId: 'ws_shop', enabled: true, ...installation })),
     routes(router: ConnectRouter) {
       router.service(WorkspaceService, {
+        ...suppressions.methods,
         getWorkspace: () => ({ workspace: { workspaceId: 'ws_shop', name: 'Alpine Outfitters' } }),
         listConnections: () => ({ connections }),
         createConnection({ name }) {

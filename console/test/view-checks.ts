@@ -13,6 +13,8 @@ export const views: [path: string, shows: string | RegExp][] = [
   ['subscriptions', '3 held'],
   ['subscriptions/new', 'Fields to send'],
   ['subscriptions/sub_old', /rejected the signature/],
+  ['suppressions', 'No reason given'],
+  ['suppressions/import', 'Choose file'],
   ['installations', 'Website'],
   ['installations/pk_shop', 'Capabilities'],
 ]
@@ -22,6 +24,7 @@ export const emptyViews: [path: string, shows: string | RegExp][] = [
   ['leads/lead_nowhere', 'This does not exist, or belongs to another workspace.'],
   ['deliveries', 'No deliveries yet'],
   ['subscriptions', 'No subscriptions yet'],
+  ['suppressions', 'No suppressions yet'],
   ['installations', 'No connections yet'],
   ['nowhere', 'Page not found'],
 ]

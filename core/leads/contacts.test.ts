@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { contactsIn, normalEmail, normalPhone } from './contacts.ts'
+import { normalPhone } from '../../platform/contacts.ts'
+import { contactsIn, normalEmail } from './contacts.ts'
 
 it.each([
   ['Ada@Example.COM', 'ada@example.com'],
@@ -12,10 +13,15 @@ it.each([
   ['straße@example.com', 'strasse@example.com'],
   ['jose\u0301@example.com', 'josé@example.com'],
   ['a.d.a+x@example.com', 'a.d.a+x@example.com'],
+  ['ada@example\u3002com', 'ada@example.com'],
+  ['\u200Bada@exam\u00ADple.com\uFEFF', 'ada@example.com'],
   ['ada@localhost', undefined],
   ['ada', undefined],
   ['a@b@example.com', undefined],
   ['Ada <ada@example.com>', undefined],
+  ['<ada@example.com>', undefined],
+  ['"ada@example.com', undefined],
+  ['mailto:ada@example.com', undefined],
 ])('normalEmail(%s) returns %s', (text, normal) => expect(normalEmail(text)).toBe(normal))
 
 it.each([
@@ -25,6 +31,7 @@ it.each([
   ['43660/1234567', '+436601234567'],
   ['٠٠٤٣ ٦٦٠ ١٢٣٤٥٦٧', '+436601234567'],
   ['0660 1234567', '+06601234567'],
+  ['\u202A+43 660\u200B 1234567\u202C', '+436601234567'],
   ['12', undefined],
   ['+43 660 CALL', undefined],
   ['1234567890123456', undefined],

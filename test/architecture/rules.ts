@@ -14,7 +14,7 @@ const mayImport: Record<string, string[]> = {
   gateway: ['proto', 'core-client', 'platform'],
   delivery: ['proto', 'core-client', 'platform'],
   widget: [],
-  console: ['proto', 'widget'],
+  console: ['proto', 'platform', 'widget'],
 }
 
 /**

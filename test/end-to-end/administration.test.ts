@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { MongoClient } from 'mongodb'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { freePort } from '../support/free-port.ts'
 import { startStack } from '../support/stack.ts'
 import { testDatabase } from '../support/test-database.ts'
 
@@ -68,7 +69,11 @@ describe('npm run migrate', () => {
     const status = await migrate(['--status'], fresh)
     expect(status).toMatchObject({ code: 0, stderr: '' })
     expect(status.stdout).toMatch(/missing +events\.by_sequence\n[\s\S]*to migrate +1 /)
-    const core = await run(process.execPath, ['dev/core.ts'], { ...fresh, MIGRATE_AT_START: 'off' })
+    const core = await run(process.execPath, ['dev/core.ts'], {
+      ...fresh,
+      CORE_PORT: String(await freePort()),
+      MIGRATE_AT_START: 'off',
+    })
     expect(core.code).toBe(1)
     expect(core.stderr).toContain('core: the database is behind this version, run npm run migrate: wakeups, ')
     const twice = await Promise.all([migrate([], fresh), migrate([], fresh)])

@@ -73,6 +73,7 @@ export function TextField({ label, hint, error, takesFocus, onChange, type, ...i
           class="input"
           {...attributes}
           {...input}
+          autofocus={takesFocus}
           type={type as 'text' | undefined}
           ref={element}
           onInput={(event) => onChange(event.currentTarget.value)}

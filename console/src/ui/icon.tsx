@@ -4,6 +4,7 @@ const paths = {
   leads: 'M12 12a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM4 20c1-4 4-6 8-6s7 2 8 6',
   deliveries: 'M3 11l18-7-7 17-3-7zM11 14L21 4',
   subscriptions: 'M5 19a4 4 0 0 1 4-4M5 12a7 7 0 0 1 7 7M5 5a14 14 0 0 1 14 14',
+  suppressions: 'M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18zM5.600 5.600l12.800 12.800',
   installations: 'M4 5h16v14H4zM4 9h16M7 7h.01M10 7h.01',
   search: 'M11 18a7 7 0 1 0 0-14 7 7 0 0 0 0 14zM16 16l4 4',
   back: 'M15 5l-7 7 7 7',

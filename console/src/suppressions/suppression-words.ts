@@ -1,0 +1,28 @@
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import type { SuppressionEntrySchema } from '#proto/workspace/v1/workspace_pb.js'
+import type { EntryKind } from '../../../platform/suppression-list.ts'
+
+export const kinds: readonly (readonly [EntryKind, string])[] = [
+  ['email', 'E-mail address'],
+  ['phone', 'Phone number'],
+  ['subject', 'Visitor id'],
+]
+
+const plurals: Record<EntryKind, [one: string, many: string]> = {
+  email: ['e-mail address', 'e-mail addresses'],
+  phone: ['phone number', 'phone numbers'],
+  subject: ['visitor id', 'visitor ids'],
+}
+
+const number = new Intl.NumberFormat('en')
+
+/** Returns for example `1,200 entries`. */
+export const countOf = (count: number, one: string, many: string) =>
+  `${number.format(count)} ${count === 1 ? one : many}`
+
+export const countOfKind = (count: number, kind: EntryKind) => countOf(count, ...plurals[kind])
+export const kindText = (kind: string) => kinds.find(([known]) => known === kind)?.[1] ?? kind
+
+export function toEntry(kind: EntryKind, value: string): MessageInitShape<typeof SuppressionEntrySchema> {
+  return { of: { case: kind, value: value.trim() } }
+}

@@ -1,0 +1,120 @@
+import { useState } from 'preact/hooks'
+import type { Suppression } from '#proto/workspace/v1/workspace_pb.js'
+import { useConsole } from '../console-context.ts'
+import { pathOf } from '../router.ts'
+import { Button, IconButton } from '../ui/button.tsx'
+import { ActionDialog } from '../ui/dialog.tsx'
+import { Icon } from '../ui/icon.tsx'
+import { Empty } from '../ui/notice.tsx'
+import { Page } from '../ui/page.tsx'
+import { PagedList, RefreshButton } from '../ui/paged-list.tsx'
+import { usePages } from '../ui/pages.ts'
+import { When } from '../ui/when.tsx'
+import { AddSuppression } from './add-suppression.tsx'
+import { LookUp } from './look-up.tsx'
+import { kindText } from './suppression-words.ts'
+
+/** The list of people whom the workspace must not contact. */
+export function SuppressionsView() {
+  const { api, announcer } = useConsole()
+  const [isAdding, setAdding] = useState(false)
+  const [removing, setRemoving] = useState<Suppression>()
+  /** Counts the changes, so that a shown result of a look-up is read again. */
+  const [changes, setChanges] = useState(0)
+  const list = usePages<Suppression>(
+    async (pageToken) => {
+      const { suppressions, nextPageToken } = await api.workspaces.listSuppressions({ pageToken })
+      return { items: suppressions, nextPageToken }
+    },
+    ({ suppressionId }) => suppressionId,
+    [changes],
+  )
+
+  function changed(text: string) {
+    announcer.say(text)
+    setChanges((count) => count + 1)
+  }
+
+  return (
+    <Page
+      title="Suppressions"
+      lead="People who must not be contacted. Their forms are rejected and their leads are not sent. Chat still works for them."
+      actions={
+        <>
+          <RefreshButton list={list} />
+          <a class="button" href={pathOf({ view: 'suppression-import' })}>
+            Import
+          </a>
+          <Button kind="primary" onClick={() => setAdding(true)}>
+            <Icon name="plus" />
+            Add
+          </Button>
+        </>
+      }
+    >
+      <LookUp changes={changes} onRemove={setRemoving} onAdded={changed} />
+      <PagedList
+        list={list}
+        name="suppressions"
+        empty={
+          <Empty icon="suppressions" title="No suppressions yet">
+            <p>Add people who asked not to be contacted, or import a list from another system.</p>
+          </Empty>
+        }
+      >
+        {(suppression) => (
+          <SuppressionRow key={suppression.suppressionId} suppression={suppression} onRemove={setRemoving} />
+        )}
+      </PagedList>
+      {list.items.length > 0 && (
+        <p class="hint">
+          Addresses and numbers are stored only as hashes, so the list cannot show them. To find an entry, look it up.
+        </p>
+      )}
+      {isAdding && <AddSuppression onClose={() => setAdding(false)} onAdded={changed} />}
+      {removing && (
+        <ActionDialog
+          title="Remove this entry?"
+          action="Remove entry"
+          danger
+          onClose={() => setRemoving(undefined)}
+          onConfirm={async () => {
+            await api.workspaces.removeSuppressions({ suppressionIds: [removing.suppressionId] })
+            changed('Entry removed.')
+          }}
+        >
+          <p>The person can be contacted again. Deliveries that the entry ended stay ended; you can retry them.</p>
+          <SuppressionFacts suppression={removing} />
+        </ActionDialog>
+      )}
+    </Page>
+  )
+}
+
+interface SuppressionPart {
+  suppression: Suppression
+  onRemove: (suppression: Suppression) => void
+}
+
+function SuppressionRow({ suppression, onRemove }: SuppressionPart) {
+  const { suppressionId, kind, addedAt } = suppression
+  return (
+    <li class="table-row suppression">
+      <span class="tag">{kindText(kind)}</span>
+      <SuppressionFacts suppression={suppression} />
+      <When at={addedAt} />
+      <IconButton icon="trash" label={`Remove entry ${suppressionId}`} onClick={() => onRemove(suppression)} />
+    </li>
+  )
+}
+
+function SuppressionFacts({ suppression: { suppressionId, addedBy, reason } }: Pick<SuppressionPart, 'suppression'>) {
+  return (
+    <span class="table-main">
+      <bdi class={reason ? 'table-title breakable' : 'hint'}>{reason || 'No reason given'}</bdi>
+      <span class="table-sub ellipsis">
+        added by {addedBy} · <span class="mono">{suppressionId}</span>
+      </span>
+    </span>
+  )
+}

@@ -1,0 +1,142 @@
+import { Code } from '@connectrpc/connect'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { until } from '../../test/support/until.ts'
+import { addDemoData } from './demo-data.ts'
+import type { FakeCore } from './fake-core.ts'
+import { accessibilityFindings, consoleBrowser } from './test-console.ts'
+
+const browser = consoleBrowser()
+let core: FakeCore
+beforeEach(async () => {
+  core = await browser.newCore()
+})
+
+describe('the suppression list in the console', () => {
+  it('adds, finds and removes an entry with the keyboard', async () => {
+    const { page, complaints, close } = await browser.open(core, 'conversations')
+    await page.getByText('No conversations yet').waitFor()
+    const press = (...keys: string[]) => Promise.all(keys.map((key) => page.keyboard.press(key)))
+    await press('g', 'u')
+    await page.getByText('No suppressions yet').waitFor()
+    expect(await page.title()).toBe('Suppressions · Console')
+
+    await page.getByRole('textbox', { name: 'E-mail address' }).focus()
+    await page.keyboard.type(' ada@example.com ')
+    await press('Enter')
+    await page.getByText(/is not on the list/).waitFor()
+    expect(await accessibilityFindings(page)).toEqual([])
+    await page.getByRole('button', { name: 'Add to list' }).press('Enter')
+    const dialog = page.getByRole('dialog')
+    await until('the focus', () => dialog.getByLabel('E-mail address').evaluate((field) => field.matches(':focus')))
+    await press('Tab')
+    await page.keyboard.type('asked us')
+    await press('Enter')
+    await dialog.waitFor({ state: 'detached' })
+    await page.getByText(/is on the list since .*asked us/).waitFor()
+    expect(core.calls('AddSuppressions')).toMatchObject([
+      { entries: [{ of: { case: 'email', value: 'ada@example.com' } }], reason: 'asked us' },
+    ])
+
+    await page.getByRole('button', { name: /^Remove entry/ }).press('Enter')
+    await dialog.getByText(/stay ended/).waitFor()
+    expect(await accessibilityFindings(page)).toEqual([])
+    await dialog.getByRole('button', { name: 'Remove entry' }).press('Enter')
+    await page.getByText('No suppressions yet').waitFor()
+    await page.getByText(/is not on the list/).waitFor()
+    expect(complaints).toEqual([])
+    await close()
+  })
+
+  it('is shown in pages, without values', async () => {
+    await addDemoData(core)
+    const { page, close } = await browser.open(core, 'suppressions')
+    const rows = page.locator('.table-row')
+    await until('a page', async () => (await rows.count()) === 100)
+    await page.getByRole('button', { name: 'Load earlier suppressions' }).click()
+    await until('all', async () => (await rows.count()) === 122)
+    await page.getByRole('button', { name: /Remove entry spr_imported1$/ }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove entry' }).click()
+    await until('its removal', () => core.workspace.suppressions.count() === 121)
+    await close()
+  })
+
+  it('says why a look-up or an addition is refused', async () => {
+    core.fault('ListSuppressions', { code: Code.PermissionDenied })
+    const { page, close } = await browser.open(core, 'suppressions')
+    await page.getByText(/does not have permission/).waitFor()
+    await page.getByRole('button', { name: 'Add', exact: true }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('E-mail address').fill('ada@x.invalid-domain')
+    await dialog.getByRole('button', { name: 'Add entry' }).click()
+    await dialog.getByText('Email has an invalid format.').waitFor()
+    await close()
+  })
+})
+
+describe('the import of suppressions in the console', () => {
+  const many = Array.from({ length: 2500 }, (_, index) => `visitor${index}@example.com`)
+
+  const listFile = (lines: string[]) => ({
+    name: 'people.txt',
+    mimeType: 'text/plain',
+    buffer: Buffer.from(lines.join('\n')),
+  })
+
+  it('previews a file, imports it in parts, and leaves out what the service rejects', async () => {
+    const { page, complaints, close } = await browser.open(core, 'suppressions/import')
+    const strange = ['Ada Lovelace', 'x@y.invalid-domain', 'VISITOR1@example.com', '+43 1 234']
+    await page.setInputFiles('input[type=file]', listFile([...strange, ...many]))
+    await page.getByText('2,501 e-mail addresses, 1 phone number found. 1 repetition left out.').waitFor()
+    await page.getByText(/1 line is neither/).waitFor()
+    expect(await accessibilityFindings(page)).toEqual([])
+    await page.getByLabel('Reason').fill('newsletter')
+    await page.getByRole('button', { name: 'Import 2,502 entries' }).click()
+    await page.getByText('2,501 entries added. 0 entries were on the list already.').waitFor()
+    await page.getByText(/2 lines are neither/).waitFor()
+    expect(core.calls('AddSuppressions').map(({ entries }: { entries: unknown[] }) => entries.length)).toEqual([
+      1000, 999, 1000, 502,
+    ])
+    expect(core.workspace.suppressions.count()).toBe(2501)
+    expect(await accessibilityFindings(page)).toEqual([])
+    await page.getByRole('link', { name: 'Show the list' }).click()
+    await page.getByText('newsletter').first().waitFor()
+    expect(complaints).toEqual([])
+    await close()
+  })
+
+  it('continues after a lost response, and adds nothing twice', async () => {
+    const { page, close } = await browser.open(core, 'suppressions/import')
+    core.fault('AddSuppressions', { code: Code.Unavailable, afterwards: true })
+    await page.setInputFiles('input[type=file]', listFile(many))
+    await page.getByRole('button', { name: 'Import 2,500 entries' }).click()
+    await page.getByText(/Stopped after 0 entries/).waitFor()
+    expect(await accessibilityFindings(page)).toEqual([])
+    await page.getByRole('button', { name: 'Continue' }).click()
+    await page.getByText('1,500 entries added. 1,000 entries were on the list already.').waitFor()
+    const keys = core.calls('AddSuppressions').map(({ idempotencyKey }) => idempotencyKey)
+    expect(keys[1]).toBe(keys[0])
+    expect(core.workspace.suppressions.count()).toBe(2500)
+    await close()
+  })
+
+  it('reads a pasted list, or the named columns of a CSV file, and shows its text as text', async () => {
+    const { page, complaints, close } = await browser.open(core, 'suppressions/import')
+    await page.getByLabel('Entries').fill('Ada@example.com, Ada\nsubject:customer-17')
+    await page.getByText('1 e-mail address, 1 visitor id found.').waitFor()
+    await page.getByText(/Not read: column 2/).waitFor()
+    const buffer = Buffer.from(
+      '\uFEFFName;E-mail\r\n<img src=x onerror=alert(1)>;ada@example.com\r\n=HYPERLINK("x");<b>bob</b>\r\n',
+    )
+    await page.setInputFiles('input[type=file]', { name: 'list.csv', mimeType: 'text/csv', buffer })
+    await page.getByText('1 e-mail address found.').waitFor()
+    await page.getByText('Not read: Name.').waitFor()
+    await page.getByText('<b>bob</b>', { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Remove file' }).click()
+    await page.getByText(/found/).waitFor({ state: 'detached' })
+    await page.setInputFiles('input[type=file]', { name: 'list.csv', mimeType: 'text/csv', buffer })
+    await page.getByRole('button', { name: 'Import 1 entry' }).click()
+    await page.getByText('1 entry added. 0 entries were on the list already.').waitFor()
+    expect(complaints).toEqual([])
+    await close()
+  })
+})

@@ -1,0 +1,53 @@
+/** Rejects quotes and brackets, because they surround addresses in texts and files. */
+const emailParts = /^([^\s@"(),:;<>[\]\\]{1,64})@([^\s@"(),:;<>[\]\\]{1,255})$/
+const separators = /[\s()./\p{Pd}\u2212]/gu
+const phoneDigits = /^\d{3,15}$/
+
+/** Invisible characters that pasted text contains, for example zero-width spaces. */
+const invisible = /\p{Default_Ignorable_Code_Point}/gu
+
+/**
+ * Returns the two parts of an e-mail address, or undefined if the text is not an address. Upper and
+ * lower case, compatible Unicode forms and invisible characters make no difference. The domain
+ * contains a dot and does not end with a dot.
+ */
+export function emailPartsOf(text: string): { name: string; domain: string } | undefined {
+  const [, name, host = ''] = emailParts.exec(folded(text.replace(invisible, '').trim())) ?? []
+  const domain = host.replaceAll('\u3002', '.').replace(/\.$/, '')
+  return name !== undefined && domain.includes('.') ? { name, domain } : undefined
+}
+
+/**
+ * Returns a phone number as `+` and digits, or undefined if the text is not a number. `00` is read
+ * as `+`, and `(0)` after an international prefix is dropped. A number without a country code
+ * differs from the same number with one, because its country is not known.
+ */
+export function normalPhone(text: string): string | undefined {
+  const given = text
+    .replace(invisible, '')
+    .normalize('NFKC')
+    .trim()
+    .replace(/\p{Nd}/gu, asciiDigit)
+  const isInternational = /^(\+|00)/.test(given)
+  const joined = (isInternational ? given.replace('(0)', '') : given).replace(separators, '')
+  const digits = joined.replace(/^(\+|00)/, '')
+  return phoneDigits.test(digits) ? `+${digits}` : undefined
+}
+
+/**
+ * Folds case. Converts to upper case first, so that `ß` equals `SS` and both forms of a Greek sigma
+ * are equal.
+ */
+function folded(text: string): string {
+  return text.normalize('NFKC').toUpperCase().toLowerCase().normalize('NFKC')
+}
+
+/** Returns the ASCII digit for a decimal digit of any script. */
+function asciiDigit(digit: string): string {
+  const code = digit.codePointAt(0)!
+  // Unicode has the digits 0 to 9 of each script at consecutive code points. After NFKC, the digits
+  // of two scripts are never adjacent.
+  let zero = code
+  while (code - zero < 9 && /\p{Nd}/u.test(String.fromCodePoint(zero - 1))) zero -= 1
+  return String(code - zero)
+}

@@ -1,0 +1,161 @@
+import { emailPartsOf, normalPhone } from './contacts.ts'
+
+export type EntryKind = 'subject' | 'email' | 'phone'
+
+/** An entry of a list, as written. */
+export interface ListEntry {
+  line: number
+  kind: EntryKind
+  value: string
+}
+
+/** Content of a list of people who must not be contacted. Lines are numbered from 1. */
+export interface SuppressionList {
+  /** The entries, each once. */
+  entries: ListEntry[]
+  /** Lines without a valid entry, and cells in a named column that are none. */
+  invalid: { line: number; text: string }[]
+  /** Number of entries that were left out because an earlier one is the same. */
+  repeated: number
+  hasHeader: boolean
+  /** Columns that were not read: their names, or their numbers if the list has no header. */
+  ignored: string[]
+}
+
+const maxShown = 80
+const maxCell = 400
+const subjectPrefix = 'subject:'
+const columnNames: [RegExp, EntryKind][] = [
+  [/^subject$/i, 'subject'],
+  [/^e-?mail( address)?$/i, 'email'],
+  [/^(phone( number)?|telephone|mobile)$/i, 'phone'],
+]
+
+/**
+ * Reads a text or CSV file. A line contains an e-mail address, a phone number, or `subject:` and the
+ * host's id of a visitor. Commas, semicolons or tabs separate columns. Without a header, the first
+ * column counts. With a header, the columns `email`, `phone` and `subject` count. Skips empty lines
+ * and lines that begin with `#`. The core decides whether a domain is valid.
+ */
+export function readSuppressionList(content: string): SuppressionList {
+  const rows = readRows(content.replace(/^\uFEFF/, ''))
+  const header = headerOf(rows[0]?.cells ?? [])
+  const list: SuppressionList = { entries: [], invalid: [], repeated: 0, hasHeader: header !== undefined, ignored: [] }
+  const known = new Set<string>()
+
+  function read(line: number, text: string, kind?: EntryKind) {
+    const entry = entryOf(text, kind)
+    if (!entry) return void list.invalid.push({ line, text: shortened(text) })
+    const key = `${entry.kind} ${entry.normal}`
+    if (known.has(key)) list.repeated += 1
+    else list.entries.push({ line, kind: entry.kind, value: entry.value })
+    known.add(key)
+  }
+
+  if (header) {
+    list.ignored = rows[0]!.cells.filter((_, column) => header[column] === undefined).map(shortened)
+    for (const { line, cells } of rows.slice(1)) {
+      const counted = cells.flatMap((text, column) =>
+        header[column] && text !== '' ? [{ text, kind: header[column] }] : [],
+      )
+      if (counted.length === 0) list.invalid.push({ line, text: shortened(cells.join(', ')) })
+      for (const { text, kind } of counted) read(line, text, kind)
+    }
+    return list
+  }
+  let columns = 1
+  for (const { line, cells } of rows) {
+    columns = Math.max(columns, cells.findLastIndex((text) => text !== '') + 1)
+    read(line, cells[0]!)
+  }
+  list.ignored = Array.from({ length: columns - 1 }, (_, index) => `column ${index + 2}`)
+  return list
+}
+
+/** Returns the kind of each column if the record is a header. */
+function headerOf(cells: string[]): (EntryKind | undefined)[] | undefined {
+  const kinds = cells.map((name) => columnNames.find(([pattern]) => pattern.test(name))?.[1])
+  return kinds.some((kind) => kind !== undefined) ? kinds : undefined
+}
+
+function entryOf(text: string, kind?: EntryKind): { kind: EntryKind; value: string; normal: string } | undefined {
+  if (kind === 'subject' || (!kind && text.startsWith(subjectPrefix))) {
+    const value = kind ? text : text.slice(subjectPrefix.length)
+    const isValid = value !== '' && [...value].length <= 256 && !/\p{Cc}/u.test(value)
+    return isValid ? { kind: 'subject', value, normal: value } : undefined
+  }
+  if (text.length > maxCell) return undefined
+  const email = kind === 'phone' ? undefined : emailPartsOf(text)
+  if (email) return { kind: 'email', value: text, normal: `${email.name}@${email.domain}` }
+  const phone = kind === 'email' ? undefined : normalPhone(text)
+  return phone === undefined ? undefined : { kind: 'phone', value: text, normal: phone }
+}
+
+interface Row {
+  line: number
+  /** Cells without spaces around them. At least one of them is not empty. */
+  cells: string[]
+}
+
+/** Splits a text into rows and cells, as in RFC 4180. */
+function readRows(content: string): Row[] {
+  const text = content.replace(/\r\n?/g, '\n')
+  const rows: Row[] = []
+  let separator: string | undefined
+  let line = 1
+  for (let at = 0; at < text.length; ) {
+    const newline = text.indexOf('\n', at)
+    const lineEnd = newline === -1 ? text.length : newline
+    const whole = text.slice(at, lineEnd).trim()
+    const isWhole = whole === '' || whole.startsWith('#') || whole.startsWith(subjectPrefix)
+    if (!isWhole) separator ??= separatorOf(text, at)
+    const { cells, next } = isWhole ? { cells: [whole], next: lineEnd + 1 } : readRow(text, at, separator!)
+    if (!whole.startsWith('#') && cells.some((cell) => cell !== '')) rows.push({ line, cells })
+    line += text.slice(at, next).split('\n').length - 1
+    at = next
+  }
+  return rows
+}
+
+/** Returns the separator behind the first cell. */
+function separatorOf(text: string, start: number): string {
+  const from = text[start] === '"' ? (closingQuote(text, start + 1) ?? start) : start
+  const found = /[,;\t\n]/g
+  found.lastIndex = from
+  const mark = found.exec(text)?.[0]
+  return mark === undefined || mark === '\n' ? ',' : mark
+}
+
+function readRow(text: string, start: number, separator: string): { cells: string[]; next: number } {
+  const cells: string[] = []
+  const quote = / *"/y
+  const unquoted = new RegExp(`[^\n${separator}]*`, 'y')
+  for (let at = start; ; ) {
+    quote.lastIndex = at
+    const opening = quote.test(text) ? quote.lastIndex : undefined
+    const closing = opening === undefined ? undefined : closingQuote(text, opening)
+    unquoted.lastIndex = closing === undefined ? at : closing + 1
+    let [cell] = unquoted.exec(text)!
+    // A quote with text behind it is part of the cell's text.
+    if (closing !== undefined && cell.trim() === '') cell = text.slice(opening, closing).replaceAll('""', '"')
+    else if (closing !== undefined) {
+      unquoted.lastIndex = at
+      cell = unquoted.exec(text)![0]
+    }
+    cells.push(cell.trim())
+    const end = unquoted.lastIndex
+    if (text[end] !== separator) return { cells, next: end + 1 }
+    at = end + 1
+  }
+}
+
+/** Returns the place of the quote that ends a cell, or undefined if the text ends before it. */
+function closingQuote(text: string, start: number): number | undefined {
+  for (let at = text.indexOf('"', start); at !== -1; at = text.indexOf('"', at + 2)) if (text[at + 1] !== '"') return at
+  return undefined
+}
+
+function shortened(text: string): string {
+  const points = [...text.slice(0, 2 * maxShown)]
+  return points.length > maxShown ? `${points.slice(0, maxShown).join('')}…` : text
+}
