@@ -5,7 +5,7 @@ import type { CoreTransport } from './core-transport.ts'
 const PROBE_EVERY_MS = 250
 const PROBE_MAX_EVERY_MS = 1_000
 const SLICE_MS = 50
-/** Number of 50 ms slices without an answer after which a core counts as silent. */
+/** A core counts as silent after this number of waits of 50 ms without an answer. */
 const SILENT_SLICES = 10
 /**
  * A silent core's connection is cut only if another core answered within this time. If no core

@@ -9,13 +9,16 @@ type UnaryArguments = Parameters<Transport['unary']>
 
 /** One stream to a core that carries unary calls. */
 export interface Link {
-  /** Whether calls may be sent: the core is ready and does not stop. */
+  /** Whether calls may be sent: the core is ready and is not stopping. */
   isOpen(): boolean
   /** Like `Transport.unary`. Calls whose link breaks reject with `unavailable`. */
   unary: Transport['unary']
   /** Sends no more calls. Ends the stream after the last answer. */
   drain(): void
-  /** Resolves when the stream has ended: to true if the core does not have the service. */
+  /**
+   * Resolves when the stream has ended. The result is true if the core does not have the link
+   * service.
+   */
   ended: Promise<boolean>
 }
 
@@ -28,7 +31,7 @@ export interface LinkMetrics {
 }
 
 /**
- * Number of unsent bytes from which further calls are rejected. The core then reads more slowly than
+ * Number of unsent bytes at which further calls are rejected. The core then reads more slowly than
  * this process sends.
  */
 const unsentMaxBytes = 16 * 1024 * 1024

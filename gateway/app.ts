@@ -137,7 +137,7 @@ export function createGateway(deps: {
   acceptJsonBodies(app, config.BODY_LIMIT_BYTES)
   queueRequests(app.server)
   takeOverNodeAnswers(app)
-  // No connection limit per address behind a trusted proxy, because all visitors share the
+  // Behind a trusted proxy, connections per address are not limited, because all visitors share the
   // addresses of the proxy.
   const perAddress =
     config.TRUST_PROXY === false ? Math.ceil(config.CONNECTIONS_PER_ADDRESS * config.RATE_LIMIT_FACTOR) : undefined

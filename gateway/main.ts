@@ -13,9 +13,9 @@ import { createGatewayMetrics } from './metrics.ts'
 const GRACE_MS = 10_000
 
 /**
- * Connections that may wait to be accepted. After another gateway stops, thousands reconnect at
- * once. Node's default is 511: the system drops each one beyond it, and the client retries after 1
- * s. The system may allow fewer (`net.core.somaxconn`).
+ * Maximum number of connections that wait to be accepted. After another gateway stops, thousands
+ * reconnect at once. With Node's default of 511, the system drops further connections, and their
+ * clients retry after 1 s. The system may allow fewer than this number (`net.core.somaxconn`).
  */
 const BACKLOG = 4_096
 

@@ -55,7 +55,7 @@ describe('request checks', () => {
     },
   )
 
-  test('answer GrantExpired on every scoped route but the renewal, before errors of later checks', async () => {
+  test('answer GrantExpired on every scoped route except the renewal, before errors of later checks', async () => {
     const { call, core } = await startTestGateway()
     core.grants.set('grant-1', 'GrantExpired')
     for (const path of ['/messages', '/typing', '/context/page', '/sessions/close', '/sessions/identify']) {

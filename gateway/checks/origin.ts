@@ -11,8 +11,8 @@ const PREFLIGHT_MAX_AGE = '7200'
 
 /**
  * Lets pages of this origin read the answer. Call it only for an origin that an installation
- * allows. `Timing-Allow-Origin` lets the widget read the protocol of the connection. Over HTTP/1.1
- * the widget limits its streams.
+ * allows. `Timing-Allow-Origin` lets the widget read the protocol of the connection, because the
+ * widget limits its streams over HTTP/1.1.
  */
 function allowOrigin(reply: FastifyReply, origin: string): void {
   reply.header('access-control-allow-origin', origin)

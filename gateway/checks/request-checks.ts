@@ -29,7 +29,10 @@ export const requireVersion: onRequestHookHandler = (request, _reply, done) => {
 
 const CREDENTIAL_NAMES = new Set(['grant', 'access_token', 'token', 'authorization', 'renewaltoken', 'assertion'])
 
-/** Rejects credentials in the URL with `CredentialInUrl`, because logs and histories store URLs. */
+/**
+ * Rejects credentials in the URL with `CredentialInUrl`, because logs and browser histories store
+ * URLs.
+ */
 export const refuseUrlCredentials: onRequestHookHandler = (request, _reply, done) => {
   const names = Object.keys(request.query as object)
   const found = names.some((name) => CREDENTIAL_NAMES.has(name.toLowerCase()))

@@ -105,7 +105,10 @@ export function createGrantCache(options: { core: CoreClients; now: () => number
     return isFresh ? call.answer : ask(key, credentials, correlationId, expiredToo)
   }
 
-  /** Whether the answer of the call, which may be pending, also answers this question now. */
+  /**
+   * Whether the answer of a call applies to a request with this `expiredToo` now. The call may
+   * still be pending.
+   */
   function isAccepted({ expiredToo: wasExpiredToo, expiresAt, renewableUntil }: Call, expiredToo: boolean): boolean {
     if (expiresAt === Number.POSITIVE_INFINITY) return wasExpiredToo === expiredToo
     return now() < expiresAt || (expiredToo && now() < renewableUntil)

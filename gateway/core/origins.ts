@@ -14,7 +14,10 @@ const ORIGINS_MAX = 10_000
 /** How long an allowed origin is cached. */
 const FRESH_MS = 5_000
 const STALE_MS = 1_000
-/** How long a refused origin is cached. Short, so that a newly allowed origin works soon. */
+/**
+ * How long a refused origin is cached. The time is short, so that a newly allowed origin works
+ * soon.
+ */
 const REFUSAL_FRESH_MS = 1_000
 
 /** Caches the answers of the core. Uses a stale answer while no core is reachable. */

@@ -3,7 +3,7 @@ import { encodeAvailability } from './event-stream-encoding.ts'
 interface AvailabilityReader<Reader> {
   sink: { write(reader: Reader, bytes: Buffer): void }
   reader: Reader
-  /** The availability that the reader was last told, or that was known when its stream began. */
+  /** The availability that was last sent to the reader, or that was known when its stream began. */
   availability: string
 }
 

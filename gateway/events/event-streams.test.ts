@@ -232,7 +232,7 @@ describe('the timer that runs each second', () => {
     [0, 102],
     [0.5, 90],
     [1, 81],
-  ])('with the random number %d, ends a stream after %d s', async (random, seconds) => {
+  ])('with the random number %d, an open stream ends after %d s', async (random, seconds) => {
     const { start, begin, advance, endReasons } = newScene(random)
     start()
     const { socket } = begin()
@@ -245,7 +245,7 @@ describe('the timer that runs each second', () => {
 })
 
 describe('stopping all streams', () => {
-  test('rejects opening streams, ends open streams and rejects later ones', async () => {
+  test('rejects streams that are opening, ends open streams and rejects later streams', async () => {
     const scene = newScene()
     scene.start()
     const opening = scene.ask()
@@ -260,7 +260,7 @@ describe('stopping all streams', () => {
     expect(scene.subscribed).toHaveLength(2)
   })
 
-  test('does nothing before the start', () => {
+  test('has no effect before the streams are started', () => {
     expect(() => newScene().stop()).not.toThrow()
   })
 })

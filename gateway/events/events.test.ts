@@ -125,7 +125,7 @@ describe('event stream', () => {
     expect(stream.events).toMatchObject([{ event: 'replay.reset.required', id: 'e1-7' }])
   })
 
-  test('has no forged events if an event contains line breaks', async () => {
+  test('sends no forged event if an event contains line breaks', async () => {
     const gateway = await startTestGateway()
     const stream = await openStream(gateway)
     const [subscriptionId] = gateway.core.links[0]!.open.keys()
@@ -209,7 +209,7 @@ describe('connection of an event stream', () => {
     }
   })
 
-  test('transfers no other answer if the client sends more requests on it', async () => {
+  test('transfers no other answer if the client sends more requests on the connection', async () => {
     const gateway = await startTestGateway()
     const stream = openRawStream(gateway)
     await expect.poll(() => stream.text()).toContain(': open')

@@ -27,8 +27,8 @@ const tick = ({ clock }: TestGateway, seconds: number) => {
 
 const SHORT = { REQUEST_TIMEOUT_MS: '1000' }
 
-/** This way ends all streams of the gateway, not only one. */
-const LOST_CORE = 'a stream without a core'
+/** The loss of every core ends all streams of the gateway, not only one. */
+const LOST_CORE = 'a stream that has lost every core'
 
 /** Every way in which the gateway ends a connection. */
 const WAYS: [string, Record<string, string>, (gateway: TestGateway) => Promise<TestSocket>][] = [
@@ -45,7 +45,7 @@ const WAYS: [string, Record<string, string>, (gateway: TestGateway) => Promise<T
     },
   ],
   [
-    'a stream that another one of its session replaces',
+    'a stream that a newer stream of its session replaces',
     { STREAMS_PER_SESSION: '1' },
     async (gateway) => {
       const client = await openStream(gateway)
@@ -54,7 +54,7 @@ const WAYS: [string, Record<string, string>, (gateway: TestGateway) => Promise<T
     },
   ],
   [
-    'a stream at its greatest age',
+    'a stream that has reached its maximum age',
     { STREAM_MAX_AGE_SECONDS: '2', HEARTBEAT_SECONDS: '1' },
     async (gateway) => {
       const client = await openStream(gateway)
@@ -76,20 +76,20 @@ const WAYS: [string, Record<string, string>, (gateway: TestGateway) => Promise<T
   ],
   ['CONNECT', {}, async ({ port }) => openSocket(port, 'CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n')],
   [
-    'an upgrade with an end of its own',
+    'an upgrade request',
     {},
     async ({ port }) => openSocket(port, 'GET /livez HTTP/1.0\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n'),
   ],
   ['broken HTTP', {}, async ({ port }) => openSocket(port, 'no HTTP at all\r\n\r\n')],
   [
-    'an overlong header',
+    'an oversized header',
     {},
     async ({ port }) => openSocket(port, `GET / HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`),
   ],
-  ['headers that never end', SHORT, async ({ port }) => openSocket(port, 'GET / HTTP/1.1\r\nHost: x\r\n')],
-  ['a client that says nothing', SHORT, async ({ port }) => openSocket(port)],
+  ['headers that do not arrive completely', SHORT, async ({ port }) => openSocket(port, 'GET / HTTP/1.1\r\nHost: x\r\n')],
+  ['a client that sends nothing', SHORT, async ({ port }) => openSocket(port)],
   [
-    'a body that never ends',
+    'a body that does not arrive completely',
     SHORT,
     async ({ port }) =>
       openSocket(
@@ -98,7 +98,7 @@ const WAYS: [string, Record<string, string>, (gateway: TestGateway) => Promise<T
       ),
   ],
   [
-    'a body of more than four times the bound',
+    'a body of more than four times the size limit',
     { BODY_LIMIT_BYTES: '40000' },
     async ({ port }) =>
       openSocket(
@@ -108,17 +108,17 @@ const WAYS: [string, Record<string, string>, (gateway: TestGateway) => Promise<T
       ),
   ],
   [
-    'a request that asks for it',
+    'a request with Connection: close',
     {},
     async ({ port }) => openSocket(port, requestBytes('GET', '/messages', { more: 'Connection: close\r\n' })),
   ],
   [
-    'a refused stream',
+    'a stream that is rejected because of a pipelined request',
     {},
     async ({ port }) => openSocket(port, requestBytes('GET', '/events') + requestBytes('GET', '/messages')),
   ],
   [
-    'one connection too many',
+    'a connection above the limit per address',
     { CONNECTIONS_PER_ADDRESS: '1' },
     async (gateway) => {
       await openStream(gateway)

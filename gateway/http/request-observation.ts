@@ -31,7 +31,7 @@ export function observeRequests(
     })
     request.trace.within(done)
   })
-  // Events of the body stream run outside the context of the span, so enter it again.
+  // Events of the body stream run outside the context of the span, so enter the context again.
   app.addHook('preValidation', (request, _reply, done) => {
     if (request.trace) request.trace.within(done)
     else done()

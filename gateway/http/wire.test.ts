@@ -86,7 +86,7 @@ test('requests succeed after one of two cores, connected over HTTP/2, has died',
   expect(cores[1]!.count('createSession')).toBe(4)
 })
 
-test('a core that is connected over HTTP/2 can reject an upload while it arrives, and its death causes 503', async () => {
+test('a core that is connected over HTTP/2 can reject an upload before it is complete, and an upload gets 503 if the core dies', async () => {
   const { gateway, cores, wires } = await startOnWire(1)
   const upload = () =>
     gateway.call('POST', '/commands/screenshots/scr_1/upload', {

@@ -127,7 +127,7 @@ describe('messages', () => {
     })
   })
 
-  test('that arrive concurrently are batched, and each gets its own answer', async () => {
+  test('are batched if they arrive concurrently, and each gets its own answer', async () => {
     const { call, core, waitingSends } = await startTestGateway({ env: { RATE_LIMIT_FACTOR: '1000' } })
     core.grants.set('grant-2', 'ok')
     await call('GET', '/messages')
@@ -156,7 +156,7 @@ describe('messages', () => {
     expect(core.count('sendVisitorMessages')).toBeLessThan(10)
   })
 
-  test('in a batch each get a retryable 503 if the call of the batch fails', async () => {
+  test('all get a retryable 503 if the call of their batch fails', async () => {
     const { call, core } = await startTestGateway()
     await call('GET', '/messages')
     core.refuseNext = new ConnectError('broken', Code.Internal)
@@ -166,7 +166,7 @@ describe('messages', () => {
     expect(await response.json()).toMatchObject({ code: 'ServiceUnavailable', retryable: true, retryAfter: 1 })
   })
 
-  test('above the queue limit get 503 at once', async () => {
+  test('get 503 at once if the queue is full', async () => {
     const { call, core } = await startTestGateway({ env: { SEND_QUEUE_MAX: '1' } })
     await call('GET', '/messages')
     const release = Promise.withResolvers<void>()
@@ -187,7 +187,7 @@ describe('messages', () => {
     expect(statuses.sort()).toEqual([202, 202, 202, 503])
   })
 
-  test('that wait too long in the queue get 503 and are not sent', async () => {
+  test('get 503 and are not sent if they wait too long in the queue', async () => {
     const env = { CORE_DEADLINE_MS: '2000' }
     const { call, core, clock, waitingSends } = await startTestGateway({ env })
     const { promise: never } = Promise.withResolvers<never>()
@@ -205,7 +205,7 @@ describe('messages', () => {
     expect(core.count('sendVisitorMessages')).toBe(2)
   })
 
-  test('in the history omit unset fields', async () => {
+  test('omit unset fields in the history', async () => {
     const { call } = await startTestGateway()
     expect(await (await call('GET', '/messages')).json()).toEqual({
       messages: [

@@ -157,7 +157,7 @@ export function toSessionAnswer(session: SessionContent | undefined): SessionAns
     ...session,
     expiresAt: timeOf(session.expiresAt),
     renewAfter: timeOf(session.renewAfter),
-    // A core of the previous version sends no such time.
+    // A core of the previous version does not send `renewableUntil`.
     renewableUntil: timeOf(session.renewableUntil ?? session.expiresAt),
     replay: session.replay,
     continuity: { state: session.continuityState },

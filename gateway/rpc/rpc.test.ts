@@ -221,7 +221,7 @@ describe('/rpc access', () => {
       'a visitor’s grant',
       async () => `Bearer ${await signWorkspaceSession({ claims: { aud: 'service.widget.public-api' } })}`,
     ],
-  ])('is Unauthenticated in the Connect protocol with %s', async (_, authorization) => {
+  ])('rejects a call with %s as Unauthenticated in the Connect protocol', async (_, authorization) => {
     const { post, remote } = await start()
     const given = { authorization: await authorization() }
     const unary = await post(SEND, given)

@@ -38,7 +38,8 @@ test('a visitor declines the consent, decides again with the keyboard, and is as
   ).toBe(policyUrl)
   expect(await accessibilityFindings(page)).toEqual([])
 
-  // A message waits for the decision. The focus moves to the step, and typing goes on meanwhile.
+  // The message waits for the decision. The focus moves to the consent step, and the visitor can
+  // still type.
   await write(page, 'Do you ship to Graz?')
   await step(page)
     .getByText(/waits until you decide/)
@@ -89,7 +90,7 @@ test('a visitor declines the consent, decides again with the keyboard, and is as
   await requireNothing()
 })
 
-test('a ban with the address refuses a new tab and a private window until it is lifted', async () => {
+test('after a ban with the network address, a new tab and a private window cannot chat until the ban is lifted', async () => {
   const visit = await shop.visit()
   await openChat(visit.page)
   await write(visit.page, 'you fools')
@@ -98,7 +99,7 @@ test('a ban with the address refuses a new tab and a private window until it is 
   const { sessions } = shop.operator
   const banned = (page: Page) => page.getByText('You can no longer send messages here.').waitFor()
 
-  // Without the address, a private window can begin a new session.
+  // After a ban without the address, a private window can begin a new session.
   await sessions.banVisitor({ sessionId, reason: 'rude' })
   await banned(visit.page)
   const window = await shop.visit()

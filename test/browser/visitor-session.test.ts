@@ -171,7 +171,7 @@ describe('a visitor of the shop', () => {
     await context.close()
   })
 
-  it('who scrolls back through 500 messages sees each message once and in order', async () => {
+  it('sees each message once and in order when scrolling back through 500 messages', async () => {
     const visit = await shop.visit()
     const { page, context } = visit
     await openChat(page)

@@ -55,7 +55,10 @@ async function begin(path: string) {
   return { visit, session: await visit.session() }
 }
 
-/** What happens to a visitor whose laptop sleeps. The sleeps run at the same time. */
+/**
+ * Each scenario shows what happens to a visitor whose laptop sleeps. All scenarios run at the same
+ * time.
+ */
 const scenarios: Record<string, () => Promise<void>> = {
   async wakesAfter20Minutes() {
     const { visit, session } = await begin('/')
@@ -105,6 +108,6 @@ const scenarios: Record<string, () => Promise<void>> = {
   },
 }
 
-it('goes on in the same session after 20 minutes, and can begin a new one after three hours', async () => {
+it('a visitor continues in the same session after 20 minutes of sleep, and can begin a new session after three hours', async () => {
   await Promise.all(Object.values(scenarios).map((run) => run()))
 })

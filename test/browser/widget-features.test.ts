@@ -472,8 +472,8 @@ describe('the URL of the visitor’s page', () => {
   })
 })
 
-describe('the opening hours', () => {
-  it('when they end, an open chat offers the offline form, and a lead arrives from it', async () => {
+describe('the end of the opening hours', () => {
+  it('makes an open chat offer the offline form, and a submitted form captures a lead', async () => {
     const fields = [{ name: 'email', label: 'Your e-mail', type: 'email', required: true }]
     await configure({ offlineForm: true, preChatForm: false }, { offline: { fields } })
     const { page, conversationId, complaints } = await visit()
@@ -485,12 +485,12 @@ describe('the opening hours', () => {
     const title = page.getByText('We are away at the moment')
     await title.waitFor({ timeout: 75_000 })
     await expectAccessible(page)
-    // A visitor who is writing keeps the message and is offered the form.
+    // A visitor who is writing a message keeps the message and gets a button that opens the form.
     await second.page.getByRole('button', { name: 'Leave your details instead' }).waitFor()
     expect(await field(second.page).inputValue()).toBe('I am just writing')
     const email = page.getByRole('textbox', { name: 'Your e-mail' })
     await email.fill('ada@example.com')
-    // A form that is being filled in stays when the hours begin.
+    // A form that the visitor has begun to fill in stays open when the opening hours begin.
     await setMode('online')
     await online(second.page)
     await second.page.getByRole('button', { name: 'Leave your details instead' }).waitFor({ state: 'hidden' })
@@ -504,7 +504,8 @@ describe('the opening hours', () => {
     })
     await title.waitFor({ state: 'hidden' })
     expect([...complaints, ...second.complaints]).toEqual([])
-    // The chat that loads while it is closed offers the form at once, and also during a conversation.
+    // A chat that is loaded outside the opening hours shows the form at once, and still offers it
+    // after a message.
     const late = await visit()
     await late.page.getByText('We are away at the moment').waitFor()
     await late.page.getByRole('button', { name: 'Write a message instead' }).click()
@@ -526,7 +527,8 @@ describe('title and greeting', () => {
       appearance: { translations: { de: { title: 'Laden', greeting: 'Guten Tag' }, 'de-AT': { greeting: 'Servus' } } },
     })
     const page = await (await browser.newContext()).newPage()
-    // The page says that it is in Austrian German, before the widget reads that.
+    // The page declares Austrian German as its language before the widget reads the page's
+    // language.
     await page.addInitScript(`new MutationObserver(() => (document.documentElement.lang = 'de-AT')).observe(document, {
       childList: true,
     })`)

@@ -56,7 +56,7 @@ describe.each(Object.entries(screens))('on a %s, if the configuration request fa
   })
 })
 
-describe('if the service', () => {
+describe('a failure of the service', () => {
   const ownLines = (complaints: string[]) => complaints.filter((line) => line.startsWith('Chat:'))
 
   async function visitRefused(options: Parameters<typeof visit>[0] = {}) {
@@ -68,7 +68,7 @@ describe('if the service', () => {
     return { page, complaints }
   }
 
-  it('rejects the origin, no chat is shown, and one console line says which origin to allow and where', async () => {
+  it('if the origin is rejected, no chat is shown, and one console line says which origin to allow and where', async () => {
     const { page, complaints } = await visitRefused()
     await expect.poll(() => ownLines(complaints)).toHaveLength(1)
     const { origin } = new URL(page.url())
@@ -86,7 +86,7 @@ describe('if the service', () => {
     await open(page)
   })
 
-  it('rejects an unknown installation, no chat is shown', async () => {
+  it('if the installation is unknown, no chat is shown', async () => {
     const { page, complaints } = await visitRefused({ siteKey: 'pk_unknown' })
     gateway().refuseOrigin(false)
     await page.reload()
@@ -94,7 +94,7 @@ describe('if the service', () => {
     expect(await page.locator('[data-service-widget]').count()).toBe(0)
   })
 
-  it('rejects the origin and the page opens the chat, the panel says that chat is not available', async () => {
+  it('if the origin is rejected and the page opens the chat, the panel says that chat is not available', async () => {
     const { page, complaints } = await visitRefused({
       pageScript: `addEventListener('service-widget:start', ({ detail }) => { window.loader = detail })`,
     })
@@ -112,7 +112,7 @@ describe('if the service', () => {
     expect(await inWidget(page, '.field').isVisible()).toBe(true)
   })
 
-  it('is unreachable, the launcher is shown and nothing is logged to the console', async () => {
+  it('if the service is unreachable, the launcher is shown and nothing is logged to the console', async () => {
     const complaints: string[] = []
     const page = await visit()
     page.on('console', (message) => complaints.push(message.text()))

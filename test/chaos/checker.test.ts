@@ -97,7 +97,7 @@ describe('a valid history', () => {
     expect(check(good, records())).toEqual([])
   })
 
-  it('may have sends without a response, whether or not the event log has their message', () => {
+  it('may have sends without a response, both with and without a message in the event log', () => {
     expect(brokenRules([...good.filter(({ kind }) => kind !== 'acknowledged'), sent(4)])).toEqual([])
   })
 

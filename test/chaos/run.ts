@@ -33,8 +33,8 @@ export interface Report {
 }
 
 /**
- * If nothing progresses for this time after the faults have ended, an operation is stuck. In
- * milliseconds.
+ * Time in milliseconds without any progress after which an operation counts as stuck. Applies after
+ * the faults have ended.
  */
 const stuckAfterMs = 30_000
 

@@ -72,7 +72,7 @@ describe('while 40 visitors write through two gateways', () => {
     { signal: 'SIGKILL', what: 'is killed' },
     { signal: 'SIGSTOP', what: 'hangs with open connections' },
   ] as const)(
-    'and one of two cores $what, no message is lost, no stream ends and no visitor repeats more than one send',
+    'if one of two cores $what, no message is lost, no stream ends and no visitor repeats more than one send',
     async ({ signal }) => {
       const writers = await Promise.all(Array.from({ length: visitorCount }, (_, index) => startWriter(stack, index)))
       const total = () => writers.reduce((sum, { acknowledged }) => sum + acknowledged.size, 0)

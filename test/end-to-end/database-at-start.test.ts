@@ -6,7 +6,7 @@ const { newFolder, newEngine, startCore, expectWaiting, untilReady, logger } = u
 
 // database-at-start.long.test.ts tests suspended, slow and resetting databases.
 describe('a core that starts', () => {
-  it('becomes ready after its database, which starts later, is running', async () => {
+  it('becomes ready when its database starts later', async () => {
     const engineDir = await newFolder()
     const { uri, stop } = await attachEngine({ dataDir: engineDir, logger })
     await stop()

@@ -111,7 +111,7 @@ const isReady = (url: string) =>
   })
 
 /**
- * Restarts one process after the other with the current settings, so that another one always
+ * Restarts one process after the other with the current settings, so that another process always
  * answers.
  */
 async function restartInTurn(parts: Part[]) {

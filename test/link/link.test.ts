@@ -58,7 +58,10 @@ afterAll(async () => {
   await server.close()
 })
 
-/** A TCP proxy in front of the core that can hold the bytes of one direction, or cut. */
+/**
+ * A TCP proxy in front of the core that can hold back the bytes of one direction or cut the
+ * connections.
+ */
 async function startWire() {
   const pairs = new Set<{ client: Socket; core: Socket }>()
   const wire = createServer((client) => {
@@ -97,13 +100,13 @@ const codeOf = (promise: Promise<unknown>) =>
 describe('each unary method over a link', () => {
   const unary = servedMethods().filter(([, { methodKind }]) => methodKind === 'unary')
 
-  it.each(unary)('%s answers and refuses as over HTTP', async (name, method) => {
+  it.each(unary)('%s gives the same answers and errors as over HTTP', async (name, method) => {
     const http = createConnectTransport({ baseUrl, httpVersion: '2' })
     const link = await linkOnce()
     const needed = getOption(method, scope)
     const tokens = [undefined, 'Bearer a.b.c', await bearer('other'), await bearer(needed)]
     for (const [index, token] of tokens.entries()) {
-      // Requests with the right token are empty, so that they change nothing.
+      // The request with the valid token is empty, so that it changes nothing.
       const request = index === 3 ? {} : (requests[name]?.(things) ?? {})
       const answers = [http, link].map((transport) => call(cores, method, request, token, transport as Transport))
       const [overHttp, overLink] = await Promise.all(answers)
@@ -165,7 +168,7 @@ describe('a link', () => {
     expect(seen.underWay).toBe(0)
   })
 
-  it('fails calls as unavailable when it is cut, and calls go on over a new link', async () => {
+  it('fails its running calls with Unavailable when it is cut, and later calls use a new link', async () => {
     const wire = await startWire()
     const { seen, ...transport } = await linked(wire.url)
     const client = createClient(SessionService, transport)
@@ -200,7 +203,7 @@ describe('a link', () => {
     expect(new Set(await Promise.all(calls))).toEqual(new Set(['ok']))
   })
 
-  it('bounds the bytes that wait for a core that does not read', async () => {
+  it('limits the number of unsent bytes if the core does not read', async () => {
     const wire = await startWire()
     const { seen, ...transport } = await linked(wire.url)
     const client = createClient(SessionService, transport)
@@ -249,7 +252,7 @@ describe('a core', () => {
     kind: { case: 'call', value: { method: checkOrigin, authorization, ...call } },
   })
 
-  it('answers each garbled call with its own error', async () => {
+  it('answers each malformed call with its own error', async () => {
     const frames = await exchange(
       [
         callFrame(1, { method: 'none' }),
@@ -309,7 +312,7 @@ describe('a core', () => {
     }
   })
 
-  it('answers the calls that it has received before it stops', async () => {
+  it('answers all received calls before it stops', async () => {
     const stopping = await serveCore(cores.core, { host: '127.0.0.1', port: 0 })
     const { seen, ...transport } = await linked(`http://127.0.0.1:${stopping.port}`)
     const client = createClient(SessionService, transport)
