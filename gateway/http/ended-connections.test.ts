@@ -86,7 +86,11 @@ const WAYS: [string, Record<string, string>, (gateway: TestGateway) => Promise<T
     {},
     async ({ port }) => openSocket(port, `GET / HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`),
   ],
-  ['headers that do not arrive completely', SHORT, async ({ port }) => openSocket(port, 'GET / HTTP/1.1\r\nHost: x\r\n')],
+  [
+    'headers that do not arrive completely',
+    SHORT,
+    async ({ port }) => openSocket(port, 'GET / HTTP/1.1\r\nHost: x\r\n'),
+  ],
   ['a client that sends nothing', SHORT, async ({ port }) => openSocket(port)],
   [
     'a body that does not arrive completely',
