@@ -6,7 +6,7 @@ import { readDeliveryConfig } from './config.ts'
 const token = 'a-service-token-of-some-length'
 
 describe('delivery settings', () => {
-  it('uses defaults for all settings except the token, and reads the token from the data folder', () => {
+  it('the delivery settings have defaults for all settings except the token, which is read from the data folder', () => {
     const config = readDeliveryConfig({}, `${token}\n`)
     expect(config).toMatchObject({
       CORE_URLS: ['http://localhost:8090'],
@@ -16,7 +16,7 @@ describe('delivery settings', () => {
     expect(['8.8.8.8', '127.0.0.1', '10.0.0.1'].map(config.isAddressAllowed)).toEqual([true, false, false])
   })
 
-  it('uses the token of the environment if the data folder also has a token', () => {
+  it('the token of the environment is used even if the data folder also has a token', () => {
     const env = { DELIVERY_TOKEN: 'from-the-environment', CORE_URLS: 'http://a:1, https://b:2,', DATA_DIR: '' }
     expect(readDeliveryConfig(env, token)).toMatchObject({
       DELIVERY_TOKEN: 'from-the-environment',
@@ -25,7 +25,7 @@ describe('delivery settings', () => {
     })
   })
 
-  it('allows addresses in configured ranges, but never metadata addresses', () => {
+  it('the delivery settings allow addresses in configured ranges, but never metadata addresses', () => {
     const { isAddressAllowed } = readDeliveryConfig({ DELIVERY_ALLOWED_CIDRS: '10.0.0.0/8, 169.254.0.0/16' }, token)
     expect(['10.0.0.1', '169.254.1.1', '169.254.169.254', '192.168.0.1'].map(isAddressAllowed)).toEqual([
       true,
@@ -35,7 +35,7 @@ describe('delivery settings', () => {
     ])
   })
 
-  it('throws an error that names the token if it is missing', () => {
+  it('readDeliveryConfig throws an error that names the token if it is missing', () => {
     expect(() => readDeliveryConfig({})).toThrow(MissingTokenError)
     expect(() => readDeliveryConfig({})).toThrow('DELIVERY_TOKEN')
   })
@@ -50,7 +50,7 @@ describe('delivery settings', () => {
     [{ CORE_URLS: 'http://user:pass@core' }, 'CORE_URLS'],
     [{ CORE_URLS: ',' }, 'CORE_URLS'],
     [{ DELIVERY_TOKEN: 'short' }, 'DELIVERY_TOKEN must have at least 16 characters'],
-  ])('rejects %j with an error that contains “%s”', (env, why) => {
+  ])('readDeliveryConfig rejects %j with an error that contains “%s”', (env, why) => {
     expect(() => readDeliveryConfig(env, token)).toThrow(SettingError)
     expect(() => readDeliveryConfig(env, token)).toThrow(why)
   })

@@ -52,9 +52,9 @@ async function connectionsOf(run: () => Promise<unknown>): Promise<number> {
   return receiver.connections() - before
 }
 
-describe('the sender makes no connection', () => {
+describe('blocked destinations', () => {
   it.each([...refusedV4, ...refusedV6.filter((address) => !address.includes('%')), ...oddSpellings])(
-    'to the address %s in the URL',
+    'the sender makes no connection to the address %s in the URL',
     async (address) => {
       const host = address.startsWith('[') ? address : inUrl(address)
       for (const scheme of ['http', 'https']) {
@@ -67,7 +67,7 @@ describe('the sender makes no connection', () => {
   )
 
   it.each([...refusedV4, ...refusedV6])(
-    'to a name that resolves to %s, alone or among allowed addresses',
+    'the sender makes no connection to a name that resolves to %s, alone or among allowed addresses',
     async (address) => {
       for (const addresses of [[address], [goodV4, address], [address, goodV6]]) {
         const reached = await connectionsOf(async () => {
@@ -86,7 +86,7 @@ describe('the sender makes no connection', () => {
     'http://localhost\\@crm.example/',
     'http://[fe80::1%25eth0]/',
     '',
-  ])('to %j, which is not a valid destination', async (url) => {
+  ])('the sender makes no connection to %j, which is not a valid destination', async (url) => {
     const reached = await connectionsOf(async () => {
       expect(await send(url)).toEqual(blocked(AttemptPhase.RESOLVE))
     })
@@ -95,7 +95,7 @@ describe('the sender makes no connection', () => {
 })
 
 describe('the sender', () => {
-  it('sends nothing if the socket is connected to another address than the checked one', async () => {
+  it('the sender sends nothing if the socket is connected to another address than the checked one', async () => {
     const requests = receiver.requests.length
     const reached = await connectionsOf(async () => {
       expect(await send('http://crm.example/200')).toEqual(blocked(AttemptPhase.CONNECT))
@@ -105,7 +105,7 @@ describe('the sender', () => {
     expect(receiver.requests).toHaveLength(requests)
   })
 
-  it('checks the addresses again for each attempt, even if a connection is idle in the pool', async () => {
+  it('the sender checks the addresses again for each attempt, even if a connection is idle in the pool', async () => {
     const allowing = createAddressCheck({ allowedCidrs: ['127.0.0.1/32'] })
     const sender = createSender({
       resolver: createResolver({
@@ -131,7 +131,7 @@ describe('the sender', () => {
   })
 
   it.each([...refusedV4, ...refusedV6.filter((address) => !address.includes('%'))])(
-    'does not follow a redirect to %s',
+    'the sender does not follow a redirect to %s',
     async (address) => {
       receiver.on('/redirect', (_request, response) =>
         response.writeHead(307, { location: `http://${inUrl(address)}:${receiver.port}/200` }).end(),
@@ -154,7 +154,7 @@ describe('the sender', () => {
 })
 
 describe('proxy environment variables', () => {
-  it('are ignored by the worker', async () => {
+  it('the worker ignores proxy environment variables', async () => {
     const names = ['http_proxy', 'HTTP_PROXY', 'https_proxy', 'ALL_PROXY', 'NODE_USE_ENV_PROXY']
     const { vi } = await import('vitest')
     for (const name of names) vi.stubEnv(name, name === 'NODE_USE_ENV_PROXY' ? '1' : receiver.http)

@@ -18,18 +18,18 @@ describe('classifyFailure', () => {
     ['ERR_TLS_CERT_ALTNAME_INVALID', FailureReason.CERTIFICATE_INVALID],
     ['ERR_SSL_WRONG_VERSION_NUMBER', FailureReason.TLS_FAILED],
     ['EWHATEVER', FailureReason.NETWORK_ERROR],
-  ])('maps the error code %s to a failure reason', (code, reason) => {
+  ])('classifyFailure maps the error code %s to a failure reason', (code, reason) => {
     const phase = AttemptPhase.HEADERS
     expect(classifyFailure(error(code), phase, false)).toEqual({ phase, reason })
     expect(classifyFailure(error(code), phase, true)).toEqual({ phase, reason: FailureReason.TIMEOUT })
   })
 
-  it('returns the failure of the first address if several addresses failed', () => {
+  it('classifyFailure returns the failure of the first address if several addresses failed', () => {
     const all = new AggregateError([error('ECONNREFUSED'), error('ENETUNREACH')])
     expect(classifyFailure(all, AttemptPhase.CONNECT, false).reason).toBe(FailureReason.CONNECTION_REFUSED)
   })
 
-  it('treats an idle connection that closed before the request as a lost connection', () => {
+  it('isConnectionLost returns true for an idle connection that closed before the request', () => {
     expect(['UND_ERR_DESTROYED', 'UND_ERR_CLOSED', 'ECONNRESET'].every((code) => isConnectionLost(error(code)))).toBe(
       true,
     )

@@ -5,7 +5,7 @@ const delivery = (destination: string, deliveryId = destination) =>
   ({ delivery: { destination, deliveryId }, leaseEndsAt: 0 }) as OpenDelivery
 
 describe('the list of open deliveries', () => {
-  it('keeps places free for other destinations if a few destinations have many deliveries', () => {
+  it('the list of open deliveries keeps places free for other destinations if a few destinations have many deliveries', () => {
     const open = createOpenDeliveries({ concurrency: 50, perDestination: 10 })
     const begun = ['a', 'b', 'c', 'd', 'e'].map(
       (destination) => Array.from({ length: 10 }, () => open.add(delivery(destination))).filter(Boolean).length,
@@ -17,7 +17,7 @@ describe('the list of open deliveries', () => {
     expect(open.anyFull()).toBe(true)
   })
 
-  it('returns waiting deliveries in round robin as places become free', () => {
+  it('the list of open deliveries returns waiting deliveries in round robin as places become free', () => {
     const open = createOpenDeliveries({ concurrency: 3, perDestination: 1 })
     for (const name of ['a', 'b', 'c']) expect(open.add(delivery(name))).toBe(true)
     for (const name of ['d', 'd', 'd', 'e']) expect(open.add(delivery(name))).toBe(false)
@@ -34,7 +34,7 @@ describe('the list of open deliveries', () => {
     expect(open.next()?.delivery.destination).toBe('d')
   })
 
-  it('counts deliveries per destination until they finish or are dropped', () => {
+  it('the list of open deliveries counts deliveries per destination until they finish or are dropped', () => {
     const open = createOpenDeliveries({ concurrency: 10, perDestination: 2 })
     for (let count = 0; count < 5; count++) open.add(delivery('a'))
     expect(open.underWay()).toEqual({ a: 5 })

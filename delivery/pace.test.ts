@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { createPace } from './pace.ts'
 
 describe('createPace', () => {
-  it('returns the larger count of the previous and the current window, and 0 if both are idle', () => {
+  it('`perWindow` returns the larger count of the previous and the current window, and 0 if both are idle', () => {
     let time = 1_000
     const pace = createPace({ windowMs: 200, monotonic: () => time })
     expect(pace.perWindow()).toBe(0)

@@ -19,7 +19,7 @@ describe('parseRetryAfter', () => {
     ['Sat, 05 Nov 1994 08:49:37 GMT', 0],
     ['86400000', 86_400_000_000],
     ['9'.repeat(400), Number.MAX_SAFE_INTEGER],
-  ])('parses %j as %d ms', (header, expected) => {
+  ])('parseRetryAfter parses %j as %d ms', (header, expected) => {
     expect(parseRetryAfter(header, now)).toBe(expected)
   })
 
@@ -44,20 +44,20 @@ describe('parseRetryAfter', () => {
       'Sun, 06 Nov 1994 25:49:37 GMT',
       'Sun Nov  6 08:49:37',
     ].filter((value) => value !== '1994'),
-  )('ignores %j', (header) => {
+  )('parseRetryAfter ignores %j', (header) => {
     expect(parseRetryAfter(header, now)).toBeUndefined()
   })
 
-  it('returns undefined for a missing header', () => {
+  it('parseRetryAfter returns undefined for a missing header', () => {
     expect(parseRetryAfter(undefined, now)).toBeUndefined()
   })
 
-  it('returns the longest valid wait if there are several headers', () => {
+  it('parseRetryAfter returns the longest valid wait if there are several headers', () => {
     expect(parseRetryAfter(['2', 'soon', '30', '5'], now)).toBe(30_000)
     expect(parseRetryAfter(['soon', ''], now)).toBeUndefined()
   })
 
-  it('returns undefined or a whole number of milliseconds within range for any text', () => {
+  it('parseRetryAfter returns undefined or a whole number of milliseconds within range for any text', () => {
     const texts = fc.oneof(fc.string(), fc.string({ unit: fc.constantFrom(...'0123456789.,:+- GMTNovSu') }))
     fc.assert(
       fc.property(texts, fc.date({ noInvalidDate: true }), (text, at) => {
@@ -68,7 +68,7 @@ describe('parseRetryAfter', () => {
     )
   })
 
-  it('never rounds seconds down', () => {
+  it('parseRetryAfter never rounds seconds down', () => {
     fc.assert(
       fc.property(fc.nat(), fc.nat({ max: 999_999 }), (whole, fraction) => {
         const text = `${whole}.${fraction}`
@@ -77,7 +77,7 @@ describe('parseRetryAfter', () => {
     )
   })
 
-  it('returns the time until a date', () => {
+  it('parseRetryAfter returns the time until a date', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 4_000_000_000 }), fc.nat({ max: 100_000_000 }), (second, ahead) => {
         const date = new Date((second + ahead) * 1000).toUTCString()

@@ -44,8 +44,8 @@ const answered = (status: number): Outcome => ({ case: 'response', value: { stat
 const failed = (phase: AttemptPhase, reason: FailureReason): Outcome => ({ case: 'failure', value: { phase, reason } })
 const { RESOLVE, CONNECT, TLS, HEADERS, BODY } = AttemptPhase
 
-describe('a sender', () => {
-  it('sends exactly the prepared headers and body', async () => {
+describe('senders', () => {
+  it('a sender sends exactly the prepared headers and body', async () => {
     expect(await send(`${receiver.http}/200?team=7&x=%20y`)).toEqual(answered(200))
     const [got] = receiver.to('/200?team=7&x=%20y')
     expect(got?.method).toBe('POST')
@@ -59,7 +59,7 @@ describe('a sender', () => {
     })
   })
 
-  it('drops prepared headers that would set the host or the length', async () => {
+  it('a sender drops prepared headers that would set the host or the length', async () => {
     const headers = {
       host: 'metadata.internal',
       'Content-Length': '1',
@@ -73,14 +73,14 @@ describe('a sender', () => {
     })
   })
 
-  it('uses the host name of the destination for TLS and in the Host header', async () => {
+  it('a sender uses the host name of the destination for TLS and in the Host header', async () => {
     expect(await send(`${receiver.https('good')}/202`)).toEqual(answered(202))
     expect(receiver.to('/202')[0]?.headers.host).toBe(`good.receiver.example:${receiver.httpsPort}`)
     expect(await send(`https://127.0.0.1:${receiver.httpsPort}/203`)).toEqual(answered(203))
   })
 
   it.each([200, 204, 299, 400, 401, 403, 404, 409, 410, 422, 429, 500, 503, 599])(
-    'reports the response status %d',
+    'a sender reports the response status %d',
     async (status) => {
       expect(await send(`${receiver.http}/${status}`)).toEqual(answered(status))
     },
@@ -93,19 +93,22 @@ describe('a sender', () => {
     ['429-retry-after-huge', 429, BigInt(Number.MAX_SAFE_INTEGER)],
     ['503-retry-after-seconds', 503, 2_000n],
     ['429-retry-after-garbage', 429, undefined],
-  ])('reports the wait of the Retry-After header of a response from /%s', async (path, status, retryAfterMs) => {
-    const value = retryAfterMs === undefined ? { status } : { status, retryAfterMs }
-    expect(await send(`${receiver.http}/${path}`)).toEqual({ case: 'response', value })
-  })
+  ])(
+    'a sender reports the wait of the Retry-After header of a response from /%s',
+    async (path, status, retryAfterMs) => {
+      const value = retryAfterMs === undefined ? { status } : { status, retryAfterMs }
+      expect(await send(`${receiver.http}/${path}`)).toEqual({ case: 'response', value })
+    },
+  )
 
-  it('reports the time until the date in a Retry-After header', async () => {
+  it('a sender reports the time until the date in a Retry-After header', async () => {
     const now = Date.parse(retryDate) - 90_000
     const outcome = await senderWith({ now: () => now }).send(request(`${receiver.http}/429-retry-after-date`), never)
     expect(outcome).toEqual({ case: 'response', value: { status: 429, retryAfterMs: 90_000n } })
   })
 
   it.each(['302-to-metadata', '302-to-elsewhere', '307-to-elsewhere', '301-to-localhost'])(
-    'does not follow the redirect of /%s',
+    'a sender does not follow the redirect of /%s',
     async (path) => {
       const before = receiver.requests.length
       expect(await send(`${receiver.http}/${path}`)).toEqual(answered(Number(path.slice(0, 3))))
@@ -114,13 +117,13 @@ describe('a sender', () => {
   )
 })
 
-describe('a sender that gets a large response', () => {
+describe('senders that get a large response', () => {
   it.each([
     ['100-mb', 200],
     ['endless-200', 200],
     ['endless-500', 500],
     ['endless-gzip', 200],
-  ])('reports the status of the response from /%s and reads little of its body', async (path, status) => {
+  ])('a sender reports the status of a large response from /%s and reads little of its body', async (path, status) => {
     const before = receiver.bytesSent()
     const open = receiver.openConnections()
     expect(await send(`${receiver.http}/${path}`)).toEqual(answered(status))
@@ -129,7 +132,7 @@ describe('a sender that gets a large response', () => {
     expect(receiver.bytesSent() - before).toBeLessThan(20 * 1024 * 1024)
   })
 
-  it('keeps the connection if the response body is exactly as long as the limit', async () => {
+  it('a sender keeps the connection if the response body is exactly as long as the limit', async () => {
     receiver.on('/limit', (_request, response) => response.end(Buffer.alloc(65_536)))
     receiver.on('/beyond', (_request, response) => response.end(Buffer.alloc(65_537)))
     const sender = senderWith()
@@ -140,7 +143,7 @@ describe('a sender that gets a large response', () => {
   })
 })
 
-describe('a sender whose attempt fails', () => {
+describe('senders whose attempt fails', () => {
   it.each([
     ['reset-in-headers', HEADERS, FailureReason.CONNECTION_RESET],
     ['close-without-a-word', HEADERS, FailureReason.CONNECTION_RESET],
@@ -153,7 +156,7 @@ describe('a sender whose attempt fails', () => {
     ['two-lengths', HEADERS, FailureReason.PROTOCOL_ERROR],
     ['switch-protocols', HEADERS, FailureReason.PROTOCOL_ERROR],
     ['status-999', BODY, FailureReason.PROTOCOL_ERROR],
-  ])('reports the phase and the reason of a failure at /%s', async (path, phase, reason) => {
+  ])('a sender reports the phase and the reason of a failure at /%s', async (path, phase, reason) => {
     expect(await send(`${receiver.http}/${path}`)).toEqual(failed(phase, reason))
   })
 
@@ -162,12 +165,12 @@ describe('a sender whose attempt fails', () => {
     ['expired', FailureReason.CERTIFICATE_INVALID],
     ['self-signed', FailureReason.CERTIFICATE_INVALID],
     ['reset-in-tls', FailureReason.CONNECTION_RESET],
-  ])('reports the TLS failure %s', async (name, reason) => {
+  ])('a sender reports the TLS failure %s', async (name, reason) => {
     expect(await send(`${receiver.https(name)}/200`)).toEqual(failed(TLS, reason))
     expect(receiver.requests.some(({ headers }) => headers.host?.startsWith(name))).toBe(false)
   })
 
-  it('reports a certificate of an unknown authority, and a server without TLS', async () => {
+  it('a sender reports a certificate of an unknown authority, and a server without TLS', async () => {
     const strict = senderWith({ ca: undefined })
     expect(await strict.send(request(`${receiver.https('good')}/200`), never)).toEqual(
       failed(TLS, FailureReason.CERTIFICATE_INVALID),
@@ -176,7 +179,7 @@ describe('a sender whose attempt fails', () => {
     expect(await send(plain)).toEqual(failed(TLS, FailureReason.TLS_FAILED))
   })
 
-  it('reports a refused connection', async () => {
+  it('a sender reports a refused connection', async () => {
     const gone = await startReceiver()
     await gone.close()
     expect(await send(`${gone.http}/200`)).toEqual(failed(CONNECT, FailureReason.CONNECTION_REFUSED))
@@ -186,7 +189,7 @@ describe('a sender whose attempt fails', () => {
     )
   })
 
-  it('reports whether a name does not exist or its lookup failed', async () => {
+  it('a sender reports whether a name does not exist or its lookup failed', async () => {
     const lookups: [NameError | Error, FailureReason][] = [
       [new NameError('not_found'), FailureReason.NAME_NOT_FOUND],
       [new NameError('failed'), FailureReason.NAME_SERVICE_FAILED],
@@ -197,7 +200,7 @@ describe('a sender whose attempt fails', () => {
     }
   })
 
-  it('reports only a phase and a reason, and never the text of an error', async () => {
+  it('a sender reports only a phase and a reason of a failure, and never the text of an error', async () => {
     const outcome = await senderWith({ lookup: () => Promise.reject(new Error('10.0.0.7 said no')) }).send(
       request('http://crm.example/secret'),
       never,
@@ -206,25 +209,25 @@ describe('a sender whose attempt fails', () => {
   })
 })
 
-describe('a sender with a deadline and an abort signal', () => {
+describe('senders with a deadline and an abort signal', () => {
   it.each([
     ['hang', HEADERS],
     ['drip-the-head', HEADERS],
     ['early-hints-flood', HEADERS],
     ['hang-in-body', BODY],
     ['drip-one-byte', BODY],
-  ])('ends an attempt to /%s at the deadline', async (path, phase) => {
+  ])('a sender ends an attempt to /%s at the deadline', async (path, phase) => {
     const open = receiver.openConnections()
     expect(await send(`${receiver.http}/${path}`, { deadlineMs: 300 })).toEqual(failed(phase, FailureReason.TIMEOUT))
     await until('the connection to be closed', () => receiver.openConnections() <= open)
   })
 
-  it('ends a hanging TLS handshake at the deadline', async () => {
+  it('a sender ends a hanging TLS handshake at the deadline', async () => {
     const outcome = await send(`${receiver.https('hang-in-tls')}/200`, { deadlineMs: 300 })
     expect(outcome).toEqual(failed(TLS, FailureReason.TIMEOUT))
   })
 
-  it('ends a hanging name lookup and a hanging connection at the deadline', async () => {
+  it('a sender ends a hanging name lookup and a hanging connection at the deadline', async () => {
     const resolving = senderWith({ lookup: () => new Promise(() => {}) })
     expect(await resolving.send(request('http://crm.example/', { deadlineMs: 50 }), never)).toEqual(
       failed(RESOLVE, FailureReason.TIMEOUT),
@@ -235,7 +238,7 @@ describe('a sender with a deadline and an abort signal', () => {
     )
   })
 
-  it('reports an attempt as failed if it is aborted after it was sent', async () => {
+  it('an attempt that is aborted after it was sent is reported as failed', async () => {
     const stop = new AbortController()
     const sender = senderWith()
     const seen = receiver.to('/hang').length
@@ -245,7 +248,7 @@ describe('a sender with a deadline and an abort signal', () => {
     expect(await sending).toEqual(failed(HEADERS, FailureReason.NETWORK_ERROR))
   })
 
-  it('reports an attempt as `released` (not sent) if it is aborted before it was sent', async () => {
+  it('an attempt that is aborted before it was sent is reported as `released` (not sent)', async () => {
     const stop = new AbortController()
     const connected = Promise.withResolvers<void>()
     const dial = () => {
@@ -263,8 +266,8 @@ describe('a sender with a deadline and an abort signal', () => {
   })
 })
 
-describe('a sender with idle connections', () => {
-  it('reuses a connection for a request to the same origin', async () => {
+describe('idle connections', () => {
+  it('a sender reuses an idle connection for a request to the same origin', async () => {
     const sender = senderWith()
     const before = receiver.connections()
     for (const path of ['/200', '/404', '/500']) await sender.send(request(`${receiver.http}${path}`), never)
@@ -274,7 +277,7 @@ describe('a sender with idle connections', () => {
     expect(receiver.connections() - before).toBe(2)
   })
 
-  it('does not reuse a connection if the name now resolves to another address', async () => {
+  it('a sender does not reuse an idle connection if the name now resolves to another address', async () => {
     const other = await startReceiver('127.0.0.2')
     let address = '127.0.0.1'
     const sender = senderWith({ lookup: (...call) => named(address)(...call) })
@@ -289,12 +292,12 @@ describe('a sender with idle connections', () => {
     await other.close()
   })
 
-  it('tries another address if an address refuses the connection', async () => {
+  it('a sender tries another address if an address refuses the connection', async () => {
     const sender = senderWith({ lookup: named('127.0.0.3', '127.0.0.1') })
     expect(await sender.send(request(`http://two.example:${receiver.port}/200`), never)).toEqual(answered(200))
   })
 
-  it('repeats a request on a new connection if the server closed the idle connection', async () => {
+  it('a sender repeats a request on a new connection if the server closed the idle connection', async () => {
     const sender = senderWith()
     const before = receiver.connections()
     expect(await sender.send(request(`${receiver.http}/200-then-reset`), never)).toEqual(answered(200))
@@ -302,7 +305,7 @@ describe('a sender with idle connections', () => {
     expect(receiver.connections() - before).toBe(2)
   })
 
-  it('succeeds with the next request if the server closes the connection right after a response', async () => {
+  it('a sender succeeds with the next request if the server closes the connection right after a response', async () => {
     const sender = senderWith()
     receiver.on('/ends', (request, response) => {
       const end = () => request.socket.destroy()
@@ -315,7 +318,7 @@ describe('a sender with idle connections', () => {
     }
   })
 
-  it('does not reuse a connection if the server closes it or sends extra data', async () => {
+  it('a sender does not reuse a connection if the server closes it or sends extra data', async () => {
     const sender = senderWith()
     expect(await sender.send(request(`${receiver.http}/200-and-close`), never)).toEqual(answered(200))
     await until('the connection to be dropped', () => sender.idleConnections() === 0)
@@ -324,7 +327,7 @@ describe('a sender with idle connections', () => {
     expect(await sender.send(request(`${receiver.http}/200`), never)).toEqual(answered(200))
   })
 
-  it('keeps at most maxIdle idle connections', async () => {
+  it('a sender keeps at most `maxIdle` idle connections', async () => {
     const sender = senderWith({ maxIdle: 2 })
     await Promise.all(Array.from({ length: 6 }, () => sender.send(request(`${receiver.http}/200`), never)))
     expect(sender.idleConnections()).toBe(2)

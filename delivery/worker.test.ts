@@ -175,8 +175,8 @@ const deliveries = (destination: string, number: number): Due[] =>
     url: destination,
   }))
 
-describe('delivery worker', () => {
-  it('opens an offer claim on each added core in addition to the poll, and sends the deliveries that an offer returns', async () => {
+describe('the delivery worker', () => {
+  it('the delivery worker opens an offer claim on each added core in addition to the poll, and sends the deliveries that an offer returns', async () => {
     const [polled, other] = [createTestCore(), createTestCore()]
     const network = createTestSender()
     let follower: Parameters<WorkerOptions['followCores']>[0] | undefined
@@ -199,7 +199,7 @@ describe('delivery worker', () => {
     expect(offers(other)).toBe(2)
   })
 
-  it('sends and reports each due delivery once', async () => {
+  it('the delivery worker sends and reports each due delivery once', async () => {
     const { core, client } = createTestCore()
     const network = createTestSender()
     core.add(...deliveries('a', 30), ...deliveries('b', 30))
@@ -212,7 +212,7 @@ describe('delivery worker', () => {
     expect(core.records.flat()).toHaveLength(61)
   })
 
-  it('never has more concurrent requests than allowed, in total and per destination', async () => {
+  it('the delivery worker never has more concurrent requests than allowed, in total and per destination', async () => {
     const { core, client } = createTestCore()
     const network = createTestSender()
     core.add(...deliveries('a', 100), ...deliveries('b', 100), ...deliveries('c', 7))
@@ -222,7 +222,7 @@ describe('delivery worker', () => {
     for (const url of ['a', 'b', 'c']) expect(network.most(url)).toBeLessThanOrEqual(3)
   })
 
-  it('sends to working destinations while many destinations hang', async () => {
+  it('the delivery worker sends to working destinations while many destinations hang', async () => {
     const { core, client } = createTestCore()
     const network = createTestSender()
     const hung = Array.from({ length: 8 }, (_, index) => `hung-${index}`)
@@ -239,7 +239,7 @@ describe('delivery worker', () => {
     await until('everything', () => core.recorded.size === 100 + 160)
   })
 
-  it('claims more deliveries as soon as a full destination has room, even while a claim is open', async () => {
+  it('the delivery worker claims more deliveries as soon as a full destination has room, even while a claim is open', async () => {
     const { core, client } = createTestCore()
     const network = createTestSender()
     network.hang('a')
@@ -250,7 +250,7 @@ describe('delivery worker', () => {
     await until('the rest', () => core.recorded.size === 12)
   })
 
-  it('renews the leases of slow deliveries until a core accepts their results', async () => {
+  it('the delivery worker renews the leases of slow deliveries until a core accepts their results', async () => {
     const { core, client } = createTestCore()
     core.leaseMs = 40
     const network = createTestSender()
@@ -274,7 +274,7 @@ describe('delivery worker', () => {
     expect(core.renewals.length).toBeLessThanOrEqual(after + 1)
   })
 
-  it('does not send a waiting delivery whose lease was lost', async () => {
+  it('the delivery worker does not send a waiting delivery whose lease was lost', async () => {
     const { core, client } = createTestCore()
     core.leaseMs = 40
     const network = createTestSender()
@@ -301,7 +301,7 @@ describe('delivery worker', () => {
     expect([...core.recorded.values()].map(({ outcome }) => outcome.case).toSorted()).toEqual(['released', 'response'])
   })
 
-  it('reports results that arrive during a report in one batch', async () => {
+  it('the delivery worker reports results that arrive during a report in one batch', async () => {
     const { core, client } = createTestCore()
     const first = Promise.withResolvers<void>()
     core.onRecord = async () => {
@@ -318,7 +318,7 @@ describe('delivery worker', () => {
     expect(core.records.length).toBeLessThan(5)
   })
 
-  it('continues after an outage of the cores and keeps results until they are accepted', async () => {
+  it('the delivery worker continues after an outage of the cores and keeps results until they are accepted', async () => {
     const { core, client } = createTestCore()
     const network = createTestSender()
     network.hang('a')
@@ -336,7 +336,7 @@ describe('delivery worker', () => {
     await until('readiness', () => worker.isReady())
   })
 
-  it('repeats a report if its answer is lost, and the repeat changes nothing', async () => {
+  it('the delivery worker repeats a report if its answer is lost, and the repeat changes nothing', async () => {
     const { core, client } = createTestCore()
     let lost = 0
     core.onRecord = async ({ results }) => {
@@ -351,7 +351,7 @@ describe('delivery worker', () => {
     expect(core.recorded.size).toBe(1)
   })
 
-  it('drops one result and reports the others if the core rejects this result', async () => {
+  it('the delivery worker drops one result and reports the others if the core rejects this result', async () => {
     const { core, client } = createTestCore()
     core.onRecord = async ({ results }) => {
       if (!results.some(({ deliveryId }) => deliveryId === 'dlv_a_2')) return
@@ -366,7 +366,7 @@ describe('delivery worker', () => {
     await until('the next', () => core.recorded.size === 10)
   })
 
-  it('finishes running attempts on stop and sends no further claims', async () => {
+  it('the delivery worker finishes running attempts on stop and sends no further claims', async () => {
     const { core, client } = createTestCore()
     const network = createTestSender()
     network.hang('a')
@@ -381,7 +381,7 @@ describe('delivery worker', () => {
     expect(core.due).toHaveLength(2)
   })
 
-  it('aborts running attempts after the grace time on stop, and returns waiting deliveries to the queue', async () => {
+  it('the delivery worker aborts running attempts after the grace time on stop, and returns waiting deliveries to the queue', async () => {
     const { core, client } = createTestCore()
     const network = createTestSender()
     network.hang('a')

@@ -51,18 +51,18 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true }))
 
 describe('checkProto', () => {
-  it('passes before the first release and skips the comparison', () => {
+  it('checkProto passes before the first release and skips the comparison', () => {
     rmSync(join(root, 'proto/released.binpb'))
     expect(check()).toEqual({ ok: true, output: expect.stringContaining('nothing to compare with') })
   })
 
-  it('passes if a field was added since the release', () => {
+  it('checkProto passes if a field was added since the release', () => {
     write({ [protoFile]: proto(`${first}\n  string place = 4;`) })
     generate()
     expect(check()).toEqual({ ok: true, output: expect.stringContaining('ok     buf breaking') })
   })
 
-  it('fails on a field with a changed type, on a removed field and on a renamed field', () => {
+  it('checkProto fails on a field with a changed type, on a removed field and on a renamed field', () => {
     write({ [protoFile]: proto('int32 text = 1;\n  string words = 3;') })
     const { ok, output } = check()
     expect(ok).toBe(false)
@@ -72,14 +72,14 @@ describe('checkProto', () => {
     expect(output).toMatch(/Field "3" .* changed name/)
   })
 
-  it('passes after the release of a breaking change', () => {
+  it('checkProto passes after the release of a breaking change', () => {
     write({ [protoFile]: proto('int32 text = 1;') })
     generate()
     release()
     expect(check().ok).toBe(true)
   })
 
-  it('fails on stale or leftover generated code', () => {
+  it('checkProto fails on stale or leftover generated code', () => {
     write({ [protoFile]: proto(`${first}\n  string place = 4;`) })
     expect(check()).toEqual({ ok: false, output: expect.stringContaining('note_pb.js') })
     generate()
@@ -87,7 +87,7 @@ describe('checkProto', () => {
     expect(check()).toEqual({ ok: false, output: expect.stringContaining('Not current: note/v1/old_pb.js') })
   })
 
-  it('fails on a lint error', () => {
+  it('checkProto fails on a lint error', () => {
     write({ [protoFile]: proto(`${first}\n  string badName = 4;`) })
     generate()
     expect(check()).toEqual({ ok: false, output: expect.stringContaining('failed buf lint') })

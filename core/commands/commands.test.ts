@@ -51,8 +51,8 @@ async function* chunksOf(bytes: Uint8Array) {
 const errorWith = (code: ErrorCode) => expect.objectContaining({ code })
 const types = async (session: Session) => (await core.eventsOf(session)).map(({ type }) => type)
 
-describe('a command', () => {
-  it('has the state `expired` once its time limit has passed, even before the cleanup job stores that state', async () => {
+describe('commands', () => {
+  it('a command is `expired` once its time limit has passed, even before the cleanup job stores that state', async () => {
     const session = core.newSession()
     const [first, second] = [await navigation(session), await screenshot(session)]
     core.time.now += lifetime * 1000 - 1
@@ -74,7 +74,7 @@ describe('a command', () => {
     await expect(answer(session, second, 'granted')).rejects.toEqual(errorWith(ErrorCode.COMMAND_EXPIRED))
   })
 
-  it('that was accepted before its expiry can be completed at any later time', async () => {
+  it('a command that was accepted before its expiry can be completed at any later time', async () => {
     const session = core.newSession()
     const commandId = await navigation(session)
     await answer(session, commandId, 'accepted')
@@ -83,7 +83,7 @@ describe('a command', () => {
     expect((await answer(session, commandId, 'completed')).content.state).toBe('completed')
   })
 
-  it('is stored even if the write of its event fails, and a repeated request writes the event once', async () => {
+  it('a command is stored even if the write of its event fails; a repeated request writes the event once', async () => {
     const session = core.newSession()
     const request = { sessionId: session.sessionId, url: `${site}/a`, clientOperationId: 'op' }
     core.breakLog(new Error('killed'))
@@ -97,7 +97,7 @@ describe('a command', () => {
     expect(await core.commands.list(session.sessionId, undefined)).toHaveLength(1)
   })
 
-  it('has its request event before its cancellation event if both event writes failed and both calls are repeated', async () => {
+  it('the request event of a command precedes its cancellation event, even if both event writes failed and both calls are repeated', async () => {
     const session = core.newSession()
     const request = { sessionId: session.sessionId, clientOperationId: 'op' }
     core.breakLog(new Error('killed'))
@@ -110,7 +110,7 @@ describe('a command', () => {
     expect(await types(session)).toEqual(['screenshot.requested', 'screenshot.cancelled'])
   })
 
-  it('accepts exactly one of several concurrent decisions', async () => {
+  it('a command accepts exactly one of several concurrent decisions', async () => {
     for (let round = 0; round < 10; round += 1) {
       const session = core.newSession()
       const commandId = await navigation(session)
@@ -126,7 +126,7 @@ describe('a command', () => {
     }
   })
 
-  it("accepts only URLs of the session's origin or of an origin that the installation allows, and normalizes them", async () => {
+  it("a navigation accepts only URLs of the session's origin or of an origin that the installation allows, and normalizes them", async () => {
     const { sessionId } = core.newSession()
     const go = (url: string) => core.commands.requestNavigation({ sessionId, url }, operator)
     expect((await go('HTTPS://SHOP.example:443/a/../b')).content.url).toBe(`${site}/b`)
@@ -142,7 +142,7 @@ describe('a command', () => {
       await expect(go(url)).rejects.toEqual(errorWith(ErrorCode.VALIDATION_FAILED))
   })
 
-  it('records its requester, its purpose and the time of each state change', async () => {
+  it('a command records its requester, its purpose and the time of each state change', async () => {
     const session = core.newSession()
     const commandId = await screenshot(session)
     const at = core.time.now
@@ -206,12 +206,12 @@ const screenshotSteps = ['granted', 'denied', 'unsupported', 'uploaded', 'cancel
 const step = (steps: readonly CommandState[]) =>
   fc.record({ to: fc.constantFrom(...steps), wait: fc.constantFrom(0, 0, 0, 1, 60_000, 120_000), sweep: fc.boolean() })
 
-describe('a command after random calls by the operator and the visitor', () => {
+describe('commands after random calls by the operator and the visitor', () => {
   it.each([
     ['cmd', navigationSteps],
     ['scr', screenshotSteps],
   ] as const)(
-    'has the state and transitions that the API contract describes (prefix of the command id: %s)',
+    'a command after random calls by the operator and the visitor has the state and transitions that the API contract describes (prefix of the command id: %s)',
     async (kind, steps) => {
       await fc.assert(
         fc.asyncProperty(fc.array(step(steps), { minLength: 1, maxLength: 8 }), async (calls) => {

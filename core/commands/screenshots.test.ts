@@ -52,8 +52,8 @@ async function bytesOf(requestId: string): Promise<Buffer> {
   return Buffer.concat(parts)
 }
 
-describe('an upload', () => {
-  it.each([1, 7, 64_000])('in chunks of %i bytes is stored byte for byte', async (size) => {
+describe('uploads', () => {
+  it.each([1, 7, 64_000])('an upload in chunks of %i bytes is stored byte for byte', async (size) => {
     const target = await granted()
     const bytes = imageOf('image/png', size === 1 ? 100 : 600_001)
     const { content } = await upload(target, inChunks(bytes, size))
@@ -61,7 +61,7 @@ describe('an upload', () => {
     expect((await bytesOf(target.requestId)).equals(bytes)).toBe(true)
   })
 
-  it('that ends after its time limit is rejected, and its bytes are deleted', async () => {
+  it('an upload that ends after its time limit is rejected, and its bytes are deleted', async () => {
     const target = await granted()
     const late = upload(
       target,
@@ -74,7 +74,7 @@ describe('an upload', () => {
     await expect(bytesOf(target.requestId)).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
   })
 
-  it('is rejected if its idempotency key was used for another screenshot of the session', async () => {
+  it('an upload is rejected if its idempotency key was used for another screenshot of the session', async () => {
     const first = await granted()
     const { session } = first
     const { content } = await core.commands.requestScreenshot({ sessionId: session.sessionId }, { subject: 'desk' })
@@ -93,7 +93,7 @@ describe('an upload', () => {
     })
   })
 
-  it('is rejected while two other uploads of the same screenshot are running', async () => {
+  it('an upload is rejected while two other uploads of the same screenshot are running', async () => {
     const target = await granted()
     const { promise: go, resolve } = Promise.withResolvers<void>()
     const bytes = imageOf('image/png', 100)
@@ -110,7 +110,7 @@ describe('an upload', () => {
     expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
   })
 
-  it('that was abandoned cannot be completed, but another upload of the screenshot can', async () => {
+  it('an abandoned upload cannot be completed, but another upload of the screenshot can', async () => {
     const { requestId } = await granted()
     const [fileId, other] = [core.files.newFileId(), core.files.newFileId()]
     const startedAt = new Date(core.time.now)
@@ -125,7 +125,7 @@ describe('an upload', () => {
     expect(await core.store.abandonUpload(requestId, other)).toBe(false)
   })
 
-  it('whose process died is deleted by the cleanup job after ten minutes', async () => {
+  it('an unfinished upload of a dead process is deleted by the cleanup job after ten minutes', async () => {
     const target = await granted()
     const fileId = core.files.newFileId()
     await core.store.beginUpload(target.requestId, { fileId, startedAt: new Date(core.time.now) }, 2)
@@ -140,7 +140,7 @@ describe('an upload', () => {
 })
 
 describe('the cleanup job', () => {
-  it('deletes commands whose retention has passed, with their screenshots, and keeps newer ones', async () => {
+  it('the cleanup job deletes commands whose retention has passed, with their screenshots, and keeps newer commands', async () => {
     const old = await granted()
     await upload(old, inChunks(imageOf('image/png', 600_000), 64_000))
     core.time.now += 29 * dayMs

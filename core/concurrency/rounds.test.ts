@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createRounds } from './job.ts'
 
 describe('createRounds', () => {
-  it('returns each key once in `steps` calls, and divides the keys evenly over these calls', () => {
+  it('createRounds returns each key once in `steps` calls, and divides the keys evenly over these calls', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 200 }), fc.integer({ min: 1, max: 30 }), (count, steps) => {
         const all = Array.from({ length: count }, (_, index) => index)
@@ -15,7 +15,7 @@ describe('createRounds', () => {
     )
   })
 
-  it('returns a key in the next round if it was added during a round, and omits removed keys', () => {
+  it('createRounds returns a key in the next round if it was added during a round, and omits removed keys', () => {
     const present = new Set(['a', 'b'])
     const next = createRounds(() => present, 2)
     expect(next()).toEqual(['a'])

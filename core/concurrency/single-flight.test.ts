@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { createSingleFlight } from './single-flight.ts'
 
 describe('a single flight', () => {
-  test('does all work that arrives during a round in one further round', async () => {
+  test('a single flight does all work that arrives during a round in one further round', async () => {
     let waiting = 0
     const rounds: number[] = []
     const flight = createSingleFlight(
@@ -25,7 +25,7 @@ describe('a single flight', () => {
     expect(rounds).toEqual([1, 2])
   })
 
-  test('rejects `run` when a round fails, and starts a new round at the next call of `run`', async () => {
+  test('a single flight rejects `run` when a round fails, and starts a new round at the next call of `run`', async () => {
     let left = 2
     const flight = createSingleFlight(
       () => left > 0,
@@ -39,7 +39,7 @@ describe('a single flight', () => {
     expect(left).toBe(0)
   })
 
-  test('starts the first round at once, and skips the pause of `paceMs` while a caller awaits `settled`', async () => {
+  test('a single flight starts the first round at once, and skips the pause of `paceMs` while a caller awaits `settled`', async () => {
     let waiting = 1
     const rounds: number[] = []
     const flight = createSingleFlight(
@@ -65,7 +65,7 @@ describe('a single flight', () => {
     expect(rounds).toEqual([1, 3, 4])
   })
 
-  test('resolves `caughtUp` when the work recorded before the call is done, even while new work arrives', async () => {
+  test('a single flight resolves `caughtUp` when the work recorded before the call is done, even while new work arrives', async () => {
     let waiting = 1
     let done = 0
     let stopped = false

@@ -24,7 +24,7 @@ async function codeOf(call: Promise<unknown>): Promise<string | undefined> {
 }
 
 describe('CreateDeliveryAttempt', () => {
-  it('creates one attempt per idempotency key under concurrent requests on two cores', async () => {
+  it('CreateDeliveryAttempt creates one attempt per idempotency key under concurrent requests on two cores', async () => {
     const { leadId, subscriptionId, workspaceId } = await test.newScene()
     const operators = await Promise.all(test.cores.map((core) => test.client(core, operatorScopes, workspaceId)))
     const answers = await Promise.all(
@@ -46,7 +46,7 @@ describe('CreateDeliveryAttempt', () => {
     })
   })
 
-  it('rejects an idempotency key that was used with another lead or subscription', async () => {
+  it('CreateDeliveryAttempt rejects an idempotency key that was used with another lead or subscription', async () => {
     const { operator, leadId, subscriptionId, send } = await test.newScene()
     await send('k')
     const other = await operator.captureLead({ source: 'test', fields: {} })
@@ -61,7 +61,7 @@ describe('CreateDeliveryAttempt', () => {
     expect((await send('k2')).deliveryId).not.toBe((await send('k')).deliveryId)
   })
 
-  it('returns NotFound for leads, attempts and subscriptions of other workspaces', async () => {
+  it('the delivery calls return NotFound for leads, attempts and subscriptions of other workspaces', async () => {
     const mine = await test.newScene()
     const theirs = await test.newScene()
     const attempt = await theirs.send()
@@ -94,7 +94,7 @@ describe('CreateDeliveryAttempt', () => {
     expect((await mine.send('shared')).leadId).toBe(mine.leadId)
   })
 
-  it('rejects an invalid idempotency key, a disabled subscription and a body that is too large', async () => {
+  it('CreateDeliveryAttempt rejects an invalid idempotency key, a disabled subscription and a body that is too large', async () => {
     const { operator, leadId, subscriptionId, send } = await test.newScene({ mappedFields: ['a', 'b'] })
     expect(await codeOf(send('a b'))).toBe('ValidationFailed')
     expect(await codeOf(send(''))).toBe('ValidationFailed')
@@ -112,7 +112,7 @@ describe('CreateDeliveryAttempt', () => {
     expect((await send('fits', large.leadId)).status).toBe(DeliveryStatus.HELD)
   })
 
-  it('sends the same body in every attempt, signed so that the Standard Webhooks library accepts it', async () => {
+  it('all attempts of a delivery send the same body, with a signature that the Standard Webhooks library accepts', async () => {
     const { send, secret, subscriptionId } = await test.newScene({ fields: { name: 'Zoë', mail: 'z@example.org' } })
     const worker = await test.worker()
     const attempt = await send()
@@ -145,7 +145,7 @@ describe('CreateDeliveryAttempt', () => {
 })
 
 describe('the delivery schedule', () => {
-  it('sends an accepted delivery only once, and removes its body', async () => {
+  it('an accepted delivery is sent only once, and its body is removed', async () => {
     const { send, attempts, operator } = await test.newScene()
     const { deliveryId, attemptId } = await send()
     const worker = await test.worker()
@@ -163,7 +163,7 @@ describe('the delivery schedule', () => {
     expect(await worker.claim()).toEqual([])
   })
 
-  it('retries a failing delivery on schedule, and dead-letters it after the ninth attempt', async () => {
+  it('a failing delivery is retried on schedule, and becomes a dead letter after the ninth attempt', async () => {
     const { send, attempts } = await test.newScene()
     const { deliveryId } = await send()
     const worker = await test.worker()
@@ -199,7 +199,7 @@ describe('the delivery schedule', () => {
     ['20 s', 20 * second, 20 * second],
     ['a day', 24 * hour, hour],
   ])(
-    'delays the retry by its schedule or, if longer, by a Retry-After of %s, capped at an hour',
+    'a retry waits until its scheduled time or, if longer, for a Retry-After of %s, capped at an hour',
     async (_, asked, waited) => {
       const { send, attempts } = await test.newScene()
       const { deliveryId } = await send()
@@ -218,7 +218,7 @@ describe('the delivery schedule', () => {
 })
 
 describe('RetryDeliveryAttempt', () => {
-  it('replaces the scheduled attempt, and adds no attempt if it is repeated with the same idempotency key', async () => {
+  it('RetryDeliveryAttempt replaces the scheduled attempt; a repeat with the same idempotency key adds no attempt', async () => {
     const { send, attempts, operator } = await test.newScene()
     const { deliveryId, attemptId } = await send()
     const worker = await test.worker()
@@ -244,7 +244,7 @@ describe('RetryDeliveryAttempt', () => {
     expect((await attempts(deliveryId)).map(({ manual }) => manual)).toEqual([true, true, false])
   })
 
-  it('accepts only one of several concurrent calls that use one idempotency key for different deliveries', async () => {
+  it('RetryDeliveryAttempt accepts only one of several concurrent calls that use one idempotency key for different deliveries', async () => {
     const { send, operator } = await test.newScene()
     const sent = [await send(), await send(), await send(), await send()]
     const worker = await test.worker()
@@ -261,7 +261,7 @@ describe('RetryDeliveryAttempt', () => {
     }
   })
 
-  it('rejects a retry while the delivery is pending, sending or accepted, even if the named attempt failed', async () => {
+  it('RetryDeliveryAttempt is rejected while the delivery is pending, sending or accepted, even if the named attempt failed', async () => {
     const { send, operator } = await test.newScene()
     const { attemptId } = await send()
     const worker = await test.worker()
@@ -278,7 +278,7 @@ describe('RetryDeliveryAttempt', () => {
     expect(await retry('r2')).toBe('AttemptNotRetryable')
   })
 
-  it('rejects an idempotency key that was used for another attempt, and rejects an unknown attempt', async () => {
+  it('RetryDeliveryAttempt rejects an idempotency key that was used for another attempt, and rejects an unknown attempt', async () => {
     const { send, operator } = await test.newScene()
     const [a, b] = [await send(), await send()]
     await (await test.worker()).drain(400)
@@ -292,7 +292,7 @@ describe('RetryDeliveryAttempt', () => {
     await (await test.worker()).drain()
   })
 
-  it('adds one attempt with the same body to a dead letter, and dead-letters it again if that attempt fails', async () => {
+  it('RetryDeliveryAttempt adds one attempt with the same body to a dead letter; if that attempt fails, the delivery is a dead letter again', async () => {
     const { send, attempts, operator } = await test.newScene()
     const { deliveryId, attemptId } = await send()
     const worker = await test.worker()
@@ -311,7 +311,7 @@ describe('RetryDeliveryAttempt', () => {
     })
   })
 
-  it('rejects retries after 50 attempts', async () => {
+  it('RetryDeliveryAttempt rejects retries after 50 attempts', async () => {
     const { send, operator, attempts } = await test.newScene()
     const { deliveryId, attemptId } = await send()
     const worker = await test.worker()
@@ -331,7 +331,7 @@ describe('RetryDeliveryAttempt', () => {
 })
 
 describe('GetLead', () => {
-  it('returns a captured lead', async () => {
+  it('GetLead returns a captured lead', async () => {
     const { operator } = await test.newScene()
     const { leadId } = await operator.captureLead({ source: 'import', fields: { email: 'ada@example.org' } })
     expect((await operator.getLead({ leadId })).lead).toMatchObject({
@@ -344,7 +344,7 @@ describe('GetLead', () => {
 })
 
 describe('the lists of leads and deliveries', () => {
-  it('return each item on exactly one page', async () => {
+  it('the lists of leads and deliveries return each item on exactly one page', async () => {
     const { operator, send, leadId } = await test.newScene()
     const leadIds = [leadId]
     for (let index = 0; index < 6; index += 1) {
@@ -383,7 +383,7 @@ describe('the lists of leads and deliveries', () => {
 })
 
 describe('the lead services', () => {
-  it('require the scopes that their protos declare, and reject worker tokens limited to a workspace', async () => {
+  it('the lead services require the scopes that their protos declare, and reject worker tokens that are limited to a workspace', async () => {
     const { workspaceId, leadId, subscriptionId } = await test.newScene()
     const reader = await test.client(test.cores[0]!, ['leads:read', 'subscriptions:read'], workspaceId)
     const denied = { code: Code.PermissionDenied }

@@ -131,7 +131,7 @@ function add(cost: Cost, explained: unknown) {
 }
 
 describe('the database cost', () => {
-  it('of a claim does not grow with 20,000 ended deliveries or with a long backlog', async () => {
+  it('the database cost of a claim does not grow with 20,000 ended deliveries or with a long backlog', async () => {
     const { deliveries } = test.cores[0]!.database.collections
     const claimWithCost = countedClaims()
     const full = scenes[0]!.subscriptionId
@@ -175,7 +175,7 @@ describe('the database cost', () => {
     expect(only.cost.documents).toBe(0)
   })
 
-  it('of reconciliation is at most 30 index keys and no documents in each query, despite 20,000 ended deliveries', async () => {
+  it('the database cost of reconciliation is at most 30 index keys and no documents in each query, despite 20,000 ended deliveries', async () => {
     const { collections } = test.cores[0]!.database
     expect((await collections.deliveries.countDocuments({ status: 'accepted' })) > finished).toBe(true)
     await insert(documents(500, 'h', () => ({ status: 'held' as const })))
@@ -190,7 +190,7 @@ describe('the database cost', () => {
     }
   })
 
-  it('of a claim is four calls, or five for the first claim that finds a backlog; recording its results costs one call', async () => {
+  it('a claim makes four database calls, or five if it is the first to find a backlog; recording its results makes one call', async () => {
     await client.db(test.name).collection('deliveries').deleteMany({})
     await Promise.all(scenes.flatMap((scene) => Array.from({ length: 30 }, () => scene.send())))
     const claimWithCost = countedClaims()

@@ -5,8 +5,8 @@ import { bodiesMaxBytes } from './webhook-requests.ts'
 
 const many = (name: string, count: number) => Array.from({ length: count }, (_, index) => `${name}${index}`)
 
-describe('a claim', () => {
-  it('takes and leases one delivery of each destination in turn until the limit of the claim is reached', async () => {
+describe('claims', () => {
+  it('a claim takes and leases one delivery of each destination in turn until the limit of the claim is reached', async () => {
     const { claim, seen, metrics } = newScene({ due: { a: many('a', 9), b: many('b', 2), c: many('c', 1) } })
     expect(await claim({ limit: 7 })).toEqual(['a0', 'b0', 'c0', 'a1', 'b1', 'a2', 'a3'])
     const time = new Date(at)
@@ -19,7 +19,7 @@ describe('a claim', () => {
     expect((await metrics.leaseExpiries.get()).values).toMatchObject([{ value: 0 }])
   })
 
-  it('subtracts the deliveries that the worker is already sending from the limit of their destination', async () => {
+  it('a claim subtracts the deliveries that the worker is already sending from the limit of their destination', async () => {
     const { claim, seen } = newScene({ due: { a: many('a', 9), b: many('b', 9), c: many('c', 9) } })
     const underWay = new Map([
       ['a', 5],
@@ -39,7 +39,7 @@ describe('a claim', () => {
     [{ limit: 10, perDestination: 100 }, 10, 10],
     [{ limit: 50, perDestination: 100 }, 50, 5],
   ])(
-    'with %j and %i due destinations reads at most %i candidate deliveries of each destination',
+    'a claim with %j and %i due destinations reads at most %i candidate deliveries of each destination',
     async (more, count, each) => {
       const { claim, seen } = newScene({
         due: Object.fromEntries(many('d', count).map((name) => [name, [`${name}x`]])),
@@ -49,7 +49,7 @@ describe('a claim', () => {
     },
   )
 
-  it('reads due deliveries of randomly chosen destinations, at most as many destinations as the limit of the claim', async () => {
+  it('a claim reads due deliveries of randomly chosen destinations, at most as many destinations as its limit', async () => {
     const scene = newScene({ due: { a: ['a0'], b: ['b0'], c: ['c0'] } })
     const chances = [0.9, 0.5, 0.1, 0.2, 0.1, 0.3]
     scene.random = () => chances.shift()!
@@ -57,7 +57,7 @@ describe('a claim', () => {
     expect(scene.seen.candidates).toMatchObject([[['b', 'c'], at, expect.any(Number)]])
   })
 
-  it('holds deliveries of disabled subscriptions, and skips deliveries that cannot be signed', async () => {
+  it('a claim holds deliveries of disabled subscriptions, and skips deliveries that cannot be signed', async () => {
     const scene = newScene({ due: { a: ['a0'], b: ['b0'], c: ['c0'] } })
     scene.disabled.add('a')
     scene.unsealed.add('b')
@@ -69,7 +69,7 @@ describe('a claim', () => {
     expect(scene.seen.taken).toHaveLength(1)
   })
 
-  it('returns no deliveries after five tries if other cores take every candidate first', async () => {
+  it('a claim returns no deliveries after five tries if other cores take every candidate first', async () => {
     const scene = newScene({ due: { a: ['a0'] }, later: [500] })
     scene.takes = () => []
     expect(await scene.claim()).toEqual([])
@@ -77,7 +77,7 @@ describe('a claim', () => {
     expect(scene.seen.polls).toEqual([{ othersMayFind: true, nextDueAt: at + 500 }])
   })
 
-  it('returns its deliveries to the queue if the caller aborts during the claim, and takes none if the caller aborted before the claim', async () => {
+  it('a claim returns its deliveries to the queue if it is aborted, and takes none if it was already aborted when it began', async () => {
     const scene = newScene({ due: { a: ['a0', 'a1'] } })
     const abort = new AbortController()
     scene.onTake = () => abort.abort()
@@ -88,7 +88,7 @@ describe('a claim', () => {
     expect([scene.seen.taken.length, scene.seen.upcoming]).toEqual([1, 1])
   })
 
-  it('puts deliveries back into the queue if they make the response too large, but returns at least one', async () => {
+  it('a claim puts deliveries back into the queue if they make the response too large, but returns at least one', async () => {
     const scene = newScene({ due: { a: ['a0', 'a1', 'a2'] } })
     scene.bodyBytes = bodiesMaxBytes / 2
     expect(await scene.claim()).toEqual(['a0', 'a1'])
@@ -97,14 +97,14 @@ describe('a claim', () => {
     expect(await scene.claim()).toEqual(['a0'])
   })
 
-  it('increases the metric of expired leases by the number of deliveries that it takes over', async () => {
+  it('a claim increases the metric of expired leases by the number of deliveries that it takes over', async () => {
     const scene = newScene({ due: { a: ['a0', 'a1'] } })
     scene.tookOver = true
     await scene.claim()
     expect((await scene.metrics.leaseExpiries.get()).values).toMatchObject([{ value: 2 }])
   })
 
-  it('with `onlyNew` waits as long as requested, and does not read the queue', async () => {
+  it('a claim with `onlyNew` waits as long as requested, and does not read the queue', async () => {
     const { claims, request, seen } = newScene({ due: { a: ['a0'] } })
     const asked = request({ onlyNew: true, waitMs: 70 })
     expect(await claims.claim(asked)).toEqual([])
@@ -121,13 +121,13 @@ describe('a claim', () => {
     [{ perDestination: 1001 }, '/perDestination', 'maximum'],
     [{ waitMs: -1 }, '/waitMs', 'minimum'],
     [{ waitMs: 30_001 }, '/waitMs', 'maximum'],
-  ])('is rejected with %j', async (more, path, rule) => {
+  ])('a claim is rejected with %j', async (more, path, rule) => {
     await expect(newScene().claim(more)).rejects.toMatchObject({ issues: [{ path, rule }] })
   })
 })
 
-describe('a claim after an earlier claim of the same core', () => {
-  it('does not read the queue for one second if the earlier claim found nothing due and the new claim can wait', async () => {
+describe('claims after an earlier claim of the same core', () => {
+  it('a claim that can wait does not read the queue for one second after an earlier claim found nothing due', async () => {
     const scene = newScene({ later: [5000] })
     await scene.claim()
     expect(scene.seen.polls[0]).toEqual({ othersMayFind: false, nextDueAt: at + 5000 })
@@ -145,7 +145,7 @@ describe('a claim after an earlier claim of the same core', () => {
     ['work was announced', { announced: 1 }, {}],
     ['the process may have missed wake-ups from other cores', { isCurrent: false }, {}],
     ['the next delivery is due', { time: at + 300 }, {}],
-  ])('reads the queue if %s', async (_, change, more) => {
+  ])('a claim after an empty claim reads the queue if %s', async (_, change, more) => {
     const scene = newScene({ later: [300] })
     await scene.claim()
     Object.assign(scene, change)
@@ -153,7 +153,7 @@ describe('a claim after an earlier claim of the same core', () => {
     expect(scene.seen.upcoming).toBe(2)
   })
 
-  it('reads the queue if the earlier claim found deliveries, even if other cores took all of them', async () => {
+  it('a claim reads the queue if the earlier claim found deliveries, even if other cores took all of them', async () => {
     const scene = newScene({ due: { a: ['a0'] } })
     await scene.claim()
     scene.takes = () => []
@@ -163,8 +163,8 @@ describe('a claim after an earlier claim of the same core', () => {
   })
 })
 
-describe('a claim that reads the first 256 queue entries', () => {
-  it('lists all due destinations if all 256 are due, and so do later claims until nothing is due', async () => {
+describe('claims that read the first 256 queue entries', () => {
+  it('a claim lists all due destinations if the first 256 queue entries are due; later claims do the same until nothing is due', async () => {
     const due: Record<string, string[]> = { a: many('a', 256), b: ['b0'] }
     const scene = newScene({ due })
     expect((await scene.claim({ limit: 2 })).sort()).toEqual(['a0', 'b0'])
@@ -177,7 +177,7 @@ describe('a claim that reads the first 256 queue entries', () => {
     expect([scene.seen.upcoming, scene.seen.dueDestinations]).toEqual([2, 3])
   })
 
-  it('does not list all due destinations if only 255 are due', async () => {
+  it('a claim does not list all due destinations if only 255 of the first 256 queue entries are due', async () => {
     const scene = newScene({ due: { a: many('a', 255) }, later: [500] })
     await scene.claim()
     expect(scene.seen.dueDestinations).toBe(0)
@@ -195,8 +195,8 @@ it('a core runs its claims one after another, even if one fails', async () => {
   expect([first.status, second.status, running]).toEqual(['rejected', 'fulfilled', 2])
 })
 
-describe('a renewal', () => {
-  it('returns true for each claim that the worker still holds, and passes the new end of the leases to the queue', async () => {
+describe('renewals', () => {
+  it('a renewal returns true for each claim that the worker still holds, and passes the new end of the leases to the queue', async () => {
     const { renew, seen, metrics } = newScene()
     const claims = [
       { deliveryId: 'a', claimId: 'clm_1' },
@@ -212,7 +212,7 @@ describe('a renewal', () => {
     ])
   })
 
-  it('accepts a thousand claims in one call and rejects more', async () => {
+  it('a renewal accepts a thousand claims in one call and rejects more', async () => {
     const { renew } = newScene()
     const claims = many('dlv', 1001).map((deliveryId) => ({ deliveryId, claimId: 'clm_1' }))
     expect(await renew(claims.slice(1))).toHaveLength(1000)

@@ -15,8 +15,8 @@ async function sceneWith(count: number) {
   return scene
 }
 
-describe('a claim', () => {
-  it('returns each delivery to only one of several workers that claim concurrently on two cores', async () => {
+describe('claims', () => {
+  it('each delivery is returned to only one of several workers that claim concurrently on two cores', async () => {
     const scenes = await Promise.all(Array.from({ length: 10 }, () => test.newScene()))
     const operators = await Promise.all(
       scenes.map(({ workspaceId }, index) => test.client(test.cores[index % 2]!, operatorScopes, workspaceId)),
@@ -51,7 +51,7 @@ describe('a claim', () => {
     for (const share of shares) expect(share.length).toBeGreaterThan(0)
   })
 
-  it('takes at most as many deliveries per destination as the worker can still send at once', async () => {
+  it('a claim takes at most as many deliveries per destination as the worker can still send at once', async () => {
     const scenes = await Promise.all([sceneWith(30), sceneWith(30), sceneWith(3)])
     const [full, half, small] = scenes.map(({ subscriptionId }) => subscriptionId) as [string, string, string]
     const worker = await test.worker()
@@ -62,7 +62,7 @@ describe('a claim', () => {
     expect(counts.get(small)).toHaveLength(3)
   })
 
-  it('leaves deliveries in the queue if they would make the response too large; the next claim returns them', async () => {
+  it('a claim leaves deliveries in the queue if they would make the response too large; the next claim returns them', async () => {
     const fields = Object.fromEntries(Array.from({ length: 15 }, (_, index) => [`f${index}`, 'x'.repeat(4_000)]))
     const scene = await test.newScene({ mappedFields: Object.keys(fields), fields })
     await Promise.all(Array.from({ length: 160 }, () => scene.send()))
@@ -76,7 +76,7 @@ describe('a claim', () => {
     expect(first.length + second.length).toBe(160)
   })
 
-  it('takes deliveries of all destinations although one destination has a long backlog', async () => {
+  it('a claim takes deliveries of all destinations although one destination has a long backlog', async () => {
     await sceneWith(100)
     const others = await Promise.all(Array.from({ length: 5 }, () => sceneWith(2)))
     const claimed = await (await test.worker()).claim({ limit: 20 })
@@ -86,7 +86,7 @@ describe('a claim', () => {
     }
   })
 
-  it('takes deliveries that are queued behind the long backlog of a destination whose limit is reached', async () => {
+  it('a claim takes deliveries that are queued behind the long backlog of a destination whose limit is reached', async () => {
     const full = await sceneWith(300)
     const other = await sceneWith(1)
     const worker = await test.worker()
@@ -97,7 +97,7 @@ describe('a claim', () => {
     }
   })
 
-  it('returns its deliveries to the queue if the caller aborts', async () => {
+  it('a claim returns its deliveries to the queue if the caller aborts', async () => {
     const { attempts, send } = await test.newScene()
     const { deliveryId } = await send()
     const [core] = test.cores
@@ -119,7 +119,7 @@ describe('a claim', () => {
     expect(await (await test.worker()).claim()).toHaveLength(1)
   })
 
-  it('skips a subscription whose secret cannot be decrypted', async () => {
+  it('a claim skips a subscription whose secret cannot be decrypted', async () => {
     const [broken, good] = [await sceneWith(3), await sceneWith(3)]
     await test.cores[0]!.database.collections.leadSubscriptions.updateOne(
       { _id: broken.subscriptionId },
@@ -134,7 +134,7 @@ describe('a claim', () => {
     expect(deliveries).toHaveLength(3)
   })
 
-  it('rejects an invalid request', async () => {
+  it('invalid claim requests are rejected', async () => {
     const { calls } = await test.worker()
     const good = { workerId: 'w', limit: 1, perDestination: 1 }
     for (const bad of [{ workerId: '' }, { limit: 0 }, { limit: 1001 }, { perDestination: 0 }, { waitMs: 30_001 }]) {
@@ -143,11 +143,11 @@ describe('a claim', () => {
   })
 })
 
-describe('a waiting claim', () => {
+describe('waiting claims', () => {
   it.each([
     ['the same core', 0],
     ['another core', 1],
-  ])('returns a new delivery at once when it is created on %s', async (_, core) => {
+  ])('a waiting claim returns a new delivery at once when it is created on %s', async (_, core) => {
     const scene = await test.newScene()
     const worker = await test.worker(test.cores[core])
     const began = performance.now()
@@ -157,7 +157,7 @@ describe('a waiting claim', () => {
     expect(performance.now() - began).toBeLessThan(20_000)
   })
 
-  it('returns a delivery when its retry is due', async () => {
+  it('a waiting claim returns a delivery when its retry is due', async () => {
     const scene = await test.newScene()
     await scene.send()
     const worker = await test.worker()
@@ -168,7 +168,7 @@ describe('a waiting claim', () => {
     expect(performance.now() - began).toBeLessThan(20_000)
   })
 
-  it("returns a delivery when a dead worker's lease on it expires, without a wake-up", async () => {
+  it("a waiting claim returns a delivery when a dead worker's lease on it expires, without a wake-up", async () => {
     await (await test.newScene()).send()
     const dead = await test.worker(test.cores[0], 'dead')
     expect(await dead.claim()).toHaveLength(1)
@@ -179,13 +179,13 @@ describe('a waiting claim', () => {
     expect(performance.now() - began).toBeLessThan(20_000)
   })
 
-  it('returns no deliveries when its wait time has passed', async () => {
+  it('a waiting claim returns no deliveries when its wait time has passed', async () => {
     const began = performance.now()
     expect(await (await test.worker()).claim({ waitMs: 300 })).toEqual([])
     expect(performance.now() - began).toBeGreaterThan(250)
   })
 
-  it('returns a new delivery to only one of six waiting workers', async () => {
+  it('a new delivery is returned to only one of six waiting workers', async () => {
     const scene = await test.newScene()
     const workers = await Promise.all(Array.from({ length: 6 }, () => test.worker()))
     const waiting = workers.map((worker) => worker.claim({ waitMs: 1500 }))
@@ -196,7 +196,7 @@ describe('a waiting claim', () => {
     expect(claimed).toHaveLength(2)
   })
 
-  it('fails when its caller aborts, and takes no later delivery', async () => {
+  it('a waiting claim fails when its caller aborts, and takes no later delivery', async () => {
     const { calls } = await test.worker()
     const leaving = new AbortController()
     const waiting = calls.claimDeliveries(
@@ -211,14 +211,14 @@ describe('a waiting claim', () => {
   })
 })
 
-describe('a lease', () => {
+describe('leases', () => {
   const claimOne = async (worker: Awaited<ReturnType<typeof test.worker>>): Promise<ClaimedDelivery> => {
     const [claimed] = await worker.claim()
     if (!claimed) throw new Error('nothing to claim')
     return claimed
   }
 
-  it('that expired lets another worker take over the same attempt', async () => {
+  it('after a lease expires, another worker can take over the same attempt', async () => {
     const scene = await test.newScene()
     const { deliveryId, attemptId } = await scene.send()
     const dead = await test.worker(test.cores[0], 'dead')
@@ -240,7 +240,7 @@ describe('a lease', () => {
     expect(await scene.attempts(deliveryId)).toMatchObject([{ attemptNumber: 1, status: DeliveryStatus.ACCEPTED }])
   })
 
-  it('that expired still allows its worker to record a result if no other worker took over', async () => {
+  it('after a lease expires, its worker can still record a result if no other worker took over', async () => {
     const scene = await test.newScene()
     await scene.send()
     const worker = await test.worker()
@@ -250,7 +250,7 @@ describe('a lease', () => {
     expect(await worker.claim()).toEqual([])
   })
 
-  it('that expires because its worker died uses up no attempt', async () => {
+  it('a lease that expires because its worker died uses up no attempt', async () => {
     const scene = await test.newScene()
     const { deliveryId } = await scene.send()
     const worker = await test.worker()
@@ -262,7 +262,7 @@ describe('a lease', () => {
     expect(await scene.attempts(deliveryId)).toMatchObject([{ status: DeliveryStatus.RETRY_SCHEDULED }])
   })
 
-  it('lasts while it is renewed, and is lost if it expires and another worker takes over', async () => {
+  it('a lease lasts while it is renewed, and is lost if it expires and another worker takes over', async () => {
     const scene = await test.newScene()
     const { deliveryId } = await scene.send()
     const [slow, other] = [await test.worker(test.cores[0], 'slow'), await test.worker(test.cores[1], 'other')]
@@ -288,7 +288,7 @@ describe('a lease', () => {
     expect(await scene.attempts(deliveryId)).toMatchObject([{ attemptNumber: 1, status: DeliveryStatus.ACCEPTED }])
   })
 
-  it('that expired is renewed if no other worker took over', async () => {
+  it('an expired lease is renewed if no other worker took over', async () => {
     const scene = await test.newScene()
     const { deliveryId } = await scene.send()
     const worker = await test.worker()
@@ -300,7 +300,7 @@ describe('a lease', () => {
     expect(await worker.claim()).toEqual([])
   })
 
-  it('has a maximum age, after which renewals fail', async () => {
+  it('a lease has a maximum age, after which renewals fail', async () => {
     const scene = await test.newScene()
     const { deliveryId } = await scene.send()
     const stuck = await test.worker()
@@ -318,7 +318,7 @@ describe('a lease', () => {
     expect(await (await test.worker(test.cores[1])).claim()).toHaveLength(1)
   })
 
-  it('can be renewed together with at most 999 others in one call', async () => {
+  it('at most a thousand leases can be renewed in one call', async () => {
     const claims = Array.from({ length: 1001 }, () => ({ deliveryId: 'd', claimId: 'c' }))
     const { calls } = await test.worker()
     await expect(calls.renewClaims({ claims })).rejects.toThrow('ValidationFailed')
@@ -326,7 +326,7 @@ describe('a lease', () => {
     expect((await calls.renewClaims({ claims: [] })).renewed).toEqual([])
   })
 
-  it('that the worker gives up makes the delivery due at once and uses up no attempt', async () => {
+  it('a delivery that its worker gives up is due at once, and this uses up no attempt', async () => {
     const scene = await test.newScene()
     const { deliveryId } = await scene.send()
     const worker = await test.worker()
@@ -344,7 +344,7 @@ describe('a lease', () => {
 })
 
 describe('the recording of results', () => {
-  it('returns true for a repeated result and changes nothing', async () => {
+  it('a repeated result is reported as recorded and changes nothing', async () => {
     const scene = await test.newScene()
     const { deliveryId } = await scene.send()
     const worker = await test.worker()
@@ -361,7 +361,7 @@ describe('the recording of results', () => {
     expect(await scene.attempts(deliveryId)).toMatchObject([{}, { status: DeliveryStatus.SENDING }])
   })
 
-  it('records the results of deliveries that the worker still holds, even if the same batch has results with unknown claims', async () => {
+  it('results of deliveries that the worker still holds are recorded, even if the same batch has results with unknown claims', async () => {
     const scene = await sceneWith(4)
     const worker = await test.worker()
     const claimed = await worker.claim()
@@ -385,7 +385,7 @@ describe('the recording of results', () => {
     ])
   })
 
-  it('rejects invalid results', async () => {
+  it('invalid results are rejected', async () => {
     const { calls } = await test.worker()
     const ids = { deliveryId: 'd', attemptId: 'a', claimId: 'c' }
     await expect(calls.recordAttempts({ results: [ids] })).rejects.toThrow('ValidationFailed')

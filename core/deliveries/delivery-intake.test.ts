@@ -24,8 +24,8 @@ async function waitingWorker(more: Parameters<Awaited<ReturnType<typeof test.wor
   return { ...worker, claimed }
 }
 
-describe('a new delivery', () => {
-  it('is passed to a waiting worker and leased to it by the same write that inserts the delivery', async () => {
+describe('new deliveries', () => {
+  it('a new delivery is passed to a waiting worker and leased to it by the same write that inserts the delivery', async () => {
     const { leadId, subscriptionId, workspaceId } = await test.newScene()
     const calls: string[] = []
     const core = test.watchedCore((collection, method) => void calls.push(`${collection}.${method}`))
@@ -47,7 +47,7 @@ describe('a new delivery', () => {
     await core.stop()
   })
 
-  it('is leased to the waiting worker, and another worker takes over the attempt after the lease expires', async () => {
+  it('a new delivery is leased to the waiting worker; another worker takes over the attempt after the lease expires', async () => {
     const { send, attempts } = await test.newScene()
     const dead = await waitingWorker()
     const { deliveryId, attemptId } = await send()
@@ -63,7 +63,7 @@ describe('a new delivery', () => {
     expect(await attempts(deliveryId)).toMatchObject([{ status: DeliveryStatus.ACCEPTED }])
   })
 
-  it('is queued if earlier deliveries of a burst have used up the capacity of the waiting worker', async () => {
+  it('a new delivery is queued if earlier deliveries of a burst have used up the capacity of the waiting worker', async () => {
     const scenes = await Promise.all([test.newScene(), test.newScene()])
     const [full, other] = scenes as [(typeof scenes)[0], (typeof scenes)[0]]
     const worker = await waitingWorker({ limit: 5, perDestination: 3, underWay: { [full.subscriptionId]: 1 } })
@@ -76,7 +76,7 @@ describe('a new delivery', () => {
     expect([of(left, full), of(left, other)]).toEqual([8, 7])
   })
 
-  it('is queued if no waiting worker has free capacity for it', async () => {
+  it('a new delivery is queued if no waiting worker has free capacity for it', async () => {
     const { send, subscriptionId } = await test.newScene()
     const worker = await waitingWorker({ underWay: { [subscriptionId]: 100 }, waitMs: 300 })
     await send()
@@ -84,7 +84,7 @@ describe('a new delivery', () => {
     expect(await worker.claim()).toHaveLength(1)
   })
 
-  it('is not passed to a worker again when its request is repeated', async () => {
+  it('a new delivery is not passed to a worker again when its request is repeated', async () => {
     const { send } = await test.newScene()
     const first = await waitingWorker()
     const { attemptId } = await send('once')
@@ -95,7 +95,7 @@ describe('a new delivery', () => {
     expect(await second.claimed).toMatchObject([{ attemptId: next.attemptId }])
   })
 
-  it('returns to the queue at once if its worker aborts during the write', async () => {
+  it('a new delivery returns to the queue at once if the waiting worker aborts during the write', async () => {
     const { leadId, subscriptionId, workspaceId } = await test.newScene()
     const leaving = new AbortController()
     const core = test.watchedCore((_, method) => {
@@ -119,7 +119,7 @@ describe('a new delivery', () => {
     await core.stop()
   })
 
-  it('whose write fails leaves the worker waiting for the next delivery', async () => {
+  it('if the write of a new delivery fails, the worker keeps waiting for the next delivery', async () => {
     const { leadId, subscriptionId, workspaceId } = await test.newScene()
     let failures = 1
     const core = test.watchedCore((_, method) => {
@@ -136,7 +136,7 @@ describe('a new delivery', () => {
     await core.stop()
   })
 
-  it("is queued if the subscription's secret cannot be decrypted", async () => {
+  it("a new delivery is queued if the subscription's secret cannot be decrypted", async () => {
     const { send, subscriptionId } = await test.newScene()
     const { leadSubscriptions } = test.cores[0]!.database.collections
     await leadSubscriptions.updateOne({ _id: subscriptionId }, { $set: { 'secrets.0.sealed': 'k0.AAAA.AAAA' } })
@@ -145,7 +145,7 @@ describe('a new delivery', () => {
     expect(await worker.claimed).toEqual([])
   })
 
-  it('of a captured lead is passed to a waiting worker, unless its subscription is disabled', async () => {
+  it('a new delivery of a captured lead is passed to a waiting worker, unless its subscription is disabled', async () => {
     const { operator, subscriptionId } = await test.newScene({ automatic: true })
     const other = await operator.createSubscription({ destinationUrl: 'https://b.example/', automatic: true })
     await test.clear()
@@ -155,7 +155,7 @@ describe('a new delivery', () => {
     expect(await worker.claimed).toMatchObject([{ destination: other.subscriptionId }])
   })
 
-  it('that was signed with an outdated cached secret does not disable the subscription when its answer is 401', async () => {
+  it('a delivery that was signed with an outdated cached secret does not disable the subscription when its answer is 401', async () => {
     const { operator, leadId, subscriptionId, subscription } = await test.newScene()
     const core = test.cores[0]!
     const { collections } = core.database

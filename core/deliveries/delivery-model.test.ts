@@ -56,8 +56,8 @@ const longerThanALease = 21_000
 const shorterThanALease = 2_000
 const renewableForMs = 20_000
 
-describe('a delivery', () => {
-  it('has the status and attempts that the contract describes after random sequences of events', async () => {
+describe('deliveries', () => {
+  it('after random sequences of events, a delivery has the status and attempts that the contract describes', async () => {
     const workers = await Promise.all(test.cores.map((core) => test.worker(core)))
     let keys = 0
     await fc.assert(

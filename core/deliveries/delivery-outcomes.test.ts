@@ -16,10 +16,10 @@ const statuses: [number[], ResponseClass, boolean][] = [
   [[100, 101, 103], 'network_error', true],
 ]
 
-describe('an answer of the destination', () => {
+describe('answers of a destination', () => {
   it.each(
     statuses.flatMap(([list, responseClass, retryable]) => list.map((s) => [s, responseClass, retryable] as const)),
-  )('with status %i is classified as %s', (status, responseClass, retryable) => {
+  )('an answer with status %i is classified as %s', (status, responseClass, retryable) => {
     expect(classify({ status })).toMatchObject({ responseClass, retryable })
   })
 
@@ -31,7 +31,7 @@ describe('an answer of the destination', () => {
     [400, undefined],
     [200, undefined],
     [500, undefined],
-  ])('with status %i is classified with the subscription fault %s', (status, fault) => {
+  ])('an answer with status %i is classified with the subscription fault %s', (status, fault) => {
     expect(classify({ status }).fault).toBe(fault)
   })
 
@@ -41,15 +41,15 @@ describe('an answer of the destination', () => {
     [500, undefined],
     [408, undefined],
     [200, undefined],
-  ])('with status %i and a Retry-After of 7000 ms requests a delay of %s ms', (status, counted) => {
+  ])('an answer with status %i and a Retry-After of 7000 ms requests a delay of %s ms', (status, counted) => {
     expect(classify({ status, retryAfterMs: 7000 }).retryAfterMs).toBe(counted)
   })
 
-  it('without a Retry-After header sets no delay', () => {
+  it('an answer without a Retry-After header sets no delay', () => {
     expect(classify({ status: 429 })).toStrictEqual({ responseClass: 'rate_limited', retryable: true })
   })
 
-  it('has a response class for every status from 100 to 599', () => {
+  it('every status from 100 to 599 has a response class', () => {
     fc.assert(
       fc.property(fc.integer({ min: 100, max: 599 }), (status) => {
         const { responseClass, retryable, fault } = classify({ status })
@@ -61,7 +61,7 @@ describe('an answer of the destination', () => {
   })
 })
 
-describe('an attempt without an answer', () => {
+describe('attempts without an answer', () => {
   it.each<[FailureReason, ResponseClass, boolean]>([
     ['timeout', 'timeout', true],
     ['destination_blocked', 'destination_blocked', false],
@@ -74,7 +74,7 @@ describe('an attempt without an answer', () => {
     ['tls_failed', 'network_error', true],
     ['protocol_error', 'network_error', true],
     ['network_error', 'network_error', true],
-  ])('because of %s is classified as %s', (reason, responseClass, retryable) => {
+  ])('an attempt that failed because of %s is classified as %s', (reason, responseClass, retryable) => {
     expect(classify({ reason, phase: 'connect' })).toEqual({ responseClass, retryable })
   })
 })
@@ -83,18 +83,21 @@ describe('the retry schedule', () => {
   const s = 1000
   const delays = [5 * s, 30 * s, 120 * s, 600 * s, 1800 * s, 7200 * s, 21_600 * s, 43_200 * s]
 
-  it.each(delays.map((delay, index) => [index + 1, delay]))('waits after attempt %i for %i ms', (attempt, delay) => {
-    expect(retryDelay(attempt, { random: () => 0 })).toBe(delay)
-    expect(retryDelay(attempt, { random: () => 0.5 })).toBe(delay + delay / 10)
-  })
+  it.each(delays.map((delay, index) => [index + 1, delay]))(
+    'the retry schedule waits after attempt %i for %i ms',
+    (attempt, delay) => {
+      expect(retryDelay(attempt, { random: () => 0 })).toBe(delay)
+      expect(retryDelay(attempt, { random: () => 0.5 })).toBe(delay + delay / 10)
+    },
+  )
 
-  it('ends with the ninth attempt, despite a Retry-After', () => {
+  it('the retry schedule ends with the ninth attempt, despite a Retry-After', () => {
     expect(retryDelay(9, { random: () => 0 })).toBeUndefined()
     expect(retryDelay(9, { random: () => 0, retryAfterMs: 1000 })).toBeUndefined()
     expect(retryDelay(50, { random: () => 0 })).toBeUndefined()
   })
 
-  it('waits at least the Retry-After time, capped at an hour, plus at most 20 percent jitter', () => {
+  it('the retry schedule waits at least the Retry-After time, capped at an hour, plus at most 20 percent jitter', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 8 }),

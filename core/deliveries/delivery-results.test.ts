@@ -98,7 +98,7 @@ const stored = (more: object = {}) => ({
 })
 const { claimed: _, ...unclaimed } = result({ status: 200 })
 
-describe('a result', () => {
+describe('results', () => {
   const deleteAt = new Date(at + 90 * day)
   const retry = (afterMs: number) => ({
     attemptId: expect.stringMatching(/^att_/),
@@ -134,27 +134,30 @@ describe('a result', () => {
       { status: 'failed', responseClass: 'destination_blocked', failureReason: 'destination_blocked' },
       { deleteAt },
     ],
-  ])('with %j of attempt %i is written without a read', async (facts, attemptNumber, outcome, rest) => {
-    const { record, seen, attempts } = newScene()
-    expect(await record([result(facts, { claimed: { attemptNumber, subscriptionId: 'sub_1' } })])).toEqual([true])
-    expect(seen.settled).toEqual([
-      {
-        kind: 'outcome',
-        deliveryId: 'dlv_1',
-        claimId: 'clm_1',
-        at: new Date(at),
-        attemptId: 'att_1',
-        index: attemptNumber - 1,
-        outcome: { durationMs: 7, claimId: 'clm_1', ...outcome },
-        ...rest,
-      },
-    ])
-    const { status, responseClass } = outcome as Record<string, string>
-    expect(await attempts()).toEqual([`${status} ${responseClass} 1`])
-    expect([seen.asked, seen.announced, seen.faults, seen.reset, seen.changed]).toEqual([[], 0, [], [], []])
-  })
+  ])(
+    'a result with %j of attempt %i is recorded without reading the delivery',
+    async (facts, attemptNumber, outcome, rest) => {
+      const { record, seen, attempts } = newScene()
+      expect(await record([result(facts, { claimed: { attemptNumber, subscriptionId: 'sub_1' } })])).toEqual([true])
+      expect(seen.settled).toEqual([
+        {
+          kind: 'outcome',
+          deliveryId: 'dlv_1',
+          claimId: 'clm_1',
+          at: new Date(at),
+          attemptId: 'att_1',
+          index: attemptNumber - 1,
+          outcome: { durationMs: 7, claimId: 'clm_1', ...outcome },
+          ...rest,
+        },
+      ])
+      const { status, responseClass } = outcome as Record<string, string>
+      expect(await attempts()).toEqual([`${status} ${responseClass} 1`])
+      expect([seen.asked, seen.announced, seen.faults, seen.reset, seen.changed]).toEqual([[], 0, [], [], []])
+    },
+  )
 
-  it('that has no attempt number and no subscription id makes the core read its delivery first', async () => {
+  it('for a result without attempt number and subscription id, the core reads the delivery first', async () => {
     const { record, seen } = newScene({ before: [stored()] })
     expect(await record([unclaimed])).toEqual([true])
     expect(seen.asked).toEqual([['dlv_1']])
@@ -168,13 +171,13 @@ describe('a result', () => {
     ['the delivery with another status', [stored({ status: 'retry_scheduled' })]],
     ['the delivery with a later attempt', [stored({ attempts: [{ attemptId: 'att_1' }, { attemptId: 'att_2' }] })]],
     ['the delivery without an attempt', [stored({ attempts: [] })]],
-  ])('changes nothing if the store has %s', async (_, before) => {
+  ])('a result changes nothing if the store has %s', async (_, before) => {
     const { record, seen, attempts } = newScene({ before })
     expect(await record([unclaimed])).toEqual([false])
     expect([seen.settled, seen.announced, seen.lookedUp, await attempts()]).toEqual([[], 0, [], []])
   })
 
-  it('with status 410 makes the core read its delivery first, and disables the subscription', async () => {
+  it('for a result with status 410, the core reads the delivery first, and disables the subscription', async () => {
     const { record, seen } = newScene({ before: [stored()] })
     expect(await record([result({ status: 410 })])).toEqual([true])
     const fault = { kind: 'gone', attemptId: 'att_1', sentAt: knownAt }
@@ -184,7 +187,7 @@ describe('a result', () => {
     expect(seen.lookedUp).toEqual([])
   })
 
-  it('with status 401 takes the current time as the time of the fault if the stored claim has no `knownAt`', async () => {
+  it('for a result with status 401, the fault gets the current time if the stored claim has no `knownAt`', async () => {
     const { record, seen } = newScene({ before: [stored({ claim: { claimId: 'clm_1' } })] })
     await record([result({ status: 401 })])
     expect(seen.faults).toMatchObject([{ sentAt: new Date(at) }])
@@ -194,13 +197,13 @@ describe('a result', () => {
     expect(gone.seen.faults).toMatchObject([{ sentAt: new Date(at), subscriptionId: 'sub_1' }])
   })
 
-  it("with status 410 is reported as recorded even if disabling its subscription fails, and only the error's name is logged", async () => {
+  it('a result with status 410 is reported as recorded even if disabling the subscription fails; only the name of the error is logged', async () => {
     const { record, seen } = newScene({ before: [stored()], isApplyFailing: true })
     expect(await record([result({ status: 410 })])).toEqual([true])
     expect(seen.warned).toEqual([[{ reason: 'TypeError' }, expect.stringContaining('will retry')]])
   })
 
-  it('that returns a delivery unsent ends its claim and wakes waiting workers', async () => {
+  it('a result that returns a delivery unsent ends its claim and wakes waiting workers', async () => {
     const { record, seen, attempts } = newScene()
     expect(await record([result('released'), result('released', { deliveryId: 'dlv_2' })])).toEqual([true, true])
     expect(seen.settled[0]).toStrictEqual({ kind: 'release', deliveryId: 'dlv_1', claimId: 'clm_1', at: new Date(at) })
@@ -208,14 +211,14 @@ describe('a result', () => {
     expect(await attempts()).toEqual([])
   })
 
-  it('that returns a delivery unsent wakes waiting workers once, even in a batch with other results', async () => {
+  it('a result that returns a delivery unsent wakes waiting workers once, even in a batch with other results', async () => {
     const { record, seen } = newScene()
     await record([result({ status: 200 }), result('released', { deliveryId: 'dlv_2' })])
     expect(seen.announced).toBe(1)
   })
 })
 
-describe('a result that changed nothing in the database', () => {
+describe('results that changed nothing in the database', () => {
   const storedLater = [
     stored({ attempts: [{ attemptId: 'att_1', outcome: { claimId: 'clm_1' } }, { attemptId: 'att_2' }] }),
     stored({ deliveryId: 'dlv_2', attempts: [{ attemptId: 'att_1', outcome: { claimId: 'clm_2' } }] }),
@@ -224,7 +227,7 @@ describe('a result that changed nothing in the database', () => {
     stored({ deliveryId: 'dlv_5', releasedClaimId: 'clm_2' }),
   ]
 
-  it('is reported as recorded only if a result of the same claim is already stored', async () => {
+  it('a result that changed nothing is reported as recorded only if a result of the same claim is already stored', async () => {
     const { record, seen, attempts } = newScene({ after: storedLater, written: 0 })
     const sent = ['dlv_1', 'dlv_2', 'dlv_3'].map((deliveryId) => result({ status: 200 }, { deliveryId }))
     const released = ['dlv_4', 'dlv_5', 'dlv_6'].map((deliveryId) => result('released', { deliveryId }))
@@ -233,7 +236,7 @@ describe('a result that changed nothing in the database', () => {
     expect(await attempts()).toEqual(['accepted accepted 1'])
   })
 
-  it('is reported as not recorded if an earlier result of the batch names another claim of the same delivery', async () => {
+  it('a result is reported as not recorded if an earlier result of the batch names another claim of the same delivery', async () => {
     const { record, seen } = newScene({ after: storedLater })
     const second = result({ status: 500 }, { claimId: 'clm_9' })
     expect(await record([result({ status: 200 }), result({ status: 200 }), second])).toEqual([true, true, false])
@@ -246,7 +249,7 @@ describe('the count of 404 answers', () => {
   const of = (subscriptionId: string, deliveryId: string, status = 200) =>
     result({ status }, { deliveryId, claimed: { attemptNumber: 1, subscriptionId } })
 
-  it('is reset by any other answer, only once per subscription', async () => {
+  it('the count of 404 answers is reset by any other answer, but only once per subscription', async () => {
     const { record, seen } = newScene({ rows: ['sub_1', 'sub_2'] })
     await record([of('sub_1', 'a'), of('sub_1', 'b', 500), of('sub_2', 'c'), of('sub_3', 'd'), of('sub_gone', 'e')])
     expect(seen.lookedUp).toEqual(['sub_1', 'sub_2', 'sub_3', 'sub_gone'])
@@ -256,7 +259,7 @@ describe('the count of 404 answers', () => {
     ])
   })
 
-  it('is not reset by a 404 answer, by a delivery that is returned unsent, or by a result that comes after another worker took over', async () => {
+  it('the count of 404 answers is not reset by a 404 answer, by a delivery that is returned unsent, or by a result that changed nothing', async () => {
     const late = newScene({ rows: ['sub_1'], written: 0 })
     await late.record([of('sub_1', 'a')])
     const notFound = newScene({ rows: ['sub_1'], before: [stored()] })
@@ -281,13 +284,13 @@ describe('validation of results', () => {
       '/results/0/attemptNumber',
       'maximum',
     ],
-  ])('rejects %s', async (_, one, path, rule) => {
+  ])('the recording of results rejects %s', async (_, one, path, rule) => {
     const { record, seen } = newScene()
     await expect(record([one])).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED, issues: [{ path, rule }] })
     expect(seen.settled).toEqual([])
   })
 
-  it('accepts a thousand results in one call and rejects more', async () => {
+  it('the recording of results accepts a thousand results in one call and rejects more', async () => {
     const many = Array.from({ length: 1001 }, (_, index) =>
       result({ reason: 'timeout' }, { deliveryId: `dlv_${index}` }),
     )

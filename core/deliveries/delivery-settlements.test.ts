@@ -23,7 +23,7 @@ const result = (
 ) => ({ deliveryId, attemptId, claimId, durationMs, outcome: response(status), ...more })
 
 describe('results recorded in one call', () => {
-  it('change each delivery as separate calls would, and each attempt keeps its own duration', async () => {
+  it('results recorded in one call change each delivery as separate calls would, and each attempt keeps its own duration', async () => {
     const { scene, worker, claimed } = await claimedOf(20)
     const statuses = [200, 204, 400, 200, 503]
     const { recorded } = await worker.calls.recordAttempts({
@@ -56,7 +56,7 @@ describe('results recorded in one call', () => {
     expect(await deliveries.countDocuments({ status: 'accepted', dueAt: { $exists: true } })).toBe(0)
   })
 
-  it('leave earlier attempts of the deliveries unchanged', async () => {
+  it('results recorded in one call leave earlier attempts of the deliveries unchanged', async () => {
     const { scene, worker, claimed } = await claimedOf(3)
     await worker.answerAll(claimed, 503)
     test.advance(10_000)
@@ -71,7 +71,7 @@ describe('results recorded in one call', () => {
     }
   })
 
-  it('are stored if the worker still holds the delivery, and change nothing if another worker took over', async () => {
+  it('results recorded in one call are stored if the worker still holds the delivery, and change nothing if another worker took over', async () => {
     const { scene, worker, claimed } = await claimedOf(6)
     test.advance(60_000)
     const other = await test.worker(test.cores[0], 'other')

@@ -33,7 +33,7 @@ function waitingWorkers(count: number, more: Partial<PollResult<string>> = {}) {
 }
 
 describe('waiting workers', () => {
-  it('are woken one after another as long as they find work, without a timer', async () => {
+  it('waiting workers are woken one after another as long as they find work, without a timer', async () => {
     const { work, heap, polls, results, settled } = waitingWorkers(5)
     await settled()
     expect(polls).toEqual([1, 1, 1, 1, 1])
@@ -44,7 +44,7 @@ describe('waiting workers', () => {
     expect(await Promise.all(results.slice(0, 2))).toEqual(['b', 'a'])
   })
 
-  it('are all woken if one worker finds no work although other workers may find some', async () => {
+  it('waiting workers are all woken if one of them finds no work although other workers may find some', async () => {
     const { work, polls, settled } = waitingWorkers(3, { othersMayFind: true })
     await settled()
     work.announce()
@@ -52,7 +52,7 @@ describe('waiting workers', () => {
     expect(polls).toEqual([2, 2, 2])
   })
 
-  it('do not miss an announcement that arrives during a poll', async () => {
+  it('waiting workers do not miss an announcement that arrives during a poll', async () => {
     const { work, heap, polls, results, settled } = waitingWorkers(1)
     heap.push('a')
     work.announce()
@@ -61,7 +61,7 @@ describe('waiting workers', () => {
     expect(polls).toEqual([2])
   })
 
-  it('pass an announcement on to the next worker when the woken worker aborts', async () => {
+  it('waiting workers pass an announcement on to the next worker when the woken worker aborts', async () => {
     const { work, heap, leaving, results, settled } = waitingWorkers(2)
     await settled()
     heap.push('a')
@@ -72,7 +72,7 @@ describe('waiting workers', () => {
     expect(found === 'a' || (await results[1]) === 'a').toBe(true)
   })
 
-  it('poll every second without an announcement, and also when the next delivery is due', async () => {
+  it('waiting workers poll every second without an announcement, and also when the next delivery is due', async () => {
     const { polls } = waitingWorkers(1)
     await vi.advanceTimersByTimeAsync(3500)
     expect(polls).toEqual([4])
@@ -83,7 +83,7 @@ describe('waiting workers', () => {
     expect(soon.polls).toEqual([2])
   })
 
-  it('return nothing when their wait time has passed, when their caller aborts and when the core stops', async () => {
+  it('waiting workers return nothing when their wait time has passed, when their caller aborts and when the core stops', async () => {
     const late = waitingWorkers(1)
     await vi.advanceTimersByTimeAsync(20_000)
     expect(await late.results[0]).toBeUndefined()

@@ -23,8 +23,8 @@ async function issuesOf(call: Promise<unknown>) {
   return error.findDetails(ErrorInfoSchema)[0]?.issues.map(({ path, rule }) => `${path} ${rule}`)
 }
 
-describe('a subscription', () => {
-  it('is created with the given settings, and its secret is returned only then', async () => {
+describe('subscriptions', () => {
+  it('a subscription is created with the given settings; only its creation returns the secret', async () => {
     const { operator, workspaceId } = await test.newScene()
     const { secret, subscriptionId, subscription } = await operator.createSubscription({
       destinationUrl: 'http://crm.example:8443/in?key=1',
@@ -58,7 +58,7 @@ describe('a subscription', () => {
     ['no URL at all', 'crm', 'format'],
     ['nothing', '', 'format'],
     ['an address that is not allowed', 'https://db.internal.example/', 'publicAddress'],
-  ])('rejects %s as a destination, in create and update', async (_, destinationUrl, rule) => {
+  ])('a subscription rejects %s as a destination, in create and update', async (_, destinationUrl, rule) => {
     const { operator, subscriptionId } = await test.newScene()
     const issues = [`/destinationUrl ${rule}`]
     expect(await issuesOf(operator.createSubscription({ destinationUrl }))).toEqual(issues)
@@ -70,14 +70,14 @@ describe('a subscription', () => {
     ['a name with a space', ['a', 'b c'], '/mappedFields/1 pattern'],
     ['a duplicate name', ['a', 'a'], '/mappedFields/1 uniqueItems'],
     ['too many names', Array.from({ length: 51 }, (_, index) => `f${index}`), '/mappedFields maxItems'],
-  ])('rejects a mapping with %s', async (_, mappedFields, issue) => {
+  ])('a subscription rejects a mapping with %s', async (_, mappedFields, issue) => {
     const { operator } = await test.newScene()
     expect(
       await issuesOf(operator.createSubscription({ destinationUrl: 'https://crm.example/', mappedFields })),
     ).toContain(issue)
   })
 
-  it('records who made each change', async () => {
+  it('a subscription records who made each change', async () => {
     const { operator, subscriptionId, send } = await test.newScene()
     const steps = [
       () => operator.updateSubscription({ subscriptionId, automatic: true }),
@@ -112,7 +112,7 @@ describe('a subscription', () => {
 })
 
 describe('the rotation of a secret', () => {
-  it('lets both the new and the old secret sign each request until the overlap ends', async () => {
+  it('the rotation of a secret lets both the new and the old secret sign each request until the overlap ends', async () => {
     const { operator, subscriptionId, send, secret: old } = await test.newScene()
     const { secret, subscription } = await operator.rotateSubscriptionSecret({ subscriptionId, overlapSeconds: 3600 })
     expect(secret).not.toBe(old)
@@ -131,7 +131,7 @@ describe('the rotation of a secret', () => {
     expect(after).toHaveLength(1)
   })
 
-  it('leaves exactly one secret without an expiry when five rotations run concurrently', async () => {
+  it('five concurrent rotations leave exactly one secret without an expiry', async () => {
     const { operator, subscriptionId } = await test.newScene()
     await Promise.all(Array.from({ length: 5 }, () => operator.rotateSubscriptionSecret({ subscriptionId })))
     const { subscription } = await operator.rotateSubscriptionSecret({ subscriptionId, overlapSeconds: 0 })
@@ -143,12 +143,12 @@ describe('the rotation of a secret', () => {
   })
 })
 
-describe('a destination that rejects requests', () => {
+describe('answers that reject a delivery', () => {
   it.each([
     [401, DisabledReason.REJECTED_AUTH],
     [403, DisabledReason.REJECTED_AUTH],
     [410, DisabledReason.GONE],
-  ])('with %i disables its subscription and holds its other deliveries', async (status, reason) => {
+  ])('an answer with status %i disables the subscription and holds its other deliveries', async (status, reason) => {
     const { send, subscription, operator, subscriptionId, attempts } = await test.newScene()
     const worker = await test.worker()
     const [one, two] = [await send(), await send()]
@@ -178,7 +178,7 @@ describe('a destination that rejects requests', () => {
     expect(await attempts(other.deliveryId)).toMatchObject([{ status: DeliveryStatus.ACCEPTED }])
   })
 
-  it('with five consecutive 404 answers disables the subscription, and any other answer resets the count', async () => {
+  it('five consecutive 404 answers disable the subscription, and any other answer resets the count', async () => {
     const { send, subscription, operator, subscriptionId } = await test.newScene()
     const worker = await test.worker()
     const answer = async (status: number) => {
@@ -202,7 +202,7 @@ describe('a destination that rejects requests', () => {
     expect((await subscription()).status).toBe(SubscriptionStatus.ENABLED)
   })
 
-  it('does not disable the subscription if the attempt began before the subscription last changed', async () => {
+  it('a rejected request does not disable the subscription if the attempt began before the subscription last changed', async () => {
     const { send, subscription, operator, subscriptionId } = await test.newScene()
     await send()
     const worker = await test.worker()
@@ -214,11 +214,11 @@ describe('a destination that rejects requests', () => {
   })
 })
 
-describe('a disabled subscription', () => {
+describe('disabled subscriptions', () => {
   const disable = { status: SubscriptionStatus.DISABLED }
   const enable = { status: SubscriptionStatus.ENABLED }
 
-  it('holds pending and scheduled deliveries, and restores their status when it is enabled', async () => {
+  it('a disabled subscription holds pending and scheduled deliveries; their status is restored when it is enabled', async () => {
     const { send, operator, subscriptionId, attempts } = await test.newScene()
     const worker = await test.worker()
     const scheduled = await send()
@@ -239,7 +239,7 @@ describe('a disabled subscription', () => {
     expect(await attempts(pending.deliveryId)).toHaveLength(1)
   })
 
-  it('rejects a manual retry', async () => {
+  it('a disabled subscription rejects a manual retry', async () => {
     const { send, operator, subscriptionId } = await test.newScene()
     const { attemptId } = await send()
     await (await test.worker()).drain(400)
@@ -249,7 +249,7 @@ describe('a disabled subscription', () => {
     )
   })
 
-  it('records results of claimed deliveries, and holds those that need a retry', async () => {
+  it('for a disabled subscription, results of claimed deliveries are recorded, and deliveries that need a retry are held', async () => {
     const { send, operator, subscriptionId, attempts } = await test.newScene()
     const [a, b, c] = [await send(), await send(), await send()]
     const worker = await test.worker()
@@ -270,7 +270,7 @@ describe('a disabled subscription', () => {
     expect(await attempts(c.deliveryId)).toMatchObject([{ status: DeliveryStatus.ACCEPTED, attemptNumber: 1 }])
   })
 
-  it('spreads the due times of 60 deliveries when it is enabled', async () => {
+  it('enabling a subscription spreads the due times of its 60 held deliveries', async () => {
     const { send, operator, subscriptionId } = await test.newScene()
     await Promise.all(Array.from({ length: 60 }, () => send()))
     await operator.updateSubscription({ subscriptionId, ...disable })
@@ -286,7 +286,7 @@ describe('a disabled subscription', () => {
 describe('the death of a core', () => {
   const worker = () => test.worker()
 
-  it('while it records a 401 result loses neither the result nor the disabling of the subscription', async () => {
+  it('a core that dies while it records a 401 result loses neither the result nor the disabling of the subscription', async () => {
     for (let writes = 0; ; writes += 1) {
       const { send, subscription, attempts } = await test.newScene()
       await send()
@@ -311,7 +311,7 @@ describe('the death of a core', () => {
     }
   })
 
-  it('while it enables or disables a subscription leaves deliveries in a state that reconciliation repairs', async () => {
+  it('a core that dies while it enables or disables a subscription leaves deliveries in a state that reconciliation repairs', async () => {
     for (const status of [SubscriptionStatus.DISABLED, SubscriptionStatus.ENABLED]) {
       for (let writes = 0; writes < 3; writes += 1) {
         const { send, operator, subscriptionId, subscription, workspaceId } = await test.newScene()

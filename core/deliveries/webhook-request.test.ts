@@ -17,13 +17,13 @@ const secretBox = { seal: (text: string) => `sealed ${text}` }
 const fresh = () => newWebhookSecret(secretBox, new Date())
 
 describe('the signature of the body', () => {
-  it("matches GitHub's published example", () => {
+  it("the signature of the body matches GitHub's published example", () => {
     expect(bodySignature("It's a Secret to Everybody", bytes('Hello, World!'))).toBe(
       '757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17',
     )
   })
 
-  it('uses the whole secret as its key, including the `whsec_` prefix', () => {
+  it('the signature of the body uses the whole secret as its key, including the `whsec_` prefix', () => {
     const { secret } = fresh()
     const body = bytes('{"a":"ä"}')
     const { 'x-service-webhook-signature': header } = headersOf(body, [secret])
@@ -35,7 +35,7 @@ const headersOf = (body: Uint8Array, secrets: [string, ...string[]], at = Date.n
   webhookHeaders({ deliveryId: 'dlv_1', correlationId: 'cor', body, secrets, at })
 
 describe('the Standard Webhooks signature', () => {
-  it('matches the published example', () => {
+  it('the Standard Webhooks signature matches the published example', () => {
     const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
     const signature = standardSignature(
       secret,
@@ -46,7 +46,7 @@ describe('the Standard Webhooks signature', () => {
     expect(signature).toBe('v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=')
   })
 
-  it('is accepted by the standardwebhooks library under each live secret', () => {
+  it('the Standard Webhooks signature is accepted by the standardwebhooks library under each live secret', () => {
     const secrets: [string, string] = [fresh().secret, fresh().secret]
     const body = bytes(JSON.stringify({ name: 'Zoë — 😀' }))
     const headers = headersOf(body, secrets)
@@ -55,7 +55,7 @@ describe('the Standard Webhooks signature', () => {
     }
   })
 
-  it('is rejected with another body, another id, another secret or an old timestamp', () => {
+  it('the Standard Webhooks signature is rejected with another body, another id, another secret or an old timestamp', () => {
     const { secret } = fresh()
     const body = bytes('{"a":1}')
     const headers = headersOf(body, [secret])
@@ -68,7 +68,7 @@ describe('the Standard Webhooks signature', () => {
 })
 
 describe('the headers', () => {
-  it('match the specification', () => {
+  it('the headers of a webhook match the specification', () => {
     const { secret } = fresh()
     expect(headersOf(bytes('{}'), [secret], 1_700_000_000_999)).toEqual({
       'content-type': 'application/json',
@@ -89,7 +89,7 @@ describe('the body', () => {
   const bodyOf = (fields: Record<string, string>, mappedFields: string[]) =>
     Buffer.from(deliveryBody({ deliveryId: 'dlv_1', occurredAt, lead: { leadId: 'lead_1', fields }, mappedFields }))
 
-  it('contains the reference and the mapped fields, and no other data of the lead', () => {
+  it('the body of a webhook contains the reference and the mapped fields, and no other data of the lead', () => {
     expect(bodyOf({ name: 'Mia', mail: 'mia@example.org' }, ['name', 'phone']).toString()).toBe(
       '{"eventType":"lead.ready-for-delivery","id":"dlv_1","contractVersion":"1.0",' +
         '"occurredAt":"2030-01-02T03:04:05.678Z","data":{"reference":"lead_1","name":"Mia"}}',
@@ -97,7 +97,7 @@ describe('the body', () => {
     expect(JSON.parse(bodyOf({ name: 'Mia' }, []).toString()).data).toEqual({ reference: 'lead_1' })
   })
 
-  it('contains no inherited properties, even for fields with names such as `constructor`', () => {
+  it('the body of a webhook contains no inherited properties, even for fields with names such as `constructor`', () => {
     expect(JSON.parse(bodyOf({}, ['constructor', '__proto__', 'toString']).toString()).data).toEqual({
       reference: 'lead_1',
     })
@@ -107,13 +107,13 @@ describe('the body', () => {
 })
 
 describe('webhook secrets', () => {
-  it('consist of `whsec_` and 32 bytes, and their masked form shows four of the random characters', () => {
+  it('webhook secrets consist of `whsec_` and 32 bytes, and their masked form shows four of the random characters', () => {
     const { secret, kept } = fresh()
     expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
     expect(maskedSecret(kept)).toBe(`${secret.slice(0, 10)}••••`)
   })
 
-  it('all sign a request until the overlap of the older secrets ends', () => {
+  it('all live webhook secrets sign each request until the overlap of the older secrets ends', () => {
     const start = Date.now()
     const at = (ms: number) => new Date(start + ms)
     const kept = (ms: number) => newWebhookSecret(secretBox, at(ms)).kept
@@ -125,14 +125,14 @@ describe('webhook secrets', () => {
     expect(rotatedSecrets([first], second, { seen: [first], overlapSeconds: 0 })).toEqual([second])
   })
 
-  it('stay valid for a day if a concurrent rotation created them, even without an overlap', () => {
+  it('webhook secrets of a concurrent rotation stay valid for a day, even without an overlap', () => {
     const start = Date.now()
     const [first, second, third] = [0, 1, 2].map((ms) => newWebhookSecret(secretBox, new Date(start + ms)).kept)
     const rotated = rotatedSecrets([second!, first!], third!, { seen: [first!], overlapSeconds: 0 })
     expect(rotated).toEqual([third, { ...second, expiresAt: new Date(start + 2 + 86_400_000) }])
   })
 
-  it('cannot be rotated if more than ten older secrets would stay valid', () => {
+  it('webhook secrets cannot be rotated if more than ten older secrets would stay valid', () => {
     const start = Date.now()
     const kept = (ms: number) => newWebhookSecret(secretBox, new Date(start + ms)).kept
     let many = [kept(0)]

@@ -37,8 +37,8 @@ const recordWith = (change: Partial<IdempotencyRecord>): IdempotencyRecord => ({
   ...change,
 })
 
-describe('an operation', () => {
-  it('runs with a lease of 15 s on its scope and key, and its result is stored', async () => {
+describe('operations', () => {
+  it('an operation runs with a lease of 15 s on its scope and key, and its result is stored', async () => {
     const { store, run, now, once } = idempotencyOver()
     expect(await once()).toEqual({ result: { done: true }, replayed: false })
     const id = hashOf(JSON.stringify(['POST /sessions', 'pk', key]))
@@ -55,14 +55,14 @@ describe('an operation', () => {
     expect(store.release).not.toHaveBeenCalled()
   })
 
-  it('leases its key under a new owner id in each run', async () => {
+  it('an operation leases its key under a new owner id in each run', async () => {
     const { store, once } = idempotencyOver()
     await Promise.all([once(), once()])
     const owners = store.acquire.mock.calls.map(([, { owner }]) => owner)
     expect(new Set(owners).size).toBe(2)
   })
 
-  it('stores the session ids of its request and of its result', async () => {
+  it('an operation stores the session ids of its request and of its result', async () => {
     const { store, run, once } = idempotencyOver()
     run.mockResolvedValue({ sessionId: 'ses_2' })
     await once({ sessionId: 'ses_1' })
@@ -70,14 +70,17 @@ describe('an operation', () => {
     expect(store.finish.mock.lastCall![3]).toBe('ses_2')
   })
 
-  it.each([[null], ['text'], [{ sessionId: 7 }]])('stores no session id if its result is %j', async (result) => {
-    const { store, run, once } = idempotencyOver()
-    run.mockResolvedValue(result)
-    expect(await once()).toEqual({ result, replayed: false })
-    expect(store.finish.mock.lastCall![3]).toBeUndefined()
-  })
+  it.each([[null], ['text'], [{ sessionId: 7 }]])(
+    'an operation stores no session id if its result is %j',
+    async (result) => {
+      const { store, run, once } = idempotencyOver()
+      run.mockResolvedValue(result)
+      expect(await once()).toEqual({ result, replayed: false })
+      expect(store.finish.mock.lastCall![3]).toBeUndefined()
+    },
+  )
 
-  it("that takes over from a dead run gets that run's start time, and stores its result under the lease that it acquired", async () => {
+  it('an operation that takes over from a dead run gets the start time of that run, and stores its result under the acquired lease', async () => {
     const taken = { owner: 'o', startedAt: new Date(1), ...recordWith({}) }
     const { store, run, once } = idempotencyOver({ acquire: async () => ({ acquired: taken }) })
     await once()
@@ -85,7 +88,7 @@ describe('an operation', () => {
     expect(store.finish.mock.lastCall![1]).toBe(taken)
   })
 
-  it('is rejected if its idempotency key is invalid', async () => {
+  it('an operation is rejected if its idempotency key is invalid', async () => {
     const { store, once } = idempotencyOver()
     await expect(once({ key: 'not a UUID' })).rejects.toMatchObject({ code: ErrorCode.IDEMPOTENCY_KEY_INVALID })
     expect(store.acquire).not.toHaveBeenCalled()
@@ -103,18 +106,18 @@ describe('an operation', () => {
       { inputHash: 'x', result: 7 },
       { code: ErrorCode.IDEMPOTENCY_CONFLICT },
     ],
-  ])('%s', async (_, earlier, expected) => {
+  ])('an operation %s', async (_, earlier, expected) => {
     const { run, once } = idempotencyOver({}, recordWith(earlier))
     expect(await once().catch((error) => error)).toMatchObject(expected)
     expect(run).not.toHaveBeenCalled()
   })
 
-  it('returns the stored result if another run took over and finished first', async () => {
+  it('an operation returns the stored result if another run took over and finished first', async () => {
     const { once } = idempotencyOver({ finish: async () => recordWith({ result: 'theirs' }) })
     expect(await once()).toEqual({ result: 'theirs', replayed: true })
   })
 
-  it('that fails releases its key and rejects with its own error, even if the release fails too', async () => {
+  it('an operation that fails releases its key and rejects with its own error, even if the release fails too', async () => {
     const release = vi.fn(() => Promise.reject(new Error('no store')))
     const { store, run, once } = idempotencyOver({ release })
     run.mockRejectedValue(new Error('failed'))
@@ -125,7 +128,7 @@ describe('an operation', () => {
 })
 
 describe('the hash of an input', () => {
-  it('depends on the values, not on the order of the fields', () => {
+  it('the hash of an input depends on the values, not on the order of the fields', () => {
     expect(hashInput({ b: [1], a: 'x' })).toBe(hashOf('{"a":"x","b":[1]}'))
     expect(hashInput(undefined)).toBe(hashOf(''))
   })
@@ -139,7 +142,7 @@ describe('an operation whose slow run counts as dead', () => {
   })
   afterAll(() => database.close())
 
-  it('has one result in any order of acquire, takeover, finish and release', async () => {
+  it('an operation whose slow run counts as dead has one result in any order of acquire, takeover, finish and release', async () => {
     const behaviours = fc.array(fc.record({ fails: fc.boolean(), retries: fc.nat({ max: 2 }) }), {
       minLength: 2,
       maxLength: 4,
@@ -182,7 +185,7 @@ describe('an operation whose slow run counts as dead', () => {
     )
   })
 
-  it('keeps the start time of its first run until its result expires', async () => {
+  it('an operation whose slow run counts as dead keeps the start time of its first run until its result expires', async () => {
     let now = Date.UTC(2126, 0, 2)
     const idempotency = createIdempotency(createIdempotencyStore(database.collections), () => now)
     const key = randomUUID()
@@ -205,7 +208,7 @@ describe('an operation whose slow run counts as dead', () => {
     expect(started[2]).not.toEqual(started[0])
   })
 
-  it('stays leased by the run that took over when the slow run fails', async () => {
+  it('an operation whose slow run counts as dead stays leased by the run that took over when the slow run fails', async () => {
     let now = Date.UTC(2126, 0, 2)
     const idempotency = createIdempotency(createIdempotencyStore(database.collections), () => now)
     const key = randomUUID()

@@ -34,7 +34,7 @@ async function rekeyWith(core: CoreContext, ...kids: string[]) {
 }
 
 describe('the secret keys', () => {
-  it('can be replaced one by one, and verified visitors and bans are still recognized', async () => {
+  it('the secret keys can be replaced one by one, and verified visitors and bans are still recognized', async () => {
     const first = await coreWith('k1')
     const { workspaceId } = await first.workspaces.createWorkspace('Shop')
     const { connectionId } = await first.workspaces.createConnection(workspaceId, 'Site', undefined)
@@ -90,7 +90,7 @@ describe('the secret keys', () => {
     expect(box.open(kept!.secrets[0]!.sealed)).toMatch(/^whsec_/)
   })
 
-  it('leave every stored secret readable when one core rotates a secret while another core re-encrypts all secrets (rekey)', async () => {
+  it('every stored secret stays readable when one core rotates a secret while another core re-encrypts all secrets (rekey)', async () => {
     const [one, two] = await Promise.all([coreWith('k4', 'k3'), coreWith('k4', 'k3')])
     const [installation] = await one!.workspaces.listInstallations(
       (await one!.database.collections.workspaces.findOne({}))!._id,

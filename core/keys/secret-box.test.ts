@@ -12,9 +12,9 @@ function withBody(sealed: string, change: (bytes: Buffer) => Buffer) {
   return [kid, nonce, change(Buffer.from(body, 'base64url')).toString('base64url')].join('.')
 }
 
-describe('a sealed secret', () => {
+describe('sealed secrets', () => {
   it.each(['', 'a', 'a secret with ümlauts and 🔑'])(
-    'opens to its text %j, and sealing again gives other bytes',
+    'a sealed secret opens to its text %j, and sealing again gives other bytes',
     (text) => {
       const sealed = box.seal(text)
       expect(box.open(sealed)).toBe(text)
@@ -22,7 +22,7 @@ describe('a sealed secret', () => {
     },
   )
 
-  it('does not open if any byte of its ciphertext or tag was changed', () => {
+  it('a sealed secret does not open if any byte of its ciphertext or tag was changed', () => {
     const sealed = box.seal('secret')
     const [, , body = ''] = sealed.split('.')
     for (let index = 0; index < Buffer.from(body, 'base64url').length; index += 1) {
@@ -31,11 +31,14 @@ describe('a sealed secret', () => {
     }
   })
 
-  it.each([15, 12, 8, 4, 0])('does not open if its authentication tag was shortened to %i bytes', (length) => {
-    expect(() => box.open(withBody(box.seal(''), (bytes) => bytes.subarray(0, length)))).toThrow()
-  })
+  it.each([15, 12, 8, 4, 0])(
+    'a sealed secret does not open if its authentication tag was shortened to %i bytes',
+    (length) => {
+      expect(() => box.open(withBody(box.seal(''), (bytes) => bytes.subarray(0, length)))).toThrow()
+    },
+  )
 
-  it('does not open with another key, even if that key has the same id', () => {
+  it('a sealed secret does not open with another key, even if that key has the same id', () => {
     const sealed = box.seal('secret')
     expect(() => boxOf('k2', 2).open(sealed)).toThrow('k1')
     expect(() => boxOf('k1', 2).open(sealed)).toThrow()

@@ -83,8 +83,8 @@ const startHolder = (folder = dataDir) => {
   }
 }
 
-describe('an engine', () => {
-  it('accepts connections of other processes at the address that they compute from the folder', async () => {
+describe('engines', () => {
+  it('an engine accepts connections of other processes at the address that they compute from the data folder', async () => {
     const holder = startHolder()
     await holder.attached()
     const found = items(engineUri(dataDir))
@@ -92,7 +92,7 @@ describe('an engine', () => {
     expect(await found.countDocuments()).toBe(1)
   })
 
-  it('is shared by a process that starts later and hosts no engine itself', async () => {
+  it('an engine is shared by a process that starts later and hosts no engine itself', async () => {
     const holder = startHolder()
     await holder.attached()
     const engine = await attach()
@@ -100,14 +100,14 @@ describe('an engine', () => {
     await items(engine.uri).insertOne({ _id: 1 })
   })
 
-  it('is shared by processes that start at the same time', async () => {
+  it('an engine is shared by processes that start at the same time', async () => {
     const holders = [startHolder(), startHolder()]
     const engine = await attach()
     for (const holder of holders) await holder.attached()
     expect([...engine.pids, ...holders.flatMap((holder) => holder.enginePids())]).toHaveLength(1)
   })
 
-  it('restarts at the same address after SIGKILL, with every acknowledged write', async () => {
+  it('an engine that is killed restarts at the same address, with every acknowledged write', async () => {
     const engine = await attach()
     const written = items(engine.uri)
     const acknowledged: number[] = []
@@ -131,7 +131,7 @@ describe('an engine', () => {
     expect(acknowledged.filter((id) => !kept.has(id))).toEqual([])
   })
 
-  it('is taken over by an attached process when its host is killed', async () => {
+  it('an engine is taken over by an attached process when its host is killed', async () => {
     const host = startHolder()
     await host.attached()
     const others = [startHolder(), startHolder()]
@@ -146,7 +146,7 @@ describe('an engine', () => {
     await written.insertOne({ _id: 2 })
   })
 
-  it('is taken over when its host stops cleanly', async () => {
+  it('an engine is taken over when its host stops cleanly', async () => {
     const first = await attach()
     const holder = startHolder()
     await holder.attached()
@@ -155,7 +155,7 @@ describe('an engine', () => {
     await items(engineUri(dataDir)).insertOne({ _id: 1 })
   })
 
-  it('leaves no process and no socket when stopped', async () => {
+  it('an engine leaves no process and no socket when stopped', async () => {
     const engine = await attach()
     const place = enginePlace(dataDir)
     expect(existsSync(place.socketPath)).toBe(true)
@@ -165,21 +165,21 @@ describe('an engine', () => {
     expect(readdirSync(place.scratchDir)).toEqual([])
   })
 
-  it('removes the files of a killed engine when it starts', async () => {
+  it('an engine removes the files of a killed engine when it starts', async () => {
     const engine = await attach()
     process.kill(engine.pids[0] ?? 0, 'SIGKILL')
     await expect.poll(() => engine.pids, { timeout: 20_000 }).toHaveLength(2)
     expect(readdirSync(enginePlace(dataDir).scratchDir)).toHaveLength(1)
   })
 
-  it('keeps running after Ctrl-C until its host stops it', async () => {
+  it('an engine keeps running after Ctrl-C until its host stops it', async () => {
     const engine = await attach()
     process.kill(engine.pids[0] ?? 0, 'SIGINT')
     await items(engine.uri).insertOne({ _id: 1 })
     expect(engine.pids.map(isAlive)).toEqual([true])
   })
 
-  it('closes cleanly on SIGTERM', async () => {
+  it('an engine closes cleanly on SIGTERM', async () => {
     const hosted = await hostEngine({
       place: enginePlace(dataDir),
       command: await nodeForEngine({ logger: silent, signal: AbortSignal.timeout(60_000) }),
@@ -191,7 +191,7 @@ describe('an engine', () => {
     expect(existsSync(enginePlace(dataDir).socketPath)).toBe(false)
   })
 
-  it('leaves nothing running when its start is aborted', async () => {
+  it('an engine leaves nothing running when its start is aborted', async () => {
     const leaving = new AbortController()
     const starting = attachEngine({ dataDir, logger: silent, signal: leaving.signal })
     await expect.poll(() => existsSync(join(dataDir, 'mongodb')), { interval: 1, timeout: 20_000 }).toBe(true)
@@ -202,8 +202,8 @@ describe('an engine', () => {
   })
 })
 
-describe('a data folder', () => {
-  it('that is in use by an engine at another address is rejected, and the error names its path and the remedy', async () => {
+describe('data folders of engines', () => {
+  it('a data folder that an engine uses at another address is rejected; the error names the path and the remedy', async () => {
     const place = enginePlace(dataDir)
     const foreign = await hostEngine({
       place: { ...place, socketPath: join(dataDir, 'elsewhere.sock') },
@@ -219,14 +219,14 @@ describe('a data folder', () => {
     })
   })
 
-  it('whose engine does not respond is rejected', async () => {
+  it('a data folder whose engine does not respond is rejected', async () => {
     const engine = await attach()
     process.kill(engine.pids[0] ?? 0, 'SIGSTOP')
     atEnd.push(() => process.kill(engine.pids[0] ?? 0, 'SIGCONT'))
     await expect(attachEngine({ dataDir, logger: silent, heldForMs: 300 })).rejects.toMatchObject({ reason: 'held' })
   })
 
-  it('that cannot be a database is rejected', async () => {
+  it('a data folder that cannot be a database is rejected', async () => {
     writeFileSync(join(dataDir, 'mongodb'), 'not a folder')
     await expect(attachEngine({ dataDir, logger: silent })).rejects.toMatchObject({
       reason: 'failed',
@@ -234,7 +234,7 @@ describe('a data folder', () => {
     })
   })
 
-  it('with a path too long for a socket uses a socket in a private folder', async () => {
+  it('a data folder with a path too long for a socket uses a socket in a private folder', async () => {
     const long = join(dataDir, 'a-long-folder-name-'.repeat(5), 'and-one-more')
     const engine = await attach(long)
     await items(engine.uri).insertOne({ _id: 1 })
@@ -244,7 +244,7 @@ describe('a data folder', () => {
     atEnd.unshift(() => rmSync(place.scratchDir, { recursive: true }))
   })
 
-  it('with a path too long for a socket is rejected if other users can access the private folder', () => {
+  it('a data folder with a path too long for a socket is rejected if other users can access the private folder', () => {
     const long = join(dataDir, 'a-long-folder-name-'.repeat(5))
     const { scratchDir } = enginePlace(long)
     rmSync(scratchDir, { recursive: true })
@@ -253,12 +253,12 @@ describe('a data folder', () => {
     expect(() => enginePlace(long)).toThrow('no other user')
   })
 
-  it('is created so that only its owner can access it', () => {
+  it('a data folder is created so that only its owner can access it', () => {
     enginePlace(join(dataDir, 'fresh'))
     expect(statSync(join(dataDir, 'fresh')).mode & 0o777).toBe(0o700)
   })
 
-  it('has the same engine address under every path that names it', () => {
+  it('a data folder has the same engine address under every path that names it', () => {
     expect(engineUri(`${dataDir}/../${dataDir.split('/').at(-1)}/.`)).toBe(engineUri(dataDir))
     expect(engineUri(dataDir)).toMatch(/^mongodb:\/\/[^/]+\/\?directConnection=true&w=1&journal=true$/)
   })

@@ -11,7 +11,7 @@ const now = new Date('2030-01-01T00:00:00Z')
 const before = (seconds: number) => new Date(now.getTime() - seconds * 1000)
 
 /** Uses an engine of its own, because a sweep covers every database. */
-describe('a sweep of the embedded engine', () => {
+describe('sweeps of the embedded engine', () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'expiry-test-'))
   let engine: Engine
   let client: MongoClient
@@ -46,7 +46,7 @@ describe('a sweep of the embedded engine', () => {
     rmSync(dataDir, { recursive: true })
   })
 
-  it('deletes only documents that are older than the TTL index allows', async () => {
+  it('a sweep deletes only documents that are older than the TTL index allows', async () => {
     await db.collection('notes').createIndex({ createdAt: 1 }, { expireAfterSeconds: 60 })
     await db.collection('notes').insertMany([
       { name: 'old', createdAt: before(3600) },
@@ -58,7 +58,7 @@ describe('a sweep of the embedded engine', () => {
     expect(await left('notes')).toEqual(['to come', 'young'])
   })
 
-  it('deletes a document at the indexed date if the index has a TTL of 0 seconds', async () => {
+  it('a sweep deletes a document at the indexed date if the index has a TTL of 0 seconds', async () => {
     await db.collection('notes').createIndex({ 'until.at': -1 }, { expireAfterSeconds: 0 })
     await db.collection('notes').insertMany([
       { name: 'over', until: { at: now } },
@@ -68,7 +68,7 @@ describe('a sweep of the embedded engine', () => {
     expect(await left('notes')).toEqual(['not yet'])
   })
 
-  it('keeps documents without a date in the indexed field', async () => {
+  it('a sweep keeps documents without a date in the indexed field', async () => {
     await db.collection('notes').createIndex({ at: 1 }, { expireAfterSeconds: 0 })
     await db
       .collection('notes')
@@ -83,7 +83,7 @@ describe('a sweep of the embedded engine', () => {
     expect(await left('notes')).toEqual(['missing', 'null', 'number', 'text'])
   })
 
-  it('deletes only expired documents that match the filter of a partial TTL index', async () => {
+  it('a sweep deletes only expired documents that match the filter of a partial TTL index', async () => {
     await db
       .collection('notes')
       .createIndex({ at: 1 }, { expireAfterSeconds: 0, partialFilterExpression: { state: 'done' } })
@@ -95,7 +95,7 @@ describe('a sweep of the embedded engine', () => {
     expect(await left('notes')).toEqual(['open'])
   })
 
-  it('ignores capped collections and indexes without a TTL', async () => {
+  it('a sweep ignores capped collections and indexes without a TTL', async () => {
     await db.createCollection('capped', { capped: true, size: 4096 })
     await db.collection('capped').createIndex({ at: 1 }, { expireAfterSeconds: 0 })
     await db.collection('capped').insertOne({ name: 'capped', at: before(1) })
@@ -104,7 +104,7 @@ describe('a sweep of the embedded engine', () => {
     expect(await sweep()).toBe(0)
   })
 
-  it('covers every database', async () => {
+  it('a sweep covers every database', async () => {
     const others = [client.db('expiry-other-1'), client.db('expiry-other-2')]
     for (const other of others) {
       await other.collection('notes').createIndex({ at: 1 }, { expireAfterSeconds: 0 })
@@ -113,7 +113,7 @@ describe('a sweep of the embedded engine', () => {
     expect(await sweep()).toBe(2)
   })
 
-  it('runs every 30 seconds, even after a failed sweep', async () => {
+  it('a sweep runs every 30 seconds, even after a failed sweep', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const failing = Object.assign(Object.create(client), {
       db: () => {

@@ -57,13 +57,13 @@ const nodeOn = (deps: Partial<GlibcDeps>) =>
   })
 
 describe('the Node command for the engine', () => {
-  it('is Node itself if the C library of the system is new enough', async () => {
+  it('the Node command for the engine is Node itself if the C library of the system is new enough', async () => {
     for (const glibc of ['2.38', '2.41', '3.0']) expect(await nodeOn({ glibc })).toEqual({ file: node, args: [] })
     expect(await nodeOn({ platform: 'darwin', glibc: undefined })).toEqual({ file: node, args: [] })
     expect(existsSync(cacheDir)).toBe(false)
   })
 
-  it('uses downloaded libraries on an older Debian, and the other downloaded files are removed', async () => {
+  it('the Node command for the engine uses downloaded libraries on an older Debian, and the other downloaded files are removed', async () => {
     const { run, written } = system()
     const command = await nodeOn({ run })
     const libraries = join(cacheDir, 'borrowed-x64')
@@ -79,20 +79,20 @@ describe('the Node command for the engine', () => {
     ])
   })
 
-  it('uses the libraries of the next Ubuntu release on an older Ubuntu', async () => {
+  it('the Node command for the engine uses the libraries of the next Ubuntu release on an older Ubuntu', async () => {
     const { run, written } = system({ id: 'ubuntu' })
     await nodeOn({ run })
     expect(written[0]).toContain(' noble main')
   })
 
-  it('reuses the downloaded libraries at the next start', async () => {
+  it('the Node command for the engine reuses the downloaded libraries at the next start', async () => {
     await nodeOn(system())
     const again = system()
     await nodeOn(again)
     expect(again.commands).toEqual([])
   })
 
-  it('is the same in two processes that download the libraries at the same time', async () => {
+  it('the Node command for the engine is the same in two processes that download the libraries at the same time', async () => {
     const [one, other] = await Promise.all([nodeOn(system()), nodeOn(system())])
     expect(one).toEqual(other)
     expect(readdirSync(cacheDir)).toEqual(['borrowed-x64'])
@@ -114,18 +114,18 @@ describe('the Node command for the engine', () => {
       (command: string) => (command.startsWith('ld-') ? 'Exec format error' : undefined),
       'format',
     ],
-  ])('fails if %s, and leaves no partial files', async (_, fail, detail) => {
+  ])('nodeForEngine fails if %s, and leaves no partial files', async (_, fail, detail) => {
     const refused = nodeOn(system({ fail }))
     await expect(refused).rejects.toMatchObject({ reason: 'glibc' })
     for (const word of ['2.38', '2.36', 'apt-get', detail, 'MONGODB_URI']) await expect(refused).rejects.toThrow(word)
     expect(readdirSync(cacheDir)).toEqual([])
   })
 
-  it('fails on a Linux distribution for which no newer libraries are known', async () => {
+  it('nodeForEngine fails on a Linux distribution for which no newer libraries are known', async () => {
     await expect(nodeOn(system({ id: 'other' }))).rejects.toThrow('Some other 1')
   })
 
-  it('fails on a system without glibc or with an unsupported processor, before it runs any command', async () => {
+  it('nodeForEngine fails on a system without glibc or with an unsupported processor, before it runs any command', async () => {
     const { run, commands } = system()
     await expect(nodeOn({ run, glibc: undefined })).rejects.toThrow(/not glibc.*MONGODB_URI/)
     await expect(nodeOn({ run, arch: 'riscv64' })).rejects.toThrow(/riscv64.*MONGODB_URI/)

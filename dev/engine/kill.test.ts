@@ -66,11 +66,11 @@ const lostInRound = async (round: number, writeConcern?: WriteConcernSettings): 
 }
 
 describe('an acknowledged write', () => {
-  it('survives repeated SIGKILL with the write concern in the address of the engine', async () => {
+  it('an acknowledged write survives repeated SIGKILL with the write concern in the address of the engine', async () => {
     for (let round = 0; round < rounds; round += 1) expect(await lostInRound(round), `round ${round}`).toEqual([])
   })
 
-  it('survives repeated SIGKILL with the write concern that the core uses', async () => {
+  it('an acknowledged write survives repeated SIGKILL with the write concern that the core uses', async () => {
     const { client } = await start()
     const concern = await durableWriteConcern(client)
     await client.close()

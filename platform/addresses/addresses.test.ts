@@ -4,13 +4,13 @@ import { publicV4, publicV6, refusedV4, refusedV6 } from './test-addresses.ts'
 
 const isAddressAllowed = createAddressCheck({ allowedCidrs: [] })
 
-describe('address check', () => {
-  it.each([...refusedV4, ...refusedV6])('rejects %s', (address) => {
+describe('the address check', () => {
+  it.each([...refusedV4, ...refusedV6])('the address check rejects %s', (address) => {
     expect(isAddressAllowed(address)).toBe(false)
   })
 
   // 169.25.40.23 has the digits of the metadata address 169.254.0.23, but is public.
-  it.each([...publicV4, ...publicV6, '169.25.40.23'])('allows the public address %s', (address) => {
+  it.each([...publicV4, ...publicV6, '169.25.40.23'])('the address check allows the public address %s', (address) => {
     expect(isAddressAllowed(address)).toBe(true)
   })
 
@@ -29,13 +29,13 @@ describe('address check', () => {
     '2a00::1%eth0',
     '2a00:::1',
     '8.8.8.256',
-  ])('rejects %j, which is not an address in its usual notation', (text) => {
+  ])('the address check rejects %j, which is not an address in its usual notation', (text) => {
     expect(isAddressAllowed(text)).toBe(false)
   })
 })
 
 describe('allowed ranges', () => {
-  it('allow only addresses inside the range', () => {
+  it('allowed ranges allow only addresses inside the range', () => {
     const wider = createAddressCheck({ allowedCidrs: ['10.1.0.0/16', '127.0.0.1/32', 'fd12::/16'] })
     expect(['10.1.2.3', '127.0.0.1', 'fd12::7', '8.8.8.8'].filter(wider)).toHaveLength(4)
     expect(['10.2.0.1', '127.0.0.2', 'fd13::7', '::1', '::ffff:10.1.2.3'].filter(wider)).toEqual([])
@@ -57,7 +57,7 @@ describe('allowed ranges', () => {
     ['64:ff9b::a9fe:a9fe', '64:ff9b::/96'],
     ['2002:a9fe:a9fe::1', '2002::/16'],
     ['fe80::1%eth0', 'fe80::/10'],
-  ])('do not allow %s, although it is in %s', (address, cidr) => {
+  ])('allowed ranges do not allow %s, although it is in %s', (address, cidr) => {
     expect(createAddressCheck({ allowedCidrs: [cidr] })(address)).toBe(false)
   })
 
@@ -73,7 +73,7 @@ describe('allowed ranges', () => {
     'fd00:ec2::123',
     'fd00:ec2::23',
     'fd00:42::42',
-  ])('do not allow the metadata address %s', (address) => {
+  ])('allowed ranges do not allow the metadata address %s', (address) => {
     expect(createAddressCheck({ allowedCidrs: ['0.0.0.0/0', '::/0'] })(address)).toBe(false)
   })
 
@@ -91,7 +91,7 @@ describe('allowed ranges', () => {
     'fd00::1/8',
     'a/8',
     '10.0.0.0/8/8',
-  ])('throw an error that names the invalid range %j', (cidr) => {
+  ])('allowed ranges cause an error that names the invalid range %j', (cidr) => {
     expect(() => createAddressCheck({ allowedCidrs: [cidr] })).toThrow(CidrError)
     expect(() => createAddressCheck({ allowedCidrs: [cidr] })).toThrow(expect.objectContaining({ name: 'CidrError' }))
     expect(() => createAddressCheck({ allowedCidrs: [cidr] })).toThrow(JSON.stringify(cidr))

@@ -13,7 +13,7 @@ describe('parseDestinationUrl', () => {
     // These URLs are accepted here. The resolver later checks their addresses.
     ['http://0177.0.0.1/', 'http://127.0.0.1/'],
     ['http://2130706433/', 'http://127.0.0.1/'],
-  ])('parses %s as %s', (text, href) => {
+  ])('parseDestinationUrl parses %s as %s', (text, href) => {
     expect(parseDestinationUrl(text)?.href).toBe(href)
   })
 
@@ -46,11 +46,11 @@ describe('parseDestinationUrl', () => {
     'https://crm.exa\nmple/',
     'https://crm.example/\u0000',
     `https://crm.example/${'a'.repeat(2048)}`,
-  ])('rejects %j', (text) => {
+  ])('parseDestinationUrl rejects %j', (text) => {
     expect(parseDestinationUrl(text)).toBeUndefined()
   })
 
-  it('accepts at most 2,048 characters', () => {
+  it('parseDestinationUrl accepts at most 2,048 characters', () => {
     const url = `https://crm.example/${'a'.repeat(2028)}`
     expect([url.length, parseDestinationUrl(url)?.href]).toEqual([2048, url])
     expect(parseDestinationUrl(`${url}a`)).toBeUndefined()

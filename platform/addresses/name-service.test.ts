@@ -40,8 +40,8 @@ function nameService(
   return { asked, made: () => made, lookup: createNameService({ hostsFile, now, newResolver }) }
 }
 
-describe('name service', () => {
-  it('resolves names in the hosts file without a DNS query', async () => {
+describe('the name service', () => {
+  it('the name service resolves names in the hosts file without a DNS query', async () => {
     const hostsFile = join(folder, 'hosts')
     const lines = [
       '# names',
@@ -67,24 +67,27 @@ describe('name service', () => {
     expect(asked.filter((name) => name === 'receiver.')).toHaveLength(2)
   })
 
-  it.each(['localhost', 'LOCALHOST.', 'shop.localhost'])('resolves %s to the loopback addresses', async (name) => {
-    const { lookup, asked } = nameService()
-    expect(await lookup(name)).toEqual([
-      { address: '127.0.0.1', family: 4 },
-      { address: '::1', family: 6 },
-    ])
-    const isAddressAllowed = createAddressCheck({ allowedCidrs: [] })
-    await expect(createResolver({ isAllowed: isAddressAllowed, lookup }).resolve(name)).rejects.toThrow(
-      DestinationBlockedError,
-    )
-    expect(asked).toEqual([])
-  })
+  it.each(['localhost', 'LOCALHOST.', 'shop.localhost'])(
+    'the name service resolves %s to the loopback addresses',
+    async (name) => {
+      const { lookup, asked } = nameService()
+      expect(await lookup(name)).toEqual([
+        { address: '127.0.0.1', family: 4 },
+        { address: '::1', family: 6 },
+      ])
+      const isAddressAllowed = createAddressCheck({ allowedCidrs: [] })
+      await expect(createResolver({ isAllowed: isAddressAllowed, lookup }).resolve(name)).rejects.toThrow(
+        DestinationBlockedError,
+      )
+      expect(asked).toEqual([])
+    },
+  )
 
   it.each<[string, Answer, Answer, string[]]>([
     ['A and AAAA records', ['8.8.8.8', '8.8.4.4'], ['2a00::1'], ['4 8.8.8.8', '4 8.8.4.4', '6 2a00::1']],
     ['A records only', ['8.8.8.8'], 'ENODATA', ['4 8.8.8.8']],
     ['AAAA records only', 'ETIMEOUT', ['2a00::1'], ['6 2a00::1']],
-  ])('returns the addresses of a name with %s', async (_, a, aaaa, addresses) => {
+  ])('the name service returns the addresses of a name with %s', async (_, a, aaaa, addresses) => {
     const found = await nameService({ a, aaaa }).lookup('notlocalhost')
     expect(found.map(({ address, family }) => `${family} ${address}`)).toEqual(addresses)
   })
@@ -97,7 +100,7 @@ describe('name service', () => {
     ['ETIMEOUT', 'ENODATA', 'failed'],
     ['ENOTFOUND', 'ESERVFAIL', 'failed'],
     [[], 'ECONNREFUSED', 'failed'],
-  ])('with the A answer %j and the AAAA answer %j, fails with %s', async (a, aaaa, reason) => {
+  ])('with the A answer %j and the AAAA answer %j, the name service fails with %s', async (a, aaaa, reason) => {
     const error = await nameService({ a, aaaa })
       .lookup('crm.example')
       .catch((each: unknown) => each)
@@ -105,7 +108,7 @@ describe('name service', () => {
     expect(error).toMatchObject({ reason })
   })
 
-  it('reads the hosts file and the DNS settings again after 5 s', async () => {
+  it('the name service reads the hosts file and the DNS settings again after 5 s', async () => {
     const hostsFile = join(folder, 'changing')
     const addresses = async () => (await lookup('receiver')).map(({ address }) => address)
     let time = 1_000_000
@@ -119,7 +122,7 @@ describe('name service', () => {
     expect([await addresses(), made()]).toEqual([['10.0.0.2'], 2])
   })
 
-  it('queries the DNS servers of the machine by default', async () => {
+  it('the name service queries the DNS servers of the machine by default', async () => {
     const lookup = createNameService({ hostsFile: join(folder, 'none') })
     await expect(lookup('nowhere.invalid')).rejects.toThrow(NameError)
   })

@@ -22,7 +22,7 @@ function namesOf(...answers: string[][]) {
 }
 
 describe('host names', () => {
-  it('resolve to all addresses if each is allowed', async () => {
+  it('host names resolve to all addresses if each is allowed', async () => {
     const { resolver, asked } = namesOf([goodV4, goodV6])
     expect(await resolver.resolve('crm.example')).toEqual([
       { address: goodV4, family: 4 },
@@ -31,24 +31,27 @@ describe('host names', () => {
     expect(asked).toEqual(['crm.example'])
   })
 
-  it.each([...refusedV4, ...refusedV6])('are rejected if %s is their only, first or last address', async (address) => {
-    for (const answer of [[address], [address, goodV4], [goodV6, goodV4, address]]) {
-      await expect(namesOf(answer).resolver.resolve('crm.example')).rejects.toThrow(DestinationBlockedError)
-    }
-  })
+  it.each([...refusedV4, ...refusedV6])(
+    'host names are rejected if %s is their only, first or last address',
+    async (address) => {
+      for (const answer of [[address], [address, goodV4], [goodV6, goodV4, address]]) {
+        await expect(namesOf(answer).resolver.resolve('crm.example')).rejects.toThrow(DestinationBlockedError)
+      }
+    },
+  )
 
-  it('are looked up and checked on every call', async () => {
+  it('host names are looked up and checked on every call', async () => {
     const { resolver, asked } = namesOf([goodV4], ['127.0.0.1'])
     expect(await resolver.resolve('crm.example')).toHaveLength(1)
     await expect(resolver.resolve('crm.example')).rejects.toThrow(DestinationBlockedError)
     expect(asked).toHaveLength(2)
   })
 
-  it('without an address are rejected as not found', async () => {
+  it('host names without an address are rejected as not found', async () => {
     await expect(namesOf([]).resolver.resolve('crm.example')).rejects.toMatchObject({ reason: 'not_found' })
   })
 
-  it('stop resolving as soon as the signal aborts', async () => {
+  it('the resolution of a host name stops as soon as the signal aborts', async () => {
     const resolver = createResolver({ isAllowed: isAddressAllowed, lookup: () => new Promise(() => {}) })
     const abort = new AbortController()
     const resolving = resolver.resolve('crm.example', abort.signal)
@@ -57,7 +60,7 @@ describe('host names', () => {
     await expect(resolver.resolve('crm.example', abort.signal)).rejects.toThrow('too late')
   })
 
-  it('leave no listener on the signal after they are resolved', async () => {
+  it('the resolution of a host name leaves no listener on the signal', async () => {
     const { signal } = new AbortController()
     await namesOf([goodV4]).resolver.resolve('crm.example', signal)
     expect(getEventListeners(signal, 'abort')).toEqual([])
@@ -74,7 +77,7 @@ it.each([
 
 describe('literal addresses', () => {
   it.each([...refusedV4, ...refusedV6, ...refusedV6.map((address) => `[${address}]`)])(
-    'are rejected without a lookup if not allowed: %s',
+    'literal addresses that are not allowed are rejected without a lookup: %s',
     async (address) => {
       const { resolver, asked } = namesOf([goodV4])
       await expect(resolver.resolve(address)).rejects.toThrow(DestinationBlockedError)
@@ -82,14 +85,14 @@ describe('literal addresses', () => {
     },
   )
 
-  it.each(oddSpellings)('are rejected if written as %s in a URL', async (host) => {
+  it.each(oddSpellings)('literal addresses are rejected if written as %s in a URL', async (host) => {
     const { resolver, asked } = namesOf([goodV4])
     await expect(resolver.resolve(new URL(`http://${host}/`).hostname)).rejects.toThrow(DestinationBlockedError)
     expect(asked).toEqual([])
   })
 
   it.each(['', '[]', 'no:address', '[1::g]', '8.8.8.8%eth0'])(
-    'are rejected without a lookup if written as %j',
+    'literal addresses are rejected without a lookup if written as %j',
     async (host) => {
       const { resolver, asked } = namesOf([goodV4])
       await expect(resolver.resolve(host)).rejects.toThrow(DestinationBlockedError)
@@ -97,7 +100,7 @@ describe('literal addresses', () => {
     },
   )
 
-  it('are returned unchanged if they are public', async () => {
+  it('literal addresses are returned unchanged if they are public', async () => {
     const { resolver } = namesOf(['127.0.0.1'])
     expect(await resolver.resolve(goodV4)).toEqual([{ address: goodV4, family: 4 }])
     expect(await resolver.resolve(`[${goodV6}]`)).toEqual([{ address: goodV6, family: 6 }])

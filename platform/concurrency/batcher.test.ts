@@ -3,8 +3,8 @@ import { createBatcher, createBatchLoader } from './batcher.ts'
 
 const fulfilled = <T>(value: T) => ({ status: 'fulfilled', value }) as const
 
-describe('a batcher', () => {
-  test('combines items that arrive while calls are in progress into the next call', async () => {
+describe('batchers', () => {
+  test('a batcher combines items that arrive while calls are in progress into the next call', async () => {
     const calls: { items: number[]; answer: () => void }[] = []
     const batcher = createBatcher<number, number>(async (items) => {
       const { promise, resolve } = Promise.withResolvers<void>()
@@ -26,7 +26,7 @@ describe('a batcher', () => {
     expect(await Promise.all(third)).toEqual([40, 50])
   })
 
-  test('passes at most as many items to a call as sizeOf returns', async () => {
+  test('a batcher passes at most as many items to a call as sizeOf returns', async () => {
     const sizes: number[] = []
     const batcher = createBatcher<number, number>(
       async (items) => {
@@ -39,7 +39,7 @@ describe('a batcher', () => {
     expect(sizes).toEqual([2, 2, 1])
   })
 
-  test('settles each item with its own outcome, and rejects all items of a failed call', async () => {
+  test('a batcher settles each item with its own outcome, and rejects all items of a failed call', async () => {
     const batcher = createBatcher<string, string>(async (items) => {
       if (items.includes('fail')) throw new Error('call')
       return items.map((item) => (item === 'bad' ? { status: 'rejected', reason: new Error(item) } : fulfilled(item)))
@@ -51,8 +51,8 @@ describe('a batcher', () => {
   })
 })
 
-describe('a batch loader', () => {
-  test('loads a key once per batch, and loads it again for a later request', async () => {
+describe('batch loaders', () => {
+  test('a batch loader loads a key once per batch, and loads it again for a later request', async () => {
     const loads: string[][] = []
     const load = createBatchLoader(async (keys) => {
       loads.push(keys)

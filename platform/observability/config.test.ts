@@ -9,11 +9,11 @@ describe('tracing', () => {
     [{ OTEL_EXPORTER_OTLP_ENDPOINT: '' }],
     [{ ...endpoint, OTEL_SDK_DISABLED: 'true' }],
     [{ ...endpoint, OTEL_TRACES_EXPORTER: 'none' }],
-  ])('is off with the environment %j', (env) => {
+  ])('tracing is off with the environment %j', (env) => {
     expect(readTracingConfig(env)).toBeUndefined()
   })
 
-  it('by default samples all root traces, and for other traces follows the caller’s decision', () => {
+  it('by default, tracing samples all root traces, and follows the caller’s decision for other traces', () => {
     expect(readTracingConfig(endpoint)).toEqual({ sampler: 'parentbased_always_on', ratio: 1, delayMs: 5_000 })
     const env = { ...endpoint, OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.01' }
     expect(readTracingConfig(env)).toMatchObject({ sampler: 'parentbased_traceidratio', ratio: 0.01 })
@@ -24,7 +24,7 @@ describe('tracing', () => {
     ['OTEL_TRACES_SAMPLER_ARG', '2'],
     ['OTEL_TRACES_SAMPLER_ARG', 'half'],
     ['OTEL_BSP_SCHEDULE_DELAY', '0'],
-  ])('rejects an invalid %s and names it', (name, value) => {
+  ])('the tracing settings reject an invalid %s with an error that names it', (name, value) => {
     expect(() => readTracingConfig({ ...endpoint, [name]: value })).toThrow(name)
   })
 })

@@ -6,7 +6,7 @@ import { serveMetrics } from './metrics-server.ts'
 const scraped = { METRICS_HOST: '127.0.0.1' }
 
 describe('gauges of `readAtScrape`', () => {
-  it('are set by one call of `read` per scrape, and are missing while `read` fails', async () => {
+  it('gauges of `readAtScrape` are set by one call of `read` per scrape, and are missing while `read` fails', async () => {
     const { registry, gauge } = createMetricSet()
     const gauges = [gauge('first', 'One.'), gauge('second', 'Another.')]
     let asked = 0
@@ -25,12 +25,12 @@ describe('gauges of `readAtScrape`', () => {
   })
 })
 
-describe('metrics port', () => {
-  it('is not opened if METRICS_PORT is 0', async () => {
+describe('the metrics port', () => {
+  it('the metrics port is not opened if METRICS_PORT is 0', async () => {
     expect(await serveMetrics({ ...scraped, METRICS_PORT: 0 }, [])).toBeUndefined()
   })
 
-  it('serves the metrics of several registries, and rejects a port that is in use', async () => {
+  it('the metrics port serves the metrics of several registries; a port that is in use is rejected', async () => {
     const [one, two] = [createMetricSet(), createMetricSet()]
     one.counter('service_one_total', 'One.').inc(3)
     two.counter('service_two_total', 'Two.').inc(4)

@@ -20,17 +20,17 @@ const styles = filesIn('', /\.css$/).map(withText)
 const violations = (path: string, text: string) => violationsOf(path, sourceFacts(path, text))
 
 describe('the checked source code', () => {
-  it('includes files of `dev/`, `test/` and the root folder', () => {
+  it('the checked source code includes files of `dev/`, `test/` and the root folder', () => {
     expect(sources.map(({ path }) => path)).toEqual(
       expect.arrayContaining(['dev/engine/engine.ts', 'test/architecture/rules.ts', 'vitest.config.ts']),
     )
   })
 
-  it('follows the import directions of the architecture', () => {
+  it('the checked source code follows the import directions of the architecture', () => {
     expect(sources.flatMap(({ path, text }) => violations(path, text))).toEqual([])
   })
 
-  it('reads the environment in each file of `environmentReaders`', () => {
+  it('the checked source code reads the environment in each file of `environmentReaders`', () => {
     const reading = sources.filter(({ path, text }) => sourceFacts(path, text).readsEnvironment).map(({ path }) => path)
     expect(Object.keys(environmentReaders).filter((path) => !reading.includes(path))).toEqual([])
   })
@@ -40,12 +40,12 @@ describe('the product code', () => {
   const parts = /^(core|gateway|delivery|core-client|admin|dev|console|widget|platform)\/(?!test\/)/
   const product = sources.filter(({ path }) => parts.test(path) && !isTest(path))
 
-  it('assigns each file of the core to a layer', () => {
+  it('every file of the core belongs to a layer', () => {
     const files = product.flatMap(({ path }) => (path.startsWith('core/') ? path : []))
     expect(files.filter((path) => layerOf(path) === -1)).toEqual([])
   })
 
-  it('has no circle of imports', () => {
+  it('the product code has no circle of imports', () => {
     const imports = product.map(({ path, text }): [string, string[]] => [
       path,
       sourceFacts(path, text).imports.flatMap((imported) => inProject(path, imported) ?? []),
@@ -53,7 +53,7 @@ describe('the product code', () => {
     expect(circlesIn(new Map(imports))).toEqual([])
   })
 
-  it('has no file of more than 300 lines, except a table of settings', () => {
+  it('the product code has no file of more than 300 lines, except a table of settings', () => {
     const long = [...product, ...styles].filter(
       ({ path, text }) => path !== 'core/config.ts' && text.split('\n').length > 301,
     )
@@ -62,7 +62,7 @@ describe('the product code', () => {
 })
 
 describe('the architecture check', () => {
-  it('finds circles of imports', () => {
+  it('the architecture check finds circles of imports', () => {
     const imports = { a: ['b'], b: ['c', 'd'], c: ['a'], d: [] }
     expect(circlesIn(new Map(Object.entries(imports)))).toEqual([['a', 'b', 'c']])
     expect(circlesIn(new Map(Object.entries({ ...imports, c: ['d'] })))).toEqual([])
@@ -110,7 +110,7 @@ describe('the architecture check', () => {
     ['widget/src/client.ts', `document.title = 'x'`],
     ['widget/src/client.ts', `const page = window.document`],
     ['widget/src/client.ts', `const page = { document }`],
-  ])('rejects this code in %s: %s', (path, text) => {
+  ])('the architecture check rejects this code in %s: %s', (path, text) => {
     expect(violations(path, text)).toEqual([expect.stringContaining(path)])
   })
 
@@ -135,11 +135,11 @@ describe('the architecture check', () => {
     ['test/end-to-end/send.test.ts', `import { createServiceWidget } from '../../widget/src/index.ts'`],
     ['widget/src/ui/panel.ts', `document.title = 'x'`],
     ['widget/src/client.ts', `const name = { document: 1 }.document`],
-  ])('allows this code in %s: %s', (path, text) => {
+  ])('the architecture check allows this code in %s: %s', (path, text) => {
     expect(violations(path, text)).toEqual([])
   })
 
-  it('throws on a file with a syntax error', () => {
+  it('the architecture check throws on a file with a syntax error', () => {
     expect(() => violations('core/sessions.ts', 'import { from')).toThrow('core/sessions.ts')
   })
 })

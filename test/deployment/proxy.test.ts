@@ -66,7 +66,7 @@ describe.skipIf(!isThere)('the proxy of compose.yaml, in front of two gateways',
     await once(proxy, 'exit')
   })
 
-  it('forwards events without buffering, and forwards each message once', async () => {
+  it('the proxy of compose.yaml forwards events without buffering, and forwards each message once', async () => {
     const { origin, siteKey } = stack.demo
     const visitor = await startVisitor({ gatewayUrl: proxyUrl, origin, siteKey })
     const stream = await visitor.openStream()
@@ -81,7 +81,7 @@ describe.skipIf(!isThere)('the proxy of compose.yaml, in front of two gateways',
     expect(await visitor.history()).toHaveLength(2)
   })
 
-  it('sets the client address and ignores a forged X-Forwarded-For', async () => {
+  it('the proxy of compose.yaml sets the client address and ignores a forged X-Forwarded-For', async () => {
     const limited = async (address: string) => {
       const answer = await fetch(`${proxyUrl}/api/integrations/v1/widget/config/${stack.demo.siteKey}`, {
         headers: { Origin: stack.demo.origin, 'X-Service-Widget-Version': '1.0', 'X-Forwarded-For': address },

@@ -31,7 +31,7 @@ const contract: [codes: string, httpStatus: number, retryable: boolean, terminal
 ]
 
 describe('the error table', () => {
-  it('matches the contract for each code', () => {
+  it('the error table matches the contract for each code', () => {
     const expected = contract.flatMap(([codes, ...rule]) => codes.split(' ').map((code) => [code, ...rule]))
     const actual = publicErrors().map(({ code, httpStatus, retryable, terminal }) => [
       code,
@@ -43,12 +43,12 @@ describe('the error table', () => {
     expect(actual.sort(byCode)).toEqual(expected.sort(byCode))
   })
 
-  it('is the same in core and gateway', () => {
+  it('the error table is the same in core and gateway', () => {
     const inCore = [...errorContracts.values()].map(({ name, ...rule }) => ({ code: name, ...rule }))
     expect(publicErrors().map(({ meaning, remedy, ...row }) => row)).toEqual(inCore)
   })
 
-  it('has a meaning and a remedy for each code', () => {
+  it('the error table has a meaning and a remedy for each code', () => {
     for (const { code, meaning, remedy } of publicErrors()) {
       for (const sentence of [meaning, remedy]) expect(sentence, code).toMatch(/^[A-Z`].+\.$/)
       expect(text).toContain(`\n## ${code}\n\n${meaning}\n\n**What to do:** ${remedy}\n`)

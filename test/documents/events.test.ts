@@ -13,8 +13,8 @@ const names = Object.keys(eventDefinitions) as EventName[]
 // This line does not compile if an event type of the core's event log has no definition.
 const undescribed: Exclude<EventType, EventName>[] = []
 
-describe('every event that a core can write', () => {
-  it('is defined under the name that the source uses', () => {
+describe('the events that a core can write', () => {
+  it('every event that a core can write is defined under the name that the source uses', () => {
     const written = new Set<string>(undescribed)
     // Skips stores, because paths of stored fields look like event names. Also skips the text
     // `agent.curl`, because it is the name of a file of the demo.
@@ -31,12 +31,12 @@ describe('every event that a core can write', () => {
     expect([...written].sort()).toEqual(logged.sort())
   })
 
-  it('ends its session if, and only if, it is defined as terminal', () => {
+  it('an event ends its session if, and only if, it is defined as terminal', () => {
     for (const name of names.filter((each) => each !== 'replay.reset.required'))
       expect(endsSession(name as EventType), name).toBe(eventDefinitions[name].terminal === 'always')
   })
 
-  it('is encoded in the shape that its schema defines', () => {
+  it('every event that a core can write is encoded in the shape that its schema defines', () => {
     const occurredAt = new Date(0)
     const message = {
       messageId: 'msg_1',

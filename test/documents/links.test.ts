@@ -27,12 +27,12 @@ const anchorsOf = (document: string) =>
 describe.each(documents)('%s', (document) => {
   const text = readFileSync(join(root, document), 'utf8')
 
-  it('links only to existing files', () => {
+  it('the document links only to existing files', () => {
     const targets = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, target = '']) => target)
     expect(targets.filter((target) => !existsSync(join(root, dirname(document), target)))).toEqual([])
   })
 
-  it('links only to existing headings', () => {
+  it('the document links only to existing headings', () => {
     const links = [...text.matchAll(/\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)/g)]
     const missing = links.filter(([, target = '', anchor = '']) => {
       const path = target === '' ? join(root, document) : join(root, dirname(document), target)
@@ -41,7 +41,7 @@ describe.each(documents)('%s', (document) => {
     expect(missing.map(([link]) => link)).toEqual([])
   })
 
-  it('names only existing files', () => {
+  it('the document names only existing files', () => {
     const paths = [
       ...text.matchAll(
         /`((?:admin|bench|core|core-client|delivery|dev|gateway|platform|proto|test|widget|docs)\/[\w./-]*)`/g,
@@ -50,7 +50,7 @@ describe.each(documents)('%s', (document) => {
     expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([])
   })
 
-  it('names only existing npm scripts and subcommands', () => {
+  it('the document names only existing npm scripts and subcommands', () => {
     const named = [...text.matchAll(/npm run ([\w:]+)(?: -- (\w[\w-]*))?/g)]
     const missing = named.filter(([, script = '', name]) => {
       const known = subcommands[script]

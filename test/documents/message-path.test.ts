@@ -58,25 +58,31 @@ function isHandedOver(from: Step, to: Step, earlier: Step[]): boolean {
 }
 
 describe('the table of a message’s steps in ARCHITECTURE.md', () => {
-  it('has at most 13 steps and 25 files', () => {
+  it('the table of a message’s steps has at most 13 steps and 25 files', () => {
     expect(steps.length).toBeGreaterThan(5)
     expect(steps.length - 1).toBeLessThanOrEqual(12)
     expect(files.size).toBeLessThanOrEqual(25)
   })
 
-  it.each([...files])('names only existing files: %s', (file) => {
+  it.each([...files])('the table of a message’s steps names only existing files: %s', (file) => {
     expect(existsSync(join(root, file))).toBe(true)
   })
 
-  it.each(steps.map(({ file, name }) => [file, name]))('names only exported functions: %s %s', (file, name) => {
-    expect(read(file)).toMatch(new RegExp(`^export (async )?(function\\*?|const) ${name}\\b`, 'm'))
-  })
+  it.each(steps.map(({ file, name }) => [file, name]))(
+    'the table of a message’s steps names only exported functions: %s %s',
+    (file, name) => {
+      expect(read(file)).toMatch(new RegExp(`^export (async )?(function\\*?|const) ${name}\\b`, 'm'))
+    },
+  )
 
-  it.each(handOffs)('states correctly how the previous step calls or notifies the step in %s', (_, index) => {
-    expect(isHandedOver(steps[index - 1]!, steps[index]!, steps.slice(0, index))).toBe(true)
-  })
+  it.each(handOffs)(
+    'the table of a message’s steps states correctly how the previous step calls or notifies the step in %s',
+    (_, index) => {
+      expect(isHandedOver(steps[index - 1]!, steps[index]!, steps.slice(0, index))).toBe(true)
+    },
+  )
 
-  it('is rejected if a step does not call or notify the next step (check of the test itself)', () => {
+  it('the table of a message’s steps is rejected if a step does not call or notify the next step (check of the test itself)', () => {
     const [route, , , , messages] = steps
     expect(isHandedOver(route!, { ...messages!, seam: '' }, steps)).toBe(false)
     expect(isHandedOver(route!, { ...messages!, seam: 'RPC `ListMessages`' }, [route!])).toBe(false)

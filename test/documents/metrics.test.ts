@@ -48,7 +48,7 @@ it('docs/metrics.md is up to date', () => {
 })
 
 describe('the metrics', () => {
-  it('follow the Prometheus naming conventions with the process as prefix', () => {
+  it('the metrics follow the Prometheus naming conventions with the process as prefix', () => {
     expect(new Set(metrics.map(({ name }) => name)).size).toBe(metrics.length)
     for (const { name, type } of metrics) {
       expect(name).toMatch(/^service_(gateway|core|delivery)_[a-z_]+$/)
@@ -60,19 +60,22 @@ describe('the metrics', () => {
 })
 
 describe('the monitoring files', () => {
-  it.each([...charts, ...rules])('use only existing metrics in the panel or alert “%s”: %s', (_title, expression) => {
-    const named = seriesOf(expression)
-    expect(named).not.toEqual([])
-    expect(named.filter((name) => !known.has(name))).toEqual([])
-  })
+  it.each([...charts, ...rules])(
+    'the monitoring files use only existing metrics in the panel or alert “%s”: %s',
+    (_title, expression) => {
+      const named = seriesOf(expression)
+      expect(named).not.toEqual([])
+      expect(named.filter((name) => !known.has(name))).toEqual([])
+    },
+  )
 
-  it('use every metric in a panel or an alert', () => {
+  it('the monitoring files use every metric in a panel or an alert', () => {
     const shown = new Set([...charts, ...rules].flatMap(([, expression]) => seriesOf(expression)))
     const names = metrics.filter(({ name }) => ![name, `${name}_bucket`, `${name}_sum`].some((each) => shown.has(each)))
     expect(names.map(({ name }) => name)).toEqual([])
   })
 
-  it('have a Prometheus example that loads the alerts and scrapes each process', () => {
+  it('the Prometheus example loads the alerts and scrapes each process', () => {
     const { rule_files, scrape_configs } = parse(read('deploy/prometheus/prometheus.yml'))
     expect(rule_files).toEqual(['alerts.yaml'])
     const jobs = scrape_configs.map(({ job_name }: { job_name: string }) => job_name)

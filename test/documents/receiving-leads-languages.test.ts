@@ -67,7 +67,7 @@ describe.each(languages)('the manual signature check in $name', ({ name, file, c
   const [executable = '', ...options] = command
   const missing = spawnSync(executable, [name === 'go' ? 'version' : '--version']).error !== undefined
 
-  it.skipIf(missing)('accepts the published test vector and rejects changed vectors', () => {
+  it.skipIf(missing)('the manual signature check accepts the published test vector and rejects changed vectors', () => {
     const [, byHand] = document.split('### By hand')
     const snippet = new RegExp(`\`\`\`${name}\n(.*?)\`\`\``, 's').exec(byHand ?? '')?.[1]
     expect(snippet).toBeDefined()

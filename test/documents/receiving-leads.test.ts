@@ -51,7 +51,7 @@ async function checkReceiver(url: string) {
 }
 
 describe('the code in docs/receiving-leads.md', () => {
-  it('accepts valid signatures with the library, also during a rotation, and rejects forged or old signatures', async () => {
+  it('the code in docs/receiving-leads.md accepts valid signatures with the library, also during a rotation, and rejects forged or old signatures', async () => {
     const file = join(folder, 'server.mjs')
     writeFileSync(file, server)
     const port = await freePort()
@@ -73,7 +73,7 @@ describe('the code in docs/receiving-leads.md', () => {
     }
   })
 
-  it('accepts valid signatures with the manual check and rejects invalid signatures', async () => {
+  it('the code in docs/receiving-leads.md accepts valid signatures with the manual check and rejects invalid signatures', async () => {
     const file = join(folder, 'by-hand.mjs')
     writeFileSync(file, byHand)
     const { isOurs } = await import(file)
@@ -95,7 +95,7 @@ describe('the code in docs/receiving-leads.md', () => {
 })
 
 describe('the example receiver', () => {
-  it('verifies signatures, prints each lead once and accepts repeated deliveries', async () => {
+  it('the example receiver verifies signatures, prints each lead once and accepts repeated deliveries', async () => {
     const port = await freePort()
     const receiver = await startProcess({
       entry: 'docs/examples/receiver.ts',

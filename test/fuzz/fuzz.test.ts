@@ -21,7 +21,7 @@ beforeAll(async () => {
 })
 
 describe('hostile input', { timeout: 300_000 }, () => {
-  it('gets only answers that the contract allows', async () => {
+  it('hostile input gets only answers that the contract allows', async () => {
     const before = await memoryOf(stack)
     const report = await fuzz({ stack, seed: 1, casesEach: 10, shouldContinue: (round) => round === 0 })
     expect(report.findings.slice(0, 20)).toEqual([])
@@ -35,7 +35,7 @@ describe('hostile input', { timeout: 300_000 }, () => {
     for (const [name, held] of Object.entries(before)) expect(after[name]! - held, name).toBeLessThan(maxGrowthMiB)
   })
 
-  it('cannot inject lines into an event stream', async () => {
+  it('hostile input cannot inject lines into an event stream', async () => {
     await restoreSite(stack)
     const { origin } = stack.demo
     const gatewayUrl = stack.gateways[0]!.url

@@ -25,7 +25,7 @@ const server = program(
 )
 
 describe('startProcess', () => {
-  it('resolves when the process is ready; stop() ends the process with SIGTERM', async () => {
+  it('startProcess resolves when the process is ready; stop() ends the process with SIGTERM', async () => {
     const port = await freePort()
     const running = await startProcess({
       entry: server,
@@ -40,13 +40,13 @@ describe('startProcess', () => {
     expect(running.output()).not.toMatch(/VITEST|NODE_ENV|MONGODB_URI/)
   })
 
-  it('rejects with the output if the process ends before it is ready', async () => {
+  it('startProcess rejects with the output if the process ends before it is ready', async () => {
     const entry = program('broken.mjs', `console.error('no such setting'); process.exit(3)`)
     const start = startProcess({ entry, name: 'broken', readyUrl: `http://127.0.0.1:${await freePort()}/` })
     await expect(start).rejects.toThrow(/broken ended \(code 3\)[\s\S]*no such setting/)
   })
 
-  it('ends the process when its parent is killed', async () => {
+  it('startProcess ends the process when its parent is killed', async () => {
     const guard = join(import.meta.dirname, 'end-with-parent.ts')
     const idle = program('idle.mjs', `console.log('pid ' + process.pid); setInterval(() => {}, 1000)`)
     const parent = program(
@@ -73,10 +73,10 @@ describe('startProcess', () => {
   })
 })
 
-describe('a test database', () => {
+describe('test databases', () => {
   const database = testDatabase()
 
-  it('is empty and writable', async () => {
+  it('a test database is empty and writable', async () => {
     const client = new MongoClient(database.uri)
     const notes = client.db(database.name).collection('notes')
     expect(await notes.countDocuments()).toBe(0)
@@ -84,7 +84,7 @@ describe('a test database', () => {
     await client.close()
   })
 
-  it('has a name that is short enough for MongoDB', () => {
+  it('a test database has a name that is short enough for MongoDB', () => {
     expect(Buffer.byteLength(database.name)).toBeLessThan(40)
   })
 })
