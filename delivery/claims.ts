@@ -30,7 +30,7 @@ const claimMax = 1_000
  */
 const waitWhileFullMs = 250
 
-/** Reports each core that is added or removed, by URL. */
+/** Calls the follower for each core that is added or removed, with the URL of the core. */
 export type FollowCores = (follower: {
   added(url: string, calls: ClaimCalls): void
   removed(url: string): void

@@ -42,8 +42,8 @@ export interface SenderOptions {
  * Sends prepared requests (contract, section 5). Each attempt resolves its destination again and
  * checks every address. An idle connection is reused only if its address is one of these addresses.
  * Redirects are not followed, and proxies are not used. One deadline covers the whole attempt. At
- * most `responseMaxBytes` of a response are read. The connection of a longer response is closed,
- * and its status is the result.
+ * most `responseMaxBytes` of a response are read. If a response is longer, its status is the
+ * result, and its connection is closed.
  */
 export function createSender(options: SenderOptions): Sender {
   const { resolver, responseMaxBytes, maxIdle, now = Date.now, dial, ca } = options
@@ -70,9 +70,8 @@ export function createSender(options: SenderOptions): Sender {
   }
 
   /**
-   * Returns undefined if the server closed the idle connection before it answered. Servers may
-   * close idle connections at any time. The caller then sends the request again over a new
-   * connection.
+   * Returns undefined if the server closed the idle connection before it answered, as servers may
+   * do at any time. The caller then sends the request again over a new connection.
    */
   async function exchangeUnlessStale(kept: Connection, ...rest: ExchangeRest): Promise<Answer | undefined> {
     const { bytesRead } = kept.socket

@@ -37,7 +37,7 @@ for (let round = 0; round < rounds; round += 1) {
     await page.waitForTimeout(300)
     found[name]!.push(longestTaskMs(JSON.parse(String(await browser.stopTracing())).traceEvents))
   }
-  // Clicks by script, because simulated input and polling add work that no visitor causes.
+  // A script clicks, because simulated input and polling add work that no visitor causes.
   const open = () =>
     page.evaluate(`new Promise((resolve) => {
       addEventListener('service-widget:ready', ({ detail }) => detail.widget.on('messages.changed', resolve))

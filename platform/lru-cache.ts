@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache'
 
 /**
- * Creates a cache that evicts the least recently used entry above `maxEntries`. It allocates memory
- * as it grows, while the package's option `max` allocates room for all entries at the start: 13 ms
- * and 2 MB for 100,000 entries.
+ * Creates a cache that evicts the least recently used entry above `maxEntries`. Its memory grows
+ * with its entries. The package's option `max` would allocate room for all entries at the start: 13
+ * ms and 2 MB for 100,000 entries.
  */
 export const createLruCache = <Value extends object | string | number | boolean>(
   maxEntries: number,

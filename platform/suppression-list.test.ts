@@ -13,14 +13,14 @@ const read = (content: string) => {
 }
 const nothing = { entries: [], invalid: [], repeated: 0, ignored: [] }
 
-it('reads one address, number or subject per line, and skips empty lines and comments', () => {
+it('readSuppressionList reads one address, number or subject per line, and skips empty lines and comments', () => {
   expect(read('\uFEFF# asked us, by phone\r\nAda@Example.com\r\n\r\n +43 660 123-45 \rsubject:a,b "c"; d\n')).toEqual({
     ...nothing,
     entries: ['2 email Ada@Example.com', '4 phone +43 660 123-45', '5 subject a,b "c"; d'],
   })
 })
 
-it('names the lines that contain no entry', () => {
+it('readSuppressionList names the lines that contain no entry', () => {
   expect(read('Ada Lovelace\n4.3664E+11\n=1+1\nada@localhost\n,\n12\nsubject:\nada@example.com\nx\u0000')).toEqual({
     ...nothing,
     entries: ['8 email ada@example.com'],
@@ -28,7 +28,7 @@ it('names the lines that contain no entry', () => {
   })
 })
 
-it('counts entries that are the same person in another form', () => {
+it('readSuppressionList counts repeated entries, also if they are written differently', () => {
   expect(read('ADA@example.com\nada@example.com\n+43 1 234\n0043/1/234\n٠٠٤٣١٢٣٤\nsubject:A\nsubject:a')).toMatchObject(
     {
       entries: ['1 email ADA@example.com', '3 phone +43 1 234', '6 subject A', '7 subject a'],
@@ -37,7 +37,7 @@ it('counts entries that are the same person in another form', () => {
   )
 })
 
-it('reads the columns that the header names, and reports the others', () => {
+it('readSuppressionList reads the columns that the header names, and reports the others', () => {
   const rows = 'E-Mail;Name;Phone number\nada@example.com;"Lovelace; Ada";+43 1 234\n;Grace;\nbob@example.com;;none\n'
   expect(read(rows)).toEqual({
     entries: ['2 email ada@example.com', '2 phone +43 1 234', '4 email bob@example.com'],
@@ -47,14 +47,14 @@ it('reads the columns that the header names, and reports the others', () => {
   })
 })
 
-it('reads the first column only if there is no header', () => {
+it('readSuppressionList reads only the first column if there is no header', () => {
   expect(read('ada@example.com,Ada,\nbob@example.com,Bob,1990')).toMatchObject({
     entries: ['1 email ada@example.com', '2 email bob@example.com'],
     ignored: ['column 2', 'column 3'],
   })
 })
 
-it('reads quoted cells that contain separators, quotes and line breaks', () => {
+it('readSuppressionList reads quoted cells that contain separators, quotes and line breaks', () => {
   expect(
     read('email,note,subject\r\n"ada@example.com","said ""no""\r\n, twice","x ""1"""\n bob@example.com ,,'),
   ).toEqual({
@@ -64,7 +64,7 @@ it('reads quoted cells that contain separators, quotes and line breaks', () => {
   })
 })
 
-it('loses only the line of a quote that is never closed', () => {
+it('readSuppressionList loses only the line with a quote that is never closed', () => {
   expect(read('"ada@example.com\nbob@example.com\n"eve@example.com')).toEqual({
     ...nothing,
     entries: ['2 email bob@example.com'],
@@ -72,7 +72,7 @@ it('loses only the line of a quote that is never closed', () => {
   })
 })
 
-it('treats names of object properties as ordinary columns', () => {
+it('readSuppressionList treats names of object properties as ordinary columns', () => {
   expect(read('constructor,__proto__\n')).toEqual({ ...nothing, invalid: ['1 constructor'], ignored: ['column 2'] })
 })
 
@@ -91,7 +91,7 @@ it.each([
   expect(invalid.filter(({ text }) => text.length > 161)).toEqual([])
 })
 
-it('returns each written entry in a cell of a CSV file, however it is quoted', () => {
+it('readSuppressionList returns each quoted entry of a CSV file, whatever the other cells contain', () => {
   const entry = fc.constantFrom('ada@example.com', '+43 1 234 567', 'straße@bücher.example', '0660/123')
   const note = fc.string({ unit: fc.constantFrom('a', '"', ',', ';', '\n', ' ', '#', '=') })
   fc.assert(
@@ -105,7 +105,7 @@ it('returns each written entry in a cell of a CSV file, however it is quoted', (
   )
 })
 
-it('accounts for every line of any text, and never throws', () => {
+it('readSuppressionList accounts for every line of any text, and never throws', () => {
   fc.assert(
     fc.property(
       fc.string({ unit: fc.constantFrom('a', '@', '.', '"', ',', ';', '\t', '\n', '\r', '1', '+', '#') }),

@@ -13,9 +13,9 @@ export interface ListEntry {
 export interface SuppressionList {
   /** The entries, each once. */
   entries: ListEntry[]
-  /** Lines without a valid entry, and cells in a named column that are none. */
+  /** Lines without a valid entry, and invalid cells of named columns. */
   invalid: { line: number; text: string }[]
-  /** Number of entries that were left out because an earlier one is the same. */
+  /** Number of entries that were skipped because an earlier entry is the same. */
   repeated: number
   hasHeader: boolean
   /** Columns that were not read: their names, or their numbers if the list has no header. */
@@ -32,10 +32,10 @@ const columnNames: [RegExp, EntryKind][] = [
 ]
 
 /**
- * Reads a text or CSV file. A line contains an e-mail address, a phone number, or `subject:` and the
- * host's id of a visitor. Commas, semicolons or tabs separate columns. Without a header, the first
- * column counts. With a header, the columns `email`, `phone` and `subject` count. Skips empty lines
- * and lines that begin with `#`. The core decides whether a domain is valid.
+ * Reads a text or CSV file. A line contains an e-mail address, a phone number, or `subject:` and
+ * the host's id of a visitor. Commas, semicolons or tabs separate columns. Without a header, only
+ * the first column is read. With a header, the columns `email`, `phone` and `subject` are read.
+ * Skips empty lines and lines that begin with `#`. The core decides whether a domain is valid.
  */
 export function readSuppressionList(content: string): SuppressionList {
   const rows = readRows(content.replace(/^\uFEFF/, ''))
@@ -93,7 +93,7 @@ function entryOf(text: string, kind?: EntryKind): { kind: EntryKind; value: stri
 
 interface Row {
   line: number
-  /** Cells without spaces around them. At least one of them is not empty. */
+  /** Trimmed cells. At least one cell is not empty. */
   cells: string[]
 }
 
@@ -117,7 +117,7 @@ function readRows(content: string): Row[] {
   return rows
 }
 
-/** Returns the separator behind the first cell. */
+/** Returns the separator after the first cell. */
 function separatorOf(text: string, start: number): string {
   const from = text[start] === '"' ? (closingQuote(text, start + 1) ?? start) : start
   const found = /[,;\t\n]/g
@@ -136,7 +136,7 @@ function readRow(text: string, start: number, separator: string): { cells: strin
     const closing = opening === undefined ? undefined : closingQuote(text, opening)
     unquoted.lastIndex = closing === undefined ? at : closing + 1
     let [cell] = unquoted.exec(text)!
-    // A quote with text behind it is part of the cell's text.
+    // If text follows the closing quote, the quotes are part of the cell's text.
     if (closing !== undefined && cell.trim() === '') cell = text.slice(opening, closing).replaceAll('""', '"')
     else if (closing !== undefined) {
       unquoted.lastIndex = at
@@ -149,7 +149,7 @@ function readRow(text: string, start: number, separator: string): { cells: strin
   }
 }
 
-/** Returns the place of the quote that ends a cell, or undefined if the text ends before it. */
+/** Returns the position of the quote that ends a cell, or undefined if there is none. */
 function closingQuote(text: string, start: number): number | undefined {
   for (let at = text.indexOf('"', start); at !== -1; at = text.indexOf('"', at + 2)) if (text[at + 1] !== '"') return at
   return undefined

@@ -9,7 +9,7 @@ import { usageOf } from '../usage.ts'
 import { scratchFolder } from '../workspace.ts'
 import { type CapacityVisitor, createVisitor } from './visitors.ts'
 
-/** How long the bench waits for a stable memory use before it measures, in milliseconds. */
+/** Time in milliseconds that the bench waits before it measures, so that memory use is stable. */
 const settleMs = 5_000
 const atOnce = 64
 

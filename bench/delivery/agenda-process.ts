@@ -1,5 +1,5 @@
-// Agenda worker or producer process. Arguments: `worker` or `producer`, the database engine's URI,
-// the receiver's port.
+// Worker or producer process of the job queue Agenda. Arguments: `worker` or `producer`, the
+// database engine's URI, the receiver's port.
 import { setTimeout as delay } from 'node:timers/promises'
 import { handleCommands } from '../commands.ts'
 import { requirePeer } from '../peers.ts'

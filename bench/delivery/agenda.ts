@@ -5,7 +5,7 @@ import { type Contender, concurrency } from './contender.ts'
 import { startOwnCore } from './ours.ts'
 import { producing } from './producer.ts'
 
-/** Agenda on the same kind of database engine as the service. */
+/** The job queue Agenda, on the same kind of database engine as the service. */
 export const agenda: Contender = {
   name: 'Agenda',
   about: `Agenda ${peerVersion('agenda')} on the same MongoDB engine, journaled writes, concurrency ${concurrency}, lockLimit ${lockLimit} (default: none), processEvery ${processEveryMs} ms (default: 5 s), other settings at their defaults; the job's document is its log`,

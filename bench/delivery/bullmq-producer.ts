@@ -1,4 +1,4 @@
-// BullMQ producer process. Arguments: Redis's port, the receiver's port.
+// Producer process of the job queue BullMQ. Arguments: Redis's port, the receiver's port.
 import { setTimeout as delay } from 'node:timers/promises'
 import { handleCommands } from '../commands.ts'
 import { requirePeer } from '../peers.ts'

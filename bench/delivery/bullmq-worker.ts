@@ -1,4 +1,5 @@
-// BullMQ worker process. Arguments: Redis's port, and `log` to record each attempt.
+// Worker process of the job queue BullMQ. Arguments: Redis's port, and `log` to record each
+// attempt.
 import { Redis } from 'ioredis'
 import { handleCommands } from '../commands.ts'
 import { requirePeer } from '../peers.ts'

@@ -4,7 +4,7 @@ import { scratchFolder } from '../workspace.ts'
 import { type Contender, concurrency } from './contender.ts'
 import { producing } from './producer.ts'
 
-/** BullMQ on a local Redis, with or without an attempt log. */
+/** The job queue BullMQ on a local Redis, with or without an attempt log. */
 export const bullmq = ({ log }: { log: boolean }): Contender => ({
   name: log ? 'BullMQ, attempt log' : 'BullMQ, no log',
   about: `BullMQ ${peerVersion('bullmq')}, concurrency ${concurrency}, 9 attempts, other settings at their defaults; Redis with appendonly yes, appendfsync everysec${log ? '; one hash written for each attempt' : ''}`,

@@ -17,7 +17,10 @@ type Step = (typeof names)[number]
  */
 type Measured = { rounds: Record<Step, Figures[]>; failure?: string }
 
-/** Compares lead delivery with job queues: same receiver, payload and concurrency. */
+/**
+ * Compares the service's lead delivery with job queues. Receiver, payload and concurrency are the
+ * same for all.
+ */
 export const deliveryPart: Part = async (options) => {
   const { rounds, quick, only, log } = options
   const steps = names.filter((name) => !names.some((each) => only.includes(each)) || only.includes(name))

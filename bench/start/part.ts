@@ -8,8 +8,8 @@ import { scratchFolder } from '../workspace.ts'
 
 const root = join(import.meta.dirname, '../..')
 /**
- * A fresh clone does not contain these folders, so the copy omits them. Then `node_modules` and
- * `.cache` are linked into the copy.
+ * Folders that the copy of the project omits, because a fresh clone does not contain them.
+ * Afterwards, `node_modules` and `.cache` are linked into the copy.
  */
 const ownOnly = new Set(['node_modules', '.cache', '.data', '.git', 'dist'])
 const readyWithinMs = 120_000

@@ -30,7 +30,9 @@ export async function countOpenFiles(pids: number[]): Promise<number> {
   return (await Promise.all(pids.map(openFiles))).reduce((sum, { length }) => sum + length, 0)
 }
 
-/** Resident memory of these processes without their children, so without a core's engine. */
+/**
+ * Resident memory of these processes in bytes, without their children. A core's engine is a child.
+ */
 export async function residentBytesOf(pids: number[]): Promise<number> {
   return (await Promise.all(pids.map(residentBytes))).reduce((sum, each) => sum + each, 0)
 }

@@ -6,7 +6,8 @@ import type { Flow, PublishCommand, Published } from './publishing.ts'
 import type { StreamFigures, VisitorsCommand } from './visitors.ts'
 
 /**
- * A newly started contender with its visitors and publisher. Each step of each round has its own.
+ * A newly started contender with its visitors and publisher. Each step of each round starts a new
+ * one.
  */
 export interface Turn {
   streaming: Streaming

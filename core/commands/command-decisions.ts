@@ -25,7 +25,7 @@ interface Acknowledgement {
 }
 
 interface ScreenshotAcknowledgement extends Acknowledgement {
-  /** Limits of the screenshot upload. Absent unless an upload is allowed now. */
+  /** Limits of the screenshot upload. Present only while an upload is allowed. */
   upload?: { maxBytes: number; contentTypes: readonly string[]; expiresAt: Date }
 }
 

@@ -186,8 +186,8 @@ export function createCommands(dependencies: CommandsDependencies): Commands {
   }
 
   /**
-   * Expires a request whose session has ended, for example by a login, because only that session
-   * could answer it.
+   * Expires the request if its session has ended, for example after a login. Only that session
+   * could have answered the request.
    */
   async function endedWithSession(command: Command): Promise<Command> {
     const { commandId, sessionId } = command

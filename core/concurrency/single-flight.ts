@@ -1,8 +1,8 @@
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
 
 /**
- * Does work in rounds, one at a time. A run is a series of rounds without a gap. It ends when no work
- * is left or a round fails.
+ * Does work in rounds, one at a time. A run consists of consecutive rounds. It ends when no work is
+ * left or a round fails.
  */
 interface SingleFlight {
   /**

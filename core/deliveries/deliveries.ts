@@ -61,8 +61,8 @@ export interface Deliveries {
     by: Requester,
   ): Promise<{ attempt: AttemptView; existing: boolean }>
   /**
-   * Returns attempts grouped by delivery, oldest first. Errors: `LeadNotFound` for a lead,
-   * `NotFound` for a delivery.
+   * Returns the attempts of a lead or of a delivery, grouped by delivery, oldest first. Errors:
+   * `LeadNotFound` for a lead, `NotFound` for a delivery.
    */
   listAttempts(of: { leadId: string } | { deliveryId: string }, by: Requester): Promise<AttemptView[]>
   /** Returns a page of deliveries, newest first. Errors: `ValidationFailed`. */
@@ -188,8 +188,8 @@ export function createDeliveries(dependencies: {
         announce()
         return { attempt: viewAttempt(retried, retried.attempts.length - 1), existing: false }
       }
-      // Another request changed the delivery first. It was a repeat with the same key, or a retry
-      // with another key.
+      // Another request changed the delivery first: a repeat with the same key, or a retry with
+      // another key.
       const other = findRepeated(key, inputHash, await store.findByOperation(key))
       if (!other) throw new ServiceError(ErrorCode.ATTEMPT_NOT_RETRYABLE)
       return other

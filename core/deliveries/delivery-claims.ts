@@ -61,7 +61,7 @@ interface Sendable extends Candidates {
 const lookAhead = 256
 /**
  * A claim reads up to `max(2 * limit, minCandidates)` candidates, divided equally among its
- * destinations. So many candidates fill the claim even if most of its destinations have few due
+ * destinations. This number fills the claim even if most of its destinations have few due
  * deliveries.
  */
 const minCandidates = 250
@@ -82,7 +82,7 @@ export function createDeliveryClaims(dependencies: {
   holds: Pick<DeliveryHolds, 'hold'>
   work: DeliveryWork<ClaimedDelivery[], ClaimRequest>
   requests: ReadyRequests
-  /** Ends claimed deliveries of suppressed people. Returns the others. */
+  /** Ends claimed deliveries of suppressed people. Returns the other deliveries. */
   withoutSuppressed?: (taken: TakenDelivery[], claimId: string, at: Date) => Promise<TakenDelivery[]>
   /** Whether this process currently receives all wake-ups that other cores send. */
   isCurrent: () => boolean

@@ -87,7 +87,7 @@ const jitter = 0.2
 
 /**
  * Returns the delay in milliseconds between the end of an attempt and the next attempt; undefined
- * after the last attempt. A manual attempt replaces an automatic one, so it counts like one.
+ * after the last attempt. A manual attempt counts like the automatic attempt that it replaces.
  */
 export function retryDelay(
   attemptNumber: number,

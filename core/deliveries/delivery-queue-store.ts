@@ -172,9 +172,8 @@ export function createDeliveryQueue({
 
     async renew(claims, { leaseUntil, takenSince }) {
       const ids = claims.map(({ deliveryId }) => deliveryId)
-      // The filter does not check that a claim id belongs to the delivery id of the same entry.
-      // Renewing an additional lease is harmless, and the result names the claim of each renewed
-      // lease.
+      // The filter does not check that delivery id and claim id belong together. Renewing an
+      // additional lease is harmless, and the result names the claim of each renewed lease.
       const held = {
         _id: { $in: ids },
         status: 'sending' as const,

@@ -28,8 +28,8 @@ export interface LeadSubscriptionStore {
     operation: string,
   ): Promise<void>
   /**
-   * Replaces the secrets if they are still those that the caller read. Otherwise changes nothing
-   * and returns false. Returns true if this call or an earlier one applied the operation.
+   * Replaces the secrets if they have not changed since the caller read them. Returns true if this
+   * call or an earlier run of the operation replaced them.
    */
   replaceSecrets(
     subscription: LeadSubscription,

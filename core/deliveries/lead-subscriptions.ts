@@ -39,8 +39,8 @@ export interface SubscriptionView {
 }
 
 /**
- * Returns whether every address that a destination resolves to is allowed. The reason is not
- * returned.
+ * Returns true if every address that a destination resolves to is allowed. Does not return the
+ * reason of a rejection.
  */
 export type IsAllowedDestination = (url: URL) => Promise<boolean>
 

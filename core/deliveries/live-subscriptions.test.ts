@@ -3,7 +3,9 @@ import { createBus } from '../bus.ts'
 import { createLiveSubscriptions } from './live-subscriptions.ts'
 import type { LeadSubscription } from './model.ts'
 
-/** Creates a store with one subscription. Its URL is the number of reads so far. */
+/**
+ * Creates a store with one subscription. The URL of the subscription is the number of reads so far.
+ */
 function newScene() {
   const scene = { reads: 0, now: 1_000, isCurrent: true, published: [] as string[] }
   const bus = createBus()

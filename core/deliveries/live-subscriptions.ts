@@ -4,7 +4,7 @@ import type { Wakeups } from '../log/wakeups.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import type { LeadSubscription } from './model.ts'
 
-/** A subscription as it was when it was read. It may come from the cache. */
+/** A subscription with the time at which it was read. It may come from the cache. */
 export interface KnownSubscription {
   subscription: LeadSubscription
   /** Time at which the read began. */

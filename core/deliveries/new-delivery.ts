@@ -17,7 +17,10 @@ export function newDelivery(options: {
    */
   requestedBy?: string
   at: Date
-  /** If true, the delivery is stored as failed, because its person must not be contacted. */
+  /**
+   * If true, the delivery is stored as failed, because the person of the lead must not be
+   * contacted.
+   */
   isSuppressed?: boolean
   settings: { bodyMaxBytes: number; retentionDays: number }
 }): NewDelivery & { isTooLarge: boolean } {

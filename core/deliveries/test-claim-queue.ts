@@ -28,7 +28,7 @@ export function newScene({ due = {} as Record<string, string[]>, later = [] as n
     unsealed: new Set<string>(),
     bodyBytes: 10,
     tookOver: false,
-    /** Returns those of the deliveries that no other core takes first. */
+    /** Returns the deliveries that this core claims before other cores do. */
     takes: (ids: string[]) => ids,
     onTake: () => {},
     random: () => 0,

@@ -171,9 +171,9 @@ export function liveSecrets(secrets: WebhookSecret[], at: Date): WebhookSecret[]
 
 /**
  * Returns the list of secrets after a rotation, with `fresh` in front. `seen` is the list when the
- * call began. Requests are signed with the secrets in `seen` for `overlapSeconds` more seconds, and
- * with a secret that a concurrent call has added for at least a day. Existing expiry times are
- * kept. Errors: `RateLimited` if requests would be signed with too many secrets.
+ * call began. Requests are signed with the secrets in `seen` for `overlapSeconds` more seconds. If
+ * a concurrent call added a secret, requests are signed with it for at least a day. Existing expiry
+ * times are kept. Errors: `RateLimited` if requests would be signed with too many secrets.
  */
 export function rotatedSecrets(
   secrets: WebhookSecret[],

@@ -119,5 +119,8 @@ export const attachEngine = async (options: EngineOptions): Promise<Engine> => {
   }
 }
 
-/** Returns no delay after the first crash, then 100 ms, which doubles up to 5 s. */
+/**
+ * Returns no delay after the first crash and 100 ms after the second. Each further crash doubles
+ * the delay, up to 5 s.
+ */
 const restartDelayMs = (crashes: number) => (crashes <= 1 ? 0 : Math.min(maxDelayMs, 50 * 2 ** (crashes - 1)))

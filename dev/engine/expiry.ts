@@ -11,8 +11,9 @@ export type ExpiryDeps = {
 }
 
 /**
- * Deletes documents that are expired by a TTL index, every 30 seconds, because the embedded engine
- * has no TTL monitor. `sweep` may also be called directly; `stop` waits for a sweep in progress.
+ * Every 30 seconds, deletes the documents that have expired by a TTL index, because the embedded
+ * engine has no TTL monitor. `sweep` may also be called directly; `stop` waits for a sweep in
+ * progress.
  */
 export const createExpiry = ({ client, now, onError }: ExpiryDeps) => {
   let timer: NodeJS.Timeout | undefined

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Nudge } from '../../core/log/wakeup-store.ts'
 
 /**
- * Tells other processes of this machine through file changes that a wake-up was written. The
+ * Notifies the other processes of this machine that a wake-up was written, by changing a file. The
  * process that creates a nudge must close it.
  */
 export interface FileNudge extends Nudge {

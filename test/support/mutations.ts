@@ -8,7 +8,7 @@ type Change = (value: Json) => Json
 
 const oneChange: fc.Arbitrary<Change> = fc
   .record({
-    // Selects the nested value to change: an index, modulo the number of nested values.
+    // Index of the nested value to change, modulo the number of nested values.
     place: fc.nat(),
     what: fc.constantFrom('replace', 'replace', 'remove', 'add', 'wrap', 'repeat', 'lengthen'),
     value: nastyValue,

@@ -8,10 +8,14 @@ export interface RawSocket {
   /** Returns true if the server has ended its side of the connection. */
   isEnded(): boolean
   /**
-   * Time when the server ended its side, by `performance.now()`. 0 if the server has not ended it.
+   * Time when the server ended its side, measured with `performance.now()`. 0 if the server has not
+   * ended it.
    */
   endedAt: number
-  /** Time when the connection was reset, by `performance.now()`. 0 if no reset has arrived. */
+  /**
+   * Time when the connection was reset, measured with `performance.now()`. 0 if no reset has
+   * arrived.
+   */
   brokenAt: number
   /** Resolves with all received text when the server has ended its side. */
   ended: Promise<string>

@@ -171,7 +171,7 @@ export enum ErrorCode {
   IDEMPOTENCY_KEY_MISMATCH = 5,
 
   /**
-   * Codes with status 401: no usable credential.
+   * Codes with status 401: the request has no valid credential.
    *
    * @generated from enum value: ERROR_CODE_GRANT_MISSING = 6;
    */
@@ -218,7 +218,7 @@ export enum ErrorCode {
   UNAUTHENTICATED = 13,
 
   /**
-   * Codes with status 403: authenticated, but rejected.
+   * Codes with status 403: the request is authenticated but not allowed.
    *
    * @generated from enum value: ERROR_CODE_ORIGIN_NOT_ALLOWED = 14;
    */
@@ -260,7 +260,7 @@ export enum ErrorCode {
   PERMISSION_DENIED = 20,
 
   /**
-   * Codes with status 404: not found, or not visible to this caller.
+   * Codes with status 404: the object does not exist, or this caller may not see it.
    *
    * @generated from enum value: ERROR_CODE_INSTALLATION_NOT_FOUND = 21;
    */
@@ -302,7 +302,7 @@ export enum ErrorCode {
   METHOD_NOT_ALLOWED = 28,
 
   /**
-   * Codes with status 409 or 410: conflict with the current state.
+   * Codes with status 409 or 410: the request conflicts with the current state.
    *
    * @generated from enum value: ERROR_CODE_IDEMPOTENCY_CONFLICT = 29;
    */

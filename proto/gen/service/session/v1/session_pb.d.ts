@@ -573,7 +573,8 @@ export declare type RenewSessionRequest = Message<"service.session.v1.RenewSessi
   idempotencyKey: string;
 
   /**
-   * As in CreateSessionRequest. Replaces the address of the session.
+   * The client's IP address, as in CreateSessionRequest. Replaces the stored address of the
+   * session.
    *
    * @generated from field: optional string client_address = 6;
    */
@@ -1526,9 +1527,9 @@ export declare const SessionService: GenService<{
   /**
    * Stores the visitor's decision on the installation's consent policy. A later decision replaces
    * an earlier one. A decision applies to all live sessions of the same visitor on this
-   * installation. An anonymous visitor is a browser; a verified visitor is a subject. Errors: as
-   * AuthorizeGrant, ValidationFailed if the version is not the current version of the policy,
-   * IdempotencyKeyInvalid, IdempotencyConflict, OperationInProgress.
+   * installation. Anonymous sessions of one browser have the same visitor, and so have verified
+   * sessions of one subject. Errors: as AuthorizeGrant, ValidationFailed if the version is not the
+   * current version of the policy, IdempotencyKeyInvalid, IdempotencyConflict, OperationInProgress.
    *
    * @generated from rpc service.session.v1.SessionService.RecordConsent
    */
