@@ -1,6 +1,9 @@
 import type { Page } from 'playwright-core'
-import { beforeAll, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
 import { accessibilityFindings } from '../../console/test/test-console.ts'
+import { startDeliveryWorker } from '../support/delivery-worker.ts'
+import { startReceiver } from '../support/receiver.ts'
 import { bubbles, field, openChat, openShop, type Shop, untilSent, write } from '../support/shop.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
@@ -8,7 +11,7 @@ import { until } from '../support/until.ts'
 const database = testDatabase()
 let shop: Shop
 beforeAll(async () => {
-  shop = await openShop(database)
+  shop = await openShop(database, { coreEnv: { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' } })
 })
 
 const policyUrl = 'https://shop.example/privacy'
@@ -121,4 +124,108 @@ test('after a ban with the network address, a new tab and a private window canno
   await openChat(free.page)
   await write(free.page, 'sorry')
   await untilSent(free.page, 'sorry')
+})
+
+describe('a person on the suppression list', () => {
+  const fields = [{ name: 'email', label: 'Email address', type: 'email', required: true }]
+  const entry = (value: string) => ({ of: { case: 'email' as const, value } })
+  const leadsOf = async (conversationId: string) =>
+    (await shop.operator.leads.listLeads({ workspaceId: shop.workspaceId })).leads.filter(
+      (lead) => lead.conversationId === conversationId,
+    )
+  async function setForm(offlineForm: boolean) {
+    await shop.operator.workspaces.updateInstallation({
+      siteKey: shop.siteKey,
+      capabilities: { offlineForm },
+      forms: { offline: { fields } },
+      availability: { mode: offlineForm ? 'away' : 'auto' },
+    })
+    await until('the configuration', async () => {
+      const response = await fetch(`${shop.stack.gateways[0]!.url}/api/integrations/v1/widget/config/${shop.siteKey}`, {
+        headers: { Origin: shop.origin, 'X-Service-Widget-Version': '1.0' },
+      })
+      const config = (await response.json()) as { availability: object; capabilities: { offlineForm: boolean } }
+      return config.capabilities.offlineForm === offlineForm && 'online' in config.availability
+    })
+  }
+
+  test('is told that the details cannot be used, can still chat, and is accepted after the removal', async () => {
+    const { workspaceId } = shop
+    const { workspaces } = shop.operator
+    await setForm(true)
+    await workspaces.addSuppressions({ workspaceId, entries: [entry('ada@example.com')], reason: 'asked us' })
+    const visit = await shop.visit()
+    const { page } = visit
+    await page.getByRole('button', { name: /^Open chat/ }).click()
+    const email = page.getByLabel('Email address')
+    await email.fill(' Ada@EXAMPLE.com')
+    await page.getByRole('button', { name: 'Send details' }).click()
+    await page.getByText('We cannot contact you at these details.').waitFor()
+    expect(await accessibilityFindings(page)).toEqual([])
+    expect(await email.inputValue()).toMatch(/Ada@EXAMPLE\.com/)
+    const { conversationId } = await visit.session()
+    expect(await leadsOf(conversationId)).toEqual([])
+
+    await page.getByRole('button', { name: 'Write a message instead' }).click()
+    await write(page, 'Do you ship to Graz?')
+    await untilSent(page, 'Do you ship to Graz?')
+    await workspaces.removeSuppressions({ workspaceId, entries: [entry('ada@example.com')] })
+    await page.getByRole('button', { name: 'Leave your details instead' }).click()
+    await page.getByRole('button', { name: 'Send details' }).click()
+    await page.getByText('We got your details.').waitFor()
+    expect(await leadsOf(conversationId)).toMatchObject([{ fields: { email: 'Ada@EXAMPLE.com' } }])
+    expect(visit.complaints).toEqual([])
+    await setForm(false)
+  })
+
+  test('gets no delivery once the entry is added, while deliveries of others go on', async () => {
+    const { workspaceId } = shop
+    const { leads, workspaces } = shop.operator
+    const receiver = await startReceiver()
+    await setForm(true)
+    // Both destinations fail at first, so that all deliveries wait for a retry or in the queue.
+    const destinations = await Promise.all(
+      ['/503?one', '/503?two'].map((path) =>
+        leads.createSubscription({
+          workspaceId,
+          destinationUrl: receiver.http + path,
+          mappedFields: ['email'],
+          automatic: true,
+        }),
+      ),
+    )
+    const worker = await startDeliveryWorker(shop.stack)
+    for (const address of ['eve@example.com', 'bob@example.com']) {
+      const visit = await shop.visit()
+      await visit.page.getByRole('button', { name: /^Open chat/ }).click()
+      await visit.page.getByLabel('Email address').fill(address)
+      await visit.page.getByRole('button', { name: 'Send details' }).click()
+      await visit.page.getByText('We got your details.').waitFor()
+    }
+    const requestsFor = (address: string) => receiver.requests.filter(({ body }) => body.includes(address)).length
+    await until('first attempts', () => requestsFor('eve@example.com') >= 2 && requestsFor('bob@example.com') >= 2)
+
+    await workspaces.addSuppressions({ workspaceId, entries: [entry('EVE@example.com')], reason: 'asked us' })
+    const before = requestsFor('eve@example.com')
+    const bobsBefore = requestsFor('bob@example.com')
+    await until('retries for the other person', () => requestsFor('bob@example.com') >= bobsBefore + 2)
+    expect(requestsFor('eve@example.com')).toBe(before)
+
+    const { leads: all } = await leads.listLeads({ workspaceId })
+    const attemptsOf = async (address: string) => {
+      const lead = all.find(({ fields: given }) => given.email === address)!
+      return (await leads.listDeliveryAttempts({ leadId: lead.leadId })).attempts
+    }
+    const eves = await attemptsOf('eve@example.com')
+    for (const { subscription } of destinations) {
+      const last = eves.filter(({ subscriptionId }) => subscriptionId === subscription!.subscriptionId).at(-1)
+      expect(last).toMatchObject({ status: DeliveryStatus.FAILED, responseClass: ResponseClass.SUPPRESSED })
+    }
+    expect((await attemptsOf('bob@example.com')).map(({ responseClass }) => responseClass)).not.toContain(
+      ResponseClass.SUPPRESSED,
+    )
+    await worker.kill()
+    await receiver.close()
+    await setForm(false)
+  })
 })

@@ -28,6 +28,7 @@ const config = {
   capabilities: { typing: true, pageContext: true, preChatForm: true, navigation: true, screenshots: true },
   forms: { preChat },
 }
+const consent = { required: true, policyUrl: 'https://shop.example/privacy', policyVersion: 'v1' }
 
 /**
  * Script of the test page. Its identity provider signs in the person that `window.person` names.
@@ -41,8 +42,8 @@ const pageScript = `
   addEventListener('service-widget:ready', ({ detail }) => { window.widget = detail.widget })
 `
 
-async function visit() {
-  gateway = await startScenarioServer({ heartbeatMs: 1_000, config })
+async function visit(more: object = {}) {
+  gateway = await startScenarioServer({ heartbeatMs: 1_000, config: { ...config, ...more } })
   const fetched: string[] = []
   const context = { locale: 'de-AT' }
   opened = await openWidgetPage({ browser, gateway, lang: 'de', pageScript, context })
@@ -62,8 +63,14 @@ const ask = (kind: 'navigation' | 'screenshot', about: Record<string, unknown> =
   gateway.features.request(gateway.conversation('pk_friendly'), kind, about)
 
 it('chunks that are loaded later cause no policy violation on a strict page with Trusted Types', async () => {
-  const { page, complaints, fetched } = await visit()
+  const { page, complaints, fetched } = await visit({ consent })
   await button(page, /^Chat öffnen/).click()
+  const step = page.getByRole('region', { name: 'Ihre Einwilligung' })
+  await step.getByRole('button', { name: 'Ablehnen' }).click()
+  await step.getByRole('button', { name: 'Neu entscheiden' }).click()
+  await step.getByRole('button', { name: 'Ich stimme zu' }).click()
+  await step.waitFor({ state: 'hidden' })
+  expect(gateway.features.consents).toEqual(['denied', 'granted'])
   await page.getByLabel('E-Mail').fill('ada at example')
   await page.keyboard.press('Enter')
   await page.locator('[data-service-widget] [aria-invalid="true"]').waitFor()
@@ -169,5 +176,6 @@ it('if another visitor signs in while the widget waits for the response to an ac
   await expect.poll(() => page.evaluate('widget.messages().length')).toBe(1)
   expect(page.url()).toBe(url)
   expect(gateway.seen(`POST /commands/navigation/${id}/acknowledgements`)).toHaveLength(1)
-  expect(complaints).toEqual([])
+  // A request of the closed session may still be under way. It gets a 401, which Chromium logs.
+  expect(complaints.filter((complaint) => !/status of 401/.test(complaint))).toEqual([])
 })

@@ -11,6 +11,7 @@ import { idempotencyRules } from './idempotency.ts'
 import { identityRules } from './identity.ts'
 import { interleavingRules } from './interleavings.ts'
 import { lifetimeRules } from './lifetimes.ts'
+import { policyRules } from './policies.ts'
 import { rateRules } from './rate-limits.ts'
 import { replayRules } from './replay.ts'
 import { requestRules } from './requests.ts'
@@ -41,6 +42,7 @@ describe('events', () => {
   replayRules(suite)
   streamRules(suite)
 })
+describe('policies', () => policyRules(suite))
 describe('identity, commands and conversations', () => {
   identityRules(suite)
   assertionRules(suite)

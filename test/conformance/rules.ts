@@ -37,6 +37,7 @@ export const failures: Record<string, [status: number, retryable: boolean, termi
   VisitorBanned: [403, false, true],
   ConnectionDisabled: [403, false, true],
   ConsentRequired: [403, false, false],
+  VisitorSuppressed: [403, false, false],
   InstallationNotFound: [404, false, true],
   CommandNotFound: [404, false, false],
   RouteNotAdvertised: [404, false, false],
@@ -189,6 +190,17 @@ export const rules: Rule[] = [
     ['C3.37', 'disabling a connection ends its sessions for good; enabling it allows new sessions'],
     ['C3.33', 'a typing report says started or stopped, needs no idempotency key, and may be repeated'],
   ]),
+  ...from('C3 policies', [
+    ['C3.40', 'a capability that is turned off is refused on every gateway, and its data is not stored'],
+    ['C3.41', 'while consent is required, messages and forms need a granted consent; reading and streaming do not'],
+    ['C3.42', 'POST /sessions/consent records the decision with version and time, once per key, for operators too'],
+    ['C3.43', 'a new policy version asks again; accepted operations stay accepted'],
+    ['C3.44', 'forms and leads of a suppressed person are VisitorSuppressed; chat goes on; a removal ends it'],
+    [
+      'C3.45',
+      'a ban with the network address refuses new sessions and renewals there, on one connection, until it is lifted',
+    ],
+  ]),
   ...from('C3 identity assertion', [
     ['C3.50', 'an assertion is an HS256 JWS of the specified type, signed with an active secret of the installation'],
     ['C3.51', 'each claim of an assertion is validated'],
@@ -221,6 +233,7 @@ export const rules: Rule[] = [
     ['C4.31', 'each change of a message’s state sends message.state.changed once'],
     ['C4.32', 'a command sends an event when it is requested and when it is cancelled, and expires after 120 s'],
     ['C4.33', 'an assignment, an unassignment, a closing, and a reopening by a visitor’s message each send one event'],
+    ['C4.34', 'availability.changed is sent to open streams without an id or sequence, and is not replayed'],
   ]),
   ...from('S whole', [
     ['S1.1', 'POST responses, history and stream merge into one list under any interleaving of calls'],

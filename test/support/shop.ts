@@ -6,7 +6,7 @@ import { createDemoSite } from '../../widget/demo/server.ts'
 import { launchChromium } from './chromium.ts'
 import { startHttp2Proxy } from './http2-proxy.ts'
 import { type Operator, operatorOf } from './operator.ts'
-import { startStack } from './stack.ts'
+import { type Stack, startStack } from './stack.ts'
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts'
 import type { TestDatabase } from './test-database.ts'
 
@@ -28,6 +28,8 @@ export interface ShopVisit {
 export interface Shop {
   origin: string
   siteKey: string
+  workspaceId: string
+  stack: Stack
   operator: Operator
   /** TCP proxy between browsers and gateway. */
   network: TcpProxy
@@ -62,7 +64,8 @@ export async function openShop(
   { http2 = false, heartbeatSeconds = 2, coreEnv = {} }: ShopOptions = {},
 ): Promise<Shop> {
   const env = { HEARTBEAT_SECONDS: `${heartbeatSeconds}`, RECONNECT_MAX_MS: '2000', RATE_LIMIT_FACTOR: '20' }
-  const { demo, gateways, cores } = await startStack({ database, env, coreEnv })
+  const stack = await startStack({ database, env, coreEnv })
+  const { demo, gateways, cores } = stack
   const operator = operatorOf(cores[0]!.url, demo.serviceToken)
   const network = await startTcpProxy(gateways[0]!.url)
   const secure = http2 ? await startHttp2Proxy(`http://localhost:${network.port}`) : undefined
@@ -88,6 +91,8 @@ export async function openShop(
   return {
     origin,
     siteKey: demo.siteKey,
+    workspaceId: demo.workspaceId,
+    stack,
     operator,
     network,
 

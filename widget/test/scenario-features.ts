@@ -16,7 +16,7 @@ type Answered = { status: number; body?: unknown } | Refusal | 'lost' | undefine
 export type ScenarioFeatures = ReturnType<typeof createScenarioFeatures>
 
 /**
- * Routes for typing, page reports, forms and agents' requests of the scenario server. Tests inject
+ * Routes for consent, typing, page reports, forms and agents' requests of the scenario server. Tests inject
  * failures with `failNext`.
  */
 export function createScenarioFeatures(now: () => number) {
@@ -24,6 +24,7 @@ export function createScenarioFeatures(now: () => number) {
   const repeated = new Map<string, { input: string; answered: { status: number; body?: unknown } }>()
   const failures = new Map<string, (Refusal | 'lost')[]>()
   const leads: Record<string, string>[] = []
+  const consents: string[] = []
   const uploads = new Map<string, Buffer>()
   const held = new Map<string, Promise<void>>()
   let counter = 0
@@ -31,6 +32,8 @@ export function createScenarioFeatures(now: () => number) {
   return {
     /** Fields of the submitted forms. */
     leads,
+    /** Decisions on the consent policy. */
+    consents,
     /** Uploaded bytes, by `requestId`. */
     uploads,
     commandState: (id: string) => commands.get(id)?.state,
@@ -110,6 +113,11 @@ export function createScenarioFeatures(now: () => number) {
   function act({ method, path, body, bytes }: SeenRequest): Answered {
     if (method !== 'POST') return undefined
     if (path === '/typing' || path === '/context/page') return { status: 204 }
+    if (path === '/sessions/consent') {
+      consents.push(String(body?.decision))
+      const decidedAt = new Date(now()).toISOString()
+      return { status: 200, body: { decision: body?.decision, policyVersion: body?.policyVersion, decidedAt } }
+    }
     if (path.startsWith('/forms/')) {
       leads.push(body?.fields as Record<string, string>)
       return { status: 202, body: { formSubmissionId: `frm_${leads.length}` } }

@@ -79,7 +79,8 @@ export function createFormView({ form, isOffline, onSubmit, onSkip, ...deps }: F
       first ??= rule ? entry : undefined
     }
     failure.hidden = status !== 'failed' || first !== undefined
-    failure.textContent = error && !failure.hidden ? texts.formFailed : ''
+    const failureText = error?.code === 'VisitorSuppressed' ? texts.formSuppressed : texts.formFailed
+    failure.textContent = error && !failure.hidden ? failureText : ''
     first?.control.focus()
   }
 

@@ -77,6 +77,8 @@ export interface FormTexts {
    */
   fieldProblems: Record<'required' | 'email' | 'tel' | 'other', string> & { maxLength: (limit: number) => string }
   formFailed: string
+  /** Shown if the visitor must not be contacted, so that a retry cannot succeed. */
+  formSuppressed: string
   submitPreChat: string
   submitOffline: string
   submitting: string

@@ -89,6 +89,7 @@ export const texts: WidgetTexts = {
     maxLength: (limit) => `الحد الأقصى لعدد الأحرف هو ${limit.toLocaleString('ar')}.`,
   },
   formFailed: 'لم تُرسَل بياناتك. يُرجى المحاولة مرة أخرى.',
+  formSuppressed: 'لا يمكننا التواصل معك عبر هذه البيانات. يُرجى كتابة رسالة بدلاً من ذلك.',
   submitPreChat: 'بدء المحادثة',
   submitOffline: 'إرسال البيانات',
   submitting: 'جارٍ الإرسال…',

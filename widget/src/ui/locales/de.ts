@@ -81,6 +81,8 @@ export const texts: WidgetTexts = {
     maxLength: (limit) => `Bitte höchstens ${limit.toLocaleString('de')} Zeichen.`,
   },
   formFailed: 'Ihre Angaben wurden nicht gesendet. Bitte versuchen Sie es noch einmal.',
+  formSuppressed:
+    'Unter diesen Angaben dürfen wir Sie nicht kontaktieren. Bitte schreiben Sie stattdessen eine Nachricht.',
   submitPreChat: 'Chat beginnen',
   submitOffline: 'Angaben senden',
   submitting: 'Wird gesendet …',

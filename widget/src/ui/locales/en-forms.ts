@@ -14,6 +14,7 @@ export const englishFormTexts: FormTexts = {
     maxLength: (limit) => `Please keep it to ${limit} characters.`,
   },
   formFailed: 'Your details were not sent. Please try again.',
+  formSuppressed: 'We cannot contact you at these details. Please write a message instead.',
   submitPreChat: 'Start chat',
   submitOffline: 'Send details',
   submitting: 'Sending…',

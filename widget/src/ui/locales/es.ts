@@ -80,6 +80,7 @@ export const texts: WidgetTexts = {
     maxLength: (limit) => `Escriba ${limit.toLocaleString('es')} caracteres como máximo.`,
   },
   formFailed: 'Sus datos no se han enviado. Inténtelo de nuevo.',
+  formSuppressed: 'No podemos contactar con usted con estos datos. Escriba un mensaje, por favor.',
   submitPreChat: 'Iniciar el chat',
   submitOffline: 'Enviar los datos',
   submitting: 'Enviando…',

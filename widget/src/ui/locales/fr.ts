@@ -80,6 +80,7 @@ export const texts: WidgetTexts = {
     maxLength: (limit) => `Veuillez ne pas dépasser ${limit.toLocaleString('fr')} caractères.`,
   },
   formFailed: 'Vos informations n’ont pas été envoyées. Veuillez réessayer.',
+  formSuppressed: 'Nous ne pouvons pas vous contacter à ces coordonnées. Écrivez-nous plutôt un message.',
   submitPreChat: 'Commencer le chat',
   submitOffline: 'Envoyer mes coordonnées',
   submitting: 'Envoi…',

@@ -80,6 +80,7 @@ export const texts: WidgetTexts = {
     maxLength: (limit) => `${limit.toLocaleString('ja')}文字以内で入力してください。`,
   },
   formFailed: '送信できませんでした。もう一度お試しください。',
+  formSuppressed: 'この連絡先にはご連絡できません。代わりにメッセージをお送りください。',
   submitPreChat: 'チャットを始める',
   submitOffline: '内容を送信',
   submitting: '送信しています…',
