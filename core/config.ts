@@ -13,6 +13,9 @@ import {
 
 const yearSeconds = 31_536_000
 
+const retentionDays = (days: number, what: string) =>
+  integer(days, 0, 3_650, `${what}, in workspaces without a period of their own; 0 for no limit.`)
+
 /** Every setting of the core, with name, bounds and default. */
 export const coreSettings = defineSettings({
   CORE_HOST: text('Address to listen on; empty for all.'),
@@ -115,6 +118,17 @@ export const coreSettings = defineSettings({
     'How long deliveries are kept after their end, with their attempts and idempotency keys.',
   ),
   DELIVERY_ALLOWED_CIDRS: allowedCidrsSetting,
+  RETENTION_CONVERSATION_DAYS: retentionDays(
+    0,
+    'How long conversations with messages are kept after their last activity',
+  ),
+  RETENTION_LEAD_DAYS: retentionDays(0, 'How long leads are kept, with their deliveries'),
+  RETENTION_EMPTY_SESSION_DAYS: retentionDays(
+    1,
+    'How long sessions without a message or form are kept after they expired',
+  ),
+  RETENTION_AUDIT_DAYS: retentionDays(0, 'How long audit entries and records of finished erasures are kept'),
+  RETENTION_HELD_DELIVERY_DAYS: retentionDays(0, 'How long deliveries are held'),
   RECONNECT_MAX_MS: integer(20_000, 1, 3_600_000, 'Maximum pause before a browser reconnects.'),
 })
 

@@ -89,7 +89,7 @@ export function createCoreContext({
   const conversations = createConversationService(kit, stores, log, workspaces, visitors)
   const commands = createCommandService(kit, stores, log, workspaces, visitors)
   const deliveries = createDeliveryService(kit, stores, log, visitors, conversations, isAllowedDestination)
-  const privacy = createPrivacyService(kit, stores, log, visitors)
+  const privacy = createPrivacyService(kit, stores, log, workspaces, visitors)
   const jobs = [log, workspaces, visitors, conversations, commands, deliveries, privacy].flatMap(
     (module) => module.jobs,
   )

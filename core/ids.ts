@@ -20,6 +20,7 @@ export type IdPrefix =
   | 'dlv'
   | 'att'
   | 'ers'
+  | 'rmv'
 
 const bytesPerId = 26
 /**

@@ -76,6 +76,15 @@ export function createCoreMetrics() {
     ),
     deliveriesDue: gauge('service_core_deliveries_due', 'Due deliveries waiting for a worker, counted up to 1,000.'),
     oldestDueAge: gauge('service_core_oldest_due_age_seconds', 'How long the oldest due delivery has waited.'),
+    removed: counter(
+      'service_core_removed_total',
+      'Data that the retention removed, by kind: `conversations`, `sessions`, `events`, `leads`, `deliveries`, `held_deliveries` or `audit`.',
+      ['kind'],
+    ),
+    spared: counter(
+      'service_core_spared_total',
+      'Conversations and leads that the retention hid and showed again, because they were used or the policy changed.',
+    ),
     databaseDuration: histogram(
       'service_core_database_command_duration_seconds',
       'Duration of a database command in the driver. `getMore` includes the wait for wake-ups.',

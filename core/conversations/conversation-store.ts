@@ -8,8 +8,16 @@ export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSe
    * of that event in the log. A lower sequence never replaces a higher one.
    */
   lastSession?: { sequence: number; sessionId: string }
-  /** Set while an erasure removes the conversation. Queries then skip it. */
-  erasing?: true
+  /**
+   * Set while the conversation is being removed. Queries then skip it. It is the id of the removal
+   * (`core/privacy/removals.ts`), or true if an erasure removes the conversation.
+   */
+  erasing?: true | string
+  /**
+   * Time from which the retention checks whether the conversation has a message, or an earlier
+   * time. Absent in conversations of earlier versions, which are due for that check.
+   */
+  reviewAt?: Date
 }
 
 const notErasing = { erasing: { $exists: false } } as const
@@ -56,7 +64,7 @@ export function createConversationStore({
     async insertOnce({ conversationId, ...rest }) {
       const { upsertedCount } = await conversations.updateOne(
         { _id: conversationId },
-        { $setOnInsert: rest },
+        { $setOnInsert: { ...rest, reviewAt: rest.createdAt } },
         { upsert: true },
       )
       return upsertedCount === 1
@@ -140,7 +148,7 @@ export function createConversationStore({
   }
 }
 
-function toConversation({ _id, lastSession, erasing: _, ...rest }: ConversationDocument): Conversation {
+function toConversation({ _id, lastSession, erasing: _, reviewAt: __, ...rest }: ConversationDocument): Conversation {
   const { closedSequence = 0, lastSequence = 0 } = rest
   return {
     conversationId: _id,

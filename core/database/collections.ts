@@ -2,6 +2,7 @@ import type { Collection, Db } from 'mongodb'
 import type { KeyDocument } from '../keys/key-store.ts'
 import type { SuppressionDocument } from '../leads/suppression-store.ts'
 import type { ErasureDocument } from '../privacy/erasure-store.ts'
+import type { RemovalDocument } from '../privacy/removal-store.ts'
 import type { VisitorCollections } from '../privacy/visitor-data-store.ts'
 import type { NonceDocument } from '../visitors/identity-store.ts'
 import type { OperatorPresenceDocument } from '../workspaces/operator-presence-store.ts'
@@ -13,6 +14,7 @@ export interface Collections extends VisitorCollections {
   installations: Collection<InstallationDocument>
   nonces: Collection<NonceDocument>
   erasures: Collection<ErasureDocument>
+  removals: Collection<RemovalDocument>
   keys: Collection<KeyDocument>
   operatorPresence: Collection<OperatorPresenceDocument>
   suppressions: Collection<SuppressionDocument>
@@ -37,6 +39,7 @@ export function collectionsOf(db: Db): Collections {
     typing: db.collection('typing'),
     wakeups: db.collection('wakeups'),
     erasures: db.collection('erasures'),
+    removals: db.collection('removals'),
     keys: db.collection('keys'),
     operatorPresence: db.collection('operatorPresence'),
     networkBans: db.collection('networkBans'),

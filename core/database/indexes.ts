@@ -68,7 +68,12 @@ export const indexes: IndexPlan[] = [
     { dueAt: 1, destination: 1 },
     { name: 'due', partialFilterExpression: { dueAt: { $gt: new Date(0) } } },
   ],
-  ['deliveries', { destination: 1, status: 1 }, { name: 'held', partialFilterExpression: { status: 'held' } }],
+  // Also finds deliveries that have been held for too long.
+  [
+    'deliveries',
+    { destination: 1, status: 1, updatedAt: 1 },
+    { name: 'held_since', partialFilterExpression: { status: 'held' } },
+  ],
   [
     'deliveries',
     { destination: 1, requestedAt: -1 },
@@ -102,6 +107,7 @@ export const indexes: IndexPlan[] = [
   ['nonces', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['installations', { origins: 1 }, { name: 'by_origin' }],
   ['installations', { workspaceId: 1 }, { name: 'by_workspace' }],
+  ['connections', { workspaceId: 1 }, { name: 'by_workspace' }],
   // Finds changes whose process died before it announced them.
   [
     'installations',
@@ -123,6 +129,16 @@ export const indexes: IndexPlan[] = [
     { conversationId: 1 },
     { name: 'by_conversation', partialFilterExpression: { conversationId: { $exists: true } } },
   ],
+  // The retention's indexes: workspaces to sweep, and what may be older than allowed.
+  ['workspaces', { sweepAt: 1 }, { name: 'due' }],
+  ['sessions', { publicSiteKey: 1, reviewAt: 1 }, { name: 'by_review' }],
+  ['sessions', { linkedSubjectIds: 1 }, { name: 'by_linked_subject', sparse: true }],
+  ['conversations', { connectionId: 1, reviewAt: 1 }, { name: 'by_review' }],
+  ['subjects', { conversationId: 1 }, { name: 'by_conversation' }],
+  ['leads', { visitorIds: 1 }, { name: 'by_visitor', sparse: true }],
+  ['erasures', { workspaceId: 1, finishedAt: 1 }, { name: 'by_workspace' }],
+  ['removals', { nextAt: 1 }, { name: 'due' }],
+  ['removals', { workspaceId: 1, stage: 1 }, { name: 'by_workspace' }],
   ['operatorPresence', { until: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['erasures', { nextAt: 1 }, { name: 'due', sparse: true }],
   ['erasures', { 'traces.visitorIds': 1 }, { name: 'by_visitor', sparse: true }],

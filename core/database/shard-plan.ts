@@ -57,6 +57,7 @@ export const shardPlans: ShardPlan[] = [
   { collection: 'suppressions', key: hashedId, why: 'looked up by id' },
   { collection: 'networkBans', why: 'few' },
   { collection: 'erasures', why: 'few' },
+  { collection: 'removals', why: 'few' },
   { collection: 'keys', why: 'one' },
   { collection: 'operatorPresence', why: 'one small document per core' },
 ]

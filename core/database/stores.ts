@@ -13,7 +13,10 @@ import { createLeadStore } from '../leads/lead-store.ts'
 import { createSuppressionStore } from '../leads/suppression-store.ts'
 import { createEventStore } from '../log/event-store.ts'
 import { createWakeupStore, type Nudge } from '../log/wakeup-store.ts'
+import { createDataRemoval } from '../privacy/data-removal-store.ts'
 import { createErasureStore } from '../privacy/erasure-store.ts'
+import { createRemovalStore } from '../privacy/removal-store.ts'
+import { createRetentionStore } from '../privacy/retention-store.ts'
 import { createVisitorDataStore, createVisitorRemoval, createVisitorTraceStore } from '../privacy/visitor-data-store.ts'
 import { createConsentStore } from '../visitors/consent-store.ts'
 import { createNonceStore, createSubjectStore } from '../visitors/identity-store.ts'
@@ -31,6 +34,7 @@ export function createStores({ collections, screenshots }: Database, nudge?: Nud
     commands: createCommandStore(collections),
     consents: createConsentStore(collections),
     conversations: createConversationStore(collections),
+    dataRemoval: createDataRemoval(collections),
     deliveries: createDeliveryStore(collections),
     deliverySuppressions: createDeliverySuppressionStore(collections),
     deliveryHolds: createDeliveryHoldStore(collections),
@@ -46,6 +50,8 @@ export function createStores({ collections, screenshots }: Database, nudge?: Nud
     suppressions: createSuppressionStore(collections),
     nonces: createNonceStore(collections),
     operatorPresence: createOperatorPresenceStore(collections),
+    removals: createRemovalStore(collections),
+    retention: createRetentionStore(collections),
     screenshots: createScreenshotStore(screenshots),
     sessions: createSessionStore(collections),
     subjects: createSubjectStore(collections),

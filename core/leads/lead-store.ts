@@ -2,7 +2,15 @@ import type { Collection } from 'mongodb'
 import { isDuplicateKey } from '../database/faults.ts'
 import type { Lead } from './model.ts'
 
-export type LeadDocument = Omit<Lead, 'leadId'> & { _id: string }
+export type LeadDocument = Omit<Lead, 'leadId'> & {
+  _id: string
+  /** The browsers and verified visitors of the lead's conversation, set when that is removed. */
+  visitorIds?: string[]
+  /** Id of the removal that removes the lead. Queries then skip it. */
+  erasing?: string
+}
+
+const notErasing = { erasing: { $exists: false } } as const
 
 export interface LeadStore {
   /**
@@ -37,7 +45,7 @@ export function createLeadStore({ leads }: { leads: Collection<LeadDocument> }):
     },
 
     async find(leadId) {
-      const found = await leads.findOne({ _id: leadId })
+      const found = await leads.findOne({ _id: leadId, ...notErasing })
       return found ? toLead(found) : undefined
     },
 
@@ -52,13 +60,16 @@ export function createLeadStore({ leads }: { leads: Collection<LeadDocument> }):
     },
 
     async findMany(leadIds) {
-      return (await leads.find({ _id: { $in: leadIds } }, { batchSize: leadIds.length + 1 }).toArray()).map(toLead)
+      return (
+        await leads.find({ _id: { $in: leadIds }, ...notErasing }, { batchSize: leadIds.length + 1 }).toArray()
+      ).map(toLead)
     },
 
     async list(workspaceId, limit, before) {
       const found = leads
         .find({
           workspaceId,
+          ...notErasing,
           $or: before && [
             { createdAt: { $lt: before.createdAt } },
             { createdAt: before.createdAt, _id: { $lt: before.id } },
@@ -72,7 +83,7 @@ export function createLeadStore({ leads }: { leads: Collection<LeadDocument> }):
     async pendingFanOut(before, limit) {
       return (
         await leads
-          .find({ 'fanOut.since': { $lte: before } })
+          .find({ 'fanOut.since': { $lte: before }, ...notErasing })
           .limit(limit)
           .toArray()
       ).map(toLead)
@@ -84,6 +95,6 @@ export function createLeadStore({ leads }: { leads: Collection<LeadDocument> }):
   }
 }
 
-function toLead({ _id, ...rest }: LeadDocument): Lead {
+function toLead({ _id, visitorIds: _, erasing: __, ...rest }: LeadDocument): Lead {
   return { leadId: _id, ...rest }
 }

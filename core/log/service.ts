@@ -30,6 +30,8 @@ const checkSteps = 10
 /** Minimum time that events without replay (typing) stay in the log. */
 const transientMs = 3_600_000
 const transientSweepEveryMs = 60_000
+/** How long wake-ups are kept. Cursors read them within a second. */
+const wakeupsKeptMs = 86_400_000
 
 export function createLogService(
   { config, bus, metrics, logger, now }: CoreKit,
@@ -64,6 +66,7 @@ export function createLogService(
 
   async function sweep() {
     for (let more = true; more; ) ({ more } = await transientSweep.sweep())
+    await wakeupStore.removeBefore(new Date(now() - wakeupsKeptMs), new Date(now()))
   }
 
   return {
@@ -75,7 +78,7 @@ export function createLogService(
     jobs: [
       createJob({ name: 'check for missed events', everyMs: checkEveryMs, run: streamSubscriptions.checkSome, logger }),
       createJob({
-        name: 'sweep of transient events',
+        name: 'sweep of transient events and wake-ups',
         everyMs: transientSweepEveryMs,
         run: sweep,
         logger,

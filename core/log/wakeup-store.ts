@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Collection } from 'mongodb'
+import { type Collection, type Document, type Filter, MongoServerError } from 'mongodb'
 import { createPrimaryProof } from './primary-proof-store.ts'
 
 export interface WakeupDocument {
@@ -34,6 +34,12 @@ export interface WakeupStore {
    * documents that the cursor did not read. Some wake-ups are then lost.
    */
   follow(signal: AbortSignal, monotonic: () => number): AsyncIterable<WakeupDocument | CaughtUp>
+  /**
+   * Removes wake-ups from before this time, but not the newest one, at which cursors wait. If that
+   * one is outdated too, adds an empty one, so that a later call removes it. Some servers do not
+   * allow deletes in a capped collection. There, new wake-ups overwrite the old ones.
+   */
+  removeBefore(time: Date, now: Date): Promise<void>
 }
 
 /**
@@ -64,6 +70,21 @@ const minAwaitMs = 50
 const nudgedPauseMs = 200
 const pauseMs = 10
 
+const removedAtOnce = 500
+
+/** Deletes from a capped collection. Returns 0 if the server does not allow it. */
+export async function deleteFromCapped<D extends Document>(
+  collection: Collection<D>,
+  filter: Filter<D>,
+): Promise<number> {
+  try {
+    return (await collection.deleteMany(filter)).deletedCount
+  } catch (error) {
+    if (!(error instanceof MongoServerError && error.codeName === 'IllegalOperation')) throw error
+    return 0
+  }
+}
+
 export function createWakeupStore({
   wakeups,
   nudge,
@@ -73,6 +94,10 @@ export function createWakeupStore({
   nudge?: Nudge | undefined
 }): WakeupStore {
   const isReplicated = wakeups.writeConcern?.w === 'majority'
+
+  async function addEmpty(at: Date) {
+    await wakeups.insertOne({ from: '', heads: [], changed: [], at }, { writeConcern: { w: 1 } })
+  }
 
   async function readNewest(): Promise<string> {
     const [newest] = await wakeups
@@ -97,10 +122,26 @@ export function createWakeupStore({
       nudge?.announce()
     },
 
+    async removeBefore(time, now) {
+      // The order of a capped collection is the order of its inserts.
+      for (let removed = removedAtOnce; removed === removedAtOnce; ) {
+        const oldest = await wakeups
+          .find({}, { projection: { at: 1 } })
+          .limit(removedAtOnce + 1)
+          .toArray()
+        const outdated = oldest.filter(({ at }) => at < time)
+        if (outdated.length === 0) return
+        const isAll = outdated.length === oldest.length
+        if (isAll && oldest.length <= removedAtOnce) await addEmpty(now)
+        const ids = (isAll ? outdated.slice(0, -1) : outdated).map(({ _id }) => _id)
+        removed = await deleteFromCapped(wakeups, { _id: { $in: ids } })
+      }
+    },
+
     async *follow(signal, monotonic) {
       // A tailable cursor on an empty collection ends at once. So the collection gets one document
       // first.
-      await wakeups.insertOne({ from: '', heads: [], changed: [], at: new Date() }, { writeConcern: { w: 1 } })
+      await addEmpty(new Date())
       const cursor = wakeups.find({}, { tailable: true, awaitData: true, maxAwaitTimeMS: maxAwaitMs, batchSize })
       const proof = isReplicated ? createPrimaryProof(readNewest, monotonic) : undefined
       const close = () => void cursor.close().catch(() => {})

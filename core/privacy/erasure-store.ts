@@ -1,4 +1,5 @@
 import type { Collection } from 'mongodb'
+import { createLeases } from './lease-store.ts'
 import { type Erasure, type ErasureStage, noTraces, type OpenErasure, type VisitorTraces } from './model.ts'
 
 export type ErasureDocument = Omit<Erasure, 'erasureId'> &
@@ -30,16 +31,9 @@ export interface ErasureStore {
   finish(lease: Lease, at: Date): Promise<void>
 }
 
-export class LeaseLost extends Error {
-  override name = 'LeaseLost'
-}
-
 export function createErasureStore({ erasures }: { erasures: Collection<ErasureDocument> }): ErasureStore {
-  const leaseFilter = ({ erasureId, fencingToken }: Lease) => ({
-    _id: erasureId,
-    fencingToken,
-    stage: { $ne: 'finished' as const },
-  })
+  const leases = createLeases(erasures)
+  const leaseOf = ({ erasureId, fencingToken }: Lease) => ({ id: erasureId, fencingToken })
 
   return {
     async insert({ erasureId, ...rest }, nextAt) {
@@ -53,11 +47,7 @@ export function createErasureStore({ erasures }: { erasures: Collection<ErasureD
     },
 
     async claim(now, until) {
-      const found = await erasures.findOneAndUpdate(
-        { nextAt: { $lte: now } },
-        { $set: { nextAt: until }, $inc: { fencingToken: 1 } },
-        { returnDocument: 'after' },
-      )
+      const found = await leases.claim(now, until)
       if (!found?.visitor || !found.until) return undefined
       const { visitor, until: cutOff, traces = noTraces(), fencingToken = 1 } = found
       return { ...toErasure(found), visitor, until: cutOff, traces, fencingToken }
@@ -65,30 +55,21 @@ export function createErasureStore({ erasures }: { erasures: Collection<ErasureD
 
     async addTraces(lease, traces) {
       const added = Object.entries(traces).map(([kind, ids]) => [`traces.${kind}`, { $each: ids }])
-      const found = await erasures.findOneAndUpdate(
-        leaseFilter(lease),
-        { $addToSet: Object.fromEntries(added) },
-        { returnDocument: 'after' },
-      )
-      if (!found?.traces) throw new LeaseLost()
-      return found.traces
+      const found = await leases.write(leaseOf(lease), { $addToSet: Object.fromEntries(added) })
+      return found.traces ?? noTraces()
     },
 
-    async confirm(lease) {
-      if (!(await erasures.findOne(leaseFilter(lease), { projection: { _id: 1 } }))) throw new LeaseLost()
-    },
+    confirm: (lease) => leases.confirm(leaseOf(lease)),
 
     async advance(lease, to, nextAt) {
-      const { matchedCount } = await erasures.updateOne(leaseFilter(lease), { $set: { stage: to, nextAt } })
-      if (matchedCount === 0) throw new LeaseLost()
+      await leases.write(leaseOf(lease), { $set: { stage: to, nextAt } })
     },
 
     async finish(lease, at) {
-      const { matchedCount } = await erasures.updateOne(leaseFilter(lease), {
+      await leases.write(leaseOf(lease), {
         $set: { stage: 'finished', finishedAt: at },
         $unset: { visitor: '', until: '', traces: '', nextAt: '', fencingToken: '' },
       })
-      if (matchedCount === 0) throw new LeaseLost()
     },
   }
 }

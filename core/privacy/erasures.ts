@@ -3,10 +3,13 @@ import { inWorkspace } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Wakeups } from '../log/wakeups.ts'
 import type { SessionStore } from '../visitors/session-store.ts'
-import { type ErasureStore, LeaseLost } from './erasure-store.ts'
+import type { ErasureStore } from './erasure-store.ts'
+import { LeaseLost } from './lease-store.ts'
 import {
   type Erasure,
   type ErasureStage,
+  leaseMs,
+  maxCallMs,
   noTraces,
   type OpenErasure,
   type VisitorName,
@@ -33,13 +36,6 @@ export interface Erasures {
 const propagationMs = 2000
 /** Maximum difference between the clocks of the cores, in milliseconds (docs/operating.md). */
 const clockSkewMs = 2000
-/**
- * Time in milliseconds that is longer than any call takes. Calls that were running when the
- * sessions ended have finished after this time.
- */
-const maxCallMs = 60_000
-/** Time in milliseconds after which another core may take over an unfinished step. */
-const leaseMs = 30_000
 
 /**
  * Erases a visitor in three steps. Each step can be repeated. The first step ends the sessions and

@@ -56,3 +56,66 @@ export interface OpenErasure extends Erasure {
   /** Number of the lease. A core whose number is outdated can no longer write. */
   fencingToken: number
 }
+
+/**
+ * Time in milliseconds that is longer than any call takes. Calls that were running when their
+ * session ended, or when their conversation was hidden, have finished after this time.
+ */
+export const maxCallMs = 60_000
+
+/** Time in milliseconds after which another core may take over an unfinished step. */
+export const leaseMs = 30_000
+
+export type RemovalStage = 'marking' | 'checking' | 'removing' | 'removed'
+
+/**
+ * The removal of conversations or leads that are older than allowed. It hides them, and after
+ * `maxCallMs` it removes those that are still older than allowed.
+ */
+export interface Removal {
+  removalId: string
+  workspaceId: string
+  kind: 'conversations' | 'leads'
+  ids: string[]
+  stage: RemovalStage
+  /** Number of the lease. A core whose number is outdated can no longer write. */
+  fencingToken: number
+}
+
+/** What decides whether a conversation may be removed. */
+export interface ConversationFacts {
+  conversationId: string
+  hasMessage: boolean
+  hasLead: boolean
+  /** Time of the latest message, or latest end of a session; at least the conversation's beginning. */
+  lastActivityAt: Date
+}
+
+const dayMs = 86_400_000
+
+/** Returns the time before which data is older than allowed; undefined if there is no limit. */
+export function cutOffOf(days: number, now: number): Date | undefined {
+  return days === 0 ? undefined : new Date(now - days * dayMs)
+}
+
+/**
+ * Returns whether a conversation is older than allowed. One with a lead but without a message has
+ * the period of conversations, because its session has the visitor's consent to the lead.
+ */
+export function isConversationDue(
+  { hasMessage, hasLead, lastActivityAt }: ConversationFacts,
+  days: { conversations: number; emptySessions: number },
+  now: number,
+): boolean {
+  const cutOff = cutOffOf(hasMessage || hasLead ? days.conversations : days.emptySessions, now)
+  return cutOff !== undefined && lastActivityAt <= cutOff
+}
+
+/**
+ * Returns when the retention looks again at a conversation or session that it kept: when its period
+ * begins, or in a day if it is kept for another reason. The result counts from the beginning of the
+ * period.
+ */
+export function nextReview(periodBeginsAt: Date, cutOff: Date): Date {
+  return periodBeginsAt > cutOff ? periodBeginsAt : new Date(cutOff.getTime() + dayMs)
+}

@@ -2,11 +2,19 @@ import type { ScreenshotStore } from '../commands/screenshot-store.ts'
 import { createJob, type Job } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
 import type { LogService } from '../log/service.ts'
+import type { ConsentStore } from '../visitors/consent-store.ts'
 import type { VisitorService } from '../visitors/service.ts'
 import type { SessionStore } from '../visitors/session-store.ts'
+import type { WorkspaceService } from '../workspaces/service.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
+import type { DataRemoval } from './data-removal-store.ts'
 import type { ErasureStore } from './erasure-store.ts'
 import { createErasures, type Erasures } from './erasures.ts'
+import { createPacedRemoval } from './paced-removal.ts'
+import type { RemovalStore } from './removal-store.ts'
+import { createRemovals, type Removals } from './removals.ts'
+import { createRetention, type Retention } from './retention.ts'
+import type { RetentionStore } from './retention-store.ts'
 import { createVisitorExport, createVisitorNames, type VisitorExport, type VisitorNames } from './visitor-data.ts'
 import type { VisitorDataStore, VisitorRemoval, VisitorTraceStore } from './visitor-data-store.ts'
 
@@ -18,21 +26,30 @@ interface PrivacyStores {
   screenshots: ScreenshotStore
   sessions: SessionStore
   workspaces: WorkspaceStore
+  consents: ConsentStore
+  dataRemoval: DataRemoval
+  removals: RemovalStore
+  retention: RetentionStore
 }
 
 export interface PrivacyService {
   visitorNames: VisitorNames
   visitorExport: VisitorExport
   erasures: Erasures
+  removals: Removals
+  retention: Retention
   jobs: Job[]
 }
 
 const erasureEveryMs = 1000
+/** A changed policy is in force within a second. */
+const sweepEveryMs = 700
 
 export function createPrivacyService(
-  { logger, now }: CoreKit,
+  { metrics, logger, now }: CoreKit,
   stores: PrivacyStores,
   { wakeups }: LogService,
+  { retentionOf }: WorkspaceService,
   { sessions, subjects }: VisitorService,
 ): PrivacyService {
   const { visitorTraces: traces, screenshots: files } = stores
@@ -45,10 +62,37 @@ export function createPrivacyService(
     wakeups,
     now,
   })
+  const { dataRemoval: data, retention: store } = stores
+  const paced = createPacedRemoval({ data, retention: store, consents: stores.consents, files, metrics })
+  const removals = createRemovals({
+    store: stores.removals,
+    data,
+    retention: store,
+    retentionOf,
+    paced,
+    metrics,
+    now,
+  })
+  const retention = createRetention({
+    store,
+    data,
+    removals,
+    removalStore: stores.removals,
+    retentionOf,
+    paced,
+    metrics,
+    now,
+  })
   return {
+    removals,
+    retention,
     visitorNames: createVisitorNames({ sessions, subjects, workspaceStore: stores.workspaces }),
     visitorExport: createVisitorExport({ traces, data: stores.visitorData, files, now }),
     erasures,
-    jobs: [createJob({ name: 'erasure of visitors', everyMs: erasureEveryMs, run: erasures.work, logger })],
+    jobs: [
+      createJob({ name: 'erasure of visitors', everyMs: erasureEveryMs, run: erasures.work, logger }),
+      createJob({ name: 'sweep of old data', everyMs: sweepEveryMs, run: retention.sweep, logger }),
+      createJob({ name: 'removal of old data', everyMs: erasureEveryMs, run: removals.work, logger }),
+    ],
   }
 }

@@ -1,4 +1,4 @@
-import { type Collection, MongoServerError } from 'mongodb'
+import type { Collection } from 'mongodb'
 import type { CommandDocument } from '../commands/command-store.ts'
 import type { ConversationDocument } from '../conversations/conversation-store.ts'
 import type { TypingDocument } from '../conversations/typing-store.ts'
@@ -7,7 +7,7 @@ import type { LeadSubscriptionDocument } from '../deliveries/lead-subscription-s
 import type { IdempotencyDocument } from '../idempotency/idempotency-store.ts'
 import type { LeadDocument } from '../leads/lead-store.ts'
 import type { EventDocument } from '../log/event-store.ts'
-import type { WakeupDocument } from '../log/wakeup-store.ts'
+import { deleteFromCapped, type WakeupDocument } from '../log/wakeup-store.ts'
 import type { SubjectDocument } from '../visitors/identity-store.ts'
 import type { NetworkBanDocument } from '../visitors/network-ban-store.ts'
 import type { SessionDocument, VisitorDocument } from '../visitors/session-store.ts'
@@ -57,6 +57,8 @@ export function createVisitorDataStore(collections: VisitorCollections): Visitor
           successor: __,
           afterErasures: ___,
           joinedAfterErasures: ____,
+          reviewAt: _____,
+          linkedSubjectIds: ______,
           consents,
           ...rest
         } = session
@@ -80,7 +82,8 @@ export function createVisitorDataStore(collections: VisitorCollections): Visitor
       for await (const { network, bannedAt, endsAt } of networkBans.find({ visitorIds: { $in: visitorIds } })) {
         yield { kind: 'ban', network, bannedAt, endsAt }
       }
-      for await (const { _id, ...rest } of conversations.find({ _id: { $in: conversationIds } })) {
+      for await (const document of conversations.find({ _id: { $in: conversationIds } })) {
+        const { _id, reviewAt: _, ...rest } = document
         yield { kind: 'conversation', conversationId: _id, ...rest }
       }
       for (const conversationId of conversationIds) {
@@ -94,7 +97,7 @@ export function createVisitorDataStore(collections: VisitorCollections): Visitor
         yield { ...rest, kind: 'command', commandId: _id, command: command.kind }
       }
       for await (const lead of leads.find({ _id: { $in: leadIds } })) {
-        const { _id, inputHash: _, operationKey: __, fanOut: ___, ...rest } = lead
+        const { _id, inputHash: _, operationKey: __, fanOut: ___, visitorIds: ____, ...rest } = lead
         yield { kind: 'lead', leadId: _id, ...rest }
       }
       for await (const delivery of deliveries.find({ leadId: { $in: leadIds } })) {
@@ -127,7 +130,12 @@ export function createVisitorTraceStore({ sessions, commands, leads }: VisitorCo
       const verified = await sessions
         .find({ 'identity.subjectId': { $in: subjectIds }, ...begun, joinedAfterErasures: notAfterErasure }, part)
         .toArray()
-      const browsers = unique([...browserIds, ...known.visitorIds, ...verified.map(({ visitorId }) => visitorId)])
+      const linked = await sessions.find({ linkedSubjectIds: { $in: subjectIds }, ...begun }, part).toArray()
+      const browsers = unique([
+        ...browserIds,
+        ...known.visitorIds,
+        ...[...verified, ...linked].map(({ visitorId }) => visitorId),
+      ])
       // Matches sessions that are anonymous, or were anonymous when the erasure began.
       const anonymous = [
         { identity: { $exists: false } },
@@ -149,13 +157,19 @@ export function createVisitorTraceStore({ sessions, commands, leads }: VisitorCo
         .find({ conversationId: { $in: conversationIds } }, { projection: { _id: 1 } })
         .toArray()
       const sessionIds = unique([...known.sessionIds, ...[...found, ...inThem].map(({ _id }) => _id)])
+      const visitorIds = unique([...subjectIds, ...browsers])
       const [foundCommands, foundLeads] = await Promise.all([
         commands.find({ sessionId: { $in: sessionIds } }, { projection: { uploads: 1, screenshot: 1 } }).toArray(),
-        leads.find({ conversationId: { $in: conversationIds } }, { projection: { _id: 1 } }).toArray(),
+        leads
+          .find(
+            { $or: [{ conversationId: { $in: conversationIds } }, { visitorIds: { $in: visitorIds } }] },
+            { projection: { _id: 1 } },
+          )
+          .toArray(),
       ])
       return {
         sessionIds,
-        visitorIds: unique([...subjectIds, ...browsers]),
+        visitorIds,
         conversationIds,
         commandIds: foundCommands.map(({ _id }) => _id),
         leadIds: foundLeads.map(({ _id }) => _id),
@@ -189,24 +203,29 @@ export interface VisitorRemoval {
   forgetErasure(erasureId: string, visitorIds: string[]): Promise<void>
 }
 
+/** Removes the references of lead subscriptions to the attempts of these deliveries. */
+export async function removeAttemptReferences(
+  leadSubscriptions: Collection<LeadSubscriptionDocument>,
+  deliveries: Pick<DeliveryDocument, 'subscriptionId' | 'attempts'>[],
+): Promise<void> {
+  const attemptIds = deliveries.flatMap(({ attempts }) => attempts.map(({ attemptId }) => attemptId))
+  await leadSubscriptions.updateMany(
+    { _id: { $in: [...new Set(deliveries.map(({ subscriptionId }) => subscriptionId))] } },
+    { $pull: { notFound: { $in: attemptIds } }, $unset: { 'audit.$[entry].attemptId': '' } },
+    { arrayFilters: [{ 'entry.attemptId': { $in: attemptIds } }] },
+  )
+}
+
 /** Removes a visitor's data from every collection. */
 export function createVisitorRemoval(collections: VisitorCollections): VisitorRemoval {
   const { sessions, visitors, networkBans, subjects, conversations, events, typing } = collections
   const { idempotency, commands, leads, leadSubscriptions, deliveries, wakeups } = collections
 
-  /** Removes deliveries, and the references to their attempts in lead subscriptions. */
   async function removeDeliveries(leadIds: string[]) {
     const found = await deliveries
       .find({ leadId: { $in: leadIds } }, { projection: { subscriptionId: 1, 'attempts.attemptId': 1 } })
       .toArray()
-    if (found.length > 0) {
-      const attemptIds = found.flatMap(({ attempts }) => attempts.map(({ attemptId }) => attemptId))
-      await leadSubscriptions.updateMany(
-        { _id: { $in: found.map(({ subscriptionId }) => subscriptionId) } },
-        { $pull: { notFound: { $in: attemptIds } }, $unset: { 'audit.$[entry].attemptId': '' } },
-        { arrayFilters: [{ 'entry.attemptId': { $in: attemptIds } }] },
-      )
-    }
+    if (found.length > 0) await removeAttemptReferences(leadSubscriptions, found)
     await deliveries.deleteMany({ leadId: { $in: leadIds } })
   }
 
@@ -227,19 +246,11 @@ export function createVisitorRemoval(collections: VisitorCollections): VisitorRe
     })
   }
 
-  /**
-   * Removes wake-ups with these ids. Some servers do not allow deletes in a capped collection.
-   * There, new wake-ups overwrite the old ones later.
-   */
   async function removeWakeups({ sessionIds, conversationIds }: VisitorTraces) {
     const ids = [...sessionIds, ...conversationIds]
-    try {
-      await wakeups.deleteMany({
-        $or: [{ changed: { $in: ids } }, { heads: { $elemMatch: { $elemMatch: { $in: ids } } } }],
-      })
-    } catch (error) {
-      if (!(error instanceof MongoServerError && error.codeName === 'IllegalOperation')) throw error
-    }
+    await deleteFromCapped(wakeups, {
+      $or: [{ changed: { $in: ids } }, { heads: { $elemMatch: { $elemMatch: { $in: ids } } } }],
+    })
   }
 
   return {

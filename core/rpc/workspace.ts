@@ -34,11 +34,19 @@ import { fromAvailability, toAvailability } from './availability.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from './caller.ts'
 import { fromConsentPolicy } from './consent.ts'
 import { fromForms, toForms } from './forms.ts'
+import { fromRetention, toRetention } from './retention.ts'
 import { suppressionCalls } from './suppressions.ts'
 
 export function workspaceService(router: ConnectRouter, core: CoreContext): void {
   const { workspaces } = core
   const once = operatorWrites(core)
+
+  function toWorkspace(workspace: Workspace): MessageInitShape<typeof WorkspaceSchema> {
+    const { workspaceId, name, createdAt } = workspace
+    const retention = toRetention(core.retentionOf, workspace)
+    return { workspaceId, name, createdAt: timestampFromDate(createdAt), retention }
+  }
+
   router.service(WorkspaceService, {
     ...suppressionCalls(core),
 
@@ -60,6 +68,16 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
       // instead.
       if (callerOf(context).workspaceId !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
       return { workspaces: (await workspaces.listWorkspaces(afterWorkspaceId, limit)).map(toWorkspace) }
+    },
+
+    async updateWorkspace(request, context) {
+      const workspaceId = requiredWorkspace(context, request.workspaceId)
+      const settings = { name: request.name, retention: request.retention && fromRetention(request.retention) }
+      await once(context, request, async (operation) => {
+        await workspaces.updateWorkspace(workspaceId, settings, operation)
+        return { workspaceId }
+      })
+      return { workspace: toWorkspace(await workspaces.findWorkspace(workspaceId)) }
     },
 
     async listConnections({ workspaceId }, context) {
@@ -199,10 +217,6 @@ const connectionStatuses = {
   [ConnectionStatus.DISABLED]: 'disabled',
   [ConnectionStatus.UNSPECIFIED]: undefined,
 } as const
-
-function toWorkspace({ createdAt, ...workspace }: Workspace): MessageInitShape<typeof WorkspaceSchema> {
-  return { ...workspace, createdAt: timestampFromDate(createdAt) }
-}
 
 function toConnection({
   connectionId,

@@ -75,6 +75,7 @@ export const requests: Record<string, (things: Things) => Record<string, unknown
   'LeadService.ListSubscriptions': ({ workspaceId }) => ({ workspaceId }),
   'WorkspaceService.CreateWorkspace': () => ({ name: 'Another' }),
   'WorkspaceService.GetWorkspace': ({ workspaceId }) => ({ workspaceId }),
+  'WorkspaceService.UpdateWorkspace': ({ workspaceId }) => ({ workspaceId, name: 'Renamed' }),
   'WorkspaceService.CreateConnection': ({ workspaceId }) => ({ workspaceId, name: 'Another' }),
   'WorkspaceService.ListConnections': ({ workspaceId }) => ({ workspaceId }),
   'WorkspaceService.SetConnectionStatus': ({ connectionId }) => ({ connectionId, status: 1 }),

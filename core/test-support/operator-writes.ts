@@ -31,6 +31,7 @@ type Clients = Awaited<ReturnType<typeof clientsOf>>
 /** Ids and values of the objects that a test prepares for a write. */
 export interface Scene {
   name: string
+  workspaceId: string
   connectionId: string
   siteKey: string
   sessionId: string
@@ -62,6 +63,7 @@ const desk = { subject: 'desk' }
 let scenes = 0
 
 const nothing: Omit<Scene, 'name'> = {
+  workspaceId: '',
   connectionId: '',
   siteKey: '',
   sessionId: '',
@@ -73,6 +75,12 @@ const nothing: Omit<Scene, 'name'> = {
 }
 
 const bareScene = async (): Promise<Scene> => ({ ...nothing, name: `Scene ${++scenes}` })
+
+async function workspaceScene({ core }: TestCores): Promise<Scene> {
+  const scene = await bareScene()
+  const { workspaceId } = await core.workspaces.createWorkspace(scene.name)
+  return { ...scene, workspaceId }
+}
 
 async function siteScene(cores: TestCores): Promise<Scene> {
   const { core, workspaceId } = cores
@@ -126,6 +134,8 @@ async function commandScene(cores: TestCores): Promise<Scene> {
 }
 
 const collectionsOf = ({ core }: TestCores) => core.database.collections
+const workspaceOf = async (cores: TestCores, workspaceId: string) =>
+  (await collectionsOf(cores).workspaces.findOne({ _id: workspaceId }))!
 const installationOf = async (cores: TestCores, siteKey: string) =>
   (await collectionsOf(cores).installations.findOne({ _id: siteKey }))!
 const idempotencyOf = (key: string | undefined) => (key === undefined ? {} : { idempotencyKey: key })
@@ -141,6 +151,17 @@ export const writes: Record<string, Write> = {
       return { id: made.workspace?.workspaceId }
     },
     effects: (cores, { name }) => collectionsOf(cores).workspaces.countDocuments({ name }),
+  },
+  'WorkspaceService.UpdateWorkspace': {
+    isKeyed: true,
+    isGlobal: true,
+    scene: workspaceScene,
+    async call({ workspaces }, { workspaceId }, key, name) {
+      await workspaces.updateWorkspace({ workspaceId, name, ...idempotencyOf(key) })
+      return { id: workspaceId }
+    },
+    effects: async (cores, { workspaceId }) => (await workspaceOf(cores, workspaceId)).operations?.length ?? 0,
+    state: async (cores, { workspaceId }) => (await workspaceOf(cores, workspaceId)).name,
   },
   'WorkspaceService.CreateConnection': {
     isKeyed: true,

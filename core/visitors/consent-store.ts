@@ -13,6 +13,11 @@ export interface ConsentStore {
    * Returns the ids of all these sessions, including those that already had the decision.
    */
   addToOthers(session: Session, consent: StoredConsent): Promise<string[]>
+  /**
+   * Adds the latest decision of a session that will be removed to the visitor's newest session on
+   * the installation that stays, if there is one. Otherwise an earlier decision would apply again.
+   */
+  keepLatest(session: Session, removedIds: string[]): Promise<void>
   /** Returns the latest decision in another session of the same visitor on the installation. */
   latestOf(session: Session): Promise<StoredConsent | undefined>
 }
@@ -41,6 +46,18 @@ export function createConsentStore({ sessions }: { sessions: Collection<SessionD
       if (ids.length > 0)
         await sessions.updateMany({ _id: { $in: ids }, status: 'active', ...unlessRecorded(consent) }, adding(consent))
       return ids
+    },
+
+    async keepLatest(session, removedIds) {
+      const latest = session.consents?.at(-1)
+      // A session begins with a copy of the visitor's earlier decision.
+      if (!latest || latest.decidedAt < session.createdAt) return
+      const [heir] = await sessions
+        .find({ ...othersOf(session), _id: { $nin: removedIds } }, { projection: { _id: 1 } })
+        .sort({ createdAt: -1 })
+        .limit(1)
+        .toArray()
+      if (heir) await sessions.updateOne({ _id: heir._id, ...unlessRecorded(latest) }, adding(latest))
     },
 
     async latestOf(session) {

@@ -1,5 +1,5 @@
 import type { Collection } from 'mongodb'
-import type { Identity, PageContext, Session, SessionStatus } from './model.ts'
+import { expiryOf, type Identity, type PageContext, type Session, type SessionStatus } from './model.ts'
 import { type Erasures, openErasures } from './open-erasures-store.ts'
 
 export type SessionDocument = Omit<Session, 'sessionId'> & {
@@ -14,6 +14,13 @@ export type SessionDocument = Omit<Session, 'sessionId'> & {
    * anonymous session to that visitor. They do not remove the session.
    */
   joinedAfterErasures?: string[]
+  /**
+   * Time from which the retention checks whether the session has a message, or an earlier time.
+   * Absent in sessions of earlier versions, which are due for that check.
+   */
+  reviewAt?: Date
+  /** Verified visitors of this browser whose own sessions in it have been removed since. */
+  linkedSubjectIds?: string[]
 }
 
 export interface VisitorDocument {
@@ -116,7 +123,7 @@ export function createSessionStore({
 
   return {
     async insertOnce({ sessionId, ...rest }) {
-      const session = { ...rest, ...(await afterErasures(rest)) }
+      const session = { ...rest, reviewAt: expiryOf(rest), ...(await afterErasures(rest)) }
       const { upsertedCount } = await sessions.updateOne(
         { _id: sessionId },
         { $setOnInsert: session },
@@ -229,7 +236,7 @@ export function createSessionStore({
     },
 
     async unban(visitorId) {
-      await visitors.updateOne({ _id: visitorId }, { $unset: { bannedAt: '', banReason: '' } })
+      await visitors.deleteOne({ _id: visitorId })
     },
 
     async isBanned(...visitorIds) {
@@ -239,6 +246,7 @@ export function createSessionStore({
   }
 }
 
-function toSession({ _id, afterErasures: _, joinedAfterErasures: __, ...rest }: SessionDocument): Session {
+export function toSession(document: SessionDocument): Session {
+  const { _id, afterErasures: _, joinedAfterErasures: __, reviewAt: ___, linkedSubjectIds: ____, ...rest } = document
   return { sessionId: _id, ...rest }
 }

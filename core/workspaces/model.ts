@@ -2,6 +2,20 @@ export interface Workspace {
   workspaceId: string
   name: string
   createdAt: Date
+  /** Periods that the workspace has set. Absent ones have the default of the settings. */
+  retention?: Retention
+}
+
+export const retentionKinds = ['conversations', 'leads', 'emptySessions', 'audit', 'heldDeliveries'] as const
+export type RetentionKind = (typeof retentionKinds)[number]
+
+/** Days for which data is kept, by kind of data; 0 keeps it without limit. */
+export type Retention = Partial<Record<RetentionKind, number>>
+
+/** Fields of a workspace that can be set. A period that is `null` returns to the default. */
+export interface WorkspaceSettings {
+  name?: string
+  retention?: Partial<Record<RetentionKind, number | null>>
 }
 
 export type ConnectionStatus = 'enabled' | 'disabled'

@@ -9,6 +9,7 @@ import { type AvailabilityWatch, createAvailabilityWatch } from './availability-
 import { createInstallationChanges } from './installation-changes.ts'
 import { createOperatorPresence, type OperatorPresence } from './operator-presence.ts'
 import type { OperatorPresenceStore } from './operator-presence-store.ts'
+import { createRetentionOf, type RetentionOf } from './retention.ts'
 import { createWorkspaceSessions, type WorkspaceSessions } from './workspace-sessions.ts'
 import type { WorkspaceStore } from './workspace-store.ts'
 import { createWorkspaces, type SiteDirectory, type Workspaces } from './workspaces.ts'
@@ -19,6 +20,7 @@ export interface WorkspaceService {
   siteDirectory: SiteDirectory
   operatorPresence: OperatorPresence
   availabilityOf: AvailabilityOf
+  retentionOf: RetentionOf
   availabilityWatch: AvailabilityWatch
   jobs: Job[]
 }
@@ -77,6 +79,7 @@ export function createWorkspaceService(
     siteDirectory,
     operatorPresence: presence,
     availabilityOf,
+    retentionOf: createRetentionOf(config),
     availabilityWatch,
     jobs: [
       createJob({ name: 'check for changed installations', everyMs: changesEveryMs, run: changes.check, logger }),

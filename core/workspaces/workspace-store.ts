@@ -8,9 +8,17 @@ import {
   type InstallationSettings,
   type SealedIdentitySecret,
   type Workspace,
+  type WorkspaceSettings,
 } from './model.ts'
 
-export type WorkspaceDocument = Omit<Workspace, 'workspaceId'> & { _id: string }
+export type WorkspaceDocument = Omit<Workspace, 'workspaceId'> & { _id: string } & RecordsOperations & {
+    /** Time of the next sweep of data that is older than allowed. Absent before the first one. */
+    sweepAt?: Date
+    /** Number of the sweep's lease. A change of the workspace raises it, so that a new sweep begins. */
+    sweepToken?: number
+    /** The conversation up to which the sweep has looked at last messages; absent at the beginning. */
+    sweepAfter?: { lastMessageAt: Date; conversationId: string }
+  }
 export type ConnectionDocument = Omit<Connection, 'connectionId'> & { _id: string } & RecordsOperations
 export type InstallationDocument = Omit<Installation, 'publicSiteKey'> & { _id: string } & RecordsOperations
 
@@ -21,6 +29,11 @@ export interface WorkspaceStore {
    */
   insertWorkspace(workspace: Workspace): Promise<void>
   findWorkspace(workspaceId: string): Promise<Workspace | undefined>
+  /**
+   * Sets only the given fields, and makes the next sweep due at `now`. Changes nothing if the
+   * operation is already recorded.
+   */
+  updateWorkspace(workspaceId: string, settings: WorkspaceSettings, now: Date, operation: string): Promise<void>
   /** Returns workspaces in the order of their ids, beginning after the given id. */
   listWorkspaces(after: string, limit: number): Promise<Workspace[]>
   insertConnection(connection: Connection): Promise<void>
@@ -69,6 +82,20 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
     async findWorkspace(workspaceId) {
       const found = await workspaces.findOne({ _id: workspaceId })
       return found ? toWorkspace(found) : undefined
+    },
+
+    async updateWorkspace(workspaceId, { name, retention = {} }, now, operation) {
+      const periods = Object.entries(retention).map(([kind, days]) => [`retention.${kind}`, days] as const)
+      const removed = periods.flatMap(([path, days]) => (days === null ? [[path, ''] as const] : []))
+      await workspaces.updateOne(
+        { _id: workspaceId, ...unlessRecorded(operation) },
+        {
+          $set: { name, ...Object.fromEntries(periods.filter(([, days]) => days !== null)), sweepAt: now },
+          ...(removed.length > 0 && { $unset: Object.fromEntries(removed) }),
+          $inc: { sweepToken: 1 },
+          $push: recording(operation),
+        },
+      )
     },
 
     async listWorkspaces(after, limit) {
@@ -169,7 +196,12 @@ function fieldsOf({ appearance, capabilities, forms, availability, ...plain }: I
   }
 }
 
-const toWorkspace = ({ _id, ...rest }: WorkspaceDocument): Workspace => ({ workspaceId: _id, ...rest })
+const toWorkspace = ({ _id, name, createdAt, retention }: WorkspaceDocument): Workspace => ({
+  workspaceId: _id,
+  name,
+  createdAt,
+  retention,
+})
 const toConnection = ({ _id, operations: _, ...rest }: ConnectionDocument): Connection => ({
   connectionId: _id,
   ...rest,

@@ -5,9 +5,7 @@ import type { PlannedIds } from '../keys/keyring.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
 import type { LiveCache } from '../log/live-cache.ts'
 import type { Wakeups } from '../log/wakeups.ts'
-import { field, hexColour, integer, locale, oneOf, text, url, validate } from '../rules.ts'
-import { consentPolicyIssues } from './consent-policy.ts'
-import { formDefinitionIssues } from './forms.ts'
+import { field, integer, text, validate } from '../rules.ts'
 import {
   defaultOverlapSeconds,
   type IdentitySecret,
@@ -15,8 +13,8 @@ import {
   openIdentitySecret,
   rotatedIdentitySecrets,
 } from './identity-secrets.ts'
+import { validateInstallation } from './installation-settings.ts'
 import {
-  type Appearance,
   type Connection,
   type ConnectionStatus,
   defaultAppearance,
@@ -25,12 +23,12 @@ import {
   type Installation,
   type InstallationSettings,
   isOriginAllowed,
-  isOriginEntry,
   type SealedIdentitySecret,
   type Workspace,
+  type WorkspaceSettings,
 } from './model.ts'
-import { availabilityIssues } from './opening-hours.ts'
-import { translationIssues, withTexts } from './translations.ts'
+import { retentionIssues } from './retention.ts'
+import { withTexts } from './translations.ts'
 import type { WorkspaceStore } from './workspace-store.ts'
 
 /** Caches connections and installations. Cached data is at most a second old. */
@@ -60,6 +58,8 @@ export interface Workspaces {
    * Errors: `ValidationFailed`.
    */
   listWorkspaces(after: string, limit?: number): Promise<Workspace[]>
+  /** Sets only the given fields. Errors: `NotFound` if it does not exist, `ValidationFailed`. */
+  updateWorkspace(workspaceId: string, settings: WorkspaceSettings, operation?: string): Promise<Workspace>
   /** Returns a connection. Errors: `NotFound` if it is unknown or in another workspace. */
   findConnection(connectionId: string, scope: Scope): Promise<Connection>
   listConnections(workspaceId: string): Promise<Connection[]>
@@ -133,8 +133,6 @@ interface WorkspacesDependencies {
   now: () => number
 }
 
-const maxOrigins = 64
-
 export function createWorkspaces(dependencies: WorkspacesDependencies): Workspaces {
   const { store, directory, secretBox, plannedIds, wakeups, now } = dependencies
 
@@ -148,8 +146,10 @@ export function createWorkspaces(dependencies: WorkspacesDependencies): Workspac
     return inWorkspace(installation, scope)
   }
 
+  const findWorkspace = async (workspaceId: string) => inWorkspace(await store.findWorkspace(workspaceId), undefined)
+
   return {
-    findWorkspace: async (workspaceId) => inWorkspace(await store.findWorkspace(workspaceId), undefined),
+    findWorkspace,
     findConnection: connectionIn,
     listConnections: (workspaceId) => store.listConnections(workspaceId),
     findInstallation: installationIn,
@@ -165,6 +165,13 @@ export function createWorkspaces(dependencies: WorkspacesDependencies): Workspac
       const workspace = { workspaceId: plannedIds('ws', operation), name, createdAt: new Date(now()) }
       await store.insertWorkspace(workspace)
       return workspace
+    },
+
+    async updateWorkspace(workspaceId, settings, operation = randomUUID()) {
+      await findWorkspace(workspaceId)
+      validate(field('/name', settings.name, text(1, 128)), ...retentionIssues(settings))
+      await store.updateWorkspace(workspaceId, settings, new Date(now()), operation)
+      return findWorkspace(workspaceId)
     },
 
     async createConnection(workspaceId, name, scope, operation = randomUUID()) {
@@ -190,7 +197,7 @@ export function createWorkspaces(dependencies: WorkspacesDependencies): Workspac
 
     async createInstallation(connectionId, settings, scope, operation = randomUUID()) {
       const { workspaceId } = await connectionIn(connectionId, scope)
-      validateSettings({ ...settings, origins: settings.origins ?? [] })
+      validateInstallation({ ...settings, origins: settings.origins ?? [] })
       const publicSiteKey = plannedIds('pk', operation)
       const kid = plannedIds('key', operation)
       await store.insertInstallation({
@@ -216,7 +223,7 @@ export function createWorkspaces(dependencies: WorkspacesDependencies): Workspac
 
     async updateInstallation(publicSiteKey, settings, scope, operation = randomUUID()) {
       await installationIn(publicSiteKey, scope)
-      validateSettings(settings)
+      validateInstallation(settings)
       await store.updateInstallation(publicSiteKey, settings, operation)
       await wakeups.stateChanged(publicSiteKey)
       return installationIn(publicSiteKey, scope)
@@ -255,26 +262,4 @@ export function createWorkspaces(dependencies: WorkspacesDependencies): Workspac
       return installation
     },
   }
-}
-
-function validateSettings({ origins, appearance, defaultLocale, forms, availability, consent }: InstallationSettings) {
-  validate(
-    field('/origins', origins, ({ length }) =>
-      length < 1 ? 'minItems' : length > maxOrigins ? 'maxItems' : undefined,
-    ),
-    ...(origins ?? []).map((origin, index) =>
-      field(`/origins/${index}`, origin, (entry) => (isOriginEntry(entry) ? undefined : 'format')),
-    ),
-    field('/appearance/title', appearance?.title, text(1, 128)),
-    field('/appearance/greeting', appearance?.greeting, text(0, 1024)),
-    field('/appearance/accentColor', appearance?.accentColor, hexColour),
-    field('/appearance/position', appearance?.position, oneOf<Appearance['position']>('left', 'right')),
-    field('/appearance/logoUrl', appearance?.logoUrl, url('https')),
-    ...translationIssues(appearance?.translations ?? {}),
-    field('/defaultLocale', defaultLocale, locale),
-    ...formDefinitionIssues('/forms/preChat/fields', forms?.preChat ?? []),
-    ...formDefinitionIssues('/forms/offline/fields', forms?.offline ?? []),
-    ...availabilityIssues(availability ?? {}),
-    ...consentPolicyIssues('/consent', consent),
-  )
 }

@@ -75,6 +75,13 @@ export declare type Workspace = Message<"service.workspace.v1.Workspace"> & {
    * @generated from field: google.protobuf.Timestamp created_at = 3;
    */
   createdAt?: Timestamp | undefined;
+
+  /**
+   * How long data is kept. In an answer, every period is set.
+   *
+   * @generated from field: service.workspace.v1.Retention retention = 4;
+   */
+  retention?: Retention | undefined;
 };
 
 /**
@@ -82,6 +89,152 @@ export declare type Workspace = Message<"service.workspace.v1.Workspace"> & {
  * Use `create(WorkspaceSchema)` to create a new message.
  */
 export declare const WorkspaceSchema: GenMessage<Workspace>;
+
+/**
+ * How long data of a workspace is kept. Data that is older is removed for good, within hours.
+ *
+ * @generated from message service.workspace.v1.Retention
+ */
+export declare type Retention = Message<"service.workspace.v1.Retention"> & {
+  /**
+   * A conversation with messages, with its sessions, commands and screenshots. The period begins
+   * with its last message or the end of its last session, whichever is later.
+   *
+   * @generated from field: optional service.workspace.v1.RetentionPeriod conversations = 1;
+   */
+  conversations?: RetentionPeriod | undefined;
+
+  /**
+   * A lead with its deliveries. The period begins when it was captured.
+   *
+   * @generated from field: optional service.workspace.v1.RetentionPeriod leads = 2;
+   */
+  leads?: RetentionPeriod | undefined;
+
+  /**
+   * A session in which the visitor sent neither a message nor a form. The period begins when the
+   * session expires. Default of the service: 1 day.
+   *
+   * @generated from field: optional service.workspace.v1.RetentionPeriod empty_sessions = 3;
+   */
+  emptySessions?: RetentionPeriod | undefined;
+
+  /**
+   * The audit of lead subscriptions, names of people who requested attempts, and records of
+   * finished erasures.
+   *
+   * @generated from field: optional service.workspace.v1.RetentionPeriod audit = 4;
+   */
+  audit?: RetentionPeriod | undefined;
+
+  /**
+   * A delivery that waits because its subscription is disabled. The period begins when it was held.
+   *
+   * @generated from field: optional service.workspace.v1.RetentionPeriod held_deliveries = 5;
+   */
+  heldDeliveries?: RetentionPeriod | undefined;
+};
+
+/**
+ * Describes the message service.workspace.v1.Retention.
+ * Use `create(RetentionSchema)` to create a new message.
+ */
+export declare const RetentionSchema: GenMessage<Retention>;
+
+/**
+ * In a change, a period without a field set returns to the default of the service.
+ *
+ * @generated from message service.workspace.v1.RetentionPeriod
+ */
+export declare type RetentionPeriod = Message<"service.workspace.v1.RetentionPeriod"> & {
+  /**
+   * @generated from oneof service.workspace.v1.RetentionPeriod.period
+   */
+  period: {
+    /**
+     * 1 to 3,650 days.
+     *
+     * @generated from field: uint32 days = 1;
+     */
+    value: number;
+    case: "days";
+  } | {
+    /**
+     * Must be true: the data is kept without limit.
+     *
+     * @generated from field: bool forever = 2;
+     */
+    value: boolean;
+    case: "forever";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * Only in answers: the workspace uses the default of the service.
+   *
+   * @generated from field: bool is_default = 3;
+   */
+  isDefault: boolean;
+};
+
+/**
+ * Describes the message service.workspace.v1.RetentionPeriod.
+ * Use `create(RetentionPeriodSchema)` to create a new message.
+ */
+export declare const RetentionPeriodSchema: GenMessage<RetentionPeriod>;
+
+/**
+ * @generated from message service.workspace.v1.UpdateWorkspaceRequest
+ */
+export declare type UpdateWorkspaceRequest = Message<"service.workspace.v1.UpdateWorkspaceRequest"> & {
+  /**
+   * Id of the workspace. If unset, the token's workspace is used.
+   *
+   * @generated from field: optional string workspace_id = 1;
+   */
+  workspaceId?: string | undefined;
+
+  /**
+   * New name of the workspace: 1 to 128 characters.
+   *
+   * @generated from field: optional string name = 2;
+   */
+  name?: string | undefined;
+
+  /**
+   * @generated from field: optional service.workspace.v1.Retention retention = 3;
+   */
+  retention?: Retention | undefined;
+
+  /**
+   * Identifies the operation, see the comment on WorkspaceService. If unset, every call is a new
+   * operation.
+   *
+   * @generated from field: optional string idempotency_key = 4;
+   */
+  idempotencyKey?: string | undefined;
+};
+
+/**
+ * Describes the message service.workspace.v1.UpdateWorkspaceRequest.
+ * Use `create(UpdateWorkspaceRequestSchema)` to create a new message.
+ */
+export declare const UpdateWorkspaceRequestSchema: GenMessage<UpdateWorkspaceRequest>;
+
+/**
+ * @generated from message service.workspace.v1.UpdateWorkspaceResponse
+ */
+export declare type UpdateWorkspaceResponse = Message<"service.workspace.v1.UpdateWorkspaceResponse"> & {
+  /**
+   * @generated from field: service.workspace.v1.Workspace workspace = 1;
+   */
+  workspace?: Workspace | undefined;
+};
+
+/**
+ * Describes the message service.workspace.v1.UpdateWorkspaceResponse.
+ * Use `create(UpdateWorkspaceResponseSchema)` to create a new message.
+ */
+export declare const UpdateWorkspaceResponseSchema: GenMessage<UpdateWorkspaceResponse>;
 
 /**
  * @generated from message service.workspace.v1.GetWorkspaceRequest
@@ -1208,6 +1361,17 @@ export declare const WorkspaceService: GenService<{
     methodKind: "unary";
     input: typeof ListWorkspacesRequestSchema;
     output: typeof ListWorkspacesResponseSchema;
+  },
+  /**
+   * Changes only the fields that are set. Every core applies a change within a second. Errors:
+   * NotFound for an unknown workspace, ValidationFailed, also for a period below a day.
+   *
+   * @generated from rpc service.workspace.v1.WorkspaceService.UpdateWorkspace
+   */
+  updateWorkspace: {
+    methodKind: "unary";
+    input: typeof UpdateWorkspaceRequestSchema;
+    output: typeof UpdateWorkspaceResponseSchema;
   },
   /**
    * Creates a connection in a workspace. Errors: NotFound for an unknown workspace,

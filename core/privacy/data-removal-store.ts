@@ -1,0 +1,206 @@
+import type { Collection, Filter } from 'mongodb'
+import type { DeliveryDocument } from '../deliveries/delivery-store.ts'
+import type { Session } from '../visitors/model.ts'
+import type { ErasureDocument } from './erasure-store.ts'
+import { removeAttemptReferences, type VisitorCollections } from './visitor-data-store.ts'
+
+/**
+ * Hides and removes data in small steps. Each call can be repeated, and touches a bounded number of
+ * documents.
+ */
+export interface DataRemoval {
+  /** Hides those conversations or leads that no other removal has hidden. */
+  hide(kind: Hidden, ids: string[], removalId: string): Promise<void>
+  /** Returns those that are hidden by this removal. */
+  hiddenBy(kind: Hidden, ids: string[], removalId: string): Promise<string[]>
+  show(kind: Hidden, ids: string[], removalId: string): Promise<void>
+  /** Removes events of the conversations. Returns their number; 0 when none is left. */
+  removeEvents(conversationIds: string[], limit: number): Promise<number>
+  /** Removes deliveries of the leads. Returns their number; 0 when none is left. */
+  removeDeliveriesOf(leadIds: string[], limit: number): Promise<number>
+  removeLeads(leadIds: string[]): Promise<number>
+  /**
+   * Lets leads outlive their conversation: they get the ids of its visitors, so that an erasure
+   * finds them.
+   */
+  detachLeads(sessions: Session[]): Promise<void>
+  commandsOf(sessionIds: string[]): Promise<{ commandId: string; fileIds: string[] }[]>
+  removeCommands(commandIds: string[]): Promise<void>
+  /**
+   * Keeps the link from a verified visitor to the anonymous sessions of the browser, so that an
+   * erasure of that visitor finds them when this session has been removed.
+   */
+  keepLink(session: Session): Promise<void>
+  /** Removes sessions, and what refers to them. */
+  removeSessions(sessions: Session[]): Promise<number>
+  /**
+   * Makes the events of a session transient, except messages. The sweep of transient events removes
+   * them, but never the end of the log. Replaces the session as the last one of its conversation.
+   */
+  detachSession(session: Session, lastSessionId: string): Promise<void>
+  /** Removes conversations whose events and sessions have been removed. */
+  removeConversations(conversationIds: string[]): Promise<number>
+  /** Removes deliveries that were held at this time or earlier. Returns their number. */
+  removeHeld(subscriptionIds: string[], before: Date, limit: number): Promise<number>
+  /** Removes audit entries from this time or earlier. Returns the number of changed documents. */
+  removeAudit(workspaceId: string, subscriptionIds: string[], before: Date, limit: number): Promise<number>
+  subscriptionIds(workspaceId: string): Promise<string[]>
+}
+
+type Hidden = 'conversations' | 'leads'
+
+const idOnly = { projection: { _id: 1 } } as const
+const ids = (found: { _id: string }[]) => found.map(({ _id }) => _id)
+
+export function createDataRemoval(
+  collections: VisitorCollections & { erasures: Collection<ErasureDocument> },
+): DataRemoval {
+  const { sessions, subjects, conversations, events, idempotency } = collections
+  const { commands, leads, leadSubscriptions, deliveries, erasures } = collections
+  const hideable = { conversations, leads } as unknown as Record<
+    Hidden,
+    Collection<{ _id: string; erasing?: true | string }>
+  >
+
+  async function removeSome(filter: Filter<DeliveryDocument>, limit: number) {
+    const found = await deliveries
+      .find(filter, { projection: { subscriptionId: 1, 'attempts.attemptId': 1 } })
+      .limit(limit)
+      .toArray()
+    if (found.length === 0) return 0
+    await removeAttemptReferences(leadSubscriptions, found)
+    // The filter is checked again, because a held delivery may have been released since.
+    await deliveries.deleteMany({ $and: [{ _id: { $in: ids(found) } }, filter] })
+    return found.length
+  }
+
+  return {
+    async hide(kind, wanted, removalId) {
+      const visible = { _id: { $in: wanted }, erasing: { $exists: false } }
+      await hideable[kind].updateMany(visible, { $set: { erasing: removalId } })
+    },
+
+    async hiddenBy(kind, wanted, removalId) {
+      return ids(await hideable[kind].find({ _id: { $in: wanted }, erasing: removalId }, idOnly).toArray())
+    },
+
+    async show(kind, wanted, removalId) {
+      const hidden = { _id: { $in: wanted }, erasing: removalId }
+      await hideable[kind].updateMany(hidden, { $unset: { erasing: '' } })
+    },
+
+    async removeEvents(conversationIds, limit) {
+      const theirs = { conversationId: { $in: conversationIds } }
+      const found = await events
+        .find(theirs, { projection: { conversationId: 1 } })
+        .limit(limit)
+        .toArray()
+      if (found.length === 0) return 0
+      const among = [...new Set(found.map(({ conversationId }) => conversationId))]
+      const { deletedCount } = await events.deleteMany({
+        _id: { $in: found.map(({ _id }) => _id) },
+        // Finds the shard.
+        conversationId: { $in: among },
+      })
+      return deletedCount
+    },
+
+    removeDeliveriesOf: (leadIds, limit) => removeSome({ leadId: { $in: leadIds } }, limit),
+
+    async removeLeads(leadIds) {
+      return (await leads.deleteMany({ _id: { $in: leadIds } })).deletedCount
+    },
+
+    async detachLeads(ofThem) {
+      const conversationIds = ofThem.map(({ conversationId }) => conversationId)
+      const kept = await leads.distinct('conversationId', { conversationId: { $in: conversationIds } })
+      for (const conversationId of kept as string[]) {
+        const theirs = ofThem.filter((session) => session.conversationId === conversationId)
+        const visitorIds = [...new Set(theirs.map(({ identity, visitorId }) => identity?.subjectId ?? visitorId))]
+        // The key of a form has the id of its session. A form is not repeated after that.
+        const references = { conversationId: '', operationKey: '', inputHash: '' } as const
+        await leads.updateMany({ conversationId }, { $set: { visitorIds }, $unset: references })
+      }
+    },
+
+    async commandsOf(sessionIds) {
+      const found = await commands
+        .find({ sessionId: { $in: sessionIds } }, { projection: { uploads: 1, screenshot: 1 } })
+        .toArray()
+      return found.map(({ _id, uploads, screenshot }) => ({
+        commandId: _id,
+        fileIds: [...uploads, ...(screenshot ? [screenshot] : [])].map(({ fileId }) => fileId),
+      }))
+    },
+
+    async removeCommands(commandIds) {
+      await commands.deleteMany({ _id: { $in: commandIds } })
+    },
+
+    async keepLink({ sessionId, visitorId, identity }) {
+      if (!identity) return
+      await sessions.updateMany(
+        { visitorId, identity: { $exists: false }, _id: { $ne: sessionId } },
+        { $addToSet: { linkedSubjectIds: identity.subjectId } },
+      )
+    },
+
+    async removeSessions(removed) {
+      const sessionIds = removed.map(({ sessionId }) => sessionId)
+      const visitorIds = [...new Set(removed.map(({ visitorId }) => visitorId))]
+      await idempotency.deleteMany({ sessionIds: { $in: sessionIds } })
+      await sessions.updateMany(
+        { visitorId: { $in: visitorIds }, 'successor.sessionId': { $in: sessionIds } },
+        { $unset: { successor: '' } },
+      )
+      return (await sessions.deleteMany({ _id: { $in: sessionIds } })).deletedCount
+    },
+
+    async detachSession({ sessionId, conversationId }, lastSessionId) {
+      await conversations.updateOne(
+        { _id: conversationId, 'lastSession.sessionId': sessionId },
+        { $set: { 'lastSession.sessionId': lastSessionId } },
+      )
+      await events.updateMany(
+        { conversationId, sessionId, message: { $exists: false } },
+        {
+          $set: { transient: true, removableAt: new Date(0) },
+          // The end of the log stays, so it must not name the session.
+          $unset: { sessionId: '', operationKey: '', inputHash: '', data: '' },
+        },
+      )
+    },
+
+    async removeConversations(conversationIds) {
+      await subjects.deleteMany({ conversationId: { $in: conversationIds } })
+      return (await conversations.deleteMany({ _id: { $in: conversationIds } })).deletedCount
+    },
+
+    async removeHeld(subscriptionIds, before, limit) {
+      return removeSome({ destination: { $in: subscriptionIds }, status: 'held', updatedAt: { $lte: before } }, limit)
+    },
+
+    async removeAudit(workspaceId, subscriptionIds, before, limit) {
+      const isOld = { $lte: before }
+      const { modifiedCount } = await leadSubscriptions.updateMany(
+        { workspaceId, 'audit.at': isOld },
+        { $pull: { audit: { at: isOld } } },
+      )
+      const requested = await deliveries
+        .find({ destination: { $in: subscriptionIds }, requestedAt: isOld }, idOnly)
+        .limit(limit)
+        .toArray()
+      await deliveries.updateMany(
+        { _id: { $in: ids(requested) }, requestedAt: isOld },
+        { $unset: { requestedAt: '', 'attempts.$[].requestedBy': '' } },
+      )
+      const finished = await erasures.find({ workspaceId, finishedAt: isOld }, idOnly).limit(limit).toArray()
+      await erasures.deleteMany({ _id: { $in: ids(finished) } })
+      return modifiedCount + requested.length + finished.length
+    },
+
+    async subscriptionIds(workspaceId) {
+      return ids(await leadSubscriptions.find({ workspaceId }, idOnly).toArray())
+    },
+  }
+}

@@ -1,0 +1,126 @@
+import { newId } from '../ids.ts'
+import type { CoreMetrics } from '../metrics.ts'
+import type { RetentionOf } from '../workspaces/retention.ts'
+import type { DataRemoval } from './data-removal-store.ts'
+import { LeaseLost } from './lease-store.ts'
+import { cutOffOf, isConversationDue, leaseMs, maxCallMs, type Removal, type RemovalStage } from './model.ts'
+import type { PacedRemoval } from './paced-removal.ts'
+import type { RemovalStore } from './removal-store.ts'
+import type { RetentionStore } from './retention-store.ts'
+
+export interface Removals {
+  /** Records the removal of conversations or leads, and hides them. */
+  begin(removal: Pick<Removal, 'workspaceId' | 'kind' | 'ids'>): Promise<void>
+  /** Runs every due step, including steps that another process did not complete. */
+  work(): Promise<void>
+}
+
+/**
+ * Time in milliseconds after which no call can use hidden data: calls that found it before have
+ * ended, also those that found it in a cache, whose entries live for 5 s (`core/log/live-cache.ts`).
+ */
+const hiddenMs = maxCallMs + 5_000
+/** Number of conversations or leads that are removed together. */
+const groupSize = 50
+/** Maximum time in milliseconds for a step, so that it ends well within its lease. */
+const stepMs = 5_000
+
+/**
+ * Removes conversations and leads in four steps. Each step can be repeated.
+ *
+ * 1. `marking` hides them. No call finds them any more.
+ * 2. `checking`, after every earlier call has ended, reads them again. What was used since, or is
+ *    allowed by a changed policy, is shown again. So a message that was acknowledged is never lost.
+ * 3. `removing` removes the others in small groups.
+ * 4. `removed`, after `maxCallMs`, removes what a call wrote that nobody waited for any more.
+ */
+export function createRemovals(dependencies: {
+  store: RemovalStore
+  data: DataRemoval
+  retention: Pick<RetentionStore, 'factsOf' | 'leadsBefore' | 'periodsOf' | 'repairInbox'>
+  retentionOf: RetentionOf
+  paced: PacedRemoval
+  metrics: CoreMetrics
+  now: () => number
+}): Removals {
+  const { store, data, retention, retentionOf, paced, metrics, now } = dependencies
+  const later = (ms: number) => new Date(now() + ms)
+
+  /** Returns what is older than the present policy allows. The policy is read from the database. */
+  async function dueOf({ workspaceId, kind }: Removal, ids: string[]): Promise<Set<string>> {
+    const workspace = await retention.periodsOf(workspaceId)
+    if (!workspace) return new Set(ids)
+    const days = retentionOf(workspace)
+    if (kind === 'leads') {
+      const cutOff = cutOffOf(days.leads, now())
+      return new Set(cutOff && (await retention.leadsBefore(ids, cutOff)))
+    }
+    const facts = await retention.factsOf(ids)
+    return new Set(
+      facts.filter((each) => isConversationDue(each, days, now())).map(({ conversationId }) => conversationId),
+    )
+  }
+
+  /** Removes in groups until the time of the step is over. Returns what is left. */
+  async function removeSome(kind: Removal['kind'], ids: string[]): Promise<string[]> {
+    const began = performance.now()
+    for (let start = 0; start < ids.length; start += groupSize) {
+      if (start > 0 && performance.now() - began > stepMs) return ids.slice(start)
+      await paced[kind](ids.slice(start, start + groupSize))
+    }
+    return []
+  }
+
+  const steps: Record<RemovalStage, (removal: Removal) => Promise<void>> = {
+    async marking(removal) {
+      await data.hide(removal.kind, removal.ids, removal.removalId)
+      await store.advance(removal, 'checking', later(hiddenMs))
+    },
+
+    async checking(removal) {
+      const { removalId, kind } = removal
+      const hidden = await data.hiddenBy(kind, removal.ids, removalId)
+      const due = await dueOf(removal, hidden)
+      const spared = hidden.filter((id) => !due.has(id))
+      if (kind === 'conversations') for (const id of spared) await retention.repairInbox(id)
+      // Shown before the decision is recorded: after it, this step is not repeated.
+      await data.show(kind, spared, removalId)
+      metrics.spared.inc(spared.length)
+      await store.advance(removal, 'removing', later(0), [...due])
+    },
+
+    async removing(removal) {
+      const left = await removeSome(removal.kind, await data.hiddenBy(removal.kind, removal.ids, removal.removalId))
+      await (left.length > 0
+        ? store.advance(removal, 'removing', later(0))
+        : store.advance(removal, 'removed', later(maxCallMs)))
+    },
+
+    async removed(removal) {
+      const left = await removeSome(removal.kind, removal.ids)
+      await (left.length > 0 ? store.advance(removal, 'removed', later(0), left) : store.finish(removal))
+    },
+  }
+
+  /** Runs the due step. If another core has taken over the removal, that core continues it. */
+  async function runStep(removal: Removal) {
+    await steps[removal.stage](removal).catch((error: unknown) => {
+      if (!(error instanceof LeaseLost)) throw error
+    })
+  }
+
+  return {
+    async begin(removal) {
+      const begun = { ...removal, removalId: newId('rmv'), stage: 'marking' as const }
+      await runStep(await store.insert(begun, later(leaseMs)))
+    },
+
+    async work() {
+      for (;;) {
+        const due = await store.claim(new Date(now()), later(leaseMs))
+        if (!due) return
+        await runStep(due)
+      }
+    },
+  }
+}

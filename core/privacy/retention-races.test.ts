@@ -1,0 +1,264 @@
+import { randomUUID } from 'node:crypto'
+import fc from 'fast-check'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { isLong } from '../../test/support/is-long.ts'
+import { until } from '../../test/support/until.ts'
+import type { CoreContext } from '../context.ts'
+import { credentialsOf, hasFailed, newSubject, testCores } from '../test-support/cores.ts'
+import type { SessionContent } from '../visitors/model.ts'
+import type { WorkspaceSettings } from '../workspaces/model.ts'
+import { findOverdue, sweepAll, withDatabase } from './test-retention-rules.ts'
+import { acceptForms, placesOfTexts, plantMarks } from './test-visitor-marks.ts'
+
+const cores = testCores({ started: false, count: 2 })
+beforeAll(() => acceptForms(cores))
+beforeEach(() => keep({ conversations: 30, leads: null, emptySessions: null }))
+
+const days = (count: number) => cores.advance(count * 86_400)
+const keep = (retention: WorkspaceSettings['retention']) =>
+  cores.core.workspaces.updateWorkspace(cores.workspaceId, { retention })
+const agentSend = (core: CoreContext, conversationId: string, body: string) =>
+  core.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body })
+
+/** Creates a verified visitor with a message that is older than allowed. */
+async function newOldConversation() {
+  const sub = newSubject()
+  const session = await cores.newVerified(sub)
+  await cores.send(session, `old ${sub}`)
+  await cores.core.inbox.noted()
+  return { sub, session }
+}
+
+const bodiesOf = async (conversationId: string) =>
+  (await cores.core.messages.list(conversationId, {})).messages.map(({ message }) => message?.body)
+
+describe('a message that is acknowledged during a sweep', () => {
+  it('is in a conversation that exists, in any order of calls', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.scheduler(),
+        fc.array(fc.constantFrom('agent', 'visitor', 'lead', 'second sweep', 'policy'), { minLength: 1, maxLength: 3 }),
+        async (scheduler, actors) => {
+          const { sub, session } = await newOldConversation()
+          const { conversationId } = session
+          days(31)
+          await cores.core.workspaces.updateWorkspace(cores.workspaceId, { name: 'due now' })
+          const acknowledged: { conversationId: string; body: string }[] = []
+          const leads: string[] = []
+          const calls: Record<(typeof actors)[number], (core: CoreContext) => Promise<unknown>> = {
+            async agent(core) {
+              const body = `agent ${randomUUID()}`
+              await agentSend(core, conversationId, body)
+              acknowledged.push({ conversationId, body })
+            },
+            async visitor(core) {
+              const returned = await cores.newVerified(sub, core)
+              const body = `visitor ${randomUUID()}`
+              await cores.send(returned, body, { core })
+              acknowledged.push({ conversationId: returned.conversationId, body })
+            },
+            async lead(core) {
+              const lead = { workspaceId: cores.workspaceId, source: 'crm', fields: { note: 'x' }, conversationId }
+              leads.push(await core.leads.capture(lead, undefined))
+            },
+            'second sweep': (core) => core.retention.sweep(),
+            policy: (core) => core.workspaces.updateWorkspace(cores.workspaceId, { retention: { conversations: 40 } }),
+          }
+          const running = actors.map((actor, index) =>
+            calls[actor](cores.scheduledCore(scheduler, { name: `${actor} ${index}` })).catch(() => {}),
+          )
+          const sweeping = cores.scheduledCore(scheduler, { name: 'sweep' }).retention.sweep()
+          await scheduler.waitFor(Promise.all([sweeping, ...running]))
+          await sweepAll(cores)
+          for (const { conversationId: id, body } of acknowledged) expect(await bodiesOf(id)).toContain(body)
+          for (const leadId of leads) expect(await cores.core.leads.find(leadId, undefined)).toBeDefined()
+          if (actors.includes('policy')) expect(await bodiesOf(conversationId)).toContain(`old ${sub}`)
+          expect(await findOverdue(cores)).toEqual([])
+          await keep({ conversations: 30 })
+        },
+      ),
+      { numRuns: isLong ? 150 : 12 },
+    )
+  })
+
+  it('keeps the conversation if an agent wrote with a conversation found before the sweep', async () => {
+    const { session } = await newOldConversation()
+    const { conversationId } = session
+    days(31)
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: 8 }), async (calls) => {
+        const scheduler = fc.sample(fc.scheduler(), 1)[0]!
+        const body = randomUUID()
+        let isOver = false
+        const sending = agentSend(cores.scheduledCore(scheduler), conversationId, body).finally(() => (isOver = true))
+        // Pauses the agent's call after this number of database calls.
+        for (let call = 0; call < calls && !isOver; call += 1) {
+          await until('its next call', () => scheduler.count() > 0 || isOver)
+          if (!isOver) await scheduler.waitOne()
+        }
+        await cores.core.retention.sweep()
+        await scheduler.waitFor(sending)
+        await sweepAll(cores)
+        expect(await bodiesOf(conversationId)).toContain(body)
+        days(31)
+      }),
+      { numRuns: isLong ? 20 : 5 },
+    )
+  })
+})
+
+describe('a sweep whose process dies between two writes', () => {
+  it('is finished by another process', async () => {
+    const lost: unknown[] = []
+    await cores.untilOneSurvives(
+      async (mortal, writes) => {
+        const planted = await plantMarks(cores, { verified: true })
+        await cores.core.inbox.noted()
+        const silent = await cores.newSession()
+        await keep({ leads: 20 })
+        days(32)
+        const died = await hasFailed(sweepAll(cores, mortal))
+        await sweepAll(cores)
+        days(1)
+        await sweepAll(cores)
+        const gone = await placesOfTexts(cores, [...planted.marks, silent.sessionId, silent.conversationId])
+        if (gone.length > 0) lost.push([writes, gone])
+        return died
+      },
+      isLong ? { from: 0 } : { from: 2, step: 23 },
+    )
+    expect(lost).toEqual([])
+    expect(await findOverdue(cores)).toEqual([])
+    expect(await cores.core.database.collections.removals.countDocuments()).toBe(0)
+  })
+
+  it('removes nothing twice and nothing young when two cores sweep at once', async () => {
+    const old = await Promise.all(Array.from({ length: 30 }, newOldConversation))
+    days(20)
+    const young = await Promise.all(Array.from({ length: 5 }, newOldConversation))
+    days(11)
+    for (const seconds of [0, 66, 31, 66, 31]) {
+      cores.advance(seconds)
+      await Promise.all(
+        cores.cores.map(async (core) => {
+          await core.retention.sweep()
+          await core.removals.work()
+        }),
+      )
+    }
+    await sweepAll(cores)
+    for (const { session, sub } of young) expect(await bodiesOf(session.conversationId)).toEqual([`old ${sub}`])
+    for (const { session } of old) await expect(bodiesOf(session.conversationId)).rejects.toThrow('NotFound')
+    expect(await findOverdue(cores)).toEqual([])
+  })
+})
+
+describe('a scan over all raw collections', () => {
+  const periods = fc.record({
+    conversations: fc.integer({ min: 0, max: 6 }),
+    leads: fc.integer({ min: 0, max: 6 }),
+    emptySessions: fc.integer({ min: 0, max: 3 }),
+    audit: fc.integer({ min: 0, max: 6 }),
+    heldDeliveries: fc.integer({ min: 0, max: 6 }),
+  })
+  const step = fc.record({
+    hours: fc.integer({ min: 0, max: 40 }),
+    person: fc.integer({ min: 0, max: 2 }),
+    action: fc.constantFrom('visit', 'login', 'send', 'answer', 'form', 'lead', 'hold', 'release', 'sweep'),
+  })
+
+  it('finds nothing that is older than allowed, and all that is younger', async () => {
+    await fc.assert(
+      fc.asyncProperty(periods, fc.array(step, { minLength: 3, maxLength: 14 }), async (retention, steps) => {
+        await keep(retention)
+        const { core, workspaceId } = cores
+        const [found] = await core.leadSubscriptions.list(workspaceId)
+        const { subscriptionId } = found!.subscription
+        const people = [0, 1, 2].map(() => ({ browser: randomUUID(), sub: newSubject() }))
+        const last = new Map<number, SessionContent>()
+        for (const { hours, person, action } of steps) {
+          cores.advance(hours * 3_600)
+          const { browser, sub } = people[person]!
+          const session = last.get(person)
+          const act = async () => {
+            if (action === 'visit') last.set(person, await cores.newSession(core, browser))
+            if (action === 'login')
+              last.set(person, await cores.identify(await cores.newSession(core, browser), cores.sign({ sub })))
+            if (action === 'send' && session) await cores.send(session, 'hello')
+            if (action === 'answer' && session) await agentSend(core, session.conversationId, 'hello')
+            if (action === 'form' && session)
+              await core.leads.submitForm({
+                credentials: credentialsOf(session),
+                form: 'offline',
+                fields: { email: 'x' },
+                idempotencyKey: randomUUID(),
+              })
+            if (action === 'lead') await core.leads.capture({ workspaceId, source: 'crm', fields: {} }, undefined)
+            if (action === 'hold' || action === 'release') {
+              const status = action === 'hold' ? ('disabled' as const) : ('enabled' as const)
+              await core.leadSubscriptions.update(subscriptionId, { status }, { subject: 'desk' })
+            }
+            if (action === 'sweep') await sweepAll(cores)
+          }
+          // An ended session refuses what its visitor does.
+          await act().catch(() => {})
+          await core.inbox.noted()
+        }
+        const ids = async () =>
+          withDatabase(cores, async (client, name) => {
+            const all = ['conversations', 'leads', 'sessions'].map(async (collection) =>
+              (await client.db(name).collection(collection).find().toArray()).map(({ _id }) => `${collection}: ${_id}`),
+            )
+            return (await Promise.all(all)).flat()
+          })
+        const before = await ids()
+        const due = await findOverdue(cores, 4_500)
+        await sweepAll(cores)
+        expect(await findOverdue(cores, -3_700)).toEqual([])
+        const after = new Set(await ids())
+        const isOfDue = (id: string) => due.includes(id) || due.some((each) => each.startsWith('conversations'))
+        expect(before.filter((id) => !after.has(id) && !isOfDue(id))).toEqual([])
+      }),
+      { numRuns: isLong ? 60 : 8 },
+    )
+  })
+})
+
+describe('every question of the retention', () => {
+  it('is answered by an index', async () => {
+    const { core } = cores
+    await keep({ conversations: 1, leads: 1, emptySessions: 1, audit: 1, heldDeliveries: 1 })
+    await plantMarks(cores, { verified: true })
+    const silent = await cores.newVerified()
+    await cores.newVerified((await core.sessions.find(silent.sessionId)).identity!.externalSubject)
+    const { workspaces } = core.database.collections
+    const asked: { name: string; command: Record<string, unknown> }[] = []
+    const note = ({ commandName: name, command }: { commandName: string; command: Record<string, unknown> }) =>
+      ['find', 'aggregate', 'distinct', 'update', 'delete', 'findAndModify', 'count'].includes(name) &&
+      asked.push({ name, command })
+    const client = (workspaces as unknown as { client: NodeJS.EventEmitter }).client
+    client.on('commandStarted', note)
+    days(3)
+    await sweepAll(cores)
+    days(3)
+    await sweepAll(cores)
+    client.off('commandStarted', note)
+    const collections = new Set(asked.map(({ name, command }) => command[name]))
+    for (const name of ['sessions', 'conversations', 'events', 'leads', 'deliveries', 'erasures', 'removals'])
+      expect(collections).toContain(name)
+    const scans = await withDatabase(cores, async (admin, database) => {
+      const found = new Set<string>()
+      for (const { name, command } of asked) {
+        const { lsid: _, $db: __, writeConcern: ___, readConcern: ____, txnNumber: _____, ...question } = command
+        // The order of a capped collection is the order of its inserts.
+        if (command[name] === 'wakeups' || command.explain) continue
+        const plan = await admin
+          .db(database)
+          .command({ explain: question, verbosity: 'queryPlanner' }, { ignoreUndefined: true })
+        if (JSON.stringify(plan).includes('COLLSCAN')) found.add(JSON.stringify(question))
+      }
+      return [...found]
+    })
+    expect(scans).toEqual([])
+  })
+})

@@ -1,0 +1,252 @@
+import type { Collection, Filter } from 'mongodb'
+import type { ConversationDocument } from '../conversations/conversation-store.ts'
+import type { LeadDocument } from '../leads/lead-store.ts'
+import type { EventDocument } from '../log/event-store.ts'
+import { expiryOf, type Session } from '../visitors/model.ts'
+import { type SessionDocument, toSession } from '../visitors/session-store.ts'
+import type { Retention } from '../workspaces/model.ts'
+import type { ConnectionDocument, InstallationDocument, WorkspaceDocument } from '../workspaces/workspace-store.ts'
+import type { ConversationFacts } from './model.ts'
+
+/** A workspace whose data is being swept. A core whose token is outdated does not end the sweep. */
+export interface Sweep {
+  workspaceId: string
+  retention?: Retention
+  token: number
+  /** Where the search for old conversations goes on; absent at its beginning. */
+  after?: InboxPlace
+}
+
+/** Place of a conversation in the order of last messages. */
+export interface InboxPlace {
+  lastMessageAt: Date
+  conversationId: string
+}
+
+/** Finds data that may be older than allowed. Every query is answered by an index. */
+export interface RetentionStore {
+  /** Leases the workspace whose sweep is due first; undefined if none is due. */
+  claimSweep(now: Date, until: Date): Promise<Sweep | undefined>
+  /** Ends the sweep. Changes nothing if the workspace was changed, or claimed again, since. */
+  endSweep(sweep: Sweep, nextAt: Date, after: InboxPlace | undefined): Promise<void>
+  /** Returns the periods of a workspace; undefined if it does not exist. */
+  periodsOf(workspaceId: string): Promise<{ retention?: Retention } | undefined>
+  connectionIds(workspaceId: string): Promise<string[]>
+  siteKeys(workspaceId: string): Promise<string[]>
+  /** Returns conversations whose last message in the inbox is this old, oldest first. */
+  oldConversations(
+    workspaceId: string,
+    before: Date,
+    limit: number,
+    after: InboxPlace | undefined,
+  ): Promise<InboxPlace[]>
+  oldLeads(workspaceId: string, before: Date, limit: number): Promise<string[]>
+  /** Returns those of the leads that were captured at this time or earlier. */
+  leadsBefore(leadIds: string[], before: Date): Promise<string[]>
+  /** Returns conversations that are due for a review, earliest first. */
+  conversationsToReview(connectionId: string, before: Date, limit: number): Promise<string[]>
+  /** Returns sessions that are due for a review, earliest first. */
+  sessionsToReview(publicSiteKey: string, before: Date, limit: number): Promise<Session[]>
+  /** Reads the logs, the sessions and the leads. Skips conversations that do not exist. */
+  factsOf(conversationIds: string[]): Promise<ConversationFacts[]>
+  reviewConversation(conversationId: string, at: Date): Promise<void>
+  reviewSession(sessionId: string, at: Date): Promise<void>
+  /** Adds a conversation with a message to the inbox, if the inbox missed the message. */
+  repairInbox(conversationId: string): Promise<void>
+  /** Returns the sessions of a conversation. */
+  sessionsOf(conversationIds: string[]): Promise<Session[]>
+  /** Returns those of the sessions that wrote a message or form in the conversation. */
+  writersIn(conversationId: string, sessions: Session[]): Promise<Set<string>>
+}
+
+/** Stands for "no review". */
+export const never = new Date(8.64e15)
+
+interface RetentionCollections {
+  workspaces: Collection<WorkspaceDocument>
+  connections: Collection<ConnectionDocument>
+  installations: Collection<InstallationDocument>
+  conversations: Collection<ConversationDocument>
+  sessions: Collection<SessionDocument>
+  events: Collection<EventDocument>
+  leads: Collection<LeadDocument>
+}
+
+const idOnly = { projection: { _id: 1 } } as const
+const notErasing = { erasing: { $exists: false } } as const
+
+export function createRetentionStore(collections: RetentionCollections): RetentionStore {
+  const { workspaces, connections, installations, conversations, sessions, events, leads } = collections
+
+  /** Returns documents with a due time, then documents of earlier versions, which have none. */
+  async function toReview<D extends { reviewAt?: Date }>(
+    collection: Collection<D>,
+    filter: object,
+    before: Date,
+    limit: number,
+  ) {
+    const find = (reviewAt: object | null, max: number) =>
+      collection
+        .find({ ...filter, reviewAt } as Filter<D>)
+        .sort({ reviewAt: 1 })
+        .limit(max)
+        .toArray()
+    const due = await find({ $lte: before }, limit)
+    return due.length < limit ? [...due, ...(await find(null, limit - due.length))] : due
+  }
+
+  async function lastMessage(conversationId: string) {
+    const [found] = await events
+      .find({ conversationId, message: { $exists: true } }, { projection: { occurredAt: 1, sequence: 1 } })
+      .sort({ sequence: -1 })
+      .limit(1)
+      .toArray()
+    return found
+  }
+
+  return {
+    async claimSweep(now, until) {
+      // A workspace without a time comes first. A claim that another core wins is tried again later.
+      const [first] = await workspaces.find({}).sort({ sweepAt: 1 }).limit(1).toArray()
+      if (!first || (first.sweepAt && first.sweepAt > now)) return undefined
+      const { _id, sweepAt, sweepToken = 0 } = first
+      const claimed = await workspaces.findOneAndUpdate(
+        { _id, sweepAt: sweepAt ?? { $exists: false }, sweepToken: first.sweepToken ?? { $exists: false } },
+        { $set: { sweepAt: until, sweepToken: sweepToken + 1 } },
+        { returnDocument: 'after' },
+      )
+      if (!claimed) return undefined
+      const { retention, sweepAfter: after } = claimed
+      return { workspaceId: _id, retention, token: sweepToken + 1, after }
+    },
+
+    async endSweep({ workspaceId, token }, nextAt, after) {
+      await workspaces.updateOne(
+        { _id: workspaceId, sweepToken: token },
+        { $set: { sweepAt: nextAt, sweepAfter: after }, ...(!after && { $unset: { sweepAfter: '' } }) },
+      )
+    },
+
+    async periodsOf(workspaceId) {
+      const found = await workspaces.findOne({ _id: workspaceId }, { projection: { retention: 1 } })
+      return found ? { retention: found.retention } : undefined
+    },
+
+    async connectionIds(workspaceId) {
+      return (await connections.find({ workspaceId }, idOnly).toArray()).map(({ _id }) => _id)
+    },
+
+    async siteKeys(workspaceId) {
+      return (await installations.find({ workspaceId }, idOnly).toArray()).map(({ _id }) => _id)
+    },
+
+    async oldConversations(workspaceId, before, limit, after) {
+      const found = await conversations
+        .find(
+          {
+            workspaceId,
+            lastMessageAt: { $gte: after?.lastMessageAt ?? new Date(0), $lte: before },
+            $or: after && [
+              { lastMessageAt: { $gt: after.lastMessageAt } },
+              { lastMessageAt: after.lastMessageAt, _id: { $gt: after.conversationId } },
+            ],
+            ...notErasing,
+          },
+          { projection: { lastMessageAt: 1 } },
+        )
+        .sort({ lastMessageAt: 1, _id: 1 })
+        .limit(limit)
+        .toArray()
+      return found.map(({ _id, lastMessageAt }) => ({ conversationId: _id, lastMessageAt: lastMessageAt! }))
+    },
+
+    async oldLeads(workspaceId, before, limit) {
+      const found = leads.find({ workspaceId, createdAt: { $lte: before }, ...notErasing }, idOnly)
+      return (await found.sort({ createdAt: 1, _id: 1 }).limit(limit).toArray()).map(({ _id }) => _id)
+    },
+
+    async leadsBefore(leadIds, before) {
+      const found = await leads.find({ _id: { $in: leadIds }, createdAt: { $lte: before } }, idOnly).toArray()
+      return found.map(({ _id }) => _id)
+    },
+
+    async conversationsToReview(connectionId, before, limit) {
+      return (await toReview(conversations, { connectionId, ...notErasing }, before, limit)).map(({ _id }) => _id)
+    },
+
+    async sessionsToReview(publicSiteKey, before, limit) {
+      return (await toReview(sessions, { publicSiteKey }, before, limit)).map(toSession)
+    },
+
+    async factsOf(conversationIds) {
+      const theirs = { conversationId: { $in: conversationIds } }
+      const [found, ends, ofThem, withLeads] = await Promise.all([
+        conversations.find({ _id: { $in: conversationIds } }, { projection: { createdAt: 1 } }).toArray(),
+        // With this sort order the database jumps in the index from one log's end to the next.
+        events
+          .aggregate<{ _id: string; occurredAt: Date; messageId: string | null }>([
+            { $match: theirs },
+            { $sort: { conversationId: -1, sequence: -1 } },
+            {
+              $group: {
+                _id: '$conversationId',
+                occurredAt: { $first: '$occurredAt' },
+                messageId: { $first: '$message.messageId' },
+              },
+            },
+          ])
+          .toArray(),
+        sessions.find(theirs, { projection: { conversationId: 1, grantExpiresAt: 1, renewableUntil: 1 } }).toArray(),
+        leads.distinct('conversationId', theirs),
+      ])
+      const endOf = new Map(ends.map((end) => [end._id, end]))
+      const expiries = Map.groupBy(ofThem, ({ conversationId }) => conversationId)
+      return Promise.all(
+        found.map(async ({ _id, createdAt }) => {
+          const end = endOf.get(_id)
+          const lastMessageAt = end?.messageId ? end.occurredAt : end && (await lastMessage(_id))?.occurredAt
+          const times = (expiries.get(_id) ?? []).map((session) => expiryOf(session).getTime())
+          return {
+            conversationId: _id,
+            hasMessage: lastMessageAt !== undefined,
+            hasLead: withLeads.includes(_id),
+            lastActivityAt: new Date(Math.max(createdAt.getTime(), lastMessageAt?.getTime() ?? 0, ...times)),
+          }
+        }),
+      )
+    },
+
+    async reviewConversation(conversationId, at) {
+      await conversations.updateOne({ _id: conversationId }, { $set: { reviewAt: at } })
+    },
+
+    async reviewSession(sessionId, at) {
+      await sessions.updateOne({ _id: sessionId }, { $set: { reviewAt: at } })
+    },
+
+    async repairInbox(conversationId) {
+      const message = await lastMessage(conversationId)
+      if (!message) return
+      const { occurredAt: lastMessageAt, sequence: lastSequence } = message
+      await conversations.updateOne({ _id: conversationId }, { $max: { lastMessageAt, lastSequence } })
+    },
+
+    async sessionsOf(conversationIds) {
+      return (await sessions.find({ conversationId: { $in: conversationIds } }).toArray()).map(toSession)
+    },
+
+    async writersIn(conversationId, among) {
+      const ids = among.map(({ sessionId }) => sessionId)
+      const [authors, forms] = await Promise.all([
+        events.distinct('message.sessionId', { conversationId, 'message.sessionId': { $in: ids } }),
+        leads.find({ conversationId }, { projection: { operationKey: 1 } }).toArray(),
+      ])
+      // The operation key of a form begins with the id of its session, or of the one before.
+      const submitters = new Set(forms.map(({ operationKey }) => operationKey?.split(' ')[0]))
+      const submitted = among.filter(({ sessionId, operationSessionId }) =>
+        [sessionId, operationSessionId].some((id) => id !== undefined && submitters.has(id)),
+      )
+      return new Set([...(authors as string[]), ...submitted.map(({ sessionId }) => sessionId)])
+    },
+  }
+}

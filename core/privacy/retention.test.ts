@@ -1,0 +1,227 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { credentialsOf, newSubject, site, testCores } from '../test-support/cores.ts'
+import type { SessionContent } from '../visitors/model.ts'
+import type { WorkspaceSettings } from '../workspaces/model.ts'
+import { collectionsWithRule, findOverdue, sweepAll, withDatabase } from './test-retention-rules.ts'
+import { acceptForms, finishErasures, idsOf, placesOfTexts, plantMarks, visitorOf } from './test-visitor-marks.ts'
+
+const cores = testCores({ started: false })
+beforeAll(() => acceptForms(cores))
+
+const daySeconds = 86_400
+const days = (count: number) => cores.advance(count * daySeconds)
+const keep = (retention: WorkspaceSettings['retention']) =>
+  cores.core.workspaces.updateWorkspace(cores.workspaceId, { retention })
+const placesOf = (texts: string[]) => placesOfTexts(cores, texts)
+
+/** Returns the ids of a session that must vanish. */
+const idsOfSession = async (session: SessionContent) => {
+  const { sessionId, conversationId, visitorId, identity } = await cores.core.sessions.find(session.sessionId)
+  return [sessionId, conversationId, visitorId, ...(identity ? [identity.subjectId] : [])]
+}
+
+/** Uses a session in every way but a message or a form. */
+async function useSilently(session: SessionContent) {
+  const { core } = cores
+  const credentials = credentialsOf(session)
+  await core.sessions.reportPage({ credentials, pageContext: { url: `${site}/p` }, idempotencyKey: randomUUID() })
+  await core.typing.setByVisitor(credentials, 'started')
+  await core.typing.setByVisitor(credentials, 'stopped')
+  await core.commands.requestNavigation({ sessionId: session.sessionId, url: `${site}/x` }, { subject: 'desk' })
+}
+
+describe('the collections of the database', () => {
+  it('each have a rule of retention', async () => {
+    await cores.send(await cores.newSession(), 'hello')
+    await cores.newVerified()
+    const names = await withDatabase(cores, async (client, name) =>
+      (await client.db(name).listCollections().toArray()).map((collection) => collection.name),
+    )
+    const declared = Object.keys(cores.core.database.collections)
+    expect([...names, ...declared].filter((name) => !collectionsWithRule.includes(name))).toEqual([])
+    expect(
+      collectionsWithRule.filter(
+        (name) => ![...declared, 'screenshots.files', 'screenshots.chunks', 'migrations', 'locks'].includes(name),
+      ),
+    ).toEqual([])
+  })
+})
+
+describe('a session without a message', () => {
+  it.each(['anonymous', 'verified'])('leaves nothing behind after it ended (%s)', async (kind) => {
+    const browser = randomUUID()
+    const created = await cores.newSession(cores.core, browser)
+    const session = kind === 'anonymous' ? created : await cores.identify(created, cores.sign({ sub: newSubject() }))
+    await useSilently(session)
+    const traces = [browser, ...(await idsOfSession(created)), ...(await idsOfSession(session))]
+    expect((await placesOf(traces)).length).toBeGreaterThan(4)
+    await cores.core.sessions.find(session.sessionId)
+    cores.advance(20 * 3_600)
+    await sweepAll(cores)
+    expect(await cores.core.sessions.find(session.sessionId)).toBeDefined()
+    days(1)
+    await sweepAll(cores)
+    expect(await placesOf(traces)).toEqual([])
+  })
+
+  it('is removed from a conversation with messages, which then shows the visitor’s other session', async () => {
+    const sub = newSubject()
+    const writing = await cores.newVerified(sub)
+    await cores.send(writing, 'hello')
+    days(2)
+    const silent = await cores.newVerified(sub)
+    expect(silent.conversationId).toBe(writing.conversationId)
+    await useSilently(silent)
+    await cores.close(silent)
+    const browserOf = await cores.core.sessions.find(silent.sessionId)
+    days(2)
+    await sweepAll(cores)
+    expect(await placesOf([silent.sessionId, browserOf.visitorId])).toEqual([])
+    const [conversation] = await cores.core.stores.conversations.find([writing.conversationId])
+    expect(conversation?.lastSessionId).toBe(writing.sessionId)
+    expect(await cores.core.messages.list(writing.conversationId, {})).toMatchObject({ messages: [{}] })
+    expect(await cores.history(await cores.newVerified(sub))).toEqual([])
+  })
+
+  it('stays while its conversation has only messages of agents, because it names the visitor', async () => {
+    const session = await cores.newSession()
+    const { conversationId, sessionId } = session
+    await cores.core.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: 'Can I help?' })
+    days(5)
+    await sweepAll(cores)
+    expect(await cores.core.sessions.find(sessionId)).toMatchObject({ conversationId })
+  })
+
+  it('stays while its form is kept, with the consent to it', async () => {
+    const session = await cores.newSession()
+    await cores.core.leads.submitForm({
+      credentials: credentialsOf(session),
+      form: 'offline',
+      fields: { email: 'a@b.example' },
+      idempotencyKey: randomUUID(),
+    })
+    days(5)
+    await sweepAll(cores)
+    expect(await cores.core.sessions.find(session.sessionId)).toBeDefined()
+    await keep({ leads: 1 })
+    await sweepAll(cores)
+    days(2)
+    await sweepAll(cores)
+    await expect(cores.core.sessions.find(session.sessionId)).rejects.toThrow('NotFound')
+    await keep({ leads: null })
+  })
+
+  it('is kept without limit if the workspace says so', async () => {
+    await keep({ emptySessions: 0 })
+    const session = await cores.newSession()
+    days(400)
+    await sweepAll(cores)
+    expect(await cores.core.sessions.find(session.sessionId)).toBeDefined()
+    await keep({ emptySessions: null })
+    await sweepAll(cores)
+    await expect(cores.core.sessions.find(session.sessionId)).rejects.toThrow('NotFound')
+  })
+})
+
+describe('a conversation', () => {
+  it('is removed with all that belongs to it when it is older than allowed; its leads outlive it', async () => {
+    const planted = await plantMarks(cores, { verified: true })
+    const ids = await idsOf(cores, planted)
+    const kept = /^(preChat|offline|note)/
+    await keep({ conversations: 30 })
+    days(29)
+    await sweepAll(cores)
+    expect(await cores.core.messages.list(planted.session.conversationId, {})).toBeDefined()
+    days(3)
+    await sweepAll(cores)
+    days(1)
+    await sweepAll(cores)
+    const gone = [...planted.marks.filter((mark) => !kept.test(mark)), ...ids.filter((id) => !id.startsWith('sub_'))]
+    expect(await placesOf(gone)).toEqual([])
+    const leads = planted.marks.filter((mark) => kept.test(mark))
+    expect((await placesOf(leads)).length).toBeGreaterThanOrEqual(leads.length)
+    // An erasure still finds the leads of the verified visitor.
+    const visitor = await cores.core.visitorNames.ofSubject(cores.workspaceId, planted.externalSubject)
+    await cores.core.erasures.begin(visitor, 'desk')
+    await finishErasures(cores)
+    expect(await placesOf(planted.marks)).toEqual([])
+    await keep({ conversations: null })
+  })
+
+  it('is kept while one of its sessions is younger than the period', async () => {
+    const sub = newSubject()
+    const first = await cores.newVerified(sub)
+    await cores.send(first, 'old')
+    days(10)
+    const again = await cores.newVerified(sub)
+    await keep({ conversations: 5 })
+    await sweepAll(cores)
+    expect(await cores.core.messages.list(again.conversationId, {})).toMatchObject({ messages: [{}] })
+    days(6)
+    await sweepAll(cores)
+    await expect(cores.core.messages.list(again.conversationId, {})).rejects.toThrow('NotFound')
+    await keep({ conversations: null })
+  })
+
+  it('is shown again if the policy is turned off while it is hidden', async () => {
+    const session = await cores.newSession()
+    await cores.send(session, 'hello')
+    await keep({ conversations: 5 })
+    days(6)
+    await cores.core.retention.sweep()
+    await expect(cores.core.messages.list(session.conversationId, {})).rejects.toThrow('NotFound')
+    await keep({ conversations: 0 })
+    await sweepAll(cores)
+    expect(await cores.core.messages.list(session.conversationId, {})).toMatchObject({ messages: [{}] })
+    await keep({ conversations: null })
+  })
+
+  it('that an erasure also removes is removed by both', async () => {
+    const planted = await plantMarks(cores, { verified: false })
+    await keep({ conversations: 5 })
+    days(7)
+    await cores.core.retention.sweep()
+    await cores.core.erasures.begin(await visitorOf(cores, planted.session), 'desk')
+    await finishErasures(cores)
+    await sweepAll(cores)
+    expect(await placesOf(planted.marks)).toEqual([])
+    await keep({ conversations: null })
+  })
+})
+
+describe('leads, held deliveries and audit', () => {
+  const sub = async () => (await cores.core.leadSubscriptions.list(cores.workspaceId))[0]!.subscription
+  const by = { subject: 'desk' }
+
+  it('are removed when they are older than allowed, and nothing else', async () => {
+    const capture = () =>
+      cores.core.leads.capture({ workspaceId: cores.workspaceId, source: 'crm', fields: { email: 'x' } }, undefined)
+    const old = await capture()
+    const { subscriptionId } = await sub()
+    await cores.core.deliveries.createAttempt({ leadId: old, subscriptionId, idempotencyKey: randomUUID() }, by)
+    await cores.core.leadSubscriptions.update(subscriptionId, { status: 'disabled' }, by)
+    days(10)
+    const young = await capture()
+    await cores.core.deliveryHolds.reconcile()
+    const statuses = async (leadId: string) =>
+      (await cores.core.stores.deliveries.ofLead(leadId, 10)).map(({ status }) => status)
+    expect([await statuses(old), await statuses(young)]).toEqual([['held', 'held'], ['held']])
+    await keep({ heldDeliveries: 5 })
+    await sweepAll(cores)
+    expect([await statuses(old), await statuses(young)]).toEqual([[], ['held']])
+    await keep({ audit: 5 })
+    await sweepAll(cores)
+    expect((await sub()).audit.map(({ action }) => action)).toEqual([])
+    await keep({ leads: 5 })
+    await sweepAll(cores)
+    await expect(cores.core.leads.find(old, undefined)).rejects.toThrow('LeadNotFound')
+    expect(await cores.core.leads.find(young, undefined)).toBeDefined()
+    days(6)
+    await sweepAll(cores)
+    await expect(cores.core.leads.find(young, undefined)).rejects.toThrow('LeadNotFound')
+    expect(await statuses(young)).toEqual([])
+    expect(await findOverdue(cores)).toEqual([])
+    await keep({ heldDeliveries: null, audit: null, leads: null })
+  })
+})

@@ -1,0 +1,167 @@
+import type { CoreMetrics } from '../metrics.ts'
+import { expiryOf, type Session } from '../visitors/model.ts'
+import type { RetentionOf } from '../workspaces/retention.ts'
+import type { DataRemoval } from './data-removal-store.ts'
+import { type ConversationFacts, cutOffOf, isConversationDue, leaseMs, nextReview } from './model.ts'
+import type { PacedRemoval } from './paced-removal.ts'
+import type { RemovalStore } from './removal-store.ts'
+import type { Removals } from './removals.ts'
+import { type InboxPlace, never, type RetentionStore, type Sweep } from './retention-store.ts'
+
+export interface Retention {
+  /**
+   * Sweeps every workspace that is due: begins the removal of data that is older than allowed. A
+   * workspace is due every hour, and at once when its policy has changed.
+   */
+  sweep(): Promise<void>
+}
+
+const sweepEveryMs = 3_600_000
+/** Pause of a workspace with further old data. */
+const moreAfterMs = 1_000
+/** Pause of a workspace with `maxOpen` unfinished removals. */
+const fullAfterMs = 10_000
+const maxOpen = 4
+/** Maximum number of conversations or leads in one removal. */
+const batch = 500
+const reviewBatch = 100
+
+type Days = ReturnType<RetentionOf>
+
+/**
+ * Finds what is older than a workspace allows. Held deliveries, audit entries and ended sessions are
+ * removed at once, because no call can use them at the same time. Conversations and leads are
+ * removed by `removals.ts`.
+ */
+export function createRetention(dependencies: {
+  store: RetentionStore
+  data: DataRemoval
+  removals: Pick<Removals, 'begin'>
+  removalStore: Pick<RemovalStore, 'countOpen'>
+  retentionOf: RetentionOf
+  paced: PacedRemoval
+  metrics: CoreMetrics
+  now: () => number
+}): Retention {
+  const { store, data, removals, removalStore, retentionOf, paced, metrics, now } = dependencies
+
+  const dueOf = (facts: ConversationFacts[], days: Days) => facts.filter((each) => isConversationDue(each, days, now()))
+
+  /** Begins a removal. Returns whether there may be more to remove. */
+  async function begin(workspaceId: string, kind: 'conversations' | 'leads', ids: string[]) {
+    if (ids.length > 0) await removals.begin({ workspaceId, kind, ids })
+    return ids.length === batch
+  }
+
+  async function sweepDeliveries(workspaceId: string, days: Days): Promise<boolean> {
+    const [heldBefore, auditBefore] = [cutOffOf(days.heldDeliveries, now()), cutOffOf(days.audit, now())]
+    const subscriptionIds = await data.subscriptionIds(workspaceId)
+    const held = heldBefore ? await data.removeHeld(subscriptionIds, heldBefore, reviewBatch) : 0
+    const audit = auditBefore ? await data.removeAudit(workspaceId, subscriptionIds, auditBefore, reviewBatch) : 0
+    metrics.removed.inc({ kind: 'held_deliveries' }, held)
+    metrics.removed.inc({ kind: 'audit' }, audit)
+    return held === reviewBatch || audit >= reviewBatch
+  }
+
+  async function sweepLeads(workspaceId: string, days: Days): Promise<boolean> {
+    const before = cutOffOf(days.leads, now())
+    return before !== undefined && begin(workspaceId, 'leads', await store.oldLeads(workspaceId, before, batch))
+  }
+
+  /**
+   * Looks at the next conversations whose last message is old. Those with a newer session are kept.
+   * Returns where to go on; undefined at the end.
+   */
+  async function sweepConversations({ workspaceId, after }: Sweep, days: Days): Promise<InboxPlace | undefined> {
+    const before = cutOffOf(days.conversations, now())
+    const found = before ? await store.oldConversations(workspaceId, before, batch, after) : []
+    await begin(workspaceId, 'conversations', idsOf(dueOf(await store.factsOf(idsOf(found)), days)))
+    return found.length === batch ? found.at(-1) : undefined
+  }
+
+  /**
+   * Reviews conversations that may have no message. Those with a message are found by its time from
+   * then on.
+   */
+  async function reviewConversations(workspaceId: string, days: Days, cutOff: Date): Promise<boolean> {
+    let more = false
+    for (const connectionId of await store.connectionIds(workspaceId)) {
+      const ids = await store.conversationsToReview(connectionId, cutOff, batch)
+      const facts = await store.factsOf(ids)
+      const due = dueOf(facts, days)
+      for (const { conversationId, hasMessage, lastActivityAt } of facts.filter((each) => !due.includes(each))) {
+        if (hasMessage) await store.repairInbox(conversationId)
+        await store.reviewConversation(conversationId, hasMessage ? never : nextReview(lastActivityAt, cutOff))
+      }
+      await begin(workspaceId, 'conversations', idsOf(due))
+      more ||= ids.length === batch
+    }
+    return more
+  }
+
+  /** Removes ended sessions without a message from conversations with messages. */
+  async function reviewSessions(workspaceId: string, cutOff: Date): Promise<boolean> {
+    let more = false
+    for (const publicSiteKey of await store.siteKeys(workspaceId)) {
+      const sessions = await store.sessionsToReview(publicSiteKey, cutOff, reviewBatch)
+      for (const [conversationId, toReview] of Map.groupBy(sessions, (session) => session.conversationId))
+        await reviewSessionsOf(conversationId, toReview, cutOff)
+      more ||= sessions.length === reviewBatch
+    }
+    return more
+  }
+
+  async function reviewSessionsOf(conversationId: string, toReview: Session[], cutOff: Date) {
+    const [facts] = await store.factsOf([conversationId])
+    const all = await store.sessionsOf([conversationId])
+    const writers = await store.writersIn(conversationId, all)
+    for (const session of toReview) {
+      const { sessionId } = session
+      const expiry = expiryOf(session)
+      // A session that stays: it has a message, or it is newer. It keeps the visitor's link to the
+      // conversation. The newest session is never removed, so one always stays.
+      const heir = all.find(
+        (other) => other.sessionId !== sessionId && (writers.has(other.sessionId) || isNewer(other, session)),
+      )
+      if (expiry > cutOff) await store.reviewSession(sessionId, expiry)
+      else if (!facts) await paced.session(session, undefined)
+      else if (writers.has(sessionId)) await store.reviewSession(sessionId, never)
+      // A conversation without messages is reviewed as a whole.
+      else if (!facts.hasMessage || !heir) await store.reviewSession(sessionId, nextReview(expiry, cutOff))
+      else await paced.session(session, heir.sessionId)
+    }
+  }
+
+  async function sweepWorkspace(sweep: Sweep): Promise<void> {
+    const { workspaceId } = sweep
+    const end = (pauseMs: number, after?: InboxPlace) => store.endSweep(sweep, new Date(now() + pauseMs), after)
+    const days = retentionOf(sweep)
+    if ((await removalStore.countOpen(workspaceId)) >= maxOpen) return end(fullAfterMs, sweep.after)
+    const after = await sweepConversations(sweep, days)
+    const more = [after !== undefined, await sweepDeliveries(workspaceId, days), await sweepLeads(workspaceId, days)]
+    const emptyBefore = cutOffOf(days.emptySessions, now())
+    // The shorter period, because conversations without a message can have either of them.
+    const periods = [days.emptySessions, days.conversations].filter((period) => period > 0)
+    const reviewBefore = periods.length > 0 ? cutOffOf(Math.min(...periods), now()) : undefined
+    if (reviewBefore) more.push(await reviewConversations(workspaceId, days, reviewBefore))
+    if (emptyBefore) more.push(await reviewSessions(workspaceId, emptyBefore))
+    await end(more.includes(true) ? moreAfterMs : sweepEveryMs, after)
+  }
+
+  return {
+    async sweep() {
+      for (;;) {
+        const sweep = await store.claimSweep(new Date(now()), new Date(now() + leaseMs))
+        if (!sweep) return
+        await sweepWorkspace(sweep)
+      }
+    },
+  }
+}
+
+const idsOf = (conversations: { conversationId: string }[]) => conversations.map(({ conversationId }) => conversationId)
+
+function isNewer(one: Session, other: Session): boolean {
+  const [a, b] = [one.createdAt.getTime(), other.createdAt.getTime()]
+  return a === b ? one.sessionId > other.sessionId : a > b
+}

@@ -1,0 +1,150 @@
+import type { Document } from 'mongodb'
+import { MongoClient } from 'mongodb'
+import type { TestCores } from '../test-support/cores.ts'
+import { expiryOf } from '../visitors/model.ts'
+import { type Retention, retentionKinds } from '../workspaces/model.ts'
+
+/** The raw documents of a database, by collection. */
+type Raw = Map<string, Document[]>
+
+interface Scan {
+  raw: Raw
+  now: number
+  /** Periods by workspace id, in milliseconds; infinite without a limit. */
+  periods: Map<string, Record<(typeof retentionKinds)[number], number>>
+}
+
+type IsOverdue = (document: Document, scan: Scan) => boolean
+
+const hourMs = 3_600_000
+export const dayMs = 24 * hourMs
+
+/**
+ * The rule of each collection: whether a raw document is older than allowed. A new collection has no
+ * rule, and fails the tests until it has one.
+ */
+const rules: Record<string, IsOverdue> = {
+  conversations(conversation, scan) {
+    const { conversations, emptySessions } = periodsOf(conversation, scan)
+    const theirs = ({ conversationId }: Document) => conversationId === conversation._id
+    const messages = scan.raw.get('events')!.filter((event) => theirs(event) && event.message)
+    const ends = scan.raw
+      .get('sessions')!
+      .filter(theirs)
+      .map((session) => expiryOf(session as never))
+    const times = [...messages.map(({ occurredAt }) => occurredAt), ...ends, conversation.createdAt]
+    const isUsed = messages.length > 0 || scan.raw.get('leads')!.some(theirs)
+    return Math.max(...times.map(Number)) < scan.now - (isUsed ? conversations : emptySessions)
+  },
+  sessions(session, scan) {
+    const { emptySessions } = periodsOf(session, scan)
+    const { conversationId } = session
+    const writes = (event: Document) => event.conversationId === conversationId && event.message
+    const writers = scan.raw
+      .get('events')!
+      .filter(writes)
+      .map(({ message }) => message.sessionId)
+    const others = scan.raw.get('sessions')!.filter((other) => other.conversationId === conversationId)
+    // The newest session stays as long as its conversation, because it links that to the visitor.
+    const isNewest = others.every(({ createdAt }) => createdAt <= session.createdAt) && writers.length > 0
+    const isForm = scan.raw.get('leads')!.some((lead) => lead.conversationId === conversationId)
+    if (writers.includes(session._id) || isNewest || isForm) return false
+    return expiryOf(session as never).getTime() < scan.now - emptySessions
+  },
+  events: (event, { raw }) => !raw.get('conversations')!.some(({ _id }) => _id === event.conversationId),
+  typing: (turn, { raw }) => !raw.get('conversations')!.some(({ _id }) => _id === turn.conversationId),
+  subjects: (subject, { raw }) => !raw.get('conversations')!.some(({ _id }) => _id === subject.conversationId),
+  commands: (command, { raw }) => !raw.get('sessions')!.some(({ _id }) => _id === command.sessionId),
+  'screenshots.files': (file, { raw }) => !hasCommandWith(file._id, raw),
+  'screenshots.chunks': (part, { raw }) => !hasCommandWith(part.files_id, raw),
+  leads: (lead, scan) => lead.createdAt < scan.now - periodsOf(lead, scan).leads,
+  deliveries(delivery, scan) {
+    const { heldDeliveries, audit } = periodsOf(delivery, scan)
+    if (delivery.status === 'held' && delivery.updatedAt < scan.now - heldDeliveries) return true
+    return delivery.requestedAt < scan.now - audit || !scan.raw.get('leads')!.some(({ _id }) => _id === delivery.leadId)
+  },
+  leadSubscriptions: (subscription, scan) =>
+    subscription.audit.some(({ at }: Document) => at < scan.now - periodsOf(subscription, scan).audit),
+  erasures: (erasure, scan) => erasure.finishedAt < scan.now - periodsOf(erasure, scan).audit,
+  removals: () => false,
+  idempotency: (record, { raw, now }) =>
+    record.expiresAt < now - dayMs &&
+    (record.sessionIds ?? []).some((id: string) => !raw.get('sessions')!.some(({ _id }) => _id === id)),
+  wakeups: ({ at }, { now }) => at < now - dayMs - hourMs,
+  // The database removes these at a time that they have.
+  nonces: () => false,
+  networkBans: () => false,
+  operatorPresence: () => false,
+  // These are kept until somebody removes them.
+  visitors: () => false,
+  suppressions: () => false,
+  workspaces: () => false,
+  connections: () => false,
+  installations: () => false,
+  keys: () => false,
+  migrations: () => false,
+  locks: () => false,
+}
+
+const hasCommandWith = (fileId: unknown, raw: Raw) =>
+  raw
+    .get('commands')!
+    .some(({ uploads, screenshot }) =>
+      [...uploads, ...(screenshot ? [screenshot] : [])].some((file: Document) => file.fileId === String(fileId)),
+    )
+
+const periodsOf = ({ workspaceId }: Document, { periods }: Scan) => periods.get(workspaceId)!
+
+export const collectionsWithRule = Object.keys(rules)
+
+export async function withDatabase<T>(
+  { uri, name }: Pick<TestCores, 'uri' | 'name'>,
+  use: (client: MongoClient, name: string) => Promise<T>,
+): Promise<T> {
+  const client = new MongoClient(uri)
+  try {
+    return await use(client, name)
+  } finally {
+    await client.close()
+  }
+}
+
+/**
+ * Returns all raw documents that are older than allowed, as `collection: id`, this number of seconds
+ * from now.
+ */
+export async function findOverdue(cores: TestCores, inSeconds = 0): Promise<string[]> {
+  return withDatabase(cores, async (client, name) => {
+    const raw: Raw = new Map(collectionsWithRule.map((collection) => [collection, []]))
+    for (const collection of await client.db(name).collections())
+      raw.set(collection.collectionName, await collection.find().toArray())
+    const workspaces = raw.get('workspaces')!
+    const periods = new Map(workspaces.map(({ _id, retention }) => [String(_id), inMs(cores, { retention })]))
+    const scan = { raw, now: cores.now() + inSeconds * 1000, periods }
+    return [...raw].flatMap(([collection, documents]) =>
+      documents.filter((each) => rules[collection]!(each, scan)).map(({ _id }) => `${collection}: ${_id}`),
+    )
+  })
+}
+
+function inMs({ core }: TestCores, workspace: { retention?: Retention }) {
+  const days = core.retentionOf(workspace)
+  return Object.fromEntries(
+    retentionKinds.map((kind) => [kind, days[kind] === 0 ? Number.POSITIVE_INFINITY : days[kind] * dayMs]),
+  ) as Record<(typeof retentionKinds)[number], number>
+}
+
+/**
+ * Sweeps every workspace and runs every step of every removal, and advances the clock between
+ * steps, so that the leases of dead processes expire.
+ */
+export async function sweepAll(cores: TestCores, core = cores.core): Promise<void> {
+  for (const seconds of [0, 3_700, 66, 31, 66, 31, 66]) {
+    cores.advance(seconds)
+    await core.typing.endOverdue()
+    await core.retention.sweep()
+    await core.removals.work()
+    await core.transientSweep.sweep()
+    await core.stores.wakeups.removeBefore(new Date(cores.now() - dayMs), new Date(cores.now()))
+  }
+}

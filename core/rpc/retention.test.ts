@@ -1,0 +1,89 @@
+import { Code, ConnectError } from '@connectrpc/connect'
+import { describe, expect, it } from 'vitest'
+import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import type { Retention } from '#proto/workspace/v1/workspace_pb.js'
+import { send, testCores } from '../test-support/cores.ts'
+import { clientsOf } from '../test-support/operator-writes.ts'
+
+const cores = testCores({ count: 2 })
+
+const clients = () => clientsOf(cores.core, cores.workspaceId)
+const days = (value: number) => ({ period: { case: 'days' as const, value } })
+const forever = (value = true) => ({ period: { case: 'forever' as const, value } })
+
+/** Returns each period as days, `forever` or either with `default`. */
+const textOf = (retention: Retention | undefined) =>
+  Object.fromEntries(
+    Object.entries(retention ?? {}).flatMap(([kind, period]) => {
+      if (kind.startsWith('$')) return []
+      const { period: one, isDefault } = period as NonNullable<Retention['conversations']>
+      return [[kind, `${one.case === 'days' ? one.value : one.case}${isDefault ? ' by default' : ''}`]]
+    }),
+  )
+
+describe('the retention of a workspace', () => {
+  it('has the documented defaults, and each period changes for itself', async () => {
+    const { workspaces } = await clients()
+    const periods = async () => textOf((await workspaces.getWorkspace({})).workspace?.retention)
+    expect(await periods()).toEqual({
+      conversations: 'forever by default',
+      leads: 'forever by default',
+      emptySessions: '1 by default',
+      audit: 'forever by default',
+      heldDeliveries: 'forever by default',
+    })
+    await workspaces.updateWorkspace({ retention: { conversations: days(30), emptySessions: forever() } })
+    await workspaces.updateWorkspace({ name: 'Shop of Ada', retention: { leads: days(3_650), emptySessions: {} } })
+    expect((await workspaces.getWorkspace({})).workspace?.name).toBe('Shop of Ada')
+    expect(await periods()).toMatchObject({
+      conversations: '30',
+      leads: '3650',
+      emptySessions: '1 by default',
+      audit: 'forever by default',
+    })
+    await workspaces.updateWorkspace({ retention: { conversations: {}, leads: {} } })
+  })
+
+  it.each([
+    ['conversations', days(0), 'minimum', 'days'],
+    ['leads', days(3_651), 'maximum', 'days'],
+    ['emptySessions', days(2 ** 32 - 1), 'maximum', 'days'],
+    ['heldDeliveries', forever(false), 'const', 'forever'],
+  ] as const)('is rejected if the period of %s is invalid (%j)', async (kind, period, rule, name) => {
+    const { workspaces } = await clients()
+    const before = textOf((await workspaces.getWorkspace({})).workspace?.retention)
+    const error = await workspaces.updateWorkspace({ retention: { [kind]: period } }).catch(ConnectError.from)
+    expect(error).toMatchObject({ code: Code.InvalidArgument })
+    const [detail] = (error as ConnectError).findDetails(ErrorInfoSchema)
+    expect(detail?.issues.map(({ path, rule }) => [path, rule])).toEqual([[`/retention/${kind}/${name}`, rule]])
+    expect(textOf((await workspaces.getWorkspace({})).workspace?.retention)).toEqual(before)
+  })
+
+  it('of another workspace can be neither read nor changed', async () => {
+    const { workspaces } = await clients()
+    const { workspaceId } = await cores.core.workspaces.createWorkspace('Elsewhere')
+    await expect(workspaces.updateWorkspace({ workspaceId, name: 'Mine' })).rejects.toMatchObject({
+      code: Code.NotFound,
+    })
+    expect(await cores.core.workspaces.findWorkspace(workspaceId)).toMatchObject({ name: 'Elsewhere' })
+  })
+
+  it('is in force on all cores as soon as it is stored, even if its process dies right after', async () => {
+    const visitor = await cores.newVisitor()
+    await send(cores.core, visitor, 'hello')
+    await cores.core.inbox.noted()
+    cores.advance(3 * 86_400)
+    // A sweep in progress does not delay the policy. Nothing announces the change.
+    await cores.core.retention.sweep()
+    await cores.core.stores.workspaces.updateWorkspace(
+      cores.workspaceId,
+      { retention: { conversations: 1 } },
+      new Date(cores.now()),
+      'dying',
+    )
+    for (const core of cores.cores)
+      await expect
+        .poll(() => core.messages.list(visitor.conversationId, {}).catch(({ message }) => message))
+        .toBe('NotFound')
+  })
+})

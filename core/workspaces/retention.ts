@@ -1,0 +1,28 @@
+import type { CoreConfig } from '../config.ts'
+import type { FieldIssue } from '../errors.ts'
+import { field, integer } from '../rules.ts'
+import { type Retention, type RetentionKind, retentionKinds, type WorkspaceSettings } from './model.ts'
+
+/** Maximum of a period of retention, in days. */
+const maxDays = 3_650
+
+/** Periods of a workspace: its own ones, and the defaults of the settings. 0 means no limit. */
+export type RetentionOf = (workspace: { retention?: Retention }) => Record<RetentionKind, number>
+
+export function createRetentionOf(config: CoreConfig): RetentionOf {
+  const defaults = {
+    conversations: config.RETENTION_CONVERSATION_DAYS,
+    leads: config.RETENTION_LEAD_DAYS,
+    emptySessions: config.RETENTION_EMPTY_SESSION_DAYS,
+    audit: config.RETENTION_AUDIT_DAYS,
+    heldDeliveries: config.RETENTION_HELD_DELIVERY_DAYS,
+  }
+  return ({ retention = {} }) => ({ ...defaults, ...retention })
+}
+
+/** Checks the periods of a change. 0 is valid here; it means no limit. */
+export function retentionIssues({ retention = {} }: WorkspaceSettings): (FieldIssue | undefined)[] {
+  return retentionKinds.map((kind) =>
+    field(`/retention/${kind}/days`, retention[kind] ?? undefined, integer(0, maxDays)),
+  )
+}
