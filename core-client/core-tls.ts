@@ -18,7 +18,7 @@ export function coreTlsFiles(settings: CoreTlsSettings): TlsFiles | undefined {
 }
 
 /**
- * Returns a function that returns the client. If the certificate files have changed since its last
+ * Returns a function that returns the client. If the certificate files have changed since the last
  * call, this function creates a new client and calls `release` with the old one.
  */
 export function withCurrentTls<Client>(

@@ -9,7 +9,7 @@ import { type Link, type LinkMetrics, openLink } from './link.ts'
 const WINDOW_BYTES = 4 * 1024 * 1024
 /** Pause in milliseconds before a broken link is opened again. Calls use HTTP meanwhile. */
 const LINK_RETRY_MS = 500
-/** The same pause for a link to a core without the link service. */
+/** Pause in milliseconds before the link to a core without the link service is opened again. */
 const LINK_RETRY_UNKNOWN_MS = 60_000
 
 /** A transport to one core, over one connection. */

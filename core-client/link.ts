@@ -95,7 +95,7 @@ export function openLink(transport: Transport, authorization: string, { linkFram
     else if (kind.case === 'failure') call.settle(errorOf(kind.value))
   }
 
-  /** Ends a call on this side and tells the core, if the core knows of the call. */
+  /** Ends a call in this process. Also cancels it in the core if the core may have received it. */
   function cancel(id: number, error: ConnectError) {
     const call = calls.get(id)
     if (!call) return

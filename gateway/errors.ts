@@ -44,7 +44,7 @@ export interface PublicError extends Omit<ErrorRule, '$typeName' | '$unknown'> {
   code: PublicErrorCode
 }
 
-/** The public error table in its order, for the documents. */
+/** Returns all rows of the public error table in their order, for the generated documents. */
 export function publicErrors(): PublicError[] {
   return [...rules].map(([code, { httpStatus, retryable, terminal, meaning, remedy }]) => {
     return { code: code as PublicErrorCode, httpStatus, retryable, terminal, meaning, remedy }

@@ -28,7 +28,7 @@ describe('a database', () => {
     expect((wakeups as { options?: object }).options).toMatchObject({ capped: true })
   })
 
-  it('is rejected by a core that may not migrate if it is outdated, and the error names the command to run', async () => {
+  it('is rejected if it is outdated and the core may not migrate it, and the error names the command to run', async () => {
     await expect(open(false)).rejects.toThrow(/run npm run migrate: wakeups, events\.by_sequence.*migration 1 /)
     await migrate(db)
     await (await open(false)).close()

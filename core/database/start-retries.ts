@@ -17,8 +17,8 @@ interface StartRetries {
 
 /**
  * Retries a step of the start while the database is unreachable or too slow. The step must be
- * repeatable. Rejects with a permanent error of the step, with the reason of the signal, or after
- * the time limit with an error that contains the last failure.
+ * repeatable. Rejects with a permanent error of the step, or with the reason of the signal. After
+ * the time limit, rejects with an error that contains the last failure.
  */
 export async function retryAtStart<T>(step: () => Promise<T>, options: StartRetries): Promise<T> {
   const { logger, withinMs, signal, monotonic = () => performance.now() } = options

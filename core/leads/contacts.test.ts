@@ -38,7 +38,7 @@ it.each([
   ['', undefined],
 ])('normalPhone(%s) returns %s', (text, normal) => expect(normalPhone(text)).toBe(normal))
 
-it('a normal form is its own normal form, and upper and lower case have the same one', () => {
+it('normalizing a normal form changes nothing, and upper and lower case give the same normal form', () => {
   fc.assert(
     fc.property(fc.oneof(fc.emailAddress(), fc.string({ unit: 'grapheme', maxLength: 40 })), (text) => {
       const normal = normalEmail(text)

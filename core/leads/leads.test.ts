@@ -114,7 +114,7 @@ describe('a form', () => {
     ).rejects.toMatchObject({ issues: [issue] })
   })
 
-  it('can be redefined without a change of the definitions of other forms', async () => {
+  it('leaves the definitions of other forms unchanged when it is redefined', async () => {
     const site = await cores.newSite({ forms: { preChat: form, offline: form } })
     const updated = await cores.other.workspaces.updateInstallation(
       site.publicSiteKey,

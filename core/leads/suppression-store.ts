@@ -17,9 +17,9 @@ export interface SuppressionStore {
     limit: number,
     options: { before?: { addedAt: Date; id: string }; only?: string[] },
   ): Promise<Suppression[]>
-  /** Returns those of the ids that are on a list. */
+  /** Returns the given ids that are on a list. */
   find(suppressionIds: string[]): Promise<string[]>
-  /** Returns those of the workspaces that have entries. */
+  /** Returns the given workspaces that have entries. */
   workspacesWithEntries(workspaceIds: string[]): Promise<string[]>
   /** Returns the ids of entries that are still `unswept`. */
   unswept(limit: number): Promise<string[]>

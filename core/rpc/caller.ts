@@ -68,9 +68,9 @@ export function callerOf(context: HandlerContext): Caller {
 }
 
 /**
- * Returns the workspace that the request names. If the request names none, returns the workspace of
- * the caller's token, or undefined for a token without a workspace. Errors: `NotFound` if the
- * caller may not access the named workspace.
+ * Returns the workspace that the request names. If the request names no workspace, returns the
+ * workspace of the caller's token, or undefined for a token without a workspace. Errors: `NotFound`
+ * if the caller may not access the named workspace.
  */
 export function workspaceOf(context: HandlerContext, named: string | undefined): string | undefined {
   const { workspaceId } = callerOf(context)

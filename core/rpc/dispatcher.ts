@@ -80,7 +80,9 @@ export function createDispatcher(
 
 type UnaryImplementation = (request: Message, context: HandlerContext) => Promise<Message> | Message
 
-/** One call, in the form that interceptors read and in the form that services read. */
+/**
+ * One call. Interceptors read it as a `UnaryRequest`, and services read it as a `HandlerContext`.
+ */
 class UnaryCall implements UnaryRequest, HandlerContext {
   readonly stream = false
   readonly protocolName = 'link'

@@ -23,7 +23,7 @@ import { workspaceService } from './workspace.ts'
 
 /** The services of a core. */
 export interface CoreServices {
-  /** Registers the services for HTTP, and the link. */
+  /** Registers the services and the link for HTTP. */
   routes(router: ConnectRouter): void
   /** Options for servers of these services. */
   options: ConnectRouterOptions

@@ -17,8 +17,8 @@ import { fromCredentials } from './visitor.ts'
 type Frame = MessageInitShape<typeof FrameSchema>
 
 /**
- * Maximum number of unread event characters of a gateway. A gateway with more is disconnected. It
- * reconnects and resumes.
+ * Maximum number of characters of unread events per gateway. The core disconnects a gateway with
+ * more. The gateway then reconnects and resumes its streams.
  */
 const maxUnread = 64 * 1024 * 1024
 const framesPerMessage = 1000

@@ -30,7 +30,7 @@ const expectRefused = (session: SessionContent, core = cores.other) =>
   expect.poll(() => sendOf(session, core), { interval: 20, timeout: 1000 }).toBe('CONSENT_REQUIRED')
 
 describe('an installation that requires consent', () => {
-  it('refuses messages until the visitor grants it, and refuses no reads', async () => {
+  it('refuses messages until the visitor grants consent, but never refuses reads', async () => {
     const session = await newSession(await newSite())
     expect(await sendOf(session)).toBe('CONSENT_REQUIRED')
     expect(await cores.history(session)).toEqual([])
@@ -127,7 +127,7 @@ describe('a consent decision', () => {
     })
   }, 60_000)
 
-  it('of an anonymous visitor applies to all tabs and new sessions of the browser, but not to another browser', async () => {
+  it('applies to all tabs and new sessions of an anonymous visitor’s browser, but not to another browser', async () => {
     const site = await newSite()
     const browser = randomUUID()
     const [tab, other] = [await newSession(site, browser), await newSession(site, browser)]
@@ -162,7 +162,7 @@ describe('a consent decision', () => {
     expect(await sendOf(await newSession(site, browser))).toBe('CONSENT_REQUIRED')
   })
 
-  it('on one installation does not count on another', async () => {
+  it('does not count on another installation', async () => {
     const browser = randomUUID()
     await decide(await newSession(await newSite(), browser))
     expect(await sendOf(await newSession(await newSite(), browser))).toBe('CONSENT_REQUIRED')

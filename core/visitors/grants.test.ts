@@ -106,7 +106,7 @@ describe('renewal tokens', () => {
     expect(createGrants(createKeyring([key('k2', 2), key('k1', 1)])).isRenewalToken(token, 'ses_1', 3)).toBe(true)
   })
 
-  it('have 256 bits', () => {
+  it('contain a secret of 256 bits', () => {
     expect(Buffer.from(grants.renewalToken('ses_1', 0).split('.')[1] ?? '', 'base64url')).toHaveLength(32)
   })
 })

@@ -81,7 +81,7 @@ describe('clearing the identity', () => {
     expect((await cores.core.sessions.find(anonymous.sessionId)).identity).toBeUndefined()
   })
 
-  it('changes nothing in an anonymous session and returns it', async () => {
+  it('returns an anonymous session unchanged', async () => {
     const session = await cores.newSession()
     await cores.send(session, 'hello')
     const same = await cores.clear(session)
@@ -131,7 +131,7 @@ describe('an assertion', () => {
     for (const secret of [first.accessGrant, first.renewalToken, assertion]) expect(stored).not.toContain(secret)
   })
 
-  it('returns its first result when the request that switched the visitor is repeated with the ended grant', async () => {
+  it('gives the first result again when the request that switched the visitor is repeated with the ended grant', async () => {
     const ada = await cores.newVerified()
     const assertion = cores.sign({ sub: newSubject() })
     const key = randomUUID()

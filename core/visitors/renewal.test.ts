@@ -141,7 +141,7 @@ describe('a renewal that names the last event that the browser has seen', () => 
     expect(stateOf(await renew(renewed, { lastSeenEventId: id(8) }))).toEqual(['ready', 'continued'])
   })
 
-  it('requires a reset if that event is too old for the replay window, after the end of the log or from another log', async () => {
+  it('requires a reset if that event is outside the replay window, after the end of the log or from another log', async () => {
     const { session, id } = await sessionWith(8)
     const outside = await renew(session, { lastSeenEventId: id(1) })
     expect(stateOf(outside)).toEqual(['reset_required', 'reset'])

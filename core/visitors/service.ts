@@ -47,7 +47,7 @@ export interface VisitorService {
 }
 
 const checkEveryMs = 300
-/** Number of `checkSome` calls that together read each session with an open stream once. */
+/** After this number of `checkSome` calls, each session with an open stream has been read once. */
 const checkSteps = 50
 const expiryEveryMs = 500
 

@@ -5,13 +5,13 @@ import { type Erasures, openErasures } from './open-erasures-store.ts'
 export type SessionDocument = Omit<Session, 'sessionId'> & {
   _id: string
   /**
-   * Ids of the visitor's erasures that were unfinished when the session began. They do not remove
-   * the session.
+   * Ids of the visitor's erasures that were unfinished when the session began. These erasures do
+   * not remove the session.
    */
   afterErasures?: string[]
   /**
    * Ids of the verified visitor's erasures that were unfinished when an identification linked the
-   * anonymous session to that visitor. They do not remove the session.
+   * anonymous session to that visitor. These erasures do not remove the session.
    */
   joinedAfterErasures?: string[]
   /**

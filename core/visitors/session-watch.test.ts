@@ -29,7 +29,7 @@ describe('the end of a session', () => {
     expect(stream.types.at(-1)).toBe('visitor.banned')
   })
 
-  it('by identification succeeds even if a message has the operation id `session.identified`', async () => {
+  it('succeeds during an identification even if a message has the operation id `session.identified`', async () => {
     const session = await cores.newSession()
     await cores.send(session, 'a message', { key: 'session.identified' })
     const identified = await cores.identify(session, await cores.sign({ sub: 'customer-1' }))

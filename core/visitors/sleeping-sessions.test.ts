@@ -203,7 +203,7 @@ describe('the expiry of the latest grant', () => {
     expect(resumed).toMatchObject({ types: ['message.received'], ended: false })
   })
 
-  it('does not end a session that another core renews at that moment, and the session’s streams stay open or can be opened again', async () => {
+  it('does not end a session that another core is renewing, and its streams stay open or can be opened again', async () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), async (scheduler) => {
         const session = await cores.newSession()

@@ -18,10 +18,11 @@ export interface VisitorAccess {
    * GrantInvalid, OriginNotAllowed, OriginMismatch, SessionExpired, SessionRevoked, VisitorBanned,
    * ConnectionDisabled, SessionClosed, GrantExpired.
    *
-   * `resumed` is for a stream that was opened before its grant expired. The expired grant is
-   * accepted while a later grant of the session is valid. `closedToo` is for a repeated operation
-   * that may have closed the session itself. It reads the store, and the grant must not have
-   * expired. `expiredToo` is for a renewal: the expired grant is accepted while the session is live.
+   * - `resumed`: for a stream that was opened before its grant expired. The expired grant is accepted
+   *   while a later grant of the session is valid.
+   * - `closedToo`: for a repeated operation whose first run may have closed the session. The session
+   *   is read from the store, and the grant must not have expired.
+   * - `expiredToo`: for a renewal. The expired grant is accepted while the session is live.
    */
   authorize(credentials: VisitorCredentials, options?: AuthorizeOptions): Promise<Visitor>
   /**
@@ -31,9 +32,9 @@ export interface VisitorAccess {
   isUnchanged(session: StreamSession): boolean
   /**
    * Reads from the store whether requests of a session are refused. `end` is set if the session has
-   * ended for good. `refused` is set if its site refuses it, which an operator can undo, or if its
-   * latest grant has expired, which a renewal can undo. `grantExpiresAt` is absent if the session
-   * does not exist.
+   * ended for good. `refused` is set if its site refuses the session or if its latest grant has
+   * expired. An operator or a renewal can undo these refusals. `grantExpiresAt` is absent if the
+   * session does not exist.
    */
   endOf(sessionId: string): Promise<{
     end?: SessionEnd

@@ -5,8 +5,8 @@ import { message, startTestGateway } from '../test/test-gateway.ts'
 const ENVELOPE_KEYS = ['code', 'correlationId', 'issues', 'retryAfter', 'retryable', 'terminal']
 
 /**
- * Each check of the gateway in the order of the contract, with a change to a valid `POST /messages`
- * that makes the check fail.
+ * The checks of the gateway in the order of the contract. Each entry changes a valid `POST
+ * /messages` so that its check fails.
  */
 const failures: {
   code: string
@@ -27,7 +27,7 @@ const failures: {
 describe('request checks', () => {
   for (const [index, first] of failures.entries()) {
     for (const second of failures.slice(index + 1)) {
-      test(`answer ${first.code} before ${second.code}`, async () => {
+      test(`answer ${first.code} if ${second.code} applies too`, async () => {
         const { call } = await startTestGateway()
         const response = await call('POST', `/messages${first.query ?? second.query ?? ''}`, {
           headers: { ...second.headers, ...first.headers },

@@ -16,7 +16,7 @@ export interface CoreClients {
   leads: Client<typeof LeadService>
   /** Client for sends. It has no call budget, because the send batcher limits sends. */
   sends: Pick<Client<typeof MessagingService>, 'sendVisitorMessages'>
-  /** The pool, for calls that must reach one certain core. */
+  /** The pool, for calls that must reach a specific core. */
   pool: CorePool
   /** Returns the client of one core for its event stream, which cannot fail over. */
   watcherOf(core: CoreNode): Pick<Client<typeof MessagingService>, 'watchEvents'>

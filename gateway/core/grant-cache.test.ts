@@ -78,7 +78,7 @@ it('the authorization of an expired grant is cached for renewals until the sessi
   expect(scene.expiredToo).toEqual([true, false, true])
 })
 
-it('a renewal during another request with the same grant asks a core itself', async () => {
+it('a renewal makes its own call to a core while another request with the same grant is pending', async () => {
   const { scene, grants, answered } = newScene()
   await answered(Promise.all([grants.authorize(credentials, 'c'), grants.authorizeExpiredToo(credentials, 'c')]))
   expect(scene.expiredToo).toEqual([false, true])

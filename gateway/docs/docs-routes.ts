@@ -61,8 +61,8 @@ function pagePolicy(html: string): string {
 
 /**
  * Treats a request of the docs page as coming from the origin that the reader enters there. Other
- * pages cannot use this: browsers set `Sec-Fetch-Site` themselves, and to `same-origin` for this
- * host only.
+ * pages cannot use this: browsers set `Sec-Fetch-Site` themselves, and they set it to `same-origin`
+ * only for pages of this host.
  */
 export const useDocsOrigin: onRequestHookHandler = ({ headers }, _reply, done) => {
   const origin = headers['x-docs-origin']

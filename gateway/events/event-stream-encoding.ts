@@ -13,8 +13,8 @@ export function encodeEvent({ id, type, json }: Pick<Event, 'id' | 'type' | 'jso
 }
 
 /**
- * Encodes a change of availability. It has no id, so a browser's position stays as it is, and no
- * sequence. `data` is JSON.
+ * Encodes a change of availability. The event has no id and no sequence, so it does not change a
+ * browser's position. `data` is JSON.
  */
 export function encodeAvailability(data: string, occurredAt: Date): Buffer {
   const json = `{"type":"availability.changed","occurredAt":"${occurredAt.toISOString()}","data":${data}}`

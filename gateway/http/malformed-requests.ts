@@ -10,8 +10,8 @@ export function answerMalformedRequest(error: NodeJS.ErrnoException, socket: Soc
   // A stream ignores the request timeout, because the parser still applies it to the request that
   // opened the stream.
   if (isStreamSocket(socket) && error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return
-  // A timeout before the first byte gets no answer. A busy gateway may not have read a request that
-  // has just arrived, and its client would take the timeout error as the answer to this request.
+  // A timeout before the first byte gets no answer. A busy gateway may not yet have read a request
+  // that has arrived. The client would take the timeout error as the answer to that request.
   const isUnused = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0
   if (error.code === 'ECONNRESET' || isStreamSocket(socket) || isUnused) socket.destroy()
   // Do not destroy an ended connection, because a client that still sends could lose the answer.

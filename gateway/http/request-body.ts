@@ -79,9 +79,9 @@ export function dropBody(payload: IncomingMessage, limit: number): Promise<boole
 const CHUNKS_BUFFERED_MAX = 8
 
 /**
- * Streams a body of at most `limit` bytes, with backpressure. The chunks never throw: after them,
- * check `isWhole` and `failure`. `stop` detaches from the body, so that `dropBody` can discard the
- * rest.
+ * Streams a body of at most `limit` bytes, with backpressure. Reading the chunks never throws:
+ * after the last chunk, check `isWhole` and `failure`. `stop` detaches from the body, so that
+ * `dropBody` can discard the rest.
  */
 export function readChunks(payload: IncomingMessage, limit: number) {
   const stopping = new AbortController()

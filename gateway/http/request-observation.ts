@@ -12,9 +12,10 @@ declare module 'fastify' {
  * Traces, logs and counts every request. A request for an event stream counts as finished when the
  * stream begins.
  *
- * - One log line with route, status and duration, but no URL, header or body.
+ * - Each request has one log line with route, status and duration, but no URL, header or body.
  * - Durations of streams are not measured.
- * - An incoming `traceparent` is used only if it is trusted: otherwise any client could force sampling.
+ * - An incoming `traceparent` is used only if it is trusted. Otherwise any client could force
+ * sampling.
  */
 export function observeRequests(
   app: FastifyInstance,

@@ -5,7 +5,7 @@ import { GatewayError, type PublicErrorCode, toGatewayError } from '../errors.ts
 import type { GatewayMetrics } from '../metrics.ts'
 import type { RateLimiter } from './rate-limiter.ts'
 
-/** Errors that count as refusals. The origin, grant, session or site key is invalid. */
+/** Errors that count as refusals: the origin, grant, session or site key is invalid. */
 const REFUSALS: ReadonlySet<PublicErrorCode> = new Set([
   'OriginNotAllowed',
   'OriginMismatch',
@@ -44,9 +44,9 @@ export function createRefusalLimit(options: {
   const { limiter, metrics } = options
   const accepted = createLruCache<true>(options.acceptedMax)
   /**
-   * The first check of each value while it runs. Resolves to an error if no core was reachable,
-   * else to undefined. Concurrent requests with the same value wait for this check, so that a valid
-   * value takes only one token of the limiter.
+   * The first check of each value, while this check runs. The promise resolves to an error if no
+   * core was reachable, else to undefined. Concurrent requests with the same value wait for this
+   * check, so that a valid value takes only one token of the limiter.
    */
   const first = new Map<string, Promise<GatewayError | undefined>>()
 

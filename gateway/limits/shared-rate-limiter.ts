@@ -4,7 +4,9 @@ import type { RateDecision, RateLimiter } from './rate-limiter.ts'
 
 /** Token buckets that several gateways share. */
 export interface SharedBuckets {
-  /** Creates one limit. While the store is unreachable, `local` limits in this process. */
+  /**
+   * Creates one limit. While the store is unreachable, `local` enforces the limit in this process.
+   */
   limiter(options: { name: string; perMinute: number; burst: number; local: RateLimiter }): RateLimiter
   /**
    * Connects to the store. Resolves after one second at the latest; connecting continues meanwhile.

@@ -22,7 +22,8 @@ const DECIDED_BY_CORE: PublicErrorCode[] = ['SubscriptionDisabled', 'Idempotency
 
 /**
  * The public routes of lead delivery (specification, section 4.2), for backends with a workspace
- * session. They are not for browsers: no CORS, and no check of `Origin` or the widget version.
+ * session. Browsers cannot use these routes: they send no CORS headers, and they check neither
+ * `Origin` nor the widget version.
  */
 export const leadRoutes: FastifyPluginAsyncTypebox<{
   core: CoreClients

@@ -18,8 +18,9 @@ const HEAD_BYTES = 5
 const REST_TIMEOUT_MS = 1_000
 
 /**
- * Forwards the frames of a Connect stream unbuffered and tracks their boundaries. If the stream is
- * cut at a boundary, it still ends with a valid end frame, so the client lost no part of a message.
+ * Forwards the frames of a Connect stream unbuffered and tracks their boundaries. If the core
+ * disconnects at a boundary, the client still gets a valid end frame and has lost no part of a
+ * message.
  *
  * @param interruption creates the error of that end frame
  */

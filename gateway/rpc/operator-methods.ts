@@ -20,7 +20,7 @@ export interface OperatorMethod {
 
 const SERVICES: DescService[] = [SessionService, MessagingService, CommandService, LeadService, WorkspaceService]
 
-/** Returns by path the methods whose scope a workspace session can have. */
+/** Returns the methods whose scope a workspace session can have, by path. */
 export function operatorMethods(): ReadonlyMap<string, OperatorMethod> {
   const scopes = new Set(OperatorScopeSchema.values.map(({ localName }) => localName.toLowerCase().replace('_', ':')))
   const methods = SERVICES.flatMap((service) => service.methods)

@@ -5,17 +5,19 @@ import { inWidget, open, openForm, say, useWidget, withPreChat, withRequests } f
 const widget = useWidget()
 const { serve, visit, ask, showLongConversation } = widget
 
-describe('axe finds no violation in light and dark', () => {
-  it.each(Object.entries(viewsOf(widget)))('in the view “%s”', (_name, view) => expectFlawlessView(widget, view))
+describe('the widget in light and dark', () => {
+  it.each(Object.entries(viewsOf(widget)))('has no accessibility violation in the view “%s”', (_name, view) =>
+    expectFlawlessView(widget, view),
+  )
 
-  it('in a conversation with a right-to-left language', async () => {
+  it('has no accessibility violation in a conversation with a right-to-left language', async () => {
     const page = await visit({ lang: 'ar', dir: 'rtl' })
     await showLongConversation(page)
     await expectFlawless(page)
   })
 
   it.each(['de', 'es', 'fr', 'ja', 'ar'])(
-    'in the form and in a navigation request in the language %s',
+    'has no accessibility violation in the form and in a navigation request in the language %s',
     async (lang) => {
       await serve({
         ...withRequests,
@@ -32,7 +34,7 @@ describe('axe finds no violation in light and dark', () => {
 })
 
 it.each(['#ffeb3b', '#000000', '#ffffff', '#888888', '#ff0000'])(
-  'axe finds no violation with the accent colour %s',
+  'the widget has no accessibility violation with the accent colour %s',
   async (accentColor) => {
     await serve(withRequests, { accentColor })
     const page = await visit()
@@ -43,7 +45,7 @@ it.each(['#ffeb3b', '#000000', '#ffffff', '#888888', '#ff0000'])(
   },
 )
 
-describe('the whole panel', () => {
+describe('the panel', () => {
   const overflow = `(() => {
     const panel = document.querySelector('[data-service-widget]').shadowRoot.querySelector('.panel').getBoundingClientRect()
     return { inside: panel.left >= 0 && panel.top >= 0 && panel.right <= innerWidth && panel.bottom <= innerHeight,
@@ -55,7 +57,7 @@ describe('the whole panel', () => {
     ['at 400 % zoom on a laptop', { width: 320, height: 256 }],
     ['on a small phone', { width: 320, height: 568 }],
     ['on a tablet', { width: 820, height: 1180 }],
-  ])('is visible %s', async (_name, viewport) => {
+  ])('is completely visible %s', async (_name, viewport) => {
     const page = await visit({ context: { viewport }, lang: 'de' })
     await open(page)
     await say(page, `${'Donaudampfschifffahrt'.repeat(12)} https://shop.example/${'a'.repeat(200)}`)

@@ -33,8 +33,8 @@ export interface Report {
 }
 
 /**
- * Time in milliseconds without any progress after which an operation counts as stuck. Applies after
- * the faults have ended.
+ * Time in milliseconds without progress after which an operation counts as stuck. The time counts
+ * after the faults have ended.
  */
 const stuckAfterMs = 30_000
 
