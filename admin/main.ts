@@ -1,65 +1,6 @@
 #!/usr/bin/env node
-import { ConnectError } from '@connectrpc/connect'
-import { createAuthorizedTransport } from '../core-client/authorized-transport.ts'
-import { coreTlsFiles } from '../core-client/core-tls.ts'
-import { createCoreTransport } from '../core-client/core-transport.ts'
-import { errorInfoOf } from '../core-client/error-info.ts'
-import { SettingError } from '../platform/settings/settings.ts'
-import { deliveries, subscriptions } from './commands/leads.ts'
-import { suppressions } from './commands/suppressions.ts'
-import { visitors } from './commands/visitors.ts'
-import { connections, identitySecrets, installations, workspaces } from './commands/workspaces.ts'
-import { readAdminConfig } from './config.ts'
-import { createKeyedTransport, UnknownOutcomeError } from './keyed-transport.ts'
-import { formatValue } from './output.ts'
-import { createServices } from './services.ts'
-import { readCall, UsageError } from './usage.ts'
+import { runAdmin } from './run-admin.ts'
 
-const groups = {
-  workspaces,
-  connections,
-  installations,
-  'identity-secrets': identitySecrets,
-  subscriptions,
-  deliveries,
-  visitors,
-  suppressions,
-}
-
-async function main(args: string[]) {
-  const call = readCall(args, groups)
-  if ('help' in call) return console.log(call.help)
-  const { command, values, json, key } = call
-  const config = readAdminConfig()
-  const transport = createCoreTransport(config.CORE_URL, coreTlsFiles(config))
-  const writes = createKeyedTransport(createAuthorizedTransport(transport, config.SERVICE_TOKEN), { key })
-  const services = createServices(writes)
-  const answer = command.run(services, values as never)
-  if (Symbol.asyncIterator in answer) {
-    for await (const line of answer) console.log(line)
-    return
-  }
-  const value = await answer
-  console.log(json ? JSON.stringify(value, null, 2) : formatValue(value))
-}
-
-/** Returns the error message for the user and the exit status of the process. */
-function describeError(error: unknown): { text: string; status: number } {
-  if (error instanceof UsageError || error instanceof SettingError) return { text: error.message, status: 2 }
-  if (error instanceof UnknownOutcomeError) return { text: error.message, status: 1 }
-  const { rawMessage } = ConnectError.from(error)
-  const info = error instanceof ConnectError ? errorInfoOf(error) : undefined
-  if (!info) return { text: rawMessage, status: 1 }
-  const issues = info.issues.map(({ path, rule }) => `\n  ${path} ${rule}`)
-  return { text: `the core answered ${info.code}${issues.join('')}`, status: 1 }
-}
-
-main(process.argv.slice(2)).then(
-  // Exits explicitly, because the open connection to the core would keep the process running.
-  () => process.exit(0),
-  (error: unknown) => {
-    const { text, status } = describeError(error)
-    console.error(`admin: ${text}`)
-    process.exit(status)
-  },
-)
+const status = await runAdmin({ args: process.argv.slice(2), print: console.log, printError: console.error })
+// Exits explicitly, because the open connection to the core would keep the process running.
+process.exit(status)

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it, onTestFinished } from 'vitest'
 import { createDemoSite } from '../../widget/demo/server.ts'
 import { field, openChat, openShop, type Shop, soon, untilOnline, untilSent, write } from '../support/shop.ts'
 import { testDatabase } from '../support/test-database.ts'
@@ -18,7 +18,7 @@ it('the widget shows no chat on an origin that is not allowed, logs the origin, 
   const site = await createDemoSite({ gatewayUrl: `http://localhost:${shop.network.port}`, siteKey: shop.siteKey })
   site.listen(0)
   await once(site, 'listening')
-  afterAll(() => site.close())
+  onTestFinished(() => void site.close())
   const origin = `http://localhost:${(site.address() as AddressInfo).port}`
   const { page, context, complaints } = await shop.visit()
   const ownLines = () => complaints.filter((line) => line.startsWith('Chat:'))

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join, matchesGlob, relative } from 'node:path'
 import { promisify } from 'node:util'
 import { DockerfileParser } from 'dockerfile-ast'
-import { afterAll } from 'vitest'
+import { atFileEnd } from '../support/clean-up.ts'
 
 const run = promisify(execFile)
 export const root = join(import.meta.dirname, '../..')
@@ -26,7 +26,7 @@ export interface Image {
  */
 export async function buildImages(): Promise<Map<string, Image>> {
   const parent = await mkdtemp(join(tmpdir(), 'service-images-'))
-  afterAll(() => rm(parent, { recursive: true, force: true }))
+  atFileEnd(() => rm(parent, { recursive: true, force: true }))
   const ignored = await readDockerignore()
   const images = new Map<string, Image>()
   let image: Image | undefined

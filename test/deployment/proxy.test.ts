@@ -5,6 +5,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { atFileEnd } from '../support/clean-up.ts'
 import { freePort } from '../support/processes.ts'
 import { type Stack, startStack } from '../support/stack.ts'
 import { testDatabase } from '../support/test-database.ts'
@@ -27,7 +28,7 @@ let proxy: ChildProcess
  */
 async function startProxy(): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'service-proxy-'))
-  afterAll(() => rm(folder, { recursive: true, force: true }))
+  atFileEnd(() => rm(folder, { recursive: true, force: true }))
   const port = await freePort()
   const servers = stack.gateways.map(({ url }) => `server ${new URL(url).host};`).join('\n')
   const text = await readFile(join(root, 'deploy/compose/nginx.conf'), 'utf8')

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll } from 'vitest'
+import { atFileEnd } from '../support/clean-up.ts'
 
 const run = promisify(execFile)
 const script = join(import.meta.dirname, '../../dev/make-secrets.ts')
@@ -17,7 +17,7 @@ export interface MadeSecrets {
 /** Runs `npm run secrets` in a temporary folder. */
 export async function makeSecrets(): Promise<MadeSecrets> {
   const parent = await mkdtemp(join(tmpdir(), 'service-secrets-'))
-  afterAll(() => rm(parent, { recursive: true, force: true }))
+  atFileEnd(() => rm(parent, { recursive: true, force: true }))
   const folder = join(parent, 'secrets')
   await run(process.execPath, [script, folder])
   return {

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { freePort } from '../support/processes.ts'
 import { testDatabase } from '../support/test-database.ts'
 
@@ -34,7 +34,7 @@ it.skipIf(!existsSync('/usr/bin/curl'))(
   'the commands of docs/operating.md install a service that accepts and keeps messages',
   async () => {
     const folder = await mkdtemp(join(tmpdir(), 'service-operations-'))
-    afterAll(() => rm(folder, { recursive: true, force: true }))
+    onTestFinished(() => rm(folder, { recursive: true, force: true }))
     const text = await readFile(join(root, 'docs/operating.md'), 'utf8')
     const section = text.split('\n## Install by hand')[1]!.split('\n## ')[0]!
     const blocks = [...section.matchAll(/```sh\n(#[^\n]*\n[\s\S]*?)```/g)].map(([, block = '']) => block)

@@ -1,10 +1,13 @@
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { MongoClient } from 'mongodb'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { runAdmin } from '../../admin/run-admin.ts'
 import { freePort } from '../support/free-port.ts'
 import { startStack } from '../support/stack.ts'
 import { testDatabase } from '../support/test-database.ts'
@@ -37,18 +40,71 @@ async function run(file: string, args: string[], env: Record<string, string> = {
   )
 }
 
-const admin = (args: string[], env = {}) => run(process.execPath, ['admin/main.ts', ...args], env)
+/** Runs the administration command in its own process. */
+const adminProcess = (args: string[], env = {}) => run(process.execPath, ['admin/main.ts', ...args], env)
+
+/** Runs the administration command in this process. That is faster than to start a process. */
+async function admin(args: string[], env: Record<string, string> = {}): Promise<CommandResult> {
+  let [stdout, stderr] = ['', '']
+  const code = await runAdmin({
+    args,
+    env: { DATA_DIR: stack.dataDir, ...env },
+    print(text) {
+      stdout += `${text}\n`
+    },
+    printError(text) {
+      stderr += `${text}\n`
+    },
+  })
+  return { code, stdout, stderr }
+}
 
 /**
- * A shell function that replaces `npm run -s`: it runs the script's command without npm, whose start
- * takes longer than the command. operating.test.ts runs the same scripts with npm.
+ * Listens for administration commands: the number of arguments and the arguments, each ended by a
+ * zero byte. Responds with a line for the exit status, followed by the output. Returns the port.
  */
-const npmFunction = () => {
+async function serveAdmin(): Promise<number> {
+  const server = createServer((socket) => {
+    let received = ''
+    socket.setEncoding('utf8').on('data', async (text) => {
+      received += text
+      const [count, ...args] = received.split('\0').slice(0, -1)
+      if (args.length !== Number(count)) return
+      const { code, stdout, stderr } = await admin(args)
+      socket.end(`${code}\n${stdout}${stderr}`)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  return (server.address() as AddressInfo).port
+}
+
+/**
+ * A shell function that replaces `npm run -s`. It sends administration commands to the server of
+ * `serveAdmin`. It runs other scripts without npm, whose start takes longer than the script.
+ * operating.test.ts runs the same scripts with npm.
+ */
+const npmFunction = (adminPort: number) => {
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
     scripts: Record<string, string>
   }
-  const cases = ['admin', 'migrate', 'token'].map((name) => `${name}) ${scripts[name]} "$@" ;;`)
-  return `npm() { local script=$3; shift 3; [ "\${1-}" != -- ] || shift; case $script in ${cases.join(' ')} *) return 9 ;; esac; }\n`
+  const cases = ['migrate', 'token'].map((name) => `${name}) ${scripts[name]} "$@" ;;`)
+  return `
+    admin() {
+      local admin status
+      exec {admin}<>/dev/tcp/127.0.0.1/${adminPort}
+      printf '%s\\0' $# "$@" >&$admin
+      read -r status <&$admin
+      cat <&$admin
+      exec {admin}>&-
+      return $status
+    }
+    npm() {
+      local script=$3; shift 3; [ "\${1-}" != -- ] || shift
+      case $script in admin) admin "$@" ;; ${cases.join(' ')} *) return 9 ;; esac
+    }
+  `
 }
 
 const visitor = () => {
@@ -93,7 +149,7 @@ describe('the administration command', () => {
     const folder = mkdtempSync(join(tmpdir(), 'administration-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
     const inFolder = scripts.replaceAll(/> (\w+\.token)/g, `> ${folder}/$1`)
-    const ended = await run('bash', ['--norc', '-euo', 'pipefail', '-c', npmFunction() + inFolder])
+    const ended = await run('bash', ['--norc', '-euo', 'pipefail', '-c', npmFunction(await serveAdmin()) + inFolder])
     expect(ended).toMatchObject({ code: 0, stderr: '' })
     expect(ended.stdout).toMatch(/installations\[1\]\.origins +https:\/\/shop\.example, https:\/\/\*\.shop\.example/)
     expect(ended.stdout).toMatch(/secret +whsec_/)
@@ -102,15 +158,15 @@ describe('the administration command', () => {
     expect(ended.stdout).toMatch(/events +\{"conversationId":1\}/)
     // The created token must have the requested scopes and no other scopes.
     const SERVICE_TOKEN = readFileSync(join(folder, 'admin.token'), 'utf8').trim()
-    expect(await admin(['workspaces', 'list'], { SERVICE_TOKEN })).toMatchObject({ code: 0 })
-    expect(await admin(['visitors', 'ban', '--session', 'ses_1'], { SERVICE_TOKEN })).toMatchObject({
+    expect(await adminProcess(['workspaces', 'list'], { SERVICE_TOKEN })).toMatchObject({ code: 0, stderr: '' })
+    expect(await adminProcess(['visitors', 'ban', '--session', 'ses_1'], { SERVICE_TOKEN })).toMatchObject({
       code: 1,
       stderr: 'admin: the core answered PermissionDenied\n',
     })
   }, 240_000)
 
   it('prints help texts, and an error message for invalid arguments', async () => {
-    const help = await admin(['--help'])
+    const help = await adminProcess(['--help'])
     expect(help).toMatchObject({ code: 0 })
     for (const name of ['workspaces create', 'installations update', 'visitors erase'])
       expect(help.stdout).toContain(name)

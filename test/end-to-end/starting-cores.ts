@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterAll, expect } from 'vitest'
 import { attachEngine, type Engine } from '../../dev/engine/engine.ts'
+import { atFileEnd } from '../support/clean-up.ts'
 import { type Link, startLink } from '../support/link.ts'
 import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
 import { testDatabase } from '../support/test-database.ts'
@@ -25,7 +26,7 @@ export function useStartingCores() {
 
   async function newFolder() {
     const folder = await mkdtemp(join(tmpdir(), 'service-start-'))
-    afterAll(() => rm(folder, { recursive: true, force: true }))
+    atFileEnd(() => rm(folder, { recursive: true, force: true }))
     return folder
   }
 

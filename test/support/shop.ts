@@ -1,9 +1,10 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { afterAll, expect } from 'vitest'
+import { expect } from 'vitest'
 import { createDemoSite } from '../../widget/demo/server.ts'
 import { launchChromium } from './chromium.ts'
+import { atFileEnd } from './clean-up.ts'
 import { startHttp2Proxy } from './http2-proxy.ts'
 import { type Operator, operatorOf } from './operator.ts'
 import { type Stack, startStack } from './stack.ts'
@@ -79,7 +80,7 @@ export async function openShop(
   const origin = `http://localhost:${(site.address() as AddressInfo).port}`
   await operator.workspaces.updateInstallation({ siteKey: demo.siteKey, origins: [demo.origin, origin] })
   const browser: Browser = await launchChromium()
-  afterAll(async () => {
+  atFileEnd(async () => {
     await browser.close()
     site.closeAllConnections()
     site.close()

@@ -1,10 +1,10 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll } from 'vitest'
 import type { DemoFile } from '../../dev/demo-seed.ts'
+import { atFileEnd } from './clean-up.ts'
 import { type Operator, operatorOf } from './operator.ts'
-import { freePort, type StartedProcess, startProcess } from './processes.ts'
+import { freePort, type StartedProcess, startProcess, stopStarted } from './processes.ts'
 import type { TestDatabase } from './test-database.ts'
 import { startVisitor, type Visitor, type VisitorOptions } from './visitor.ts'
 
@@ -61,7 +61,10 @@ export async function startStack({
   coreEnv = {},
 }: StackOptions): Promise<Stack> {
   const dataDir = await mkdtemp(join(tmpdir(), 'service-stack-'))
-  afterAll(() => rm(dataDir, { recursive: true, force: true }))
+  atFileEnd(async () => {
+    await stopStarted()
+    await rm(dataDir, { recursive: true, force: true })
+  })
   const shared = {
     DATA_DIR: dataDir,
     ...(database && { MONGODB_URI: database.uri, MONGODB_DATABASE: database.name }),
