@@ -191,7 +191,7 @@ describe('results', () => {
     const { record, seen } = newScene({ before: [stored({ claim: { claimId: 'clm_1' } })] })
     await record([result({ status: 401 })])
     expect(seen.faults).toMatchObject([{ sentAt: new Date(at) }])
-    // This delivery was deleted. So the subscription id that the worker sent is used.
+    // The delivery was deleted, so the core uses the subscription id that the worker sent.
     const gone = newScene()
     await gone.record([result({ status: 401 })])
     expect(gone.seen.faults).toMatchObject([{ sentAt: new Date(at), subscriptionId: 'sub_1' }])

@@ -65,8 +65,9 @@ export function createDeliveryResults(dependencies: {
   const { metrics = createCoreMetrics(), logger, settings, now, random } = dependencies
 
   /**
-   * Whether the result can be recorded without reading the delivery. If the result shows a fault of
-   * the subscription, the delivery must be read, because its claim has the time of the fault.
+   * Returns true if the result can be recorded without reading the delivery. If the result shows a
+   * fault of the subscription, the delivery must be read, because only its claim contains the time
+   * of the fault.
    */
   function isKnown({ facts, claimed }: AttemptResult): boolean {
     return facts === 'released' || (claimed !== undefined && classify(facts).fault === undefined)

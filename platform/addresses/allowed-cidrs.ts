@@ -6,7 +6,7 @@ export const allowedCidrsSetting = text(
   'Non-public address ranges that destinations may use, separated by commas: `10.1.0.0/16,fd00:1::/32`. Cores and workers each check it.',
 )
 
-/** The check of addresses for a value of the setting. Throws `SettingError`. */
+/** Creates the address check for a value of the setting. Throws `SettingError`. */
 export function parseAllowedCidrs(list: string): AddressCheck {
   try {
     return createAddressCheck({ allowedCidrs: splitList(list) })

@@ -928,7 +928,7 @@ export enum ResponseClass {
   DESTINATION_BLOCKED = 12,
 
   /**
-   * Nothing was sent, because the lead's person is on the workspace's suppression list.
+   * Nothing was sent, because the person of the lead is on the workspace's suppression list.
    *
    * @generated from enum value: RESPONSE_CLASS_SUPPRESSED = 13;
    */
