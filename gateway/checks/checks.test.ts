@@ -5,8 +5,8 @@ import { message, startTestGateway } from '../test/test-gateway.ts'
 const ENVELOPE_KEYS = ['code', 'correlationId', 'issues', 'retryAfter', 'retryable', 'terminal']
 
 /**
- * The checks of the gateway in the order of the contract. Each entry changes a valid `POST
- * /messages` so that its check fails.
+ * The checks of the gateway in the order of the contract. Each entry changes a valid message
+ * request so that its check fails.
  */
 const failures: {
   code: string
