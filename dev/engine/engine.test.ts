@@ -78,7 +78,11 @@ const startHolder = (folder = dataDir) => {
   return {
     kill: (signal: NodeJS.Signals) => child.kill(signal),
     attached: () =>
-      expect.poll(() => entries().find((entry) => entry.msg === 'attached')?.uri, { timeout: 20_000 }).toBeTruthy(),
+      expect
+        .poll(() => entries().find((entry) => entry.msg === 'attached to the database engine')?.uri, {
+          timeout: 20_000,
+        })
+        .toBeTruthy(),
     enginePids: () => entries().flatMap((entry) => entry.enginePid ?? []),
   }
 }

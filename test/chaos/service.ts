@@ -213,7 +213,7 @@ async function startEngine(dataDir: string): Promise<{ engine: Engine; stop(): P
   const entry = 'test/support/engine-holder.ts'
   const holder = await startProcess({ entry, name: 'engine', args: [dataDir], through })
   const pid = () => Number([...holder.output().matchAll(/"enginePid":(\d+)/g)].at(-1)?.[1])
-  await until('the engine', () => holder.output().includes('"msg":"attached"'))
+  await until('the engine', () => holder.output().includes('"msg":"attached to the database engine"'))
 
   const signal = (name: NodeJS.Signals) => {
     try {
