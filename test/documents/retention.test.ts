@@ -8,7 +8,7 @@ import { createRetentionOf } from '../../core/workspaces/retention.ts'
 const document = readFileSync(join(import.meta.dirname, '../../docs/retention.md'), 'utf8')
 const [, rows = ''] = document.split('## Each collection')
 
-it('docs/retention.md has each collection with a rule of retention once', () => {
+it('docs/retention.md lists each collection that has a retention rule exactly once', () => {
   const named = rows
     .split('\n')
     .filter((line) => line.startsWith('| `'))
@@ -16,7 +16,7 @@ it('docs/retention.md has each collection with a rule of retention once', () => 
   expect(named.toSorted()).toEqual(collectionsWithRule.toSorted())
 })
 
-it('docs/retention.md has the default of each period', () => {
+it('docs/retention.md states the default of each period', () => {
   const cells = [...document.matchAll(/^\| ([a-z ]+) \| (no limit|\d+ days?) \|/gm)].map(([, name, days]) => [
     name,
     days,

@@ -91,28 +91,28 @@ export declare type Workspace = Message<"service.workspace.v1.Workspace"> & {
 export declare const WorkspaceSchema: GenMessage<Workspace>;
 
 /**
- * How long data of a workspace is kept. Data that is older is removed for good, within hours.
+ * How long data of a workspace is kept. Older data is removed permanently within hours.
  *
  * @generated from message service.workspace.v1.Retention
  */
 export declare type Retention = Message<"service.workspace.v1.Retention"> & {
   /**
-   * A conversation with messages, with its sessions, commands and screenshots. The period begins
-   * with its last message or the end of its last session, whichever is later.
+   * Conversations with messages, and their sessions, commands and screenshots. The period begins
+   * with the last message of the conversation or the end of its last session, whichever is later.
    *
    * @generated from field: optional service.workspace.v1.RetentionPeriod conversations = 1;
    */
   conversations?: RetentionPeriod | undefined;
 
   /**
-   * A lead with its deliveries. The period begins when it was captured.
+   * Leads and their deliveries. The period begins when the lead was captured.
    *
    * @generated from field: optional service.workspace.v1.RetentionPeriod leads = 2;
    */
   leads?: RetentionPeriod | undefined;
 
   /**
-   * A session in which the visitor sent neither a message nor a form. The period begins when the
+   * Sessions in which the visitor sent neither a message nor a form. The period begins when the
    * session expires. Default of the service: 1 day.
    *
    * @generated from field: optional service.workspace.v1.RetentionPeriod empty_sessions = 3;
@@ -128,7 +128,8 @@ export declare type Retention = Message<"service.workspace.v1.Retention"> & {
   audit?: RetentionPeriod | undefined;
 
   /**
-   * A delivery that waits because its subscription is disabled. The period begins when it was held.
+   * Deliveries that are held because their subscription is disabled. The period begins when the
+   * delivery was held.
    *
    * @generated from field: optional service.workspace.v1.RetentionPeriod held_deliveries = 5;
    */
@@ -142,7 +143,8 @@ export declare type Retention = Message<"service.workspace.v1.Retention"> & {
 export declare const RetentionSchema: GenMessage<Retention>;
 
 /**
- * In a change, a period without a field set returns to the default of the service.
+ * A period for which data is kept. If an update sets none of its fields, the period is reset to the
+ * default of the service.
  *
  * @generated from message service.workspace.v1.RetentionPeriod
  */
