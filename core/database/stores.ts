@@ -14,6 +14,7 @@ import { createSuppressionStore } from '../leads/suppression-store.ts'
 import { createEventStore } from '../log/event-store.ts'
 import { createWakeupStore, type Nudge } from '../log/wakeup-store.ts'
 import { createDataRemoval } from '../privacy/data-removal-store.ts'
+import { createDeletionStore } from '../privacy/deletion-store.ts'
 import { createErasureStore } from '../privacy/erasure-store.ts'
 import { createRemovalStore } from '../privacy/removal-store.ts'
 import { createRetentionStore } from '../privacy/retention-store.ts'
@@ -35,6 +36,7 @@ export function createStores({ collections, screenshots }: Database, nudge?: Nud
     consents: createConsentStore(collections),
     conversations: createConversationStore(collections),
     dataRemoval: createDataRemoval(collections),
+    deletions: createDeletionStore(collections),
     deliveries: createDeliveryStore(collections),
     deliverySuppressions: createDeliverySuppressionStore(collections),
     deliveryHolds: createDeliveryHoldStore(collections),

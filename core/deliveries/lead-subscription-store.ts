@@ -10,7 +10,13 @@ import {
   type WebhookSecret,
 } from './model.ts'
 
-export type LeadSubscriptionDocument = Omit<LeadSubscription, 'subscriptionId'> & { _id: string } & RecordsOperations
+export type LeadSubscriptionDocument = Omit<LeadSubscription, 'subscriptionId'> & {
+  _id: string
+  /** Set while the subscription is being deleted. Queries then skip it. */
+  deleted?: true
+} & RecordsOperations
+
+const notDeleted = { deleted: { $exists: false } } as const
 
 export interface LeadSubscriptionStore {
   /** Inserts a subscription. Changes nothing if the subscription exists. */
@@ -73,16 +79,23 @@ export function createLeadSubscriptionStore({
     },
 
     async find(subscriptionIds) {
-      return (await leadSubscriptions.find({ _id: { $in: subscriptionIds } }).toArray()).map(toSubscription)
+      return (await leadSubscriptions.find({ _id: { $in: subscriptionIds }, ...notDeleted }).toArray()).map(
+        toSubscription,
+      )
     },
 
     async list(workspaceId, limit) {
-      const found = leadSubscriptions.find({ workspaceId }).sort({ createdAt: -1, _id: -1 }).limit(limit)
+      const found = leadSubscriptions
+        .find({ workspaceId, ...notDeleted })
+        .sort({ createdAt: -1, _id: -1 })
+        .limit(limit)
       return (await found.toArray()).map(toSubscription)
     },
 
     async automatic(workspaceId) {
-      return (await leadSubscriptions.find({ workspaceId, automatic: true }).toArray()).map(toSubscription)
+      return (await leadSubscriptions.find({ workspaceId, automatic: true, ...notDeleted }).toArray()).map(
+        toSubscription,
+      )
     },
 
     async update(subscriptionId, changes, entry, operation) {
@@ -108,7 +121,7 @@ export function createLeadSubscriptionStore({
 
     async enable(subscriptionId, entry, operation) {
       await leadSubscriptions.updateOne(
-        { _id: subscriptionId, status: 'disabled', ...unlessRecorded(operation) },
+        { _id: subscriptionId, status: 'disabled', ...notDeleted, ...unlessRecorded(operation) },
         {
           $set: { status: 'enabled', notFound: [], judgedSince: entry.at, updatedAt: entry.at },
           $unset: { disabledReason: '' },
@@ -148,7 +161,12 @@ export function createLeadSubscriptionStore({
   }
 }
 
-export const toSubscription = ({ _id, operations: _, ...rest }: LeadSubscriptionDocument): LeadSubscription => ({
+export const toSubscription = ({
+  _id,
+  operations: _,
+  deleted: __,
+  ...rest
+}: LeadSubscriptionDocument): LeadSubscription => ({
   subscriptionId: _id,
   ...rest,
 })

@@ -18,6 +18,8 @@ export interface DataRemoval {
   removeEvents(conversationIds: string[], limit: number): Promise<number>
   /** Removes deliveries of the leads. Returns their number; 0 when none is left. */
   removeDeliveriesOf(leadIds: string[], limit: number): Promise<number>
+  /** Removes deliveries of a subscription or a workspace. Returns their number; 0 when none is left. */
+  removeDeliveries(of: { subscriptionId: string } | { workspaceId: string }, limit: number): Promise<number>
   removeLeads(leadIds: string[]): Promise<number>
   /**
    * Lets leads outlive their conversation: they get the ids of its visitors, so that an erasure
@@ -106,6 +108,8 @@ export function createDataRemoval(
     },
 
     removeDeliveriesOf: (leadIds, limit) => removeSome({ leadId: { $in: leadIds } }, limit),
+
+    removeDeliveries: removeSome,
 
     async removeLeads(leadIds) {
       return (await leads.deleteMany({ _id: { $in: leadIds } })).deletedCount

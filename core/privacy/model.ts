@@ -66,16 +66,31 @@ export const maxCallMs = 60_000
 /** Time in milliseconds after which another core may take over an unfinished step. */
 export const leaseMs = 30_000
 
+/**
+ * Time in milliseconds after which no call can use hidden data: calls that found it before have
+ * ended, also those that found it in a cache, whose entries live for 5 s (`core/log/live-cache.ts`).
+ */
+export const hiddenMs = maxCallMs + 5_000
+
 export type RemovalStage = 'marking' | 'checking' | 'removing' | 'removed'
 
+const deletionKinds = ['workspace', 'connection', 'installation', 'subscription'] as const
+export type DeletionKind = (typeof deletionKinds)[number]
+
+export const isDeletion = (kind: Removal['kind']): kind is DeletionKind =>
+  (deletionKinds as readonly string[]).includes(kind)
+
 /**
- * The removal of conversations or leads that are older than allowed. It hides them, and after
- * `maxCallMs` it removes those that are still older than allowed.
+ * The removal of conversations or leads, or the deletion of one object with what belongs to it. It
+ * hides them, and removes them after `hiddenMs`. With `isDeletion` not set, it shows those again that
+ * are no longer older than allowed.
  */
 export interface Removal {
   removalId: string
   workspaceId: string
-  kind: 'conversations' | 'leads'
+  kind: 'conversations' | 'leads' | DeletionKind
+  /** True if the conversations belong to an object that is being deleted. */
+  isDeletion?: true
   ids: string[]
   stage: RemovalStage
   /** Number of the lease. A core whose number is outdated can no longer write. */

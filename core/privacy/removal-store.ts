@@ -1,4 +1,5 @@
 import type { Collection } from 'mongodb'
+import { insertOnce } from '../database/insert-each.ts'
 import { createLeases, type LeasedDocument } from './lease-store.ts'
 import type { Removal, RemovalStage } from './model.ts'
 
@@ -8,8 +9,11 @@ type RemovalLease = Pick<Removal, 'removalId' | 'fencingToken'>
 
 /** Stores removals. Every write under a lease throws `LeaseLost` when another core owns the removal. */
 export interface RemovalStore {
-  /** Inserts a removal with its first step leased until `nextAt`. */
-  insert(removal: Omit<Removal, 'fencingToken'>, nextAt: Date): Promise<Removal>
+  /**
+   * Inserts a removal with its first step leased until `nextAt`. Returns undefined and changes
+   * nothing if it exists.
+   */
+  insert(removal: Omit<Removal, 'fencingToken'>, nextAt: Date): Promise<Removal | undefined>
   /** Leases a removal whose next step is due; undefined if there is none. */
   claim(now: Date, until: Date): Promise<Removal | undefined>
   /** Begins the next stage at `nextAt`. `ids` replaces the list of what to remove. */
@@ -17,7 +21,7 @@ export interface RemovalStore {
   /** Removes the record. */
   finish(lease: RemovalLease): Promise<void>
   /** Returns the number of removals of a workspace that have not removed their data yet. */
-  countOpen(workspaceId: string): Promise<number>
+  countOpen(workspaceId: string, exceptId?: string): Promise<number>
 }
 
 export function createRemovalStore({ removals }: { removals: Collection<RemovalDocument> }): RemovalStore {
@@ -26,8 +30,8 @@ export function createRemovalStore({ removals }: { removals: Collection<RemovalD
 
   return {
     async insert({ removalId, ...rest }, nextAt) {
-      await removals.insertOne({ _id: removalId, ...rest, nextAt, fencingToken: 1 })
-      return { removalId, ...rest, fencingToken: 1 }
+      const inserted = await insertOnce(removals, { _id: removalId, ...rest, nextAt, fencingToken: 1 })
+      return inserted ? { removalId, ...rest, fencingToken: 1 } : undefined
     },
 
     async claim(now, until) {
@@ -43,6 +47,7 @@ export function createRemovalStore({ removals }: { removals: Collection<RemovalD
 
     finish: (lease) => leases.remove(leaseOf(lease)),
 
-    countOpen: (workspaceId) => removals.countDocuments({ workspaceId, stage: { $ne: 'removed' } }),
+    countOpen: (workspaceId, exceptId) =>
+      removals.countDocuments({ workspaceId, stage: { $ne: 'removed' }, _id: exceptId && { $ne: exceptId } }),
   }
 }

@@ -3,23 +3,30 @@ import type { CoreMetrics } from '../metrics.ts'
 import type { RetentionOf } from '../workspaces/retention.ts'
 import type { DataRemoval } from './data-removal-store.ts'
 import { LeaseLost } from './lease-store.ts'
-import { cutOffOf, isConversationDue, leaseMs, maxCallMs, type Removal, type RemovalStage } from './model.ts'
+import {
+  cutOffOf,
+  hiddenMs,
+  isConversationDue,
+  isDeletion,
+  leaseMs,
+  maxCallMs,
+  type Removal,
+  type RemovalStage,
+} from './model.ts'
 import type { PacedRemoval } from './paced-removal.ts'
 import type { RemovalStore } from './removal-store.ts'
 import type { RetentionStore } from './retention-store.ts'
 
+type DataKind = 'conversations' | 'leads'
+type DataRemovalRecord = Removal & { kind: DataKind }
+
 export interface Removals {
   /** Records the removal of conversations or leads, and hides them. */
-  begin(removal: Pick<Removal, 'workspaceId' | 'kind' | 'ids'>): Promise<void>
+  begin(removal: Pick<Removal, 'workspaceId' | 'ids' | 'isDeletion'> & { kind: DataKind }): Promise<void>
   /** Runs every due step, including steps that another process did not complete. */
   work(): Promise<void>
 }
 
-/**
- * Time in milliseconds after which no call can use hidden data: calls that found it before have
- * ended, also those that found it in a cache, whose entries live for 5 s (`core/log/live-cache.ts`).
- */
-const hiddenMs = maxCallMs + 5_000
 /** Number of conversations or leads that are removed together. */
 const groupSize = 50
 /** Maximum time in milliseconds for a step, so that it ends well within its lease. */
@@ -40,16 +47,18 @@ export function createRemovals(dependencies: {
   retention: Pick<RetentionStore, 'factsOf' | 'leadsBefore' | 'periodsOf' | 'repairInbox'>
   retentionOf: RetentionOf
   paced: PacedRemoval
+  /** Runs the due step of a deletion. */
+  runDeletionStep: (removal: Removal) => Promise<void>
   metrics: CoreMetrics
   now: () => number
 }): Removals {
-  const { store, data, retention, retentionOf, paced, metrics, now } = dependencies
+  const { store, data, retention, retentionOf, paced, runDeletionStep, metrics, now } = dependencies
   const later = (ms: number) => new Date(now() + ms)
 
   /** Returns what is older than the present policy allows. The policy is read from the database. */
-  async function dueOf({ workspaceId, kind }: Removal, ids: string[]): Promise<Set<string>> {
+  async function dueOf({ workspaceId, kind, isDeletion }: DataRemovalRecord, ids: string[]): Promise<Set<string>> {
     const workspace = await retention.periodsOf(workspaceId)
-    if (!workspace) return new Set(ids)
+    if (!workspace || isDeletion) return new Set(ids)
     const days = retentionOf(workspace)
     if (kind === 'leads') {
       const cutOff = cutOffOf(days.leads, now())
@@ -62,7 +71,7 @@ export function createRemovals(dependencies: {
   }
 
   /** Removes in groups until the time of the step is over. Returns what is left. */
-  async function removeSome(kind: Removal['kind'], ids: string[]): Promise<string[]> {
+  async function removeSome(kind: DataKind, ids: string[]): Promise<string[]> {
     const began = performance.now()
     for (let start = 0; start < ids.length; start += groupSize) {
       if (start > 0 && performance.now() - began > stepMs) return ids.slice(start)
@@ -71,7 +80,7 @@ export function createRemovals(dependencies: {
     return []
   }
 
-  const steps: Record<RemovalStage, (removal: Removal) => Promise<void>> = {
+  const steps: Record<RemovalStage, (removal: DataRemovalRecord) => Promise<void>> = {
     async marking(removal) {
       await data.hide(removal.kind, removal.ids, removal.removalId)
       await store.advance(removal, 'checking', later(hiddenMs))
@@ -104,7 +113,9 @@ export function createRemovals(dependencies: {
 
   /** Runs the due step. If another core has taken over the removal, that core continues it. */
   async function runStep(removal: Removal) {
-    await steps[removal.stage](removal).catch((error: unknown) => {
+    const { kind, stage } = removal
+    const step = isDeletion(kind) ? runDeletionStep(removal) : steps[stage]({ ...removal, kind })
+    await step.catch((error: unknown) => {
       if (!(error instanceof LeaseLost)) throw error
     })
   }
@@ -112,7 +123,8 @@ export function createRemovals(dependencies: {
   return {
     async begin(removal) {
       const begun = { ...removal, removalId: newId('rmv'), stage: 'marking' as const }
-      await runStep(await store.insert(begun, later(leaseMs)))
+      const inserted = await store.insert(begun, later(leaseMs))
+      if (inserted) await runStep(inserted)
     },
 
     async work() {

@@ -8,6 +8,8 @@ import type { SessionStore } from '../visitors/session-store.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
 import type { DataRemoval } from './data-removal-store.ts'
+import type { DeletionStore } from './deletion-store.ts'
+import { createDeletions, type Deletions } from './deletions.ts'
 import type { ErasureStore } from './erasure-store.ts'
 import { createErasures, type Erasures } from './erasures.ts'
 import { createPacedRemoval } from './paced-removal.ts'
@@ -28,6 +30,7 @@ interface PrivacyStores {
   workspaces: WorkspaceStore
   consents: ConsentStore
   dataRemoval: DataRemoval
+  deletions: DeletionStore
   removals: RemovalStore
   retention: RetentionStore
 }
@@ -36,6 +39,7 @@ export interface PrivacyService {
   visitorNames: VisitorNames
   visitorExport: VisitorExport
   erasures: Erasures
+  deletions: Deletions
   removals: Removals
   retention: Retention
   jobs: Job[]
@@ -46,7 +50,7 @@ const erasureEveryMs = 1000
 const sweepEveryMs = 700
 
 export function createPrivacyService(
-  { metrics, logger, now }: CoreKit,
+  { plannedIds, metrics, logger, now }: CoreKit,
   stores: PrivacyStores,
   { wakeups }: LogService,
   { retentionOf }: WorkspaceService,
@@ -64,12 +68,25 @@ export function createPrivacyService(
   })
   const { dataRemoval: data, retention: store } = stores
   const paced = createPacedRemoval({ data, retention: store, consents: stores.consents, files, metrics })
-  const removals = createRemovals({
+  const deletions = createDeletions({
+    store: stores.deletions,
+    removals: stores.removals,
+    removeConversations: (workspaceId, ids) =>
+      removals.begin({ workspaceId, kind: 'conversations', ids, isDeletion: true }),
+    data,
+    retention: store,
+    paced,
+    plannedIds,
+    wakeups,
+    now,
+  })
+  const removals: Removals = createRemovals({
     store: stores.removals,
     data,
     retention: store,
     retentionOf,
     paced,
+    runDeletionStep: deletions.runStep,
     metrics,
     now,
   })
@@ -84,6 +101,7 @@ export function createPrivacyService(
     now,
   })
   return {
+    deletions,
     removals,
     retention,
     visitorNames: createVisitorNames({ sessions, subjects, workspaceStore: stores.workspaces }),

@@ -148,3 +148,36 @@ export async function sweepAll(cores: TestCores, core = cores.core): Promise<voi
     await core.stores.wakeups.removeBefore(new Date(cores.now() - dayMs), new Date(cores.now()))
   }
 }
+
+const asking = ['find', 'aggregate', 'distinct', 'update', 'delete', 'findAndModify', 'count']
+
+/**
+ * Returns the collections that `act` reads and changes, and those of its commands that scan a whole
+ * collection. The order of the capped collection is the order of its inserts, so it is skipped.
+ */
+export async function questionsOf(cores: TestCores, act: () => Promise<void>) {
+  const asked: { name: string; command: Document }[] = []
+  const note = ({ commandName: name, command }: { commandName: string; command: Document }) => {
+    if (!asking.includes(name) || command[name] === 'wakeups') return
+    // The database explains one write at a time.
+    const writes: Document[] = command.updates ?? command.deletes ?? []
+    const parts = writes.map((write) => ({ ...command, [command.updates ? 'updates' : 'deletes']: [write] }))
+    for (const part of writes.length > 0 ? parts : [command]) asked.push({ name, command: part })
+  }
+  const { workspaces } = cores.core.database.collections
+  const { client } = workspaces as unknown as { client: NodeJS.EventEmitter }
+  client.on('commandStarted', note)
+  await act()
+  client.off('commandStarted', note)
+  const scans = await withDatabase(cores, async (admin, database) => {
+    const found = new Set<string>()
+    for (const { command } of asked) {
+      const { lsid: _, $db: __, writeConcern: ___, readConcern: ____, txnNumber: _____, ...question } = command
+      const explained = { explain: question, verbosity: 'queryPlanner' }
+      const plan = await admin.db(database).command(explained, { ignoreUndefined: true })
+      if (JSON.stringify(plan).includes('COLLSCAN')) found.add(JSON.stringify(question))
+    }
+    return [...found]
+  })
+  return { collections: new Set(asked.map(({ name, command }) => command[name])), scans }
+}

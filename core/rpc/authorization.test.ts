@@ -156,12 +156,20 @@ describe('an operator whose request names no workspace', () => {
   )
 })
 
+/** Creates objects to call a method on, in a workspace of their own if the call deletes their site. */
+async function ownThings(isDeleted: boolean) {
+  const fresh = await cores.newSession()
+  const own = await thingsOf(cores, fresh.sessionId, fresh.conversationId)
+  if (!isDeleted) return own
+  const { publicSiteKey: siteKey, ...site } = await cores.newSite()
+  return { ...own, ...site, siteKey }
+}
+
 // Keep this block last, because effects of its calls continue in the background.
 describe.each(methods.filter(([, method]) => isOperators(method)))('the method %s', (named, method) => {
   it('authorizes an operator of the workspace, unless the method is global', async () => {
-    const fresh = await cores.newSession()
-    const own = await thingsOf(cores, fresh.sessionId, fresh.conversationId)
-    const answer = await call(cores, method, requests[named]!(own), await session())
+    const own = await ownThings(/\.Delete(Workspace|Connection|Installation)$/.test(named))
+    const answer = await call(cores, method, requests[named]!(own), await session({ wid: own.workspaceId }))
     if (globalMethods.includes(named)) expect(answer).toBe('PermissionDenied PermissionDenied')
     // The command of the request is a navigation, so it has no screenshot.
     else if (named === 'CommandService.GetScreenshot') expect(answer).toMatch(/^NotFound/)

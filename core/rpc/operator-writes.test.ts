@@ -20,7 +20,7 @@ const operatorServices = ['WorkspaceService', 'LeadService', 'CommandService']
 it('the table `writes` lists every operator method that writes', () => {
   const found = servedMethods().filter(
     ([name, method]) =>
-      !name.endsWith('Suppressions') &&
+      !/Suppressions$|\.Delete/.test(name) &&
       operatorServices.includes(method.parent.name) &&
       !['visitors:act', 'deliveries:work'].includes(getOption(method, scope)) &&
       method.idempotency !== Level.NO_SIDE_EFFECTS,

@@ -12,7 +12,7 @@ import type { CoreContext } from '../context.ts'
 import type { Requester, SubscriptionView } from '../deliveries/lead-subscriptions.ts'
 import type { SubscriptionAuditEntry } from '../deliveries/model.ts'
 import { liveSecrets, maskedSecret } from '../deliveries/webhook-requests.ts'
-import { callerOf, operatorWrites, requiredWorkspace } from './caller.ts'
+import { callerOf, operatorDeletion, operatorWrites, requiredWorkspace } from './caller.ts'
 
 type Calls = ServiceImpl<typeof LeadService>
 
@@ -21,10 +21,16 @@ export function subscriptionCalls(
   core: CoreContext,
 ): Pick<
   Calls,
-  'createSubscription' | 'updateSubscription' | 'rotateSubscriptionSecret' | 'getSubscription' | 'listSubscriptions'
+  | 'createSubscription'
+  | 'updateSubscription'
+  | 'rotateSubscriptionSecret'
+  | 'deleteSubscription'
+  | 'getSubscription'
+  | 'listSubscriptions'
 > {
   const { leadSubscriptions, now } = core
   const once = operatorWrites(core)
+  const deletion = operatorDeletion(core)
   const toCurrent = (view: SubscriptionView) => toSubscription(view, new Date(now()))
 
   /** Returns the subscription's current state and the secret that a write created. */
@@ -71,6 +77,8 @@ export function subscriptionCalls(
       }))
       return withSecret({ subscriptionId, secretId }, by)
     },
+
+    deleteSubscription: (request, context) => deletion(context, request, 'subscription', request.subscriptionId),
 
     async getSubscription({ subscriptionId }, context) {
       const { audit, ...view } = await leadSubscriptions.get(subscriptionId, callerOf(context))

@@ -31,7 +31,7 @@ import {
 } from '../workspaces/model.ts'
 import { canonicalLocale } from '../workspaces/translations.ts'
 import { fromAvailability, toAvailability } from './availability.ts'
-import { callerOf, operatorWrites, requiredWorkspace } from './caller.ts'
+import { callerOf, operatorDeletion, operatorWrites, requiredWorkspace } from './caller.ts'
 import { fromConsentPolicy } from './consent.ts'
 import { fromForms, toForms } from './forms.ts'
 import { fromRetention, toRetention } from './retention.ts'
@@ -40,6 +40,7 @@ import { suppressionCalls } from './suppressions.ts'
 export function workspaceService(router: ConnectRouter, core: CoreContext): void {
   const { workspaces } = core
   const once = operatorWrites(core)
+  const deletion = operatorDeletion(core)
 
   function toWorkspace(workspace: Workspace): MessageInitShape<typeof WorkspaceSchema> {
     const { workspaceId, name, createdAt } = workspace
@@ -79,6 +80,15 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
       })
       return { workspace: toWorkspace(await workspaces.findWorkspace(workspaceId)) }
     },
+
+    async deleteWorkspace(request, context) {
+      const { workspaceId } = request
+      return deletion(context, request, 'workspace', requiredWorkspace(context, workspaceId))
+    },
+
+    deleteConnection: (request, context) => deletion(context, request, 'connection', request.connectionId),
+
+    deleteInstallation: (request, context) => deletion(context, request, 'installation', request.siteKey),
 
     async listConnections({ workspaceId }, context) {
       const connections = await workspaces.listConnections(requiredWorkspace(context, workspaceId))

@@ -25,6 +25,8 @@ export type SessionDocument = Omit<Session, 'sessionId'> & {
 
 export interface VisitorDocument {
   _id: string
+  /** Connection of the visitor, with which the ban is deleted. Absent in bans of earlier versions. */
+  connectionId?: string
   bannedAt?: Date
   banReason?: string
 }
@@ -94,7 +96,7 @@ export interface SessionStore {
   extend(sessionId: string, generation: number, times: GrantEnds): Promise<boolean>
   /** Returns the host's ids of the verified visitors of each conversation. */
   subjectsIn(conversationIds: string[]): Promise<Map<string, string[]>>
-  ban(visitorId: string, ban: { at: Date; reason: string }): Promise<void>
+  ban(visitorId: string, ban: { at: Date; reason: string; connectionId: string }): Promise<void>
   unban(visitorId: string): Promise<void>
   /** Returns true if at least one of these browsers and verified visitors is banned. */
   isBanned(...visitorIds: string[]): Promise<boolean>
@@ -231,8 +233,12 @@ export function createSessionStore({
       return subjects
     },
 
-    async ban(visitorId, { at, reason }) {
-      await visitors.updateOne({ _id: visitorId }, { $set: { bannedAt: at, banReason: reason } }, { upsert: true })
+    async ban(visitorId, { at, reason, connectionId }) {
+      await visitors.updateOne(
+        { _id: visitorId },
+        { $set: { bannedAt: at, banReason: reason, connectionId } },
+        { upsert: true },
+      )
     },
 
     async unban(visitorId) {

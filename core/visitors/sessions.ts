@@ -263,7 +263,7 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
         if (network === undefined) throw addressUnknown()
         await networkBans.ban({ ...session, network }, new Date(at.getTime() + addressBanSeconds * 1000))
       }
-      for (const id of bannedIdsOf(session)) await store.ban(id, { at, reason })
+      for (const id of bannedIdsOf(session)) await store.ban(id, { at, reason, connectionId: session.connectionId })
       const { visitorId, identity } = session
       const ended = await store.endAllOf({ visitorId, subjectId: identity?.subjectId }, 'banned', at)
       await wakeups.stateChanged(...ended, sessionId)

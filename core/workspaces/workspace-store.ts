@@ -11,7 +11,15 @@ import {
   type WorkspaceSettings,
 } from './model.ts'
 
-export type WorkspaceDocument = Omit<Workspace, 'workspaceId'> & { _id: string } & RecordsOperations & {
+/** Set while the object is being deleted. Queries then skip it. */
+interface Deletable {
+  deleted?: true
+}
+
+const notDeleted = { deleted: { $exists: false } } as const
+
+export type WorkspaceDocument = Omit<Workspace, 'workspaceId'> & { _id: string } & Deletable &
+  RecordsOperations & {
     /** Time of the next sweep of data that is older than allowed. Absent before the first one. */
     sweepAt?: Date
     /** Number of the sweep's lease. A change of the workspace raises it, so that a new sweep begins. */
@@ -19,8 +27,8 @@ export type WorkspaceDocument = Omit<Workspace, 'workspaceId'> & { _id: string }
     /** The conversation up to which the sweep has looked at last messages; absent at the beginning. */
     sweepAfter?: { lastMessageAt: Date; conversationId: string }
   }
-export type ConnectionDocument = Omit<Connection, 'connectionId'> & { _id: string } & RecordsOperations
-export type InstallationDocument = Omit<Installation, 'publicSiteKey'> & { _id: string } & RecordsOperations
+export type ConnectionDocument = Omit<Connection, 'connectionId'> & { _id: string } & Deletable & RecordsOperations
+export type InstallationDocument = Omit<Installation, 'publicSiteKey'> & { _id: string } & Deletable & RecordsOperations
 
 export interface WorkspaceStore {
   /**
@@ -80,7 +88,7 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
     },
 
     async findWorkspace(workspaceId) {
-      const found = await workspaces.findOne({ _id: workspaceId })
+      const found = await workspaces.findOne({ _id: workspaceId, ...notDeleted })
       return found ? toWorkspace(found) : undefined
     },
 
@@ -88,7 +96,7 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
       const periods = Object.entries(retention).map(([kind, days]) => [`retention.${kind}`, days] as const)
       const removed = periods.flatMap(([path, days]) => (days === null ? [[path, ''] as const] : []))
       await workspaces.updateOne(
-        { _id: workspaceId, ...unlessRecorded(operation) },
+        { _id: workspaceId, ...notDeleted, ...unlessRecorded(operation) },
         {
           $set: { name, ...Object.fromEntries(periods.filter(([, days]) => days !== null)), sweepAt: now },
           ...(removed.length > 0 && { $unset: Object.fromEntries(removed) }),
@@ -99,7 +107,7 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
     },
 
     async listWorkspaces(after, limit) {
-      const found = workspaces.find({ _id: { $gt: after } }).sort({ _id: 1 })
+      const found = workspaces.find({ _id: { $gt: after }, ...notDeleted }).sort({ _id: 1 })
       return (await found.limit(limit).toArray()).map(toWorkspace)
     },
 
@@ -108,16 +116,21 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
     },
 
     async findConnections(connectionIds) {
-      return (await connections.find({ _id: { $in: connectionIds } }).toArray()).map(toConnection)
+      return (await connections.find({ _id: { $in: connectionIds }, ...notDeleted }).toArray()).map(toConnection)
     },
 
     async listConnections(workspaceId) {
-      return (await connections.find({ workspaceId }).sort({ _id: 1 }).toArray()).map(toConnection)
+      return (
+        await connections
+          .find({ workspaceId, ...notDeleted })
+          .sort({ _id: 1 })
+          .toArray()
+      ).map(toConnection)
     },
 
     async setConnectionStatus(connectionId, status, operation) {
       await connections.updateOne(
-        { _id: connectionId, status: { $ne: status }, ...unlessRecorded(operation) },
+        { _id: connectionId, status: { $ne: status }, ...notDeleted, ...unlessRecorded(operation) },
         { $set: { status }, $inc: { statusVersion: 1 }, $push: recording(operation) },
       )
     },
@@ -127,16 +140,21 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
     },
 
     async findInstallations(publicSiteKeys) {
-      return (await installations.find({ _id: { $in: publicSiteKeys } }).toArray()).map(toInstallation)
+      return (await installations.find({ _id: { $in: publicSiteKeys }, ...notDeleted }).toArray()).map(toInstallation)
     },
 
     async listInstallations(workspaceId) {
-      return (await installations.find({ workspaceId }).sort({ _id: 1 }).toArray()).map(toInstallation)
+      return (
+        await installations
+          .find({ workspaceId, ...notDeleted })
+          .sort({ _id: 1 })
+          .toArray()
+      ).map(toInstallation)
     },
 
     async updateInstallation(publicSiteKey, settings, operation) {
       await installations.updateOne(
-        { _id: publicSiteKey, ...unlessRecorded(operation) },
+        { _id: publicSiteKey, ...notDeleted, ...unlessRecorded(operation) },
         { ...fieldsOf(settings), $push: recording(operation), ...changingNow },
       )
     },
@@ -202,11 +220,11 @@ const toWorkspace = ({ _id, name, createdAt, retention }: WorkspaceDocument): Wo
   createdAt,
   retention,
 })
-const toConnection = ({ _id, operations: _, ...rest }: ConnectionDocument): Connection => ({
+const toConnection = ({ _id, operations: _, deleted: __, ...rest }: ConnectionDocument): Connection => ({
   connectionId: _id,
   ...rest,
 })
-const toInstallation = ({ _id, operations: _, ...rest }: InstallationDocument): Installation => ({
+const toInstallation = ({ _id, operations: _, deleted: __, ...rest }: InstallationDocument): Installation => ({
   publicSiteKey: _id,
   ...rest,
 })

@@ -9,7 +9,7 @@ import type { Message } from "@bufbuild/protobuf";
 import type { VisitorCredentials } from "../../session/v1/visitor_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { ClaimDeliveriesRequestSchema, ClaimDeliveriesResponseSchema, CreateDeliveryAttemptRequestSchema, CreateDeliveryAttemptResponseSchema, ListDeliveriesRequestSchema, ListDeliveriesResponseSchema, ListDeliveryAttemptsRequestSchema, ListDeliveryAttemptsResponseSchema, RecordAttemptsRequestSchema, RecordAttemptsResponseSchema, RenewClaimsRequestSchema, RenewClaimsResponseSchema, RetryDeliveryAttemptRequestSchema, RetryDeliveryAttemptResponseSchema } from "./delivery_pb.js";
-import type { CreateSubscriptionRequestSchema, CreateSubscriptionResponseSchema, GetSubscriptionRequestSchema, GetSubscriptionResponseSchema, ListSubscriptionsRequestSchema, ListSubscriptionsResponseSchema, RotateSubscriptionSecretRequestSchema, RotateSubscriptionSecretResponseSchema, UpdateSubscriptionRequestSchema, UpdateSubscriptionResponseSchema } from "./subscription_pb.js";
+import type { CreateSubscriptionRequestSchema, CreateSubscriptionResponseSchema, DeleteSubscriptionRequestSchema, DeleteSubscriptionResponseSchema, GetSubscriptionRequestSchema, GetSubscriptionResponseSchema, ListSubscriptionsRequestSchema, ListSubscriptionsResponseSchema, RotateSubscriptionSecretRequestSchema, RotateSubscriptionSecretResponseSchema, UpdateSubscriptionRequestSchema, UpdateSubscriptionResponseSchema } from "./subscription_pb.js";
 
 /**
  * Describes the file service/lead/v1/lead.proto.
@@ -456,6 +456,18 @@ export declare const LeadService: GenService<{
     methodKind: "unary";
     input: typeof RotateSubscriptionSecretRequestSchema;
     output: typeof RotateSubscriptionSecretResponseSchema;
+  },
+  /**
+   * Deletes a subscription with its deliveries. Nothing is sent to its destination any more, except
+   * requests that are under way. The leads stay. This cannot be undone. Errors:
+   * SubscriptionNotFound, IdempotencyKeyInvalid, IdempotencyConflict, OperationInProgress.
+   *
+   * @generated from rpc service.lead.v1.LeadService.DeleteSubscription
+   */
+  deleteSubscription: {
+    methodKind: "unary";
+    input: typeof DeleteSubscriptionRequestSchema;
+    output: typeof DeleteSubscriptionResponseSchema;
   },
   /**
    * Returns one lead subscription with its audit entries. Errors: SubscriptionNotFound.

@@ -342,6 +342,41 @@ export declare type RotateSubscriptionSecretResponse = Message<"service.lead.v1.
 export declare const RotateSubscriptionSecretResponseSchema: GenMessage<RotateSubscriptionSecretResponse>;
 
 /**
+ * @generated from message service.lead.v1.DeleteSubscriptionRequest
+ */
+export declare type DeleteSubscriptionRequest = Message<"service.lead.v1.DeleteSubscriptionRequest"> & {
+  /**
+   * @generated from field: string subscription_id = 1;
+   */
+  subscriptionId: string;
+
+  /**
+   * Identifies the operation: see LeadService.CreateSubscription.
+   *
+   * @generated from field: optional string idempotency_key = 2;
+   */
+  idempotencyKey?: string | undefined;
+};
+
+/**
+ * Describes the message service.lead.v1.DeleteSubscriptionRequest.
+ * Use `create(DeleteSubscriptionRequestSchema)` to create a new message.
+ */
+export declare const DeleteSubscriptionRequestSchema: GenMessage<DeleteSubscriptionRequest>;
+
+/**
+ * @generated from message service.lead.v1.DeleteSubscriptionResponse
+ */
+export declare type DeleteSubscriptionResponse = Message<"service.lead.v1.DeleteSubscriptionResponse"> & {
+};
+
+/**
+ * Describes the message service.lead.v1.DeleteSubscriptionResponse.
+ * Use `create(DeleteSubscriptionResponseSchema)` to create a new message.
+ */
+export declare const DeleteSubscriptionResponseSchema: GenMessage<DeleteSubscriptionResponse>;
+
+/**
  * @generated from message service.lead.v1.GetSubscriptionRequest
  */
 export declare type GetSubscriptionRequest = Message<"service.lead.v1.GetSubscriptionRequest"> & {

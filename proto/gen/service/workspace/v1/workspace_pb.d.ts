@@ -239,6 +239,43 @@ export declare type UpdateWorkspaceResponse = Message<"service.workspace.v1.Upda
 export declare const UpdateWorkspaceResponseSchema: GenMessage<UpdateWorkspaceResponse>;
 
 /**
+ * @generated from message service.workspace.v1.DeleteWorkspaceRequest
+ */
+export declare type DeleteWorkspaceRequest = Message<"service.workspace.v1.DeleteWorkspaceRequest"> & {
+  /**
+   * Id of the workspace. If unset, the token's workspace is used.
+   *
+   * @generated from field: optional string workspace_id = 1;
+   */
+  workspaceId?: string | undefined;
+
+  /**
+   * Identifies the operation, see the comment on WorkspaceService.
+   *
+   * @generated from field: optional string idempotency_key = 2;
+   */
+  idempotencyKey?: string | undefined;
+};
+
+/**
+ * Describes the message service.workspace.v1.DeleteWorkspaceRequest.
+ * Use `create(DeleteWorkspaceRequestSchema)` to create a new message.
+ */
+export declare const DeleteWorkspaceRequestSchema: GenMessage<DeleteWorkspaceRequest>;
+
+/**
+ * @generated from message service.workspace.v1.DeleteWorkspaceResponse
+ */
+export declare type DeleteWorkspaceResponse = Message<"service.workspace.v1.DeleteWorkspaceResponse"> & {
+};
+
+/**
+ * Describes the message service.workspace.v1.DeleteWorkspaceResponse.
+ * Use `create(DeleteWorkspaceResponseSchema)` to create a new message.
+ */
+export declare const DeleteWorkspaceResponseSchema: GenMessage<DeleteWorkspaceResponse>;
+
+/**
  * @generated from message service.workspace.v1.GetWorkspaceRequest
  */
 export declare type GetWorkspaceRequest = Message<"service.workspace.v1.GetWorkspaceRequest"> & {
@@ -469,6 +506,41 @@ export declare type SetConnectionStatusResponse = Message<"service.workspace.v1.
  * Use `create(SetConnectionStatusResponseSchema)` to create a new message.
  */
 export declare const SetConnectionStatusResponseSchema: GenMessage<SetConnectionStatusResponse>;
+
+/**
+ * @generated from message service.workspace.v1.DeleteConnectionRequest
+ */
+export declare type DeleteConnectionRequest = Message<"service.workspace.v1.DeleteConnectionRequest"> & {
+  /**
+   * @generated from field: string connection_id = 1;
+   */
+  connectionId: string;
+
+  /**
+   * Identifies the operation, see the comment on WorkspaceService.
+   *
+   * @generated from field: optional string idempotency_key = 2;
+   */
+  idempotencyKey?: string | undefined;
+};
+
+/**
+ * Describes the message service.workspace.v1.DeleteConnectionRequest.
+ * Use `create(DeleteConnectionRequestSchema)` to create a new message.
+ */
+export declare const DeleteConnectionRequestSchema: GenMessage<DeleteConnectionRequest>;
+
+/**
+ * @generated from message service.workspace.v1.DeleteConnectionResponse
+ */
+export declare type DeleteConnectionResponse = Message<"service.workspace.v1.DeleteConnectionResponse"> & {
+};
+
+/**
+ * Describes the message service.workspace.v1.DeleteConnectionResponse.
+ * Use `create(DeleteConnectionResponseSchema)` to create a new message.
+ */
+export declare const DeleteConnectionResponseSchema: GenMessage<DeleteConnectionResponse>;
 
 /**
  * @generated from message service.workspace.v1.CreateInstallationRequest
@@ -949,6 +1021,41 @@ export declare type UpdateInstallationResponse = Message<"service.workspace.v1.U
 export declare const UpdateInstallationResponseSchema: GenMessage<UpdateInstallationResponse>;
 
 /**
+ * @generated from message service.workspace.v1.DeleteInstallationRequest
+ */
+export declare type DeleteInstallationRequest = Message<"service.workspace.v1.DeleteInstallationRequest"> & {
+  /**
+   * @generated from field: string site_key = 1;
+   */
+  siteKey: string;
+
+  /**
+   * Identifies the operation, see the comment on WorkspaceService.
+   *
+   * @generated from field: optional string idempotency_key = 2;
+   */
+  idempotencyKey?: string | undefined;
+};
+
+/**
+ * Describes the message service.workspace.v1.DeleteInstallationRequest.
+ * Use `create(DeleteInstallationRequestSchema)` to create a new message.
+ */
+export declare const DeleteInstallationRequestSchema: GenMessage<DeleteInstallationRequest>;
+
+/**
+ * @generated from message service.workspace.v1.DeleteInstallationResponse
+ */
+export declare type DeleteInstallationResponse = Message<"service.workspace.v1.DeleteInstallationResponse"> & {
+};
+
+/**
+ * Describes the message service.workspace.v1.DeleteInstallationResponse.
+ * Use `create(DeleteInstallationResponseSchema)` to create a new message.
+ */
+export declare const DeleteInstallationResponseSchema: GenMessage<DeleteInstallationResponse>;
+
+/**
  * @generated from message service.workspace.v1.ListInstallationsRequest
  */
 export declare type ListInstallationsRequest = Message<"service.workspace.v1.ListInstallationsRequest"> & {
@@ -1376,6 +1483,19 @@ export declare const WorkspaceService: GenService<{
     output: typeof UpdateWorkspaceResponseSchema;
   },
   /**
+   * Deletes a workspace with everything in it: connections, conversations, leads, subscriptions. When
+   * the call returns, no call finds it any more, and open streams of its visitors end within a
+   * second. Everything is removed within minutes to hours, also if a process fails. This cannot be
+   * undone. Errors: NotFound for an unknown workspace.
+   *
+   * @generated from rpc service.workspace.v1.WorkspaceService.DeleteWorkspace
+   */
+  deleteWorkspace: {
+    methodKind: "unary";
+    input: typeof DeleteWorkspaceRequestSchema;
+    output: typeof DeleteWorkspaceResponseSchema;
+  },
+  /**
    * Creates a connection in a workspace. Errors: NotFound for an unknown workspace,
    * ValidationFailed.
    *
@@ -1410,6 +1530,17 @@ export declare const WorkspaceService: GenService<{
     output: typeof SetConnectionStatusResponseSchema;
   },
   /**
+   * Deletes a connection with its installations and conversations, in the manner of
+   * DeleteWorkspace. Leads stay. Errors: NotFound for an unknown connection.
+   *
+   * @generated from rpc service.workspace.v1.WorkspaceService.DeleteConnection
+   */
+  deleteConnection: {
+    methodKind: "unary";
+    input: typeof DeleteConnectionRequestSchema;
+    output: typeof DeleteConnectionResponseSchema;
+  },
+  /**
    * Creates an installation and its first identity secret. The secret is returned only here.
    * Errors: NotFound for an unknown connection, ValidationFailed.
    *
@@ -1431,6 +1562,18 @@ export declare const WorkspaceService: GenService<{
     methodKind: "unary";
     input: typeof UpdateInstallationRequestSchema;
     output: typeof UpdateInstallationResponseSchema;
+  },
+  /**
+   * Deletes an installation with its sessions and conversations, in the manner of DeleteWorkspace.
+   * Leads stay, and conversations that continued on another installation. Errors: NotFound for an
+   * unknown installation.
+   *
+   * @generated from rpc service.workspace.v1.WorkspaceService.DeleteInstallation
+   */
+  deleteInstallation: {
+    methodKind: "unary";
+    input: typeof DeleteInstallationRequestSchema;
+    output: typeof DeleteInstallationResponseSchema;
   },
   /**
    * Lists the installations of a workspace. Errors: NotFound for a workspace that the token may not

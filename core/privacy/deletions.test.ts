@@ -1,0 +1,249 @@
+import { randomUUID } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { signAssertion } from '../../test/support/assertion.ts'
+import { isLong } from '../../test/support/is-long.ts'
+import { until } from '../../test/support/until.ts'
+import type { CoreContext } from '../context.ts'
+import { codeOf, hasFailed, site, type TestCores, testCores } from '../test-support/cores.ts'
+import { clientsOf } from '../test-support/operator-writes.ts'
+import type { DeletionKind } from './model.ts'
+import { acceptForms, idsOf, placesOfTexts, plantMarks } from './test-visitor-marks.ts'
+
+const cores = testCores({ count: 2 })
+const desk = { subject: 'desk' }
+const kinds = ['workspace', 'connection', 'installation'] as const
+
+/** Creates a workspace with visitors' data in every collection. Its cores are those of the file. */
+async function newShop() {
+  const at = await cores.newSite()
+  const own = {
+    ...at,
+    newSession: (core = cores.core, browser = randomUUID() as string) => cores.newSession(core, browser, at),
+  }
+  const shop: TestCores = new Proxy({} as TestCores, {
+    get: (_, property) => Reflect.get(property in own ? own : cores, property),
+  })
+  await acceptForms(shop)
+  const planted = await plantMarks(shop, { verified: true })
+  const [found] = await cores.core.leadSubscriptions.list(at.workspaceId)
+  const { subscriptionId } = found!.subscription
+  await cores.core.sessions.ban((await shop.newSession()).sessionId, 'rude', undefined)
+  await cores.core.suppressions.add({
+    workspaceId: at.workspaceId,
+    entries: [{ kind: 'email', value: 'nobody@example.org' }],
+    reason: '',
+    addedBy: 'desk',
+  })
+  const traces = [...planted.marks, ...(await idsOf(shop, planted))]
+  return { ...own, planted, subscriptionId, traces, idOf: idIn({ ...at, subscriptionId }) }
+}
+
+const idIn =
+  (shop: { workspaceId: string; connectionId: string; publicSiteKey: string; subscriptionId: string }) =>
+  (kind: DeletionKind) =>
+    ({
+      workspace: shop.workspaceId,
+      connection: shop.connectionId,
+      installation: shop.publicSiteKey,
+      subscription: shop.subscriptionId,
+    })[kind]
+
+/** Runs every step of every deletion, and advances the clock between steps. */
+async function finishDeletions(core: CoreContext = cores.core) {
+  for (let round = 0; round < 60; round += 1) {
+    cores.advance(round % 2 === 0 ? 66 : 31)
+    // Typing ends after seconds, long before the first step that removes.
+    await core.typing.endOverdue()
+    await core.removals.work()
+    if ((await core.database.collections.removals.countDocuments()) === 0) return
+  }
+  throw new Error('the deletions did not finish')
+}
+
+/** Returns the places outside of wake-ups, which are kept for a day. */
+const placesOf = async (texts: string[]) =>
+  (await placesOfTexts(cores, texts)).filter((place) => !place.startsWith('wakeups'))
+
+const isOfLead = (place: string) => /^(leads|deliveries)/.test(place)
+
+describe.each(kinds)('the deletion of a %s', (kind) => {
+  it('ends its streams, refuses its visitors and leaves nothing of them behind', async () => {
+    const shop = await newShop()
+    const other = await newShop()
+    const { session } = shop.planted
+    const streams = [await cores.openStream(session, cores.core), await cores.openStream(session, cores.other)]
+    const foreign = await cores.openStream(other.planted.session, cores.other)
+    const before = await placesOf(other.traces)
+    const began = performance.now()
+    await cores.core.deletions.begin(kind, shop.idOf(kind), undefined)
+    for (const stream of streams) await until('the end of the stream', () => stream.ended)
+    expect(performance.now() - began).toBeLessThan(1000)
+    for (const core of cores.cores) {
+      const request = {
+        publicSiteKey: shop.publicSiteKey,
+        origin: site,
+        clientInstanceId: 'x',
+        idempotencyKey: randomUUID(),
+      }
+      expect(await codeOf(core.sessions.create(request))).toBe('INSTALLATION_NOT_FOUND')
+      expect(await codeOf(cores.send(session, 'late', { core }))).toBe('ORIGIN_NOT_ALLOWED')
+    }
+    expect(await codeOf(cores.core.workspaces.findInstallation(shop.publicSiteKey, undefined))).toBe('NOT_FOUND')
+    await finishDeletions()
+    const left = await placesOf([...shop.traces, shop.idOf(kind)])
+    expect(kind === 'workspace' ? left : left.filter((place) => !isOfLead(place))).toEqual([])
+    expect(foreign.ended).toBe(false)
+    expect(await placesOf(other.traces)).toEqual(
+      expect.arrayContaining(before.filter((place) => !place.startsWith('typing'))),
+    )
+    foreign.close()
+  })
+
+  it('is finished if its process dies between two writes, and can be repeated', async () => {
+    const left: unknown[] = []
+    await cores.untilOneSurvives(
+      async (mortal, writes) => {
+        const shop = await newShop()
+        const died = await hasFailed(
+          mortal.deletions.begin(kind, shop.idOf(kind), undefined).then(() => finishDeletions(mortal)),
+        )
+        // The operator repeats the call. The object may be gone already.
+        await cores.core.deletions.begin(kind, shop.idOf(kind), undefined).catch(() => {})
+        expect(await codeOf(cores.send(shop.planted.session, 'late'))).not.toBe('ok')
+        await finishDeletions()
+        const places = (await placesOf(shop.traces)).filter((place) => kind === 'workspace' || !isOfLead(place))
+        if (places.length > 0) left.push([writes, places])
+        return died
+      },
+      isLong ? { from: 0 } : { from: kinds.indexOf(kind), step: 37 },
+    )
+    expect(left).toEqual([])
+  })
+})
+
+describe('a deletion', () => {
+  it('by operators takes effect once, and never in another workspace', async () => {
+    const shop = await newShop()
+    const foreign = await clientsOf(cores.core, cores.workspaceId)
+    for (const attempt of [
+      () => foreign.workspaces.deleteWorkspace({ workspaceId: shop.workspaceId }),
+      () => foreign.workspaces.deleteConnection({ connectionId: shop.connectionId }),
+      () => foreign.workspaces.deleteInstallation({ siteKey: shop.publicSiteKey }),
+      () => foreign.leads.deleteSubscription({ subscriptionId: shop.subscriptionId }),
+    ])
+      expect(
+        await attempt().then(
+          () => 'ok',
+          ({ rawMessage }) => rawMessage,
+        ),
+      ).toMatch(/NotFound/)
+    const own = await Promise.all(cores.cores.map((core) => clientsOf(core, shop.workspaceId)))
+    const key = { idempotencyKey: randomUUID() }
+    await own[0]!.leads.deleteSubscription({ subscriptionId: shop.subscriptionId, ...key })
+    await own[1]!.leads.deleteSubscription({ subscriptionId: shop.subscriptionId, ...key })
+    expect((await own[1]!.leads.listSubscriptions({})).subscriptions).toEqual([])
+    await Promise.all(own.map(({ workspaces }) => workspaces.deleteInstallation({ siteKey: shop.publicSiteKey })))
+    await own[0]!.workspaces.deleteConnection({ connectionId: shop.connectionId })
+    await own[1]!.workspaces.deleteWorkspace({})
+    await own[0]!.workspaces.deleteWorkspace({})
+    await finishDeletions()
+    expect(await placesOf([...shop.traces, shop.workspaceId])).toEqual([])
+    expect(
+      await own[0]!.workspaces.deleteWorkspace({}).then(
+        () => 'ok',
+        ({ rawMessage }) => rawMessage,
+      ),
+    ).toBe('NotFound')
+  })
+
+  it('of a subscription lets the attempt under way end, and nothing is sent after it', async () => {
+    const shop = await newShop()
+    const { core } = cores
+    const claim = () =>
+      core.deliveryClaims.claim({
+        workerId: 'worker',
+        limit: 1,
+        perDestination: 10,
+        underWay: new Map(),
+        waitMs: 0,
+        onlyNew: false,
+        signal: new AbortController().signal,
+      })
+    // Other destinations of this database are not part of the test.
+    await core.database.collections.deliveries.deleteMany({ workspaceId: { $ne: shop.workspaceId } })
+    const [under] = await claim()
+    expect(under).toBeDefined()
+    await core.deletions.begin('subscription', shop.subscriptionId, undefined)
+    expect(await claim()).toEqual([])
+    const lead = { workspaceId: shop.workspaceId, source: 'crm', fields: { email: 'x' } }
+    const leadId = await core.leads.capture(lead, undefined)
+    const again = { leadId, subscriptionId: shop.subscriptionId, idempotencyKey: randomUUID() }
+    expect(await codeOf(core.deliveries.createAttempt(again, desk))).toBe('SUBSCRIPTION_NOT_FOUND')
+    const { deliveryId, attemptId, claimId } = under!
+    const result = { deliveryId, attemptId, claimId, durationMs: 1, facts: { status: 200 } }
+    expect(await core.deliveryResults.record([result])).toEqual([true])
+    await finishDeletions()
+    expect(await placesOf([shop.subscriptionId])).toEqual([])
+    expect(await core.leads.find(leadId, undefined)).toBeDefined()
+  })
+
+  it('removes what calls add while it begins', async () => {
+    const shop = await newShop()
+    const { core, other } = cores
+    const mark = randomUUID()
+    const adding = Promise.allSettled([
+      other.workspaces.createConnection(shop.workspaceId, mark, undefined),
+      other.workspaces.createInstallation(
+        shop.connectionId,
+        { origins: [site], appearance: { title: mark } },
+        undefined,
+      ),
+      other.leads.capture({ workspaceId: shop.workspaceId, source: 'crm', fields: { note: mark } }, undefined),
+      cores.newSession(other, mark, shop),
+      cores.send(shop.planted.session, mark, { core: other }),
+      other.messages.sendAsAgent({
+        conversationId: shop.planted.session.conversationId,
+        clientOperationId: randomUUID(),
+        body: mark,
+      }),
+      other.leadSubscriptions.create(
+        {
+          workspaceId: shop.workspaceId,
+          destinationUrl: `https://93.184.216.34/${mark}`,
+          mappedFields: [],
+          automatic: true,
+        },
+        desk,
+      ),
+    ])
+    await core.deletions.begin('workspace', shop.workspaceId, undefined)
+    await adding
+    await finishDeletions()
+    expect(await placesOf([mark, shop.workspaceId])).toEqual([])
+  })
+
+  it('of an installation keeps conversations that continued on another installation', async () => {
+    const shop = await newShop()
+    const { core } = cores
+    const second = await core.workspaces.createInstallation(shop.connectionId, { origins: [site] }, undefined)
+    const { publicSiteKey } = second.installation
+    const sub = randomUUID()
+    const first = await cores.identify(await cores.newSession(core, randomUUID(), shop), shop.sign({ sub }))
+    await cores.send(first, 'on the first site')
+    const elsewhere = await cores.newSession(core, randomUUID(), { ...shop, publicSiteKey })
+    const { kid, secret } = second.identitySecret
+    const assertion = await signAssertion(
+      { siteKey: publicSiteKey, kid, secret, now: cores.now() },
+      { claims: { sub } },
+    )
+    const continued = await cores.identify(elsewhere, assertion)
+    expect(continued.conversationId).toBe(first.conversationId)
+    await core.deletions.begin('installation', shop.publicSiteKey, undefined)
+    await finishDeletions()
+    expect(await cores.core.sessions.find(continued.sessionId)).toBeDefined()
+    expect((await core.messages.list(first.conversationId, {})).messages.map(({ message }) => message?.body)).toEqual([
+      'on the first site',
+    ])
+    await expect(core.sessions.find(first.sessionId)).rejects.toThrow('NotFound')
+  })
+})

@@ -1,0 +1,171 @@
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { inWorkspace } from '../errors.ts'
+import type { PlannedIds } from '../keys/keyring.ts'
+import type { Wakeups } from '../log/wakeups.ts'
+import type { Session } from '../visitors/model.ts'
+import type { DataRemoval } from './data-removal-store.ts'
+import type { DeletionStore } from './deletion-store.ts'
+import { type DeletionKind, hiddenMs, isDeletion, type Removal, type RemovalStage } from './model.ts'
+import type { PacedRemoval } from './paced-removal.ts'
+import type { RemovalStore } from './removal-store.ts'
+import type { RetentionStore } from './retention-store.ts'
+
+export interface Deletions {
+  /**
+   * Deletes an object with what belongs to it. When the call resolves, no call finds it any more, and
+   * its visitors are refused. A repeated call changes nothing. Errors: `NotFound`, for a subscription
+   * `SubscriptionNotFound`, also for one of another workspace.
+   */
+  begin(kind: DeletionKind, id: string, scope: string | undefined): Promise<void>
+  /** Runs the due step of a deletion. */
+  runStep(removal: Removal): Promise<void>
+}
+
+/** Time in milliseconds after which another core continues if the first step did not end. */
+const firstLeaseMs = 2_000
+/** Pauses in milliseconds while further conversations are hidden, and until they are removed. */
+const moreAfterMs = 200
+const waitMs = 5_000
+/** Maximum number of unfinished removals of conversations of one workspace. */
+const maxOpen = 4
+const conversationBatch = 500
+const sessionBatch = 1_000
+const chunk = 100
+
+/**
+ * Deletes workspaces, connections, installations and lead subscriptions in steps that can be
+ * repeated: `marking` hides the object; `checking`, after every earlier call has ended, hides what
+ * such a call has added; `removing` removes what belongs to it. Conversations are removed by removals
+ * of their own (`removals.ts`).
+ */
+export function createDeletions(dependencies: {
+  store: DeletionStore
+  removals: RemovalStore
+  /** Records the removal of conversations, and hides them. */
+  removeConversations: (workspaceId: string, conversationIds: string[]) => Promise<void>
+  data: DataRemoval
+  retention: Pick<RetentionStore, 'sessionsOf'>
+  paced: PacedRemoval
+  plannedIds: PlannedIds
+  wakeups: Pick<Wakeups, 'stateChanged'>
+  now: () => number
+}): Deletions {
+  const { store, removals, removeConversations, data, retention, paced, plannedIds, wakeups, now } = dependencies
+  const later = (ms: number) => new Date(now() + ms)
+
+  const deletedBy = ({ kind, ids: [id = ''], workspaceId }: Removal) => ({
+    kind: kind as DeletionKind,
+    id,
+    workspaceId,
+  })
+
+  async function mark(removal: Removal): Promise<boolean> {
+    const { ids, isNew } = await store.mark(deletedBy(removal))
+    await wakeups.stateChanged(...ids)
+    return isNew
+  }
+
+  /** Returns the pause after which to go on; undefined when no conversation is left. */
+  async function removeByConnection({ workspaceId, removalId }: Removal, connectionIds: string[]) {
+    if ((await removals.countOpen(workspaceId, removalId)) >= maxOpen) return waitMs
+    for (const connectionId of connectionIds) {
+      const visible = await store.visibleConversations(connectionId, conversationBatch)
+      if (visible.length === 0) continue
+      await removeConversations(workspaceId, visible)
+      return moreAfterMs
+    }
+    return (await store.hasConversations(connectionIds)) ? waitMs : undefined
+  }
+
+  /**
+   * Removes the conversations of an installation. A conversation that also has a session of another
+   * installation stays, without the sessions of this one. Returns as `removeByConnection`.
+   */
+  async function removeBySession(workspaceId: string, siteKey: string) {
+    const sessions = await store.sessionsOn([siteKey], sessionBatch)
+    if (sessions.length === 0) return undefined
+    const byConversation = Map.groupBy(sessions, ({ conversationId }) => conversationId)
+    const others = Map.groupBy(
+      (await retention.sessionsOf([...byConversation.keys()])).filter(({ publicSiteKey }) => publicSiteKey !== siteKey),
+      ({ conversationId }) => conversationId,
+    )
+    const { visible, missing } = await store.stateOf([...byConversation.keys()])
+    const detach = async (conversationId: string, heir: Session | undefined) => {
+      for (const session of byConversation.get(conversationId) ?? []) await paced.session(session, heir?.sessionId)
+    }
+    for (const conversationId of missing) await detach(conversationId, undefined)
+    for (const [conversationId, theirs] of others) await detach(conversationId, theirs[0])
+    const own = visible.filter((conversationId) => !others.has(conversationId))
+    for (let start = 0; start < own.length; start += conversationBatch)
+      await removeConversations(workspaceId, own.slice(start, start + conversationBatch))
+    return waitMs
+  }
+
+  /** Removes the next part. Returns the pause until the following one; undefined at the end. */
+  async function removeNext(removal: Removal): Promise<number | undefined> {
+    const deleted = deletedBy(removal)
+    const { kind, id, workspaceId } = deleted
+    if (kind === 'subscription') {
+      if ((await data.removeDeliveries({ subscriptionId: id }, chunk)) > 0) return moreAfterMs
+    } else if (kind === 'installation') {
+      const pause = await removeBySession(workspaceId, id)
+      if (pause !== undefined) return pause
+    } else {
+      const pause = await removeByConnection(removal, await store.connectionsIn(deleted))
+      if (pause !== undefined) return pause
+      // Sessions whose conversation was never stored.
+      const left = await store.sessionsOn(await store.siteKeysIn(deleted), chunk)
+      for (const session of left) await paced.session(session, undefined)
+      if (left.length > 0) return moreAfterMs
+    }
+    if (kind === 'workspace') {
+      const leadIds = await store.leadsIn(id, chunk)
+      if (leadIds.length > 0) await paced.leads(leadIds)
+      const rest = (await data.removeDeliveries({ workspaceId: id }, chunk)) + (await store.removeRest(id, chunk))
+      if (leadIds.length + rest > 0) return moreAfterMs
+    }
+    await store.remove(deleted)
+    return undefined
+  }
+
+  const steps: Record<RemovalStage, (removal: Removal) => Promise<void>> = {
+    async marking(removal) {
+      await mark(removal)
+      await removals.advance(removal, 'checking', later(hiddenMs))
+    },
+
+    async checking(removal) {
+      const stage = (await mark(removal)) ? 'checking' : 'removing'
+      await removals.advance(removal, stage, later(stage === 'checking' ? hiddenMs : 0))
+    },
+
+    async removing(removal) {
+      const pause = await removeNext(removal)
+      await (pause === undefined ? removals.finish(removal) : removals.advance(removal, 'removing', later(pause)))
+    },
+
+    removed: (removal) => removals.finish(removal),
+  }
+
+  return {
+    async begin(kind, id, scope) {
+      const code = kind === 'subscription' ? ErrorCode.SUBSCRIPTION_NOT_FOUND : ErrorCode.NOT_FOUND
+      const found = await store.workspaceOf(kind, id)
+      const { workspaceId } = inWorkspace(found === undefined ? undefined : { workspaceId: found }, scope, code)
+      const removal = {
+        removalId: plannedIds('rmv', kind, id),
+        workspaceId,
+        kind,
+        ids: [id],
+        stage: 'marking' as const,
+      }
+      const inserted = await removals.insert(removal, later(firstLeaseMs))
+      // A repeat announces the deletion again: the first call may have died before it did.
+      await (inserted ? steps.marking(inserted) : mark({ ...removal, fencingToken: 0 }))
+    },
+
+    async runStep(removal) {
+      if (isDeletion(removal.kind)) await steps[removal.stage](removal)
+    },
+  }
+}
