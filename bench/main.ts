@@ -8,7 +8,7 @@ import { parts } from './parts.ts'
 import { markdownTable, plainTable } from './table.ts'
 import { scratchFolders } from './workspace.ts'
 
-const usage = `npm run bench -- <part> [--rounds n] [--quick | --full] [--only a,b] [--json | --markdown] [--profile folder]
+const usage = `npm run bench -- <part> [--rounds n] [--quick | --full] [--only a,b] [--json | --markdown] [--profile folder] [--against folder]
 parts: ${Object.keys(parts).join(', ')}`
 
 async function main(): Promise<void> {
@@ -22,6 +22,7 @@ async function main(): Promise<void> {
       json: { type: 'boolean', default: false },
       markdown: { type: 'boolean', default: false },
       profile: { type: 'string' },
+      against: { type: 'string' },
     },
   })
   const load = parts[positionals[0] ?? '']
@@ -40,6 +41,7 @@ async function main(): Promise<void> {
     full: values.full,
     only: values.only?.split(',') ?? [],
     profile: values.profile,
+    against: values.against,
     log: (line) => console.error(line),
   })
   if (values.json) console.log(JSON.stringify({ part: positionals[0], machine: Object.fromEntries(facts), tables }))

@@ -9,6 +9,8 @@ export interface PartOptions {
   full: boolean
   /** Names of the steps or contenders to run. If empty, all run. */
   only: string[]
+  /** Root folder of another checkout to measure beside this one. */
+  against?: string
   /** Folder for CPU profiles of the service's processes. */
   profile?: string
   /** Logs progress. */
@@ -21,6 +23,7 @@ export type Part = (options: PartOptions) => Promise<Table[]>
 /** Parts by name, loaded on demand. */
 export const parts: Record<string, () => Promise<Part>> = {
   send: async () => (await import('./send/part.ts')).sendPart,
+  requests: async () => (await import('./requests/part.ts')).requestsPart,
   latency: async () => (await import('./latency/part.ts')).latencyPart,
   history: async () => (await import('./history/part.ts')).historyPart,
   start: async () => (await import('./start/part.ts')).startPart,

@@ -22,12 +22,15 @@ interface StartOptions {
   /** Folder for CPU profiles. */
   profile?: string | undefined
   env?: Record<string, string>
+  /** Root folder of the checkout to start. Default: this one. */
+  root?: string | undefined
 }
 
 /** Starts a core on an empty data folder, or on the folder of another core. */
 export async function startCore({
   profile,
   env = {},
+  root,
   beside,
 }: StartOptions & { beside?: BenchCore } = {}): Promise<BenchCore> {
   const dataDir = beside?.dataDir ?? (await scratchFolder('core'))
@@ -36,6 +39,7 @@ export async function startCore({
   const shared = { DATA_DIR: dataDir, LOG_LEVEL: 'warn', METRICS_PORT: '0', ...env }
   const running = await startProcess({
     entry: 'dev/core.ts',
+    root,
     nodeArgs: profiling(profile, 'core'),
     env: { ...shared, CORE_HOST: '127.0.0.1', CORE_PORT: String(port) },
     readyUrl: `${url}/readyz`,
@@ -45,10 +49,14 @@ export async function startCore({
 }
 
 /** Starts a gateway for one core, with very high rate limits. */
-export async function startGateway(core: BenchCore, { profile, env = {} }: StartOptions = {}): Promise<BenchGateway> {
+export async function startGateway(
+  core: BenchCore,
+  { profile, env = {}, root }: StartOptions = {},
+): Promise<BenchGateway> {
   const port = await freePort()
   const running = await startProcess({
     entry: 'gateway/main.ts',
+    root,
     nodeArgs: profiling(profile, 'gateway'),
     env: {
       ...core.env,

@@ -23,6 +23,12 @@ export async function usageOf(pids: number[]): Promise<Usage> {
   }
 }
 
+/** Ids of the child processes. */
+export async function childrenOf(pid: number): Promise<number[]> {
+  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')
+  return text.trim().split(' ').map(Number)
+}
+
 interface Stat {
   pid: number
   parent: number

@@ -8,13 +8,13 @@ export interface BenchVisitor {
   accessGrant: string
 }
 
-const widget = '/api/integrations/v1/widget'
+export const widgetPath = '/api/integrations/v1/widget'
 const page = { Origin: 'http://localhost:8081', 'X-Service-Widget-Version': '1.0' }
 const json = { 'Content-Type': 'application/json' }
 const atOnce = 16
 
 export const pageHeaders = page
-export const eventsPath = `${widget}/events`
+export const eventsPath = `${widgetPath}/events`
 
 /** Creates visitors of the demo installation. Throws on an unexpected status. */
 export async function createVisitors(port: number, count: number): Promise<BenchVisitor[]> {
@@ -28,7 +28,7 @@ export async function createVisitors(port: number, count: number): Promise<Bench
       const body = JSON.stringify({ publicSiteKey: 'pk_demo', clientInstanceId: id })
       const answer = await connection.send(
         'POST',
-        `${widget}/sessions`,
+        `${widgetPath}/sessions`,
         { ...page, ...json, 'Idempotency-Key': id },
         body,
       )
@@ -48,7 +48,7 @@ export async function sendMessage(connection: HttpConnection, { accessGrant }: B
   const operation = randomUUID()
   const headers = { ...page, ...json, Authorization: `Bearer ${accessGrant}`, 'Idempotency-Key': operation }
   const body = JSON.stringify({ clientOperationId: operation, body: text, contentType: 'text' })
-  const answer = await connection.send('POST', `${widget}/messages`, headers, body)
+  const answer = await connection.send('POST', `${widgetPath}/messages`, headers, body)
   if (answer.status !== 202) throw new Error(`the message was not accepted: ${answer.status} ${answer.body}`)
 }
 
@@ -63,7 +63,7 @@ export async function readHistory(
   { accessGrant }: BenchVisitor,
   query = '',
 ): Promise<HistoryPage> {
-  const answer = await connection.send('GET', `${widget}/messages?${query}`, {
+  const answer = await connection.send('GET', `${widgetPath}/messages?${query}`, {
     ...page,
     Authorization: `Bearer ${accessGrant}`,
   })

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { freePort, startProcess } from '../../test/support/processes.ts'
 import type { Part } from '../parts.ts'
 import type { Table } from '../table.ts'
-import { usageOf } from '../usage.ts'
+import { childrenOf, usageOf } from '../usage.ts'
 import { scratchFolder } from '../workspace.ts'
 import { type CapacityVisitor, createVisitor } from './visitors.ts'
 
@@ -121,11 +121,6 @@ async function inTurn(count: number, work: (index: number) => Promise<void>): Pr
     while (next < count) await work(next++)
   }
   await Promise.all(Array.from({ length: atOnce }, worker))
-}
-
-async function childrenOf(pid: number): Promise<number[]> {
-  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')
-  return text.trim().split(' ').map(Number)
 }
 
 /**

@@ -7,8 +7,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 export { freePort } from './free-port.ts'
 
-/** Root folder of the project, in which processes for tests and benches start. */
-const root = join(import.meta.dirname, '../..')
+/** Root folder of this checkout, in which processes for tests and benches start by default. */
+const ownRoot = join(import.meta.dirname, '../..')
 const readyWithinMs = 90_000
 const pollMs = 50
 /** Maximum time to wait for the last output of a process after its exit, in milliseconds. */
@@ -27,6 +27,8 @@ export const inheritedEnvironment = (): Record<string, string> =>
 export type ProcessSpec = {
   /** File that Node runs, as a path from the project's root, for example `core/main.ts`. */
   entry: string
+  /** Root folder of the checkout that is started. Default: this one. */
+  root?: string | undefined
   /** Name of the process in error messages. Default: the entry. */
   name?: string
   args?: string[]
@@ -121,11 +123,11 @@ export async function startProgram(program: string, args: string[], port: number
   return running
 }
 
-function launchNode({ entry, name = entry, ...spec }: ProcessSpec, stdio: StdioOptions) {
+function launchNode({ entry, name = entry, root = ownRoot, ...spec }: ProcessSpec, stdio: StdioOptions) {
   const { args = [], through = [], nodeArgs = [], preload = [] } = spec
   const preloaded = ['test/support/end-with-parent.ts', ...preload].flatMap((file) => ['--import', join(root, file)])
   const [program = '', ...rest] = [...through, process.execPath, ...nodeArgs, ...preloaded, join(root, entry), ...args]
-  const launched = launch(name, program, rest, { NODE_COMPILE_CACHE: compileCache, ...spec.env }, stdio)
+  const launched = launch(name, program, rest, { NODE_COMPILE_CACHE: compileCache, ...spec.env }, stdio, root)
   if (spec.showErrors) launched.child.stderr?.pipe(process.stderr, { end: false })
   return launched
 }
@@ -134,7 +136,7 @@ function launchNode({ entry, name = entry, ...spec }: ProcessSpec, stdio: StdioO
  * Folder of Node's compile cache. With it, a process does not compile modules that an earlier
  * process has loaded.
  */
-const compileCache = join(root, '.cache/node')
+const compileCache = join(ownRoot, '.cache/node')
 
 function launch(
   name: string,
@@ -142,6 +144,7 @@ function launch(
   args: string[],
   env: Record<string, string>,
   stdio: StdioOptions,
+  root = ownRoot,
 ): { child: ChildProcess; running: StartedProcess } {
   const child = spawn(program, args, { cwd: root, env: { ...inheritedEnvironment(), ...env }, stdio })
   let written = ''

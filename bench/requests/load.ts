@@ -1,0 +1,134 @@
+// Load process: makes requests of one kind over a number of connections. Arguments: the gateway's port,
+// the core's port and the file with the credentials of the demo.
+import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { createClient } from '@connectrpc/connect'
+import { CommandService } from '#proto/command/v1/command_pb.js'
+import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
+import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
+import { createCoreTransport } from '../../core-client/core-transport.ts'
+import { handleCommands } from '../commands.ts'
+import { type HttpConnection, openConnection } from '../http-connection.ts'
+import { quantile } from '../table.ts'
+import { type BenchVisitor, createVisitors, pageHeaders, readHistory, sendMessage, widgetPath } from '../visitors.ts'
+
+export interface LoadCommand {
+  kind: RequestKind
+  connections: number
+  warmUpMs: number
+  measuredMs: number
+}
+
+export interface Load {
+  /** Number of requests answered in the measured time. */
+  count: number
+  /** Number of requests answered, including the warm-up. */
+  answered: number
+  p50: number
+  p99: number
+}
+
+interface Visitor extends BenchVisitor {
+  renewalToken: string
+  /** Id of a navigation request that the visitor has accepted. */
+  commandId: string
+}
+
+/** Fixed, so that no two connections use one visitor. */
+const visitorCount = 256
+const historyLength = 25
+const atOnce = 16
+const [gatewayPort = '', corePort = '', demoFile = ''] = process.argv.slice(2)
+const port = Number(gatewayPort)
+const { serviceToken, siteKey } = JSON.parse(await readFile(demoFile, 'utf8'))
+const core = createAuthorizedTransport(createCoreTransport(`http://127.0.0.1:${corePort}`), serviceToken)
+await createClient(WorkspaceService, core).updateInstallation({ siteKey, origins: [pageHeaders.Origin] })
+const visitors = (await createVisitors(port, visitorCount)) as Visitor[]
+await inLanes(prepare)
+
+/** Requests by kind. Each throws if the status is not the expected one. */
+const requests = {
+  livez: (on: HttpConnection) => expectStatus(200, on.send('GET', '/livez', {})),
+  config: (on: HttpConnection) => expectStatus(200, on.send('GET', `${widgetPath}/config/${siteKey}`, pageHeaders)),
+  page: (on: HttpConnection, visitor: Visitor) => readHistory(on, visitor, 'limit=20'),
+  typing: (on: HttpConnection, visitor: Visitor) => post(on, visitor, 204, '/typing', { state: 'started' }),
+  'page context': (on: HttpConnection, visitor: Visitor) =>
+    post(on, visitor, 204, '/context/page', { url: 'https://shop.example/cart', title: 'Cart' }),
+  acknowledgement: (on: HttpConnection, visitor: Visitor) => acknowledge(on, visitor),
+  renewal: async (on: HttpConnection, visitor: Visitor) => {
+    const { sessionId, renewalToken } = visitor
+    const { body } = await post(on, visitor, 200, '/sessions/renew', { sessionId, renewalToken })
+    Object.assign(visitor, JSON.parse(body))
+  },
+  send: (on: HttpConnection, visitor: Visitor) => sendMessage(on, visitor),
+}
+
+export type RequestKind = keyof typeof requests
+
+async function expectStatus<Answer extends { status: number; body: string }>(
+  status: number,
+  sent: Promise<Answer>,
+): Promise<Answer> {
+  const answer = await sent
+  if (answer.status !== status) throw new Error(`unexpected answer: ${answer.status} ${answer.body}`)
+  return answer
+}
+
+function post(on: HttpConnection, { accessGrant }: Visitor, status: number, path: string, body: object) {
+  const headers = {
+    ...pageHeaders,
+    'Content-Type': 'application/json',
+    Authorization: `Bearer ${accessGrant}`,
+    'Idempotency-Key': randomUUID(),
+  }
+  return expectStatus(status, on.send('POST', `${widgetPath}${path}`, headers, JSON.stringify(body)))
+}
+
+/** Repeats an outcome as a new operation. */
+function acknowledge(on: HttpConnection, visitor: Visitor) {
+  const path = `/commands/navigation/${visitor.commandId}/acknowledgements`
+  return post(on, visitor, 200, path, { outcome: 'accepted' })
+}
+
+/** Writes a page of history and creates an accepted navigation request. */
+async function prepare(on: HttpConnection, visitor: Visitor) {
+  for (let sent = 0; sent < historyLength; sent += 1) await sendMessage(on, visitor)
+  const { command } = await createClient(CommandService, core).requestNavigation({
+    sessionId: visitor.sessionId,
+    url: `${pageHeaders.Origin}/cart`,
+  })
+  visitor.commandId = command?.commandId ?? ''
+  await acknowledge(on, visitor)
+}
+
+async function inLanes(work: (on: HttpConnection, visitor: Visitor) => Promise<unknown>) {
+  let next = 0
+  const lane = async () => {
+    const connection = await openConnection(port)
+    while (next < visitors.length) await work(connection, visitors[next++] as Visitor)
+    connection.close()
+  }
+  await Promise.all(Array.from({ length: atOnce }, lane))
+}
+
+handleCommands(async ({ kind, connections, warmUpMs, measuredMs }: LoadCommand): Promise<Load> => {
+  const begin = performance.now() + warmUpMs
+  const end = begin + measuredMs
+  const waits: number[] = []
+  let answered = 0
+
+  const lane = async (_: unknown, index: number) => {
+    const connection = await openConnection(port)
+    for (let turn = index; ; turn = (turn + connections) % visitors.length) {
+      const at = performance.now()
+      if (at >= end) break
+      await requests[kind](connection, visitors[turn] as Visitor)
+      answered += 1
+      const answeredAt = performance.now()
+      if (at >= begin && answeredAt < end) waits.push(answeredAt - at)
+    }
+    connection.close()
+  }
+  await Promise.all(Array.from({ length: connections }, lane))
+  return { count: waits.length, answered, p50: quantile(waits, 0.5), p99: quantile(waits, 0.99) }
+})
