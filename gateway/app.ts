@@ -3,6 +3,7 @@ import fastify, { type FastifyBaseLogger, type FastifyHttpOptions, type FastifyI
 import fastifyPlugin from 'fastify-plugin'
 import type { CorePool } from '../core-client/core-pool.ts'
 
+import { type Check, inOrder } from './checks/in-order.ts'
 import { allowKnownOrigin, createRequireOrigin } from './checks/origin.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Config } from './config.ts'
@@ -21,9 +22,10 @@ import { correlationIdOf } from './http/correlation.ts'
 import { answerFailures, sendFailure } from './http/failures.ts'
 import { answerMalformedRequest, takeOverNodeAnswers } from './http/malformed-requests.ts'
 import { acceptJsonBodies } from './http/request-body.ts'
+import { deferRequestLogs } from './http/request-log.ts'
 import { observeRequests } from './http/request-observation.ts'
 import { queueRequests } from './http/request-queue.ts'
-import { SECURITY_HEADERS, setSecurityHeaders } from './http/security-headers.ts'
+import { SECURITY_HEADERS } from './http/security-headers.ts'
 import { answerUnknownRoutes, PARAM_MAX_LENGTH } from './http/unknown-routes.ts'
 import { warnOfUntrustedProxy } from './http/untrusted-proxy.ts'
 import { createRateLimits } from './limits/rate-limits.ts'
@@ -103,15 +105,19 @@ export function createGateway(deps: {
     },
   })
 
+  deferRequestLogs(app)
   app.decorateRequest('visitor', null)
   observeRequests(app, { metrics, trustTraceparent: config.TRUST_PROXY !== false })
-  app.addHook('onRequest', async (request, reply) => {
-    reply.header('x-correlation-id', request.id)
+  const setHeaders: Check = (request, reply) =>
+    void reply.header('x-correlation-id', request.id).headers(SECURITY_HEADERS)
+  const requireOpen: Check = () => {
     if (closing) throw unavailable()
-    if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
+  }
+  const requireHost: Check = ({ headers, raw }) => {
+    if (headers.host === undefined && raw.httpVersion === '1.1')
       throw new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'http' }] })
-    }
-  })
+  }
+  app.addHook('onRequest', inOrder([setHeaders, requireOpen, requireHost]))
   // While the gateway stops, each answer closes its connection, because an open connection would
   // delay the stop.
   app.addHook('onSend', (_request, reply, payload, done) => {
@@ -133,7 +139,7 @@ export function createGateway(deps: {
     sharedBuckets?.close()
   })
 
-  answerFailures(app, config.BODY_LIMIT_BYTES, metrics)
+  answerFailures(app, { bodyLimit: config.BODY_LIMIT_BYTES, grants, metrics })
   acceptJsonBodies(app, config.BODY_LIMIT_BYTES)
   queueRequests(app.server)
   takeOverNodeAnswers(app)
@@ -143,7 +149,6 @@ export function createGateway(deps: {
     config.TRUST_PROXY === false ? Math.ceil(config.CONNECTIONS_PER_ADDRESS * config.RATE_LIMIT_FACTOR) : undefined
   boundConnections(app, { perAddress, clock })
   if (config.TRUST_PROXY === false) warnOfUntrustedProxy(app)
-  setSecurityHeaders(app)
   if (config.API_DOCS === 'on') {
     app.addHook('onRequest', useDocsOrigin)
     app.register(fastifyPlugin((root) => describeApi(root, WIDGET_PREFIX, LEADS_PREFIX)))
@@ -162,6 +167,7 @@ export function createGateway(deps: {
     prefix: WIDGET_PREFIX,
     config,
     core,
+    now,
     requireOrigin,
     grants,
     refusals,

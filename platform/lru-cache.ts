@@ -1,10 +1,11 @@
 import { LRUCache } from 'lru-cache'
 
 /**
- * Creates a cache that evicts the least recently used entry above `maxEntries`. Its memory grows
- * with its entries. The package's option `max` would allocate room for all entries at the start: 13
- * ms and 2 MB for 100,000 entries.
+ * Creates a cache that evicts the least recently used entries above `maxSize`. By default the size
+ * is the number of entries. Its memory grows with its entries. The package's option `max` would
+ * allocate room for all entries at the start: 13 ms and 2 MB for 100,000 entries.
  */
 export const createLruCache = <Value extends object | string | number | boolean>(
-  maxEntries: number,
-): LRUCache<string, Value> => new LRUCache({ maxSize: maxEntries, sizeCalculation: () => 1 })
+  maxSize: number,
+  sizeOf: (value: Value, key: string) => number = () => 1,
+): LRUCache<string, Value> => new LRUCache({ maxSize, sizeCalculation: sizeOf })

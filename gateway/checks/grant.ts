@@ -1,16 +1,12 @@
-import type { onRequestAsyncHookHandler } from 'fastify'
-import type { Authorization, Capabilities, Credentials, GrantCache } from '../core/grant-cache.ts'
+import type { Capabilities, Credentials, GrantCache } from '../core/grant-cache.ts'
 import { GatewayError } from '../errors.ts'
 import type { RefusalLimit } from '../limits/refusals.ts'
+import type { Check } from './in-order.ts'
 
 /** The authorized visitor of a request to a route with `scoped`. */
 export interface Visitor {
   credentials: Credentials
   sessionId: string
-  /** Returns a recent cached authorization or asks a core. Rejects if the core refuses. */
-  confirm(): Promise<Authorization>
-  /** Removes the grant from the cache. */
-  forget(): void
 }
 
 declare module 'fastify' {
@@ -37,31 +33,40 @@ const BEARER = /^bearer +(\S.*)$/i
 /**
  * Checks that the grant of a `scoped` route is valid for the origin and belongs to a live session.
  */
-export function createGrantCheck(grants: GrantCache, refusals: RefusalLimit): onRequestAsyncHookHandler {
-  return async (request) => {
+export function createGrantCheck(grants: GrantCache, refusals: RefusalLimit): Check {
+  return (request) => {
     const { scoped, closedToo = false, expiredToo = false } = request.routeOptions.config
     if (!scoped) return
     const accessGrant = BEARER.exec(request.headers.authorization ?? '')?.[1] ?? ''
     const credentials = { accessGrant, origin: request.headers.origin! }
-    const { sessionId } = await refusals.check(request, 'grant', `${credentials.origin} ${accessGrant}`, async () => {
+    const known = grants.known(credentials, expiredToo)
+    if (known !== undefined) {
+      request.visitor = { credentials, sessionId: known.sessionId }
+      return
+    }
+    const checked = refusals.check(request, 'grant', `${credentials.origin} ${accessGrant}`, async () => {
       if (accessGrant === '') throw new GatewayError('GrantMissing')
       if (closedToo) return grants.authorizeClosedToo(credentials, request.id)
-      return (expiredToo ? grants.authorizeExpiredToo : grants.authorize)(credentials, request.id)
+      return grants.authorize(credentials, request.id, expiredToo)
     })
-    request.visitor = {
-      credentials,
-      sessionId,
-      confirm: () => grants.confirm(credentials, request.id, expiredToo),
-      forget: () => grants.forget(credentials),
-    }
+    return checked.then(({ sessionId }) => {
+      request.visitor = { credentials, sessionId }
+    })
   }
 }
 
-/** Rejects a request with `RouteNotAdvertised` if the installation does not advertise its route. */
-export const requireAdvertised: onRequestAsyncHookHandler = async (request) => {
-  const { advertisedBy } = request.routeOptions.config
-  if (advertisedBy === undefined) return
-  // Asks the core, because capabilities may have changed since the grant was cached.
-  const { capabilities } = await request.visitor!.confirm()
-  if (!capabilities[advertisedBy]) throw new GatewayError('RouteNotAdvertised')
+/**
+ * Rejects a request with `RouteNotAdvertised` if the installation does not advertise its route. Only a
+ * refusal needs a recent answer of a core: the core checks the capability itself when it is called.
+ */
+export function createAdvertisedCheck(grants: GrantCache): Check {
+  return (request) => {
+    const { advertisedBy } = request.routeOptions.config
+    if (advertisedBy === undefined) return
+    const { credentials } = request.visitor!
+    if (grants.known(credentials, false)?.capabilities?.[advertisedBy]) return
+    return grants.confirm(credentials, request.id, false).then(({ capabilities }) => {
+      if (!capabilities?.[advertisedBy]) throw new GatewayError('RouteNotAdvertised')
+    })
+  }
 }

@@ -1,7 +1,8 @@
-import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Origins } from '../core/origins.ts'
 import { GatewayError } from '../errors.ts'
 import type { RefusalLimit } from '../limits/refusals.ts'
+import type { Check } from './in-order.ts'
 
 const EXPOSED_HEADERS = 'X-Correlation-Id, Retry-After, Idempotency-Replayed'
 const REQUEST_HEADERS =
@@ -15,33 +16,39 @@ const PREFLIGHT_MAX_AGE = '7200'
  * widget limits its streams over HTTP/1.1.
  */
 function allowOrigin(reply: FastifyReply, origin: string): void {
-  reply.header('access-control-allow-origin', origin)
-  reply.header('access-control-expose-headers', EXPOSED_HEADERS)
-  reply.header('timing-allow-origin', origin)
+  reply.headers({
+    'access-control-allow-origin': origin,
+    'access-control-expose-headers': EXPOSED_HEADERS,
+    'timing-allow-origin': origin,
+  })
 }
 
 /**
- * Returns the `Origin` of the request if any enabled installation allows it. Throws
- * `OriginNotAllowed`, or `RateLimited` for an address with too many refusals. A core later
- * checks that the installation of this request allows the origin.
+ * Returns the `Origin` of the request if any enabled installation allows it, at once if the answer is
+ * cached. Rejects with `OriginNotAllowed`, or `RateLimited` for an address with too many refusals. A
+ * core later checks that the installation of this request allows the origin.
  */
-export type RequireOrigin = (request: FastifyRequest) => Promise<string>
+export type RequireOrigin = (request: FastifyRequest) => string | Promise<string>
 
 export function createRequireOrigin(origins: Origins, refusals: RefusalLimit): RequireOrigin {
   return (request) => {
     const { origin = '' } = request.headers
+    if (origins.isKnown(origin)) return origin
     return refusals.check(request, 'origin', origin, async () => {
-      if (origin === '' || !(await origins.isAllowed(origin))) throw new GatewayError('OriginNotAllowed')
+      if (origin === '') throw new GatewayError('OriginNotAllowed')
+      await origins.require(origin)
       return origin
     })
   }
 }
 
 /** Creates the first check of a request, which rejects unknown origins. */
-export function createOriginCheck(requireOrigin: RequireOrigin): onRequestAsyncHookHandler {
-  return async (request, reply) => {
+export function createOriginCheck(requireOrigin: RequireOrigin): Check {
+  return (request, reply) => {
     reply.header('vary', 'Origin')
-    allowOrigin(reply, await requireOrigin(request))
+    const origin = requireOrigin(request)
+    if (typeof origin === 'string') return allowOrigin(reply, origin)
+    return origin.then((allowed) => allowOrigin(reply, allowed))
   }
 }
 
@@ -50,8 +57,11 @@ export async function allowKnownOrigin(requireOrigin: RequireOrigin, reply: Fast
   reply.header('vary', 'Origin')
   const { request } = reply
   if (request.headers.origin === undefined) return
-  const origin = await requireOrigin(request).catch(() => undefined)
-  if (origin !== undefined) allowOrigin(reply, origin)
+  try {
+    allowOrigin(reply, await requireOrigin(request))
+  } catch {
+    // The page must not read the answer.
+  }
 }
 
 /**

@@ -1,6 +1,7 @@
-import type { FastifyRequest, onRequestAsyncHookHandler, onRequestHookHandler, preHandlerHookHandler } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { GatewayError } from '../errors.ts'
 import { isEmptyBody } from '../http/request-body.ts'
+import type { Check } from './in-order.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -22,9 +23,9 @@ export const CONTRACT = 'service.widget.public-api'
 export const CONTRACT_VERSION = '1.0'
 
 /** Rejects a request that names another version of the contract with `WidgetVersionUnsupported`. */
-export const requireVersion: onRequestHookHandler = (request, _reply, done) => {
+export const requireVersion: Check = (request) => {
   const version = request.headers['x-service-widget-version']
-  done(version === CONTRACT_VERSION ? undefined : new GatewayError('WidgetVersionUnsupported'))
+  if (version !== CONTRACT_VERSION) throw new GatewayError('WidgetVersionUnsupported')
 }
 
 const CREDENTIAL_NAMES = new Set(['grant', 'access_token', 'token', 'authorization', 'renewaltoken', 'assertion'])
@@ -33,20 +34,20 @@ const CREDENTIAL_NAMES = new Set(['grant', 'access_token', 'token', 'authorizati
  * Rejects credentials in the URL with `CredentialInUrl`, because logs and browser histories store
  * URLs.
  */
-export const refuseUrlCredentials: onRequestHookHandler = (request, _reply, done) => {
-  const names = Object.keys(request.query as object)
-  const found = names.some((name) => CREDENTIAL_NAMES.has(name.toLowerCase()))
-  done(found ? new GatewayError('CredentialInUrl') : undefined)
+export const refuseUrlCredentials: Check = (request) => {
+  for (const name of Object.keys(request.query as object)) {
+    if (CREDENTIAL_NAMES.has(name.toLowerCase())) throw new GatewayError('CredentialInUrl')
+  }
 }
 
 /**
  * Rejects requests of pages of another host with `PermissionDenied`. This is defence in depth: such
  * a page has no session to send, and without CORS headers it cannot read the answer.
  */
-export const requireSameOrigin: onRequestHookHandler = (request, _reply, done) => {
+export const requireSameOrigin: Check = (request) => {
   const { origin, 'sec-fetch-site': site } = request.headers
   const isForeign = site !== undefined && site !== 'same-origin'
-  done(isForeign || !isHostOf(request.host, origin) ? new GatewayError('PermissionDenied') : undefined)
+  if (isForeign || !isHostOf(request.host, origin)) throw new GatewayError('PermissionDenied')
 }
 
 function isHostOf(host: string, origin: string | undefined): boolean {
@@ -61,14 +62,18 @@ const JSON_TYPE = /^application\/json *(?:; *charset="?utf-8"? *)?$/i
  * check throws `UnsupportedMediaType`. Without a body the type is ignored, so that validation
  * reports the missing body.
  */
-export const requireContentType: onRequestAsyncHookHandler = async (request) => {
+export const requireContentType: Check = (request) => {
   const { config, schema } = request.routeOptions
   if (schema?.body === undefined && config.bodyTypes === undefined) return
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.headers
   const isRight = config.bodyTypes?.includes(mediaTypeOf(type)) ?? JSON_TYPE.test(type.trim())
   if (isRight && encoding.toLowerCase() === 'identity') return
-  if (!(await isEmptyBody(request.raw))) throw new GatewayError('UnsupportedMediaType')
-  delete request.headers['content-type']
+  return ignoreTypeOfEmptyBody(request)
+}
+
+async function ignoreTypeOfEmptyBody({ raw, headers }: FastifyRequest): Promise<void> {
+  if (!(await isEmptyBody(raw))) throw new GatewayError('UnsupportedMediaType')
+  delete headers['content-type']
 }
 
 /** Returns a content type without its parameters. */
@@ -79,18 +84,18 @@ export function mediaTypeOf(contentType: string): string {
 const KEY = /^[A-Za-z0-9._:-]{1,128}$/
 
 /** Rejects a missing or malformed `Idempotency-Key` with `IdempotencyKeyInvalid`. */
-export const requireIdempotencyKey: onRequestHookHandler = (request, _reply, done) => {
+export const requireIdempotencyKey: Check = (request) => {
   const { idempotent } = request.routeOptions.config
   const needed = idempotent === true || (idempotent === 'optional' && request.headers['idempotency-key'] !== undefined)
-  done(needed && !KEY.test(idempotencyKeyOf(request)) ? new GatewayError('IdempotencyKeyInvalid') : undefined)
+  if (needed && !KEY.test(idempotencyKeyOf(request))) throw new GatewayError('IdempotencyKeyInvalid')
 }
 
 /** Rejects a body whose `keyField` differs from `Idempotency-Key` with `IdempotencyKeyMismatch`. */
-export const requireMatchingKey: preHandlerHookHandler = (request, _reply, done) => {
+export const requireMatchingKey: Check = (request) => {
   const { keyField } = request.routeOptions.config
   const matches =
     keyField === undefined || (request.body as Record<string, unknown>)[keyField] === idempotencyKeyOf(request)
-  done(matches ? undefined : new GatewayError('IdempotencyKeyMismatch'))
+  if (!matches) throw new GatewayError('IdempotencyKeyMismatch')
 }
 
 /** Returns the `Idempotency-Key` of the request, or an empty string if it has none. */

@@ -1,4 +1,7 @@
+import { create } from '@bufbuild/protobuf'
+import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { expect, it } from 'vitest'
+import { SessionContentSchema } from '#proto/session/v1/session_pb.js'
 import type { CoreClients } from './core-clients.ts'
 import { createGrantCache } from './grant-cache.ts'
 
@@ -26,22 +29,39 @@ function newScene() {
   return { scene, grants, answered }
 }
 
-it('`authorize` asks a core again if the cached call started more than 5 s ago', async () => {
+it('a grant is known until it ends, and then a core is asked again', async () => {
   const { scene, grants, answered } = newScene()
-  const result = grants.authorize(credentials, 'c')
-  scene.time = 4_000
+  const result = grants.authorize(credentials, 'c', false)
+  expect(grants.known(credentials, false)).toBeUndefined()
   await answered(result)
-  scene.time = 5_000
-  await grants.authorize(credentials, 'c')
+  scene.time = 999_999
+  expect(grants.known(credentials, false)).toMatchObject({ sessionId: 'ses_1' })
+  await grants.authorize(credentials, 'c', false)
   expect(scene.calls.length).toBe(1)
-  scene.time = 5_001
-  await answered(grants.authorize(credentials, 'c'))
+  scene.time = 1_000_000
+  expect(grants.known(credentials, false)).toBeUndefined()
+  expect(grants.known(credentials, true)).toMatchObject({ sessionId: 'ses_1' })
+  await answered(grants.authorize(credentials, 'c', false))
   expect(scene.calls.length).toBe(2)
+})
+
+it('a grant that a core has issued is known for its origin, and is confirmed by a call', async () => {
+  const { scene, grants, answered } = newScene()
+  const { accessGrant, origin } = credentials
+  const times = { expiresAt: timestampFromMs(1_000_000), renewableUntil: timestampFromMs(1_002_000) }
+  grants.remember(origin, create(SessionContentSchema, { accessGrant, sessionId: 'ses_1', ...times }))
+  expect(grants.known(credentials, false)).toMatchObject({ sessionId: 'ses_1' })
+  expect(grants.known({ accessGrant, origin: 'https://evil.example' }, false)).toBeUndefined()
+  expect(scene.calls.length).toBe(0)
+  await answered(grants.confirm(credentials, 'c', false))
+  expect(scene.calls.length).toBe(1)
+  grants.forget(credentials)
+  expect(grants.known(credentials, true)).toBeUndefined()
 })
 
 it('`confirm` calls a core again if the pending call started more than 250 ms ago', async () => {
   const { scene, grants, answered } = newScene()
-  const first = grants.authorize(credentials, 'c')
+  const first = grants.authorize(credentials, 'c', false)
   scene.time = 251
   const confirmed = grants.confirm(credentials, 'c', false)
   expect(scene.calls.length).toBe(2)
@@ -50,28 +70,28 @@ it('`confirm` calls a core again if the pending call started more than 250 ms ag
 
 it('an answer is not cached if `forget` was called during the call', async () => {
   const { scene, grants, answered } = newScene()
-  const result = grants.authorize(credentials, 'c')
+  const result = grants.authorize(credentials, 'c', false)
   grants.forget(credentials)
   await answered(result)
-  await answered(grants.authorize(credentials, 'c'))
+  await answered(grants.authorize(credentials, 'c', false))
   expect(scene.calls.length).toBe(2)
 })
 
 it('concurrent requests share one call to a core', async () => {
   const { scene, grants, answered } = newScene()
-  await answered(Promise.all([grants.authorize(credentials, 'c'), grants.confirm(credentials, 'c', false)]))
+  await answered(Promise.all([grants.authorize(credentials, 'c', false), grants.confirm(credentials, 'c', false)]))
   expect(scene.calls.length).toBe(1)
 })
 
 it('the authorization of an expired grant is cached for renewals until the session expires, and for nothing else', async () => {
   const { scene, grants, answered } = newScene()
-  const renew = () => answered(grants.authorizeExpiredToo(credentials, 'c'))
+  const renew = () => answered(grants.authorize(credentials, 'c', true))
   scene.time = 1_000_000
   await renew()
   await renew()
   await answered(grants.confirm(credentials, 'c', true))
   expect(scene.expiredToo).toEqual([true])
-  await answered(grants.authorize(credentials, 'c'))
+  await answered(grants.authorize(credentials, 'c', false))
   expect(scene.expiredToo).toEqual([true, false])
   scene.time = 1_002_000
   await renew()
@@ -80,8 +100,8 @@ it('the authorization of an expired grant is cached for renewals until the sessi
 
 it('a renewal makes its own call to a core while another request with the same grant is pending', async () => {
   const { scene, grants, answered } = newScene()
-  await answered(Promise.all([grants.authorize(credentials, 'c'), grants.authorizeExpiredToo(credentials, 'c')]))
+  await answered(Promise.all([grants.authorize(credentials, 'c', false), grants.authorize(credentials, 'c', true)]))
   expect(scene.expiredToo).toEqual([false, true])
-  await answered(grants.authorizeExpiredToo(credentials, 'c'))
+  await answered(grants.authorize(credentials, 'c', true))
   expect(scene.calls.length).toBe(2)
 })

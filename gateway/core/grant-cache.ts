@@ -1,5 +1,5 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt'
-import type { AuthorizeGrantResponse } from '#proto/session/v1/session_pb.js'
+import type { AuthorizeGrantResponse, SessionContent } from '#proto/session/v1/session_pb.js'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import type { CoreClients } from './core-clients.ts'
 
@@ -12,54 +12,51 @@ export interface Credentials {
 /** The capabilities of the session's installation. */
 export type Capabilities = Omit<NonNullable<AuthorizeGrantResponse['capabilities']>, '$typeName' | '$unknown'>
 
-/** A grant that a core has authorized. */
+/** A grant that a core has authorized or issued. */
 export interface Authorization {
   sessionId: string
-  capabilities: Capabilities
+  /** Undefined if no core was asked since the grant was issued. */
+  capabilities: Capabilities | undefined
 }
 
-/** Cache of authorized grants. Refusals are never cached. */
+/**
+ * Cache of authorized grants. Refusals are never cached. An authorization is used until its grant
+ * expires, because the core authorizes each call of a scoped route itself. A refusal by the gateway
+ * needs a confirmed authorization: the session may have ended.
+ */
 export interface GrantCache {
+  /** Returns the cached authorization of the grant. */
+  known(credentials: Credentials, expiredToo: boolean): Authorization | undefined
   /**
-   * Returns a cached authorization that is at most `FRESH_MS` old, or asks a core. Rejects if the
-   * core refuses.
+   * Asks a core, or joins a pending call. Rejects if the core refuses. `expiredToo` accepts an expired
+   * grant while its session can be renewed.
    */
-  authorize(credentials: Credentials, correlationId: string): Promise<Authorization>
+  authorize(credentials: Credentials, correlationId: string, expiredToo: boolean): Promise<Authorization>
   /** Asks a core and accepts a closed session. The result is not cached. */
   authorizeClosedToo(credentials: Credentials, correlationId: string): Promise<{ sessionId: string }>
-  /** Like `authorize`, but accepts an expired grant while its session can be renewed. */
-  authorizeExpiredToo(credentials: Credentials, correlationId: string): Promise<Authorization>
-  /**
-   * Like `authorize`, but a cached authorization must be at most `RECHECK_MS` old. `expiredToo`
-   * accepts an expired grant while its session can be renewed.
-   */
+  /** Returns an authorization that is at most `RECHECK_MS` old. Rejects if the core refuses. */
   confirm(credentials: Credentials, correlationId: string, expiredToo: boolean): Promise<Authorization>
+  /** Caches the authorization of a grant that a core has just issued. It is not confirmed. */
+  remember(origin: string, session: SessionContent): void
   forget(credentials: Credentials): void
 }
 
 /** A call to a core, pending or answered. */
 interface Call {
+  /** Infinitely long ago if no core was asked. */
   startedAt: number
-  answer: Promise<Authorization>
   /** Whether the call accepts an expired grant. */
   expiredToo: boolean
-  /** End of the grant in milliseconds since 1970; infinite while pending. */
-  expiresAt: number
-  /** Time until which the session can be renewed; infinite while pending. */
-  renewableUntil: number
+  answer: Promise<Authorization>
+  /** The answer and its times in milliseconds since 1970. Undefined while pending. */
+  known: (Authorization & { expiresAt: number; renewableUntil: number }) | undefined
 }
 
 export const GRANTS_MAX = 50_000
-/** How long an authorized grant is cached. */
-const FRESH_MS = 5_000
 /** Age from which a cached authorization is checked again before a request is refused. */
 const RECHECK_MS = 250
 
-/**
- * A bounded cache of authorized grants. If a grant is cached, the gateway runs its checks in order
- * without an extra call to a core. The core still authorizes each call itself. The age of an entry
- * counts from the start of its call.
- */
+/** Creates a bounded cache. The age of an entry counts from the start of its call. */
 export function createGrantCache(options: { core: CoreClients; now: () => number }): GrantCache {
   const { core, now } = options
   // The cache's own `fetchMethod` cannot be used: a pending call may be too old for `confirm`.
@@ -71,8 +68,7 @@ export function createGrantCache(options: { core: CoreClients; now: () => number
     correlationId: string,
     expiredToo: boolean,
   ): Promise<Authorization> {
-    const pending = Number.POSITIVE_INFINITY
-    const call: Call = { startedAt: now(), answer: read(), expiredToo, expiresAt: pending, renewableUntil: pending }
+    const call: Call = { startedAt: now(), expiredToo, answer: read(), known: undefined }
     calls.set(key, call)
     call.answer.catch(() => {
       if (calls.peek(key) === call) calls.delete(key)
@@ -83,47 +79,60 @@ export function createGrantCache(options: { core: CoreClients; now: () => number
       const headers = { 'x-correlation-id': correlationId }
       const {
         sessionId,
-        capabilities = {},
+        capabilities = {} as Capabilities,
         expiresAt,
         renewableUntil,
       } = await core.sessions.authorizeGrant({ credentials, expiredToo }, { headers })
-      call.expiresAt = expiresAt === undefined ? 0 : timestampMs(expiresAt)
-      call.renewableUntil = renewableUntil === undefined ? 0 : timestampMs(renewableUntil)
-      return { sessionId, capabilities }
+      call.known = {
+        sessionId,
+        capabilities,
+        expiresAt: expiresAt === undefined ? 0 : timestampMs(expiresAt),
+        renewableUntil: renewableUntil === undefined ? 0 : timestampMs(renewableUntil),
+      }
+      return call.known
     }
-  }
-
-  function authorizeWithin(
-    maxAge: number,
-    credentials: Credentials,
-    correlationId: string,
-    expiredToo = false,
-  ): Promise<Authorization> {
-    const key = keyOf(credentials)
-    const call = calls.get(key)
-    const isFresh = call !== undefined && now() - call.startedAt <= maxAge && isAccepted(call, expiredToo)
-    return isFresh ? call.answer : ask(key, credentials, correlationId, expiredToo)
   }
 
   /**
    * Whether the answer of a call applies to a request with this `expiredToo` now. The call may
    * still be pending.
    */
-  function isAccepted({ expiredToo: wasExpiredToo, expiresAt, renewableUntil }: Call, expiredToo: boolean): boolean {
-    if (expiresAt === Number.POSITIVE_INFINITY) return wasExpiredToo === expiredToo
-    return now() < expiresAt || (expiredToo && now() < renewableUntil)
+  function isAccepted({ expiredToo: wasExpiredToo, known }: Call, expiredToo: boolean): boolean {
+    if (known === undefined) return wasExpiredToo === expiredToo
+    return now() < known.expiresAt || (expiredToo && now() < known.renewableUntil)
+  }
+
+  function authorize(
+    credentials: Credentials,
+    correlationId: string,
+    expiredToo: boolean,
+    maxAgeMs = Number.POSITIVE_INFINITY,
+  ): Promise<Authorization> {
+    const key = keyOf(credentials)
+    const call = calls.get(key)
+    const isUsable = call !== undefined && now() - call.startedAt <= maxAgeMs && isAccepted(call, expiredToo)
+    return isUsable ? call.answer : ask(key, credentials, correlationId, expiredToo)
   }
 
   return {
-    authorize: (credentials, correlationId) => authorizeWithin(FRESH_MS, credentials, correlationId),
+    known(credentials, expiredToo) {
+      const call = calls.get(keyOf(credentials))
+      return call?.known !== undefined && isAccepted(call, expiredToo) ? call.known : undefined
+    },
+    authorize,
     authorizeClosedToo: (credentials, correlationId) =>
       core.sessions.authorizeGrant(
         { credentials, closedToo: true },
         { headers: { 'x-correlation-id': correlationId } },
       ),
-    authorizeExpiredToo: (credentials, correlationId) => authorizeWithin(FRESH_MS, credentials, correlationId, true),
-    confirm: (credentials, correlationId, expiredToo) =>
-      authorizeWithin(RECHECK_MS, credentials, correlationId, expiredToo),
+    confirm: (credentials, correlationId, expiredToo) => authorize(credentials, correlationId, expiredToo, RECHECK_MS),
+    remember(origin, { accessGrant, sessionId, expiresAt, renewableUntil = expiresAt }) {
+      if (expiresAt === undefined || renewableUntil === undefined) return
+      const times = { expiresAt: timestampMs(expiresAt), renewableUntil: timestampMs(renewableUntil) }
+      const known = { sessionId, capabilities: undefined, ...times }
+      const call = { startedAt: Number.NEGATIVE_INFINITY, expiredToo: false, answer: Promise.resolve(known), known }
+      calls.set(keyOf({ origin, accessGrant }), call)
+    },
     forget: (credentials) => void calls.delete(keyOf(credentials)),
   }
 }

@@ -1,5 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { type GatewayError, type PublicErrorCode, toGatewayError } from '../errors.ts'
+import type { GrantCache } from '../core/grant-cache.ts'
+import { GatewayError, type PublicErrorCode, toGatewayError } from '../errors.ts'
 import type { GatewayMetrics } from '../metrics.ts'
 import { dropBody } from './request-body.ts'
 
@@ -17,10 +18,13 @@ const GRANT_ENDING_CODES: ReadonlySet<PublicErrorCode> = new Set([
 ])
 
 /** Answers every failure with the error envelope (specification, section 2.5). */
-export function answerFailures(app: FastifyInstance, bodyLimit: number, metrics: GatewayMetrics): void {
+export function answerFailures(
+  app: FastifyInstance,
+  { bodyLimit, grants, metrics }: { bodyLimit: number; grants: GrantCache; metrics: GatewayMetrics },
+): void {
   app.setErrorHandler(async (error: FastifyError, request, reply) => {
-    const failure = await earliestFailure(toGatewayError(error), request)
-    if (GRANT_ENDING_CODES.has(failure.code)) request.visitor?.forget()
+    const failure = await earliestFailure(toGatewayError(error), request, grants)
+    if (request.visitor && GRANT_ENDING_CODES.has(failure.code)) grants.forget(request.visitor.credentials)
     metrics.failures.inc({ code: failure.code })
     if (failure.rule.httpStatus >= 500) logFailure(failure, request)
     // Fastify closes the connection if the body was not read. `dropBody` reads the body, so that
@@ -46,14 +50,24 @@ export function sendFailure(failure: GatewayError, reply: FastifyReply): Fastify
 }
 
 /**
- * Session errors come before errors of later checks, but the cached authorization may be outdated.
- * So if a check of the gateway fails, a core confirms the session first: an ended session gets its
- * own error and not, say, `ValidationFailed`.
+ * Errors of the session and of its capabilities come before errors of later checks, but the cached
+ * authorization may be outdated. So if a check of the gateway fails, a core confirms the session
+ * first: an ended session gets its own error and not, say, `ValidationFailed`.
  */
-async function earliestFailure(failure: GatewayError, request: FastifyRequest): Promise<GatewayError> {
+async function earliestFailure(
+  failure: GatewayError,
+  { visitor, id, routeOptions }: FastifyRequest,
+  grants: GrantCache,
+): Promise<GatewayError> {
   const isLocal = failure.details.decidedBy !== 'core' && failure.rule.httpStatus < 500
-  if (!isLocal || !request.visitor) return failure
-  return request.visitor.confirm().then(() => failure, toGatewayError)
+  if (!isLocal || !visitor) return failure
+  const { advertisedBy, expiredToo = false } = routeOptions.config
+  try {
+    const { capabilities } = await grants.confirm(visitor.credentials, id, expiredToo)
+    return advertisedBy && !capabilities?.[advertisedBy] ? new GatewayError('RouteNotAdvertised') : failure
+  } catch (error) {
+    return toGatewayError(error)
+  }
 }
 
 function logFailure(failure: GatewayError, request: FastifyRequest): void {

@@ -4,7 +4,7 @@ import type { GatewayMetrics } from '../metrics.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    trace: ReturnType<typeof beginSpan> | null
+    trace: ReturnType<typeof beginSpan>
   }
 }
 
@@ -30,7 +30,8 @@ export function observeRequests(
       attributes: { 'http.request.method': method, 'http.route': route, 'service.correlation_id': request.id },
       parent: contextOf(trustTraceparent && typeof headers.traceparent === 'string' ? headers.traceparent : undefined),
     })
-    request.trace.within(done)
+    if (request.trace) request.trace.within(done)
+    else done()
   })
   // Events of the body stream run outside the context of the span, so enter the context again.
   app.addHook('preValidation', (request, _reply, done) => {
@@ -42,7 +43,8 @@ export function observeRequests(
     const { statusCode: status, elapsedTime } = reply
     const route = routeOptions.url ?? 'unknown'
     trace?.span.setAttribute('http.response.status_code', status).end()
-    request.log.info({ method, route, status, durationMs: Math.round(elapsedTime * 10) / 10 }, 'request')
+    const durationMs = Math.round(elapsedTime * 10) / 10
+    app.log.info({ correlationId: request.id, method, route, status, durationMs }, 'request')
     metrics.requests.inc({ route, method, status: `${Math.floor(status / 100)}xx` })
     if (!isStream(reply)) metrics.requestDuration.observe({ route, method }, elapsedTime / 1000)
     done()

@@ -28,16 +28,20 @@ export function answerUnknownRoutes(
   })
 
   // A hook answers, because a handler would run only after the body is read and validated.
-  app.addHook('onRequest', async (request, reply) => {
-    if (!request.is404) return
+  app.addHook('onRequest', (request, reply, done) => {
+    if (!request.is404) return done()
+    answer(request, reply).catch(done)
+  })
+
+  async function answer(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     await before(request, reply)
-    if (reply.sent) return reply
+    if (reply.sent) return
     const found = router.find(ANY_METHOD, request.url)
     if (found === null) throw new GatewayError('NotFound')
     const allow = [...(found.store as Set<string>)].sort()
-    if (request.method === 'OPTIONS') return reply.code(204).header('allow', allow.join(', ')).send()
-    throw new GatewayError('MethodNotAllowed', { allow })
-  })
+    if (request.method !== 'OPTIONS') throw new GatewayError('MethodNotAllowed', { allow })
+    reply.code(204).header('allow', allow.join(', ')).send()
+  }
 
   app.setNotFoundHandler(async () => {
     throw new GatewayError('NotFound')

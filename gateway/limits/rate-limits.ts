@@ -1,10 +1,10 @@
-import type { preHandlerAsyncHookHandler } from 'fastify'
 import { clientNetwork } from '../../platform/addresses/client-network.ts'
+import type { Check } from '../checks/in-order.ts'
 import type { Config } from '../config.ts'
 import { GRANTS_MAX } from '../core/grant-cache.ts'
 import { GatewayError } from '../errors.ts'
 import type { GatewayMetrics } from '../metrics.ts'
-import { createRateLimiter, type RateLimiter } from './rate-limiter.ts'
+import { createRateLimiter, type RateDecision, type RateLimiter } from './rate-limiter.ts'
 import { createRefusalLimit, type RefusalLimit } from './refusals.ts'
 import type { SharedBuckets } from './shared-rate-limiter.ts'
 
@@ -30,7 +30,7 @@ export function createRateLimits(
     /** Buckets that several gateways share. If undefined, each gateway has its own buckets. */
     shared: SharedBuckets | undefined
   },
-): { checkRate: preHandlerAsyncHookHandler; refusals: RefusalLimit } {
+): { checkRate: Check; refusals: RefusalLimit } {
   const { now, metrics, shared } = deps
   const limiter = (name: string, perMinute: number, burst = perMinute): RateLimiter => {
     const bounds = { perMinute: perMinute * config.RATE_LIMIT_FACTOR, burst: burst * config.RATE_LIMIT_FACTOR }
@@ -53,14 +53,19 @@ export function createRateLimits(
   })
 
   /** Rejects a request above its rate limit with `RateLimited`. */
-  const checkRate: preHandlerAsyncHookHandler = async (request) => {
+  const checkRate: Check = (request) => {
     const { rate } = request.routeOptions.config
     if (rate === undefined) return
     const isPerSession = rate === 'sends' || rate === 'calls'
     const key = isPerSession ? request.visitor!.sessionId : clientNetwork(request.ip)
-    const decision = await limiters[rate].take(key)
+    const decision = limiters[rate].take(key)
+    if (decision instanceof Promise) return decision.then((made) => enforce(made, rate))
+    enforce(decision, rate)
+  }
+
+  function enforce(decision: RateDecision, limit: string): void {
     if (decision.allowed) return
-    metrics.rateLimited.inc({ limit: rate })
+    metrics.rateLimited.inc({ limit })
     throw new GatewayError('RateLimited', { retryAfter: decision.retryAfter })
   }
   return { checkRate, refusals }

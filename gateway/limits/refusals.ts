@@ -106,4 +106,5 @@ function unavailabilityOf(error: unknown): GatewayError | undefined {
   return failure.code === 'ServiceUnavailable' ? failure : undefined
 }
 
-const isRefusal = (error: unknown) => REFUSALS.has(toGatewayError(error).code)
+/** Whether an error says that an origin, grant, session or site key is not accepted. */
+export const isRefusal = (error: unknown) => REFUSALS.has(toGatewayError(error).code)

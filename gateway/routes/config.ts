@@ -1,14 +1,41 @@
 import { createHash } from 'node:crypto'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyReply } from 'fastify'
 import { Type } from 'typebox'
 import type { WidgetConfig } from '#proto/session/v1/session_pb.js'
 import { CONTRACT, CONTRACT_VERSION } from '../checks/request-checks.ts'
+import { createAnswerCache } from '../core/answer-cache.ts'
 import { ConfigParams, WidgetConfigAnswer } from '../schemas/config.ts'
 import { timeOf } from './proto-values.ts'
 import { callOptions, type RouteDeps } from './route-deps.ts'
 
+/** A configuration as it is sent to browsers. */
+interface EncodedConfig {
+  body: string
+  etag: string
+}
+
+/**
+ * How long an answer is used: a change of the installation is in force within a second, and each site
+ * key and origin costs the cores at most one call a second.
+ */
+const FRESH_MS = 1_000
+const CACHE_MAX_BYTES = 16 * 1024 * 1024
+/** Rough size of a cache entry without its body. */
+const ENTRY_BYTES = 1_024
+/** V8 stores some texts with two bytes per character. */
+const CHARACTER_BYTES = 2
+
 /** GET /config/{publicSiteKey} */
-export const configRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, refusals, heartbeatSeconds }) => {
+export const configRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, deps) => {
+  const { core, refusals, heartbeatSeconds, now } = deps
+  const configs = createAnswerCache<EncodedConfig>({
+    freshMs: FRESH_MS,
+    maxSize: CACHE_MAX_BYTES,
+    sizeOf: ({ body }) => ENTRY_BYTES + CHARACTER_BYTES * body.length,
+    now,
+  })
+
   app.get(
     '/config/:publicSiteKey',
     {
@@ -25,19 +52,28 @@ export const configRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { 
         described: { headers: ['If-None-Match'], errors: ['InstallationNotFound', 'ConnectionDisabled'] },
       },
     },
-    async (request, reply) => {
+    (request, reply) => {
       const { publicSiteKey } = request.params
       const origin = request.headers.origin!
-      const { config } = await refusals.check(request, 'site', `${publicSiteKey} ${origin}`, () =>
-        core.sessions.getConfig({ publicSiteKey, origin }, callOptions(request)),
-      )
-      const answer = toAnswer(config!, heartbeatSeconds)
-      const etag = `"${createHash('sha256').update(JSON.stringify(answer)).digest('base64url').slice(0, 27)}"`
-      reply.header('cache-control', 'public, max-age=60').header('etag', etag)
-      if (matches(request.headers['if-none-match'], etag)) return reply.code(304).send(null)
-      return answer
+      const key = `${publicSiteKey} ${origin}`
+      const known = configs.fresh(key)
+      if (known !== undefined) return send(known, reply)
+      const read = () =>
+        configs.ask(key, async () => {
+          const { config } = await core.sessions.getConfig({ publicSiteKey, origin }, callOptions(request))
+          const answer = toAnswer(config!, heartbeatSeconds)
+          const hash = createHash('sha256').update(JSON.stringify(answer)).digest('base64url')
+          return { body: String(reply.serialize(answer)), etag: `"${hash.slice(0, 27)}"` }
+        })
+      return refusals.check(request, 'site', key, read).then((answer) => send(answer, reply))
     },
   )
+}
+
+function send({ body, etag }: EncodedConfig, reply: FastifyReply): void {
+  reply.headers({ 'cache-control': 'public, max-age=60', etag })
+  if (matches(reply.request.headers['if-none-match'], etag)) reply.code(304).send()
+  else reply.header('content-type', 'application/json; charset=utf-8').send(body)
 }
 
 /** Whether `If-None-Match` contains the ETag (weak comparison, RFC 9110, section 13.1.2). */

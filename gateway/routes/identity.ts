@@ -1,14 +1,13 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { SessionContent } from '#proto/session/v1/session_pb.js'
-import type { Visitor } from '../checks/grant.ts'
 import { idempotencyKeyOf } from '../checks/request-checks.ts'
 import { IdentifyBody, SessionAnswer } from '../schemas/sessions.ts'
 import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
-import { markReplayed, toSessionAnswer } from './sessions.ts'
+import { answerSession } from './sessions.ts'
 
 /** POST and DELETE /sessions/identify */
-export const identityRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core }) => {
+export const identityRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, grants }) => {
   const checks = { scoped: true, closedToo: true, idempotent: true, rate: 'calls' } as const
 
   app.post(
@@ -36,16 +35,16 @@ export const identityRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, 
       },
     },
     async (request, reply) => {
-      const visitor = visitorOf(request)
+      const { credentials } = visitorOf(request)
       const answer = await core.sessions.identifyVisitor(
         {
-          credentials: visitor.credentials,
+          credentials,
           assertion: request.body.assertion,
           idempotencyKey: idempotencyKeyOf(request),
         },
         callOptions(request),
       )
-      return toAnswer(answer, visitor, reply)
+      return toAnswer(answer, request, reply)
     },
   )
 
@@ -63,23 +62,23 @@ export const identityRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, 
       config: checks,
     },
     async (request, reply) => {
-      const visitor = visitorOf(request)
+      const { credentials } = visitorOf(request)
       const answer = await core.sessions.clearIdentity(
-        { credentials: visitor.credentials, idempotencyKey: idempotencyKeyOf(request) },
+        { credentials, idempotencyKey: idempotencyKeyOf(request) },
         callOptions(request),
       )
-      return toAnswer(answer, visitor, reply)
+      return toAnswer(answer, request, reply)
     },
   )
-}
 
-function toAnswer(
-  { session, replayed }: { session?: SessionContent; replayed: boolean },
-  visitor: Visitor,
-  reply: FastifyReply,
-): SessionAnswer {
-  // A new session replaced the old one, so the grant of the request is no longer valid.
-  if (session?.sessionId !== visitor.sessionId) visitor.forget()
-  markReplayed(reply, replayed)
-  return toSessionAnswer(session)
+  function toAnswer(
+    answer: { session?: SessionContent; replayed: boolean },
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): SessionAnswer {
+    const { credentials, sessionId } = visitorOf(request)
+    // A new session replaced the old one, so the grant of the request is no longer valid.
+    if (answer.session?.sessionId !== sessionId) grants.forget(credentials)
+    return answerSession(answer, { grants, request, reply })
+  }
 }

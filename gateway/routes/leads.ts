@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { type DeliveryAttempt, DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
+import { type Check, inOrder } from '../checks/in-order.ts'
 import { refuseUrlCredentials, requireContentType } from '../checks/request-checks.ts'
 import { operatorAuthorization } from '../checks/workspace-session.ts'
 import type { CoreClients } from '../core/core-clients.ts'
@@ -27,19 +28,14 @@ const DECIDED_BY_CORE: PublicErrorCode[] = ['SubscriptionDisabled', 'Idempotency
  */
 export const leadRoutes: FastifyPluginAsyncTypebox<{
   core: CoreClients
-  checkRate: preHandlerAsyncHookHandler
+  checkRate: Check
 }> = async (app, { core, checkRate }) => {
   answerUnknownRoutes(app)
   app.addHook('onRoute', refuseQuery)
-  app.addHook('onRequest', async (_request, reply) => {
-    reply.header('cache-control', 'no-store')
-  })
-  app.addHook('onRequest', refuseUrlCredentials)
-  app.addHook('onRequest', async (request) => {
-    operatorAuthorization(request)
-  })
-  app.addHook('onRequest', requireContentType)
-  app.addHook('preHandler', checkRate)
+  const forbidStorage: Check = (_request, reply) => void reply.header('cache-control', 'no-store')
+  const requireOperator: Check = (request) => void operatorAuthorization(request)
+  app.addHook('onRequest', inOrder([forbidStorage, refuseUrlCredentials, requireOperator, requireContentType]))
+  app.addHook('preHandler', inOrder([checkRate]))
 
   app.post(
     '/:leadId/delivery-attempts',

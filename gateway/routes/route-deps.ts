@@ -2,6 +2,7 @@ import type { CallOptions } from '@connectrpc/connect'
 import type { FastifyRequest } from 'fastify'
 import type { Visitor } from '../checks/grant.ts'
 import type { CoreClients } from '../core/core-clients.ts'
+import type { GrantCache } from '../core/grant-cache.ts'
 import type { SendBatcher } from '../core/send-batcher.ts'
 import type { EventStreams } from '../events/event-streams.ts'
 import type { RefusalLimit } from '../limits/refusals.ts'
@@ -9,9 +10,11 @@ import type { RefusalLimit } from '../limits/refusals.ts'
 /** Dependencies of the routes. */
 export interface RouteDeps {
   core: CoreClients
+  grants: GrantCache
   batcher: SendBatcher
   streams: EventStreams
   refusals: RefusalLimit
+  now: () => number
   heartbeatSeconds: number
 }
 

@@ -1,10 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { fromBinary } from '@bufbuild/protobuf'
 import { fastifyHttpProxy } from '@fastify/http-proxy'
-import type { FastifyPluginAsync, FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
+import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
 import type { CorePool } from '../../core-client/core-pool.ts'
 import { type CoreTlsSettings, coreTlsFiles } from '../../core-client/core-tls.ts'
 import { traceparentOf } from '../../platform/observability/tracing.ts'
+import { type Check, inOrder } from '../checks/in-order.ts'
 import { mediaTypeOf, refuseUrlCredentials, requireSameOrigin } from '../checks/request-checks.ts'
 import { operatorAuthorization } from '../checks/workspace-session.ts'
 import type { Config } from '../config.ts'
@@ -39,7 +40,7 @@ interface RpcDeps {
   config: Pick<Config, 'CORE_DEADLINE_MS' | 'BODY_LIMIT_BYTES' | keyof CoreTlsSettings>
   cores: CorePool
   budget: CallBudget
-  checkRate: preHandlerAsyncHookHandler
+  checkRate: Check
 }
 
 /**
@@ -68,17 +69,13 @@ export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, core
   app.addContentTypeParser<Buffer>(CONTENT_TYPES, { parseAs: 'buffer', bodyLimit }, (_request, bytes, done) =>
     done(null, bytes),
   )
-  app.addHook('onRequest', async (_request, reply) => {
-    reply.header('cache-control', 'no-store').header('cross-origin-resource-policy', 'same-origin')
-  })
-  app.addHook('onRequest', requireSameOrigin)
-  app.addHook('onRequest', refuseUrlCredentials)
-  app.addHook('onRequest', async (request) => {
-    operatorAuthorization(request)
-    methodOf(request, methods)
-  })
-  app.addHook('preHandler', checkRate)
-  app.addHook('preHandler', async (request) => requireMessage(methodOf(request, methods), request))
+  const setHeaders: Check = (_request, reply) =>
+    void reply.header('cache-control', 'no-store').header('cross-origin-resource-policy', 'same-origin')
+  const requireOperator: Check = (request) => void operatorAuthorization(request)
+  const requireMethod: Check = (request) => void methodOf(request, methods)
+  const checks = [setHeaders, requireSameOrigin, refuseUrlCredentials, requireOperator, requireMethod]
+  app.addHook('onRequest', inOrder(checks))
+  app.addHook('preHandler', inOrder([checkRate, (request) => requireMessage(methodOf(request, methods), request)]))
 
   await app.register(fastifyHttpProxy, {
     // A placeholder, because the dispatcher chooses the core.

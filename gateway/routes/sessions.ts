@@ -1,8 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { CloseScope, type SessionContent } from '#proto/session/v1/session_pb.js'
 import { idempotencyKeyOf } from '../checks/request-checks.ts'
+import type { GrantCache } from '../core/grant-cache.ts'
 import { PageContext } from '../schemas/fields.ts'
 import {
   CloseSessionAnswer,
@@ -15,7 +16,7 @@ import { timeOf, toAdvisory, toPageContext } from './proto-values.ts'
 import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 
 /** POST /sessions, /sessions/renew, /sessions/close, /context/page */
-export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, refusals }) => {
+export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, grants, refusals }) => {
   app.post(
     '/sessions',
     {
@@ -37,7 +38,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
     async (request, reply) => {
       const { body } = request
       const origin = request.headers.origin!
-      const { session, replayed } = await refusals.check(request, 'site', `${body.publicSiteKey} ${origin}`, () =>
+      const answer = await refusals.check(request, 'site', `${body.publicSiteKey} ${origin}`, () =>
         core.sessions.createSession(
           {
             ...body,
@@ -49,11 +50,10 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
           callOptions(request),
         ),
       )
-      markReplayed(reply, replayed)
       // Set here, because only routes with `scoped` get this header by default. The answer contains
       // credentials.
       reply.header('cache-control', 'no-store')
-      return reply.code(201).send(toSessionAnswer(session))
+      return reply.code(201).send(answerSession(answer, { grants, request, reply }))
     },
   )
 
@@ -73,12 +73,11 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
     },
     async (request, reply) => {
       const { credentials } = visitorOf(request)
-      const { session, replayed } = await core.sessions.renewSession(
+      const answer = await core.sessions.renewSession(
         { ...request.body, credentials, clientAddress: request.ip, idempotencyKey: idempotencyKeyOf(request) },
         callOptions(request),
       )
-      markReplayed(reply, replayed)
-      return toSessionAnswer(session)
+      return answerSession(answer, { grants, request, reply })
     },
   )
 
@@ -97,13 +96,13 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
       config: { scoped: true, closedToo: true, idempotent: true, rate: 'calls' },
     },
     async (request, reply) => {
-      const { credentials, forget } = visitorOf(request)
+      const { credentials } = visitorOf(request)
       const scope = request.body.scope === 'panel' ? CloseScope.PANEL : CloseScope.CONTINUITY
       const { sessionId, state, replayed } = await core.sessions.closeSession(
         { credentials, scope, idempotencyKey: idempotencyKeyOf(request) },
         callOptions(request),
       )
-      if (state === 'closed') forget()
+      if (state === 'closed') grants.forget(credentials)
       markReplayed(reply, replayed)
       return { sessionId, state }
     },
@@ -150,9 +149,14 @@ export function markReplayed(reply: FastifyReply, replayed: boolean): void {
   if (replayed) reply.header('idempotency-replayed', 'true')
 }
 
-/** Converts session content to the public contract. */
-export function toSessionAnswer(session: SessionContent | undefined): SessionAnswer {
+/** Converts session content to the public contract. Caches the authorization of its grant. */
+export function answerSession(
+  { session, replayed }: { session?: SessionContent; replayed: boolean },
+  { grants, request, reply }: { grants: GrantCache; request: FastifyRequest; reply: FastifyReply },
+): SessionAnswer {
   if (session?.replay === undefined) throw new Error('the answer of the core has no session')
+  grants.remember(request.headers.origin!, session)
+  markReplayed(reply, replayed)
   return {
     ...session,
     expiresAt: timeOf(session.expiresAt),

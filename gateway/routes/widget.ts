@@ -1,5 +1,6 @@
-import type { FastifyPluginAsync, preHandlerAsyncHookHandler } from 'fastify'
-import { createGrantCheck, requireAdvertised } from '../checks/grant.ts'
+import type { FastifyPluginAsync } from 'fastify'
+import { createAdvertisedCheck, createGrantCheck } from '../checks/grant.ts'
+import { type Check, inOrder } from '../checks/in-order.ts'
 import { allowKnownOrigin, answerPreflight, createOriginCheck, type RequireOrigin } from '../checks/origin.ts'
 import {
   refuseUrlCredentials,
@@ -9,7 +10,6 @@ import {
   requireVersion,
 } from '../checks/request-checks.ts'
 import type { Config } from '../config.ts'
-import type { GrantCache } from '../core/grant-cache.ts'
 import { answerUnknownRoutes } from '../http/unknown-routes.ts'
 import { refuseQuery } from '../schemas/fields.ts'
 import { readQueryNumbers, refuseUnknownBody } from '../schemas/validation.ts'
@@ -28,13 +28,16 @@ export const WIDGET_PREFIX = '/api/integrations/v1/widget'
 interface WidgetDeps extends Omit<RouteDeps, 'heartbeatSeconds'> {
   config: Config
   requireOrigin: RequireOrigin
-  grants: GrantCache
-  checkRate: preHandlerAsyncHookHandler
+  checkRate: Check
+}
+
+const forbidStorage: Check = (request, reply) => {
+  if (request.routeOptions.config.scoped) reply.header('cache-control', 'no-store')
 }
 
 /**
- * The widget API. Its hooks are the checks of every route, in the order of the contract. The first
- * failed check determines the answer.
+ * The widget API. Every route has these checks, in the order of the contract. The first failed check
+ * determines the answer.
  */
 export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) => {
   answerUnknownRoutes(app, async (request, reply) => {
@@ -43,24 +46,23 @@ export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) =>
     else await allowKnownOrigin(deps.requireOrigin, reply)
   })
   app.addHook('onRoute', refuseQuery)
-  app.addHook('onRequest', async (request, reply) => {
-    if (request.routeOptions.config.scoped) reply.header('cache-control', 'no-store')
-  })
-
-  app.addHook('onRequest', createOriginCheck(deps.requireOrigin))
-  app.addHook('onRequest', requireVersion)
-  app.addHook('onRequest', refuseUrlCredentials)
-  app.addHook('onRequest', createGrantCheck(deps.grants, deps.refusals))
-  app.addHook('onRequest', requireAdvertised)
-  app.addHook('onRequest', requireContentType)
-  app.addHook('onRequest', requireIdempotencyKey)
+  // Pick single fields: `deps` also contains the prefix of this plugin, which would be added twice.
+  const { core, grants, batcher, streams, refusals, now, config } = deps
+  const checks = [
+    forbidStorage,
+    createOriginCheck(deps.requireOrigin),
+    requireVersion,
+    refuseUrlCredentials,
+    createGrantCheck(grants, refusals),
+    createAdvertisedCheck(grants),
+    requireContentType,
+    requireIdempotencyKey,
+  ]
+  app.addHook('onRequest', inOrder(checks))
   app.addHook('preValidation', readQueryNumbers)
   app.addHook('preValidation', refuseUnknownBody)
-  app.addHook('preHandler', requireMatchingKey)
-  app.addHook('preHandler', deps.checkRate)
+  app.addHook('preHandler', inOrder([requireMatchingKey, deps.checkRate]))
 
-  // Pick single fields: `deps` also contains the prefix of this plugin, which would be added twice.
-  const { core, batcher, streams, refusals, config } = deps
   const heartbeatSeconds = config.HEARTBEAT_SECONDS
   for (const routes of [
     configRoutes,
@@ -71,7 +73,7 @@ export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) =>
     eventRoutes,
     formRoutes,
   ]) {
-    await app.register(routes, { core, batcher, streams, refusals, heartbeatSeconds })
+    await app.register(routes, { core, grants, batcher, streams, refusals, now, heartbeatSeconds })
   }
   await app.register(commandRoutes, {
     core,

@@ -139,7 +139,7 @@ export function createTestCore() {
   const session = (sessionId: string) => ({
     sessionId,
     conversationId: 'cnv_1',
-    accessGrant: GRANT,
+    accessGrant: sessionId.replace('ses_', ''),
     expiresAt: timestampFromMs(SESSION_END),
     renewAfter: timestampFromMs(SESSION_END - 300_000),
     renewableUntil: timestampFromMs(SESSION_END + 7_200_000),

@@ -1,10 +1,16 @@
+import { isIPv4 } from 'node:net'
 import ipaddr from 'ipaddr.js'
+
+const MAPPED_IPV4 = '::ffff:'
 
 /**
  * Returns the key under which limits count an address: the IPv4 address, or the /64 network of an
  * IPv6 address, because one client usually owns a whole /64.
  */
 export function clientNetwork(address: string): string {
+  // Most addresses, without the cost of parsing.
+  const withoutPrefix = address.startsWith(MAPPED_IPV4) ? address.slice(MAPPED_IPV4.length) : address
+  if (isIPv4(withoutPrefix)) return withoutPrefix
   if (!ipaddr.isValid(address)) return address
   const parsed = ipaddr.process(address)
   if (parsed.kind() === 'ipv4') return parsed.toString()

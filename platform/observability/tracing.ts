@@ -2,6 +2,7 @@ import {
   type Attributes,
   type Context,
   context,
+  INVALID_SPAN_CONTEXT,
   propagation,
   ROOT_CONTEXT,
   type Span,
@@ -16,6 +17,10 @@ import { readTracingConfig } from './config.ts'
 export { type Context, type Span, SpanKind }
 
 const tracer = trace.getTracer('service')
+/** A span that records nothing. */
+const noSpan = trace.wrapSpanContext(INVALID_SPAN_CONTEXT)
+/** Whether this process exports traces. If not, no spans and contexts are made. */
+let isTracing = false
 
 /**
  * Starts exporting traces if the environment sets an OTLP endpoint. Otherwise no exporter is loaded
@@ -26,6 +31,7 @@ export async function startTracing(serviceName: string): Promise<() => Promise<v
   if (config === undefined) return async () => {}
   const { exportTraces } = await import('./trace-export.ts')
   const stop = exportTraces(config, serviceName)
+  isTracing = true
   // The process must stop without an error even if the collector is unreachable.
   return () => stop().catch(() => {})
 }
@@ -44,6 +50,7 @@ export function inSpan<T>(
   { kind = SpanKind.INTERNAL, attributes = {}, parent = context.active(), links = [] }: SpanOptions,
   run: (span: Span) => Promise<T>,
 ): Promise<T> {
+  if (!isTracing) return run(noSpan)
   const span = tracer.startSpan(name, { kind, attributes, links: linksTo(links) }, parent)
   return context.with(trace.setSpan(parent, span), async () => {
     try {
@@ -66,8 +73,12 @@ interface SpanOptions {
   links?: Context[]
 }
 
-/** Begins a span that the caller ends. `within` runs a function in its context. */
+/**
+ * Begins a span that the caller ends. `within` runs a function in its context. Returns null if this
+ * process exports no traces.
+ */
 export function beginSpan(name: string, { kind, attributes, parent = context.active() }: SpanOptions) {
+  if (!isTracing) return null
   const span = tracer.startSpan(name, { kind, attributes }, parent)
   return { span, within: <T>(run: () => T): T => context.with(trace.setSpan(parent, span), run) }
 }
@@ -78,6 +89,7 @@ export function beginSpan(name: string, { kind, attributes, parent = context.act
  * become links.
  */
 export function batchOrigin(origins: Context[]): Required<Pick<SpanOptions, 'parent' | 'links'>> {
+  if (!isTracing) return { parent: ROOT_CONTEXT, links: [] }
   const kept = new Map(origins.flatMap((origin) => entryOf(origin)))
   const [parent = origins[0] ?? ROOT_CONTEXT, ...links] = kept.values()
   return { parent, links }
@@ -99,11 +111,13 @@ const linksTo = (origins: Context[]) =>
  * malformed.
  */
 export function contextOf(traceparent: string | null | undefined): Context {
+  if (!isTracing) return ROOT_CONTEXT
   return propagation.extract(ROOT_CONTEXT, traceparent, headerGetter)
 }
 
 /** Returns the `traceparent` header for the next process, or undefined without a trace. */
 export function traceparentOf(of: Context = context.active()): string | undefined {
+  if (!isTracing) return undefined
   const carrier: { traceparent?: string } = {}
   propagation.inject(of, carrier)
   return carrier.traceparent

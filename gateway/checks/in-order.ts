@@ -1,0 +1,30 @@
+import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
+
+/**
+ * One check of a request. Throws or rejects with a `GatewayError`. Returns a promise only if it must
+ * wait.
+ */
+export type Check = (request: FastifyRequest, reply: FastifyReply) => void | Promise<void>
+
+/**
+ * Combines checks into one hook that runs them in order, up to the first failure. The hook waits only
+ * for checks that return a promise, so a request whose answers are cached passes in one turn.
+ */
+export function inOrder(checks: readonly Check[]) {
+  return (request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void => {
+    let next = 0
+    function run(): void {
+      let failure: Error | undefined
+      try {
+        while (next < checks.length) {
+          const pending = checks[next++]!(request, reply)
+          if (pending !== undefined) return void pending.then(run, done)
+        }
+      } catch (error) {
+        failure = error as Error
+      }
+      done(failure)
+    }
+    run()
+  }
+}

@@ -1,0 +1,89 @@
+import { createLruCache } from '../../platform/lru-cache.ts'
+import { GatewayError, type PublicErrorCode, toGatewayError } from '../errors.ts'
+import { isRefusal } from '../limits/refusals.ts'
+
+/** Caches answers of the cores by key. */
+export interface AnswerCache<Answer> {
+  /** Returns the accepted answer of the key if it is fresh. */
+  fresh(key: string): Answer | undefined
+  /**
+   * Returns the fresh answer of the key, or asks. Concurrent requests share one question. Rejects
+   * with the refusal of the core, which is cached too.
+   */
+  ask(key: string, question: () => Promise<Answer>): Promise<Answer>
+}
+
+interface Known<Value> {
+  value: Value
+  /** Start of the question. */
+  askedAt: number
+}
+
+const REFUSED_MAX = 10_000
+/** How long a refusal is used. Short, so that a site that was just allowed works soon. */
+const REFUSED_MS = 1_000
+
+/**
+ * Accepted and refused keys are kept apart, so that requests with random keys evict no accepted
+ * answer. All ages count from the start of the question. Other failures are not cached.
+ */
+export function createAnswerCache<Answer extends object | boolean>(options: {
+  freshMs: number
+  /** If a question fails without a refusal, the last answer is used for this time. */
+  staleMs?: number
+  maxSize: number
+  /** Returns the part of `maxSize` that an answer takes. Default: 1. */
+  sizeOf?: (answer: Answer) => number
+  now: () => number
+}): AnswerCache<Answer> {
+  const { freshMs, staleMs = 0, sizeOf = () => 1, now } = options
+  const accepted = createLruCache<Known<Answer>>(options.maxSize, ({ value }) => sizeOf(value))
+  const refused = createLruCache<Known<PublicErrorCode>>(REFUSED_MAX)
+  const asking = new Map<string, Promise<Answer>>()
+
+  /** A clock that was set back must not prolong an answer. */
+  function isWithin(maxAgeMs: number, askedAt: number): boolean {
+    const age = now() - askedAt
+    return age >= 0 && age < maxAgeMs
+  }
+
+  function fresh(key: string): Answer | undefined {
+    const known = accepted.get(key)
+    return known !== undefined && isWithin(freshMs, known.askedAt) ? known.value : undefined
+  }
+
+  async function askCore(key: string, question: () => Promise<Answer>): Promise<Answer> {
+    const askedAt = now()
+    try {
+      const value = await question()
+      accepted.set(key, { value, askedAt })
+      return value
+    } catch (error) {
+      const stale = accepted.get(key)
+      if (isRefusal(error)) {
+        accepted.delete(key)
+        refused.set(key, { value: toGatewayError(error).code, askedAt })
+      } else if (staleMs > 0 && stale !== undefined) {
+        accepted.set(key, { ...stale, askedAt: askedAt - freshMs + staleMs })
+        return stale.value
+      }
+      throw error
+    } finally {
+      asking.delete(key)
+    }
+  }
+
+  return {
+    fresh,
+    async ask(key, question) {
+      const known = fresh(key)
+      if (known !== undefined) return known
+      const refusal = refused.get(key)
+      if (refusal !== undefined && isWithin(REFUSED_MS, refusal.askedAt))
+        throw new GatewayError(refusal.value, { decidedBy: 'core' })
+      const answer = asking.get(key) ?? askCore(key, question)
+      if (!asking.has(key)) asking.set(key, answer)
+      return answer
+    },
+  }
+}
