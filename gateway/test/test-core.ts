@@ -52,6 +52,12 @@ export function createTestCore() {
     /** Capabilities in the answer of AuthorizeGrant. */
     capabilities: undefined as MessageInitShape<typeof CapabilitiesSchema> | undefined,
     refuseNext: undefined as Error | undefined,
+    /** Site keys of installations. */
+    siteKeys: new Set(['pk_demo']),
+    /** Title in the configuration. */
+    siteTitle: 'Shop',
+    /** Error with which the core rejects GetConfig. */
+    refuseConfig: undefined as PublicErrorCode | undefined,
     onSend: answerSends as (
       request: SendVisitorMessagesRequest,
     ) => ReturnType<typeof answerSends> | Promise<ReturnType<typeof answerSends>>,
@@ -157,8 +163,10 @@ export function createTestCore() {
       },
       getConfig(request, context) {
         note('getConfig', request, context)
-        if (request.publicSiteKey !== 'pk_demo') throw refusal('InstallationNotFound')
-        return { config: { ...CONFIG, publicSiteKey: request.publicSiteKey } }
+        if (core.refuseConfig) throw refusal(core.refuseConfig)
+        const { publicSiteKey } = request
+        if (!core.siteKeys.has(publicSiteKey)) throw refusal('InstallationNotFound')
+        return { config: { ...CONFIG, publicSiteKey, appearance: { ...CONFIG.appearance, title: core.siteTitle } } }
       },
       createSession(request, context) {
         note('createSession', request, context)

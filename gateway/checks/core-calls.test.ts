@@ -1,0 +1,97 @@
+import { describe, expect, test } from 'vitest'
+import { message, startTestGateway, type TestGateway } from '../test/test-gateway.ts'
+
+const create = { publicSiteKey: 'pk_demo', clientInstanceId: 'browser-1' }
+const page = { url: 'https://shop.example/' }
+
+/**
+ * Makes a call and returns its status with the methods of the cores that it caused. Checks of the
+ * origin are left out, because all visitors of a site share them.
+ */
+async function callsOf({ call, core }: TestGateway, ...args: Parameters<TestGateway['call']>) {
+  const before = core.calls.length
+  const { status } = await call(...args)
+  const methods = core.calls.slice(before).map(({ method }) => method)
+  return [status, ...methods.filter((method) => method !== 'checkOrigin')]
+}
+
+describe('a request of a visitor', () => {
+  test('causes one call to a core, also long after its grant was authorized', async () => {
+    const gateway = await startTestGateway()
+    expect((await gateway.call('GET', '/messages')).status).toBe(200)
+    for (let minute = 0; minute < 3; minute += 1) {
+      gateway.clock.advance(4_000)
+      expect(await callsOf(gateway, 'POST', '/context/page', { body: page })).toEqual([204, 'reportPageContext'])
+      expect(await callsOf(gateway, 'POST', '/messages', { body: message() })).toEqual([202, 'sendVisitorMessages'])
+    }
+    const assertion = { assertion: 'grant-1' }
+    expect(await callsOf(gateway, 'POST', '/sessions/identify', { body: assertion })).toEqual([200, 'identifyVisitor'])
+  })
+
+  test('causes one call to a core with a grant that was just created or renewed', async () => {
+    const gateway = await startTestGateway()
+    expect((await gateway.call('POST', '/sessions', { body: create })).status).toBe(201)
+    expect(await callsOf(gateway, 'GET', '/messages')).toEqual([200, 'listVisitorMessages'])
+    const renewal = { sessionId: 'ses_grant-1', renewalToken: 'r' }
+    expect(await callsOf(gateway, 'POST', '/sessions/renew', { body: renewal })).toEqual([200, 'renewSession'])
+    expect(await callsOf(gateway, 'GET', '/messages')).toEqual([200, 'listVisitorMessages'])
+  })
+
+  test('gets the error of a core if its session has ended, and then its grant is not known any more', async () => {
+    const gateway = await startTestGateway()
+    await gateway.call('GET', '/messages')
+    gateway.core.grants.set('grant-1', 'SessionRevoked')
+    gateway.clock.advance(60_000)
+    expect(await callsOf(gateway, 'GET', '/messages')).toEqual([403, 'listVisitorMessages'])
+    expect(await callsOf(gateway, 'GET', '/messages')).toEqual([403, 'authorizeGrant'])
+  })
+
+  test('gets the error of its session and not of its body, if the session has ended since', async () => {
+    const gateway = await startTestGateway()
+    await gateway.call('GET', '/messages')
+    gateway.core.grants.set('grant-1', 'SessionRevoked')
+    gateway.clock.advance(60_000)
+    const answer = await gateway.call('POST', '/messages', { body: '{' })
+    expect(await answer.json()).toMatchObject({ code: 'SessionRevoked' })
+  })
+})
+
+describe('a route that needs a capability', () => {
+  const retry = (gateway: TestGateway, body: unknown = message()) =>
+    callsOf(gateway, 'POST', '/messages/op-1/retry', { body })
+
+  test('causes one call to a core if the installation is known to advertise it', async () => {
+    const gateway = await startTestGateway()
+    gateway.core.capabilities = { messageRetryRoute: true }
+    await gateway.call('GET', '/messages')
+    gateway.clock.advance(60_000)
+    expect(await retry(gateway)).toEqual([202, 'sendVisitorMessages'])
+  })
+
+  test('answers RouteNotAdvertised before any later error, if the capability was turned off since', async () => {
+    const gateway = await startTestGateway()
+    gateway.core.capabilities = { messageRetryRoute: true }
+    for (const body of [{ fields: 7 }, '{']) {
+      gateway.core.capabilities = { messageRetryRoute: true }
+      await gateway.call('POST', '/messages', { body: '{' })
+      gateway.clock.advance(1_000)
+      gateway.core.capabilities = { messageRetryRoute: false }
+      expect(await retry(gateway, body)).toEqual([404, 'authorizeGrant'])
+    }
+  })
+
+  test('is accepted at once after the capability was turned on', async () => {
+    const gateway = await startTestGateway()
+    await gateway.call('GET', '/messages')
+    gateway.clock.advance(1_000)
+    gateway.core.capabilities = { messageRetryRoute: true }
+    expect(await retry(gateway)).toEqual([202, 'authorizeGrant', 'sendVisitorMessages'])
+  })
+
+  test('asks a core about the capabilities of a session that was just created', async () => {
+    const gateway = await startTestGateway()
+    gateway.core.capabilities = { messageRetryRoute: true }
+    await gateway.call('POST', '/sessions', { body: create })
+    expect(await retry(gateway)).toEqual([202, 'authorizeGrant', 'sendVisitorMessages'])
+  })
+})
