@@ -1,5 +1,4 @@
 import { freePort, type StartedProcess, startProcess } from './processes.ts'
-import type { Stack } from './stack.ts'
 
 /** A delivery worker in a separate process. */
 export interface WorkerProcess {
@@ -14,7 +13,7 @@ export interface WorkerProcess {
 
 /** Starts a worker for the cores of a stack. Local destinations are allowed. */
 export async function startDeliveryWorker(
-  stack: Pick<Stack, 'cores' | 'dataDir'>,
+  stack: { cores: { url: string }[]; dataDir: string },
   env: Record<string, string> = {},
 ): Promise<WorkerProcess> {
   const [port, metricsPort] = [await freePort(), await freePort()]

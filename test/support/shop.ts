@@ -3,11 +3,11 @@ import type { AddressInfo } from 'node:net'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { createDemoSite } from '../../widget/demo/server.ts'
-import { launchChromium } from './chromium.ts'
+import { closePages, sharedChromium } from './chromium.ts'
 import { atFileEnd } from './clean-up.ts'
 import { startHttp2Proxy } from './http2-proxy.ts'
-import { type Operator, operatorOf } from './operator.ts'
-import { type Stack, startStack } from './stack.ts'
+import { type LocalStack, startLocalStack } from './local-stack.ts'
+import type { Operator } from './operator.ts'
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts'
 import type { TestDatabase } from './test-database.ts'
 
@@ -30,7 +30,7 @@ export interface Shop {
   origin: string
   siteKey: string
   workspaceId: string
-  stack: Stack
+  stack: LocalStack
   operator: Operator
   /** TCP proxy between browsers and gateway. */
   network: TcpProxy
@@ -56,18 +56,18 @@ interface ShopOptions {
 }
 
 /**
- * Starts a gateway and a core in separate processes, the demo shop in this process, and a real
- * browser. The browser connects through a proxy that can break the network. Frequent heartbeats let
- * clients detect an interruption quickly.
+ * Starts a gateway, a core and the demo shop in this process. Opens pages in the browser that the
+ * test files of this process share. The browser connects through a proxy that can break the network.
+ * Frequent heartbeats let clients detect an interruption quickly.
  */
 export async function openShop(
   database: TestDatabase,
   { http2 = false, heartbeatSeconds = 2, coreEnv = {} }: ShopOptions = {},
 ): Promise<Shop> {
   const env = { HEARTBEAT_SECONDS: `${heartbeatSeconds}`, RECONNECT_MAX_MS: '2000', RATE_LIMIT_FACTOR: '20' }
-  const stack = await startStack({ database, env, coreEnv })
-  const { demo, gateways, cores } = stack
-  const operator = operatorOf(cores[0]!.url, demo.serviceToken)
+  const stack = await startLocalStack({ database, env: { ...env, ...coreEnv } })
+  const { demo, gateways } = stack
+  const operator = stack.operator()
   const network = await startTcpProxy(gateways[0]!.url)
   const secure = http2 ? await startHttp2Proxy(`http://localhost:${network.port}`) : undefined
   const site = await createDemoSite({
@@ -79,9 +79,9 @@ export async function openShop(
   await once(site, 'listening')
   const origin = `http://localhost:${(site.address() as AddressInfo).port}`
   await operator.workspaces.updateInstallation({ siteKey: demo.siteKey, origins: [demo.origin, origin] })
-  const browser: Browser = await launchChromium()
+  const browser: Browser = await sharedChromium()
   atFileEnd(async () => {
-    await browser.close()
+    await closePages(browser)
     site.closeAllConnections()
     site.close()
     await secure?.close()
@@ -100,6 +100,7 @@ export async function openShop(
     async visit(path = '/') {
       const context = await browser.newContext({
         locale: 'en-GB',
+        reducedMotion: 'reduce',
         viewport: { width: 1200, height: 800 },
         ignoreHTTPSErrors: http2,
       })
