@@ -13,6 +13,7 @@ import {
 } from '#proto/lead/v1/subscription_pb.js'
 import { command, type Group } from '../command.ts'
 import { oneOf } from '../usage.ts'
+import { deletion } from './deletion.ts'
 
 const workspace = { type: 'string', required: true, description: 'the workspace’s id' } as const
 const subscription = { type: 'string', required: true, description: 'the subscription’s id' } as const
@@ -63,6 +64,11 @@ export const subscriptions: Group = {
           status: status === undefined ? undefined : oneOf('status', status, statuses),
         }),
       ),
+  }),
+  delete: deletion({
+    what: 'a subscription with its deliveries',
+    flags: { subscription },
+    run: ({ leads }, { subscription }) => leads.deleteSubscription({ subscriptionId: subscription }),
   }),
   rotate: command({
     summary: 'Create a new secret, shown only now; the old one also signs until the overlap ends',

@@ -11,10 +11,13 @@ import {
   RotateIdentitySecretResponseSchema,
   SetConnectionStatusResponseSchema,
   UpdateInstallationResponseSchema,
+  UpdateWorkspaceResponseSchema,
 } from '#proto/workspace/v1/workspace_pb.js'
 import { command, type Group } from '../command.ts'
 import { oneOf } from '../usage.ts'
+import { deletion } from './deletion.ts'
 import { installationPolicies } from './installation-policies.ts'
+import { retention } from './retention.ts'
 
 const workspace = { type: 'string', required: true, description: 'the workspace’s id' } as const
 const connection = { type: 'string', required: true, description: 'the connection’s id' } as const
@@ -51,6 +54,18 @@ export const workspaces: Group = {
     run: async ({ workspaces }, { workspace }) =>
       toJson(GetWorkspaceResponseSchema, await workspaces.getWorkspace({ workspaceId: workspace })),
   }),
+  rename: command({
+    summary: 'Rename a workspace',
+    flags: { workspace, name },
+    run: async ({ workspaces }, { workspace, name }) =>
+      toJson(UpdateWorkspaceResponseSchema, await workspaces.updateWorkspace({ workspaceId: workspace, name })),
+  }),
+  retention,
+  delete: deletion({
+    what: 'a workspace with everything in it',
+    flags: { workspace },
+    run: ({ workspaces }, { workspace }) => workspaces.deleteWorkspace({ workspaceId: workspace }),
+  }),
 }
 
 export const connections: Group = {
@@ -77,6 +92,11 @@ export const connections: Group = {
       const answer = await workspaces.setConnectionStatus({ connectionId: connection, status: named })
       return toJson(SetConnectionStatusResponseSchema, answer)
     },
+  }),
+  delete: deletion({
+    what: 'a connection with its installations and conversations',
+    flags: { connection },
+    run: ({ workspaces }, { connection }) => workspaces.deleteConnection({ connectionId: connection }),
   }),
 }
 
@@ -135,6 +155,11 @@ export const installations: Group = {
       }
       return toJson(UpdateInstallationResponseSchema, await workspaces.updateInstallation({ siteKey, consent }))
     },
+  }),
+  delete: deletion({
+    what: 'an installation with its sessions and conversations',
+    flags: { 'site-key': siteKey },
+    run: ({ workspaces }, { 'site-key': siteKey }) => workspaces.deleteInstallation({ siteKey }),
   }),
 }
 

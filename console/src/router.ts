@@ -15,6 +15,7 @@ export type Route =
   | { view: 'subscription'; subscriptionId: string }
   | { view: 'suppressions' }
   | { view: 'suppression-import' }
+  | { view: 'workspace' }
   | { view: 'unknown' }
 
 const base = '/console'
@@ -44,6 +45,8 @@ export function parseRoute(address: string): Route {
       return id === 'new' ? { view: 'new-subscription' } : { view: 'subscription', subscriptionId: id }
     case 'suppressions':
       return { view: id === 'import' ? 'suppression-import' : id === undefined ? 'suppressions' : 'unknown' }
+    case 'workspace':
+      return { view: id === undefined ? 'workspace' : 'unknown' }
     default:
       return { view: 'unknown' }
   }

@@ -22,6 +22,7 @@ import { Icon, type IconName } from './ui/icon.tsx'
 import { useLoad } from './ui/load.ts'
 import { Empty } from './ui/notice.tsx'
 import { Page } from './ui/page.tsx'
+import { WorkspaceView } from './workspace/workspace-view.tsx'
 
 /**
  * Areas of the navigation. `view` is the first view of an area; `views` are its other views, such
@@ -45,7 +46,13 @@ const areas: { name: string; view: AreaView; icon: IconName; key: string; views:
     key: 'g u',
     views: ['suppression-import'],
   },
-  { name: 'Installations', view: 'installations', icon: 'installations', key: 'g n', views: ['installation'] },
+  {
+    name: 'Installations',
+    view: 'installations',
+    icon: 'installations',
+    key: 'g n',
+    views: ['installation', 'workspace'],
+  },
 ]
 
 type AreaView = 'inbox' | 'leads' | 'deliveries' | 'subscriptions' | 'suppressions' | 'installations'
@@ -161,6 +168,8 @@ function View({ route }: { route: Route }) {
       return <SuppressionsView />
     case 'suppression-import':
       return <SuppressionImportView />
+    case 'workspace':
+      return <WorkspaceView />
     case 'unknown':
       return (
         <Page title="Not found">

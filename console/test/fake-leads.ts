@@ -87,6 +87,10 @@ export function fakeLeads() {
           subscriptions.push(subscription)
           return { subscriptionId: subscription.subscriptionId, secret: 'whsec_new1c2VjcmV0', subscription }
         },
+        deleteSubscription({ subscriptionId }) {
+          subscriptions.splice(subscriptions.indexOf(found(subscriptionId)), 1)
+          return {}
+        },
         updateSubscription({ subscriptionId, destinationUrl, mappedFields, status, automatic }) {
           const subscription = found(subscriptionId)
           if (destinationUrl !== undefined) subscription.destinationUrl = destinationUrl

@@ -8,6 +8,7 @@ import {
   ConnectionStatus,
   type Installation,
   InstallationSchema,
+  WorkspaceSchema,
   WorkspaceService,
 } from '#proto/workspace/v1/workspace_pb.js'
 
@@ -18,6 +19,16 @@ export function fakeWorkspace() {
   const connections: Connection[] = []
   const installations: Installation[] = []
   const suppressions = fakeSuppressions()
+  const defaultPeriod = (kind: string) => ({
+    period: kind === 'emptySessions' ? { case: 'days', value: 1 } : { case: 'forever', value: true },
+    isDefault: true,
+  })
+  const periods = ['conversations', 'leads', 'emptySessions', 'audit', 'heldDeliveries']
+  const workspace = create(WorkspaceSchema, {
+    workspaceId: 'ws_shop',
+    name: 'Alpine Outfitters',
+    retention: Object.fromEntries(periods.map((kind) => [kind, defaultPeriod(kind)])),
+  })
   let secrets = 0
   const newSecret = () => {
     secrets += 1
@@ -40,7 +51,24 @@ export function fakeWorkspace() {
     routes(router: ConnectRouter) {
       router.service(WorkspaceService, {
         ...suppressions.methods,
-        getWorkspace: () => ({ workspace: { workspaceId: 'ws_shop', name: 'Alpine Outfitters' } }),
+        getWorkspace: () => ({ workspace }),
+        updateWorkspace({ retention = {} }) {
+          for (const [kind, period] of Object.entries(retention)) {
+            if (typeof period !== 'object' || !('period' in period)) continue
+            const isDefault = period.period.case === undefined
+            Object.assign(workspace.retention!, { [kind]: isDefault ? defaultPeriod(kind) : period })
+          }
+          return { workspace }
+        },
+        deleteWorkspace: () => ({}),
+        deleteConnection({ connectionId }) {
+          connections.splice(0, connections.length, ...connections.filter((one) => one.connectionId !== connectionId))
+          return {}
+        },
+        deleteInstallation({ siteKey }) {
+          installations.splice(installations.indexOf(found(siteKey)), 1)
+          return {}
+        },
         listConnections: () => ({ connections }),
         createConnection({ name }) {
           const connection = create(ConnectionSchema, {

@@ -17,6 +17,7 @@ export const views: [path: string, shows: string | RegExp][] = [
   ['suppressions/import', 'Choose file'],
   ['installations', 'Website'],
   ['installations/pk_shop', 'Capabilities'],
+  ['workspace', 'Sessions without a message'],
 ]
 export const emptyViews: [path: string, shows: string | RegExp][] = [
   ['conversations', 'No conversations yet'],

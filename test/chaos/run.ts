@@ -14,6 +14,7 @@ import { readRecords } from './records.ts'
 import { revokeSessions } from './revocations.ts'
 import { schedule } from './schedule.ts'
 import { isReady, type Service, startService } from './service.ts'
+import { deleteSites } from './sites.ts'
 import { type ChaosVisitor, visit } from './visitors.ts'
 
 export interface RunOptions {
@@ -107,6 +108,7 @@ export async function runWith(
       answerVisitors(context, 'bob', () => visitors),
       captureLeads(context, workspaceId),
       revokeSessions(context, 'leaver'),
+      deleteSites(context, 'site'),
       reportTooLate(context, db),
     ]
     await disturb(service, faultRandom, recorder)

@@ -1,5 +1,6 @@
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
+import { DeleteCard } from '../ui/delete-button.tsx'
 import { EnableButton, EnabledTag } from '../ui/enabled.tsx'
 import { EntryList } from '../ui/entry-list.tsx'
 import { Toggle } from '../ui/field.tsx'
@@ -42,6 +43,7 @@ export function InstallationView({ siteKey }: { siteKey: string }) {
               <ConsentCard installation={installation} onChanged={onChanged} />
               <IdentitySecrets siteKey={siteKey} keyIds={installation.identityKeyIds} onRotated={loaded.reload} />
               <StatusCard installation={installation} onChanged={onChanged} />
+              <DeleteInstallation installation={installation} />
             </>
           ) : (
             <Empty icon="search" title="Installation not found">
@@ -143,6 +145,22 @@ function IdentitySecrets({ siteKey, keyIds, onRotated }: IdentitySecretsProps) {
         ))}
       </ul>
     </SecretsCard>
+  )
+}
+
+function DeleteInstallation({ installation: { publicSiteKey, appearance } }: Pick<InstallationPart, 'installation'>) {
+  const { api, router, announcer } = useConsole()
+  return (
+    <DeleteCard
+      kind="installation"
+      name={appearance?.title || publicSiteKey}
+      explanation="Its visitors’ chats end, and their sessions and conversations are removed. Leads stay."
+      onDelete={async () => {
+        await api.workspaces.deleteInstallation({ siteKey: publicSiteKey })
+        announcer.say('Installation deleted.')
+        router.go(pathOf({ view: 'installations' }))
+      }}
+    />
   )
 }
 

@@ -3,6 +3,7 @@ import { type Connection, ConnectionStatus, type Installation } from '#proto/wor
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { Button } from '../ui/button.tsx'
+import { DeleteButton } from '../ui/delete-button.tsx'
 import { EnableButton, EnabledTag } from '../ui/enabled.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { useLoad } from '../ui/load.ts'
@@ -29,6 +30,9 @@ export function InstallationsView() {
       lead="Sites that show the widget. Each installation belongs to a connection, a channel that you can disable."
       actions={
         <>
+          <a class="button" href={pathOf({ view: 'workspace' })}>
+            Workspace settings
+          </a>
           <Button onClick={() => setAdding('connection')}>New connection</Button>
           {connections.length > 0 && (
             <Button kind="primary" onClick={() => setAdding('installation')}>
@@ -106,6 +110,17 @@ function ConnectionCard({ connection, installations, onChanged }: ConnectionCard
             action="Disable connection"
             explanation="Every visitor session on this connection ends within a second, and new ones are rejected. The widget shows that chat is unavailable. Conversations and leads are kept. You can enable it again."
             set={set}
+          />
+          <DeleteButton
+            kind="connection"
+            name={name}
+            label={`Delete ${name}`}
+            explanation="Its installations are deleted, its visitors’ chats end, and their conversations are removed. Leads stay."
+            onDelete={async () => {
+              await api.workspaces.deleteConnection({ connectionId })
+              announcer.say(`${name} is deleted.`)
+              await onChanged()
+            }}
           />
         </>
       }

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import { type Subscription, type SubscriptionAudit, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
+import { DeleteCard } from '../ui/delete-button.tsx'
 import { EnableButton } from '../ui/enabled.tsx'
 import { SelectField } from '../ui/field.tsx'
 import { useLoad } from '../ui/load.ts'
@@ -38,6 +39,7 @@ export function SubscriptionView({ subscriptionId }: { subscriptionId: string })
               />
               <SigningSecrets subscription={subscription} onChanged={loaded.reload} />
               <AuditCard audit={audit} />
+              <DeleteSubscription subscription={subscription} />
             </>
           )
         }
@@ -87,6 +89,24 @@ function StatusCard({ subscription, onChanged }: SubscriptionPart) {
         </Notice>
       )}
     </Card>
+  )
+}
+
+function DeleteSubscription({
+  subscription: { subscriptionId, destinationUrl },
+}: Pick<SubscriptionPart, 'subscription'>) {
+  const { api, router, announcer } = useConsole()
+  return (
+    <DeleteCard
+      kind="subscription"
+      name={URL.parse(destinationUrl)?.host ?? destinationUrl}
+      explanation="Nothing more is sent to this destination, and its deliveries are removed. Leads stay."
+      onDelete={async () => {
+        await api.leads.deleteSubscription({ subscriptionId })
+        announcer.say('Subscription deleted.')
+        router.go(pathOf({ view: 'subscriptions' }))
+      }}
+    />
   )
 }
 

@@ -85,14 +85,15 @@ export function TextField({ label, hint, error, takesFocus, onChange, type, ...i
 
 interface SelectFieldProps {
   label: string
+  hint?: string
   value: string
   options: readonly (readonly [value: string, text: string])[]
   onChange: (value: string) => void
 }
 
-export function SelectField({ label, value, options, onChange }: SelectFieldProps) {
+export function SelectField({ label, hint, value, options, onChange }: SelectFieldProps) {
   return (
-    <Field label={label}>
+    <Field label={label} hint={hint}>
       {(attributes) => (
         <select {...attributes} class="input" value={value} onChange={(event) => onChange(event.currentTarget.value)}>
           {options.map(([option, text]) => (

@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest'
+import type { Services } from '../services.ts'
+import { deletion } from './deletion.ts'
+import { retention } from './retention.ts'
+
+/** Returns the request that the command sends. */
+async function sent(values: Record<string, string>) {
+  const requests: unknown[] = []
+  const updateWorkspace = async (request: unknown) => {
+    requests.push(request)
+    return { $typeName: 'service.workspace.v1.UpdateWorkspaceResponse' as const }
+  }
+  await retention.run({ workspaces: { updateWorkspace } } as unknown as Services, { workspace: 'ws_1', ...values })
+  return requests
+}
+
+describe('the command `workspaces retention`', () => {
+  it('sends only the given periods', async () => {
+    expect(await sent({ conversations: '30', 'empty-sessions': 'forever', leads: 'default' })).toEqual([
+      {
+        workspaceId: 'ws_1',
+        retention: {
+          conversations: { period: { case: 'days', value: 30 } },
+          emptySessions: { period: { case: 'forever', value: true } },
+          leads: {},
+        },
+      },
+    ])
+  })
+
+  it.each(['', '-1', '1.5', 'none', '1e3'])('rejects the period %j', async (text) => {
+    await expect(sent({ audit: text })).rejects.toThrow('a period is a number of days')
+  })
+})
+
+describe('a command that deletes', () => {
+  it('runs only with --yes', async () => {
+    const deleted: string[] = []
+    const command = deletion({
+      what: 'a thing',
+      flags: { thing: { type: 'string', required: true, description: 'its id' } },
+      run: async (_, { thing }) => deleted.push(thing),
+    })
+    const run = async (values: object) => command.run({} as Services, values as never)
+    await expect(run({ thing: 'a' })).rejects.toThrow('confirm with --yes')
+    expect(deleted).toEqual([])
+    expect(await run({ thing: 'a', yes: true })).toEqual({ deleted: true })
+    expect(deleted).toEqual(['a'])
+  })
+})

@@ -1,0 +1,130 @@
+import { useState } from 'preact/hooks'
+import type { Workspace } from '#proto/workspace/v1/workspace_pb.js'
+import { useConsole } from '../console-context.ts'
+import { pathOf } from '../router.ts'
+import { useAction } from '../ui/action.ts'
+import { Button } from '../ui/button.tsx'
+import { DeleteCard } from '../ui/delete-button.tsx'
+import { SelectField, TextField } from '../ui/field.tsx'
+import { useLoad } from '../ui/load.ts'
+import { FailureNotice, WhenLoaded } from '../ui/notice.tsx'
+import { Card, Page } from '../ui/page.tsx'
+import { daysProblem, defaultText, inputOf, maxDays, type PeriodInput, retentionKinds } from './retention-words.ts'
+
+/** Settings of the operator's workspace. */
+export function WorkspaceView() {
+  const { api, holder } = useConsole()
+  const loaded = useLoad(async () => (await api.workspaces.getWorkspace({})).workspace!, [])
+  return (
+    <Page
+      title="Workspace"
+      back={{ path: pathOf({ view: 'installations' }), label: 'Installations' }}
+      lead={loaded.value && <span class="mono">{loaded.value.workspaceId}</span>}
+    >
+      <WhenLoaded loaded={loaded} name="workspace">
+        {(workspace) => (
+          <>
+            <RetentionCard workspace={workspace} onChanged={loaded.set} />
+            <DeleteCard
+              kind="workspace"
+              name={workspace.name}
+              explanation="All connections, installations, conversations, leads and subscriptions of the workspace are removed, and open chats end."
+              onDelete={async () => {
+                await api.workspaces.deleteWorkspace({})
+                holder.end('signed_out')
+              }}
+            />
+          </>
+        )}
+      </WhenLoaded>
+    </Page>
+  )
+}
+
+interface RetentionCardProps {
+  workspace: Workspace
+  onChanged: (workspace: Workspace) => void
+}
+
+function RetentionCard({ workspace, onChanged }: RetentionCardProps) {
+  const { api, announcer } = useConsole()
+  const { busy, failure, run } = useAction()
+  const stored = workspace.retention
+  const [inputs, setInputs] = useState(() => inputsOf(workspace))
+  const [isChecked, setChecked] = useState(false)
+  const change = (kind: keyof typeof inputs, input: Partial<PeriodInput>) =>
+    setInputs({ ...inputs, [kind]: { ...inputs[kind], ...input } })
+
+  async function save() {
+    // Sends only edited periods, so that the others keep concurrent changes.
+    const before = inputsOf(workspace)
+    const edited = retentionKinds.filter(({ kind }) => JSON.stringify(inputs[kind]) !== JSON.stringify(before[kind]))
+    const retention = Object.fromEntries(edited.map(({ kind }) => [kind, periodOf(inputs[kind])]))
+    const answer = await api.workspaces.updateWorkspace({ retention })
+    if (answer.workspace) onChanged(answer.workspace)
+    announcer.say('Retention saved.')
+  }
+
+  return (
+    <Card title="Retention">
+      <form
+        class="stack"
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault()
+          setChecked(true)
+          if (retentionKinds.every(({ kind }) => daysProblem(inputs[kind]) === undefined)) void run(save)
+        }}
+      >
+        <p class="hint">Data that is older is removed for good, within hours. A shorter period takes effect at once.</p>
+        {retentionKinds.map(({ kind, label, hint }) => (
+          <div key={kind} class="stack">
+            <SelectField
+              label={label}
+              hint={hint}
+              value={inputs[kind].choice}
+              options={[
+                ['default', defaultText(stored?.[kind])],
+                ['days', 'For a number of days'],
+                ['forever', 'No limit'],
+              ]}
+              onChange={(choice) => change(kind, { choice: choice as PeriodInput['choice'] })}
+            />
+            {inputs[kind].choice === 'days' && (
+              <TextField
+                label={`Days (${label.toLowerCase()})`}
+                type="number"
+                min={1}
+                max={maxDays}
+                value={inputs[kind].days}
+                error={isChecked ? daysProblem(inputs[kind]) : undefined}
+                onChange={(days) => change(kind, { days })}
+              />
+            )}
+          </div>
+        ))}
+        <div class="line">
+          <Button kind="primary" type="submit" disabled={busy}>
+            Save retention
+          </Button>
+        </div>
+        <FailureNotice failure={failure} />
+      </form>
+    </Card>
+  )
+}
+
+const inputsOf = ({ retention }: Workspace) => ({
+  conversations: inputOf(retention?.conversations),
+  leads: inputOf(retention?.leads),
+  emptySessions: inputOf(retention?.emptySessions),
+  audit: inputOf(retention?.audit),
+  heldDeliveries: inputOf(retention?.heldDeliveries),
+})
+
+/** A period without a field set returns to the default. */
+function periodOf({ choice, days }: PeriodInput) {
+  if (choice === 'default') return {}
+  if (choice === 'forever') return { period: { case: 'forever' as const, value: true } }
+  return { period: { case: 'days' as const, value: Number(days) } }
+}

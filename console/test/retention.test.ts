@@ -1,0 +1,80 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { addDemoData } from './demo-data.ts'
+import type { FakeCore } from './fake-core.ts'
+import { consoleBrowser } from './test-console.ts'
+
+const browser = consoleBrowser()
+let core: FakeCore
+beforeAll(async () => {
+  core = await browser.newCore()
+  await addDemoData(core)
+})
+
+describe('the retention of a workspace', () => {
+  it('is changed per period, and only edited periods are sent', async () => {
+    const { page, complaints, close } = await browser.open(core, 'workspace')
+    const conversations = page.getByLabel('Conversations', { exact: true })
+    expect(await conversations.locator('option:checked').textContent()).toBe('Default (no limit)')
+    await conversations.selectOption('For a number of days')
+    const days = page.getByLabel('Days (conversations)')
+    await days.fill('0')
+    await page.getByRole('button', { name: 'Save retention' }).click()
+    await page.getByText('Enter 1 to 3,650 days.').waitFor()
+    expect(core.calls('UpdateWorkspace')).toEqual([])
+    await days.fill('90')
+    await page.getByLabel('Sessions without a message').selectOption('No limit')
+    await page.getByRole('button', { name: 'Save retention' }).click()
+    await page.getByText('Retention saved.').waitFor({ state: 'attached' })
+    expect(core.calls('UpdateWorkspace')).toMatchObject([
+      {
+        retention: {
+          conversations: { period: { case: 'days', value: 90 } },
+          emptySessions: { period: { case: 'forever', value: true } },
+        },
+      },
+    ])
+    expect(core.calls('UpdateWorkspace')).not.toMatchObject([{ retention: { leads: {} } }])
+    await page.reload()
+    expect(await page.getByLabel('Days (conversations)').inputValue()).toBe('90')
+    expect(complaints).toEqual([])
+    await close()
+  })
+})
+
+describe('a deletion in the console', () => {
+  it.each([
+    ['subscriptions/sub_old', 'subscription', 'DeleteSubscription', 'Subscriptions'],
+    ['installations/pk_shop', 'installation', 'DeleteInstallation', 'Installations'],
+    ['workspace', 'workspace', 'DeleteWorkspace', undefined],
+  ])('of %s needs the typed name of the %s', async (path, kind, method, next) => {
+    const { page, complaints, close } = await browser.open(core, path)
+    const card = page.getByRole('region', { name: `Delete this ${kind}` })
+    await card.getByRole('button', { name: 'Delete' }).click()
+    const dialog = page.getByRole('dialog')
+    const confirm = dialog.getByRole('button', { name: `Delete ${kind}` })
+    const field = dialog.getByLabel(/to confirm$/)
+    const label = await dialog.getByText(/to confirm$/).textContent()
+    const [, name = ''] = /“(.+)”/.exec(label ?? '') ?? []
+    await field.fill(`${name}x`)
+    expect(await confirm.isDisabled()).toBe(true)
+    expect(core.calls(method)).toEqual([])
+    await field.fill(name)
+    await confirm.click()
+    if (next) await page.getByRole('heading', { level: 1, name: next, exact: true }).waitFor()
+    else await page.getByRole('button', { name: 'Sign in' }).waitFor()
+    expect(core.calls(method)).toHaveLength(1)
+    expect(complaints).toEqual([])
+    await close()
+  })
+
+  it('of a connection removes its card', async () => {
+    const { page, close } = await browser.open(core, 'installations')
+    await page.getByRole('button', { name: 'Delete Website' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel(/to confirm$/).fill('Website')
+    await dialog.getByRole('button', { name: 'Delete connection' }).click()
+    await page.getByRole('button', { name: 'Delete Website' }).waitFor({ state: 'detached' })
+    expect(core.calls('DeleteConnection')).toHaveLength(1)
+    await close()
+  })
+})
