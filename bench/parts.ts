@@ -26,6 +26,7 @@ export const parts: Record<string, () => Promise<Part>> = {
   requests: async () => (await import('./requests/part.ts')).requestsPart,
   latency: async () => (await import('./latency/part.ts')).latencyPart,
   history: async () => (await import('./history/part.ts')).historyPart,
+  retention: async () => (await import('./retention/part.ts')).retentionPart,
   start: async () => (await import('./start/part.ts')).startPart,
   capacity: async () => (await import('./capacity/part.ts')).capacityPart,
   delivery: async () => (await import('./delivery/part.ts')).deliveryPart,

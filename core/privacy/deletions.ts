@@ -27,8 +27,8 @@ const firstLeaseMs = 2_000
 const moreAfterMs = 200
 const waitMs = 5_000
 /** Maximum number of unfinished removals of conversations of one workspace. */
-const maxOpen = 4
-const conversationBatch = 500
+const maxOpen = 8
+const conversationBatch = 1_000
 const sessionBatch = 1_000
 const chunk = 100
 

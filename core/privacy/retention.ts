@@ -21,9 +21,9 @@ const sweepEveryMs = 3_600_000
 const moreAfterMs = 1_000
 /** Pause of a workspace with `maxOpen` unfinished removals. */
 const fullAfterMs = 10_000
-const maxOpen = 4
+const maxOpen = 8
 /** Maximum number of conversations or leads in one removal. */
-const batch = 500
+const batch = 1_000
 const reviewBatch = 100
 
 type Days = ReturnType<RetentionOf>

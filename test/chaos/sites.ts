@@ -20,6 +20,7 @@ export async function deleteSites(context: ClientContext, name: string): Promise
   const { service, recorder, random, draining, stopped } = context
   const { demo } = service
   const operators = service.cores.map(({ url }) => operatorOf(url, demo.serviceToken))
+  const options = { timeoutMs: callTimeoutMs }
 
   for (let count = 1; !draining.aborted; count += 1) {
     await changeRetention(count)
@@ -53,8 +54,6 @@ export async function deleteSites(context: ClientContext, name: string): Promise
     }
     return undefined
   }
-
-  const options = { timeoutMs: callTimeoutMs }
 
   async function changeRetention(count: number) {
     const period = count % 2 === 0 ? {} : oneDay
