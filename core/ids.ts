@@ -11,6 +11,7 @@ export type IdPrefix =
   | 'vis'
   | 'msg'
   | 'key'
+  | 'chg'
   | 'typ'
   | 'lead'
   | 'frm'

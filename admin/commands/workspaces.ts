@@ -7,6 +7,7 @@ import {
   GetWorkspaceResponseSchema,
   ListConnectionsResponseSchema,
   ListInstallationsResponseSchema,
+  ListPolicyChangesResponseSchema,
   ListWorkspacesResponseSchema,
   RotateIdentitySecretResponseSchema,
   SetConnectionStatusResponseSchema,
@@ -47,6 +48,16 @@ export const workspaces: Group = {
           limit: limit === undefined ? undefined : Number(limit),
         }),
       ),
+  }),
+  changes: command({
+    summary: 'List who changed which policy, newest first',
+    flags: {
+      workspace,
+      target: { type: 'string', description: 'only changes of this site key, connection or session' },
+      page: { type: 'string', description: 'token of the next page' },
+    },
+    run: async ({ workspaces }, { workspace: workspaceId, target = '', page: pageToken = '' }) =>
+      toJson(ListPolicyChangesResponseSchema, await workspaces.listPolicyChanges({ workspaceId, target, pageToken })),
   }),
   show: command({
     summary: 'Show a workspace',

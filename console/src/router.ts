@@ -13,6 +13,7 @@ export type Route =
   | { view: 'subscriptions' }
   | { view: 'new-subscription' }
   | { view: 'subscription'; subscriptionId: string }
+  | { view: 'changes'; target?: string }
   | { view: 'suppressions' }
   | { view: 'suppression-import' }
   | { view: 'workspace' }
@@ -43,6 +44,8 @@ export function parseRoute(address: string): Route {
     case 'subscriptions':
       if (id === undefined) return { view: 'subscriptions' }
       return id === 'new' ? { view: 'new-subscription' } : { view: 'subscription', subscriptionId: id }
+    case 'changes':
+      return { view: 'changes', target: id }
     case 'suppressions':
       return { view: id === 'import' ? 'suppression-import' : id === undefined ? 'suppressions' : 'unknown' }
     case 'workspace':
@@ -69,6 +72,8 @@ export function pathOf(route: Exclude<Route, { view: 'unknown' }>): string {
       return `${base}/subscriptions/${encodeURIComponent(route.subscriptionId)}`
     case 'new-subscription':
       return `${base}/subscriptions/new`
+    case 'changes':
+      return `${base}/changes${route.target === undefined ? '' : `/${encodeURIComponent(route.target)}`}`
     case 'suppression-import':
       return `${base}/suppressions/import`
     case 'deliveries': {

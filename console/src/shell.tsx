@@ -1,5 +1,6 @@
 import { useSignalEffect } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { ChangesView } from './changes/changes-view.tsx'
 import { ConnectionStateLine } from './connection-state.tsx'
 import { useConsole } from './console-context.ts'
 import { DeliveriesView } from './deliveries/deliveries-view.tsx'
@@ -51,7 +52,7 @@ const areas: { name: string; view: AreaView; icon: IconName; key: string; views:
     view: 'installations',
     icon: 'installations',
     key: 'g n',
-    views: ['installation', 'workspace'],
+    views: ['installation', 'workspace', 'changes'],
   },
 ]
 
@@ -164,6 +165,8 @@ function View({ route }: { route: Route }) {
       return <NewSubscriptionView />
     case 'subscription':
       return <SubscriptionView key={route.subscriptionId} subscriptionId={route.subscriptionId} />
+    case 'changes':
+      return <ChangesView key={route.target} target={route.target} />
     case 'suppressions':
       return <SuppressionsView />
     case 'suppression-import':

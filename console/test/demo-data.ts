@@ -75,6 +75,24 @@ export async function addDemoData({ conversations, visitors, workspace, leads }:
   }
   for (let index = 1; index <= 120; index++)
     workspace.suppressions.add({ suppressionId: `spr_imported${index}`, kind: 'email', ...spring })
+  workspace.addChange({ at: at(900_000), action: 'CreateInstallation', target: 'pk_shop' })
+  workspace.addChange({
+    at: at(9_000),
+    action: 'UpdateInstallation',
+    target: 'pk_shop',
+    settings: [
+      { name: 'capabilities.typing', value: 'true' },
+      { name: 'consent.policyVersion', value: '2026-11' },
+      { name: 'origins', value: '["https://shop.example","https://*.shop.example"]' },
+    ],
+  })
+  workspace.addChange({
+    at: at(400),
+    action: 'BanVisitor',
+    target: 'ses_x7f3',
+    actor: 'jonas@example.com',
+    confirmed: false,
+  })
   workspace.suppressions.add({ suppressionId: 'spr_Zm9vYmFy', kind: 'phone', addedAt: at(9_000) })
   workspace.suppressions.add({
     suppressionId: 'spr_c3ViamVjdA',

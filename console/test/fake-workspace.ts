@@ -8,6 +8,8 @@ import {
   ConnectionStatus,
   type Installation,
   InstallationSchema,
+  type PolicyChange,
+  PolicyChangeSchema,
   WorkspaceSchema,
   WorkspaceService,
 } from '#proto/workspace/v1/workspace_pb.js'
@@ -29,6 +31,7 @@ export function fakeWorkspace() {
     name: 'Alpine Outfitters',
     retention: Object.fromEntries(periods.map((kind) => [kind, defaultPeriod(kind)])),
   })
+  const changes: PolicyChange[] = []
   let secrets = 0
   const newSecret = () => {
     secrets += 1
@@ -41,6 +44,15 @@ export function fakeWorkspace() {
   }
   return {
     suppressions,
+    addChange: (change: MessageInitShape<typeof PolicyChangeSchema>) =>
+      void changes.unshift(
+        create(PolicyChangeSchema, {
+          changeId: `chg_${changes.length}`,
+          confirmed: true,
+          actor: 'ada@example.com',
+          ...change,
+        }),
+      ),
     installation: found,
     addConnection: (connection: MessageInitShape<typeof ConnectionSchema>) =>
       connections.push(
@@ -69,6 +81,9 @@ export function fakeWorkspace() {
           installations.splice(installations.indexOf(found(siteKey)), 1)
           return {}
         },
+        listPolicyChanges: ({ target }) => ({
+          changes: changes.filter((change) => target === '' || change.target === target),
+        }),
         listConnections: () => ({ connections }),
         createConnection({ name }) {
           const connection = create(ConnectionSchema, {

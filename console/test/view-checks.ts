@@ -15,6 +15,8 @@ export const views: [path: string, shows: string | RegExp][] = [
   ['subscriptions/sub_old', /rejected the signature/],
   ['suppressions', 'No reason given'],
   ['suppressions/import', 'Choose file'],
+  ['changes', 'Result unknown'],
+  ['changes/pk_shop', 'Installation created'],
   ['installations', 'Website'],
   ['installations/pk_shop', 'Capabilities'],
   ['workspace', 'Sessions without a message'],
@@ -26,6 +28,7 @@ export const emptyViews: [path: string, shows: string | RegExp][] = [
   ['deliveries', 'No deliveries yet'],
   ['subscriptions', 'No subscriptions yet'],
   ['suppressions', 'No suppressions yet'],
+  ['changes', 'No changes yet'],
   ['installations', 'No connections yet'],
   ['nowhere', 'Page not found'],
 ]

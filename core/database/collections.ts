@@ -44,5 +44,6 @@ export function collectionsOf(db: Db): Collections {
     operatorPresence: db.collection('operatorPresence'),
     networkBans: db.collection('networkBans'),
     suppressions: db.collection('suppressions'),
+    policyChanges: db.collection('policyChanges'),
   }
 }

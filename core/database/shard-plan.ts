@@ -55,6 +55,7 @@ export const shardPlans: ShardPlan[] = [
   { collection: 'connections', why: 'few' },
   { collection: 'installations', why: 'few' },
   { collection: 'suppressions', key: hashedId, why: 'looked up by id' },
+  { collection: 'policyChanges', why: 'few: one per change by an operator' },
   { collection: 'networkBans', why: 'few' },
   { collection: 'erasures', why: 'few' },
   { collection: 'removals', why: 'few' },

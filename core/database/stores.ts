@@ -24,6 +24,7 @@ import { createNonceStore, createSubjectStore } from '../visitors/identity-store
 import { createNetworkBanStore } from '../visitors/network-ban-store.ts'
 import { createSessionStore } from '../visitors/session-store.ts'
 import { createOperatorPresenceStore } from '../workspaces/operator-presence-store.ts'
+import { createPolicyChangeStore } from '../workspaces/policy-change-store.ts'
 import { createWorkspaceStore } from '../workspaces/workspace-store.ts'
 import type { Database } from './database.ts'
 
@@ -51,6 +52,7 @@ export function createStores({ collections, screenshots }: Database, nudge?: Nud
     networkBans: createNetworkBanStore(collections),
     suppressions: createSuppressionStore(collections),
     nonces: createNonceStore(collections),
+    policyChanges: createPolicyChangeStore(collections),
     operatorPresence: createOperatorPresenceStore(collections),
     removals: createRemovalStore(collections),
     retention: createRetentionStore(collections),

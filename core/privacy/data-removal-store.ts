@@ -58,7 +58,7 @@ export function createDataRemoval(
   collections: VisitorCollections & { erasures: Collection<ErasureDocument> },
 ): DataRemoval {
   const { sessions, subjects, conversations, events, idempotency } = collections
-  const { commands, leads, leadSubscriptions, deliveries, erasures } = collections
+  const { commands, leads, leadSubscriptions, deliveries, erasures, policyChanges } = collections
   const hideable = { conversations, leads } as unknown as Record<
     Hidden,
     Collection<{ _id: string; erasing?: true | string }>
@@ -157,6 +157,7 @@ export function createDataRemoval(
         { visitorId: { $in: visitorIds }, 'successor.sessionId': { $in: sessionIds } },
         { $unset: { successor: '' } },
       )
+      await policyChanges.updateMany({ target: { $in: sessionIds } }, { $unset: { target: '' } })
       return (await sessions.deleteMany({ _id: { $in: sessionIds } })).deletedCount
     },
 

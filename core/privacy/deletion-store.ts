@@ -51,7 +51,7 @@ const ids = (found: { _id: string }[]) => found.map(({ _id }) => _id)
 const notDeleted = { deleted: { $exists: false } } as const
 
 export function createDeletionStore(collections: DeletionCollections): DeletionStore {
-  const { workspaces, connections, installations, leadSubscriptions, suppressions } = collections
+  const { workspaces, connections, installations, leadSubscriptions, suppressions, policyChanges } = collections
   const { sessions, conversations, leads, erasures, visitors } = collections
 
   /** Filters of the objects that a deletion contains, by collection. */
@@ -160,7 +160,7 @@ export function createDeletionStore(collections: DeletionCollections): DeletionS
         const found = await all.find({ workspaceId }, idOnly).limit(limit).toArray()
         return (await all.deleteMany({ _id: { $in: ids(found) } })).deletedCount
       }
-      return (await some(suppressions)) + (await some(erasures))
+      return (await some(suppressions)) + (await some(policyChanges)) + (await some(erasures))
     },
 
     async remove(deleted) {

@@ -11,6 +11,7 @@ import { deleteFromCapped, type WakeupDocument } from '../log/wakeup-store.ts'
 import type { SubjectDocument } from '../visitors/identity-store.ts'
 import type { NetworkBanDocument } from '../visitors/network-ban-store.ts'
 import type { SessionDocument, VisitorDocument } from '../visitors/session-store.ts'
+import type { PolicyChangeDocument } from '../workspaces/policy-change-store.ts'
 import { noTraces, type VisitorName, type VisitorTraces } from './model.ts'
 
 /** The collections that have data of visitors. */
@@ -28,6 +29,7 @@ export interface VisitorCollections {
   deliveries: Collection<DeliveryDocument>
   typing: Collection<TypingDocument>
   wakeups: Collection<WakeupDocument>
+  policyChanges: Collection<PolicyChangeDocument>
 }
 
 /** One stored record of a visitor. */
@@ -219,7 +221,7 @@ export async function removeAttemptReferences(
 /** Removes a visitor's data from every collection. */
 export function createVisitorRemoval(collections: VisitorCollections): VisitorRemoval {
   const { sessions, visitors, networkBans, subjects, conversations, events, typing } = collections
-  const { idempotency, commands, leads, leadSubscriptions, deliveries, wakeups } = collections
+  const { idempotency, commands, leads, leadSubscriptions, deliveries, wakeups, policyChanges } = collections
 
   async function removeDeliveries(leadIds: string[]) {
     const found = await deliveries
@@ -278,6 +280,7 @@ export function createVisitorRemoval(collections: VisitorCollections): VisitorRe
         { visitorId: { $in: visitorIds }, 'successor.sessionId': { $in: sessionIds } },
         { $unset: { successor: '' } },
       )
+      await policyChanges.updateMany({ target: { $in: sessionIds } }, { $unset: { target: '' } })
       await removeVisitors(traces, until)
       await sessions.deleteMany({ _id: { $in: sessionIds } })
       await removeWakeups(traces)

@@ -20,12 +20,12 @@ import type { Installation } from '../workspaces/model.ts'
 import { callerOf } from './caller.ts'
 import { decisions, toConsentRecord } from './consent.ts'
 import { toForms } from './forms.ts'
+import { auditedWrites } from './policy-changes.ts'
 import { fromCredentials, fromPageContext, toPageContext } from './visitor.ts'
 
-export function sessionService(
-  router: ConnectRouter,
-  { sessions, consents, renewals, identification, workspaces, visitorAccess, availabilityOf, config }: CoreContext,
-): void {
+export function sessionService(router: ConnectRouter, core: CoreContext): void {
+  const { sessions, consents, renewals, identification, workspaces, visitorAccess, availabilityOf, config } = core
+  const audited = auditedWrites(core)
   /**
    * Returns the state of a session. If the connection was disabled, the session has ended although
    * its stored status is still `active`. Its state is then `closed`.
@@ -158,12 +158,22 @@ export function sessionService(
       return toResponse(await sessions.revoke(sessionId, callerOf(context).workspaceId))
     },
 
-    async banVisitor({ sessionId, reason, addressBanSeconds }, context) {
-      return toResponse(await sessions.ban(sessionId, reason, callerOf(context).workspaceId, addressBanSeconds))
+    async banVisitor(request, context) {
+      const { sessionId, reason, addressBanSeconds } = request
+      const { workspaceId } = await sessions.find(sessionId, callerOf(context).workspaceId)
+      const banned = await audited(context, request, { workspaceId, target: sessionId }, () =>
+        sessions.ban(sessionId, reason, workspaceId, addressBanSeconds),
+      )
+      return toResponse(banned)
     },
 
-    async unbanVisitor({ sessionId }, context) {
-      return toResponse(await sessions.unban(sessionId, callerOf(context).workspaceId))
+    async unbanVisitor(request, context) {
+      const { sessionId } = request
+      const { workspaceId } = await sessions.find(sessionId, callerOf(context).workspaceId)
+      const unbanned = await audited(context, request, { workspaceId, target: sessionId }, () =>
+        sessions.unban(sessionId, workspaceId),
+      )
+      return toResponse(unbanned)
     },
   })
 }

@@ -3,21 +3,23 @@ import type { ServiceImpl } from '@connectrpc/connect'
 import type { SuppressionEntry as EntryMessage, WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import type { CoreContext } from '../context.ts'
 import type { SuppressionEntry } from '../leads/suppressions.ts'
-import { callerOf, operatorWrites, requiredWorkspace } from './caller.ts'
+import { callerOf, requiredWorkspace } from './caller.ts'
+import { auditedWrites, entryCounts } from './policy-changes.ts'
 
 type Calls = Pick<ServiceImpl<typeof WorkspaceService>, 'addSuppressions' | 'removeSuppressions' | 'listSuppressions'>
 
 /** The calls of WorkspaceService for the list of people who must not be contacted. */
 export function suppressionCalls(core: CoreContext): Calls {
   const { suppressions } = core
-  const once = operatorWrites(core)
+  const audited = auditedWrites(core)
 
   return {
     addSuppressions(request, context) {
       const { entries, reason } = request
       const workspaceId = requiredWorkspace(context, request.workspaceId)
       const addedBy = callerOf(context).subject
-      return once(context, request, () =>
+      const subject = { workspaceId, target: workspaceId, settings: entryCounts(entries) }
+      return audited(context, request, subject, () =>
         suppressions.add({ workspaceId, entries: entries.map(fromEntry), reason, addedBy }),
       )
     },
@@ -25,7 +27,8 @@ export function suppressionCalls(core: CoreContext): Calls {
     removeSuppressions(request, context) {
       const { entries, suppressionIds } = request
       const workspaceId = requiredWorkspace(context, request.workspaceId)
-      return once(context, request, async () => ({
+      const subject = { workspaceId, target: workspaceId, settings: entryCounts(entries, suppressionIds) }
+      return audited(context, request, subject, async () => ({
         removed: await suppressions.remove({ workspaceId, entries: entries.map(fromEntry), suppressionIds }),
       }))
     },

@@ -34,12 +34,14 @@ import { fromAvailability, toAvailability } from './availability.ts'
 import { callerOf, operatorDeletion, operatorWrites, requiredWorkspace } from './caller.ts'
 import { fromConsentPolicy } from './consent.ts'
 import { fromForms, toForms } from './forms.ts'
+import { auditedWrites, policyChangeCalls } from './policy-changes.ts'
 import { fromRetention, toRetention } from './retention.ts'
 import { suppressionCalls } from './suppressions.ts'
 
 export function workspaceService(router: ConnectRouter, core: CoreContext): void {
   const { workspaces } = core
   const once = operatorWrites(core)
+  const audited = auditedWrites(core)
   const deletion = operatorDeletion(core)
 
   function toWorkspace(workspace: Workspace): MessageInitShape<typeof WorkspaceSchema> {
@@ -50,6 +52,7 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
 
   router.service(WorkspaceService, {
     ...suppressionCalls(core),
+    ...policyChangeCalls(core),
 
     async createWorkspace(request, context) {
       // A token limited to one workspace cannot create workspaces.
@@ -74,7 +77,7 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
     async updateWorkspace(request, context) {
       const workspaceId = requiredWorkspace(context, request.workspaceId)
       const settings = { name: request.name, retention: request.retention && fromRetention(request.retention) }
-      await once(context, request, async (operation) => {
+      await audited(context, request, { workspaceId, target: workspaceId }, async (operation) => {
         await workspaces.updateWorkspace(workspaceId, settings, operation)
         return { workspaceId }
       })
@@ -109,7 +112,8 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
       const named = connectionStatuses[status]
       if (!named) throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/status', rule: 'enum' }] })
       const scope = callerOf(context).workspaceId
-      await once(context, request, async (operation) => {
+      const { workspaceId } = await workspaces.findConnection(connectionId, scope)
+      await audited(context, request, { workspaceId, target: connectionId }, async (operation) => {
         await workspaces.setConnectionStatus(connectionId, named, scope, operation)
         return { connectionId }
       })
@@ -119,7 +123,9 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
     async createInstallation(request, context) {
       const { connectionId, ...settings } = request
       const scope = callerOf(context).workspaceId
-      const { publicSiteKey, kid } = await once(context, request, async (operation) => {
+      const { workspaceId } = await workspaces.findConnection(connectionId, scope)
+      const target = workspaces.plannedSiteKey
+      const { publicSiteKey, kid } = await audited(context, request, { workspaceId, target }, async (operation) => {
         const made = await workspaces.createInstallation(connectionId, fromSettings(settings), scope, operation)
         return { publicSiteKey: made.installation.publicSiteKey, kid: made.identitySecret.kid }
       })
@@ -133,7 +139,8 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
     async updateInstallation(request, context) {
       const { siteKey, ...settings } = request
       const scope = callerOf(context).workspaceId
-      await once(context, request, async (operation) => {
+      const { workspaceId } = await workspaces.findInstallation(siteKey, scope)
+      await audited(context, request, { workspaceId, target: siteKey }, async (operation) => {
         await workspaces.updateInstallation(siteKey, fromSettings(settings), scope, operation)
         return { publicSiteKey: siteKey }
       })
@@ -148,7 +155,8 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
     async rotateIdentitySecret(request, context) {
       const { siteKey, overlapSeconds } = request
       const scope = callerOf(context).workspaceId
-      const { kid } = await once(context, request, async (operation) => ({
+      const { workspaceId } = await workspaces.findInstallation(siteKey, scope)
+      const { kid } = await audited(context, request, { workspaceId, target: siteKey }, async (operation) => ({
         kid: (await workspaces.rotateIdentitySecret(siteKey, scope, { operation, overlapSeconds })).kid,
       }))
       return { identitySecret: workspaces.identitySecret(await workspaces.findInstallation(siteKey, scope), kid) }

@@ -90,6 +90,7 @@ export const requests: Record<string, (things: Things) => Record<string, unknown
   'WorkspaceService.ListWorkspaces': () => ({}),
   'WorkspaceService.AddSuppressions': ({ workspaceId }) => ({ workspaceId, entries: [suppressed] }),
   'WorkspaceService.RemoveSuppressions': ({ workspaceId }) => ({ workspaceId, entries: [suppressed] }),
+  'WorkspaceService.ListPolicyChanges': ({ workspaceId }) => ({ workspaceId }),
   'WorkspaceService.ListSuppressions': ({ workspaceId }) => ({ workspaceId }),
   'PrivacyService.ExportVisitor': bySession,
   'PrivacyService.EraseVisitor': bySession,

@@ -223,3 +223,28 @@ function canonicalOrigin(text: string): string | undefined {
  * Allowed origins: an entry is an origin (scheme, host, port) or `https://*.example.com`, where the
  * wildcard matches one or more labels (contract, section 1).
  */
+
+/** A setting that a change has set. The value is cut to 256 characters. */
+export interface PolicySetting {
+  name: string
+  value: string
+}
+
+/** Entry of the record of who changed a policy. */
+export interface PolicyChange {
+  changeId: string
+  workspaceId: string
+  at: Date
+  /** Name of the token or of the operator. */
+  actor: string
+  /** Method of the call, for example `UpdateInstallation`. */
+  action: string
+  /**
+   * The changed installation, connection or session, or the workspace for its own settings and its
+   * suppression list. Unset when the session is removed.
+   */
+  target?: string
+  settings: PolicySetting[]
+  /** False until the write has succeeded. */
+  isConfirmed: boolean
+}

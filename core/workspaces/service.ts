@@ -9,6 +9,8 @@ import { type AvailabilityWatch, createAvailabilityWatch } from './availability-
 import { createInstallationChanges } from './installation-changes.ts'
 import { createOperatorPresence, type OperatorPresence } from './operator-presence.ts'
 import type { OperatorPresenceStore } from './operator-presence-store.ts'
+import type { PolicyChangeStore } from './policy-change-store.ts'
+import { createPolicyChanges, type PolicyChanges } from './policy-changes.ts'
 import { createRetentionOf, type RetentionOf } from './retention.ts'
 import { createWorkspaceSessions, type WorkspaceSessions } from './workspace-sessions.ts'
 import type { WorkspaceStore } from './workspace-store.ts'
@@ -16,6 +18,7 @@ import { createWorkspaces, type SiteDirectory, type Workspaces } from './workspa
 
 export interface WorkspaceService {
   workspaces: Workspaces
+  policyChanges: PolicyChanges
   workspaceSessions: WorkspaceSessions
   siteDirectory: SiteDirectory
   operatorPresence: OperatorPresence
@@ -38,7 +41,11 @@ const jwksFreshMs = 600_000
 
 export function createWorkspaceService(
   { config, bus, secretBox, plannedIds, logger, now }: CoreKit,
-  { workspaces: store, operatorPresence }: { workspaces: WorkspaceStore; operatorPresence: OperatorPresenceStore },
+  {
+    workspaces: store,
+    operatorPresence,
+    policyChanges,
+  }: { workspaces: WorkspaceStore; operatorPresence: OperatorPresenceStore; policyChanges: PolicyChangeStore },
   { wakeups, streamSubscriptions }: LogService,
   workspaceSessionSecrets: Uint8Array[],
 ): WorkspaceService {
@@ -77,6 +84,7 @@ export function createWorkspaceService(
   const changes = createInstallationChanges({ store, directory: siteDirectory, bus })
   return {
     siteDirectory,
+    policyChanges: createPolicyChanges({ store: policyChanges, plannedIds, now }),
     operatorPresence: presence,
     availabilityOf,
     retentionOf: createRetentionOf(config),

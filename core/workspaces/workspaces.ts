@@ -90,6 +90,8 @@ export interface Workspaces {
     scope: Scope,
     operation?: string,
   ): Promise<{ installation: Installation; identitySecret: IdentitySecret }>
+  /** Returns the site key of the installation that an operation creates. */
+  plannedSiteKey(operation: string): string
   /**
    * Sets only the given fields. Errors: `NotFound` if the installation is unknown or in another
    * workspace, `ValidationFailed`.
@@ -153,6 +155,7 @@ export function createWorkspaces(dependencies: WorkspacesDependencies): Workspac
     findConnection: connectionIn,
     listConnections: (workspaceId) => store.listConnections(workspaceId),
     findInstallation: installationIn,
+    plannedSiteKey: (operation) => plannedIds('pk', operation),
     listInstallations: (workspaceId) => store.listInstallations(workspaceId),
 
     async listWorkspaces(after, limit = 100) {

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,6 +11,7 @@ import { runAdmin } from '../../admin/run-admin.ts'
 import { freePort } from '../support/free-port.ts'
 import { startStack } from '../support/stack.ts'
 import { testDatabase } from '../support/test-database.ts'
+import { until } from '../support/until.ts'
 
 const root = join(import.meta.dirname, '../..')
 const database = testDatabase()
@@ -218,4 +219,62 @@ describe('the administration command', () => {
     expect((await bob.send('Buy!')).body.code).toBe('VisitorBanned')
     expect((await admin(['visitors', 'unban', '--session', bob.session.sessionId])).code).toBe(0)
   })
+
+  it('sets the policies of an installation and the suppression list, and shows who did', async () => {
+    const { gatewayUrl, origin, siteKey, workspaceId } = { ...stack.demo, gatewayUrl: stack.gateways[0]!.url }
+    const site = ['--site-key', siteKey]
+    const list = ['--workspace', workspaceId]
+    const folder = mkdtempSync(join(tmpdir(), 'policies-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const file = join(folder, 'people.csv')
+    writeFileSync(file, '\uFEFFName;E-mail;Phone\r\n"Lovelace; Ada";Ada@Example.com;+43 660 1234567\r\n')
+    const ok = async (...args: string[]) => {
+      const { code, stdout, stderr } = await admin([...args, '--json'])
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+      return JSON.parse(stdout)
+    }
+    await ok('installations', 'capabilities', ...site, '--on', 'pageContext', '--off', 'typing')
+    const hours = ['--hours', 'mon-fri 09:00-17:00', '--exception', '2026-12-25']
+    await ok('installations', 'availability', ...site, '--mode', 'away', '--time-zone', 'Europe/Vienna', ...hours)
+    await ok('installations', 'translate', ...site, '--language', 'de', '--title', 'Schreiben Sie uns')
+    const policy = ['--required', 'yes', '--url', 'https://shop.example/privacy', '--version', 'v1']
+    await ok('installations', 'consent', ...site, ...policy)
+    const config = await until('the configuration', async () => {
+      const headers = { Origin: origin, 'X-Service-Widget-Version': '1.0' }
+      const read = await fetch(`${gatewayUrl}/api/integrations/v1/widget/config/${siteKey}`, { headers })
+      const found = (await read.json()) as { consent: { required: boolean } }
+      return found.consent.required ? found : undefined
+    })
+    expect(config).toMatchObject({
+      capabilities: { pageContext: true, typing: false },
+      availability: { online: false },
+      appearance: { translations: { de: { title: 'Schreiben Sie uns' } } },
+      consent: { required: true, policyUrl: 'https://shop.example/privacy', policyVersion: 'v1' },
+    })
+
+    const add = ['suppressions', 'add', ...list, '--file', file, '--reason', 'asked us']
+    expect(await ok(...add)).toEqual({ added: 2, existing: 0 })
+    expect(await ok(...add)).toEqual({ added: 0, existing: 2 })
+    expect((await ok('suppressions', 'list', ...list)).suppressions).toMatchObject([
+      { addedBy: 'demo', reason: 'asked us' },
+      { addedBy: 'demo', reason: 'asked us' },
+    ])
+    writeFileSync(file, 'Ada Lovelace\nada@example.com\n')
+    expect(await admin(add)).toMatchObject({ code: 2, stderr: expect.stringContaining('line 1') })
+    expect(await ok('suppressions', 'remove', ...list, '--email', 'ADA@example.com')).toEqual({ removed: 1 })
+
+    const { changes } = await ok('workspaces', 'changes', ...list)
+    expect(changes.map(({ action }: { action: string }) => action)).toEqual(
+      expect.arrayContaining(['RemoveSuppressions', 'AddSuppressions', 'UpdateInstallation']),
+    )
+    const ofSite = (await ok('workspaces', 'changes', ...list, '--target', siteKey)).changes
+    expect(ofSite[0]).toMatchObject({
+      actor: 'demo',
+      confirmed: true,
+      settings: expect.arrayContaining([{ name: 'consent.policyVersion', value: 'v1' }]),
+    })
+    const away = ['--required', 'no']
+    await ok('installations', 'consent', ...site, ...away)
+    await ok('installations', 'availability', ...site, '--mode', 'auto', '--hours', 'none', '--exception', 'none')
+  }, 240_000)
 })

@@ -28,6 +28,11 @@ export function InstallationView({ siteKey }: { siteKey: string }) {
       title={loaded.value?.installation?.appearance?.title || 'Installation'}
       back={{ path: pathOf({ view: 'installations' }), label: 'Installations' }}
       lead={<span class="mono">{siteKey}</span>}
+      actions={
+        <a class="button" href={pathOf({ view: 'changes', target: siteKey })}>
+          Changes
+        </a>
+      }
     >
       <WhenLoaded loaded={loaded} name="installation">
         {({ installation }) =>

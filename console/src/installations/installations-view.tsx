@@ -33,6 +33,9 @@ export function InstallationsView() {
           <a class="button" href={pathOf({ view: 'workspace' })}>
             Workspace settings
           </a>
+          <a class="button" href={pathOf({ view: 'changes' })}>
+            Changes
+          </a>
           <Button onClick={() => setAdding('connection')}>New connection</Button>
           {connections.length > 0 && (
             <Button kind="primary" onClick={() => setAdding('installation')}>

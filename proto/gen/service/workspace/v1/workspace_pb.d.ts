@@ -1405,6 +1405,152 @@ export declare type Suppression = Message<"service.workspace.v1.Suppression"> & 
 export declare const SuppressionSchema: GenMessage<Suppression>;
 
 /**
+ * @generated from message service.workspace.v1.ListPolicyChangesRequest
+ */
+export declare type ListPolicyChangesRequest = Message<"service.workspace.v1.ListPolicyChangesRequest"> & {
+  /**
+   * Id of the workspace. If unset, the token's workspace is used.
+   *
+   * @generated from field: optional string workspace_id = 1;
+   */
+  workspaceId?: string | undefined;
+
+  /**
+   * Maximum number of changes: 1 to 1,000. Default: 100.
+   *
+   * @generated from field: optional uint32 limit = 2;
+   */
+  limit?: number | undefined;
+
+  /**
+   * Token of the previous page. Empty for the first page.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+
+  /**
+   * Returns only changes of this installation, connection or session. Empty for all.
+   *
+   * @generated from field: string target = 4;
+   */
+  target: string;
+};
+
+/**
+ * Describes the message service.workspace.v1.ListPolicyChangesRequest.
+ * Use `create(ListPolicyChangesRequestSchema)` to create a new message.
+ */
+export declare const ListPolicyChangesRequestSchema: GenMessage<ListPolicyChangesRequest>;
+
+/**
+ * @generated from message service.workspace.v1.ListPolicyChangesResponse
+ */
+export declare type ListPolicyChangesResponse = Message<"service.workspace.v1.ListPolicyChangesResponse"> & {
+  /**
+   * @generated from field: repeated service.workspace.v1.PolicyChange changes = 1;
+   */
+  changes: PolicyChange[];
+
+  /**
+   * Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message service.workspace.v1.ListPolicyChangesResponse.
+ * Use `create(ListPolicyChangesResponseSchema)` to create a new message.
+ */
+export declare const ListPolicyChangesResponseSchema: GenMessage<ListPolicyChangesResponse>;
+
+/**
+ * A change of a policy.
+ *
+ * @generated from message service.workspace.v1.PolicyChange
+ */
+export declare type PolicyChange = Message<"service.workspace.v1.PolicyChange"> & {
+  /**
+   * @generated from field: string change_id = 1;
+   */
+  changeId: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp at = 2;
+   */
+  at?: Timestamp | undefined;
+
+  /**
+   * Name of the service token or operator.
+   *
+   * @generated from field: string actor = 3;
+   */
+  actor: string;
+
+  /**
+   * Method of the call, for example "UpdateInstallation" or "BanVisitor".
+   *
+   * @generated from field: string action = 4;
+   */
+  action: string;
+
+  /**
+   * Site key, connection or session of the change. Workspace id for its own settings and its
+   * suppression list. Empty if the session was removed.
+   *
+   * @generated from field: string target = 5;
+   */
+  target: string;
+
+  /**
+   * What the call has set. For suppressions, only the numbers of entries.
+   *
+   * @generated from field: repeated service.workspace.v1.PolicySetting settings = 6;
+   */
+  settings: PolicySetting[];
+
+  /**
+   * False if the core stopped during the call, so that it is unknown whether the change took effect.
+   *
+   * @generated from field: bool confirmed = 7;
+   */
+  confirmed: boolean;
+};
+
+/**
+ * Describes the message service.workspace.v1.PolicyChange.
+ * Use `create(PolicyChangeSchema)` to create a new message.
+ */
+export declare const PolicyChangeSchema: GenMessage<PolicyChange>;
+
+/**
+ * @generated from message service.workspace.v1.PolicySetting
+ */
+export declare type PolicySetting = Message<"service.workspace.v1.PolicySetting"> & {
+  /**
+   * Path of the setting, for example "capabilities.typing".
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Value as text or JSON, cut to 256 characters.
+   *
+   * @generated from field: string value = 2;
+   */
+  value: string;
+};
+
+/**
+ * Describes the message service.workspace.v1.PolicySetting.
+ * Use `create(PolicySettingSchema)` to create a new message.
+ */
+export declare const PolicySettingSchema: GenMessage<PolicySetting>;
+
+/**
  * @generated from enum service.workspace.v1.ConnectionStatus
  */
 export enum ConnectionStatus {
@@ -1632,6 +1778,18 @@ export declare const WorkspaceService: GenService<{
     methodKind: "unary";
     input: typeof ListSuppressionsRequestSchema;
     output: typeof ListSuppressionsResponseSchema;
+  },
+  /**
+   * Lists who changed which policy and when, in pages, newest first: changes of the workspace, its
+   * installations, connections' statuses, identity secrets and the suppression list, and bans. Entries are kept for
+   * 400 days. Errors: ValidationFailed.
+   *
+   * @generated from rpc service.workspace.v1.WorkspaceService.ListPolicyChanges
+   */
+  listPolicyChanges: {
+    methodKind: "unary";
+    input: typeof ListPolicyChangesRequestSchema;
+    output: typeof ListPolicyChangesResponseSchema;
   },
 }>;
 

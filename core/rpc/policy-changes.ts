@@ -1,0 +1,102 @@
+import { type Message, toJson } from '@bufbuild/protobuf'
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
+import type { SuppressionEntry, WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
+import type { CoreContext } from '../context.ts'
+import type { PolicySetting } from '../workspaces/model.ts'
+import { callerOf, operatorWrites, requiredWorkspace } from './caller.ts'
+
+interface Subject {
+  workspaceId: string
+  target: string | ((operation: string) => string)
+  settings?: PolicySetting[]
+}
+
+/** Like `operatorWrites`, but records the write as a policy change. */
+export type AuditedWrites = <R>(
+  context: HandlerContext,
+  request: Message & { idempotencyKey?: string },
+  subject: Subject,
+  run: (operation: string) => Promise<R>,
+) => Promise<R>
+
+export function auditedWrites(core: CoreContext): AuditedWrites {
+  const once = operatorWrites(core)
+  return (context, request, { workspaceId, target, settings = settingsOf(context, request) }, run) =>
+    once(context, request, (operation) =>
+      core.policyChanges.record(
+        operation,
+        {
+          workspaceId,
+          actor: callerOf(context).subject,
+          action: context.method.name,
+          target: typeof target === 'string' ? target : target(operation),
+          settings,
+        },
+        () => run(operation),
+      ),
+    )
+}
+
+export function policyChangeCalls({
+  policyChanges,
+}: CoreContext): Pick<ServiceImpl<typeof WorkspaceService>, 'listPolicyChanges'> {
+  return {
+    async listPolicyChanges({ workspaceId, limit, pageToken, target }, context) {
+      const { changes, nextPageToken = '' } = await policyChanges.list({
+        workspaceId: requiredWorkspace(context, workspaceId),
+        limit,
+        pageToken: pageToken || undefined,
+        target: target || undefined,
+      })
+      return {
+        changes: changes.map(({ changeId, at, actor, action, target = '', settings, isConfirmed }) => ({
+          changeId,
+          at: timestampFromDate(at),
+          actor,
+          action,
+          target,
+          settings,
+          confirmed: isConfirmed,
+        })),
+        nextPageToken,
+      }
+    },
+  }
+}
+
+const maxSettings = 64
+const maxValueLength = 256
+/** Fields that name the object of a call, or that contain text about a person. */
+const left = ['siteKey', 'sessionId', 'connectionId', 'workspaceId', 'idempotencyKey', 'reason']
+
+/** Returns the settings that a request contains, by their paths. */
+function settingsOf({ method }: HandlerContext, request: Message): PolicySetting[] {
+  const fields = Object.entries(toJson(method.input, request) as Record<string, unknown>)
+  return fields
+    .filter(([name]) => !left.includes(name))
+    .flatMap(([name, value]) =>
+      isObject(value)
+        ? Object.entries(value).map(([inner, given]) => toSetting(`${name}.${inner}`, given))
+        : [toSetting(name, value)],
+    )
+    .slice(0, maxSettings)
+}
+
+function toSetting(name: string, given: unknown): PolicySetting {
+  const points = [...(typeof given === 'string' ? given : JSON.stringify(given))]
+  const value = points.length > maxValueLength ? `${points.slice(0, maxValueLength - 1).join('')}…` : points.join('')
+  return { name, value }
+}
+
+/** Returns the numbers of entries of each kind. The entries themselves are personal data. */
+export function entryCounts(entries: SuppressionEntry[], suppressionIds: string[] = []): PolicySetting[] {
+  const byKind = Map.groupBy(entries, ({ of }) => of.case ?? 'none')
+  return [
+    ...[...byKind].map(([kind, { length }]) => ({ name: `entries.${kind}`, value: String(length) })),
+    ...(suppressionIds.length > 0 ? [toSetting('suppressionIds', suppressionIds.join(', '))] : []),
+  ]
+}
+
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,0 +1,135 @@
+import { randomUUID } from 'node:crypto'
+import { expect, it } from 'vitest'
+import { finishErasures } from '../privacy/test-visitor-marks.ts'
+import { codeOf, hasFailed, site, testCores } from '../test-support/cores.ts'
+import { clientsOf } from '../test-support/operator-writes.ts'
+
+const cores = testCores({ count: 2 })
+
+const clients = (core = cores.core) => clientsOf(core, cores.workspaceId)
+/** Creates an installation without a policy change. */
+async function newSiteKey(): Promise<string> {
+  const { workspaces } = cores.core
+  const { connectionId } = await workspaces.createConnection(cores.workspaceId, 'Site', undefined)
+  const made = await workspaces.createInstallation(connectionId, { origins: [site] }, undefined)
+  return made.installation.publicSiteKey
+}
+
+const changesOf = async (target: string) => (await (await clients()).workspaces.listPolicyChanges({ target })).changes
+
+it('records who changed which setting of an installation, without a second entry for a repeat', async () => {
+  const { workspaces } = await clients()
+  const siteKey = await newSiteKey()
+  const consent = { required: true, policyUrl: 'https://shop.example/privacy', policyVersion: 'v1' }
+  const idempotencyKey = randomUUID() as string
+  for (const { workspaces: caller } of [await clients(), await clients(cores.other)])
+    await caller.updateInstallation({ siteKey, capabilities: { typing: false }, consent, idempotencyKey })
+  await workspaces.updateInstallation({ siteKey, enabled: false, origins: [site] })
+  await workspaces.rotateIdentitySecret({ siteKey })
+  expect(await changesOf(siteKey)).toMatchObject([
+    { actor: 'ada', action: 'RotateIdentitySecret', settings: [], confirmed: true },
+    {
+      action: 'UpdateInstallation',
+      settings: [
+        { name: 'enabled', value: 'false' },
+        { name: 'origins', value: JSON.stringify([site]) },
+      ],
+    },
+    {
+      actor: 'ada',
+      action: 'UpdateInstallation',
+      confirmed: true,
+      settings: expect.arrayContaining([
+        { $typeName: expect.any(String), name: 'capabilities.typing', value: 'false' },
+        { $typeName: expect.any(String), name: 'consent.policyVersion', value: 'v1' },
+      ]),
+    },
+  ])
+})
+
+it('records the creation of an installation, the status of a connection, suppressions and bans', async () => {
+  const { workspaces, sessions } = await clients()
+  const { workspaceId } = cores
+  const { connection } = await workspaces.createConnection({ workspaceId, name: 'Site' })
+  const { connectionId } = connection!
+  const { installation } = await workspaces.createInstallation({ connectionId, origins: [site] })
+  expect(await changesOf(installation!.publicSiteKey)).toMatchObject([{ action: 'CreateInstallation' }])
+  await workspaces.setConnectionStatus({ connectionId, status: 2 })
+  expect(await changesOf(connectionId)).toMatchObject([
+    { action: 'SetConnectionStatus', settings: [{ name: 'status', value: 'CONNECTION_STATUS_DISABLED' }] },
+  ])
+
+  const email = `${randomUUID()}@example.com`
+  const entries = [{ of: { case: 'email' as const, value: email } }]
+  await workspaces.addSuppressions({ entries, reason: 'asked us' })
+  const { suppressions } = await workspaces.listSuppressions({ entry: entries[0]! })
+  const { suppressionId } = suppressions[0]!
+  await workspaces.removeSuppressions({ suppressionIds: [suppressionId] })
+  const onList = await changesOf(workspaceId)
+  expect(onList).toMatchObject([
+    { action: 'RemoveSuppressions', settings: [{ name: 'suppressionIds', value: suppressionId }] },
+    { action: 'AddSuppressions', settings: [{ name: 'entries.email', value: '1' }] },
+  ])
+  expect(onList.flatMap(({ settings }) => settings.map(({ value }) => value))).not.toContain(email)
+
+  const { sessionId } = await cores.newSession()
+  await sessions.banVisitor({ sessionId, reason: 'a secret reason' })
+  await sessions.unbanVisitor({ sessionId })
+  const bans = await changesOf(sessionId)
+  expect(bans.map(({ action }) => action)).toEqual(['UnbanVisitor', 'BanVisitor'])
+  expect(bans.flatMap(({ settings }) => settings)).toEqual([])
+})
+
+it('shows no entries of another workspace, and none of a rejected call', async () => {
+  const siteKey = await newSiteKey()
+  const { workspaces } = await clients()
+  expect(await codeOf(workspaces.updateInstallation({ siteKey, appearance: { position: 'top' } }))).not.toBe('ok')
+  expect(await changesOf(siteKey)).toEqual([])
+  await workspaces.updateInstallation({ siteKey, enabled: true })
+  const elsewhere = (await cores.core.workspaces.createWorkspace('Elsewhere')).workspaceId
+  const stranger = await clientsOf(cores.core, elsewhere)
+  expect((await stranger.workspaces.listPolicyChanges({ target: siteKey })).changes).toEqual([])
+  expect(await codeOf(stranger.workspaces.updateInstallation({ siteKey, enabled: false }))).not.toBe('ok')
+  expect(await changesOf(siteKey)).toHaveLength(1)
+})
+
+it('has an entry for every change that has taken effect, whenever the process dies', async () => {
+  await cores.untilOneSurvives(async (mortal) => {
+    const siteKey = await newSiteKey()
+    const { workspaces } = await clientsOf(mortal, cores.workspaceId)
+    const change = { siteKey, capabilities: { typing: false }, idempotencyKey: randomUUID() as string }
+    const died = await hasFailed(workspaces.updateInstallation(change))
+    const isChanged = (await cores.core.workspaces.findInstallation(siteKey, undefined)).capabilities.typing === false
+    const [entry, ...more] = await changesOf(siteKey)
+    expect(more).toEqual([])
+    if (isChanged) expect(entry).toBeDefined()
+    if (entry?.confirmed) expect(isChanged).toBe(true)
+    return died
+  })
+})
+
+it('removes the session from its entries when the visitor is erased, and keeps the rest', async () => {
+  const { sessions } = await clients()
+  const { sessionId } = await cores.newSession()
+  await sessions.banVisitor({ sessionId, reason: 'x' })
+  await cores.core.erasures.begin(await cores.core.visitorNames.ofSession(sessionId, undefined), 'desk')
+  await finishErasures(cores)
+  expect(await changesOf(sessionId)).toEqual([])
+  const { changes } = await (await clients()).workspaces.listPolicyChanges({})
+  expect(changes.filter(({ action, target }) => action === 'BanVisitor' && target === '')).toHaveLength(1)
+})
+
+it('is listed in pages', async () => {
+  const { workspaces } = await clients()
+  const target = await newSiteKey()
+  for (let index = 0; index < 5; index++) await workspaces.updateInstallation({ siteKey: target, defaultLocale: 'de' })
+  const ids: string[] = []
+  for (let pageToken = ''; ; ) {
+    const { changes, nextPageToken } = await workspaces.listPolicyChanges({ target, limit: 2, pageToken })
+    ids.push(...changes.map(({ changeId }) => changeId))
+    if (nextPageToken === '') break
+    pageToken = nextPageToken
+  }
+  expect(new Set(ids).size).toBe(5)
+  expect(ids).toHaveLength(5)
+})
