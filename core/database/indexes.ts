@@ -103,7 +103,6 @@ export const indexes: IndexPlan[] = [
   ['leads', { contacts: 1 }, { name: 'by_contact', partialFilterExpression: { contacts: { $exists: true } } }],
   ['policyChanges', { workspaceId: 1, at: -1, _id: -1 }, { name: 'by_workspace' }],
   ['policyChanges', { target: 1, at: -1, _id: -1 }, { name: 'by_target' }],
-  ['policyChanges', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['networkBans', { network: 1, endsAt: 1 }, { name: 'by_network' }],
   ['networkBans', { visitorIds: 1 }, { name: 'by_visitor' }],
   ['networkBans', { endsAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],

@@ -201,7 +201,9 @@ export function createDataRemoval(
       )
       const finished = await erasures.find({ workspaceId, finishedAt: isOld }, idOnly).limit(limit).toArray()
       await erasures.deleteMany({ _id: { $in: ids(finished) } })
-      return modifiedCount + requested.length + finished.length
+      const changes = await policyChanges.find({ workspaceId, at: isOld }, idOnly).limit(limit).toArray()
+      await policyChanges.deleteMany({ _id: { $in: ids(changes) } })
+      return modifiedCount + requested.length + finished.length + changes.length
     },
 
     async subscriptionIds(workspaceId) {

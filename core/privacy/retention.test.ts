@@ -201,7 +201,17 @@ describe('leads, held deliveries and audit', () => {
     const { subscriptionId } = await sub()
     await cores.core.deliveries.createAttempt({ leadId: old, subscriptionId, idempotencyKey: randomUUID() }, by)
     await cores.core.leadSubscriptions.update(subscriptionId, { status: 'disabled' }, by)
+    const { workspaceId } = cores
+    const recordChange = () =>
+      cores.core.policyChanges.record(
+        randomUUID(),
+        { workspaceId, actor: 'desk', action: 'UpdateWorkspace', target: workspaceId, settings: [] },
+        async () => {},
+      )
+    const changes = async () => (await cores.core.policyChanges.list({ workspaceId })).changes.length
+    await recordChange()
     days(10)
+    await recordChange()
     const young = await capture()
     await cores.core.deliveryHolds.reconcile()
     const statuses = async (leadId: string) =>
@@ -213,6 +223,7 @@ describe('leads, held deliveries and audit', () => {
     await keep({ audit: 5 })
     await sweepAll(cores)
     expect((await sub()).audit.map(({ action }) => action)).toEqual([])
+    expect(await changes()).toBe(1)
     await keep({ leads: 5 })
     await sweepAll(cores)
     await expect(cores.core.leads.find(old, undefined)).rejects.toThrow('LeadNotFound')

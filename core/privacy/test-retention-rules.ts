@@ -66,6 +66,7 @@ const rules: Record<string, IsOverdue> = {
   leadSubscriptions: (subscription, scan) =>
     subscription.audit.some(({ at }: Document) => at < scan.now - periodsOf(subscription, scan).audit),
   erasures: (erasure, scan) => erasure.finishedAt < scan.now - periodsOf(erasure, scan).audit,
+  policyChanges: (change, scan) => change.at < scan.now - periodsOf(change, scan).audit,
   removals: () => false,
   idempotency: (record, { raw, now }) =>
     record.expiresAt < now - dayMs &&

@@ -1,11 +1,11 @@
 import type { Collection } from 'mongodb'
 import type { PolicyChange } from './model.ts'
 
-export type PolicyChangeDocument = Omit<PolicyChange, 'changeId'> & { _id: string; expiresAt: Date }
+export type PolicyChangeDocument = Omit<PolicyChange, 'changeId'> & { _id: string }
 
 export interface PolicyChangeStore {
   /** Adds an entry that is not confirmed. Changes nothing if the entry exists. */
-  begin(change: PolicyChange, expiresAt: Date): Promise<void>
+  begin(change: PolicyChange): Promise<void>
   confirm(changeId: string): Promise<void>
   /** Removes an entry that is not confirmed. */
   withdraw(changeId: string): Promise<void>
@@ -23,8 +23,8 @@ export function createPolicyChangeStore({
   policyChanges: Collection<PolicyChangeDocument>
 }): PolicyChangeStore {
   return {
-    async begin({ changeId, ...change }, expiresAt) {
-      await policyChanges.updateOne({ _id: changeId }, { $setOnInsert: { ...change, expiresAt } }, { upsert: true })
+    async begin({ changeId, ...change }) {
+      await policyChanges.updateOne({ _id: changeId }, { $setOnInsert: change }, { upsert: true })
     },
 
     async confirm(changeId) {
@@ -44,7 +44,7 @@ export function createPolicyChangeStore({
         })
         .sort({ at: -1, _id: -1 })
         .limit(limit)
-      return (await found.toArray()).map(({ _id, expiresAt: _, ...change }) => ({ changeId: _id, ...change }))
+      return (await found.toArray()).map(({ _id, ...change }) => ({ changeId: _id, ...change }))
     },
   }
 }

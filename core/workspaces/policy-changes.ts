@@ -26,7 +26,6 @@ export interface PolicyChanges {
   }): Promise<{ changes: PolicyChange[]; nextPageToken?: string }>
 }
 
-const keptMs = 400 * 24 * 3600 * 1000
 const defaultPage = 100
 const maxPage = 1_000
 
@@ -40,8 +39,7 @@ export function createPolicyChanges(dependencies: {
   return {
     async record(operation, change, write) {
       const changeId = plannedIds('chg', operation)
-      const at = now()
-      await store.begin({ changeId, ...change, at: new Date(at), isConfirmed: false }, new Date(at + keptMs))
+      await store.begin({ changeId, ...change, at: new Date(now()), isConfirmed: false })
       let result: Awaited<ReturnType<typeof write>>
       try {
         result = await write()

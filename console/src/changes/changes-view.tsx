@@ -29,7 +29,7 @@ export function ChangesView({ target }: { target?: string }) {
       }
       lead={
         target === undefined ? (
-          'Who changed installations, connections, suppressions and bans. Kept for 400 days.'
+          'Who changed installations, connections, suppressions and bans.'
         ) : (
           <span class="mono">{target}</span>
         )

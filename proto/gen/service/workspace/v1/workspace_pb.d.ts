@@ -1782,7 +1782,7 @@ export declare const WorkspaceService: GenService<{
   /**
    * Lists who changed which policy and when, in pages, newest first: changes of the workspace, its
    * installations, connections' statuses, identity secrets and the suppression list, and bans. Entries are kept for
-   * 400 days. Errors: ValidationFailed.
+   * the workspace's period of audit. Errors: ValidationFailed.
    *
    * @generated from rpc service.workspace.v1.WorkspaceService.ListPolicyChanges
    */
