@@ -97,7 +97,7 @@ function textOf(code: Code, issues: Failure['issues'], retryAfter: number | unde
 }
 
 export function issueText({ path, rule }: { path: string; rule: string }): string {
-  // An operator names suppressed people one at a time, so their place in a list tells nothing.
+  // Forms for suppressions send a single entry, so the text omits the entry's index.
   const words = path
     .replace(/^\/(entries\/\d+|entry)\//, '/')
     .split('/')

@@ -13,7 +13,7 @@ type Calls = Pick<ServiceImpl<typeof WorkspaceService>, 'addSuppressions' | 'rem
 
 const pageSize = 100
 
-/** A fake suppression list in memory. It stores no values, as the core does. */
+/** A fake suppression list in memory. Like the core, it lists entries without their values. */
 export function fakeSuppressions() {
   let list: Suppression[] = []
   const idOf = ({ of }: SuppressionEntry) => `spr_${of.case}_${Buffer.from(of.value ?? '').toString('base64url')}`
@@ -21,7 +21,7 @@ export function fakeSuppressions() {
     void list.unshift(create(SuppressionSchema, { addedBy: 'ada@example.com', addedAt: at(0), ...suppression }))
   const methods: Calls = {
     addSuppressions({ entries, reason }) {
-      // The core also checks domains.
+      // The core rejects invalid domains. Here, values ending in `.invalid-domain` stand for them.
       const issues = entries.flatMap(({ of }, index) =>
         of.value?.endsWith('.invalid-domain') ? [{ path: `/entries/${index}/email`, rule: 'format' }] : [],
       )

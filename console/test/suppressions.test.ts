@@ -12,7 +12,7 @@ beforeEach(async () => {
 })
 
 describe('the suppression list in the console', () => {
-  it('adds, finds and removes an entry with the keyboard', async () => {
+  it('lets an operator look up, add and remove an entry with the keyboard', async () => {
     const { page, complaints, close } = await browser.open(core, 'conversations')
     await page.getByText('No conversations yet').waitFor()
     const press = (...keys: string[]) => Promise.all(keys.map((key) => page.keyboard.press(key)))
@@ -47,7 +47,7 @@ describe('the suppression list in the console', () => {
     await close()
   })
 
-  it('is shown in pages, without values', async () => {
+  it('is shown in pages, and names each entry by its id', async () => {
     await addDemoData(core)
     const { page, close } = await browser.open(core, 'suppressions')
     const rows = page.locator('.table-row')
@@ -119,7 +119,7 @@ describe('the import of suppressions in the console', () => {
     await close()
   })
 
-  it('reads a pasted list, or the named columns of a CSV file, and shows its text as text', async () => {
+  it('reads pasted lists and the known columns of CSV files, and shows HTML in a file as text', async () => {
     const { page, complaints, close } = await browser.open(core, 'suppressions/import')
     await page.getByLabel('Entries').fill('Ada@example.com, Ada\nsubject:customer-17')
     await page.getByText('1 e-mail address, 1 visitor id found.').waitFor()

@@ -23,7 +23,7 @@ export interface Fixtures {
   forge: Awaited<ReturnType<typeof createGrantForger>>
   /** Grants of ended sessions, by the reason for which the session ended. */
   ended: Record<'closed' | 'revoked' | 'banned' | 'disabled', string>
-  /** Grant of a visitor of another workspace. The origin is the same. */
+  /** Grant of a visitor of another workspace, whose site has the same origin. */
   elsewhereGrant: string
   /** Signs a workspace session. Default key: the service's own key. */
   workspaceSession(change?: { claims?: object; key?: Uint8Array }): Promise<string>

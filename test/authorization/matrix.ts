@@ -16,7 +16,7 @@ interface Caller {
    * own resources.
    */
   resourcesOf?: 'theirs'
-  /** Routes that accept this caller although it is not the last one in the list. */
+  /** Exceptions: routes that also accept this caller. */
   acceptedBy?: readonly string[]
 }
 
@@ -24,7 +24,10 @@ const expiredAt = Math.floor(Date.now() / 1000) - 60
 const mine = ({ mine: { visitor } }: Fixtures): string => visitor.session.accessGrant
 const otherKey = new Uint8Array(32).fill(5)
 
-/** Callers of the routes for visitors. Only the last caller is authorized. */
+/**
+ * Callers of the routes for visitors. Only the last caller is authorized, except for the routes in
+ * `acceptedBy`.
+ */
 export const visitorCallers: Caller[] = [
   { name: 'no credential', token: () => undefined },
   { name: 'a malformed token', token: () => 'a.b.c' },

@@ -252,7 +252,7 @@ describe('an installation on the real stack', () => {
     await button(`Remove ${origin}`).waitFor()
     const saved = Date.now()
     const visitor = await until('a session there', () => newVisitor({ origin }).catch(() => undefined))
-    // The limit is 3 s, because a gateway caches the rejection of an origin for one second.
+    // A gateway caches the rejection of an origin for one second. The rest is a margin.
     expect(Date.now() - saved).toBeLessThan(3_000)
     expect((await visitor.send('From the new page')).status).toBe(202)
   })

@@ -28,7 +28,7 @@ const focused = (page: Page) =>
     `document.querySelector('[data-service-widget]').shadowRoot.activeElement?.textContent || document.querySelector('[data-service-widget]').shadowRoot.activeElement?.tagName`,
   )
 
-test('a visitor declines the consent, decides again with the keyboard, and is asked again for a new version', async () => {
+test('a visitor can decline consent and grant it later with the keyboard, and is asked again for a new policy version', async () => {
   await require('v1')
   const visit = await shop.visit()
   const { page } = visit
@@ -72,7 +72,8 @@ test('a visitor declines the consent, decides again with the keyboard, and is as
   await untilSent(page, 'Do you ship to Graz?')
   expect(await field(page).inputValue()).toBe('And one more thing')
 
-  // The chat is open when the policy changes. The next message waits, and is sent once.
+  // The policy changes while the chat is open. The next message waits for the decision, and is sent
+  // once.
   await require('v2')
   await page.keyboard.press('Tab')
   await field(page).press('Enter')
@@ -93,7 +94,7 @@ test('a visitor declines the consent, decides again with the keyboard, and is as
   await requireNothing()
 })
 
-test('after a ban with the network address, a new tab and a private window cannot chat until the ban is lifted', async () => {
+test('if a ban includes the network address, a new tab and a private window cannot chat until the ban is lifted', async () => {
   const visit = await shop.visit()
   await openChat(visit.page)
   await write(visit.page, 'you fools')
@@ -149,7 +150,7 @@ describe('a person on the suppression list', () => {
     })
   }
 
-  test('is told that the details cannot be used, can still chat, and is accepted after the removal', async () => {
+  test('sees that the offline form is rejected and can still chat; the form is accepted after the entry is removed', async () => {
     const { workspaceId } = shop
     const { workspaces } = shop.operator
     await setForm(true)
@@ -178,12 +179,12 @@ describe('a person on the suppression list', () => {
     await setForm(false)
   })
 
-  test('gets no delivery once the entry is added, while deliveries of others go on', async () => {
+  test('has leads that are no longer sent, while leads of other people are still retried', async () => {
     const { workspaceId } = shop
     const { leads, workspaces } = shop.operator
     const receiver = await startReceiver()
     await setForm(true)
-    // Both destinations fail at first, so that all deliveries wait for a retry or in the queue.
+    // Both destinations always answer 503, so that the worker retries all deliveries.
     const destinations = await Promise.all(
       ['/503?one', '/503?two'].map((path) =>
         leads.createSubscription({

@@ -154,7 +154,7 @@ export function policyRules(suite: () => Suite): void {
       })
       expect(refused).toBe('ConsentRequired')
     }
-    // An accepted operation is not refused later.
+    // A repeat of the operation that was accepted under v1 is still answered with 202.
     expect((await send(visitor, 'accepted')).status).toBe(202)
     await decide(visitor, 'v2', 'granted')
     for (const via of gateways()) expect((await send(visitor, randomUUID(), via)).status).toBe(202)
@@ -200,11 +200,11 @@ export function policyRules(suite: () => Suite): void {
     const body = () => ({ publicSiteKey: siteKey, clientInstanceId: randomUUID() })
     await operator.sessions.banVisitor({ sessionId, reason: 'x', addressBanSeconds: 3600 })
     for (const via of gateways()) await client.fails('VisitorBanned', 'POST', '/sessions', { body: body(), via })
-    // Another visitor at the address keeps the open session until its renewal.
+    // Another visitor has the same address. The open session can still send, but not be renewed.
     expect((await send(other, 'op')).status).toBe(202)
     const renewal = { sessionId: other.session.sessionId, renewalToken: other.session.renewalToken }
     await client.fails('VisitorBanned', 'POST', '/sessions/renew', { headers: bearer(other), body: renewal })
-    // The ban of an address holds for one connection only.
+    // The ban of the address applies only to the connection of the banned visitor.
     expect((await stack.newVisitor()).session.sessionId).toBeDefined()
     await operator.sessions.unbanVisitor({ sessionId })
     for (const via of gateways())

@@ -25,7 +25,7 @@ function nameOf(id: string, detail: string | undefined): string {
 
 /** Prints each rule with its number of tests; fails if a rule has none. Must be registered last. */
 export function everyRuleIsTested(): void {
-  it('every rule has a test', () => {
+  it('contains only rules that have a test', () => {
     const states = rules.map(({ id, section, sentence }) => {
       const count = tested.get(id) ?? 0
       const state = count > 0 ? `${count} test${count === 1 ? '' : 's'}` : 'NO TEST'
@@ -35,7 +35,7 @@ export function everyRuleIsTested(): void {
     expect(states.filter(({ state }) => state === 'NO TEST').map(({ id }) => id)).toEqual([])
   })
 
-  it('rule ids are unique', () => {
+  it('contains no rule id twice', () => {
     expect(new Set(rules.map(({ id }) => id)).size).toBe(rules.length)
   })
 }

@@ -1,10 +1,7 @@
-/** One rule of the public contract. */
+/** One rule of the specification or the contract. */
 export interface Rule {
   id: string
-  /**
-   * Section of the public contract. S1 is section 1 of the specification. C1 is section 1 of the
-   * document that completes the specification.
-   */
+  /** Section of the rule. S1 is section 1 of the specification; C1 is section 1 of the contract. */
   section: string
   sentence: string
 }

@@ -29,8 +29,8 @@ const files = new Set(steps.flatMap(({ file, passes }) => [file, ...passes]))
 const handOffs = steps.slice(1).map((step, index) => [step.file, index + 1] as const)
 
 /**
- * Files of the core that ARCHITECTURE.md names. For each bus event that ARCHITECTURE.md names, one
- * of these files must emit the event and one must handle it.
+ * Files of the core that the table names. If a step is reached by a bus event, one of these files
+ * must emit the event and one must handle it.
  */
 const wiring = [...files].filter((file) => file.startsWith('core/'))
 

@@ -126,7 +126,7 @@ async function claimOf(attempt: CollectedSpan) {
   return collector.span('service.lead.v1.LeadService/ClaimDeliveries', childOf(call, server))
 }
 
-it('the attempt of a queued delivery links to the trace of the worker’s claim', async () => {
+it('if a delivery waits in the queue, its attempt links to the span of the worker’s claim', async () => {
   const { span } = await requestDelivery('queued')
   expect(collector.spans.filter(({ name }) => name === 'attempt')).toEqual([])
   await startDeliveryWorker(stack, env)
@@ -134,7 +134,7 @@ it('the attempt of a queued delivery links to the trace of the worker’s claim'
   expect((await collector.span('take deliveries', childOf(served))).service).toBe('service-core')
 })
 
-it('a delivery is one trace from the request to the attempt, and its destination gets no traceparent', async () => {
+it('a delivery is one trace from the operator’s request to the attempt, and the destination gets no traceparent', async () => {
   const { received, span } = await requestDelivery('traced')
   const { headers } = await received()
   expect(headers).not.toHaveProperty('traceparent')

@@ -106,7 +106,7 @@ describe('each unary method over a link', () => {
     const needed = getOption(method, scope)
     const tokens = [undefined, 'Bearer a.b.c', await bearer('other'), await bearer(needed)]
     for (const [index, token] of tokens.entries()) {
-      // The request with the valid token is empty, so that it changes nothing.
+      // Only the last token is valid. Its request is empty, so that the call changes nothing.
       const request = index === 3 ? {} : (requests[name]?.(things) ?? {})
       const answers = [http, link].map((transport) => call(cores, method, request, token, transport as Transport))
       const [overHttp, overLink] = await Promise.all(answers)
@@ -125,7 +125,7 @@ describe('a link', () => {
     headers = { authorization: await bearer('visitors:act', 'deliveries:work', 'messages:write') }
   })
 
-  it('carries the calls of one turn of the event loop in one frame', async () => {
+  it('sends the calls of one turn of the event loop together', async () => {
     const { seen, ...transport } = await linked()
     const client = createClient(SessionService, transport)
     seen.frames.length = 0
@@ -184,7 +184,7 @@ describe('a link', () => {
     })
   })
 
-  it('repeats an idempotent call on another core when the link is cut', async () => {
+  it('does not fail idempotent calls when it is cut: the client repeats them on another core', async () => {
     const wire = await startWire()
     const { seen, ...first } = await linked(wire.url)
     const second = createCoreTransport(baseUrl)
@@ -203,7 +203,7 @@ describe('a link', () => {
     expect(new Set(await Promise.all(calls))).toEqual(new Set(['ok']))
   })
 
-  it('limits the number of unsent bytes if the core does not read', async () => {
+  it('rejects calls with Unavailable if the core does not read and too many bytes are unsent', async () => {
     const wire = await startWire()
     const { seen, ...transport } = await linked(wire.url)
     const client = createClient(SessionService, transport)
@@ -218,7 +218,7 @@ describe('a link', () => {
   })
 })
 
-describe('a core', () => {
+describe('a core that serves links', () => {
   let authorization: string
   beforeAll(async () => {
     authorization = await bearer('visitors:act')
@@ -252,7 +252,7 @@ describe('a core', () => {
     kind: { case: 'call', value: { method: checkOrigin, authorization, ...call } },
   })
 
-  it('answers each malformed call with its own error', async () => {
+  it('answers each invalid call with an error, and a valid call on the same link with success', async () => {
     const frames = await exchange(
       [
         callFrame(1, { method: 'none' }),
@@ -277,7 +277,7 @@ describe('a core', () => {
     expect(frames.find(({ id }) => id === 9)?.kind.case).toBe('answer')
   })
 
-  it('runs a call once if its id is repeated while it runs', async () => {
+  it('ignores a call that has the id of a running call', async () => {
     const count = async () =>
       (await cores.core.metrics.calls.get()).values
         .filter(({ labels }) => labels.method === 'CheckOrigin')
@@ -287,7 +287,7 @@ describe('a core', () => {
     expect((await count()) - before).toBe(1)
   })
 
-  it('ends a link whose incomplete messages exceed 32 MiB', async () => {
+  it('ends a link if its incomplete messages together exceed 32 MiB', async () => {
     const part = Buffer.alloc(1024 * 1024)
     const parts = Array.from({ length: 40 }, (_, index) => ({
       id: 1 + (index % 4),
@@ -304,7 +304,7 @@ describe('a core', () => {
     expect(await codeOf(drained())).toMatch(/ok|ResourceExhausted|Canceled/)
   })
 
-  it('refuses a link without a valid token', async () => {
+  it('rejects a link that is opened without a valid token', async () => {
     const client = createClient(LinkService, createConnectTransport({ baseUrl, httpVersion: '2' }))
     for (const given of ['', 'Bearer a.b.c']) {
       const answers = client.link((async function* () {})(), { headers: { authorization: given } })
@@ -312,7 +312,7 @@ describe('a core', () => {
     }
   })
 
-  it('answers all received calls before it stops', async () => {
+  it('answers all received calls when it is stopped', async () => {
     const stopping = await serveCore(cores.core, { host: '127.0.0.1', port: 0 })
     const { seen, ...transport } = await linked(`http://127.0.0.1:${stopping.port}`)
     const client = createClient(SessionService, transport)

@@ -20,7 +20,7 @@ const kinds: [name: string, pattern: RegExp][] = [
 /** Internal details that no response may contain (specification, section 7). */
 export const internals = /\n\s+at .+:\d+:\d+|node_modules|mongodb|ECONN[A-Z]|E11000|ConnectError|\.ts:\d|[a-z]Error: /
 
-/** More words that no response may contain, except where the response repeats hostile input. */
+/** Words that no response may contain unless it repeats them from hostile input. */
 export const internalWords = /\bat .+:\d+:\d+|mongo|ECONN|127\.0\.0\.1:\d+|\.ts\b|grpc|kid|secret/i
 
 /**

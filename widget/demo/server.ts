@@ -19,7 +19,7 @@ interface DemoSiteOptions {
    * signed-in customer. Never sent to a page.
    */
   identity?: IdentitySecret
-  /** Shell command with which a reader of the page can reply as an agent. The page shows it. */
+  /** Shell command that replies to the visitor as an agent. The workbench shows this command. */
   agentCommand?: string
 }
 

@@ -149,8 +149,8 @@ export function createFeatures(deps: FeaturesDeps): Features {
   /** Time after which the configuration may differ from that of the service. */
   let staleAtMs = platform.clock.now() + cachedMs
   records.load()
-  // The loaded configuration may come from the browser's cache. This page has not received changes
-  // that were announced before it opened its stream, so fetch the configuration again.
+  // The loaded configuration may come from the browser's cache. Events about later changes may have
+  // been sent before this page opened its stream. So fetch the configuration again.
   platform.clock.setTimeout(refresh, cachedMs)
 
   platform.lifecycle.subscribe((signal) => {

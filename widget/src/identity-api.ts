@@ -23,8 +23,8 @@ export function createIdentityApi({ call, post }: Pick<Api, 'call' | 'post'>) {
 
 /**
  * Returns a function that makes a call with the grant of a session. If the grant has expired, the
- * function renews it and repeats the call. The new grant is not stored: if the session continues,
- * its own renewal uses the same renewal token and gets the same new token.
+ * function renews it and repeats the call. The new grant is not stored. If the session continues,
+ * its next renewal sends the old renewal token, which the service accepts for a limited time.
  */
 export function renewingCall<Content>(
   api: Pick<Api, 'renewSession'>,

@@ -87,7 +87,7 @@ export function createIdentity(deps: IdentityDeps) {
 
     /**
      * Called when an anonymous session was closed. If the provider now returns an assertion, the
-     * chat continues in a new session of that visitor. Otherwise, the visit ends.
+     * chat continues in a new session of the assertion's subject. Otherwise, the visit ends.
      */
     async followClosed(closed: Visit, { unsent, draft, end }: ClosedVisit): Promise<void> {
       const assertion = await repeat(() => assertionFor()).catch(() => undefined)

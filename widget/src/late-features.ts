@@ -20,8 +20,8 @@ const unloaded = {
 }
 
 /**
- * Names of the operations that load `features.ts` on their first call and return a promise. The
- * operations in `quiet` do not reject if loading fails.
+ * Names of the operations that load `features.ts` on their first call and return a promise. If
+ * loading fails, the operations in `answered` reject, and those in `quiet` resolve.
  */
 const answered = ['acknowledgeNavigation', 'acknowledgeScreenshot', 'uploadScreenshot', 'submitForm'] as const
 const quiet: readonly string[] = ['prepare', 'startTyping', 'updatePageContext']

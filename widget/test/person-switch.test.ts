@@ -69,8 +69,8 @@ const changes: Record<string, (harness: Harness) => Promise<unknown>> = {
 }
 
 /**
- * Expects that the client has no data of Ada after the change of visitor. Also expects exactly
- * `before` requests with `part` in their path, all with Ada's grant.
+ * Expects that the client has no data of Ada, the previous visitor. Also expects that exactly
+ * `before` requests have `part` in their path, and that each of them has Ada's grant.
  */
 async function expectNothingOf(harness: Harness, part: string, before: number) {
   await until(() => harness.client.connection() === 'online')

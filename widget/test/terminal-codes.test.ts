@@ -24,7 +24,7 @@ function codesOf({ client, events }: ReturnType<typeof createClientHarness>, eve
 }
 
 describe('the code that the client reports after the end of a session', () => {
-  it.each(conditions)('the reported code is %s if the stream delivers this event', async (event) => {
+  it.each(conditions)('the reported code is the name of the event if the stream delivers %s', async (event) => {
     const harness = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock })
     await harness.started()
     harness.network.online = false
@@ -52,7 +52,7 @@ describe('the code that the client reports after the end of a session', () => {
     expect(codesOf(harness, 'session.expired')).toEqual(['session.expired', 'session.expired'])
   })
 
-  it('the reported code is replay.reset.required if the stream delivers this event', async () => {
+  it('the reported code is the name of the event if the stream delivers replay.reset.required', async () => {
     const harness = createClientHarness(fixture.server, 'pk_reset_reauthenticate', { clock: fixture.clock })
     await harness.client.start()
     await until(() => harness.client.connection() === 'ended')

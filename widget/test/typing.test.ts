@@ -13,7 +13,7 @@ async function started(config?: Record<string, unknown>) {
 }
 
 const reports = () => fixture.server.seen('POST /typing').map(({ body }) => body?.state)
-/** Waits 30 ms, in which the response to a typing report arrives. */
+/** Waits 30 ms, which is enough time for the response to a typing report. */
 const settled = () => new Promise((resolve) => setTimeout(resolve, 30))
 
 describe('the visitor’s typing', () => {
@@ -164,7 +164,7 @@ describe('the typing indicator of an agent', () => {
 })
 
 describe('the presence of the client', () => {
-  it('the client knows the assigned agent, assignments, closings and reopenings, even after a reload', async () => {
+  it('the client returns the assigned agent, and activities for assignment, closing and reopening, even after a reload', async () => {
     const { client, storage, bodies } = await started()
     const conversation = fixture.server.conversation('pk_friendly')
     conversation.agentSays('Hello')
@@ -190,7 +190,7 @@ describe('the presence of the client', () => {
     after.client.stop()
   })
 
-  it('the client knows no agent and no activity in a new session', async () => {
+  it('the client returns no agent and no activity in a new session', async () => {
     const { client, storage } = await started()
     fixture.server.conversation('pk_friendly').emit('agent.assigned', { agent: { displayName: 'Anna Keller' } })
     await until(() => client.presence().agent !== undefined)

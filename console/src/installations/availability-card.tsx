@@ -190,7 +190,7 @@ function HoursEditor(part: InstallationPart) {
   )
 }
 
-/** Shortens the path of an issue to the words that the form shows. */
+/** Removes the parts of an issue's path that the form does not show, such as `/availability/`. */
 const shownPath = (path: string) =>
   path.replace('/availability/', '').replace(/(weeklyHours)\/hours|(exceptions)\/dates/, '$1$2')
 
@@ -198,7 +198,7 @@ interface SpansProps {
   /** Name of the day, for screen readers. */
   of: string
   rows: Row[]
-  /** Text while there are no hours. */
+  /** Text to show if `rows` is empty. */
   empty: string
   onChange: (rows: Row[]) => void
 }

@@ -35,8 +35,8 @@ const maxFieldLength = 4000
 let nextKey = 0
 
 /**
- * Card that edits the fields of both forms. Capabilities decide whether a form is shown to
- * visitors.
+ * Card that edits the fields of the pre-chat form and the offline form. Capabilities decide whether
+ * a form is shown to visitors.
  */
 export function FormsCard(part: InstallationPart) {
   return (

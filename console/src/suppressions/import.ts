@@ -9,7 +9,7 @@ const perCall = 1_000
 
 /** Progress of an import. */
 export interface ImportState {
-  /** Number of entries whose calls have succeeded, with the rejected ones. */
+  /** Number of processed entries: added, existing and rejected ones. */
   done: number
   added: number
   /** Number of entries that were on the list before. */
@@ -21,9 +21,10 @@ export interface ImportState {
 export const importStart: ImportState = { done: 0, added: 0, existing: 0, rejected: [] }
 
 /**
- * Adds the entries after `state.done` in calls of at most 1,000. Reports the state after each call.
- * Leaves out entries that the service rejects. After an error, call it again with the last state;
- * entries of a call with an unknown outcome then count as existing.
+ * Adds the entries from index `state.done` on, in calls of at most 1,000. Reports the state after
+ * each call. If the service rejects entries of a call, repeats the call without them. After an
+ * error, the caller can continue with the last reported state. If the failed call was executed, its
+ * entries then count as existing.
  */
 export async function importEntries(
   { workspaces }: Pick<Api, 'workspaces'>,

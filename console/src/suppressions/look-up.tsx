@@ -11,7 +11,7 @@ import { AddSuppression } from './add-suppression.tsx'
 import { kinds, toEntry } from './suppression-words.ts'
 
 interface LookUpProps {
-  /** Changes whenever an entry was added or removed. */
+  /** Number of changes of the suppression list. Each change reloads the shown result. */
   changes: number
   onRemove: (suppression: Suppression) => void
   onAdded: (text: string) => void

@@ -19,7 +19,7 @@ export function SuppressionsView() {
   const { api, announcer } = useConsole()
   const [isAdding, setAdding] = useState(false)
   const [removing, setRemoving] = useState<Suppression>()
-  /** Counts the changes, so that a shown result of a look-up is read again. */
+  /** Number of changes of the list. Each change reloads the list and the look-up's result. */
   const [changes, setChanges] = useState(0)
   const list = usePages<Suppression>(
     async (pageToken) => {

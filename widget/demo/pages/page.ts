@@ -9,7 +9,7 @@ export interface Page {
 export interface PageSettings {
   siteKey: string
   gatewayUrl: string
-  /** Shell command with which a reader of the page can reply as an agent. The page shows it. */
+  /** Shell command that replies to the visitor as an agent. The workbench shows this command. */
   agentCommand?: string
   /** True if the shop's backend can sign assertions. */
   signsIdentity: boolean

@@ -173,7 +173,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     showConsent()
     const isOffered = !client.ended() && client.isOfflineFormOffered()
     const begun = shownForm && views.get(shownForm)?.isFilled() ? shownForm : undefined
-    // The visitor is writing a message, so the form that has just become due does not replace it.
+    // The form has become due while the visitor is writing a message. Keep the message field.
     if (isOffered && !shownForm && composer.draft() && !wantsOffline) skipped.add('offline')
     const due = client.ended()
       ? undefined

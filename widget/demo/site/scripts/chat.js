@@ -27,7 +27,7 @@ export function startChat({ signsIdentity, log }) {
     const loaded = /** @type {ServiceWidget} */ (/** @type {CustomEvent} */ (event).detail.widget)
     widget = loaded
     for (const name of eventNames) loaded.on(name, (payload) => log.add('event', name, summarize(name, payload)))
-    // The launcher is on the installation's side of the page, so the workbench uses the other side.
+    // The installation decides on which side the launcher is. The workbench uses the other side.
     loaded.on('config.loaded', ({ config }) => {
       document.documentElement.classList.toggle('launcher-left', config.appearance.position === 'left')
     })
