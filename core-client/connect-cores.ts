@@ -28,7 +28,7 @@ export function connectCores(options: {
   urls: readonly string[]
   /** Certificates for cores with https. */
   tls?: TlsFiles
-  /** If set, unary calls use links. */
+  /** If set, unary calls to a core share one stream, the link (see link.ts). */
   linkMetrics?: LinkMetrics
   lookUp?: CoreLookup
   lookUpEveryMs?: number

@@ -25,8 +25,8 @@ export interface CoreTransport extends Transport {
 
 /**
  * Creates a transport that speaks the Connect protocol over one HTTP/2 connection. After
- * certificates change, new calls use a new connection, and running calls finish on the old one. With
- * metrics, unary calls use a link.
+ * certificates change, new calls use a new connection, and running calls finish on the old one. If
+ * `metrics` is set, unary calls share one stream, the link (see link.ts).
  */
 export function createCoreTransport(baseUrl: string, tls?: TlsFiles, metrics?: LinkMetrics): CoreTransport {
   const latest = withCurrentTls(

@@ -36,8 +36,8 @@ export function createFailoverTransport({ cores, deadlineMs }: { cores: CorePool
           ({ transport }) => transport.stream(method, signal, timeoutMs, header, trackedInput(), values),
           (reason) => {
             const failure = classify(reason, signal)
-            // Once the call has read input, its failure may be the fault of the client. So the core
-            // is not marked as failed.
+            // The call has begun to read its input, so the input may be the cause of the failure.
+            // The core is therefore not marked as failed.
             if (begun && failure !== 'answered') throw new OutOfReachError('stream interrupted', { cause: reason })
             return failure
           },

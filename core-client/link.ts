@@ -51,7 +51,10 @@ interface CallToSend {
   bytes: Uint8Array
 }
 
-/** Opens a link with the `Authorization` header of one call. Each call is sent with its own header. */
+/**
+ * Opens a link. `authorization` is the `Authorization` header of the stream itself. Each call on
+ * the stream is sent with its own header.
+ */
 export function openLink(transport: Transport, authorization: string, { linkFrames, linkCalls }: LinkMetrics): Link {
   const queue = createFrameQueue<FrameInit>((id, value) => ({ id, kind: { case: 'part', value } }))
   const calls = new Map<number, PendingCall>()

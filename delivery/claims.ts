@@ -13,7 +13,7 @@ export interface Claims {
    * The worker calls this when an attempt has ended.
    *
    * @param wasFull true if the destination of the attempt had no room for another delivery. Claims
-   *   that were sent before return no deliveries for this destination, so a new claim is sent.
+   *   that are already open return no deliveries for this destination, so a new claim is sent.
    */
   freed(wasFull: boolean): void
   /** Returns true if a core answered the last claim. */
@@ -54,8 +54,8 @@ type ClaimCalls = Pick<Client<typeof LeadService>, 'claimDeliveries'>
  * - A refill is sent when a full destination has room again. It does not wait. It is needed because
  *   the open poll was sent with a lower limit for this destination.
  *
- * A refill never cancels an open claim. If the core had already answered the cancelled claim, the
- * deliveries of this answer would be blocked until their leases expire.
+ * A refill never cancels an open claim, because the core may just have answered it. The deliveries
+ * of the lost answer would be blocked until their leases expire.
  */
 export function createClaims(options: {
   /** Client for the pool of cores. */
@@ -93,9 +93,9 @@ export function createClaims(options: {
 
   const free = () => room() - reserved
   // `share` and `cap` limit a claim, so that some places stay free even if many destinations hang.
-  // `share` is the number of free places that a claim reserves. `cap` is the maximum number of
-  // deliveries per destination that it may return: at most half of the places that stay free, but
-  // at least one.
+  // `left` is the number of free places. A claim reserves at most `share` of them. `cap` is the
+  // maximum number of deliveries per destination: half of the places that the claim leaves free,
+  // but at least 1 and at most `perDestination`.
   const share = (left: number) => Math.min(claimMax, Math.max(Math.ceil(left / 2), left - 2 * perDestination))
   const cap = (left: number) => Math.max(1, Math.min(perDestination, Math.floor((left - share(left)) / 2)))
 
@@ -245,7 +245,7 @@ export function createClaims(options: {
     },
     freed(wasFull) {
       makeRoom()
-      // The limit per destination of the open poll may be lower than the limit of a new claim.
+      // If the open poll was sent with a low limit per destination, a new claim may return more.
       const isTight = open.anyFull() || (pollCap ?? perDestination) < perDestination
       if (isStocked() || (!wasFull && !refillAgain && !isTight)) return
       refillAgain = true

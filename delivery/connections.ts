@@ -62,8 +62,8 @@ export function createConnections({ maxIdle }: { maxIdle: number }): Connections
     adopt(origin, socket) {
       let handedOver = false
       const client = new Client(origin, {
-        // The undici client must not open a connection itself. It gets this socket once. It expects
-        // the callback after `connect` has returned.
+        // The undici client must not open connections itself. So the first `connect` gets this
+        // socket, and every later one fails. `connect` must return before the callback runs.
         connect: (_options, callback) => {
           const usable = !handedOver && !socket.destroyed
           handedOver = true

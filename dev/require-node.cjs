@@ -1,6 +1,6 @@
-// Preloaded by each npm script. A `pre` script would not work, because npm skips those
-// scripts under ignore-scripts.
-// Must run on any Node version, so it uses old JavaScript only.
+// Ends the process if the version of Node is too old. Each npm script preloads this file. A `pre`
+// script would not work, because npm skips `pre` scripts if `ignore-scripts` is set.
+// This file must run on any Node version, so it uses old JavaScript only.
 // The npm package `node` installs Node 24 and puts it on the PATH of npm scripts.
 'use strict'
 

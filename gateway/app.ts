@@ -179,8 +179,8 @@ export function createGateway(deps: {
 }
 
 /**
- * Converts `TRUST_PROXY` to Fastify's option. A number of hops becomes a function that trusts the
- * nearest proxies up to that number.
+ * Converts `TRUST_PROXY` to Fastify's option. For a number of hops, returns a function that trusts
+ * that many of the nearest proxies.
  */
 function trustedProxies({ TRUST_PROXY: hops }: Config): FastifyHttpOptions<Server>['trustProxy'] {
   return typeof hops === 'number' ? (_address: string, hop: number) => hop < hops : hops

@@ -37,7 +37,7 @@ it('readSuppressionList counts repeated entries, also if they are written differ
   )
 })
 
-it('readSuppressionList reads the columns that the header names, and reports the others', () => {
+it('readSuppressionList reads the e-mail and phone columns of a header, and reports other columns as ignored', () => {
   const rows = 'E-Mail;Name;Phone number\nada@example.com;"Lovelace; Ada";+43 1 234\n;Grace;\nbob@example.com;;none\n'
   expect(read(rows)).toEqual({
     entries: ['2 email ada@example.com', '2 phone +43 1 234', '4 email bob@example.com'],
@@ -72,7 +72,7 @@ it('readSuppressionList loses only the line with a quote that is never closed', 
   })
 })
 
-it('readSuppressionList treats names of object properties as ordinary columns', () => {
+it('readSuppressionList does not read a line with `constructor` and `__proto__` as a header', () => {
   expect(read('constructor,__proto__\n')).toEqual({ ...nothing, invalid: ['1 constructor'], ignored: ['column 2'] })
 })
 
@@ -105,7 +105,7 @@ it('readSuppressionList returns each quoted entry of a CSV file, whatever the ot
   )
 })
 
-it('readSuppressionList accounts for every line of any text, and never throws', () => {
+it('readSuppressionList never throws and returns no line number beyond the last line, for any text', () => {
   fc.assert(
     fc.property(
       fc.string({ unit: fc.constantFrom('a', '@', '.', '"', ',', ';', '\t', '\n', '\r', '1', '+', '#') }),

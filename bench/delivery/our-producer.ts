@@ -1,5 +1,6 @@
-// Enqueues deliveries in the service. `fill` captures leads, which automatic subscriptions send to
-// every destination. Single deliveries are created by CreateDeliveryAttempt.
+// Producer process of the service. `fill` captures leads. Every destination has an automatic
+// subscription, so each lead causes one delivery per destination. `enqueue` and `steady` create
+// single deliveries with CreateDeliveryAttempt.
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'

@@ -34,7 +34,7 @@ interface Visitor extends BenchVisitor {
   commandId: string
 }
 
-/** Fixed, so that no two connections use one visitor. */
+/** A multiple of the number of connections, so that no two connections use the same visitor. */
 const visitorCount = 256
 const historyLength = 25
 const atOnce = 16
@@ -84,7 +84,7 @@ function post(on: HttpConnection, { accessGrant }: Visitor, status: number, path
   return expectStatus(status, on.send('POST', `${widgetPath}${path}`, headers, JSON.stringify(body)))
 }
 
-/** Repeats an outcome as a new operation. */
+/** Acknowledges the navigation request. Each call sends the same outcome with a new key. */
 function acknowledge(on: HttpConnection, visitor: Visitor) {
   const path = `/commands/navigation/${visitor.commandId}/acknowledgements`
   return post(on, visitor, 200, path, { outcome: 'accepted' })

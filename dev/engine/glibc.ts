@@ -48,7 +48,7 @@ type Machine = { triple: string; loader: string }
  * is new enough, the command is Node itself. Otherwise, on Debian and Ubuntu, the command uses the
  * loader and libraries of the next release of the distribution. Apt fetches these once into a
  * folder of the project and checks their signatures. The system is not changed.
- * @throws EngineError `glibc` if neither is possible, with what was tried
+ * @throws EngineError `glibc` if neither is possible. Its message says what was tried.
  */
 export const nodeForEngine = async (deps: GlibcDeps): Promise<NodeCommand> => {
   const { platform = process.platform, arch = process.arch, logger } = deps

@@ -5,8 +5,8 @@ const create = { publicSiteKey: 'pk_demo', clientInstanceId: 'browser-1' }
 const page = { url: 'https://shop.example/' }
 
 /**
- * Makes a call and returns its status with the methods of the cores that it caused. Checks of the
- * origin are left out, because all visitors of a site share them.
+ * Makes a call. Returns its status, followed by the methods that the gateway called on the core.
+ * Omits `checkOrigin`, because its answer is cached for all visitors of a site.
  */
 async function callsOf({ call, core }: TestGateway, ...args: Parameters<TestGateway['call']>) {
   const before = core.calls.length
@@ -37,7 +37,7 @@ describe('a request of a visitor', () => {
     expect(await callsOf(gateway, 'GET', '/messages')).toEqual([200, 'listVisitorMessages'])
   })
 
-  test('gets the error of a core if its session has ended, and then its grant is not known any more', async () => {
+  test('is rejected by the method it calls if its session has ended, and removes its grant from the cache', async () => {
     const gateway = await startTestGateway()
     await gateway.call('GET', '/messages')
     gateway.core.grants.set('grant-1', 'SessionRevoked')
@@ -46,7 +46,7 @@ describe('a request of a visitor', () => {
     expect(await callsOf(gateway, 'GET', '/messages')).toEqual([403, 'authorizeGrant'])
   })
 
-  test('gets the error of its session and not of its body, if the session has ended since', async () => {
+  test('gets SessionRevoked for an invalid body if its session was revoked after the grant was cached', async () => {
     const gateway = await startTestGateway()
     await gateway.call('GET', '/messages')
     gateway.core.grants.set('grant-1', 'SessionRevoked')
@@ -60,7 +60,7 @@ describe('a route that needs a capability', () => {
   const retry = (gateway: TestGateway, body: unknown = message()) =>
     callsOf(gateway, 'POST', '/messages/op-1/retry', { body })
 
-  test('causes one call to a core if the installation is known to advertise it', async () => {
+  test('causes one call to a core if the cached authorization has the capability', async () => {
     const gateway = await startTestGateway()
     gateway.core.capabilities = { messageRetryRoute: true }
     await gateway.call('GET', '/messages')
@@ -68,7 +68,7 @@ describe('a route that needs a capability', () => {
     expect(await retry(gateway)).toEqual([202, 'sendVisitorMessages'])
   })
 
-  test('answers RouteNotAdvertised before any later error, if the capability was turned off since', async () => {
+  test('answers RouteNotAdvertised to an invalid body if the capability was disabled after the grant was cached', async () => {
     const gateway = await startTestGateway()
     gateway.core.capabilities = { messageRetryRoute: true }
     for (const body of [{ fields: 7 }, '{']) {
@@ -80,7 +80,7 @@ describe('a route that needs a capability', () => {
     }
   })
 
-  test('is accepted at once after the capability was turned on', async () => {
+  test('accepts the next request if the capability was enabled after the grant was cached', async () => {
     const gateway = await startTestGateway()
     await gateway.call('GET', '/messages')
     gateway.clock.advance(1_000)
@@ -88,7 +88,7 @@ describe('a route that needs a capability', () => {
     expect(await retry(gateway)).toEqual([202, 'authorizeGrant', 'sendVisitorMessages'])
   })
 
-  test('asks a core about the capabilities of a session that was just created', async () => {
+  test('asks a core for the capabilities if the session was just created', async () => {
     const gateway = await startTestGateway()
     gateway.core.capabilities = { messageRetryRoute: true }
     await gateway.call('POST', '/sessions', { body: create })

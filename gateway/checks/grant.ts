@@ -56,8 +56,9 @@ export function createGrantCheck(grants: GrantCache, refusals: RefusalLimit): Ch
 }
 
 /**
- * Rejects a request with `RouteNotAdvertised` if the installation does not advertise its route. Only a
- * refusal needs a recent answer of a core: the core checks the capability itself when it is called.
+ * Rejects a request with `RouteNotAdvertised` if the installation does not advertise its route. If
+ * the cached authorization has the capability, the request passes, because the core checks the
+ * capability again. Otherwise a core confirms that the capability is missing.
  */
 export function createAdvertisedCheck(grants: GrantCache): Check {
   return (request) => {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { type Check, inOrder } from './in-order.ts'
 
-/** Runs the checks and returns the outcome. `isPending` is true if the hook had to wait. */
+/** Runs the checks. Returns whether the hook returned before it was done, and its error. */
 async function runChecks(checks: Check[]) {
   const outcome = Promise.withResolvers<unknown>()
   let isPending = true
@@ -17,11 +17,11 @@ async function runChecks(checks: Check[]) {
   return { waited, error: await outcome.promise }
 }
 
-it('passes in the same turn if no check returns a promise', async () => {
+it('inOrder runs all checks synchronously if none returns a promise', async () => {
   expect(await runChecks([() => {}, () => {}])).toEqual({ waited: false, error: undefined })
 })
 
-it('runs each check once and in order, also after a check that waits', async () => {
+it('inOrder runs each check once and in order, even after a check that waits', async () => {
   const ran: number[] = []
   const check = (index: number, waits: boolean): Check => {
     return () => {
@@ -33,7 +33,7 @@ it('runs each check once and in order, also after a check that waits', async () 
   expect([ran, waited, error]).toEqual([[0, 1, 2, 3], true, undefined])
 })
 
-it('stops at the first failure, thrown or rejected', async () => {
+it('inOrder stops at the first check that throws or rejects', async () => {
   const failure = new Error('refused')
   const refused: Check = () => {
     throw failure

@@ -8,7 +8,7 @@ export type Check = (request: FastifyRequest, reply: FastifyReply) => void | Pro
 
 /**
  * Combines checks into one hook that runs them in order, up to the first failure. The hook waits only
- * for checks that return a promise, so a request whose answers are cached passes in one turn.
+ * for checks that return a promise, so it is synchronous if the answers for all checks are cached.
  */
 export function inOrder(checks: readonly Check[]) {
   return (request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void => {

@@ -24,9 +24,10 @@ function allowOrigin(reply: FastifyReply, origin: string): void {
 }
 
 /**
- * Returns the `Origin` of the request if any enabled installation allows it, at once if the answer is
- * cached. Rejects with `OriginNotAllowed`, or `RateLimited` for an address with too many refusals. A
- * core later checks that the installation of this request allows the origin.
+ * Returns the `Origin` of the request if at least one enabled installation allows it. Returns a
+ * promise if the answer is not cached. Rejects with `OriginNotAllowed`, or with `RateLimited` for
+ * an address with too many refusals. A core later checks that the installation of this request
+ * allows the origin.
  */
 export type RequireOrigin = (request: FastifyRequest) => string | Promise<string>
 

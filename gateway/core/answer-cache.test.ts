@@ -31,7 +31,7 @@ function newScene({ maxSize = 100, staleMs = 0 } = {}) {
 }
 
 describe('an accepted answer', () => {
-  it('is fresh for the time of the cache, counted from the start of the question', async () => {
+  it('is fresh for `freshMs`, counted from the start of the call to the core', async () => {
     const { scene, cache, accept } = newScene()
     const answer = Promise.withResolvers<Answer>()
     const asking = cache.ask('a', () => answer.promise)
@@ -47,14 +47,14 @@ describe('an accepted answer', () => {
     expect(await accept('a', 'new')).toEqual({ text: 'new' })
   })
 
-  it('comes from one question if many requests ask at once', async () => {
+  it('is shared by concurrent requests, which cause one call to the core', async () => {
     const { scene, accept } = newScene()
     const answers = await Promise.all(Array.from({ length: 50 }, () => accept('a')))
     expect(new Set(answers).size).toBe(1)
     expect(scene.asked).toBe(1)
   })
 
-  it('is not used longer after the clock was set back', async () => {
+  it('is not used after the clock was set back, and neither is a cached refusal', async () => {
     const { scene, cache, accept, refuse } = newScene()
     await accept('a')
     await expect(refuse('b')).rejects.toMatchObject({ code: 'InstallationNotFound' })
@@ -63,7 +63,7 @@ describe('an accepted answer', () => {
     expect(await accept('b')).toEqual({ text: 'b' })
   })
 
-  it('is not replaced by a failure that is no refusal, and is used meanwhile only with `staleMs`', async () => {
+  it('is used for `staleMs` more if the next call fails without a refusal, and no longer if `staleMs` is 0', async () => {
     for (const staleMs of [0, 500]) {
       const { scene, cache, accept, fail } = newScene({ staleMs })
       await accept('a')
@@ -84,7 +84,7 @@ describe('an accepted answer', () => {
 })
 
 describe('a refusal', () => {
-  it('is remembered for a second, removes the accepted answer, and is never an answer', async () => {
+  it('replaces the accepted answer, and rejects all requests of its key for a second', async () => {
     const { scene, cache, accept, refuse } = newScene()
     await accept('a')
     scene.time += 1_000
@@ -97,7 +97,7 @@ describe('a refusal', () => {
     expect(await accept('a', 'created')).toEqual({ text: 'created' })
   })
 
-  it('of random keys evicts no accepted answer', async () => {
+  it('evicts no accepted answer of another key, even if 20,000 keys are refused', async () => {
     const { cache, accept, refuse } = newScene()
     await accept('good')
     for (let index = 0; index < 20_000; index += 1) await refuse(`random-${index}`).catch(() => {})
@@ -112,7 +112,7 @@ it('a failure that is no refusal is not cached', async () => {
   expect(scene.asked).toBe(2)
 })
 
-it('the answers in the cache never exceed its size, and every fresh answer is the last one of its key', async () => {
+it('for any sequence of calls, the answers fit into `maxSize`, and `fresh` returns only the last answer of a key', async () => {
   const step = fc.record({
     key: fc.constantFrom('a', 'b', 'c', 'd', 'e'),
     text: fc.string({ minLength: 1, maxLength: 30 }),

@@ -2,34 +2,35 @@ import { createLruCache } from '../../platform/lru-cache.ts'
 import { GatewayError, type PublicErrorCode, toGatewayError } from '../errors.ts'
 import { isRefusal } from '../limits/refusals.ts'
 
-/** Caches answers of the cores by key. */
+/** Caches answers of the cores by key: accepted answers and refusals. */
 export interface AnswerCache<Answer> {
-  /** Returns the accepted answer of the key if it is fresh. */
+  /** Returns the accepted answer of the key if it is cached and fresh. */
   fresh(key: string): Answer | undefined
   /**
-   * Returns the fresh answer of the key, or asks. Concurrent requests share one question. Rejects
-   * with the refusal of the core, which is cached too.
+   * Returns the fresh answer of the key. If there is none, calls a core with `question`. Concurrent
+   * requests of a key share one call. Rejects if the call fails. A refusal of the core is cached, too.
    */
   ask(key: string, question: () => Promise<Answer>): Promise<Answer>
 }
 
 interface Known<Value> {
   value: Value
-  /** Start of the question. */
+  /** Time at which the call to the core began. */
   askedAt: number
 }
 
 const REFUSED_MAX = 10_000
-/** How long a refusal is used. Short, so that a site that was just allowed works soon. */
+/** How long a refusal is cached. The time is short, so that a newly allowed site works soon. */
 const REFUSED_MS = 1_000
 
 /**
- * Accepted and refused keys are kept apart, so that requests with random keys evict no accepted
- * answer. All ages count from the start of the question. Other failures are not cached.
+ * Creates a cache that stores accepted answers and refusals apart, so that requests with random
+ * keys evict no accepted answer. Other failures are not cached. The age of an entry counts from the
+ * start of its call to the core.
  */
 export function createAnswerCache<Answer extends object | boolean>(options: {
   freshMs: number
-  /** If a question fails without a refusal, the last answer is used for this time. */
+  /** If a call fails without a refusal, the last answer is used for this time. Default: 0. */
   staleMs?: number
   maxSize: number
   /** Returns the part of `maxSize` that an answer takes. Default: 1. */

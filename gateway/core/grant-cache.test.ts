@@ -29,7 +29,7 @@ function newScene() {
   return { scene, grants, answered }
 }
 
-it('a grant is known until it ends, and then a core is asked again', async () => {
+it('a grant is cached until it expires, and then a core is asked again', async () => {
   const { scene, grants, answered } = newScene()
   const result = grants.authorize(credentials, 'c', false)
   expect(grants.known(credentials, false)).toBeUndefined()
@@ -45,7 +45,7 @@ it('a grant is known until it ends, and then a core is asked again', async () =>
   expect(scene.calls.length).toBe(2)
 })
 
-it('a grant that a core has issued is known for its origin, and is confirmed by a call', async () => {
+it('a grant that a core has issued is cached for its origin only, and `confirm` still calls a core', async () => {
   const { scene, grants, answered } = newScene()
   const { accessGrant, origin } = credentials
   const times = { expiresAt: timestampFromMs(1_000_000), renewableUntil: timestampFromMs(1_002_000) }
@@ -83,7 +83,7 @@ it('concurrent requests share one call to a core', async () => {
   expect(scene.calls.length).toBe(1)
 })
 
-it('the authorization of an expired grant is cached for renewals until the session expires, and for nothing else', async () => {
+it('the authorization of an expired grant is cached until the session expires, but for renewals only', async () => {
   const { scene, grants, answered } = newScene()
   const renew = () => answered(grants.authorize(credentials, 'c', true))
   scene.time = 1_000_000

@@ -21,8 +21,8 @@ export interface Authorization {
 
 /**
  * Cache of authorized grants. Refusals are never cached. An authorization is used until its grant
- * expires, because the core authorizes each call of a scoped route itself. A refusal by the gateway
- * needs a confirmed authorization: the session may have ended.
+ * expires, because the core authorizes each call of a scoped route itself. Before the gateway
+ * itself refuses a request, it must call `confirm`, because the session may have ended.
  */
 export interface GrantCache {
   /** Returns the cached authorization of the grant. */
@@ -36,7 +36,10 @@ export interface GrantCache {
   authorizeClosedToo(credentials: Credentials, correlationId: string): Promise<{ sessionId: string }>
   /** Returns an authorization that is at most `RECHECK_MS` old. Rejects if the core refuses. */
   confirm(credentials: Credentials, correlationId: string, expiredToo: boolean): Promise<Authorization>
-  /** Caches the authorization of a grant that a core has just issued. It is not confirmed. */
+  /**
+   * Caches the authorization of a grant that a core has just issued. Its capabilities are not
+   * known, so `confirm` does not use it.
+   */
   remember(origin: string, session: SessionContent): void
   forget(credentials: Credentials): void
 }
@@ -94,8 +97,9 @@ export function createGrantCache(options: { core: CoreClients; now: () => number
   }
 
   /**
-   * Whether the answer of a call applies to a request with this `expiredToo` now. The call may
-   * still be pending.
+   * Whether a request with this `expiredToo` may use the call. A pending call must have the same
+   * `expiredToo`. In an answered call, the grant must not have expired, or its session must be
+   * renewable if `expiredToo` is true.
    */
   function isAccepted({ expiredToo: wasExpiredToo, known }: Call, expiredToo: boolean): boolean {
     if (known === undefined) return wasExpiredToo === expiredToo

@@ -4,7 +4,7 @@ import type { CoreClients } from './core-clients.ts'
 
 /** Checks whether at least one enabled installation allows an origin. */
 export interface Origins {
-  /** Whether a core has allowed the origin a short time ago. */
+  /** Whether the cache has a fresh answer that allows the origin. */
   isKnown(origin: string): boolean
   /**
    * Rejects with `OriginNotAllowed`, or with the error of the core if the core fails and no stale

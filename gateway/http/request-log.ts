@@ -6,8 +6,8 @@ type ChildOptions = Parameters<FastifyBaseLogger['child']>[1]
 const METHODS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 
 /**
- * Logger of a request. It makes its child logger with the first line: that costs more than all checks
- * of a request, and most requests write no line of their own.
+ * Logger of a request. Creates its child logger when the request writes its first line. Most
+ * requests write no line, and creating the child logger costs more than all checks of a request.
  */
 class RequestLog {
   readonly #parent: FastifyBaseLogger

@@ -15,7 +15,7 @@ async function outcomeOf(answer: Promise<Response>) {
 }
 
 describe('configuration', () => {
-  test('costs the cores one call a second, however many requests ask for it', async () => {
+  test('causes at most one call to a core per second, for any number of requests', async () => {
     const gateway = await startTestGateway()
     const answers = await Promise.all(Array.from({ length: 50 }, () => read(gateway)))
     expect(answers.map(({ status }) => status)).toEqual(Array(50).fill(200))
@@ -27,7 +27,7 @@ describe('configuration', () => {
     expect(gateway.core.count('getConfig')).toBe(2)
   })
 
-  test('has the same headers and body from the cache, and the HEAD and 304 answers agree with it', async () => {
+  test('has the same headers and body from the cache; HEAD answers its length, and 304 its ETag', async () => {
     const gateway = await startTestGateway()
     const [first, again] = [await read(gateway), await read(gateway)]
     const headersOf = ({ headers }: Response) => {
@@ -62,7 +62,7 @@ describe('configuration', () => {
   })
 
   test.each(['InstallationNotFound', 'OriginNotAllowed', 'ConnectionDisabled'] as const)(
-    'is refused within a second after its installation or connection is changed so that the answer is %s',
+    'is refused with %s at most a second after a core begins to refuse it',
     async (code) => {
       const gateway = await startTestGateway()
       expect((await read(gateway)).status).toBe(200)
@@ -86,7 +86,7 @@ describe('configuration', () => {
     expect(await outcomeOf(read(gateway, '/config/pk_new'))).toEqual([200, 'Shop'])
   })
 
-  test('counts each request for an unknown key as a refusal, also from the cache', async () => {
+  test('is refused for an unknown key, and each request counts as a refusal, even if answered from the cache', async () => {
     const gateway = await startTestGateway({ env: { RATE_LIMIT_REFUSALS_PER_MINUTE: '3' } })
     const statuses: number[] = []
     for (let sent = 0; sent < 5; sent += 1) statuses.push((await read(gateway, '/config/pk_new')).status)
@@ -94,7 +94,7 @@ describe('configuration', () => {
     expect((await read(gateway)).status).toBe(429)
   })
 
-  test('of one origin is not sent to another one', async () => {
+  test('that is cached for one origin is not sent to an origin that the core refuses', async () => {
     const gateway = await startTestGateway()
     expect((await read(gateway)).status).toBe(200)
     gateway.core.origins.add('https://other.example')
@@ -107,7 +107,7 @@ describe('configuration', () => {
     expect(await outcomeOf(read(gateway))).toEqual([200, 'Shop'])
   })
 
-  test('is 503 while no core is reachable, and is read again afterwards', async () => {
+  test('is answered with 503 while no core is reachable, and with 200 afterwards', async () => {
     const gateway = await startTestGateway()
     expect((await read(gateway)).status).toBe(200)
     gateway.clock.advance(FRESH_MS)

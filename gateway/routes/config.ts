@@ -16,8 +16,8 @@ interface EncodedConfig {
 }
 
 /**
- * How long an answer is used: a change of the installation is in force within a second, and each site
- * key and origin costs the cores at most one call a second.
+ * How long a configuration is cached. A change of the installation takes effect within a second.
+ * Each pair of site key and origin causes at most one call to a core per second.
  */
 const FRESH_MS = 1_000
 const CACHE_MAX_BYTES = 16 * 1024 * 1024

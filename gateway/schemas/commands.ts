@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { Named, OneOf, Strict, Time } from './fields.ts'
 
-/** Media types of a screenshot. The core compares the bytes with them. */
+/** Media types of a screenshot. The core checks that the bytes of an image match its type. */
 export const SCREENSHOT_TYPES = ['image/png', 'image/jpeg', 'image/webp'] as const
 
 /** Accepts any text: an unknown id is answered with `CommandNotFound`. */

@@ -8,7 +8,7 @@ const MAPPED_IPV4 = '::ffff:'
  * IPv6 address, because one client usually owns a whole /64.
  */
 export function clientNetwork(address: string): string {
-  // Most addresses, without the cost of parsing.
+  // Most addresses are IPv4 addresses, which need no parsing.
   const withoutPrefix = address.startsWith(MAPPED_IPV4) ? address.slice(MAPPED_IPV4.length) : address
   if (isIPv4(withoutPrefix)) return withoutPrefix
   if (!ipaddr.isValid(address)) return address

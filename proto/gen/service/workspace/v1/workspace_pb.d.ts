@@ -162,7 +162,7 @@ export declare type RetentionPeriod = Message<"service.workspace.v1.RetentionPer
     case: "days";
   } | {
     /**
-     * Must be true: the data is kept without limit.
+     * The data is kept without limit. If set, the value must be true.
      *
      * @generated from field: bool forever = 2;
      */
@@ -1257,7 +1257,7 @@ export declare type RemoveSuppressionsRequest = Message<"service.workspace.v1.Re
   workspaceId?: string | undefined;
 
   /**
-   * Entries and ids: 1 to 1,000 of each.
+   * At most 1,000 entries and at most 1,000 ids. At least one entry or id is required.
    *
    * @generated from field: repeated service.workspace.v1.SuppressionEntry entries = 2;
    */
@@ -1711,8 +1711,8 @@ export declare const WorkspaceService: GenService<{
   },
   /**
    * Deletes an installation with its sessions and conversations, in the manner of DeleteWorkspace.
-   * Leads stay, and conversations that continued on another installation. Errors: NotFound for an
-   * unknown installation.
+   * Leads stay. Conversations that continued on another installation also stay. Errors: NotFound
+   * for an unknown installation.
    *
    * @generated from rpc service.workspace.v1.WorkspaceService.DeleteInstallation
    */
@@ -1733,9 +1733,10 @@ export declare const WorkspaceService: GenService<{
     output: typeof ListInstallationsResponseSchema;
   },
   /**
-   * Creates an identity secret and returns it once. The replaced secret stays valid at least until
-   * its overlap has ended. The next rotation after that time removes it. Errors: NotFound for an
-   * unknown installation, ValidationFailed, RateLimited while ten replaced secrets are valid.
+   * Creates an identity secret and returns it once. The replaced secret stays valid until a later
+   * rotation removes it. A rotation removes the secrets that were replaced at least
+   * `overlap_seconds` ago. Errors: NotFound for an unknown installation, ValidationFailed,
+   * RateLimited while ten replaced secrets are valid.
    *
    * @generated from rpc service.workspace.v1.WorkspaceService.RotateIdentitySecret
    */
