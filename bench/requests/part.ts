@@ -61,11 +61,11 @@ export const requestsPart: Part = async ({ rounds, quick, only, against, profile
 
 async function measure({ load, cpu }: RunningLayout, command: LoadCommand): Promise<Figures> {
   const before = await cpu()
-  const { count, answered, p50, p99 } = await load.call<Load>(command)
+  const { count, seconds, answered, p50, p99 } = await load.call<Load>(command)
   const after = await cpu()
   const micros = (part: keyof CpuSeconds) => ((after[part] - before[part]) / answered) * 1e6
   return {
-    rate: (count / command.measuredMs) * 1_000,
+    rate: count / seconds,
     p50,
     p99,
     micros: { gateway: micros('gateway'), core: micros('core'), engine: micros('engine') },
