@@ -1,7 +1,8 @@
 import { AxeBuilder } from '@axe-core/playwright'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import { afterAll, beforeAll } from 'vitest'
-import { closePages, sharedChromium } from '../../test/support/chromium.ts'
+import { beforeAll } from 'vitest'
+import { sharedChromium } from '../../test/support/chromium.ts'
+import { atFileEnd } from '../../test/support/clean-up.ts'
 import { buildConsoleIfStale } from '../build.ts'
 import { type FakeCore, startFakeCore, workspaceSession } from './fake-core.ts'
 
@@ -10,12 +11,9 @@ export function consoleBrowser() {
   let browser: Browser
   const cores: FakeCore[] = []
   beforeAll(async () => {
+    atFileEnd(() => Promise.all(cores.map((core) => core.close())))
     const [started] = await Promise.all([sharedChromium(), buildConsoleIfStale()])
     browser = started
-  })
-  afterAll(async () => {
-    await closePages(browser)
-    await Promise.all(cores.map((core) => core.close()))
   })
 
   return {

@@ -1,14 +1,13 @@
 import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { SITE } from '../../gateway/test/test-core.ts'
 import { startTestGateway } from '../../gateway/test/test-gateway.ts'
-import { closePages, sharedChromium } from '../support/chromium.ts'
+import { sharedChromium } from '../support/chromium.ts'
 
 let browser: Browser
 beforeAll(async () => {
   browser = await sharedChromium()
 })
-afterAll(() => closePages(browser))
 
 /** Opens the documentation page and records its requests and errors. */
 async function openDocs() {

@@ -1,21 +1,25 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { buildConsoleIfStale } from '../../console/build.ts'
 import type { DemoFile } from '../../dev/demo-seed.ts'
 import { signAssertion } from '../support/assertion.ts'
-import { launchChromium } from '../support/chromium.ts'
-import { freePort, startProcess } from '../support/processes.ts'
+import { sharedChromium } from '../support/chromium.ts'
+import { atFileEnd } from '../support/clean-up.ts'
+import { startDeliveryWorker } from '../support/delivery-worker.ts'
+import { freePort } from '../support/free-port.ts'
+import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
-import { type EventStream, startVisitor, type Visitor } from '../support/visitor.ts'
+import type { EventStream, Visitor } from '../support/visitor.ts'
 
 const database = testDatabase()
 const picturePath = join(import.meta.dirname, '../../docs/images/demo-shop.png')
-let dataDir: string
+let stack: LocalStack
+let gatewayUrl: string
 let demo: DemoFile
 let receiver: Receiver
 let browser: Browser
@@ -24,22 +28,17 @@ let page: Page
 let consoleErrors: string[]
 
 beforeAll(async () => {
-  dataDir = await mkdtemp(join(tmpdir(), 'service-console-'))
-  const [gatewayPort, corePort, demoPort] = [await freePort(), await freePort(), await freePort()]
-  const ports = { GATEWAY_PORT: `${gatewayPort}`, CORE_PORT: `${corePort}`, DEMO_PORT: `${demoPort}` }
-  const settings = { LOG_LEVEL: 'warn', RATE_LIMIT_FACTOR: '100', DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' }
-  ;[receiver, browser] = await Promise.all([startReceiver(), launchChromium()])
-  await startProcess({
-    entry: 'dev/start.ts',
-    name: 'npm start',
-    env: { DATA_DIR: dataDir, MONGODB_URI: database.uri, MONGODB_DATABASE: database.name, ...settings, ...ports },
-    readyUrl: `http://localhost:${demoPort}/`,
+  await buildConsoleIfStale()
+  receiver = await startReceiver()
+  atFileEnd(receiver.close)
+  stack = await startLocalStack({
+    database,
+    env: { RATE_LIMIT_FACTOR: '100', DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' },
   })
-  demo = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
-})
-afterAll(async () => {
-  await Promise.all([browser.close(), receiver.close()])
-  await rm(dataDir, { recursive: true, force: true })
+  demo = stack.demo
+  gatewayUrl = stack.gateways[0]!.url
+  await startDeliveryWorker(stack)
+  browser = await sharedChromium()
 })
 
 beforeEach(async () => {
@@ -67,21 +66,20 @@ afterEach(async () => {
 })
 
 async function signIn() {
-  await page.goto(`${demo.gatewayUrl}/console/`)
+  await page.goto(`${gatewayUrl}/console/`)
   await page.getByLabel('Workspace session').fill(demo.workspaceSession)
   await page.getByLabel('Your name').fill('Ada')
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByText('Live', { exact: true }).waitFor()
 }
 
-const open = (path: string) => page.goto(`${demo.gatewayUrl}/console/${path}`)
+const open = (path: string) => page.goto(`${gatewayUrl}/console/${path}`)
 const button = (name: string | RegExp) => page.getByRole('button', { name })
 const dialog = () => page.getByRole('dialog')
 const command = (text: string) => page.locator('.command').first().getByText(text)
 const answerField = () => page.getByRole('textbox', { name: 'Reply' })
 
-const newVisitor = (more: { origin?: string; clientInstanceId?: string } = {}) =>
-  startVisitor({ gatewayUrl: demo.gatewayUrl, origin: demo.origin, siteKey: demo.siteKey, ...more })
+const newVisitor = (more: { origin?: string; clientInstanceId?: string } = {}) => stack.newVisitor(more)
 
 function act(visitor: Visitor, path: string, body: unknown) {
   return visitor.call('POST', path, { body, headers: { 'Idempotency-Key': randomUUID() } })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { DemoFile } from '../../dev/demo-seed.ts'
-import { launchChromium } from '../support/chromium.ts'
+import { sharedChromium } from '../support/chromium.ts'
 import { type Operator, operatorOf } from '../support/operator.ts'
 import { freePort, startProcess } from '../support/processes.ts'
 import { testDatabase } from '../support/test-database.ts'
@@ -27,10 +27,9 @@ beforeAll(async () => {
   })
   demo = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
   operator = operatorOf(demo.coreUrl, demo.serviceToken)
-  browser = await launchChromium()
+  browser = await sharedChromium()
 })
 afterAll(async () => {
-  await browser.close()
   await rm(dataDir, { recursive: true, force: true })
 })
 

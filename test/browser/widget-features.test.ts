@@ -1,48 +1,27 @@
 import { createHash } from 'node:crypto'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { AxeBuilder } from '@axe-core/playwright'
 import { MongoClient } from 'mongodb'
 import type { Browser, Page, Route } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import type { DemoFile } from '../../dev/demo-seed.ts'
-import { launchChromium } from '../support/chromium.ts'
-import { type Operator, operatorOf } from '../support/operator.ts'
-import { freePort, startProcess } from '../support/processes.ts'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { sharedChromium } from '../support/chromium.ts'
+import type { Operator } from '../support/operator.ts'
+import { openShop, type Shop } from '../support/shop.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 
 const database = testDatabase()
-let dataDir: string
-let demo: DemoFile
+let shop: Shop
 let operator: Operator
 let browser: Browser
 const agent = { displayName: 'Anna Keller' }
 
 beforeAll(async () => {
-  dataDir = await mkdtemp(join(tmpdir(), 'service-features-'))
-  const [gatewayPort, corePort, demoPort] = [await freePort(), await freePort(), await freePort()]
-  const ports = { GATEWAY_PORT: `${gatewayPort}`, CORE_PORT: `${corePort}`, DEMO_PORT: `${demoPort}` }
-  const storage = { DATA_DIR: dataDir, MONGODB_URI: database.uri, MONGODB_DATABASE: database.name }
-  await startProcess({
-    entry: 'dev/start.ts',
-    name: 'npm start',
-    // This lifetime is long enough for a test to answer a command, and short enough for a test to
-    // wait until a command expires.
-    env: { ...storage, LOG_LEVEL: 'warn', COMMAND_LIFETIME_SECONDS: '20', ...ports },
-    readyUrl: `http://localhost:${demoPort}/`,
-  })
-  demo = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
-  operator = operatorOf(demo.coreUrl, demo.serviceToken)
+  // The lifetime of commands is long enough for a test to answer a command, and short enough for a
+  // test to wait until a command expires.
+  shop = await openShop(database, { coreEnv: { COMMAND_LIFETIME_SECONDS: '20', TYPING_SECONDS: '4' } })
+  operator = shop.operator
   await configure({ navigation: true, screenshots: true })
-  // Chromium accepts the dialog for screen sharing automatically. It still captures a real video
-  // stream.
-  browser = await launchChromium(['--use-fake-ui-for-media-stream'])
-})
-afterAll(async () => {
-  await browser?.close()
-  await rm(dataDir, { recursive: true, force: true })
+  browser = await sharedChromium()
 })
 afterEach(async () => {
   for (const context of browser.contexts()) await context.close()
@@ -50,10 +29,10 @@ afterEach(async () => {
 
 /** Changes the installation, and waits until the gateway returns the new configuration. */
 async function configure(capabilities: Record<string, boolean>, forms?: object) {
-  await operator.workspaces.updateInstallation({ siteKey: demo.siteKey, capabilities, ...(forms && { forms }) })
+  await operator.workspaces.updateInstallation({ siteKey: shop.siteKey, capabilities, ...(forms && { forms }) })
   await until('the configuration to take effect', async () => {
-    const response = await fetch(`${demo.gatewayUrl}/api/integrations/v1/widget/config/${demo.siteKey}`, {
-      headers: { Origin: demo.origin, 'X-Service-Widget-Version': '1.0' },
+    const response = await fetch(`${shop.stack.gateways[0]!.url}/api/integrations/v1/widget/config/${shop.siteKey}`, {
+      headers: { Origin: shop.origin, 'X-Service-Widget-Version': '1.0' },
     })
     const config = (await response.json()) as {
       capabilities: Record<string, boolean>
@@ -68,7 +47,7 @@ async function configure(capabilities: Record<string, boolean>, forms?: object) 
 
 /** Overrides the opening hours, as an operator does at closing time. */
 const setMode = (mode: 'auto' | 'online' | 'away') =>
-  operator.workspaces.updateInstallation({ siteKey: demo.siteKey, availability: { mode } })
+  operator.workspaces.updateInstallation({ siteKey: shop.siteKey, availability: { mode } })
 
 interface Visit {
   page: Page
@@ -79,7 +58,7 @@ interface Visit {
 
 /** @param onConfig intercepts the page's request for the configuration. */
 async function visit(onConfig?: (route: Route) => Promise<void>): Promise<Visit> {
-  const context = await browser.newContext({ permissions: [] })
+  const context = await browser.newContext({ permissions: [], reducedMotion: 'reduce' })
   const page = await context.newPage()
   const complaints: string[] = []
   page.on('console', (message) => {
@@ -88,7 +67,7 @@ async function visit(onConfig?: (route: Route) => Promise<void>): Promise<Visit>
   page.on('pageerror', (error) => complaints.push(String(error)))
   if (onConfig) await page.route('**/config/*', onConfig)
   const created = page.waitForResponse((response) => response.url().endsWith('/sessions'))
-  await page.goto(demo.origin)
+  await page.goto(shop.origin)
   const open = page.getByRole('button', { name: /^Open chat/ })
   await open.click()
   const { sessionId, conversationId } = (await (await created).json()) as Visit
@@ -164,6 +143,7 @@ describe('typing', () => {
     await until('the visitor’s typing', () => seen.some((one) => one.startsWith('typing.started')))
     await field(page).fill('')
     await until('its end', () => seen.some((one) => one.startsWith('typing.stopped')))
+    expect(posts.some((body) => body?.includes('stopped'))).toBe(true)
     // The widget reports the start of typing once. On a slow machine, the typing takes longer, and
     // the widget repeats the report every five seconds.
     const starts = posts.filter((body) => body?.includes('started')).length
@@ -306,7 +286,7 @@ describe('the offline form', () => {
       correlationId: 'cor_1',
       issues: [{ path: '/fields/email', rule: 'format' }],
     }
-    const headers = { 'Access-Control-Allow-Origin': demo.origin }
+    const headers = { 'Access-Control-Allow-Origin': shop.origin }
     await page.route('**/forms/offline', (route) => route.fulfill({ status: 400, json: refusal, headers }), {
       times: 1,
     })
@@ -421,11 +401,11 @@ describe('a request to go to another page', () => {
   it('can be accepted by keyboard, and the next page reports that it was opened', async () => {
     const { page, sessionId, complaints } = await visit()
     await online(page)
-    const url = `${demo.origin}/?lamp=dune`
+    const url = `${shop.origin}/?lamp=dune`
     const { command } = await operator.commands.requestNavigation({ sessionId, url, label: 'The lamp Dune' })
     await page.getByRole('heading', { name: 'Support suggests a page' }).waitFor()
     await page.getByText('The lamp Dune', { exact: true }).waitFor()
-    expect(await page.locator('[data-service-widget] .target-url').textContent()).toContain(new URL(demo.origin).host)
+    expect(await page.locator('[data-service-widget] .target-url').textContent()).toContain(new URL(shop.origin).host)
     await expectAccessible(page)
     expect(await commandState(command!.commandId)).toBe('requested')
     await page.keyboard.press('Shift+Tab')
@@ -443,18 +423,18 @@ describe('a request to go to another page', () => {
   it('does not change the page if the visitor declines it', async () => {
     const { page, sessionId } = await visit()
     await online(page)
-    const { command } = await operator.commands.requestNavigation({ sessionId, url: `${demo.origin}/?lamp=dune` })
+    const { command } = await operator.commands.requestNavigation({ sessionId, url: `${shop.origin}/?lamp=dune` })
     await page.getByRole('button', { name: 'No thanks' }).click()
     await page.getByText('You stayed on this page.').waitFor()
     expect(await commandState(command!.commandId)).toBe('declined')
-    expect(page.url()).toBe(`${demo.origin}/`)
+    expect(page.url()).toBe(`${shop.origin}/`)
   })
 
   it('is counted as unread on the launcher while the chat is closed', async () => {
     const { page, sessionId } = await visit()
     await online(page)
     await page.keyboard.press('Escape')
-    await operator.commands.requestNavigation({ sessionId, url: `${demo.origin}/?lamp=dune` })
+    await operator.commands.requestNavigation({ sessionId, url: `${shop.origin}/?lamp=dune` })
     await page.getByRole('button', { name: 'Open chat, 1 unread message' }).click()
     await page.getByRole('heading', { name: 'Support suggests a page' }).waitFor()
   })
@@ -467,7 +447,7 @@ describe('the URL of the visitor’s page', () => {
     await page.evaluate(`history.pushState({}, '', '/lamps/dune?token=secret#buy'); document.title = 'Dune'`)
     await until('the page', async () => {
       const { session } = await operator.sessions.getSession({ sessionId })
-      return session?.pageContext?.url === `${demo.origin}/lamps/dune` && session.pageContext.title === 'Dune'
+      return session?.pageContext?.url === `${shop.origin}/lamps/dune` && session.pageContext.title === 'Dune'
     })
   })
 })
@@ -523,7 +503,7 @@ describe('the end of the opening hours', () => {
 describe('title and greeting', () => {
   it('are shown in the language of the visitor', async () => {
     await operator.workspaces.updateInstallation({
-      siteKey: demo.siteKey,
+      siteKey: shop.siteKey,
       appearance: { translations: { de: { title: 'Laden', greeting: 'Guten Tag' }, 'de-AT': { greeting: 'Servus' } } },
     })
     const page = await (await browser.newContext()).newPage()
@@ -532,7 +512,7 @@ describe('title and greeting', () => {
     await page.addInitScript(`new MutationObserver(() => (document.documentElement.lang = 'de-AT')).observe(document, {
       childList: true,
     })`)
-    await page.goto(demo.origin)
+    await page.goto(shop.origin)
     await page.getByRole('button', { name: /^Chat öffnen/ }).click()
     await page.getByRole('heading', { name: 'Laden' }).waitFor()
     await page.getByText('Servus').waitFor()

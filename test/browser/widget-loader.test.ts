@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type ScenarioServer, startScenarioServer } from '../../widget/test/scenario-server.ts'
-import { closePages, sharedChromium } from '../support/chromium.ts'
+import { sharedChromium } from '../support/chromium.ts'
 import { openWidgetPage, type WidgetPage, type WidgetPageOptions } from '../support/widget-page.ts'
 
 let browser: Browser
@@ -11,7 +11,6 @@ let opened: WidgetPage[] = []
 beforeAll(async () => {
   browser = await sharedChromium()
 })
-afterAll(() => closePages(browser))
 beforeEach(async () => {
   opened = []
   gateway = await startScenarioServer({ heartbeatMs: 1_000 })

@@ -1,11 +1,11 @@
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createDemoSite } from '../../widget/demo/server.ts'
 import { type ScenarioServer, startScenarioServer } from '../../widget/test/scenario-server.ts'
 import type { SiteKey } from '../../widget/test/scenarios.ts'
-import { launchChromium } from '../support/chromium.ts'
+import { sharedChromium } from '../support/chromium.ts'
 
 let browser: Browser
 let gateway: ScenarioServer
@@ -14,9 +14,8 @@ let sites: Server[] = []
 let complaints: string[] = []
 
 beforeAll(async () => {
-  browser = await launchChromium()
+  browser = await sharedChromium()
 })
-afterAll(() => browser.close())
 
 beforeEach(async () => {
   complaints = []

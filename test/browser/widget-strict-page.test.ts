@@ -1,8 +1,8 @@
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { afterEach, beforeAll, expect, it } from 'vitest'
 import { assertionOf } from '../../widget/test/assertion-of.ts'
 import { type ScenarioServer, startScenarioServer } from '../../widget/test/scenario-server.ts'
-import { launchChromium } from '../support/chromium.ts'
+import { sharedChromium } from '../support/chromium.ts'
 import { openWidgetPage, type WidgetPage } from '../support/widget-page.ts'
 
 let browser: Browser
@@ -10,9 +10,8 @@ let gateway: ScenarioServer
 let opened: WidgetPage | undefined
 
 beforeAll(async () => {
-  browser = await launchChromium(['--use-fake-ui-for-media-stream'])
+  browser = await sharedChromium()
 })
-afterAll(() => browser.close())
 afterEach(async () => {
   await opened?.close()
   await gateway.close()

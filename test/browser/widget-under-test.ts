@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
+import { afterEach, beforeAll, beforeEach } from 'vitest'
 import { type ScenarioServer, startScenarioServer } from '../../widget/test/scenario-server.ts'
-import { launchChromium } from '../support/chromium.ts'
+import { sharedChromium } from '../support/chromium.ts'
 import { openWidgetPage, type WidgetPage, type WidgetPageOptions } from '../support/widget-page.ts'
 
 const preChat = {
@@ -28,9 +28,8 @@ export function useWidget() {
   let opened: WidgetPage[] = []
 
   beforeAll(async () => {
-    browser = await launchChromium()
+    browser = await sharedChromium()
   })
-  afterAll(() => browser.close())
   beforeEach(async () => {
     opened = []
     gateway = await startScenarioServer({ heartbeatMs: 1_000 })

@@ -7,48 +7,45 @@ import { fileURLToPath } from 'node:url'
 import { createBrotliDecompress } from 'node:zlib'
 import { inflate } from '@sparticuz/chromium'
 import { type Browser, chromium } from 'playwright-core'
+import { atFileEnd } from './clean-up.ts'
 
 /**
  * Arguments of Chromium. The arguments that the npm package recommends are not used: they include
  * `--single-process` and `--disable-web-security`, which hides CORS and CSP errors. `--no-sandbox`
  * is needed in containers and for the root user.
  */
-const launchArguments = ['--no-sandbox', '--no-zygote', '--disable-gpu', '--font-render-hinting=none']
+const launchArguments = [
+  '--no-sandbox',
+  '--no-zygote',
+  '--disable-gpu',
+  '--font-render-hinting=none',
+  // Accepts the dialog for screen sharing automatically. The video stream is still real.
+  '--use-fake-ui-for-media-stream',
+]
 
 const packageFolder = fileURLToPath(new URL('..', import.meta.resolve('@sparticuz/chromium')))
 
-/**
- * Browsers that the test files of this process share. The key lists a browser's additional
- * arguments.
- */
-const browsers = new Map<string, Promise<Browser>>()
+let shared: Browser | undefined
 
 /**
- * Returns a headless Chromium that the test files of this process share. Playwright closes it when
- * the process exits. A test file closes its pages with `closePages`.
+ * Returns a headless Chromium that the test files of this process share. Its pages are closed at the
+ * end of the test file. Playwright closes it when the process exits.
  */
-export async function sharedChromium(extraArguments: readonly string[] = []): Promise<Browser> {
-  const key = extraArguments.join(' ')
-  const running = await browsers.get(key)
-  if (running?.isConnected()) return running
-  const browser = launchChromium(extraArguments)
-  browsers.set(key, browser)
+export async function sharedChromium(): Promise<Browser> {
+  if (!shared?.isConnected()) shared = await launchChromium()
+  const browser = shared
+  atFileEnd(() => Promise.all(browser.contexts().map((context) => context.close())))
   return browser
-}
-
-/** Closes all pages and contexts of a browser. */
-export async function closePages(browser: Browser | undefined): Promise<void> {
-  await Promise.all(browser?.contexts().map((context) => context.close()) ?? [])
 }
 
 /**
  * Starts headless Chromium from the npm package, without a download. Unpacks the executable (200
  * MB) once per user and version into the temporary folder. The caller closes the browser.
  */
-export async function launchChromium(extraArguments: readonly string[] = []): Promise<Browser> {
+export async function launchChromium(): Promise<Browser> {
   return chromium.launch({
     executablePath: await unpackedChromium(),
-    args: [...launchArguments, ...extraArguments],
+    args: launchArguments,
     headless: true,
     env: await environment(),
   })

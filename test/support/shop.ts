@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { createDemoSite } from '../../widget/demo/server.ts'
-import { closePages, sharedChromium } from './chromium.ts'
+import { sharedChromium } from './chromium.ts'
 import { atFileEnd } from './clean-up.ts'
 import { startHttp2Proxy } from './http2-proxy.ts'
 import { type LocalStack, startLocalStack } from './local-stack.ts'
@@ -79,14 +79,13 @@ export async function openShop(
   await once(site, 'listening')
   const origin = `http://localhost:${(site.address() as AddressInfo).port}`
   await operator.workspaces.updateInstallation({ siteKey: demo.siteKey, origins: [demo.origin, origin] })
-  const browser: Browser = await sharedChromium()
   atFileEnd(async () => {
-    await closePages(browser)
     site.closeAllConnections()
     site.close()
     await secure?.close()
     await network.close()
   })
+  const browser: Browser = await sharedChromium()
   let said = 0
 
   return {

@@ -1,6 +1,6 @@
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { launchChromium } from '../../test/support/chromium.ts'
+import { sharedChromium } from '../../test/support/chromium.ts'
 import { startPageSite } from './page-site.ts'
 import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
 
@@ -11,12 +11,9 @@ let site: Awaited<ReturnType<typeof startPageSite>>
 
 beforeAll(async () => {
   site = await startPageSite('client-page.ts')
-  browser = await launchChromium()
+  browser = await sharedChromium()
 })
-afterAll(async () => {
-  await browser.close()
-  site.close()
-})
+afterAll(() => site.close())
 beforeEach(async () => {
   server = await startScenarioServer({ heartbeatMs: 500 })
   context = await browser.newContext()

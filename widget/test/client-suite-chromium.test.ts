@@ -1,11 +1,11 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { closePages, sharedChromium } from '../../test/support/chromium.ts'
+import type { Page } from 'playwright-core'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { sharedChromium } from '../../test/support/chromium.ts'
+import { atFileEnd } from '../../test/support/clean-up.ts'
 import { clientSuite } from './client-suite.ts'
 import { startPageSite } from './page-site.ts'
 import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
 
-let browser: Browser
 let page: Page
 let server: ScenarioServer
 let site: Awaited<ReturnType<typeof startPageSite>>
@@ -13,14 +13,13 @@ let site: Awaited<ReturnType<typeof startPageSite>>
 beforeAll(async () => {
   site = await startPageSite('client-suite-page.ts')
   server = await startScenarioServer()
-  browser = await sharedChromium()
+  atFileEnd(async () => {
+    await server.close()
+    site.close()
+  })
+  const browser = await sharedChromium()
   page = await browser.newPage()
   await page.goto(site.url)
-})
-afterAll(async () => {
-  await closePages(browser)
-  await server.close()
-  site.close()
 })
 
 describe('the headless client, in Chromium', () => {
