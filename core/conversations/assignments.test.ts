@@ -102,7 +102,7 @@ describe('an assignment', () => {
   const ada = { displayName: 'Ada', avatarUrl: 'https://img.example/ada.png' }
   const bob = { displayName: 'Bob' }
 
-  it('writes one event that names the agent, none when it is repeated, and one with the former agent when it is removed', async () => {
+  it('writes one event per change: with the agent if assigned, with the former agent if removed, and none if repeated', async () => {
     const visitor = await cores.newVisitor()
     for (const core of [cores.core, cores.other]) await core.assignments.assign(visitor.conversationId, ada, undefined)
     await cores.core.assignments.assign(visitor.conversationId, bob, undefined)

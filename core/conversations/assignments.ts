@@ -26,10 +26,13 @@ export interface Assignments {
 const reconcileBatch = 200
 
 /**
- * Assigns and closes conversations. The order of events in the log decides whether a conversation
- * is closed, and the document is updated afterwards. For an assignment, the document is written
- * first and the event afterwards. The event of a change is written before the next change, so that
- * the log has each event once and in order.
+ * Assigns and closes conversations.
+ *
+ * To close a conversation, the event is appended before the document is updated, because the order
+ * of events in the log decides whether the conversation is closed.
+ *
+ * To change an assignment, the document is updated before the event is appended. The next change
+ * first appends a missing event, so that the log has each event once and in order.
  */
 export function createAssignments(dependencies: {
   store: ConversationStore

@@ -14,8 +14,9 @@ export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSe
    */
   erasing?: true | string
   /**
-   * Time from which the retention checks whether the conversation has a message, or an earlier
-   * time. Absent in conversations of earlier versions, which are due for that check.
+   * Time from which the period counts until the retention checks whether the conversation has a
+   * message. Conversations that earlier versions stored have no such time and are always due for
+   * the check.
    */
   reviewAt?: Date
 }

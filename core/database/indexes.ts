@@ -68,7 +68,7 @@ export const indexes: IndexPlan[] = [
     { dueAt: 1, destination: 1 },
     { name: 'due', partialFilterExpression: { dueAt: { $gt: new Date(0) } } },
   ],
-  // Also finds deliveries that have been held for too long.
+  // Finds the held deliveries of a subscription, and those that have been held for too long.
   [
     'deliveries',
     { destination: 1, status: 1, updatedAt: 1 },
@@ -110,7 +110,7 @@ export const indexes: IndexPlan[] = [
   ['installations', { origins: 1 }, { name: 'by_origin' }],
   ['installations', { workspaceId: 1 }, { name: 'by_workspace' }],
   ['connections', { workspaceId: 1 }, { name: 'by_workspace' }],
-  // Finds changes whose process died before it announced them.
+  // Finds changed installations whose wake-up is missing because the process that wrote them died.
   [
     'installations',
     { changedAt: -1 },
@@ -131,7 +131,7 @@ export const indexes: IndexPlan[] = [
     { conversationId: 1 },
     { name: 'by_conversation', partialFilterExpression: { conversationId: { $exists: true } } },
   ],
-  // The retention's indexes: workspaces to sweep, and what may be older than allowed.
+  // For the retention: find workspaces whose sweep is due, and data that may be older than allowed.
   ['workspaces', { sweepAt: 1 }, { name: 'due' }],
   ['sessions', { publicSiteKey: 1, reviewAt: 1 }, { name: 'by_review' }],
   ['sessions', { linkedSubjectIds: 1 }, { name: 'by_linked_subject', sparse: true }],

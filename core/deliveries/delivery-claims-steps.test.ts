@@ -49,7 +49,7 @@ describe('claims', () => {
     },
   )
 
-  it('a claim reads due deliveries of randomly chosen destinations, at most as many destinations as its limit', async () => {
+  it('a claim reads due deliveries of at most as many destinations as its limit, chosen at random', async () => {
     const scene = newScene({ due: { a: ['a0'], b: ['b0'], c: ['c0'] } })
     const chances = [0.9, 0.5, 0.1, 0.2, 0.1, 0.3]
     scene.random = () => chances.shift()!

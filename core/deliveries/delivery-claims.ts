@@ -101,8 +101,8 @@ export function createDeliveryClaims(dependencies: {
    */
   let isBacklogged = false
   /**
-   * Result of the last poll that found nothing: no delivery is due before `until`. It is valid
-   * until new work is announced. `work.announced()` then no longer returns `announced`.
+   * Set when a poll finds nothing: no delivery is due before `until`. This is valid only while
+   * `work.announced()` returns `announced`, because then no new work was announced.
    */
   let idle = { announced: -1, until: 0 }
 

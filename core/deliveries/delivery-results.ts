@@ -65,9 +65,9 @@ export function createDeliveryResults(dependencies: {
   const { metrics = createCoreMetrics(), logger, settings, now, random } = dependencies
 
   /**
-   * Returns true if the result can be recorded without reading the delivery. If the result shows a
-   * fault of the subscription, the delivery must be read, because only its claim contains the time
-   * of the fault.
+   * Returns true if the result can be recorded without reading the delivery. A result that shows a
+   * fault of the subscription needs the stored claim, because the time of the fault is its
+   * `knownAt`.
    */
   function isKnown({ facts, claimed }: AttemptResult): boolean {
     return facts === 'released' || (claimed !== undefined && classify(facts).fault === undefined)

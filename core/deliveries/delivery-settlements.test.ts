@@ -80,8 +80,8 @@ describe('results recorded in one call', () => {
     const byId = new Map(claimed.map((delivery) => [delivery.deliveryId, delivery]))
     const { recorded } = await other.calls.recordAttempts({
       results: taken.map((delivery, index) =>
-        // The first two results have the id of an earlier claim, which another worker has taken
-        // over.
+        // The first two results name the earlier claim of their delivery. Another worker has taken
+        // over the delivery with a new claim.
         result(delivery, 200, 1, index < 2 ? { claimId: byId.get(delivery.deliveryId)!.claimId } : {}),
       ),
     })

@@ -144,7 +144,8 @@ export function webhookHeaders(request: {
 const prefix = 'whsec_'
 
 /**
- * Maximum number of replaced secrets with which requests are still signed, besides the newest one.
+ * Maximum number of replaced secrets with which requests are still signed. The newest secret does
+ * not count.
  */
 const maxRotatedOut = 10
 

@@ -22,7 +22,9 @@ export function normalEmail(text: string): string | undefined {
   return domain?.includes('.') ? `${parts!.name}@${domain}` : undefined
 }
 
-/** Returns the contacts of a lead: each field that consists of one address or one number. */
+/**
+ * Returns the contacts of a lead: each field that consists of one e-mail address or phone number.
+ */
 export function contactsIn(fields: Record<string, string>): Contact[] {
   return Object.values(fields).flatMap((text): Contact[] => {
     if (text.length > 400) return []

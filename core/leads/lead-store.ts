@@ -4,9 +4,12 @@ import type { Lead } from './model.ts'
 
 export type LeadDocument = Omit<Lead, 'leadId'> & {
   _id: string
-  /** The browsers and verified visitors of the lead's conversation, set when that is removed. */
+  /**
+   * Browsers and verified visitors of the lead's conversation. Set when the conversation is
+   * removed.
+   */
   visitorIds?: string[]
-  /** Id of the removal that removes the lead. Queries then skip it. */
+  /** Set while the lead is being removed: the id of the removal. Queries then skip the lead. */
   erasing?: string
 }
 

@@ -57,14 +57,14 @@ describe('a suppressed person', () => {
     expect(await codeOf(submit(session, address))).toBe('ok')
   })
 
-  it('gets the first answer to a form that was accepted before', async () => {
+  it('gets the first result for a repeated form that was accepted before the entry was added', async () => {
     const [session, address] = [await cores.newSession(), newEmail()]
     const { formSubmissionId } = await submit(session, address, { key: 'form-1' })
     await add([email(address)])
     expect(await submit(session, address, { key: 'form-1' })).toEqual({ formSubmissionId, replayed: true })
   })
 
-  it('is recognized as a verified visitor, in forms and in leads of the conversation', async () => {
+  it('is recognized by the verified visitor’s user id, in forms and in leads of the conversation', async () => {
     const sub = newSubject()
     const verified = await cores.newVerified(sub)
     await add([{ kind: 'subject', value: sub }])
@@ -142,7 +142,7 @@ describe('a delivery of a suppressed person', () => {
     expect(await deliveriesOf(leadId)).toMatchObject([{ status: 'failed', responseClass: 'suppressed' }])
   })
 
-  it('ends after a repeated call, no matter at which write the process that added the entry died', async () => {
+  it('ends when the entry is added again, no matter at which write the first process died', async () => {
     await cores.untilOneSurvives(async (mortal) => {
       const address = newEmail()
       const leadId = await capture({ address })

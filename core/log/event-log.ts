@@ -54,8 +54,8 @@ export interface EventLogDependencies {
 }
 
 /**
- * Maximum number of tries of an event. Concurrent writers cannot cause so many conflicts, so the
- * event is then rejected.
+ * Maximum number of tries of an event. Concurrent writers alone cannot cause so many conflicts, so
+ * another cause is likely, and the event is rejected.
  */
 const maxTries = 200
 

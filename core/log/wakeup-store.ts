@@ -35,9 +35,10 @@ export interface WakeupStore {
    */
   follow(signal: AbortSignal, monotonic: () => number): AsyncIterable<WakeupDocument | CaughtUp>
   /**
-   * Removes wake-ups from before this time, but not the newest one, at which cursors wait. If that
-   * one is outdated too, adds an empty one, so that a later call removes it. Some servers do not
-   * allow deletes in a capped collection. There, new wake-ups overwrite the old ones.
+   * Removes wake-ups from before `time`, except the newest one, because cursors wait there. If the
+   * newest wake-up is outdated too, adds an empty wake-up, so that a later call can remove the
+   * outdated one. If the server does not allow deletes in a capped collection, new wake-ups
+   * overwrite the old ones.
    */
   removeBefore(time: Date, now: Date): Promise<void>
 }
@@ -63,11 +64,9 @@ const confirmedWithinMs = 2_000
  * documents. The embedded database does not wait. The reader then pauses by itself.
  */
 const minAwaitMs = 50
-/**
- * Pauses in milliseconds between two reads of a server that does not wait for documents: with
- * nudges (a nudge ends the pause early) and without nudges.
- */
+/** Maximum wait for a nudge before the next read, in milliseconds. */
 const nudgedPauseMs = 200
+/** Pause in milliseconds before the next read, without nudges. */
 const pauseMs = 10
 
 const removedAtOnce = 500
@@ -90,7 +89,7 @@ export function createWakeupStore({
   nudge,
 }: {
   wakeups: Collection<WakeupDocument>
-  /** Given when all processes run on one machine. */
+  /** Present if all processes run on one machine. */
   nudge?: Nudge | undefined
 }): WakeupStore {
   const isReplicated = wakeups.writeConcern?.w === 'majority'
@@ -108,7 +107,10 @@ export function createWakeupStore({
     return String(newest?._id ?? '')
   }
 
-  /** Pauses between two reads of a server that does not wait for documents. */
+  /**
+   * Waits before the next read. `heard` is the number of nudges before the last read. A later
+   * nudge ends the wait.
+   */
   const pause = (heard: number, signal: AbortSignal) =>
     nudge ? nudge.after(heard, nudgedPauseMs) : delay(pauseMs, undefined, { signal }).catch(() => {})
 
@@ -162,7 +164,9 @@ export function createWakeupStore({
           const isAll = taken < batchSize
           const asOf = proof ? proof.asOf() : askedAt
           if (isAll && asOf !== undefined) yield { asOf }
-          // With nudges, a document that arrived after the read began ends the pause early.
+          // With nudges, wait for the next nudge after all documents were read. A nudge that
+          // arrived since the read began ends this wait at once. Without nudges, pause only if the
+          // server returned an empty result without waiting.
           const hasWaited = nudge ? !isAll : next !== null || monotonic() - askedAt >= minAwaitMs
           if (!hasWaited) await pause(heard, signal)
           taken = 0

@@ -9,9 +9,9 @@ import { removeAttemptReferences, type VisitorCollections } from './visitor-data
  * documents.
  */
 export interface DataRemoval {
-  /** Hides those conversations or leads that no other removal has hidden. */
+  /** Hides the conversations or leads, except those that another removal has hidden. */
   hide(kind: Hidden, ids: string[], removalId: string): Promise<void>
-  /** Returns those that are hidden by this removal. */
+  /** Returns the ids of the conversations or leads that this removal has hidden. */
   hiddenBy(kind: Hidden, ids: string[], removalId: string): Promise<string[]>
   show(kind: Hidden, ids: string[], removalId: string): Promise<void>
   /** Removes events of the conversations. Returns their number; 0 when none is left. */
@@ -22,22 +22,25 @@ export interface DataRemoval {
   removeDeliveries(of: { subscriptionId: string } | { workspaceId: string }, limit: number): Promise<number>
   removeLeads(leadIds: string[]): Promise<number>
   /**
-   * Lets leads outlive their conversation: they get the ids of its visitors, so that an erasure
-   * finds them.
+   * Stores the visitors' ids in the leads of their conversations, so that an erasure finds these
+   * leads after the conversation has been removed.
    */
   detachLeads(sessions: Session[]): Promise<void>
   commandsOf(sessionIds: string[]): Promise<{ commandId: string; fileIds: string[] }[]>
   removeCommands(commandIds: string[]): Promise<void>
   /**
-   * Keeps the link from a verified visitor to the anonymous sessions of the browser, so that an
-   * erasure of that visitor finds them when this session has been removed.
+   * Stores the id of the session's verified visitor in the anonymous sessions of the same browser.
+   * So an erasure of that visitor finds them even after this session has been removed.
    */
   keepLink(session: Session): Promise<void>
-  /** Removes sessions, and what refers to them. */
+  /**
+   * Removes sessions, their idempotency records, and the references of earlier sessions to them.
+   */
   removeSessions(sessions: Session[]): Promise<number>
   /**
-   * Makes the events of a session transient, except messages. The sweep of transient events removes
-   * them, but never the end of the log. Replaces the session as the last one of its conversation.
+   * Makes the session's events transient, except messages. The sweep of transient events then
+   * removes these events, but never the end of the log. If the session was the last one of its
+   * conversation, stores `lastSessionId` as the last one.
    */
   detachSession(session: Session, lastSessionId: string): Promise<void>
   /** Removes conversations whose events and sessions have been removed. */
@@ -71,7 +74,7 @@ export function createDataRemoval(
       .toArray()
     if (found.length === 0) return 0
     await removeAttemptReferences(leadSubscriptions, found)
-    // The filter is checked again, because a held delivery may have been released since.
+    // Check the filter again, because a held delivery may have been released after it was found.
     await deliveries.deleteMany({ $and: [{ _id: { $in: ids(found) } }, filter] })
     return found.length
   }
@@ -101,7 +104,7 @@ export function createDataRemoval(
       const among = [...new Set(found.map(({ conversationId }) => conversationId))]
       const { deletedCount } = await events.deleteMany({
         _id: { $in: found.map(({ _id }) => _id) },
-        // Finds the shard.
+        // The shard key, so that only the shards of these conversations run the command.
         conversationId: { $in: among },
       })
       return deletedCount
@@ -121,7 +124,8 @@ export function createDataRemoval(
       for (const conversationId of kept as string[]) {
         const theirs = ofThem.filter((session) => session.conversationId === conversationId)
         const visitorIds = [...new Set(theirs.map(({ identity, visitorId }) => identity?.subjectId ?? visitorId))]
-        // The key of a form has the id of its session. A form is not repeated after that.
+        // The operation key of a form contains the id of its session. The key is no longer needed:
+        // no form can be repeated after its conversation was removed.
         const references = { conversationId: '', operationKey: '', inputHash: '' } as const
         await leads.updateMany({ conversationId }, { $set: { visitorIds }, $unset: references })
       }

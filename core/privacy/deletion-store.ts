@@ -18,21 +18,28 @@ export interface DeletionStore {
   /** Returns the workspace of an object, even if its deletion has begun. */
   workspaceOf(kind: DeletionKind, id: string): Promise<string | undefined>
   /**
-   * Marks the object and the objects in it as deleted. Queries then skip them. Returns the ids of all
-   * of them, and whether one was not marked before.
+   * Marks the object and the objects in it as deleted. Queries then skip them. `ids` has the site
+   * keys and the ids of the connections and subscriptions among them. `isNew` is true if this call
+   * marked at least one object.
    */
   mark(deleted: Deleted): Promise<{ ids: string[]; isNew: boolean }>
-  /** Returns the connections in a workspace; the connection itself; none for an installation. */
+  /**
+   * Returns the connections of a workspace, or the connection itself if it is the deleted object.
+   * Returns an empty list for other objects.
+   */
   connectionsIn(deleted: Deleted): Promise<string[]>
   siteKeysIn(deleted: Deleted): Promise<string[]>
   /** Returns visible conversations of the connection. */
   visibleConversations(connectionId: string, limit: number): Promise<string[]>
   hasConversations(connectionIds: string[]): Promise<boolean>
   sessionsOn(publicSiteKeys: string[], limit: number): Promise<Session[]>
-  /** Returns those conversations that no removal has hidden, and those that do not exist. */
+  /** Returns which conversations are not hidden (`visible`), and which do not exist (`missing`). */
   stateOf(conversationIds: string[]): Promise<{ visible: string[]; missing: string[] }>
   leadsIn(workspaceId: string, limit: number): Promise<string[]>
-  /** Removes other data of a workspace. Returns the number of documents; 0 when none is left. */
+  /**
+   * Removes suppressions and erasures of a workspace. Returns the number of removed documents; 0
+   * when none is left.
+   */
   removeRest(workspaceId: string, limit: number): Promise<number>
   /** Removes the object and the objects in it. */
   remove(deleted: Deleted): Promise<void>
@@ -92,8 +99,8 @@ export function createDeletionStore(collections: DeletionCollections): DeletionS
 
     async mark(deleted) {
       const filter = within(deleted)
-      // The order matters: every core finds changed installations within a second, also without a
-      // wake-up, and refuses their visitors.
+      // Mark the installations first. Every core finds changed installations within a second, even
+      // without a wake-up, and then refuses their visitors.
       const marked = [
         filter.installations &&
           (await installations.updateMany(

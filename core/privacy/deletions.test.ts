@@ -13,7 +13,7 @@ const cores = testCores({ count: 2 })
 const desk = { subject: 'desk' }
 const kinds = ['workspace', 'connection', 'installation'] as const
 
-/** Creates a workspace with visitors' data in every collection. Its cores are those of the file. */
+/** Creates a workspace with visitors' data in every collection, on the cores of this file. */
 async function newShop() {
   const at = await cores.newSite()
   const own = {
@@ -52,7 +52,7 @@ const idIn =
 async function finishDeletions(core: CoreContext = cores.core) {
   for (let round = 0; round < 60; round += 1) {
     cores.advance(round % 2 === 0 ? 66 : 31)
-    // Typing ends after seconds, long before the first step that removes.
+    // In production, typing ends within seconds, long before the first step that removes data.
     await core.typing.endOverdue()
     await core.removals.work()
     if ((await core.database.collections.removals.countDocuments()) === 0) return
@@ -60,14 +60,14 @@ async function finishDeletions(core: CoreContext = cores.core) {
   throw new Error('the deletions did not finish')
 }
 
-/** Returns the places outside of wake-ups, which are kept for a day. */
+/** Returns the places that contain one of the texts. Skips wake-ups, which are kept for a day. */
 const placesOf = async (texts: string[]) =>
   (await placesOfTexts(cores, texts)).filter((place) => !place.startsWith('wakeups'))
 
 const isOfLead = (place: string) => /^(leads|deliveries)/.test(place)
 
 describe.each(kinds)('the deletion of a %s', (kind) => {
-  it('ends its streams, refuses its visitors and leaves nothing of them behind', async () => {
+  it('ends its streams, refuses its visitors and removes everything that belongs to it', async () => {
     const shop = await newShop()
     const other = await newShop()
     const { session } = shop.planted
@@ -99,7 +99,7 @@ describe.each(kinds)('the deletion of a %s', (kind) => {
     foreign.close()
   })
 
-  it('is finished if its process dies between two writes, and can be repeated', async () => {
+  it('is completed even if its process dies between two writes and the operator repeats the call', async () => {
     const left: unknown[] = []
     await cores.untilOneSurvives(
       async (mortal, writes) => {
@@ -156,7 +156,7 @@ describe('a deletion', () => {
     ).toBe('NotFound')
   })
 
-  it('of a subscription lets the attempt under way end, and nothing is sent after it', async () => {
+  it('of a subscription records the result of a running attempt, and no other delivery is sent', async () => {
     const shop = await newShop()
     const { core } = cores
     const claim = () =>
@@ -187,7 +187,7 @@ describe('a deletion', () => {
     expect(await core.leads.find(leadId, undefined)).toBeDefined()
   })
 
-  it('removes what calls add while it begins', async () => {
+  it('also removes data that other calls add while it begins', async () => {
     const shop = await newShop()
     const { core, other } = cores
     const mark = randomUUID()

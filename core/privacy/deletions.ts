@@ -12,19 +12,24 @@ import type { RetentionStore } from './retention-store.ts'
 
 export interface Deletions {
   /**
-   * Deletes an object with what belongs to it. When the call resolves, no call finds it any more, and
-   * its visitors are refused. A repeated call changes nothing. Errors: `NotFound`, for a subscription
-   * `SubscriptionNotFound`, also for one of another workspace.
+   * Deletes an object with everything that belongs to it. When the call resolves, no call finds
+   * the object any more, and its visitors are refused. A repeated call changes nothing. Errors:
+   * `NotFound`, or `SubscriptionNotFound` for a subscription, if the object is unknown or in
+   * another workspace.
    */
   begin(kind: DeletionKind, id: string, scope: string | undefined): Promise<void>
   /** Runs the due step of a deletion. */
   runStep(removal: Removal): Promise<void>
 }
 
-/** Time in milliseconds after which another core continues if the first step did not end. */
+/**
+ * Time in milliseconds after which another core continues the deletion if its first step has not
+ * ended.
+ */
 const firstLeaseMs = 2_000
-/** Pauses in milliseconds while further conversations are hidden, and until they are removed. */
+/** Pause in milliseconds before the next part of the data is hidden or removed. */
 const moreAfterMs = 200
+/** Pause in milliseconds while `removals.ts` removes conversations. */
 const waitMs = 5_000
 /** Maximum number of unfinished removals of conversations of one workspace. */
 const maxOpen = 8
@@ -65,7 +70,10 @@ export function createDeletions(dependencies: {
     return isNew
   }
 
-  /** Returns the pause after which to go on; undefined when no conversation is left. */
+  /**
+   * Begins to remove the next conversations of the connections. Returns the pause in milliseconds
+   * before the next call; undefined when no conversation is left.
+   */
   async function removeByConnection({ workspaceId, removalId }: Removal, connectionIds: string[]) {
     if ((await removals.countOpen(workspaceId, removalId)) >= maxOpen) return waitMs
     for (const connectionId of connectionIds) {
@@ -78,8 +86,9 @@ export function createDeletions(dependencies: {
   }
 
   /**
-   * Removes the conversations of an installation. A conversation that also has a session of another
-   * installation stays, without the sessions of this one. Returns as `removeByConnection`.
+   * Begins to remove the conversations of an installation. A conversation that also has sessions
+   * of another installation stays, and loses only the sessions of this one. Returns the pause in
+   * milliseconds before the next call; undefined when no session is left.
    */
   async function removeBySession(workspaceId: string, siteKey: string) {
     const sessions = await store.sessionsOn([siteKey], sessionBatch)
@@ -101,7 +110,10 @@ export function createDeletions(dependencies: {
     return waitMs
   }
 
-  /** Removes the next part. Returns the pause until the following one; undefined at the end. */
+  /**
+   * Removes the next part of the data. Returns the pause in milliseconds before the next call;
+   * undefined when everything has been removed.
+   */
   async function removeNext(removal: Removal): Promise<number | undefined> {
     const deleted = deletedBy(removal)
     const { kind, id, workspaceId } = deleted
@@ -160,7 +172,8 @@ export function createDeletions(dependencies: {
         stage: 'marking' as const,
       }
       const inserted = await removals.insert(removal, later(firstLeaseMs))
-      // A repeat announces the deletion again: the first call may have died before it did.
+      // A repeated call announces the deletion again, because the process of the first call may
+      // have died before it did so.
       await (inserted ? steps.marking(inserted) : mark({ ...removal, fencingToken: 0 }))
     },
 

@@ -30,8 +30,8 @@ export interface Erasures {
 }
 
 /**
- * Time in milliseconds after the end of the sessions. By then, every core has read the wake-up and
- * every stream has sent the end of its session.
+ * Pause in milliseconds after sessions are ended. Within this time, every core reads the wake-up,
+ * and every stream sends the end of its session.
  */
 const propagationMs = 2000
 /** Maximum difference between the clocks of the cores, in milliseconds (docs/operating.md). */

@@ -18,7 +18,7 @@ export class LeaseLost extends Error {
   override name = 'LeaseLost'
 }
 
-/** Leases of the records in a collection. It needs an index of `nextAt`. */
+/** Leases of the records in a collection. The collection needs an index on `nextAt`. */
 export interface Leases<D extends LeasedDocument> {
   /** Leases a record whose next step is due; undefined if there is none. */
   claim(now: Date, until: Date): Promise<WithId<D> | undefined>

@@ -67,8 +67,9 @@ export const maxCallMs = 60_000
 export const leaseMs = 30_000
 
 /**
- * Time in milliseconds after which no call can use hidden data: calls that found it before have
- * ended, also those that found it in a cache, whose entries live for 5 s (`core/log/live-cache.ts`).
+ * Time in milliseconds after which no call uses hidden data any more. Calls that found the data
+ * before it was hidden have ended by then. Such a call may have found the data in a cache, whose
+ * entries live for 5 s (`core/log/live-cache.ts`).
  */
 export const hiddenMs = maxCallMs + 5_000
 
@@ -81,9 +82,9 @@ export const isDeletion = (kind: Removal['kind']): kind is DeletionKind =>
   (deletionKinds as readonly string[]).includes(kind)
 
 /**
- * The removal of conversations or leads, or the deletion of one object with what belongs to it. It
- * hides them, and removes them after `hiddenMs`. With `isDeletion` not set, it shows those again that
- * are no longer older than allowed.
+ * The removal of conversations or leads, or the deletion of one object with everything that
+ * belongs to it. The data is hidden first and removed after `hiddenMs`. Conversations and leads
+ * that the policy then allows to keep are shown again, unless `isDeletion` is set.
  */
 export interface Removal {
   removalId: string
@@ -102,7 +103,9 @@ export interface ConversationFacts {
   conversationId: string
   hasMessage: boolean
   hasLead: boolean
-  /** Time of the latest message, or latest end of a session; at least the conversation's beginning. */
+  /**
+   * Latest of these times: the conversation's start, its last message, the ends of its sessions.
+   */
   lastActivityAt: Date
 }
 
@@ -114,8 +117,9 @@ export function cutOffOf(days: number, now: number): Date | undefined {
 }
 
 /**
- * Returns whether a conversation is older than allowed. One with a lead but without a message has
- * the period of conversations, because its session has the visitor's consent to the lead.
+ * Returns whether a conversation is older than allowed. A conversation with a lead but without a
+ * message has the same period as one with a message, because its session has the visitor's consent
+ * to the lead.
  */
 export function isConversationDue(
   { hasMessage, hasLead, lastActivityAt }: ConversationFacts,
@@ -127,9 +131,9 @@ export function isConversationDue(
 }
 
 /**
- * Returns when the retention looks again at a conversation or session that it kept: when its period
- * begins, or in a day if it is kept for another reason. The result counts from the beginning of the
- * period.
+ * Returns the new `reviewAt` of a conversation or session that the retention kept. Usually this is
+ * the beginning of its period. If the period has already passed, the data is kept for another
+ * reason, and the next review is in a day.
  */
 export function nextReview(periodBeginsAt: Date, cutOff: Date): Date {
   return periodBeginsAt > cutOff ? periodBeginsAt : new Date(cutOff.getTime() + dayMs)

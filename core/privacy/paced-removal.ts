@@ -6,7 +6,10 @@ import type { Session } from '../visitors/model.ts'
 import type { DataRemoval } from './data-removal-store.ts'
 import type { RetentionStore } from './retention-store.ts'
 
-/** Removes data with pauses, so that the database keeps time for messages. Calls can be repeated. */
+/**
+ * Removes data with pauses, so that database calls for messages are not delayed. Calls can be
+ * repeated.
+ */
 export interface PacedRemoval {
   /** Removes conversations with everything that belongs to them. Their leads stay. */
   conversations(conversationIds: string[]): Promise<void>
@@ -17,7 +20,10 @@ export interface PacedRemoval {
 
 /** Maximum number of documents that one call of the database removes. */
 const chunk = 200
-/** A pause is this number of times as long as the call before it, so that calls use a fifth of the time. */
+/**
+ * A pause lasts this many times as long as the call before it. So the calls take a fifth of the
+ * time.
+ */
 const pauseFactor = 4
 const maxPauseMs = 500
 

@@ -35,11 +35,13 @@ const stepMs = 5_000
 /**
  * Removes conversations and leads in four steps. Each step can be repeated.
  *
- * 1. `marking` hides them. No call finds them any more.
- * 2. `checking`, after every earlier call has ended, reads them again. What was used since, or is
- *    allowed by a changed policy, is shown again. So a message that was acknowledged is never lost.
- * 3. `removing` removes the others in small groups.
- * 4. `removed`, after `maxCallMs`, removes what a call wrote that nobody waited for any more.
+ * 1. `marking` hides them, so that later calls do not find them.
+ * 2. `checking`, after every earlier call has ended, reads them again. Data that was used in the
+ *    meantime, or that a changed policy allows to keep, is shown again. So no acknowledged message
+ *    is lost.
+ * 3. `removing` removes the rest in small groups.
+ * 4. `removed`, after `maxCallMs`, removes data that a call wrote after its caller stopped
+ *    waiting.
  */
 export function createRemovals(dependencies: {
   store: RemovalStore
@@ -92,7 +94,8 @@ export function createRemovals(dependencies: {
       const due = await dueOf(removal, hidden)
       const spared = hidden.filter((id) => !due.has(id))
       if (kind === 'conversations') for (const id of spared) await retention.repairInbox(id)
-      // Shown before the decision is recorded: after it, this step is not repeated.
+      // Show the data before the decision is recorded, because this step is not repeated
+      // afterwards.
       await data.show(kind, spared, removalId)
       metrics.spared.inc(spared.length)
       await store.advance(removal, 'removing', later(0), [...due])

@@ -33,7 +33,7 @@ const bodiesOf = async (conversationId: string) =>
   (await cores.core.messages.list(conversationId, {})).messages.map(({ message }) => message?.body)
 
 describe('a message that is acknowledged during a sweep', () => {
-  it('is in a conversation that exists, in any order of calls', async () => {
+  it('is still in its conversation after the sweep, for any order of database calls', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.scheduler(),
@@ -81,7 +81,7 @@ describe('a message that is acknowledged during a sweep', () => {
     )
   })
 
-  it('keeps the conversation if an agent wrote with a conversation found before the sweep', async () => {
+  it('is kept even if the agent’s call read the conversation before the sweep hid it', async () => {
     const { session } = await newOldConversation()
     const { conversationId } = session
     days(31)
@@ -107,8 +107,8 @@ describe('a message that is acknowledged during a sweep', () => {
   })
 })
 
-describe('a sweep whose process dies between two writes', () => {
-  it('is finished by another process', async () => {
+describe('a sweep', () => {
+  it('is finished by another process if its process dies between two writes', async () => {
     const lost: unknown[] = []
     await cores.untilOneSurvives(
       async (mortal, writes) => {
@@ -132,7 +132,7 @@ describe('a sweep whose process dies between two writes', () => {
     expect(await cores.core.database.collections.removals.countDocuments()).toBe(0)
   })
 
-  it('removes nothing twice and nothing young when two cores sweep at once', async () => {
+  it('removes the old conversations and keeps the young ones when it runs on two cores at once', async () => {
     const old = await Promise.all(Array.from({ length: 30 }, newOldConversation))
     days(20)
     const young = await Promise.all(Array.from({ length: 5 }, newOldConversation))
@@ -153,7 +153,7 @@ describe('a sweep whose process dies between two writes', () => {
   })
 })
 
-describe('a scan over all raw collections', () => {
+describe('after random calls and a sweep', () => {
   const periods = fc.record({
     conversations: fc.integer({ min: 0, max: 6 }),
     leads: fc.integer({ min: 0, max: 6 }),
@@ -167,7 +167,7 @@ describe('a scan over all raw collections', () => {
     action: fc.constantFrom('visit', 'login', 'send', 'answer', 'form', 'lead', 'hold', 'release', 'sweep'),
   })
 
-  it('finds nothing that is older than allowed, and all that is younger', async () => {
+  it('no document is older than allowed, and no younger conversation, lead or session is missing', async () => {
     await fc.assert(
       fc.asyncProperty(periods, fc.array(step, { minLength: 3, maxLength: 14 }), async (retention, steps) => {
         await keep(retention)
@@ -200,7 +200,7 @@ describe('a scan over all raw collections', () => {
             }
             if (action === 'sweep') await sweepAll(cores)
           }
-          // An ended session refuses what its visitor does.
+          // Ignore the errors of calls with an ended session.
           await act().catch(() => {})
           await core.inbox.noted()
         }
@@ -224,8 +224,8 @@ describe('a scan over all raw collections', () => {
   })
 })
 
-describe('every question of the retention and of deletions', () => {
-  it('is answered by an index', async () => {
+describe('the database commands of the retention and of deletions', () => {
+  it('all use an index', async () => {
     const { core } = cores
     await keep({ conversations: 1, leads: 1, emptySessions: 1, audit: 1, heldDeliveries: 1 })
     await plantMarks(cores, { verified: true })

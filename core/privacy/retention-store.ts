@@ -13,7 +13,7 @@ export interface Sweep {
   workspaceId: string
   retention?: Retention
   token: number
-  /** Where the search for old conversations goes on; absent at its beginning. */
+  /** Position at which the search for old conversations continues; absent at its beginning. */
   after?: InboxPlace
 }
 
@@ -27,13 +27,18 @@ export interface InboxPlace {
 export interface RetentionStore {
   /** Leases the workspace whose sweep is due first; undefined if none is due. */
   claimSweep(now: Date, until: Date): Promise<Sweep | undefined>
-  /** Ends the sweep. Changes nothing if the workspace was changed, or claimed again, since. */
+  /**
+   * Ends the sweep, and makes the next one due at `nextAt`. Changes nothing if the workspace was
+   * changed or claimed again during the sweep.
+   */
   endSweep(sweep: Sweep, nextAt: Date, after: InboxPlace | undefined): Promise<void>
   /** Returns the periods of a workspace; undefined if it does not exist. */
   periodsOf(workspaceId: string): Promise<{ retention?: Retention } | undefined>
   connectionIds(workspaceId: string): Promise<string[]>
   siteKeys(workspaceId: string): Promise<string[]>
-  /** Returns conversations whose last message in the inbox is this old, oldest first. */
+  /**
+   * Returns conversations whose last message in the inbox is not later than `before`, oldest first.
+   */
   oldConversations(
     workspaceId: string,
     before: Date,
@@ -47,19 +52,21 @@ export interface RetentionStore {
   conversationsToReview(connectionId: string, before: Date, limit: number): Promise<string[]>
   /** Returns sessions that are due for a review, earliest first. */
   sessionsToReview(publicSiteKey: string, before: Date, limit: number): Promise<Session[]>
-  /** Reads the logs, the sessions and the leads. Skips conversations that do not exist. */
+  /**
+   * Returns facts from the logs, the sessions and the leads. Skips conversations that do not exist.
+   */
   factsOf(conversationIds: string[]): Promise<ConversationFacts[]>
   reviewConversation(conversationId: string, at: Date): Promise<void>
   reviewSession(sessionId: string, at: Date): Promise<void>
   /** Adds a conversation with a message to the inbox, if the inbox missed the message. */
   repairInbox(conversationId: string): Promise<void>
-  /** Returns the sessions of a conversation. */
+  /** Returns the sessions of these conversations. */
   sessionsOf(conversationIds: string[]): Promise<Session[]>
   /** Returns those of the sessions that wrote a message or form in the conversation. */
   writersIn(conversationId: string, sessions: Session[]): Promise<Set<string>>
 }
 
-/** Stands for "no review". */
+/** Value of `reviewAt` if no further review is needed. */
 export const never = new Date(8.64e15)
 
 interface RetentionCollections {
@@ -78,7 +85,10 @@ const notErasing = { erasing: { $exists: false } } as const
 export function createRetentionStore(collections: RetentionCollections): RetentionStore {
   const { workspaces, connections, installations, conversations, sessions, events, leads } = collections
 
-  /** Returns documents with a due time, then documents of earlier versions, which have none. */
+  /**
+   * Returns documents whose `reviewAt` is due, then documents of earlier versions, which have no
+   * `reviewAt`.
+   */
   async function toReview<D extends { reviewAt?: Date }>(
     collection: Collection<D>,
     filter: object,
@@ -106,7 +116,8 @@ export function createRetentionStore(collections: RetentionCollections): Retenti
 
   return {
     async claimSweep(now, until) {
-      // A workspace without a time comes first. A claim that another core wins is tried again later.
+      // The sort puts workspaces without `sweepAt` first. If another core claims the workspace
+      // first, this call returns undefined, and a later call tries again.
       const [first] = await workspaces.find({}).sort({ sweepAt: 1 }).limit(1).toArray()
       if (!first || (first.sweepAt && first.sweepAt > now)) return undefined
       const { _id, sweepAt, sweepToken = 0 } = first
@@ -241,7 +252,8 @@ export function createRetentionStore(collections: RetentionCollections): Retenti
         events.distinct('message.sessionId', { conversationId, 'message.sessionId': { $in: ids } }),
         leads.find({ conversationId }, { projection: { operationKey: 1 } }).toArray(),
       ])
-      // The operation key of a form begins with the id of its session, or of the one before.
+      // The operation key of a form begins with a session id: that of its session or, after an
+      // identification, that of the anonymous session before it.
       const submitters = new Set(forms.map(({ operationKey }) => operationKey?.split(' ')[0]))
       const submitted = among.filter(({ sessionId, operationSessionId }) =>
         [sessionId, operationSessionId].some((id) => id !== undefined && submitters.has(id)),

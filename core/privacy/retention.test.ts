@@ -15,13 +15,13 @@ const keep = (retention: WorkspaceSettings['retention']) =>
   cores.core.workspaces.updateWorkspace(cores.workspaceId, { retention })
 const placesOf = (texts: string[]) => placesOfTexts(cores, texts)
 
-/** Returns the ids of a session that must vanish. */
+/** Returns the ids that must not be stored anywhere after the session has been removed. */
 const idsOfSession = async (session: SessionContent) => {
   const { sessionId, conversationId, visitorId, identity } = await cores.core.sessions.find(session.sessionId)
   return [sessionId, conversationId, visitorId, ...(identity ? [identity.subjectId] : [])]
 }
 
-/** Uses a session in every way but a message or a form. */
+/** Uses a session in every way except to send a message or a form. */
 async function useSilently(session: SessionContent) {
   const { core } = cores
   const credentials = credentialsOf(session)
@@ -93,7 +93,7 @@ describe('a session without a message', () => {
     expect(await cores.core.sessions.find(sessionId)).toMatchObject({ conversationId })
   })
 
-  it('stays while its form is kept, with the consent to it', async () => {
+  it('stays while the lead of its form is kept, because it has the visitor’s consent to the lead', async () => {
     const session = await cores.newSession()
     await cores.core.leads.submitForm({
       credentials: credentialsOf(session),
@@ -112,7 +112,7 @@ describe('a session without a message', () => {
     await keep({ leads: null })
   })
 
-  it('is kept without limit if the workspace says so', async () => {
+  it('is kept if the workspace sets no limit for empty sessions', async () => {
     await keep({ emptySessions: 0 })
     const session = await cores.newSession()
     days(400)
@@ -177,7 +177,7 @@ describe('a conversation', () => {
     await keep({ conversations: null })
   })
 
-  it('that an erasure also removes is removed by both', async () => {
+  it('leaves no data behind if a sweep and an erasure remove it at the same time', async () => {
     const planted = await plantMarks(cores, { verified: false })
     await keep({ conversations: 5 })
     days(7)
@@ -194,7 +194,7 @@ describe('leads, held deliveries and audit', () => {
   const sub = async () => (await cores.core.leadSubscriptions.list(cores.workspaceId))[0]!.subscription
   const by = { subject: 'desk' }
 
-  it('are removed when they are older than allowed, and nothing else', async () => {
+  it('are removed when they are older than allowed, and kept until then', async () => {
     const capture = () =>
       cores.core.leads.capture({ workspaceId: cores.workspaceId, source: 'crm', fields: { email: 'x' } }, undefined)
     const old = await capture()

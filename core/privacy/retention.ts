@@ -17,9 +17,9 @@ export interface Retention {
 }
 
 const sweepEveryMs = 3_600_000
-/** Pause of a workspace with further old data. */
+/** Pause in milliseconds before the next sweep of a workspace that has more old data. */
 const moreAfterMs = 1_000
-/** Pause of a workspace with `maxOpen` unfinished removals. */
+/** Pause in milliseconds before the next sweep of a workspace with `maxOpen` open removals. */
 const fullAfterMs = 10_000
 const maxOpen = 8
 /** Maximum number of conversations or leads in one removal. */
@@ -69,8 +69,8 @@ export function createRetention(dependencies: {
   }
 
   /**
-   * Looks at the next conversations whose last message is old. Those with a newer session are kept.
-   * Returns where to go on; undefined at the end.
+   * Sweeps the next conversations whose last message is old. Keeps those with a younger session.
+   * Returns the position at which the next call continues; undefined at the end of the list.
    */
   async function sweepConversations({ workspaceId, after }: Sweep, days: Days): Promise<InboxPlace | undefined> {
     const before = cutOffOf(days.conversations, now())
@@ -80,8 +80,8 @@ export function createRetention(dependencies: {
   }
 
   /**
-   * Reviews conversations that may have no message. Those with a message are found by its time from
-   * then on.
+   * Reviews conversations that may have no message. A conversation with a message needs no further
+   * review: `sweepConversations` finds it by the time of its last message.
    */
   async function reviewConversations(workspaceId: string, days: Days, cutOff: Date): Promise<boolean> {
     let more = false
@@ -118,15 +118,15 @@ export function createRetention(dependencies: {
     for (const session of toReview) {
       const { sessionId } = session
       const expiry = expiryOf(session)
-      // A session that stays: it has a message, or it is newer. It keeps the visitor's link to the
-      // conversation. The newest session is never removed, so one always stays.
+      // Another session, which has a message or is newer. It stays and keeps the visitor's link to
+      // the conversation. Without such a session, this one is not removed.
       const heir = all.find(
         (other) => other.sessionId !== sessionId && (writers.has(other.sessionId) || isNewer(other, session)),
       )
       if (expiry > cutOff) await store.reviewSession(sessionId, expiry)
       else if (!facts) await paced.session(session, undefined)
       else if (writers.has(sessionId)) await store.reviewSession(sessionId, never)
-      // A conversation without messages is reviewed as a whole.
+      // Without messages, the session is removed together with its conversation.
       else if (!facts.hasMessage || !heir) await store.reviewSession(sessionId, nextReview(expiry, cutOff))
       else await paced.session(session, heir.sessionId)
     }
@@ -140,7 +140,8 @@ export function createRetention(dependencies: {
     const after = await sweepConversations(sweep, days)
     const more = [after !== undefined, await sweepDeliveries(workspaceId, days), await sweepLeads(workspaceId, days)]
     const emptyBefore = cutOffOf(days.emptySessions, now())
-    // The shorter period, because conversations without a message can have either of them.
+    // Use the shorter period. A conversation without a message has the period of conversations if
+    // it has a lead, and the period of empty sessions otherwise.
     const periods = [days.emptySessions, days.conversations].filter((period) => period > 0)
     const reviewBefore = periods.length > 0 ? cutOffOf(Math.min(...periods), now()) : undefined
     if (reviewBefore) more.push(await reviewConversations(workspaceId, days, reviewBefore))

@@ -46,7 +46,7 @@ export interface PrivacyService {
 }
 
 const erasureEveryMs = 1000
-/** A changed policy is in force within a second. */
+/** Interval of the sweep in milliseconds. It lets a changed policy take effect within a second. */
 const sweepEveryMs = 700
 
 export function createPrivacyService(

@@ -45,7 +45,8 @@ const rules: Record<string, IsOverdue> = {
       .filter(writes)
       .map(({ message }) => message.sessionId)
     const others = scan.raw.get('sessions')!.filter((other) => other.conversationId === conversationId)
-    // The newest session stays as long as its conversation, because it links that to the visitor.
+    // The newest session stays as long as its conversation, because it links the conversation to
+    // the visitor.
     const isNewest = others.every(({ createdAt }) => createdAt <= session.createdAt) && writers.length > 0
     const isForm = scan.raw.get('leads')!.some((lead) => lead.conversationId === conversationId)
     if (writers.includes(session._id) || isNewest || isForm) return false
@@ -72,11 +73,11 @@ const rules: Record<string, IsOverdue> = {
     record.expiresAt < now - dayMs &&
     (record.sessionIds ?? []).some((id: string) => !raw.get('sessions')!.some(({ _id }) => _id === id)),
   wakeups: ({ at }, { now }) => at < now - dayMs - hourMs,
-  // The database removes these at a time that they have.
+  // The database removes these documents at the time that is stored in them (TTL index).
   nonces: () => false,
   networkBans: () => false,
   operatorPresence: () => false,
-  // These are kept until somebody removes them.
+  // These documents have no period. They are kept until they are removed explicitly.
   visitors: () => false,
   suppressions: () => false,
   workspaces: () => false,
@@ -111,8 +112,8 @@ export async function withDatabase<T>(
 }
 
 /**
- * Returns all raw documents that are older than allowed, as `collection: id`, this number of seconds
- * from now.
+ * Returns all raw documents that will be older than allowed in `inSeconds` seconds, as
+ * `collection: id`.
  */
 export async function findOverdue(cores: TestCores, inSeconds = 0): Promise<string[]> {
   return withDatabase(cores, async (client, name) => {
@@ -153,8 +154,9 @@ export async function sweepAll(cores: TestCores, core = cores.core): Promise<voi
 const asking = ['find', 'aggregate', 'distinct', 'update', 'delete', 'findAndModify', 'count']
 
 /**
- * Returns the collections that `act` reads and changes, and those of its commands that scan a whole
- * collection. The order of the capped collection is the order of its inserts, so it is skipped.
+ * Runs `act`. Returns the collections that its database commands read or change, and those
+ * commands that scan a whole collection. Skips wake-ups, because a capped collection is read in
+ * the order of its inserts.
  */
 export async function questionsOf(cores: TestCores, act: () => Promise<void>) {
   const asked: { name: string; command: Document }[] = []

@@ -156,7 +156,10 @@ describe('an operator whose request names no workspace', () => {
   )
 })
 
-/** Creates objects to call a method on, in a workspace of their own if the call deletes their site. */
+/**
+ * Creates objects for a call of a method. If the call deletes a site, creates a new site for it,
+ * because other tests use the shared one.
+ */
 async function ownThings(isDeleted: boolean) {
   const fresh = await cores.newSession()
   const own = await thingsOf(cores, fresh.sessionId, fresh.conversationId)

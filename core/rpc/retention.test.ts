@@ -11,7 +11,7 @@ const clients = () => clientsOf(cores.core, cores.workspaceId)
 const days = (value: number) => ({ period: { case: 'days' as const, value } })
 const forever = (value = true) => ({ period: { case: 'forever' as const, value } })
 
-/** Returns each period as days, `forever` or either with `default`. */
+/** Returns each period as a text: its days or `forever`, with `by default` if it is the default. */
 const textOf = (retention: Retention | undefined) =>
   Object.fromEntries(
     Object.entries(retention ?? {}).flatMap(([kind, period]) => {
@@ -22,7 +22,7 @@ const textOf = (retention: Retention | undefined) =>
   )
 
 describe('the retention of a workspace', () => {
-  it('has the documented defaults, and each period changes for itself', async () => {
+  it('has the documented defaults, and a change of one period leaves the others unchanged', async () => {
     const { workspaces } = await clients()
     const periods = async () => textOf((await workspaces.getWorkspace({})).workspace?.retention)
     expect(await periods()).toEqual({
@@ -68,12 +68,13 @@ describe('the retention of a workspace', () => {
     expect(await cores.core.workspaces.findWorkspace(workspaceId)).toMatchObject({ name: 'Elsewhere' })
   })
 
-  it('is in force on all cores as soon as it is stored, even if its process dies right after', async () => {
+  it('takes effect on all cores once it is stored, even if its process dies before it sends a wake-up', async () => {
     const visitor = await cores.newVisitor()
     await send(cores.core, visitor, 'hello')
     await cores.core.inbox.noted()
     cores.advance(3 * 86_400)
-    // A sweep in progress does not delay the policy. Nothing announces the change.
+    // After this sweep, the next one is due in an hour. The change makes it due at once. The change
+    // is written directly to the store, so no wake-up is sent.
     await cores.core.retention.sweep()
     await cores.core.stores.workspaces.updateWorkspace(
       cores.workspaceId,

@@ -61,8 +61,8 @@ export function createConsentStore({ sessions }: { sessions: Collection<SessionD
     },
 
     async latestOf(session) {
-      // These erasures of the visitor began before the session. The session must not get data that
-      // the erasures remove.
+      // Erasures of the visitor that began before the session do not remove the session. So it must
+      // not copy data that these erasures remove.
       const own = await sessions.findOne({ _id: session.sessionId }, { projection: { afterErasures: 1 } })
       const kept = (own?.afterErasures ?? []).map((erasureId) => ({
         $or: [{ afterErasures: erasureId }, { joinedAfterErasures: erasureId }],

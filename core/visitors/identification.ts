@@ -85,8 +85,8 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     if (session.status === 'closed') return completeReplacement(session, operation)
     await access.live(sessionId)
     if (session.identity?.operation === operation) return refresh(session, session.identity)
-    // Check the capability only now. The code above completes a repeat of a successful operation
-    // even if the capability was disabled since.
+    // Check the capability only now. The code above completes a repeat of an operation that
+    // succeeded before the capability was disabled.
     requireCapability(installation, 'identity')
     const identity = await verifiedIdentity(session, installation, assertion, operation)
     if (session.identity?.subjectId === identity.subjectId) return refresh(session, identity)

@@ -20,8 +20,8 @@ export interface SubjectStore {
    */
   find(subjectId: string): Promise<Subject | undefined>
   /**
-   * Sets the conversation of a verified visitor if the stored conversation is `from`. An undefined
-   * `from` means that no conversation is stored yet. Otherwise returns false and changes nothing.
+   * Sets the conversation of a verified visitor if the stored conversation is `from`; if `from` is
+   * undefined, only if none is stored. Otherwise returns false and changes nothing.
    */
   setConversation(subject: Subject, from: string | undefined): Promise<boolean>
   remove(subjectId: string): Promise<void>

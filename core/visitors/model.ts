@@ -116,8 +116,8 @@ export interface Session {
 }
 
 /**
- * Returns the time at which an active session expires if no renewal extends it. An earlier version
- * that renews a session leaves `renewableUntil` unchanged, so it can be before the grant's end.
+ * Returns the time at which an active session expires if no renewal extends it. Earlier versions do
+ * not update `renewableUntil` in a renewal, so `renewableUntil` can be before the grant's end.
  */
 export function expiryOf({
   grantExpiresAt,

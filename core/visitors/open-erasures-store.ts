@@ -8,8 +8,9 @@ export interface Erasures {
 
 /**
  * Returns the ids of unfinished erasures of any of these browsers and verified visitors. New
- * sessions and the conversations of verified visitors store these ids, and these erasures then skip
- * them. A finished erasure is not found, because its record has no ids of visitors.
+ * sessions, and new conversations of verified visitors, store the returned ids, so that these
+ * erasures do not remove them. Finished erasures are not returned, because their records have no
+ * ids of visitors.
  */
 export async function openErasures(erasures: Erasures, visitorIds: (string | undefined)[]): Promise<string[]> {
   const ids = visitorIds.filter((id) => id !== undefined)

@@ -15,23 +15,30 @@ export type SessionDocument = Omit<Session, 'sessionId'> & {
    */
   joinedAfterErasures?: string[]
   /**
-   * Time from which the retention checks whether the session has a message, or an earlier time.
-   * Absent in sessions of earlier versions, which are due for that check.
+   * Time from which the period counts until the retention checks whether the session has a
+   * message. Sessions that earlier versions stored have no such time and are always due for the
+   * check.
    */
   reviewAt?: Date
-  /** Verified visitors of this browser whose own sessions in it have been removed since. */
+  /**
+   * Ids of verified visitors whose own sessions in this browser have been removed. An erasure of
+   * such a visitor finds this session by these ids.
+   */
   linkedSubjectIds?: string[]
 }
 
 export interface VisitorDocument {
   _id: string
-  /** Connection of the visitor, with which the ban is deleted. Absent in bans of earlier versions. */
+  /**
+   * Connection of the visitor. The deletion of the connection deletes the ban. Absent in bans of
+   * earlier versions.
+   */
   connectionId?: string
   bannedAt?: Date
   banReason?: string
 }
 
-/** The end of a session's latest grant, and the end of the session if it is not renewed. */
+/** End of a session's latest grant, and time at which the session expires if it is not renewed. */
 type GrantEnds = Required<Pick<Session, 'grantExpiresAt' | 'renewableUntil'>>
 
 export interface SessionStore {

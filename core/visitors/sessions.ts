@@ -49,10 +49,11 @@ interface NewSession {
 export interface Sessions {
   create(request: NewSession): Promise<Repeatable<SessionContent>>
   /**
-   * Closes the widget's panel or the session, depending on `scope`. `continuity` ends the session.
-   * If the session is verified, the visitor's next identification then begins a new conversation.
-   * `panel` changes nothing. A repeated call may use the grant of the closed session. Errors: those
-   * of VisitorAccess.authorize and of Idempotency.once.
+   * Handles a close request. With the scope `continuity`, ends the session. If the session is
+   * verified, the visitor's next identification then begins a new conversation. With the scope
+   * `panel`, the session stays active, because only the widget's panel was closed. A repeated call
+   * may use the grant of the closed session. Errors: those of VisitorAccess.authorize and of
+   * Idempotency.once.
    */
   close(request: {
     credentials: VisitorCredentials

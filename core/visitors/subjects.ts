@@ -43,8 +43,8 @@ export function createSubjects(dependencies: {
   }
 
   /**
-   * Makes a conversation the one that the verified visitor's next session continues, unless the
-   * visitor already has another open conversation. With `replaces`, also replaces that other one.
+   * Makes a conversation the one that the verified visitor's next session continues. If the
+   * visitor already has another open conversation, that one stays, unless `replaces` is set.
    * Returns the conversation that the next session continues.
    */
   async function choose(session: Session, subjectId: string, conversationId: string, { replaces = false }) {

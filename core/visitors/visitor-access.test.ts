@@ -137,7 +137,7 @@ describe('a request of a visitor', () => {
     expect(await authorize({ session: sessionWith(atNow) }, { exp: nowSeconds + 1 })).toBe('ok')
   })
 
-  it('may renew with an expired grant until the session can no longer be renewed', async () => {
+  it('is authorized to renew with an expired grant while the session is live', async () => {
     const expired = { exp: nowSeconds - 7000, expiredToo: true }
     expect(await authorize({ session: asleep }, expired)).toBe('ok')
     expect(await authorize({}, expired)).toBe('ok')

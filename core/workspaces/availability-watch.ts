@@ -7,7 +7,10 @@ import { presenceChanged } from './operator-presence.ts'
 import type { SiteDirectory } from './workspaces.ts'
 
 export interface AvailabilityWatch {
-  /** Tells open streams about changes that are due by the opening hours or by operators. */
+  /**
+   * Evaluates each installation whose availability may have changed by its opening hours or its
+   * operators. Sends the changes to open streams.
+   */
   check(): Promise<void>
 }
 
@@ -16,9 +19,12 @@ const heldPauseMs = 50
 
 interface Site {
   streams: Set<StreamSubscription>
-  /** Time of the next evaluation by the clock. */
+  /** Time from which `check` evaluates the installation again. 0 means at every call. */
   nextAt: number
-  /** Changes that arrived so far. An evaluation that began before the last one is repeated. */
+  /**
+   * Number of announced changes so far. An evaluation is repeated if a change arrives while it
+   * runs.
+   */
   changes: number
 }
 
@@ -27,8 +33,9 @@ export const encodeAvailability = ({ online, nextChangeAt }: AvailabilityState):
   JSON.stringify({ online, nextChangeAt: nextChangeAt?.toISOString() })
 
 /**
- * Sends `availability.changed` to the open streams of an installation. Each stream is compared with
- * the state that it was last told, so a change is sent once, whatever made the core look.
+ * Sends `availability.changed` to the open streams of an installation. A stream gets a state only
+ * if it differs from the last state that the stream got. So each change is sent once, even if it
+ * is announced several times.
  */
 export function createAvailabilityWatch(dependencies: {
   directory: Pick<SiteDirectory, 'installations'>
@@ -46,7 +53,7 @@ export function createAvailabilityWatch(dependencies: {
     if (!site) return
     const { changes } = site
     const installation = await directory.installations.get(publicSiteKey)
-    // The session watch ends the streams of an installation that is gone.
+    // The session watch ends the streams of an installation that no longer exists.
     if (!installation) return
     const state = await availabilityOf(installation)
     if (site.changes !== changes) return evaluate(publicSiteKey)
@@ -60,7 +67,7 @@ export function createAvailabilityWatch(dependencies: {
     let hasHeld = false
     for (const stream of streams) {
       if (stream.toldAvailability === data) continue
-      // It is not known yet whether the stream may go on.
+      // The stream cannot send now: its session is being checked, or the stream is still opening.
       if (stream.isHeld || !stream.isOpen) hasHeld = true
       else {
         stream.toldAvailability = data

@@ -28,7 +28,7 @@ async function newSite(availability?: Partial<Availability>) {
 }
 
 const onlineOf = ({ availability }: TestStream) => availability.map(({ online }) => online)
-/** Waits until both streams were told these states, within a second. */
+/** Waits until both streams have received exactly these states. Fails after a second. */
 async function expectTold(streams: TestStream[], ...states: boolean[]) {
   await expectToldWithin(1_000, streams, ...states)
 }
@@ -49,7 +49,7 @@ function watchInbox(core: typeof cores.core, workspaceId: string | undefined) {
 }
 
 describe('the availability of an installation', () => {
-  it('is always online without settings, and tells streams nothing', async () => {
+  it('is always online without settings, and streams receive no event', async () => {
     const { state, openStreams } = await newSite()
     const streams = await openStreams()
     expect(await state()).toEqual({ online: true })
@@ -69,7 +69,7 @@ describe('the availability of an installation', () => {
     expect([stream.types, stream.sequences, stream.position]).toEqual([[], [], 0])
   })
 
-  it('an override is in force within a second although the process died before it announced it', async () => {
+  it('an override takes effect within a second even if its process died before it sent a wake-up', async () => {
     const { publicSiteKey, openStreams } = await newSite()
     const streams = await openStreams()
     await cores.other.stores.workspaces.updateInstallation(
@@ -80,7 +80,7 @@ describe('the availability of an installation', () => {
     await expectTold(streams, false)
   })
 
-  it('a stream that opens after a change is not told it again', async () => {
+  it('a stream that opens after a change receives only later changes', async () => {
     const { set, openStreams } = await newSite()
     const [early] = await openStreams()
     await set({ mode: 'away' })
@@ -91,7 +91,7 @@ describe('the availability of an installation', () => {
     await expectTold(late, true)
   })
 
-  it('closing time is told to streams on each core, with the next change', async () => {
+  it('streams on each core receive an event at closing time, which contains the next opening time', async () => {
     const today = new Date(cores.now()).toISOString().slice(0, 10)
     const hours = [{ from: '00:00', to: '23:59' }]
     const { state, openStreams } = await newSite({ exceptions: [{ date: today, hours }] })
@@ -101,7 +101,7 @@ describe('the availability of an installation', () => {
     expect(await state()).toEqual({ online: true, nextChangeAt: closing })
     cores.advance((closing.getTime() - cores.now()) / 1000 - 5)
     expect((await state()).online).toBe(true)
-    // The sessions have expired by now, so their streams end. New ones are open at closing time.
+    // The sessions have expired by now, so their streams end. Use streams of new sessions instead.
     const open = await openStreams()
     cores.advance(6)
     await expectTold(open, false)
@@ -163,14 +163,14 @@ describe('an installation that requires an operator', () => {
   it('is away 10 seconds after the death of the core on which the inbox was watched', async () => {
     const { workspaceId, openStreams } = await newSite({ requiresOperator: true })
     const streams = await openStreams()
-    // A process that died renews nothing.
+    // Act as a process that dies: store a lease and never renew it.
     await cores.other.stores.operatorPresence.renew(randomUUID(), [workspaceId], new Date(cores.now() + 10_000))
     await expectToldWithin(5_000, streams, true)
     cores.advance(11)
     await expectTold(streams, true, false)
   })
 
-  it('is not online for the operators of another workspace, and an override needs no operator', async () => {
+  it('stays away while only operators of another workspace are present; an override needs no operator', async () => {
     const { set, state, openStreams } = await newSite({ requiresOperator: true })
     const streams = await openStreams()
     const leave = watchInbox(cores.core, 'ws_other')

@@ -24,7 +24,7 @@ export function createAvailabilityOf(dependencies: {
   now: () => number
 }): AvailabilityOf {
   const { presence, now } = dependencies
-  /** The present state of the opening hours. Installations are cached, so the state is too. */
+  /** Current state of the opening hours, by the settings object of a cached installation. */
   const known = new WeakMap<object, OpeningState & { since: number }>()
 
   function openingStateOf(key: object, availability: Availability): OpeningState {
@@ -44,7 +44,8 @@ export function createAvailabilityOf(dependencies: {
     const { isOpen, nextChangeAt } = openingStateOf(installation.availability, availability)
     const change = nextChangeAt === undefined ? {} : { nextChangeAt: new Date(nextChangeAt) }
     if (!isOpen || !requiresOperator) return { online: isOpen, ...change }
-    // While no operator is there, the end of the opening hours changes nothing.
+    // Without an operator, the installation is away before and after closing time. So it has no
+    // next change.
     return (await presence.isAttended(installation.workspaceId)) ? { online: true, ...change } : { online: false }
   }
 }

@@ -91,7 +91,7 @@ describe('with the capability `identity` off', () => {
     expect((await cores.clear(verified)).identityState).toBe('anonymous')
   })
 
-  it('a repeat of an identification that was made before gets its first result', async () => {
+  it('a repeat of an identification that succeeded while the capability was on returns the first result', async () => {
     const { at, visitor, set } = await newChat()
     const [assertion, same] = [at.sign(), key()]
     const first = await cores.identify(visitor, assertion, { key: same })
@@ -99,7 +99,7 @@ describe('with the capability `identity` off', () => {
     expect((await cores.identify(visitor, assertion, { key: same })).sessionId).toBe(first.sessionId)
   })
 
-  it('an identification whose process died is completed if it was decided, and refused otherwise', async () => {
+  it('a repeat completes an interrupted identification that has replaced the session, and is refused otherwise', async () => {
     await cores.untilOneSurvives(async (mortal) => {
       const { at, visitor, set } = await newChat()
       const [assertion, same] = [at.sign(), key()]
@@ -182,7 +182,7 @@ describe('with the capability `screenshots` off', () => {
     expect(await codeOf(upload(visitor, granted))).toBe('ROUTE_NOT_ADVERTISED')
   })
 
-  it('an upload that is under way stores nothing, and a repeat of a finished one gets its first result', async () => {
+  it('a running upload stores nothing, and a repeat of a finished upload returns the first result', async () => {
     const { visitor, set } = await newChat()
     const ask = async () =>
       (await cores.core.commands.requestScreenshot({ sessionId: visitor.sessionId }, operator)).content.commandId
@@ -198,8 +198,8 @@ describe('with the capability `screenshots` off', () => {
   })
 })
 
-describe('a change whose process died before it announced it', () => {
-  it('is in force on another core within a second, also if the former state is cached', async () => {
+describe('a change of a capability whose process died before it sent a wake-up', () => {
+  it('takes effect on another core within a second, even if the former state is cached', async () => {
     const { publicSiteKey } = await cores.newSite()
     const isOn = async () => (await cores.core.workspaces.installationFor(publicSiteKey, site)).capabilities.typing
     for (const typing of [false, true]) {
@@ -211,7 +211,7 @@ describe('a change whose process died before it announced it', () => {
 })
 
 describe('with the capability of a form or the retry route off', () => {
-  it('a session that exists can no longer use the route', async () => {
+  it('an existing session can no longer submit the form or use the retry route', async () => {
     const { visitor, set } = await newChat()
     const { credentials } = visitor
     const form = () => cores.core.leads.submitForm({ credentials, form: 'offline', fields: {}, idempotencyKey: key() })

@@ -34,9 +34,10 @@ export function openIdentitySecret(
 }
 
 /**
- * Returns the list of secrets with `fresh` first. The list keeps the current secret and each secret
- * that was replaced less than `overlapSeconds` ago. It also keeps secrets that were replaced after
- * `seen` was read, because another call has just returned them. Errors: `RateLimited` if too many
+ * Returns the list of secrets after a rotation, with `fresh` first. The list keeps the current
+ * secret, and each secret that was replaced less than `overlapSeconds` ago. `seen` is the list
+ * that this call read at its start. Secrets that concurrent calls have replaced since that read
+ * are kept too, because a caller may just have received them. Errors: `RateLimited` if too many
  * secrets would be kept.
  */
 export function rotatedIdentitySecrets(

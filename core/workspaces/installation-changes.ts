@@ -2,7 +2,10 @@ import type { Bus } from '../bus.ts'
 import type { WorkspaceStore } from './workspace-store.ts'
 import type { SiteDirectory } from './workspaces.ts'
 
-/** Time in milliseconds by which a write may become visible after the time that it records. */
+/**
+ * Maximum time in milliseconds from the time that a change records until readers can see the
+ * change.
+ */
 const lateMs = 5_000
 
 /**

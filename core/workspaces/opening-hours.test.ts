@@ -52,11 +52,11 @@ describe('openingState', () => {
   })
 
   it.each([
-    // The clock goes from 02:00 to 03:00: hours inside the gap do not happen.
+    // The clock goes from 02:00 to 03:00, so it skips the hours in between.
     ['2026-03-28T23:00:00Z', '02:00', '03:00', false, undefined],
     ['2026-03-28T23:00:00Z', '02:30', '03:30', false, '2026-03-29T01:00'],
     ['2026-03-29T01:10:00Z', '02:30', '03:30', true, '2026-03-29T01:30'],
-    // The clock goes from 03:00 to 02:00: the hour happens twice.
+    // The clock goes from 03:00 back to 02:00, so it repeats this hour.
     ['2026-10-25T00:10:00Z', '02:00', '03:00', true, '2026-10-25T02:00'],
     ['2026-10-25T00:10:00Z', '02:00', '02:30', true, '2026-10-25T00:30'],
     ['2026-10-25T00:30:00Z', '02:00', '02:30', false, '2026-10-25T01:00'],
@@ -68,7 +68,7 @@ describe('openingState', () => {
     expect([state, String(change).startsWith(date) ? change : undefined]).toEqual([isOpen, next])
   })
 
-  it('a date that the time zone skips does not happen', () => {
+  it('leaves out weekly hours on a date that the time zone skips', () => {
     // Samoa had no 30 December 2011.
     const skipped = { timeZone: 'Pacific/Apia', weeklyHours: [{ weekday: 5, from: '00:00', to: '24:00' }] }
     expect(stateAt('2011-12-30T08:00:00Z', skipped)).toEqual([false, '2012-01-05T10:00'])
@@ -83,7 +83,7 @@ const span = fc
   .tuple(clock, clock)
   .filter(([one, other]) => one !== other)
   .map(([one, other]) => (one < other ? { from: one, to: other } : { from: other, to: one }))
-/** Times around changes of offset, skipped dates and zones that moved their clock. */
+/** Times around daylight saving changes, skipped dates and changes of a zone's standard offset. */
 const moments = [
   ['Europe/Vienna', '2026-03-29T01:00:00Z'],
   ['Europe/Vienna', '2026-10-25T01:00:00Z'],
@@ -120,7 +120,7 @@ const scene = fc
   })
 
 const formats = new Map<string, Intl.DateTimeFormat>()
-/** The same rule without Temporal: what the clock on the wall shows. */
+/** Implements the same rule without Temporal, with the local time that `Intl` formats. */
 function isOpenByWallClock({ timeZone, weeklyHours, exceptions }: OpeningHours, time: number): boolean {
   let format = formats.get(timeZone)
   if (!format) {
@@ -145,8 +145,8 @@ function isOpenByWallClock({ timeZone, weeklyHours, exceptions }: OpeningHours, 
   return spans.some(({ from, to }) => from <= shown && shown < to)
 }
 
-describe('for any hours, around changes of the clock', () => {
-  it('it is open exactly while the clock on the wall shows a time of the hours', () => {
+describe('any hours around changes of the clock', () => {
+  it('isOpenAt returns true exactly while a clock in the time zone shows a time within the hours', () => {
     fc.assert(
       fc.property(scene, ({ now, hours }) => {
         expect(isOpenAt(hours, now)).toBe(isOpenByWallClock(hours, now))
@@ -155,7 +155,7 @@ describe('for any hours, around changes of the clock', () => {
     )
   })
 
-  it('finds the next minute at which it opens or closes', () => {
+  it('openingState returns the next minute at which the hours begin or end', () => {
     fc.assert(
       fc.property(scene, ({ now, hours }) => {
         const { isOpen, nextChangeAt } = openingState(hours, now)

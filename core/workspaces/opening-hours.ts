@@ -14,15 +14,15 @@ export interface OpeningState {
 
 const allDay: Span[] = [{ from: '00:00', to: '24:00' }]
 /**
- * Number of days in which the weekly hours show every change. More than a week, because a time zone
- * can skip a day.
+ * Number of days to search for the next change by the weekly hours. It is more than a week,
+ * because a time zone can skip a day.
  */
 const daysAhead = 9
 
 /**
- * Returns whether it is open at a time, and the next change. It is open while a clock in the time
- * zone shows a time of the hours: an hour that the clock skips is left out, and an hour that the
- * clock repeats counts twice.
+ * Returns whether an installation with these hours is open at the time `now`, and when that
+ * changes next. It is open while a clock in the time zone shows a time within the hours. So hours
+ * that the clock skips are left out, and hours that the clock repeats count twice.
  */
 export function openingState(hours: OpeningHours, now: number): OpeningState {
   const isOpen = isOpenAt(hours, now)
@@ -30,7 +30,7 @@ export function openingState(hours: OpeningHours, now: number): OpeningState {
   const today = localTime(hours, now).toPlainDate()
   const next = changeWithin(hours, now, isOpen, today.subtract({ days: 1 }), daysAhead + 1)
   if (next !== undefined) return { isOpen, nextChangeAt: next }
-  // The weekly hours never change, so only the date of an exception can bring a change.
+  // The weekly hours alone cause no change, so only a date with an exception can cause one.
   const later = hours.exceptions.map(({ date }) => Temporal.PlainDate.from(date)).sort(Temporal.PlainDate.compare)
   for (const date of later) {
     const change = changeWithin(hours, now, isOpen, date.subtract({ days: 1 }), 2)
@@ -54,7 +54,10 @@ function spansOn({ weeklyHours, exceptions }: OpeningHours, date: Temporal.Plain
   return weeklyHours.length === 0 ? allDay : weeklyHours.filter(({ weekday }) => weekday === date.dayOfWeek)
 }
 
-/** Returns the first change after `now` on the given number of days from `first` on. */
+/**
+ * Returns the first change after `now` that lies within `days` days, counted from the date `first`;
+ * undefined if there is none.
+ */
 function changeWithin(
   hours: OpeningHours,
   now: number,
@@ -69,7 +72,7 @@ function changeWithin(
     for (const minute of [0, ...minutes]) for (const at of timesAt(hours, date, minute)) times.add(at)
   }
   const end = Math.max(...times)
-  // The clock may also enter or leave the hours by a change of the time zone's offset.
+  // A change of the time zone's offset can also move the local time into or out of the hours.
   let transition = localTime(hours, Math.min(...times)).getTimeZoneTransition('next')
   while (transition && transition.epochMilliseconds <= end) {
     times.add(transition.epochMilliseconds)
@@ -78,7 +81,11 @@ function changeWithin(
   return [...times].sort((one, other) => one - other).find((at) => at > now && isOpenAt(hours, at) !== isOpen)
 }
 
-/** Returns the times at which a clock in the time zone shows this minute: two if it repeats it. */
+/**
+ * Returns the times at which a clock in the time zone shows this minute. They differ if the clock
+ * repeats the minute. If the clock skips the minute, one time is before the gap and one is after
+ * it.
+ */
 function timesAt({ timeZone }: OpeningHours, date: Temporal.PlainDate, minute: number): number[] {
   const local = date.toPlainDateTime().add({ minutes: minute })
   return (['earlier', 'later'] as const).map(
@@ -139,14 +146,14 @@ function spanIssues<S extends Span>(
       field(`${at}/to`, to, (value) => (clockTime.test(value) || value === '24:00' ? undefined : 'pattern')),
     ].filter((issue) => issue !== undefined)
     if (malformed.length > 0) return malformed
-    // Times of this form are in the order of their texts.
+    // Times in this format can be compared as texts.
     if (to <= from) return { path: `${at}/to`, rule: 'endsBeforeBegins' }
     const overlaps = spans.slice(0, index).some((one) => isSameDay(one, span) && one.from < to && from < one.to)
     return overlaps ? { path: `${at}/from`, rule: 'overlap' } : undefined
   })
 }
 
-/** Whether a text is the name of a time zone. Fixed offsets such as `+02:00` are none. */
+/** Whether a text is the name of a time zone. Fixed offsets such as `+02:00` are not accepted. */
 function isTimeZone(name: string): boolean {
   if (!zoneName.test(name)) return false
   try {

@@ -18,14 +18,23 @@ export interface OperatorPresence {
 /** Id that is announced as changed when an inbox becomes watched or unwatched on a core. */
 export const presenceChanged = 'operator-presence'
 
-/** A process that has died counts for this time. */
+/**
+ * Lease of a process in milliseconds. If the process dies, its operators count as present until the
+ * lease ends.
+ */
 const leaseMs = 10_000
-/** An operator who has left still counts for this time, because consoles reconnect. */
+/**
+ * Time in milliseconds for which an operator who has left still counts as present, because consoles
+ * reconnect.
+ */
 const graceMs = 5_000
 const readAgainMs = 1_000
 const everyWorkspace = '*'
 
-/** Knows whose inbox is watched, on all cores. Each core keeps a lease with its workspaces. */
+/**
+ * Records which inboxes are watched on this core, and reads which inboxes are watched on any core.
+ * Each core stores its watched workspaces with a lease.
+ */
 export function createOperatorPresence(dependencies: {
   store: OperatorPresenceStore
   processId: string

@@ -6,7 +6,10 @@ import { type Retention, type RetentionKind, retentionKinds, type WorkspaceSetti
 /** Maximum of a period of retention, in days. */
 const maxDays = 3_650
 
-/** Periods of a workspace: its own ones, and the defaults of the settings. 0 means no limit. */
+/**
+ * Returns the periods of a workspace in days; 0 means no limit. A period that the workspace has not
+ * set has its default from the settings.
+ */
 export type RetentionOf = (workspace: { retention?: Retention }) => Record<RetentionKind, number>
 
 export function createRetentionOf(config: CoreConfig): RetentionOf {

@@ -28,10 +28,16 @@ export interface WorkspaceService {
   jobs: Job[]
 }
 
-/** How often a core looks for changed installations whose wake-up is missing. */
+/**
+ * Interval in milliseconds at which a core looks for changed installations whose wake-up is
+ * missing.
+ */
 const changesEveryMs = 400
 const availabilityEveryMs = 500
-/** A lease of presence lasts three times as long. */
+/**
+ * Interval in milliseconds at which a core renews its lease in `operator-presence.ts`. The lease
+ * is more than three times as long.
+ */
 const presenceEveryMs = 3_000
 
 /** Time limit in milliseconds for loading the key set of workspace sessions. */

@@ -20,11 +20,14 @@ const notDeleted = { deleted: { $exists: false } } as const
 
 export type WorkspaceDocument = Omit<Workspace, 'workspaceId'> & { _id: string } & Deletable &
   RecordsOperations & {
-    /** Time of the next sweep of data that is older than allowed. Absent before the first one. */
+    /** Time at which the next sweep of the workspace is due. Absent before the first sweep. */
     sweepAt?: Date
     /** Number of the sweep's lease. A change of the workspace raises it, so that a new sweep begins. */
     sweepToken?: number
-    /** The conversation up to which the sweep has looked at last messages; absent at the beginning. */
+    /**
+     * Last conversation that the sweep has checked, in the order of last messages; absent at the
+     * beginning.
+     */
     sweepAfter?: { lastMessageAt: Date; conversationId: string }
   }
 export type ConnectionDocument = Omit<Connection, 'connectionId'> & { _id: string } & Deletable & RecordsOperations
