@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Long, MongoClient } from 'mongodb'
 import type { Recorder } from './history.ts'
+import { changePolicy, policyNames } from './policies.ts'
 import { repeatBan } from './repeated-bans.ts'
 import type { Part, Service } from './service.ts'
 
@@ -134,6 +135,10 @@ export const faults = {
 
   /** Writes a ban whose wake-up to the other cores is lost. Then an operator repeats the ban. */
   'hint-lost': (service, { recorder }) => repeatBan(service, recorder),
+
+  /** Writes a change of a policy whose wake-up is lost. Other faults may delay it. */
+  'policy-changed': (service, { recorder, draw }) =>
+    changePolicy(service, recorder, { name: selectFrom(policyNames, draw), how: 'lost', withinMs: 15_000 }),
 } satisfies Record<string, Fault>
 
 export type FaultName = keyof typeof faults

@@ -1,0 +1,248 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { MongoClient } from 'mongodb'
+import { collectionsOf } from '../../core/database/collections.ts'
+import { createSuppressionStore } from '../../core/leads/suppression-store.ts'
+import { createNetworkBanStore } from '../../core/visitors/network-ban-store.ts'
+import type { InstallationSettings } from '../../core/workspaces/model.ts'
+import { createWorkspaceStore } from '../../core/workspaces/workspace-store.ts'
+import { type Operator, operatorOf } from '../support/operator.ts'
+import { newSite } from '../support/resources.ts'
+import { type Answer, type EventStream, startVisitor, type Visitor } from '../support/visitor.ts'
+import { callTimeoutMs } from './client-context.ts'
+import type { Recorder } from './history.ts'
+import type { Service } from './service.ts'
+
+const preparedWithinMs = 30_000
+const mail = 'ada@example.com'
+const options = { timeoutMs: callTimeoutMs }
+const suppressed = { entries: [{ of: { case: 'email' as const, value: mail } }] }
+
+/** A visitor at one gateway, with an open stream. */
+interface Visit {
+  gateway: string
+  via: string
+  visitor: Visitor
+  stream: EventStream
+}
+
+interface Site {
+  siteKey: string
+  workspaceId: string
+  visits: Visit[]
+}
+
+interface World {
+  service: Service
+  recorder: Recorder
+  site: Site
+  db: ReturnType<typeof collectionsOf>
+}
+
+interface PolicyChange {
+  /** Prepares the change. Caches may contain the state before it. */
+  prepare?(world: World, operator: Operator): Promise<unknown>
+  /** Writes the change like a core that dies before it sends its wake-up. */
+  write(world: World): Promise<unknown>
+  /** Makes the change on a core. */
+  call(operator: Operator, site: Site): Promise<unknown>
+  /** Returns whether a request at the gateway, or the open stream, shows the change. */
+  isSeen(visit: Visit, world: World): Promise<boolean>
+}
+
+const installation = (changed: InstallationSettings, isSeen: PolicyChange['isSeen']): PolicyChange => ({
+  write: ({ db, site }) => createWorkspaceStore(db).updateInstallation(site.siteKey, changed, randomUUID()),
+  call: ({ workspaces }, { siteKey }) => workspaces.updateInstallation({ siteKey, ...(changed as object) }, options),
+  isSeen,
+})
+
+const suppressionList = (db: World['db']) => createSuppressionStore(db)
+
+const changes: Record<string, PolicyChange> = {
+  'a capability': installation({ capabilities: { typing: false } }, async (visit) => {
+    const answer = await act(visit, '/typing', { state: 'started' })
+    return answer?.body?.code === 'RouteNotAdvertised'
+  }),
+
+  consent: installation(
+    { consent: { required: true, policyUrl: 'https://shop.example/privacy', policyVersion: 'v2' } },
+    async (visit, { recorder }) => (await send(recorder, visit))?.body?.code === 'ConsentRequired',
+  ),
+
+  'the override of the hours': installation({ availability: { mode: 'away' } }, async ({ stream }) =>
+    stream.events.some(({ type, data }) => type === 'availability.changed' && !data.online),
+  ),
+
+  disabling: installation({ enabled: false }, async (visit, { recorder }) => {
+    const isEnded = await Promise.race([visit.stream.ended.then(() => true), delay(1, false)])
+    return isEnded && (await send(recorder, visit))?.status === 403
+  }),
+
+  'a ban of the address': {
+    async write({ db, site }) {
+      const session = await db.sessions.findOne({ _id: site.visits[0]!.visitor.session.sessionId })
+      const { network = '', visitorId = '' } = session ?? {}
+      const at = new Date()
+      const until = new Date(at.getTime() + 3_600_000)
+      await createNetworkBanStore(db).ban({ network, visitorIds: [visitorId], at, until })
+    },
+    call: ({ sessions }, { visits }) => {
+      const { sessionId } = visits[0]!.visitor.session
+      return sessions.banVisitor({ sessionId, reason: 'rude', addressBanSeconds: 3_600 }, options)
+    },
+    async isSeen({ visitor, via }, { site }) {
+      const body = { publicSiteKey: site.siteKey, clientInstanceId: randomUUID() }
+      const headers = { 'Idempotency-Key': randomUUID() }
+      const answer = await visitor.call('POST', '/sessions', { body, headers, via }).catch(() => undefined)
+      return answer?.body?.code === 'VisitorBanned'
+    },
+  },
+
+  suppression: {
+    // The id of an entry is a keyed hash, so a core must add it first. It is removed without a wake-up,
+    // and the caches learn within a second that the list is empty.
+    async prepare({ db, site: { workspaceId, visits } }, { workspaces }) {
+      await workspaces.addSuppressions({ workspaceId, ...suppressed }, options)
+      const [entry] = await suppressionList(db).list(workspaceId, 1, {})
+      await suppressionList(db).remove(workspaceId, [entry!.suppressionId])
+      hidden.set(workspaceId, entry!)
+      for (const visit of visits)
+        for (const began = performance.now(); performance.now() - began < preparedWithinMs; await delay(50))
+          if ((await submitForm(visit))?.status === 202) break
+    },
+    write: ({ db, site: { workspaceId } }) => suppressionList(db).add([hidden.get(workspaceId)!]),
+    call: ({ workspaces }, { workspaceId }) => workspaces.addSuppressions({ workspaceId, ...suppressed }, options),
+    isSeen: async (visit) => (await submitForm(visit))?.body?.code === 'VisitorSuppressed',
+  },
+}
+
+/** Entries of suppression lists that are written later, by workspace. */
+const hidden = new Map<string, Awaited<ReturnType<ReturnType<typeof createSuppressionStore>['list']>>[number]>()
+
+export const policyNames = Object.keys(changes)
+
+export interface PolicyRun {
+  name: string
+  /**
+   * `lost`: the change is written without a wake-up. `killed`: a core makes the change and is killed as
+   * soon as the change is in the database. `made`: a core makes the change.
+   */
+  how: 'lost' | 'killed' | 'made'
+  /** Maximum age of a change, in milliseconds, that a gateway or stream may not show. */
+  withinMs: number
+}
+
+/**
+ * Changes a policy while visitors use it. Every gateway and every open stream must show the change in
+ * time. A request that began in time may still be accepted. Returns a description with the longest time.
+ */
+export async function changePolicy(service: Service, recorder: Recorder, run: PolicyRun): Promise<string> {
+  const { name, how, withinMs } = run
+  const change = changes[name]!
+  const client = new MongoClient(service.engine.uri, { serverSelectionTimeoutMS: 1_000 })
+  const world = { service, recorder, db: collectionsOf(client.db('service')) }
+  const site = await prepared(service)
+  if (!site) return `${name}: no site could be prepared`
+  try {
+    const complete: World = { ...world, site }
+    const operators = service.cores.map(({ url }) => operatorOf(url, service.demo.serviceToken))
+    const isWritten = await (async () => {
+      await change.prepare?.(complete, operators[0]!)
+      if (how === 'lost') await change.write(complete)
+      else if (how === 'made') await change.call(operators[0]!, site)
+      else await callAndKill(complete, change)
+    })().then(
+      () => true,
+      () => false,
+    )
+    if (!isWritten) return `${name}: the engine or the core is down`
+    const writtenAt = performance.now()
+    const times = await Promise.all(site.visits.map((visit) => untilSeen(visit, complete)))
+    return `${name} (${how}) seen after ${Math.round(Math.max(...times))} ms`
+
+    async function untilSeen(visit: Visit, seenBy: World): Promise<number> {
+      for (;;) {
+        const startedAt = performance.now()
+        if (await change.isSeen(visit, seenBy)) return performance.now() - writtenAt
+        if (startedAt - writtenAt > withinMs) {
+          recorder.add({ kind: 'still live', what: `${visit.gateway} does not show ${name} (${how}) in time` })
+          return performance.now() - writtenAt
+        }
+        await delay(10)
+      }
+    }
+  } finally {
+    for (const { stream } of site.visits) stream.close()
+    await client.close()
+  }
+}
+
+/** Makes the change on the first core, and kills the core as soon as the database has the change. */
+async function callAndKill({ db, service, site }: World, change: PolicyChange) {
+  const core = service.cores[0]!
+  const { siteKey, workspaceId, visits } = site
+  const { sessionId } = visits[0]!.visitor.session
+  const { network = '' } = (await db.sessions.findOne({ _id: sessionId })) ?? {}
+  const read = async () =>
+    JSON.stringify([
+      await db.installations.findOne({ _id: siteKey }),
+      await db.suppressions.countDocuments({ workspaceId }),
+      await db.networkBans.countDocuments({ network }),
+    ])
+  const before = await read()
+  const calling = change.call(operatorOf(core.url, service.demo.serviceToken), site).catch(() => {})
+  for (const began = performance.now(); performance.now() - began < preparedWithinMs; ) {
+    if ((await read()) === before) continue
+    core.signal('SIGKILL')
+    await calling
+    return
+  }
+  throw new Error('the change is not in the database')
+}
+
+/** Creates a site and one visitor with a stream per gateway. Undefined if the service is down. */
+async function prepared(service: Service): Promise<Site | undefined> {
+  const { origin } = service.demo
+  for (const began = performance.now(); performance.now() - began < preparedWithinMs; await delay(200)) {
+    try {
+      const operator = operatorOf(service.cores.at(-1)!.url, service.demo.serviceToken)
+      const fields = [{ name: 'email', label: 'Mail', type: 'email', required: true }]
+      const { workspaceId, siteKey } = await newSite(operator, [origin], {
+        capabilities: { typing: true, preChatForm: true },
+        forms: { preChat: { fields } },
+      })
+      const visits = await Promise.all(
+        service.gateways.map(async ({ name: gateway, publicUrl: via }): Promise<Visit> => {
+          const visitor = await startVisitor({ gatewayUrl: via, origin, siteKey, callTimeoutMs })
+          const stream = await visitor.openStream({ via })
+          if (stream.status !== 200) throw new Error('the stream was refused')
+          return { gateway, via, visitor, stream }
+        }),
+      )
+      // The caches of gateways and cores now contain the state before the change.
+      for (const visit of visits) for (let count = 0; count < 4; count += 1) await act(visit, '/typing', started)
+      return { siteKey, workspaceId, visits }
+    } catch {
+      // A part is down because of a fault. It is tried again.
+    }
+  }
+  return undefined
+}
+
+const started = { state: 'started' }
+
+const act = ({ visitor, via }: Visit, path: string, body: object) =>
+  visitor.call('POST', path, { body, headers: { 'Idempotency-Key': randomUUID() }, via }).catch(() => undefined)
+
+const submitForm = (visit: Visit) => act(visit, '/forms/pre-chat', { fields: { email: mail } })
+
+async function send(recorder: Recorder, { visitor, via }: Visit): Promise<Answer | undefined> {
+  const { conversationId } = visitor.session
+  const operation = `policy-${randomUUID()}`
+  recorder.add({ kind: 'sent', operation, conversationId })
+  const answer = await visitor.send('hello', { clientOperationId: operation, via }).catch(() => undefined)
+  if (answer?.status !== 202) return answer
+  const { messageId, sequence } = answer.body
+  recorder.add({ kind: 'acknowledged', operation, conversationId, messageId, sequence })
+  return answer
+}
