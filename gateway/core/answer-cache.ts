@@ -8,7 +8,8 @@ export interface AnswerCache<Answer> {
   fresh(key: string): Answer | undefined
   /**
    * Returns the fresh answer of the key. If there is none, calls a core with `question`. Concurrent
-   * requests of a key share one call. Rejects if the call fails. A refusal of the core is cached, too.
+   * requests of a key share one call. Rejects if the call fails. A refusal of the core is cached,
+   * too.
    */
   ask(key: string, question: () => Promise<Answer>): Promise<Answer>
 }
