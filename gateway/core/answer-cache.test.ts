@@ -84,13 +84,13 @@ describe('an accepted answer', () => {
 })
 
 describe('a refusal', () => {
-  it('replaces the accepted answer, and rejects all requests of its key for a second', async () => {
+  it('replaces the accepted answer, and rejects all requests of its key for 500 ms', async () => {
     const { scene, cache, accept, refuse } = newScene()
     await accept('a')
     scene.time += 1_000
     await expect(refuse('a')).rejects.toMatchObject({ code: 'InstallationNotFound' })
     expect(cache.fresh('a')).toBeUndefined()
-    scene.time += 999
+    scene.time += 499
     await expect(accept('a')).rejects.toMatchObject({ code: 'InstallationNotFound', details: { decidedBy: 'core' } })
     expect(scene.asked).toBe(2)
     scene.time += 1

@@ -22,7 +22,7 @@ interface Known<Value> {
 
 const REFUSED_MAX = 10_000
 /** How long a refusal is cached. The time is short, so that a newly allowed site works soon. */
-const REFUSED_MS = 1_000
+const REFUSED_MS = 500
 
 /**
  * Creates a cache that stores accepted answers and refusals apart, so that requests with random

@@ -17,9 +17,9 @@ interface EncodedConfig {
 
 /**
  * How long a configuration is cached. A change of the installation takes effect within a second.
- * Each pair of site key and origin causes at most one call to a core per second.
+ * Each pair of site key and origin causes at most two calls to a core per second.
  */
-const FRESH_MS = 1_000
+const FRESH_MS = 500
 const CACHE_MAX_BYTES = 16 * 1024 * 1024
 /** Rough size of a cache entry without its body. */
 const ENTRY_BYTES = 1_024
