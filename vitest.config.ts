@@ -37,7 +37,7 @@ export default defineConfig(({ mode }) => ({
     ],
     exclude: ['**/node_modules/**', '**/dist/**', ...(mode === 'long' ? [] : ['**/*.long.test.ts'])],
     // More workers than processors: most tests wait for processes and pages.
-    maxWorkers: '150%',
+    maxWorkers: '200%',
     sequence: { sequencer: LongestFirst },
     // All files of a worker share its loaded modules, so each file starts faster.
     isolate: false,

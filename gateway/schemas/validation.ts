@@ -15,6 +15,9 @@ export const ajvOptions: FastifyServerOptions['ajv'] = {
     allErrors: true,
     // JSON allows 1e309, which parses as Infinity. In a viewport it must be dropped, not rejected.
     strictNumbers: false,
+    // Ajv would compile its meta schema at each start to check our own schemas. The tests of the API
+    // document check them.
+    validateSchema: false,
     keywords: [
       {
         keyword: 'maxJsonBytes',

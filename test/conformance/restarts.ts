@@ -36,11 +36,10 @@ export function restartRules(suite: () => Suite): void {
       }),
       client.fails('ServiceUnavailable', 'GET', '/messages', { headers }),
     ])
-    await Promise.all([
-      ...stack.cores.map((core) => core.start()),
-      ...stack.gateways.map((gateway) => gateway.killAndRestart()),
-    ])
-    await until('the cores to be back', () => visitor.history().catch(() => undefined))
+    // Each start takes a second of processor time, so the other core stays down and the other
+    // gateway keeps running.
+    await Promise.all([stack.cores[0]!.start(), stack.gateways[0]!.killAndRestart()])
+    await until('the core to be back', () => visitor.history().catch(() => undefined))
     await waitForStreams(stack, visitor)
     repeats = await send()
   })

@@ -1,12 +1,14 @@
+import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import type { Operator } from '../support/operator.ts'
-import { type Stack, type StackOptions, startStack } from '../support/stack.ts'
+import { type Stack, startStack } from '../support/stack.ts'
+import type { TestDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 import type { Visitor } from '../support/visitor.ts'
 import { type Client, createClient } from './client.ts'
 
 /** A running stack, and its clients for visitors and operators. */
-export interface StackWithClients {
-  stack: Stack
+export interface StackWithClients<S extends LocalStack = Stack> {
+  stack: S
   client: Client
   operator: Operator
 }
@@ -15,7 +17,7 @@ export interface Suite {
   /** Stack with two gateways, two cores, very high rate limits and a small replay window. */
   roomy: StackWithClients
   /** Stack with one gateway, one core, default rate limits and short lifetimes. */
-  short: StackWithClients
+  short: StackWithClients<LocalStack>
 }
 
 export const REPLAY_WINDOW_EVENTS = 20
@@ -29,9 +31,9 @@ export const RENEWABLE_SECONDS = 5
 /** Maximum age of a stream, in seconds. */
 export const STREAM_SECONDS = 8
 
-export async function startSuite(databases: [StackOptions['database'], StackOptions['database']]): Promise<Suite> {
+export async function startSuite(databases: [TestDatabase, TestDatabase]): Promise<Suite> {
   const roomy = startRoomy(databases[0])
-  const short = startWithClients({
+  const short = startLocalStack({
     database: databases[1],
     env: {
       // Lets each test choose its client address with X-Forwarded-For.
@@ -46,33 +48,32 @@ export async function startSuite(databases: [StackOptions['database'], StackOpti
       MONGODB_TIMEOUT_MS: '3000',
     },
   })
-  return { roomy: await roomy, short: await short }
+  return { roomy: await roomy, short: await withClients(await short) }
 }
 
 /** Starts the stack with very high rate limits and a small replay window. */
-export const startRoomy = (database: StackOptions['database']): Promise<StackWithClients> =>
-  startWithClients({
-    database,
-    cores: 2,
-    gateways: 2,
-    env: {
-      RATE_LIMIT_FACTOR: '1000',
-      HEARTBEAT_SECONDS: '1',
-      REPLAY_WINDOW_EVENTS: String(REPLAY_WINDOW_EVENTS),
-    },
-    // Raises the limit for agents' messages only. The gateways still limit visitors' messages to
-    // the contract's maximum.
-    coreEnv: { MESSAGE_BODY_MAX_LENGTH: '100000' },
-  })
+export const startRoomy = async (database: TestDatabase): Promise<StackWithClients> =>
+  withClients(
+    await startStack({
+      database,
+      cores: 2,
+      gateways: 2,
+      env: {
+        RATE_LIMIT_FACTOR: '1000',
+        HEARTBEAT_SECONDS: '1',
+        REPLAY_WINDOW_EVENTS: String(REPLAY_WINDOW_EVENTS),
+      },
+      // Raises the limit for agents' messages only. The gateways still limit visitors' messages to
+      // the contract's maximum.
+      coreEnv: { MESSAGE_BODY_MAX_LENGTH: '100000' },
+    }),
+  )
 
-async function startWithClients(options: StackOptions): Promise<StackWithClients> {
-  const stack = await startStack(options)
-  return {
-    stack,
-    client: await createClient(stack),
-    operator: stack.operator(),
-  }
-}
+const withClients = async <S extends LocalStack>(stack: S): Promise<StackWithClients<S>> => ({
+  stack,
+  client: await createClient(stack),
+  operator: stack.operator(),
+})
 
 /**
  * Waits until the gateways accept streams. After a core crash they reject streams until they find a
