@@ -176,11 +176,9 @@ describe('an erasure process that lost its lease', () => {
         const person = await newPerson()
         const { erasureId } = await cores.core.erasures.begin(person.visitor, 'desk')
         cores.advance(3)
-        // The lease check and the wake-up after it are separate database calls. With `atOnce`, the
-        // wake-up immediately follows the check, so the core cannot lose the lease between them.
         let isOver = false
         const working = cores
-          .scheduledCore(scheduler, { atOnce: 'wakeups' })
+          .scheduledCore(scheduler)
           .erasures.work()
           .finally(() => (isOver = true))
         // Lets the owner of the lease make this number of database calls, then pauses it.
@@ -193,7 +191,10 @@ describe('an erasure process that lost its lease', () => {
         const record = await cores.core.database.collections.erasures.findOne({ _id: erasureId })
         expect(record).toMatchObject({ stage: 'finished' })
         expect(record).not.toHaveProperty('traces')
-        expect(await placesOf(person.old)).toEqual([])
+        // A core that loses the lease between the lease check and the wake-up still writes the ids of
+        // the wake-up. Wake-ups are removed after a day.
+        const places = await placesOf(person.old)
+        expect(places.filter((place) => !place.startsWith('wakeups'))).toEqual([])
       }),
       { numRuns: isLong ? 100 : 6 },
     )
