@@ -125,6 +125,10 @@ describe('a session without a message', () => {
 })
 
 describe('a conversation', () => {
+  const removedConversations = async () =>
+    (await cores.core.metrics.removed.get()).values.find(({ labels }) => labels.kind === 'conversations')?.value ?? 0
+  const spared = async () => (await cores.core.metrics.spared.get()).values[0]?.value ?? 0
+
   it('is removed with all that belongs to it when it is older than allowed; its leads outlive it', async () => {
     const planted = await plantMarks(cores, { verified: true })
     const ids = await idsOf(cores, planted)
@@ -133,10 +137,12 @@ describe('a conversation', () => {
     days(29)
     await sweepAll(cores)
     expect(await cores.core.messages.list(planted.session.conversationId, {})).toBeDefined()
+    const removedBefore = await removedConversations()
     days(3)
     await sweepAll(cores)
     days(1)
     await sweepAll(cores)
+    expect(await removedConversations()).toBeGreaterThan(removedBefore)
     const gone = [...planted.marks.filter((mark) => !kept.test(mark)), ...ids.filter((id) => !id.startsWith('sub_'))]
     expect(await placesOf(gone)).toEqual([])
     const leads = planted.marks.filter((mark) => kept.test(mark))
@@ -171,8 +177,10 @@ describe('a conversation', () => {
     days(6)
     await cores.core.retention.sweep()
     await expect(cores.core.messages.list(session.conversationId, {})).rejects.toThrow('NotFound')
+    const sparedBefore = await spared()
     await keep({ conversations: 0 })
     await sweepAll(cores)
+    expect(await spared()).toBe(sparedBefore + 1)
     expect(await cores.core.messages.list(session.conversationId, {})).toMatchObject({ messages: [{}] })
     await keep({ conversations: null })
   })

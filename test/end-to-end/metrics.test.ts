@@ -247,7 +247,10 @@ it('expired leases and late results are counted when a worker hangs', async () =
   expect(await ofWorker('late_results_total')).toBeGreaterThanOrEqual(1)
 })
 
+/** The retention removes data that is at least a day old. `core/privacy/retention.test.ts` reads these counters. */
+const retentionMetrics = new Set(['service_core_removed_total', 'service_core_spared_total'])
+
 it('every declared metric had a value in the tests above', () => {
-  const names = allMetrics().map(({ name }) => name)
+  const names = allMetrics().flatMap(({ name }) => (retentionMetrics.has(name) ? [] : [name]))
   expect(names.filter((name) => !seen.has(name))).toEqual([])
 })
