@@ -19,6 +19,8 @@ export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSe
    * the check.
    */
   reviewAt?: Date
+  /** Time of the next review of a conversation that is kept although its period is over. */
+  postponedUntil?: Date
 }
 
 const notErasing = { erasing: { $exists: false } } as const
@@ -149,7 +151,8 @@ export function createConversationStore({
   }
 }
 
-function toConversation({ _id, lastSession, erasing: _, reviewAt: __, ...rest }: ConversationDocument): Conversation {
+function toConversation(document: ConversationDocument): Conversation {
+  const { _id, lastSession, erasing: _, reviewAt: __, postponedUntil: ___, ...rest } = document
   const { closedSequence = 0, lastSequence = 0 } = rest
   return {
     conversationId: _id,

@@ -134,6 +134,16 @@ export const indexes: IndexPlan[] = [
   // For the retention: find workspaces whose sweep is due, and data that may be older than allowed.
   ['workspaces', { sweepAt: 1 }, { name: 'due' }],
   ['sessions', { publicSiteKey: 1, reviewAt: 1 }, { name: 'by_review' }],
+  [
+    'sessions',
+    { publicSiteKey: 1, postponedUntil: 1 },
+    { name: 'by_postponement', partialFilterExpression: { postponedUntil: { $exists: true } } },
+  ],
+  [
+    'conversations',
+    { connectionId: 1, postponedUntil: 1 },
+    { name: 'by_postponement', partialFilterExpression: { postponedUntil: { $exists: true } } },
+  ],
   ['sessions', { linkedSubjectIds: 1 }, { name: 'by_linked_subject', sparse: true }],
   ['conversations', { connectionId: 1, reviewAt: 1 }, { name: 'by_review' }],
   ['visitors', { connectionId: 1 }, { name: 'by_connection', sparse: true }],

@@ -130,11 +130,5 @@ export function isConversationDue(
   return cutOff !== undefined && lastActivityAt <= cutOff
 }
 
-/**
- * Returns the new `reviewAt` of a conversation or session that the retention kept. Usually this is
- * the beginning of its period. If the period has already passed, the data is kept for another
- * reason, and the next review is in a day.
- */
-export function nextReview(periodBeginsAt: Date, cutOff: Date): Date {
-  return periodBeginsAt > cutOff ? periodBeginsAt : new Date(cutOff.getTime() + dayMs)
-}
+/** How long something that is older than a period, but kept for another reason, is not reviewed. */
+export const postponedMs = dayMs

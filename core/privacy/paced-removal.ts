@@ -19,7 +19,7 @@ export interface PacedRemoval {
 }
 
 /** Maximum number of documents that one call of the database removes. */
-const chunk = 200
+const chunk = 100
 /**
  * A pause lasts this many times as long as the call before it. So the calls take a fifth of the
  * time.

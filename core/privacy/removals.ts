@@ -46,7 +46,10 @@ const stepMs = 5_000
 export function createRemovals(dependencies: {
   store: RemovalStore
   data: DataRemoval
-  retention: Pick<RetentionStore, 'factsOf' | 'leadsBefore' | 'periodsOf' | 'repairInbox'>
+  retention: Pick<
+    RetentionStore,
+    'conversationsOfLeads' | 'factsOf' | 'leadsBefore' | 'periodsOf' | 'repairInbox' | 'reviewAll'
+  >
   retentionOf: RetentionOf
   paced: PacedRemoval
   /** Runs the due step of a deletion. */
@@ -73,11 +76,17 @@ export function createRemovals(dependencies: {
   }
 
   /** Removes in groups until the time of the step is over. Returns what is left. */
-  async function removeSome(kind: DataKind, ids: string[]): Promise<string[]> {
+  async function removeSome({ kind, workspaceId }: DataRemovalRecord, ids: string[]): Promise<string[]> {
     const began = performance.now()
     for (let start = 0; start < ids.length; start += groupSize) {
       if (start > 0 && performance.now() - began > stepMs) return ids.slice(start)
-      await paced[kind](ids.slice(start, start + groupSize))
+      const group = ids.slice(start, start + groupSize)
+      // A conversation with a form may have been kept for its lead only. Its review is set before and
+      // after the removal: the process may die, and a sweep may run in between.
+      const freed = kind === 'leads' ? await retention.conversationsOfLeads(group) : []
+      await retention.reviewAll(workspaceId, freed, new Date(now()))
+      await paced[kind](group)
+      await retention.reviewAll(workspaceId, freed, new Date(now()))
     }
     return []
   }
@@ -102,14 +111,14 @@ export function createRemovals(dependencies: {
     },
 
     async removing(removal) {
-      const left = await removeSome(removal.kind, await data.hiddenBy(removal.kind, removal.ids, removal.removalId))
+      const left = await removeSome(removal, await data.hiddenBy(removal.kind, removal.ids, removal.removalId))
       await (left.length > 0
         ? store.advance(removal, 'removing', later(0))
         : store.advance(removal, 'removed', later(maxCallMs)))
     },
 
     async removed(removal) {
-      const left = await removeSome(removal.kind, removal.ids)
+      const left = await removeSome(removal, removal.ids)
       await (left.length > 0 ? store.advance(removal, 'removed', later(0), left) : store.finish(removal))
     },
   }

@@ -1,4 +1,4 @@
-import type { Collection, Filter } from 'mongodb'
+import type { Collection, Filter, Sort, WithId } from 'mongodb'
 import type { ConversationDocument } from '../conversations/conversation-store.ts'
 import type { LeadDocument } from '../leads/lead-store.ts'
 import type { EventDocument } from '../log/event-store.ts'
@@ -22,6 +22,13 @@ export interface InboxPlace {
   lastMessageAt: Date
   conversationId: string
 }
+
+interface ReviewTimes {
+  before: Date
+  now: Date
+}
+
+type NextReview = { periodBeginsAt: Date } | { postponedUntil: Date } | 'never'
 
 /** Finds data that may be older than allowed. Every query is answered by an index. */
 export interface RetentionStore {
@@ -48,26 +55,35 @@ export interface RetentionStore {
   oldLeads(workspaceId: string, before: Date, limit: number): Promise<string[]>
   /** Returns those of the leads that were captured at this time or earlier. */
   leadsBefore(leadIds: string[], before: Date): Promise<string[]>
-  /** Returns conversations that are due for a review, earliest first. */
-  conversationsToReview(connectionId: string, before: Date, limit: number): Promise<string[]>
-  /** Returns sessions that are due for a review, earliest first. */
-  sessionsToReview(publicSiteKey: string, before: Date, limit: number): Promise<Session[]>
+  /**
+   * Returns conversations whose review time is before `before`, then postponed ones that are due
+   * `now`.
+   */
+  conversationsToReview(connectionId: string, times: ReviewTimes, limit: number): Promise<string[]>
+  sessionsToReview(publicSiteKey: string, times: ReviewTimes, limit: number): Promise<Session[]>
   /**
    * Returns facts from the logs, the sessions and the leads. Skips conversations that do not exist.
    */
   factsOf(conversationIds: string[]): Promise<ConversationFacts[]>
-  reviewConversation(conversationId: string, at: Date): Promise<void>
-  reviewSession(sessionId: string, at: Date): Promise<void>
+  /**
+   * Sets when a conversation or session is reviewed again: when the period that begins at this time
+   * is over, at an absolute time, or never.
+   */
+  reviewConversation(conversationId: string, next: NextReview): Promise<void>
+  reviewSession(sessionId: string, next: NextReview): Promise<void>
+  conversationsOfLeads(leadIds: string[]): Promise<string[]>
+  /** Makes conversations due for a review, with their sessions and their workspace. */
+  reviewAll(workspaceId: string, conversationIds: string[], now: Date): Promise<void>
   /** Adds a conversation with a message to the inbox, if the inbox missed the message. */
   repairInbox(conversationId: string): Promise<void>
   /** Returns the sessions of these conversations. */
   sessionsOf(conversationIds: string[]): Promise<Session[]>
-  /** Returns those of the sessions that wrote a message or form in the conversation. */
-  writersIn(conversationId: string, sessions: Session[]): Promise<Set<string>>
+  /** Returns the sessions that wrote a message, or else a form, in the conversation. */
+  writersIn(conversationId: string, sessions: Session[]): Promise<Map<string, 'message' | 'form'>>
 }
 
 /** Value of `reviewAt` if no further review is needed. */
-export const never = new Date(8.64e15)
+const never = new Date(8.64e15)
 
 interface RetentionCollections {
   workspaces: Collection<WorkspaceDocument>
@@ -79,6 +95,8 @@ interface RetentionCollections {
   leads: Collection<LeadDocument>
 }
 
+const orderOf = (condition: object): Sort => Object.fromEntries(Object.keys(condition).map((name) => [name, 1]))
+
 const idOnly = { projection: { _id: 1 } } as const
 const notErasing = { erasing: { $exists: false } } as const
 
@@ -87,23 +105,30 @@ export function createRetentionStore(collections: RetentionCollections): Retenti
 
   /**
    * Returns documents whose `reviewAt` is due, then documents of earlier versions, which have no
-   * `reviewAt`.
+   * `reviewAt`, then postponed documents.
    */
-  async function toReview<D extends { reviewAt?: Date }>(
+  async function toReview<D extends { reviewAt?: Date; postponedUntil?: Date }>(
     collection: Collection<D>,
     filter: object,
-    before: Date,
+    { before, now }: ReviewTimes,
     limit: number,
   ) {
-    const find = (reviewAt: object | null, max: number) =>
-      collection
-        .find({ ...filter, reviewAt } as Filter<D>)
-        .sort({ reviewAt: 1 })
-        .limit(max)
-        .toArray()
-    const due = await find({ $lte: before }, limit)
-    return due.length < limit ? [...due, ...(await find(null, limit - due.length))] : due
+    const due: WithId<D>[] = []
+    for (const when of [{ reviewAt: { $lte: before } }, { reviewAt: null }, { postponedUntil: { $lte: now } }]) {
+      if (due.length === limit) break
+      const found = collection.find({ ...filter, ...when } as unknown as Filter<D>).sort(orderOf(when))
+      due.push(...(await found.limit(limit - due.length).toArray()))
+    }
+    return due
   }
+
+  const nextReviewUpdate = (next: NextReview) =>
+    next !== 'never' && 'postponedUntil' in next
+      ? { $set: { reviewAt: never, postponedUntil: next.postponedUntil } }
+      : {
+          $set: { reviewAt: next === 'never' ? never : next.periodBeginsAt },
+          $unset: { postponedUntil: '' as const },
+        }
 
   async function lastMessage(conversationId: string) {
     const [found] = await events
@@ -181,12 +206,12 @@ export function createRetentionStore(collections: RetentionCollections): Retenti
       return found.map(({ _id }) => _id)
     },
 
-    async conversationsToReview(connectionId, before, limit) {
-      return (await toReview(conversations, { connectionId, ...notErasing }, before, limit)).map(({ _id }) => _id)
+    async conversationsToReview(connectionId, times, limit) {
+      return (await toReview(conversations, { connectionId, ...notErasing }, times, limit)).map(({ _id }) => _id)
     },
 
-    async sessionsToReview(publicSiteKey, before, limit) {
-      return (await toReview(sessions, { publicSiteKey }, before, limit)).map(toSession)
+    async sessionsToReview(publicSiteKey, times, limit) {
+      return (await toReview(sessions, { publicSiteKey }, times, limit)).map((each) => toSession(each))
     },
 
     async factsOf(conversationIds) {
@@ -227,12 +252,26 @@ export function createRetentionStore(collections: RetentionCollections): Retenti
       )
     },
 
-    async reviewConversation(conversationId, at) {
-      await conversations.updateOne({ _id: conversationId }, { $set: { reviewAt: at } })
+    async reviewConversation(conversationId, next) {
+      await conversations.updateOne({ _id: conversationId }, nextReviewUpdate(next))
     },
 
-    async reviewSession(sessionId, at) {
-      await sessions.updateOne({ _id: sessionId }, { $set: { reviewAt: at } })
+    async reviewSession(sessionId, next) {
+      await sessions.updateOne({ _id: sessionId }, nextReviewUpdate(next))
+    },
+
+    async conversationsOfLeads(leadIds) {
+      const ofConversations = { _id: { $in: leadIds }, conversationId: { $exists: true } }
+      return (await leads.distinct('conversationId', ofConversations)) as string[]
+    },
+
+    async reviewAll(workspaceId, conversationIds, now) {
+      if (conversationIds.length === 0) return
+      const due = nextReviewUpdate({ periodBeginsAt: new Date(0) })
+      await conversations.updateMany({ _id: { $in: conversationIds } }, due)
+      await sessions.updateMany({ conversationId: { $in: conversationIds } }, due)
+      // Raises the token, so that a sweep in progress does not replace the time.
+      await workspaces.updateOne({ _id: workspaceId }, { $min: { sweepAt: now }, $inc: { sweepToken: 1 } })
     },
 
     async repairInbox(conversationId) {
@@ -258,7 +297,10 @@ export function createRetentionStore(collections: RetentionCollections): Retenti
       const submitted = among.filter(({ sessionId, operationSessionId }) =>
         [sessionId, operationSessionId].some((id) => id !== undefined && submitters.has(id)),
       )
-      return new Set([...(authors as string[]), ...submitted.map(({ sessionId }) => sessionId)])
+      return new Map([
+        ...submitted.map(({ sessionId }) => [sessionId, 'form'] as const),
+        ...(authors as string[]).map((sessionId) => [sessionId, 'message'] as const),
+      ])
     },
   }
 }

@@ -106,10 +106,37 @@ describe('a session without a message', () => {
     expect(await cores.core.sessions.find(session.sessionId)).toBeDefined()
     await keep({ leads: 1 })
     await sweepAll(cores)
-    days(2)
-    await sweepAll(cores)
     await expect(cores.core.sessions.find(session.sessionId)).rejects.toThrow('NotFound')
     await keep({ leads: null })
+  })
+
+  it('is removed from a conversation without messages to which its visitor returned', async () => {
+    const sub = newSubject()
+    const first = await cores.newVerified(sub)
+    days(2)
+    const again = await cores.newVerified(sub)
+    expect(again.conversationId).toBe(first.conversationId)
+    await sweepAll(cores)
+    await expect(cores.core.sessions.find(first.sessionId)).rejects.toThrow('NotFound')
+    expect(await cores.core.sessions.find(again.sessionId)).toBeDefined()
+    await cores.send(await cores.renew(again), 'still here')
+    days(2)
+    await sweepAll(cores)
+    expect(await cores.core.messages.list(again.conversationId, {})).toMatchObject({ messages: [{}] })
+  })
+
+  it('is removed when it is due, also if conversations have a shorter period', async () => {
+    await keep({ emptySessions: 3, conversations: 1 })
+    const session = await cores.newSession()
+    for (const hours of [30, 24, 14]) {
+      cores.advance(hours * 3_600)
+      await sweepAll(cores)
+      expect(await cores.core.sessions.find(session.sessionId)).toBeDefined()
+    }
+    cores.advance(5 * 3_600)
+    await sweepAll(cores)
+    await expect(cores.core.sessions.find(session.sessionId)).rejects.toThrow('NotFound')
+    await keep({ emptySessions: null, conversations: null })
   })
 
   it('is kept if the workspace sets no limit for empty sessions', async () => {

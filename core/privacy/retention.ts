@@ -2,11 +2,11 @@ import type { CoreMetrics } from '../metrics.ts'
 import { expiryOf, type Session } from '../visitors/model.ts'
 import type { RetentionOf } from '../workspaces/retention.ts'
 import type { DataRemoval } from './data-removal-store.ts'
-import { type ConversationFacts, cutOffOf, isConversationDue, leaseMs, nextReview } from './model.ts'
+import { type ConversationFacts, cutOffOf, isConversationDue, leaseMs, postponedMs } from './model.ts'
 import type { PacedRemoval } from './paced-removal.ts'
 import type { RemovalStore } from './removal-store.ts'
 import type { Removals } from './removals.ts'
-import { type InboxPlace, never, type RetentionStore, type Sweep } from './retention-store.ts'
+import type { InboxPlace, RetentionStore, Sweep } from './retention-store.ts'
 
 export interface Retention {
   /**
@@ -47,6 +47,8 @@ export function createRetention(dependencies: {
 
   const dueOf = (facts: ConversationFacts[], days: Days) => facts.filter((each) => isConversationDue(each, days, now()))
 
+  const postponed = () => ({ postponedUntil: new Date(now() + postponedMs) })
+
   /** Begins a removal. Returns whether there may be more to remove. */
   async function begin(workspaceId: string, kind: 'conversations' | 'leads', ids: string[]) {
     if (ids.length > 0) await removals.begin({ workspaceId, kind, ids })
@@ -83,15 +85,16 @@ export function createRetention(dependencies: {
    * Reviews conversations that may have no message. A conversation with a message needs no further
    * review: `sweepConversations` finds it by the time of its last message.
    */
-  async function reviewConversations(workspaceId: string, days: Days, cutOff: Date): Promise<boolean> {
+  async function reviewConversations(workspaceId: string, days: Days, before: Date): Promise<boolean> {
     let more = false
     for (const connectionId of await store.connectionIds(workspaceId)) {
-      const ids = await store.conversationsToReview(connectionId, cutOff, batch)
+      const ids = await store.conversationsToReview(connectionId, { before, now: new Date(now()) }, batch)
       const facts = await store.factsOf(ids)
       const due = dueOf(facts, days)
       for (const { conversationId, hasMessage, lastActivityAt } of facts.filter((each) => !due.includes(each))) {
         if (hasMessage) await store.repairInbox(conversationId)
-        await store.reviewConversation(conversationId, hasMessage ? never : nextReview(lastActivityAt, cutOff))
+        const next = lastActivityAt > before ? { periodBeginsAt: lastActivityAt } : postponed()
+        await store.reviewConversation(conversationId, hasMessage ? 'never' : next)
       }
       await begin(workspaceId, 'conversations', idsOf(due))
       more ||= ids.length === batch
@@ -99,11 +102,15 @@ export function createRetention(dependencies: {
     return more
   }
 
-  /** Removes ended sessions without a message from conversations with messages. */
+  /** Removes ended sessions without a message from conversations that stay. */
   async function reviewSessions(workspaceId: string, cutOff: Date): Promise<boolean> {
     let more = false
     for (const publicSiteKey of await store.siteKeys(workspaceId)) {
-      const sessions = await store.sessionsToReview(publicSiteKey, cutOff, reviewBatch)
+      const sessions = await store.sessionsToReview(
+        publicSiteKey,
+        { before: cutOff, now: new Date(now()) },
+        reviewBatch,
+      )
       for (const [conversationId, toReview] of Map.groupBy(sessions, (session) => session.conversationId))
         await reviewSessionsOf(conversationId, toReview, cutOff)
       more ||= sessions.length === reviewBatch
@@ -123,11 +130,11 @@ export function createRetention(dependencies: {
       const heir = all.find(
         (other) => other.sessionId !== sessionId && (writers.has(other.sessionId) || isNewer(other, session)),
       )
-      if (expiry > cutOff) await store.reviewSession(sessionId, expiry)
+      if (expiry > cutOff) await store.reviewSession(sessionId, { periodBeginsAt: expiry })
       else if (!facts) await paced.session(session, undefined)
-      else if (writers.has(sessionId)) await store.reviewSession(sessionId, never)
-      // Without messages, the session is removed together with its conversation.
-      else if (!facts.hasMessage || !heir) await store.reviewSession(sessionId, nextReview(expiry, cutOff))
+      else if (writers.get(sessionId) === 'message') await store.reviewSession(sessionId, 'never')
+      // The newest session of a conversation without messages is removed with the conversation.
+      else if (writers.has(sessionId) || !heir) await store.reviewSession(sessionId, postponed())
       else await paced.session(session, heir.sessionId)
     }
   }
@@ -140,10 +147,7 @@ export function createRetention(dependencies: {
     const after = await sweepConversations(sweep, days)
     const more = [after !== undefined, await sweepDeliveries(workspaceId, days), await sweepLeads(workspaceId, days)]
     const emptyBefore = cutOffOf(days.emptySessions, now())
-    // Use the shorter period. A conversation without a message has the period of conversations if
-    // it has a lead, and the period of empty sessions otherwise.
-    const periods = [days.emptySessions, days.conversations].filter((period) => period > 0)
-    const reviewBefore = periods.length > 0 ? cutOffOf(Math.min(...periods), now()) : undefined
+    const reviewBefore = emptyBefore ?? cutOffOf(days.conversations, now())
     if (reviewBefore) more.push(await reviewConversations(workspaceId, days, reviewBefore))
     if (emptyBefore) more.push(await reviewSessions(workspaceId, emptyBefore))
     await end(more.includes(true) ? moreAfterMs : sweepEveryMs, after)

@@ -60,7 +60,8 @@ export function createVisitorDataStore(collections: VisitorCollections): Visitor
           afterErasures: ___,
           joinedAfterErasures: ____,
           reviewAt: _____,
-          linkedSubjectIds: ______,
+          postponedUntil: ______,
+          linkedSubjectIds: _______,
           consents,
           ...rest
         } = session
@@ -85,7 +86,7 @@ export function createVisitorDataStore(collections: VisitorCollections): Visitor
         yield { kind: 'ban', network, bannedAt, endsAt }
       }
       for await (const document of conversations.find({ _id: { $in: conversationIds } })) {
-        const { _id, reviewAt: _, ...rest } = document
+        const { _id, reviewAt: _, postponedUntil: __, ...rest } = document
         yield { kind: 'conversation', conversationId: _id, ...rest }
       }
       for (const conversationId of conversationIds) {

@@ -20,6 +20,8 @@ export type SessionDocument = Omit<Session, 'sessionId'> & {
    * check.
    */
   reviewAt?: Date
+  /** Time of the next review of a session that is kept although its period is over. */
+  postponedUntil?: Date
   /**
    * Ids of verified visitors whose own sessions in this browser have been removed. An erasure of
    * such a visitor finds this session by these ids.
@@ -260,6 +262,14 @@ export function createSessionStore({
 }
 
 export function toSession(document: SessionDocument): Session {
-  const { _id, afterErasures: _, joinedAfterErasures: __, reviewAt: ___, linkedSubjectIds: ____, ...rest } = document
+  const {
+    _id,
+    afterErasures: _,
+    joinedAfterErasures: __,
+    reviewAt: ___,
+    postponedUntil: ____,
+    linkedSubjectIds: _____,
+    ...rest
+  } = document
   return { sessionId: _id, ...rest }
 }

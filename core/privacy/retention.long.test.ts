@@ -1,0 +1,2 @@
+import './deletions.test.ts'
+import './retention-races.test.ts'
