@@ -13,6 +13,7 @@ import { createLeadStore } from '../leads/lead-store.ts'
 import { createSuppressionStore } from '../leads/suppression-store.ts'
 import { createEventStore } from '../log/event-store.ts'
 import { createWakeupStore, type Nudge } from '../log/wakeup-store.ts'
+import { createConversationFactsStore } from '../privacy/conversation-facts-store.ts'
 import { createDataRemoval } from '../privacy/data-removal-store.ts'
 import { createDeletionStore } from '../privacy/deletion-store.ts'
 import { createErasureStore } from '../privacy/erasure-store.ts'
@@ -35,6 +36,7 @@ export function createStores({ collections, screenshots }: Database, nudge?: Nud
   return {
     commands: createCommandStore(collections),
     consents: createConsentStore(collections),
+    conversationFacts: createConversationFactsStore(collections),
     conversations: createConversationStore(collections),
     dataRemoval: createDataRemoval(collections),
     deletions: createDeletionStore(collections),

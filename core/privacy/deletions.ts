@@ -3,12 +3,12 @@ import { inWorkspace } from '../errors.ts'
 import type { PlannedIds } from '../keys/keyring.ts'
 import type { Wakeups } from '../log/wakeups.ts'
 import type { Session } from '../visitors/model.ts'
+import type { ConversationFactsStore } from './conversation-facts-store.ts'
 import type { DataRemoval } from './data-removal-store.ts'
 import type { DeletionStore } from './deletion-store.ts'
 import { type DeletionKind, hiddenMs, isDeletion, type Removal, type RemovalStage } from './model.ts'
 import type { PacedRemoval } from './paced-removal.ts'
 import type { RemovalStore } from './removal-store.ts'
-import type { RetentionStore } from './retention-store.ts'
 
 export interface Deletions {
   /**
@@ -49,13 +49,13 @@ export function createDeletions(dependencies: {
   /** Records the removal of conversations, and hides them. */
   removeConversations: (workspaceId: string, conversationIds: string[]) => Promise<void>
   data: DataRemoval
-  retention: Pick<RetentionStore, 'sessionsOf'>
+  factStore: Pick<ConversationFactsStore, 'sessionsOf'>
   paced: PacedRemoval
   plannedIds: PlannedIds
   wakeups: Pick<Wakeups, 'stateChanged'>
   now: () => number
 }): Deletions {
-  const { store, removals, removeConversations, data, retention, paced, plannedIds, wakeups, now } = dependencies
+  const { store, removals, removeConversations, data, factStore, paced, plannedIds, wakeups, now } = dependencies
   const later = (ms: number) => new Date(now() + ms)
 
   const deletedBy = ({ kind, ids: [id = ''], workspaceId }: Removal) => ({
@@ -95,7 +95,7 @@ export function createDeletions(dependencies: {
     if (sessions.length === 0) return undefined
     const byConversation = Map.groupBy(sessions, ({ conversationId }) => conversationId)
     const others = Map.groupBy(
-      (await retention.sessionsOf([...byConversation.keys()])).filter(({ publicSiteKey }) => publicSiteKey !== siteKey),
+      (await factStore.sessionsOf([...byConversation.keys()])).filter(({ publicSiteKey }) => publicSiteKey !== siteKey),
       ({ conversationId }) => conversationId,
     )
     const { visible, missing } = await store.stateOf([...byConversation.keys()])

@@ -3,8 +3,8 @@ import type { ScreenshotStore } from '../commands/screenshot-store.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import type { ConsentStore } from '../visitors/consent-store.ts'
 import type { Session } from '../visitors/model.ts'
+import type { ConversationFactsStore } from './conversation-facts-store.ts'
 import type { DataRemoval } from './data-removal-store.ts'
-import type { RetentionStore } from './retention-store.ts'
 
 /**
  * Removes data with pauses, so that database calls for messages are not delayed. Calls can be
@@ -29,12 +29,12 @@ const maxPauseMs = 500
 
 export function createPacedRemoval(dependencies: {
   data: DataRemoval
-  retention: Pick<RetentionStore, 'sessionsOf'>
+  factStore: Pick<ConversationFactsStore, 'sessionsOf'>
   consents: Pick<ConsentStore, 'keepLatest'>
   files: Pick<ScreenshotStore, 'delete'>
   metrics: CoreMetrics
 }): PacedRemoval {
-  const { data, retention, consents, files, metrics } = dependencies
+  const { data, factStore, consents, files, metrics } = dependencies
 
   async function paced<T>(call: () => Promise<T>): Promise<T> {
     const began = performance.now()
@@ -65,7 +65,7 @@ export function createPacedRemoval(dependencies: {
   return {
     async conversations(conversationIds) {
       await inChunks('events', (limit) => data.removeEvents(conversationIds, limit))
-      const sessions = await paced(() => retention.sessionsOf(conversationIds))
+      const sessions = await paced(() => factStore.sessionsOf(conversationIds))
       await data.detachLeads(sessions)
       for (let start = 0; start < sessions.length; start += chunk)
         await removeSessions(sessions.slice(start, start + chunk))

@@ -1,6 +1,7 @@
 import { newId } from '../ids.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import type { RetentionOf } from '../workspaces/retention.ts'
+import type { ConversationFactsStore } from './conversation-facts-store.ts'
 import type { DataRemoval } from './data-removal-store.ts'
 import { LeaseLost } from './lease-store.ts'
 import {
@@ -46,10 +47,8 @@ const stepMs = 5_000
 export function createRemovals(dependencies: {
   store: RemovalStore
   data: DataRemoval
-  retention: Pick<
-    RetentionStore,
-    'conversationsOfLeads' | 'factsOf' | 'leadsBefore' | 'periodsOf' | 'repairInbox' | 'reviewAll'
-  >
+  retention: Pick<RetentionStore, 'conversationsOfLeads' | 'leadsBefore' | 'periodsOf' | 'reviewAll'>
+  factStore: Pick<ConversationFactsStore, 'factsOf' | 'repairInbox'>
   retentionOf: RetentionOf
   paced: PacedRemoval
   /** Runs the due step of a deletion. */
@@ -57,7 +56,7 @@ export function createRemovals(dependencies: {
   metrics: CoreMetrics
   now: () => number
 }): Removals {
-  const { store, data, retention, retentionOf, paced, runDeletionStep, metrics, now } = dependencies
+  const { store, data, retention, factStore, retentionOf, paced, runDeletionStep, metrics, now } = dependencies
   const later = (ms: number) => new Date(now() + ms)
 
   /** Returns what is older than the present policy allows. The policy is read from the database. */
@@ -69,7 +68,7 @@ export function createRemovals(dependencies: {
       const cutOff = cutOffOf(days.leads, now())
       return new Set(cutOff && (await retention.leadsBefore(ids, cutOff)))
     }
-    const facts = await retention.factsOf(ids)
+    const facts = await factStore.factsOf(ids)
     return new Set(
       facts.filter((each) => isConversationDue(each, days, now())).map(({ conversationId }) => conversationId),
     )
@@ -102,7 +101,7 @@ export function createRemovals(dependencies: {
       const hidden = await data.hiddenBy(kind, removal.ids, removalId)
       const due = await dueOf(removal, hidden)
       const spared = hidden.filter((id) => !due.has(id))
-      if (kind === 'conversations') for (const id of spared) await retention.repairInbox(id)
+      if (kind === 'conversations') for (const id of spared) await factStore.repairInbox(id)
       // Show the data before the decision is recorded, because this step is not repeated
       // afterwards.
       await data.show(kind, spared, removalId)

@@ -1,6 +1,7 @@
 import type { CoreMetrics } from '../metrics.ts'
 import { expiryOf, type Session } from '../visitors/model.ts'
 import type { RetentionOf } from '../workspaces/retention.ts'
+import type { ConversationFactsStore } from './conversation-facts-store.ts'
 import type { DataRemoval } from './data-removal-store.ts'
 import { type ConversationFacts, cutOffOf, isConversationDue, leaseMs, postponedMs } from './model.ts'
 import type { PacedRemoval } from './paced-removal.ts'
@@ -35,6 +36,7 @@ type Days = ReturnType<RetentionOf>
  */
 export function createRetention(dependencies: {
   store: RetentionStore
+  factStore: ConversationFactsStore
   data: DataRemoval
   removals: Pick<Removals, 'begin'>
   removalStore: Pick<RemovalStore, 'countOpen'>
@@ -43,7 +45,7 @@ export function createRetention(dependencies: {
   metrics: CoreMetrics
   now: () => number
 }): Retention {
-  const { store, data, removals, removalStore, retentionOf, paced, metrics, now } = dependencies
+  const { store, factStore, data, removals, removalStore, retentionOf, paced, metrics, now } = dependencies
 
   const dueOf = (facts: ConversationFacts[], days: Days) => facts.filter((each) => isConversationDue(each, days, now()))
 
@@ -77,7 +79,7 @@ export function createRetention(dependencies: {
   async function sweepConversations({ workspaceId, after }: Sweep, days: Days): Promise<InboxPlace | undefined> {
     const before = cutOffOf(days.conversations, now())
     const found = before ? await store.oldConversations(workspaceId, before, batch, after) : []
-    await begin(workspaceId, 'conversations', idsOf(dueOf(await store.factsOf(idsOf(found)), days)))
+    await begin(workspaceId, 'conversations', idsOf(dueOf(await factStore.factsOf(idsOf(found)), days)))
     return found.length === batch ? found.at(-1) : undefined
   }
 
@@ -89,10 +91,10 @@ export function createRetention(dependencies: {
     let more = false
     for (const connectionId of await store.connectionIds(workspaceId)) {
       const ids = await store.conversationsToReview(connectionId, { before, now: new Date(now()) }, batch)
-      const facts = await store.factsOf(ids)
+      const facts = await factStore.factsOf(ids)
       const due = dueOf(facts, days)
       for (const { conversationId, hasMessage, lastActivityAt } of facts.filter((each) => !due.includes(each))) {
-        if (hasMessage) await store.repairInbox(conversationId)
+        if (hasMessage) await factStore.repairInbox(conversationId)
         const next = lastActivityAt > before ? { periodBeginsAt: lastActivityAt } : postponed()
         await store.reviewConversation(conversationId, hasMessage ? 'never' : next)
       }
@@ -119,9 +121,9 @@ export function createRetention(dependencies: {
   }
 
   async function reviewSessionsOf(conversationId: string, toReview: Session[], cutOff: Date) {
-    const [facts] = await store.factsOf([conversationId])
-    const all = await store.sessionsOf([conversationId])
-    const writers = await store.writersIn(conversationId, all)
+    const [facts] = await factStore.factsOf([conversationId])
+    const all = await factStore.sessionsOf([conversationId])
+    const writers = await factStore.writersIn(conversationId, all)
     for (const session of toReview) {
       const { sessionId } = session
       const expiry = expiryOf(session)

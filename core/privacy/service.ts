@@ -7,6 +7,7 @@ import type { VisitorService } from '../visitors/service.ts'
 import type { SessionStore } from '../visitors/session-store.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
+import type { ConversationFactsStore } from './conversation-facts-store.ts'
 import type { DataRemoval } from './data-removal-store.ts'
 import type { DeletionStore } from './deletion-store.ts'
 import { createDeletions, type Deletions } from './deletions.ts'
@@ -33,6 +34,7 @@ interface PrivacyStores {
   deletions: DeletionStore
   removals: RemovalStore
   retention: RetentionStore
+  conversationFacts: ConversationFactsStore
 }
 
 export interface PrivacyService {
@@ -66,15 +68,15 @@ export function createPrivacyService(
     wakeups,
     now,
   })
-  const { dataRemoval: data, retention: store } = stores
-  const paced = createPacedRemoval({ data, retention: store, consents: stores.consents, files, metrics })
+  const { dataRemoval: data, retention: store, conversationFacts: factStore } = stores
+  const paced = createPacedRemoval({ data, factStore, consents: stores.consents, files, metrics })
   const deletions = createDeletions({
     store: stores.deletions,
     removals: stores.removals,
     removeConversations: (workspaceId, ids) =>
       removals.begin({ workspaceId, kind: 'conversations', ids, isDeletion: true }),
     data,
-    retention: store,
+    factStore,
     paced,
     plannedIds,
     wakeups,
@@ -84,6 +86,7 @@ export function createPrivacyService(
     store: stores.removals,
     data,
     retention: store,
+    factStore,
     retentionOf,
     paced,
     runDeletionStep: deletions.runStep,
@@ -92,6 +95,7 @@ export function createPrivacyService(
   })
   const retention = createRetention({
     store,
+    factStore,
     data,
     removals,
     removalStore: stores.removals,
