@@ -27,17 +27,23 @@ afterEach(async () => {
   for (const context of browser.contexts()) await context.close()
 })
 
+interface Configuration {
+  appearance: { translations?: object }
+  capabilities: Record<string, boolean>
+  forms: { preChat?: object; offline?: object }
+}
+
+async function configuration(): Promise<Configuration> {
+  const url = `${shop.stack.gateways[0]!.url}/api/integrations/v1/widget/config/${shop.siteKey}`
+  const response = await fetch(url, { headers: { Origin: shop.origin, 'X-Service-Widget-Version': '1.0' } })
+  return (await response.json()) as Configuration
+}
+
 /** Changes the installation, and waits until the gateway returns the new configuration. */
 async function configure(capabilities: Record<string, boolean>, forms?: object) {
   await operator.workspaces.updateInstallation({ siteKey: shop.siteKey, capabilities, ...(forms && { forms }) })
   await until('the configuration to take effect', async () => {
-    const response = await fetch(`${shop.stack.gateways[0]!.url}/api/integrations/v1/widget/config/${shop.siteKey}`, {
-      headers: { Origin: shop.origin, 'X-Service-Widget-Version': '1.0' },
-    })
-    const config = (await response.json()) as {
-      capabilities: Record<string, boolean>
-      forms: { preChat?: object; offline?: object }
-    }
+    const config = await configuration()
     const isSame = Object.entries(capabilities).every(([name, on]) => config.capabilities[name] === on)
     const hasForm =
       (!capabilities.preChatForm || config.forms.preChat) && (!capabilities.offlineForm || config.forms.offline)
@@ -143,7 +149,7 @@ describe('typing', () => {
     await until('the visitor’s typing', () => seen.some((one) => one.startsWith('typing.started')))
     await field(page).fill('')
     await until('its end', () => seen.some((one) => one.startsWith('typing.stopped')))
-    expect(posts.some((body) => body?.includes('stopped'))).toBe(true)
+    await until('the report of its end', () => posts.some((body) => body?.includes('stopped')))
     // The widget reports the start of typing once. On a slow machine, the typing takes longer, and
     // the widget repeats the report every five seconds.
     const starts = posts.filter((body) => body?.includes('started')).length
@@ -506,6 +512,7 @@ describe('title and greeting', () => {
       siteKey: shop.siteKey,
       appearance: { translations: { de: { title: 'Laden', greeting: 'Guten Tag' }, 'de-AT': { greeting: 'Servus' } } },
     })
+    await until('the translations to take effect', async () => (await configuration()).appearance.translations)
     const page = await (await browser.newContext()).newPage()
     // The page declares Austrian German as its language before the widget reads the page's
     // language.
