@@ -149,7 +149,6 @@ describe('typing', () => {
     await until('the visitor’s typing', () => seen.some((one) => one.startsWith('typing.started')))
     await field(page).fill('')
     await until('its end', () => seen.some((one) => one.startsWith('typing.stopped')))
-    await until('the report of its end', () => posts.some((body) => body?.includes('stopped')))
     // The widget reports the start of typing once. On a slow machine, the typing takes longer, and
     // the widget repeats the report every five seconds.
     const starts = posts.filter((body) => body?.includes('started')).length

@@ -90,3 +90,16 @@ export async function newFixtures(stack: Stack): Promise<Fixtures> {
   }
   return { origin, accessGrant, known, serviceTokens, workspaceSession, picture: imageOf('image/png', 500) }
 }
+
+/** Returns fixtures that name a workspace, a connection and an installation that may be deleted. */
+export async function deletable(stack: Stack, fixtures: Fixtures): Promise<Fixtures> {
+  const { workspaces } = stack.operator()
+  const { workspaceId } = (await workspaces.createWorkspace({ name: 'to delete' })).workspace!
+  const { connectionId } = (await workspaces.createConnection({ workspaceId, name: 'to delete' })).connection!
+  const { installation } = await workspaces.createInstallation({ connectionId, origins: ['https://gone.example'] })
+  const siteKey = [installation!.publicSiteKey]
+  return {
+    ...fixtures,
+    known: { ...fixtures.known, workspaceId: [workspaceId], connectionId: [connectionId], siteKey },
+  }
+}

@@ -3,7 +3,7 @@ import { servedMethods } from '../../core/test-support/operator-calls.ts'
 import { type DocumentCheck, loadDocument } from '../conformance/document-check.ts'
 import type { Stack } from '../support/stack.ts'
 import { resetProblems, routeProblems, rpcProblems } from './answer-checks.ts'
-import { newFixtures, restoreSite } from './fixtures.ts'
+import { deletable, newFixtures, restoreSite } from './fixtures.ts'
 import { bytesOf, sendRaw } from './raw-client.ts'
 import { operationsOf, routeCases, strangeRequests } from './route-cases.ts'
 import { rpcCases } from './rpc-cases.ts'
@@ -86,9 +86,14 @@ export async function fuzz({ stack, seed, casesEach, shouldContinue }: FuzzOptio
 
   async function rpcJobs(roundSeed: number) {
     const fixtures = await newFixtures(stack)
+    // Calls that delete must not delete the site that all other calls use.
+    const ofDeletions = await deletable(stack, fixtures)
     return methods.flatMap((method, index) =>
       fc
-        .sample(rpcCases(method, fixtures), { seed: roundSeed + 1000 + index, numRuns: casesEach })
+        .sample(rpcCases(method, method.name.startsWith('Delete') ? ofDeletions : fixtures), {
+          seed: roundSeed + 1000 + index,
+          numRuns: casesEach,
+        })
         .map((request) => () => {
           const written = `${JSON.stringify(request.headers)} ${shown(Buffer.from(request.body))}`
           return runCase(`${method.parent.name}.${method.name}`, roundSeed, written, async () => {
