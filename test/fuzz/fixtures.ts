@@ -98,8 +98,7 @@ export async function deletable(stack: Stack, fixtures: Fixtures): Promise<Fixtu
   const { connectionId } = (await workspaces.createConnection({ workspaceId, name: 'to delete' })).connection!
   const { installation } = await workspaces.createInstallation({ connectionId, origins: ['https://gone.example'] })
   const siteKey = [installation!.publicSiteKey]
-  return {
-    ...fixtures,
-    known: { ...fixtures.known, workspaceId: [workspaceId], connectionId: [connectionId], siteKey },
-  }
+  const known = { ...fixtures.known, workspaceId: [workspaceId], connectionId: [connectionId], siteKey }
+  // The session of the site's workspace could delete that workspace.
+  return { ...fixtures, known, workspaceSession: 'a.b.c' }
 }
