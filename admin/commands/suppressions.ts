@@ -53,6 +53,9 @@ export function readEntries(content: string): Entry[] {
   return entries.map(({ kind, value }) => ({ of: { case: kind, value } }))
 }
 
+/** Flags that select the workspace and name people. */
+const people = { workspace, subject, email, phone, file }
+
 function* inParts(entries: Entry[]): Generator<Entry[]> {
   for (let from = 0; from < entries.length; from += perCall) yield entries.slice(from, from + perCall)
 }
@@ -61,11 +64,7 @@ export const suppressions: Group = {
   add: command({
     summary: 'Add people whom the workspace must not contact; entries that are on the list stay',
     flags: {
-      workspace,
-      subject,
-      email,
-      phone,
-      file,
+      ...people,
       reason: { type: 'string', description: 'for the record, at most 512 characters' },
     },
     async run({ workspaces }, { workspace: workspaceId, reason = '', ...named }) {
@@ -81,11 +80,7 @@ export const suppressions: Group = {
   remove: command({
     summary: 'Remove people from the list',
     flags: {
-      workspace,
-      subject,
-      email,
-      phone,
-      file,
+      ...people,
       id: { type: 'string', multiple: true, description: 'an id from the list; repeatable' },
     },
     async run({ workspaces }, { workspace: workspaceId, id: suppressionIds = [], ...named }) {
