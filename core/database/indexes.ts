@@ -110,12 +110,6 @@ export const indexes: IndexPlan[] = [
   ['installations', { origins: 1 }, { name: 'by_origin' }],
   ['installations', { workspaceId: 1 }, { name: 'by_workspace' }],
   ['connections', { workspaceId: 1 }, { name: 'by_workspace' }],
-  // Finds changed installations whose wake-up is missing because the process that wrote them died.
-  [
-    'installations',
-    { changedAt: -1 },
-    { name: 'by_change', partialFilterExpression: { changedAt: { $gte: new Date(0) } } },
-  ],
   // Allows one command per session and operation id, which the operator chooses.
   ['commands', { sessionId: 1, operationId: 1 }, { name: 'by_operation', unique: true }],
   ['commands', { sessionId: 1, requestedAt: -1, _id: -1 }, { name: 'by_session' }],

@@ -75,15 +75,6 @@ describe('a suppressed person', () => {
     expect(await codeOf(submit(await cores.newVerified(), newEmail()))).toBe('ok')
   })
 
-  it('is suppressed on every core within a second, even if the process that added the entry died before its wake-up', async () => {
-    const { workspaceId } = await cores.newSite()
-    const address = newEmail()
-    const captureAt = () => cores.other.leads.capture({ workspaceId, source: 'crm', fields: { address } }, undefined)
-    expect(await codeOf(captureAt())).toBe('ok')
-    expect(await hasFailed(add([email(address)], cores.mortalCore(1), workspaceId))).toBe(true)
-    await expect.poll(() => codeOf(captureAt()), { interval: 20, timeout: 1000 }).toBe('VISITOR_SUPPRESSED')
-  })
-
   it('is suppressed in one workspace only', async () => {
     const address = newEmail()
     await add([email(address)], cores.core, (await cores.newSite()).workspaceId)

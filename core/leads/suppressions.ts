@@ -80,7 +80,7 @@ export function createSuppressions(dependencies: {
   endDeliveries(contactIds: string[]): Promise<void>
   idsKey: IdsKey
   bus: Bus
-  wakeups: Pick<Wakeups, 'stateChanged' | 'isCurrent'>
+  wakeups: Pick<Wakeups, 'changing' | 'stateChanged' | 'isCurrent'>
   now: () => number
 }): Suppressions {
   const { store, sessions, workspaceStore, endDeliveries, idsKey, bus, wakeups, now } = dependencies
@@ -132,8 +132,7 @@ export function createSuppressions(dependencies: {
         }),
       )
       const ids = [...byId.keys()]
-      const added = await store.add([...byId.values()])
-      await wakeups.stateChanged(cacheKey(workspaceId))
+      const added = await wakeups.changing([cacheKey(workspaceId)], () => store.add([...byId.values()]))
       await sweepEntries(ids)
       return { added, existing: ids.length - added }
     },

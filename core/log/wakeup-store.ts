@@ -9,6 +9,10 @@ export interface WakeupDocument {
   heads: [conversationId: string, sequence: number, closed: boolean][]
   /** Ids of sessions, connections and installations whose state changed. */
   changed: string[]
+  /** Changes that the process is about to write, each with the ids whose state changes. */
+  announced?: [change: string, ids: string[]][]
+  /** Announced changes whose write has succeeded. */
+  ended?: string[]
   at: Date
 }
 
@@ -119,7 +123,8 @@ export function createWakeupStore({
       // A lost end of a log only delays events, and waiting for the journal would slow every send.
       // A lost state change would leave outdated authorization data in caches. So wake-ups with
       // state changes must survive a failover.
-      const options = wakeup.changed.length > 0 ? {} : { writeConcern: { w: 1 } }
+      const hasChanges = wakeup.changed.length > 0 || wakeup.announced !== undefined
+      const options = hasChanges ? {} : { writeConcern: { w: 1 } }
       await wakeups.insertOne({ ...wakeup }, options)
       nudge?.announce()
     },

@@ -1,13 +1,22 @@
+import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { backoffMs } from '../../platform/concurrency/backoff.ts'
 import type { Bus } from '../bus.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { CoreMetrics } from '../metrics.ts'
+import { createAnnouncedChanges, unknownForMs } from './announced-changes.ts'
 import type { LogEnd } from './model.ts'
-import type { Wakeup, WakeupStore } from './wakeup-store.ts'
+import type { Wakeup, WakeupDocument, WakeupStore } from './wakeup-store.ts'
 
 export interface Wakeups {
+  /**
+   * Runs a write that changes the state of these ids. Announces it to every process before the write,
+   * and `stateChanged` after it. If this process dies during the write, or the result of the write is
+   * unknown, every process reads the state again several times. So every process finds the change
+   * within a second. Errors: those of the announcement and of the write.
+   */
+  changing<T>(ids: string[], write: () => Promise<T>): Promise<T>
   /**
    * Announces to every process that the state of these ids changed. Resolves when the other
    * processes can read the announcement.
@@ -64,17 +73,20 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
    */
   let currentAsOf = Number.NEGATIVE_INFINITY
   let following: Promise<void> = Promise.resolve()
+  const announced = createAnnouncedChanges({ bus, monotonic })
   const stopping = new AbortController()
 
   /** Writes wake-ups. Each has every end and every state change since the previous wake-up. */
   const publishing = createSingleFlight(
-    () => heads.size > 0 || changes.ids.size > 0,
+    () => heads.size > 0 || changes.ids.size > 0 || changes.announced.size > 0,
     async () => {
-      const { ids, published } = changes
-      const wakeup = {
+      const { ids, announced: begun, ended, published } = changes
+      const wakeup: WakeupDocument = {
         from: processId,
         heads: [...heads].map(([id, { sequence, closed }]) => [id, sequence, closed] as [string, number, boolean]),
         changed: [...ids],
+        ...(begun.size > 0 && { announced: [...begun] }),
+        ...(ended.length > 0 && { ended }),
         at: new Date(now()),
       }
       heads = new Map()
@@ -107,9 +119,26 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
     metrics.wakeupLag.observe(Math.max(0, now() - at.getTime()) / 1000)
   }
 
-  function announce({ heads: ends, changed }: Wakeup) {
+  function announce({ heads: ends, changed, announced: begun = [], ended = [], at }: Wakeup) {
     for (const [conversationId, sequence, closed] of ends) bus.emit('advanced', conversationId, { sequence, closed })
     if (changed.length > 0) bus.emit('changed', changed)
+    for (const change of ended) announced.remove(change)
+    // The cursor also reads old wake-ups, for example after the start of this process.
+    if (now() - at.getTime() < unknownForMs) for (const [change, ids] of begun) announced.add(change, ids)
+  }
+
+  /** Resolves when the other processes can read everything that was added to `changes`. */
+  function published(): Promise<void> {
+    const { promise } = changes.published
+    publish()
+    return promise
+  }
+
+  async function stateChanged(...ids: string[]) {
+    if (ids.length === 0) return
+    for (const id of ids) changes.ids.add(id)
+    bus.emit('changed', ids)
+    await published()
   }
 
   async function follow() {
@@ -142,13 +171,18 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   })
 
   return {
-    async stateChanged(...ids) {
-      if (ids.length === 0) return
-      const { ids: changed, published } = changes
-      for (const id of ids) changed.add(id)
-      bus.emit('changed', ids)
-      publish()
-      await published.promise
+    stateChanged,
+
+    async changing(ids, write) {
+      const change = randomUUID()
+      announced.add(change, ids)
+      changes.announced.set(change, ids)
+      await published()
+      const result = await write()
+      announced.remove(change)
+      changes.ended.push(change)
+      await stateChanged(...ids)
+      return result
     },
 
     isCurrent: () => monotonic() - currentAsOf < currentForMs,
@@ -159,17 +193,18 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
 
     async stop() {
       stopping.abort()
+      announced.stop()
       await Promise.allSettled([following, publishing.settled()])
     },
   }
 }
 
 /**
- * Collects ids whose state changed. `published` resolves when the other processes can read them.
+ * Collects changes for the next wake-up. `published` resolves when the other processes can read them.
  */
 function newChanges() {
   const published = Promise.withResolvers<void>()
   // Prevents an unhandled rejection when no caller waits for the promise.
   published.promise.catch(() => {})
-  return { ids: new Set<string>(), published }
+  return { ids: new Set<string>(), announced: new Map<string, string[]>(), ended: [] as string[], published }
 }

@@ -18,11 +18,12 @@ export interface DeletionStore {
   /** Returns the workspace of an object, even if its deletion has begun. */
   workspaceOf(kind: DeletionKind, id: string): Promise<string | undefined>
   /**
-   * Marks the object and the objects in it as deleted. Queries then skip them. `ids` has the site
-   * keys and the ids of the connections and subscriptions among them. `isNew` is true if this call
-   * marked at least one object.
+   * Marks the object and the objects in it as deleted. Queries then skip them. Returns whether this
+   * call marked at least one object.
    */
-  mark(deleted: Deleted): Promise<{ ids: string[]; isNew: boolean }>
+  mark(deleted: Deleted): Promise<boolean>
+  /** Returns the site keys, and the ids of the connections and subscriptions, of the deleted object. */
+  idsIn(deleted: Deleted): Promise<string[]>
   /**
    * Returns the connections of a workspace, or the connection itself if it is the deleted object.
    * Returns an empty list for other objects.
@@ -88,6 +89,12 @@ export function createDeletionStore(collections: DeletionCollections): DeletionS
     return filter ? ids(await installations.find(filter, idOnly).toArray()) : []
   }
 
+  async function idsIn(deleted: Deleted) {
+    const filter = within(deleted).subscriptions
+    const subscriptions = filter ? ids(await leadSubscriptions.find(filter, idOnly).toArray()) : []
+    return [...(await siteKeysIn(deleted)), ...(await connectionsIn(deleted)), ...subscriptions]
+  }
+
   return {
     async workspaceOf(kind, id) {
       if (kind === 'workspace') return (await workspaces.findOne({ _id: id }, idOnly))?._id
@@ -99,13 +106,11 @@ export function createDeletionStore(collections: DeletionCollections): DeletionS
 
     async mark(deleted) {
       const filter = within(deleted)
-      // Mark the installations first. Every core finds changed installations within a second, even
-      // without a wake-up, and then refuses their visitors.
       const marked = [
         filter.installations &&
           (await installations.updateMany(
             { ...filter.installations, ...notDeleted },
-            { $set: { deleted: true, enabled: false }, $currentDate: { changedAt: true } },
+            { $set: { deleted: true, enabled: false } },
           )),
         filter.workspaces &&
           (await workspaces.updateMany({ ...filter.workspaces, ...notDeleted }, { $set: { deleted: true } })),
@@ -120,15 +125,10 @@ export function createDeletionStore(collections: DeletionCollections): DeletionS
             { $set: { deleted: true, status: 'disabled', disabledReason: 'operator', automatic: false } },
           )),
       ]
-      const subscriptions = filter.subscriptions
-        ? await leadSubscriptions.find(filter.subscriptions, idOnly).toArray()
-        : []
-      return {
-        ids: [...(await siteKeysIn(deleted)), ...(await connectionsIn(deleted)), ...ids(subscriptions)],
-        isNew: marked.some((result) => result !== undefined && result.modifiedCount > 0),
-      }
+      return marked.some((result) => result !== undefined && result.modifiedCount > 0)
     },
 
+    idsIn,
     connectionsIn,
     siteKeysIn,
 

@@ -52,7 +52,7 @@ export function createDeletions(dependencies: {
   factStore: Pick<ConversationFactsStore, 'sessionsOf'>
   paced: PacedRemoval
   plannedIds: PlannedIds
-  wakeups: Pick<Wakeups, 'stateChanged'>
+  wakeups: Pick<Wakeups, 'changing' | 'stateChanged'>
   now: () => number
 }): Deletions {
   const { store, removals, removeConversations, data, factStore, paced, plannedIds, wakeups, now } = dependencies
@@ -65,8 +65,11 @@ export function createDeletions(dependencies: {
   })
 
   async function mark(removal: Removal): Promise<boolean> {
-    const { ids, isNew } = await store.mark(deletedBy(removal))
-    await wakeups.stateChanged(...ids)
+    const deleted = deletedBy(removal)
+    const known = await store.idsIn(deleted)
+    const isNew = await wakeups.changing(known, () => store.mark(deleted))
+    const late = (await store.idsIn(deleted)).filter((id) => !known.includes(id))
+    await wakeups.stateChanged(...late)
     return isNew
   }
 

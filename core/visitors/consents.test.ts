@@ -87,16 +87,6 @@ describe('an installation that requires consent', () => {
     await cores.core.workspaces.updateInstallation(site.publicSiteKey, { consent: { required: false } }, undefined)
     expect(await sendOf(await newSession(site))).toBe('ok')
   })
-
-  it('refuses messages on every core within a second, even if the process that stored the policy died before it sent a wake-up', async () => {
-    const site = await cores.newSite({}, cores.workspaceId)
-    const session = await newSession(site)
-    for (const core of cores.cores) expect(await sendOf(session, core)).toBe('ok')
-    // The core dies after its first write, which changes the installation.
-    const dying = cores.mortalCore(1).workspaces
-    expect(await hasFailed(dying.updateInstallation(site.publicSiteKey, { consent: policy() }, undefined))).toBe(true)
-    await Promise.all(cores.cores.map((core) => expectRefused(session, core)))
-  })
 })
 
 describe('a consent decision', () => {

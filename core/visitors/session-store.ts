@@ -55,15 +55,13 @@ export interface SessionStore {
    */
   end(sessionId: string, status: Exclude<SessionStatus, 'active'>, closedBy?: string): Promise<boolean>
   /**
-   * Ends every active session of a browser or a verified visitor. Returns the ids of all their
-   * sessions that could have a valid grant at `at`. The ids include sessions that ended earlier,
-   * because the process that ended them may have sent no wake-up.
+   * Returns the ids of all sessions of a browser or a verified visitor that could have a valid grant
+   * at `at`. The ids include sessions that were ended, because the process that ended them may have
+   * sent no wake-up.
    */
-  endAllOf(
-    visitor: { visitorId: string; subjectId?: string },
-    status: Exclude<SessionStatus, 'active'>,
-    at: Date,
-  ): Promise<string[]>
+  unendedOf(visitor: { visitorId: string; subjectId?: string }, at: Date): Promise<string[]>
+  /** Ends these sessions, if they are active. */
+  endAll(sessionIds: string[], status: Exclude<SessionStatus, 'active'>): Promise<void>
   /** Replaces the identity of an active session. Returns false when it was not active. */
   refreshIdentity(sessionId: string, identity: Identity, times: GrantEnds): Promise<boolean>
   /**
@@ -157,14 +155,17 @@ export function createSessionStore({
       return modifiedCount === 1
     },
 
-    async endAllOf({ visitorId, subjectId }, status, at) {
+    async unendedOf({ visitorId, subjectId }, at) {
       const wanted = [{ visitorId }, ...(subjectId === undefined ? [] : [{ 'identity.subjectId': subjectId }])]
       const found = wanted.map((visitor) =>
         sessions.find({ ...visitor, endsAt: { $gt: at } }, { projection: { _id: 1 } }).toArray(),
       )
-      const ids = [...new Set((await Promise.all(found)).flat().map(({ _id }) => _id))]
-      if (ids.length > 0) await sessions.updateMany({ _id: { $in: ids }, status: 'active' }, { $set: { status } })
-      return ids
+      return [...new Set((await Promise.all(found)).flat().map(({ _id }) => _id))]
+    },
+
+    async endAll(sessionIds, status) {
+      if (sessionIds.length > 0)
+        await sessions.updateMany({ _id: { $in: sessionIds }, status: 'active' }, { $set: { status } })
     },
 
     async refreshIdentity(sessionId, identity, times) {

@@ -5,9 +5,10 @@ import type { IdsKey } from '../keys/ids-key.ts'
 import { type PlannedIds, shortHash } from '../keys/keyring.ts'
 import type { Wakeups } from '../log/wakeups.ts'
 import { repairLocale } from '../repairs.ts'
-import { field, integer, text, validate } from '../rules.ts'
+import { field, text, validate } from '../rules.ts'
 import { requireCapability } from '../workspaces/capabilities.ts'
 import type { SiteDirectory, Workspaces } from '../workspaces/workspaces.ts'
+import { type Bans, createBans } from './bans.ts'
 import type { Consents } from './consents.ts'
 import type { ConversationRecords } from './model.ts'
 import {
@@ -21,7 +22,7 @@ import {
   type SessionLifetimes,
   type VisitorCredentials,
 } from './model.ts'
-import { bannedIdsOf, type NetworkBans } from './network-bans.ts'
+import type { NetworkBans } from './network-bans.ts'
 import { repairPageContext } from './page-context.ts'
 import type { SessionContents } from './session-content.ts'
 import type { SessionStore } from './session-store.ts'
@@ -46,7 +47,7 @@ interface NewSession {
   idempotencyKey: string
 }
 
-export interface Sessions {
+export interface Sessions extends Bans {
   create(request: NewSession): Promise<Repeatable<SessionContent>>
   /**
    * Handles a close request. With the scope `continuity`, ends the session. If the session is
@@ -70,23 +71,11 @@ export interface Sessions {
     idempotencyKey?: string
   }): Promise<{ replayed: boolean }>
   /**
-   * Returns a session. Errors of `find`, `revoke`, `ban` and `unban`: `NotFound` for an unknown
-   * session or a session of another workspace.
+   * Returns a session. Errors of `find` and `revoke`: `NotFound` for an unknown session or a session
+   * of another workspace.
    */
   find(sessionId: string, workspaceId?: string): Promise<Session>
   revoke(sessionId: string, workspaceId?: string): Promise<Session>
-  /**
-   * Bans the browser. For a verified session, also bans the subject on the whole connection. With
-   * `addressBanSeconds`, also bans the network address of the session for this time. Additional
-   * errors: `ValidationFailed`.
-   */
-  ban(sessionId: string, reason: string, workspaceId?: string, addressBanSeconds?: number): Promise<Session>
-  unban(sessionId: string, workspaceId?: string): Promise<Session>
-  /**
-   * Returns whether the session's browser or verified subject is banned. `addressBannedUntil` is
-   * the end of the ban of its network address, if there is one.
-   */
-  banOf(session: Session): Promise<{ visitorBanned: boolean; addressBannedUntil?: Date }>
 }
 
 interface SessionsDependencies {
@@ -102,7 +91,7 @@ interface SessionsDependencies {
   plannedIds: PlannedIds
   idsKey: IdsKey
   idempotency: Idempotency
-  wakeups: Pick<Wakeups, 'stateChanged'>
+  wakeups: Pick<Wakeups, 'changing' | 'stateChanged'>
   settings: SessionSettings
   now: () => number
 }
@@ -248,51 +237,10 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
 
     async revoke(sessionId, workspaceId) {
       await find(sessionId, workspaceId)
-      await store.end(sessionId, 'revoked')
-      await wakeups.stateChanged(sessionId)
+      await wakeups.changing([sessionId], () => store.end(sessionId, 'revoked'))
       return find(sessionId)
     },
 
-    async ban(sessionId, reason, workspaceId, addressBanSeconds) {
-      const { network, ...session } = await find(sessionId, workspaceId)
-      validate(
-        field('/reason', reason, text(0, 512)),
-        field('/addressBanSeconds', addressBanSeconds, integer(minAddressBanSeconds, maxAddressBanSeconds)),
-      )
-      const at = new Date(now())
-      if (addressBanSeconds !== undefined) {
-        if (network === undefined) throw addressUnknown()
-        await networkBans.ban({ ...session, network }, new Date(at.getTime() + addressBanSeconds * 1000))
-      }
-      for (const id of bannedIdsOf(session)) await store.ban(id, { at, reason, connectionId: session.connectionId })
-      const { visitorId, identity } = session
-      const ended = await store.endAllOf({ visitorId, subjectId: identity?.subjectId }, 'banned', at)
-      await wakeups.stateChanged(...ended, sessionId)
-      return find(sessionId)
-    },
-
-    async unban(sessionId, workspaceId) {
-      const session = await find(sessionId, workspaceId)
-      const ids = bannedIdsOf(session)
-      await networkBans.unban(ids)
-      for (const id of ids) await store.unban(id)
-      return session
-    },
-
-    async banOf(session) {
-      const ids = bannedIdsOf(session)
-      const [visitorBanned, addressBannedUntil] = await Promise.all([
-        store.isBanned(...ids),
-        networkBans.bannedUntil(ids),
-      ])
-      return { visitorBanned, ...(addressBannedUntil && { addressBannedUntil }) }
-    },
+    ...createBans({ store, networkBans, find, wakeups, now }),
   }
 }
-
-/** Bounds of a ban of a network address: 1 hour and 30 days. */
-const minAddressBanSeconds = 3_600
-const maxAddressBanSeconds = 2_592_000
-
-const addressUnknown = () =>
-  new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/addressBanSeconds', rule: 'addressKnown' }] })

@@ -69,17 +69,6 @@ describe('the availability of an installation', () => {
     expect([stream.types, stream.sequences, stream.position]).toEqual([[], [], 0])
   })
 
-  it('an override takes effect within a second even if its process died before it sent a wake-up', async () => {
-    const { publicSiteKey, openStreams } = await newSite()
-    const streams = await openStreams()
-    await cores.other.stores.workspaces.updateInstallation(
-      publicSiteKey,
-      { availability: { mode: 'away' } },
-      randomUUID(),
-    )
-    await expectTold(streams, false)
-  })
-
   it('a stream that opens after a change receives only later changes', async () => {
     const { set, openStreams } = await newSite()
     const [early] = await openStreams()

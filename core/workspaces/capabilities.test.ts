@@ -198,18 +198,6 @@ describe('with the capability `screenshots` off', () => {
   })
 })
 
-describe('a change of a capability whose process died before it sent a wake-up', () => {
-  it('takes effect on another core within a second, even if the former state is cached', async () => {
-    const { publicSiteKey } = await cores.newSite()
-    const isOn = async () => (await cores.core.workspaces.installationFor(publicSiteKey, site)).capabilities.typing
-    for (const typing of [false, true]) {
-      expect(await isOn()).toBe(!typing)
-      await cores.other.stores.workspaces.updateInstallation(publicSiteKey, { capabilities: { typing } }, key())
-      await expect.poll(isOn, { timeout: 1000, interval: 20 }).toBe(typing)
-    }
-  })
-})
-
 describe('with the capability of a form or the retry route off', () => {
   it('an existing session can no longer submit the form or use the retry route', async () => {
     const { visitor, set } = await newChat()

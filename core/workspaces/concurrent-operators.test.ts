@@ -17,7 +17,10 @@ const plannedIds = (prefix: IdPrefix, operation: string) =>
     .update(prefix + operation)
     .digest('hex')
     .slice(0, 26)}`
-const wakeups = { stateChanged: async () => {} }
+const wakeups = {
+  changing: <T>(_ids: string[], write: () => Promise<T>) => write(),
+  stateChanged: async () => {},
+}
 
 const workspacesOn = (scheduler: Scheduler) =>
   createWorkspaces({

@@ -99,8 +99,6 @@ export interface Installation {
   identitySecrets: SealedIdentitySecret[]
   /** When visitors can reach somebody. Absent fields have the values of `defaultAvailability`. */
   availability?: Partial<Availability>
-  /** Time of the last change, by the clock of the database. Absent if it was never changed. */
-  changedAt?: Date
 }
 
 /** A period of one day. The times are `HH:MM`; `to` may be `24:00`. */

@@ -6,7 +6,6 @@ import { createLiveCache } from '../log/live-cache.ts'
 import type { LogService } from '../log/service.ts'
 import { type AvailabilityOf, createAvailabilityOf } from './availability.ts'
 import { type AvailabilityWatch, createAvailabilityWatch } from './availability-watch.ts'
-import { createInstallationChanges } from './installation-changes.ts'
 import { createOperatorPresence, type OperatorPresence } from './operator-presence.ts'
 import type { OperatorPresenceStore } from './operator-presence-store.ts'
 import type { PolicyChangeStore } from './policy-change-store.ts'
@@ -28,11 +27,6 @@ export interface WorkspaceService {
   jobs: Job[]
 }
 
-/**
- * Interval in milliseconds at which a core looks for changed installations whose wake-up is
- * missing.
- */
-const changesEveryMs = 400
 const availabilityEveryMs = 500
 /**
  * Interval in milliseconds at which a core renews its lease in `operator-presence.ts`. The lease
@@ -87,7 +81,6 @@ export function createWorkspaceService(
     logger,
     now,
   })
-  const changes = createInstallationChanges({ store, directory: siteDirectory, bus })
   return {
     siteDirectory,
     policyChanges: createPolicyChanges({ store: policyChanges, plannedIds, now }),
@@ -96,7 +89,6 @@ export function createWorkspaceService(
     retentionOf: createRetentionOf(config),
     availabilityWatch,
     jobs: [
-      createJob({ name: 'check for changed installations', everyMs: changesEveryMs, run: changes.check, logger }),
       createJob({ name: 'check of availability', everyMs: availabilityEveryMs, run: availabilityWatch.check, logger }),
       createJob({ name: 'renewal of operator presence', everyMs: presenceEveryMs, run: presence.renew, logger }),
     ],

@@ -57,10 +57,6 @@ export interface WorkspaceStore {
   listInstallations(workspaceId: string): Promise<Installation[]>
   /** Sets only the given fields. Changes nothing if the operation is already recorded. */
   updateInstallation(publicSiteKey: string, settings: InstallationSettings, operation: string): Promise<void>
-  /** Returns the installations that were changed at this time or later. */
-  installationsChangedSince(since: Date): Promise<{ publicSiteKey: string; changedAt: Date }[]>
-  /** Returns the time of the latest change of any installation. */
-  lastInstallationChange(): Promise<Date | undefined>
   /** Adds an origin if it is missing. */
   addOrigin(publicSiteKey: string, origin: string): Promise<void>
   /**
@@ -158,28 +154,18 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
     async updateInstallation(publicSiteKey, settings, operation) {
       await installations.updateOne(
         { _id: publicSiteKey, ...notDeleted, ...unlessRecorded(operation) },
-        { ...fieldsOf(settings), $push: recording(operation), ...changingNow },
+        { ...fieldsOf(settings), $push: recording(operation) },
       )
     },
 
-    async installationsChangedSince(since) {
-      const found = installations.find({ changedAt: { $gte: since } }, { projection: { changedAt: 1 } })
-      return (await found.toArray()).map(({ _id, changedAt }) => ({ publicSiteKey: _id, changedAt: changedAt! }))
-    },
-
-    async lastInstallationChange() {
-      const found = installations.find({ changedAt: { $gte: new Date(0) } }, { projection: { changedAt: 1 } })
-      return (await found.sort({ changedAt: -1 }).limit(1).toArray())[0]?.changedAt
-    },
-
     async addOrigin(publicSiteKey, origin) {
-      await installations.updateOne({ _id: publicSiteKey }, { $addToSet: { origins: origin }, ...changingNow })
+      await installations.updateOne({ _id: publicSiteKey }, { $addToSet: { origins: origin } })
     },
 
     async replaceIdentitySecrets(publicSiteKey, read, secrets, operation) {
       const { matchedCount } = await installations.updateOne(
         { _id: publicSiteKey, identitySecrets: { $eq: read }, ...unlessRecorded(operation) },
-        { $set: { identitySecrets: secrets }, $push: recording(operation), ...changingNow },
+        { $set: { identitySecrets: secrets }, $push: recording(operation) },
       )
       return matchedCount === 1 || (await isRecorded(installations, publicSiteKey, operation))
     },
@@ -193,9 +179,6 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
     },
   }
 }
-
-/** The database's clock decides the order of changes, because the clocks of the cores differ. */
-const changingNow = { $currentDate: { changedAt: true } } as const
 
 /**
  * Returns the settings with dotted paths, so that a write does not change the other fields. Each

@@ -131,7 +131,7 @@ interface WorkspacesDependencies {
   directory: SiteDirectory
   secretBox: SecretBox
   plannedIds: PlannedIds
-  wakeups: Pick<Wakeups, 'stateChanged'>
+  wakeups: Pick<Wakeups, 'changing' | 'stateChanged'>
   now: () => number
 }
 
@@ -193,8 +193,7 @@ export function createWorkspaces(dependencies: WorkspacesDependencies): Workspac
 
     async setConnectionStatus(connectionId, status, scope, operation = randomUUID()) {
       await connectionIn(connectionId, scope)
-      await store.setConnectionStatus(connectionId, status, operation)
-      await wakeups.stateChanged(connectionId)
+      await wakeups.changing([connectionId], () => store.setConnectionStatus(connectionId, status, operation))
       return connectionIn(connectionId, scope)
     },
 
@@ -227,8 +226,7 @@ export function createWorkspaces(dependencies: WorkspacesDependencies): Workspac
     async updateInstallation(publicSiteKey, settings, scope, operation = randomUUID()) {
       await installationIn(publicSiteKey, scope)
       validateInstallation(settings)
-      await store.updateInstallation(publicSiteKey, settings, operation)
-      await wakeups.stateChanged(publicSiteKey)
+      await wakeups.changing([publicSiteKey], () => store.updateInstallation(publicSiteKey, settings, operation))
       return installationIn(publicSiteKey, scope)
     },
 
@@ -244,8 +242,9 @@ export function createWorkspaces(dependencies: WorkspacesDependencies): Workspac
         const rotated = rotatedIdentitySecrets(read, fresh, { seen, at, overlapSeconds })
         return store.replaceIdentitySecrets(publicSiteKey, read, rotated, operation)
       }
-      while (!(await tryOnce(installation.identitySecrets))) installation = await installationIn(publicSiteKey, scope)
-      await wakeups.stateChanged(publicSiteKey)
+      await wakeups.changing([publicSiteKey], async () => {
+        while (!(await tryOnce(installation.identitySecrets))) installation = await installationIn(publicSiteKey, scope)
+      })
       return openIdentitySecret(secretBox, await installationIn(publicSiteKey, scope), fresh.kid)
     },
 

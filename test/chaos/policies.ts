@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { MongoClient } from 'mongodb'
+import { ConnectionStatus } from '#proto/workspace/v1/workspace_pb.js'
 import { collectionsOf } from '../../core/database/collections.ts'
 import { createSuppressionStore } from '../../core/leads/suppression-store.ts'
+import { createWakeupStore } from '../../core/log/wakeup-store.ts'
 import { createNetworkBanStore } from '../../core/visitors/network-ban-store.ts'
 import type { InstallationSettings } from '../../core/workspaces/model.ts'
 import { createWorkspaceStore } from '../../core/workspaces/workspace-store.ts'
@@ -28,6 +30,7 @@ interface Visit {
 
 interface Site {
   siteKey: string
+  connectionId: string
   workspaceId: string
   visits: Visit[]
 }
@@ -42,7 +45,7 @@ interface World {
 interface PolicyChange {
   /** Prepares the change. Caches may contain the state before it. */
   prepare?(world: World, operator: Operator): Promise<unknown>
-  /** Writes the change like a core that dies before it sends its wake-up. */
+  /** Writes the change like a core that has announced it and dies after the write. */
   write(world: World): Promise<unknown>
   /** Makes the change on a core. */
   call(operator: Operator, site: Site): Promise<unknown>
@@ -73,10 +76,23 @@ const changes: Record<string, PolicyChange> = {
     stream.events.some(({ type, data }) => type === 'availability.changed' && !data.online),
   ),
 
-  disabling: installation({ enabled: false }, async (visit, { recorder }) => {
-    const isEnded = await Promise.race([visit.stream.ended.then(() => true), delay(1, false)])
-    return isEnded && (await send(recorder, visit))?.status === 403
-  }),
+  disabling: installation({ enabled: false }, (visit, { recorder }) => isEnded(visit, recorder, 'OriginNotAllowed')),
+
+  'a disabled connection': {
+    write: ({ db, site }) => createWorkspaceStore(db).setConnectionStatus(site.connectionId, 'disabled', randomUUID()),
+    call: ({ workspaces }, { connectionId }) =>
+      workspaces.setConnectionStatus({ connectionId, status: ConnectionStatus.DISABLED }, options),
+    isSeen: (visit, { recorder }) => isEnded(visit, recorder, 'ConnectionDisabled'),
+  },
+
+  'a revocation': {
+    write: ({ db, site }) =>
+      db.sessions.updateOne({ _id: site.visits[0]!.visitor.session.sessionId }, { $set: { status: 'revoked' } }),
+    call: ({ sessions }, { visits }) =>
+      sessions.revokeSession({ sessionId: visits[0]!.visitor.session.sessionId }, options),
+    isSeen: async (visit, { recorder, site }) =>
+      visit !== site.visits[0] || (await isEnded(visit, recorder, 'SessionRevoked')),
+  },
 
   'a ban of the address': {
     async write({ db, site }) {
@@ -124,7 +140,7 @@ export const policyNames = Object.keys(changes)
 export interface PolicyRun {
   name: string
   /**
-   * `lost`: the change is written without a wake-up. `killed`: a core makes the change and is killed as
+   * `lost`: the change is announced and written, and no wake-up follows. `killed`: a core makes the change and is killed as
    * soon as the change is in the database. `made`: a core makes the change.
    */
   how: 'lost' | 'killed' | 'made'
@@ -148,7 +164,7 @@ export async function changePolicy(service: Service, recorder: Recorder, run: Po
     const operators = service.cores.map(({ url }) => operatorOf(url, service.demo.serviceToken))
     const isWritten = await (async () => {
       await change.prepare?.(complete, operators[0]!)
-      if (how === 'lost') await change.write(complete)
+      if (how === 'lost') await announceAndWrite(complete, change)
       else if (how === 'made') await change.call(operators[0]!, site)
       else await callAndKill(complete, change)
     })().then(
@@ -177,10 +193,20 @@ export async function changePolicy(service: Service, recorder: Recorder, run: Po
   }
 }
 
+/** Writes the change without the wake-up that follows it. */
+async function announceAndWrite(world: World, change: PolicyChange) {
+  const { db, site } = world
+  const { sessionId } = site.visits[0]!.visitor.session
+  const announced: [string, string[]][] = [[randomUUID(), [site.siteKey, site.connectionId, sessionId]]]
+  const wakeups = createWakeupStore({ wakeups: db.wakeups })
+  await wakeups.publish({ from: 'dead', heads: [], changed: [], announced, at: new Date() })
+  await change.write(world)
+}
+
 /** Makes the change on the first core, and kills the core as soon as the database has the change. */
 async function callAndKill({ db, service, site }: World, change: PolicyChange) {
   const core = service.cores[0]!
-  const { siteKey, workspaceId, visits } = site
+  const { siteKey, connectionId, workspaceId, visits } = site
   const { sessionId } = visits[0]!.visitor.session
   const { network = '' } = (await db.sessions.findOne({ _id: sessionId })) ?? {}
   const read = async () =>
@@ -188,6 +214,8 @@ async function callAndKill({ db, service, site }: World, change: PolicyChange) {
       await db.installations.findOne({ _id: siteKey }),
       await db.suppressions.countDocuments({ workspaceId }),
       await db.networkBans.countDocuments({ network }),
+      (await db.connections.findOne({ _id: connectionId }))?.status,
+      (await db.sessions.findOne({ _id: sessionId }))?.status,
     ])
   const before = await read()
   const calling = change.call(operatorOf(core.url, service.demo.serviceToken), site).catch(() => {})
@@ -207,7 +235,7 @@ async function prepared(service: Service): Promise<Site | undefined> {
     try {
       const operator = operatorOf(service.cores.at(-1)!.url, service.demo.serviceToken)
       const fields = [{ name: 'email', label: 'Mail', type: 'email', required: true }]
-      const { workspaceId, siteKey } = await newSite(operator, [origin], {
+      const { workspaceId, connectionId, siteKey } = await newSite(operator, [origin], {
         capabilities: { typing: true, preChatForm: true },
         forms: { preChat: { fields } },
       })
@@ -221,12 +249,18 @@ async function prepared(service: Service): Promise<Site | undefined> {
       )
       // The caches of gateways and cores now contain the state before the change.
       for (const visit of visits) for (let count = 0; count < 4; count += 1) await act(visit, '/typing', started)
-      return { siteKey, workspaceId, visits }
+      return { siteKey, connectionId, workspaceId, visits }
     } catch {
       // A part is down because of a fault. It is tried again.
     }
   }
   return undefined
+}
+
+/** Returns whether the stream has ended and a message is refused with this code. */
+async function isEnded(visit: Visit, recorder: Recorder, code: string): Promise<boolean> {
+  const hasEnded = await Promise.race([visit.stream.ended.then(() => true), delay(1, false)])
+  return hasEnded && (await send(recorder, visit))?.body?.code === code
 }
 
 const started = { state: 'started' }

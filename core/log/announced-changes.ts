@@ -1,0 +1,51 @@
+import type { Bus } from '../bus.ts'
+
+/** Interval in milliseconds at which state is read while the result of an announced change is unknown. */
+const rereadEveryMs = 400
+/** Time in milliseconds after which the write of an announced change has ended or failed. */
+export const unknownForMs = 10_000
+
+export interface AnnouncedChanges {
+  add(change: string, ids: string[]): void
+  /** Forgets a change, because its result is known. */
+  remove(change: string): void
+  stop(): void
+}
+
+/**
+ * Emits `changed` repeatedly for changes that a process has announced and that have no known result.
+ * If the process died after its write, readers find the change without its wake-up.
+ */
+export function createAnnouncedChanges({ bus, monotonic }: { bus: Bus; monotonic: () => number }): AnnouncedChanges {
+  const announced = new Map<string, { ids: string[]; until: number }>()
+  let timer: NodeJS.Timeout | undefined
+
+  function reread() {
+    bus.emit('changed', [...new Set([...announced.values()].flatMap(({ ids }) => ids))])
+    for (const [change, { until }] of announced) if (until <= monotonic()) announced.delete(change)
+    stopIfEmpty()
+  }
+
+  function stopIfEmpty() {
+    if (announced.size > 0) return
+    clearInterval(timer)
+    timer = undefined
+  }
+
+  return {
+    add(change, ids) {
+      announced.set(change, { ids, until: monotonic() + unknownForMs })
+      timer ??= setInterval(reread, rereadEveryMs)
+    },
+
+    remove(change) {
+      announced.delete(change)
+      stopIfEmpty()
+    },
+
+    stop() {
+      announced.clear()
+      stopIfEmpty()
+    },
+  }
+}

@@ -1,0 +1,120 @@
+import { describe, expect, it } from 'vitest'
+import type { CoreContext } from '../context.ts'
+import { codeOf, hasFailed, site, type TestVisitor, testCores } from '../test-support/cores.ts'
+
+/** Less than the 5 s after which a cache reads its entries without a hint. */
+const withinMs = 4_000
+
+const cores = testCores({ count: 2 })
+const email = 'ada@example.com'
+const consent = { required: true, policyUrl: 'https://shop.example/privacy', policyVersion: 'v1' }
+
+interface PolicyChange {
+  make(core: CoreContext, visitor: Visitor): Promise<unknown>
+  /** Returns whether a core enforces the change. */
+  isInForce(core: CoreContext, visitor: Visitor): Promise<boolean>
+  endsStreams: boolean
+}
+
+type Visitor = TestVisitor & { connectionId: string }
+
+const update =
+  (settings: object): PolicyChange['make'] =>
+  ({ workspaces }, { publicSiteKey }) =>
+    workspaces.updateInstallation(publicSiteKey, settings, undefined)
+
+const refusesMessages =
+  (code: string): PolicyChange['isInForce'] =>
+  async (core, visitor) =>
+    (await codeOf(cores.send(visitor, 'hello', { core }))) === code
+
+const changes: [name: string, change: PolicyChange][] = [
+  [
+    'a capability',
+    {
+      make: update({ capabilities: { typing: false } }),
+      isInForce: async ({ workspaces }, { publicSiteKey }) =>
+        !(await workspaces.installationFor(publicSiteKey, site)).capabilities.typing,
+      endsStreams: false,
+    },
+  ],
+  [
+    'the override of the hours',
+    {
+      make: update({ availability: { mode: 'away' } }),
+      isInForce: async (core, { publicSiteKey }) =>
+        !(await core.availabilityOf(await core.workspaces.installationFor(publicSiteKey, site))).online,
+      endsStreams: false,
+    },
+  ],
+  [
+    'the required consent',
+    { make: update({ consent }), isInForce: refusesMessages('CONSENT_REQUIRED'), endsStreams: false },
+  ],
+  [
+    'a disabled installation',
+    { make: update({ enabled: false }), isInForce: refusesMessages('ORIGIN_NOT_ALLOWED'), endsStreams: true },
+  ],
+  [
+    'a disabled connection',
+    {
+      make: ({ workspaces }, { connectionId }) => workspaces.setConnectionStatus(connectionId, 'disabled', undefined),
+      isInForce: refusesMessages('CONNECTION_DISABLED'),
+      endsStreams: true,
+    },
+  ],
+  [
+    'a ban',
+    {
+      make: ({ sessions }, { sessionId }) => sessions.ban(sessionId, 'rude', undefined, undefined),
+      isInForce: refusesMessages('VISITOR_BANNED'),
+      endsStreams: true,
+    },
+  ],
+  [
+    'a revocation',
+    {
+      make: ({ sessions }, { sessionId }) => sessions.revoke(sessionId, undefined),
+      isInForce: refusesMessages('SESSION_REVOKED'),
+      endsStreams: true,
+    },
+  ],
+  [
+    'a suppression',
+    {
+      make: ({ suppressions }, { workspaceId }) =>
+        suppressions.add({ workspaceId, entries: [{ kind: 'email', value: email }], reason: '', addedBy: 'ops' }),
+      isInForce: async ({ leads }, { workspaceId }) =>
+        (await codeOf(leads.capture({ workspaceId, source: 'crm', fields: { email } }, undefined))) ===
+        'VISITOR_SUPPRESSED',
+      endsStreams: false,
+    },
+  ],
+]
+
+describe('a policy change whose process dies between its writes', () => {
+  it.each(changes)('is in force on every core once %s is stored', async (_name, { make, isInForce, endsStreams }) => {
+    await cores.untilOneSurvives(async (mortal) => {
+      const at = await cores.newSite()
+      const visitor = { ...(await cores.newVisitor(at)), connectionId: at.connectionId }
+      const streams = await Promise.all(cores.cores.map((core) => cores.openStream(visitor, core)))
+      const isEverywhere = async (expected: boolean) => {
+        const seen = await Promise.all(cores.cores.map((core) => isInForce(core, visitor)))
+        return seen.every((isSeen) => isSeen === expected)
+      }
+      // Fills the caches.
+      expect(await isEverywhere(false)).toBe(true)
+      const died = await hasFailed(make(mortal, visitor))
+      if (await isStored(isInForce, visitor)) {
+        await expect.poll(() => isEverywhere(true), { timeout: withinMs, interval: 50 }).toBe(true)
+        if (endsStreams)
+          await expect.poll(() => streams.every(({ ended }) => ended), { timeout: withinMs, interval: 50 }).toBe(true)
+      } else expect(died).toBe(true)
+      for (const stream of streams) stream.close()
+      return died
+    })
+  })
+})
+
+/** Returns whether a core without caches enforces the change. */
+const isStored = (isInForce: PolicyChange['isInForce'], visitor: Visitor) => isInForce(cores.mortalCore(1_000), visitor)
