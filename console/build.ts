@@ -1,7 +1,7 @@
-import { cp, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { cp, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { gzipSync } from 'node:zlib'
+import { compressFiles } from '../widget/compress.ts'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 
@@ -11,7 +11,8 @@ export const consoleDist = join(folder, 'dist')
 export interface BuiltFile {
   name: string
   bytes: number
-  gzipBytes: number
+  /** Size with Brotli, as browsers download the file. */
+  brotliBytes: number
 }
 
 /** How long assets of earlier builds are kept, in milliseconds, for pages that are still open. */
@@ -27,14 +28,16 @@ export async function buildConsole(): Promise<BuiltFile[]> {
   const outDir = await mkdtemp(join(folder, '.dist-'))
   try {
     await build({ ...viteConfig, build: { ...viteConfig.build, outDir, emptyOutDir: true } })
-    const names = (await readdir(join(outDir, 'assets'))).sort().map((name) => join('assets', name))
+    const built = ['index.html', ...(await readdir(join(outDir, 'assets'))).sort().map((name) => join('assets', name))]
+    await compressFiles(built.map((name) => join(outDir, name)))
+    const names = (await readdir(join(outDir, 'assets'))).map((name) => join('assets', name))
     await cp(join(outDir, 'assets'), join(consoleDist, 'assets'), { recursive: true })
     await cp(outDir, consoleDist, { recursive: true })
     await removeOutdated(names)
     return await Promise.all(
-      ['index.html', ...names].map(async (name) => {
-        const content = await readFile(join(outDir, name))
-        return { name, bytes: content.length, gzipBytes: gzipSync(content, { level: 9 }).length }
+      built.map(async (name) => {
+        const { size: bytes } = await stat(join(outDir, name))
+        return { name, bytes, brotliBytes: (await stat(join(outDir, `${name}.br`))).size }
       }),
     )
   } finally {
@@ -78,7 +81,7 @@ async function modifiedAt(path: string): Promise<number> {
 }
 
 if (import.meta.main) {
-  for (const { name, bytes, gzipBytes } of await buildConsole()) {
-    console.log(`${name}: ${(bytes / 1024).toFixed(1)} KiB, ${(gzipBytes / 1024).toFixed(1)} KiB gzip`)
+  for (const { name, bytes, brotliBytes } of await buildConsole()) {
+    console.log(`${name}: ${(bytes / 1024).toFixed(1)} KiB, ${(brotliBytes / 1024).toFixed(1)} KiB with Brotli`)
   }
 }

@@ -1,8 +1,10 @@
 import { readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { type BuiltFile, buildWidget, buildWidgetIfStale, widgetDist } from './build.ts'
+import { type BuiltFile, buildWidget, buildWidgetIfStale, type PinnedLoader, widgetDist } from './build.ts'
+import { integrityOf } from './link-chunks.ts'
 import { measureSizes } from './sizes.ts'
 
 const source = fileURLToPath(new URL('src/', import.meta.url))
@@ -38,23 +40,26 @@ describe('the built widget', () => {
     }
   })
 
-  it('the built widget loads the chat from a relative path that contains a content hash', () => {
-    const [loader] = code(/^widget\.js$/)
-    const chat = files.find(({ name }) => name.startsWith('widget/chat-'))!.name
-    expect(loader).toContain(`./${chat}`)
-    const text = code(/^widget\/(?!de-|es-|fr-|ar-|ja-)/).join('\n')
-    for (const language of ['de', 'es', 'fr', 'ar', 'ja'])
-      expect(text).toMatch(new RegExp(`\\./${language}-[\\w-]+\\.js`))
+  it('the moving loader and the pinned loader load the same chat and check its hash', async () => {
+    const { path, integrity }: PinnedLoader = JSON.parse(code(/^widget\.json$/)[0]!)
+    const pinned = files.find(({ name }) => `/${name}` === path)!
+    const chat = files.find(({ name }) => name.endsWith('/chat.js'))!
+    expect(integrity).toBe(integrityOf(pinned.content))
+    expect(path).toMatch(/^\/widget\/v1\/[0-9a-f]{16}\/widget\.js$/)
+    const [moving] = code(/^widget\.js$/)
+    for (const loader of [moving!, String(pinned.content)]) expect(loader).toContain(integrityOf(chat.content))
+    expect(moving).toContain(`./${chat.name}`)
+    expect(moving!.replace(`./${chat.name}`, './chat.js')).toBe(String(pinned.content))
   })
 
-  it('the built widget contains one file for the chat, which imports other chunks only on demand', () => {
-    const chat = files.find(({ name }) => name.startsWith('widget/chat-'))!
-    expect(String(chat.content)).not.toMatch(/(?:from|import)\s*["'`]\.\//)
-    // Names of the chunks that the chat imports on demand, without their hash.
-    const later = [...String(chat.content).matchAll(/import\(\s*["'`]\.\/([a-z-]+?)-[\w-]{8}\.js/g)].map(
-      ([, name]) => name!,
+  it('the chat contains the hash of each chunk, and no file imports another one unchecked', () => {
+    const chat = code(/\/chat\.js$/)[0]!
+    const hashes: Record<string, string> = JSON.parse(/\{"agent-requests":"sha256[^}]+\}/.exec(chat)![0])
+    const chunks = files.filter(({ name }) => /^widget\/v1\/.*\.js$/.test(name) && !/(chat|widget)\.js$/.test(name))
+    expect(hashes).toEqual(
+      Object.fromEntries(chunks.map(({ name, content }) => [basename(name, '.js'), integrityOf(content)])),
     )
-    expect(later.sort()).toEqual([
+    expect(Object.keys(hashes).sort()).toEqual([
       'agent-requests',
       'ar',
       'consent',
@@ -69,6 +74,18 @@ describe('the built widget', () => {
       'request-card',
       'visitor-reports',
     ])
+    for (const text of [chat, ...chunks.map(({ content }) => String(content))])
+      expect(text).not.toMatch(/(?:from|import)\s*\(?["'`]/)
+  })
+
+  it('the files for browsers have a Brotli and a gzip file beside them', () => {
+    const served = files.filter(({ name }) => /^widget(\.js|\/.+\.js)$/.test(name))
+    expect(served).toHaveLength(16)
+    for (const { name, content } of served) {
+      const compressed = (extension: string) => files.find((file) => file.name === `${name}.${extension}`)!.content
+      expect(brotliDecompressSync(compressed('br'))).toEqual(content)
+      expect(gunzipSync(compressed('gz'))).toEqual(content)
+    }
   })
 
   it('the built widget contains a client without a user interface, which uses no page APIs', () => {

@@ -1,16 +1,27 @@
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { InlineConfig } from 'vite'
+import { compressFiles } from './compress.ts'
+import { integrityOf, linkChunks } from './link-chunks.ts'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 
 /**
- * Folder of the built files. Servers deliver `widget.js` and the files in `widget/` from this
- * folder. Their URL paths are their paths in this folder. File names in `widget/` contain a content
- * hash. `index.js`, `client.js` and `chunks/` belong to the npm package.
+ * Folder of the built files. Servers deliver `widget.js`, `widget.json` and the folder `widget/` from
+ * this folder. Their URL paths are their paths in this folder. `index.js`, `client.js` and `chunks/`
+ * belong to the npm package.
  */
 export const widgetDist = join(folder, 'dist')
+
+/** Content of `widget.json`: the loader of this build that never changes, for pages that pin it. */
+export interface PinnedLoader {
+  /** URL path of the loader: `/widget/v1/<hash>/widget.js`. */
+  path: string
+  /** Value of the attribute `integrity` of the script element. */
+  integrity: string
+}
 
 export interface BuiltFile {
   /** Path of the file, relative to `dist`. */
@@ -33,11 +44,22 @@ export async function buildWidget(keepOldMs = 24 * 60 * 60_000): Promise<BuiltFi
   ])
   await mkdir(widgetDist, { recursive: true })
   const outDir = await mkdtemp(join(widgetDist, '.build-'))
-  const into = (config: InlineConfig) => build({ ...config, build: { ...config.build, outDir } })
+  const versions = join(outDir, 'widget/v1')
+  const version = join(versions, 'new')
+  const into = (config: InlineConfig, folder: string) =>
+    build({ ...config, build: { ...config.build, outDir: folder } })
   try {
-    await Promise.all([into(packageBuild), into(chatBuild)])
-    const chat = (await readdir(join(outDir, 'widget'))).find((name) => name.startsWith('chat-'))
-    await into(loaderBuild(`./widget/${chat}`))
+    await Promise.all([into(packageBuild, outDir), into(chatBuild, version)])
+    const linked = linkChunks(await textsIn(version))
+    for (const [name, content] of linked) await writeFile(join(version, name), content)
+    await into(loaderBuild('./chat.js', integrityOf(linked.get('chat.js')!)), version)
+    const hash = await hashOf(version)
+    await rename(version, join(versions, hash))
+    const loader = await readFile(join(versions, hash, 'widget.js'), 'utf8')
+    await writeFile(join(outDir, 'widget.js'), loader.replace('./chat.js', `./widget/v1/${hash}/chat.js`))
+    const pinned: PinnedLoader = { path: `/widget/v1/${hash}/widget.js`, integrity: integrityOf(loader) }
+    await writeFile(join(outDir, 'widget.json'), `${JSON.stringify(pinned)}\n`)
+    await compressFiles([join(outDir, 'widget.js'), ...(await filesIn(versions)).map((name) => join(versions, name))])
     const names = await filesIn(outDir)
     const files = await Promise.all(names.map(async (name) => ({ name, content: await readFile(join(outDir, name)) })))
     for (const name of names.sort((a, b) => Number(a === 'widget.js') - Number(b === 'widget.js'))) {
@@ -65,11 +87,25 @@ export async function buildWidgetIfStale(): Promise<BuiltFile[]> {
 export async function isWidgetStale(): Promise<boolean> {
   const sources = (await filesIn(join(folder, 'src'))).filter((name) => !name.endsWith('.test.ts'))
   const changed = await Promise.all(
-    [...sources.map((name) => join('src', name)), 'vite.config.ts', 'build.ts'].map((name) =>
-      modifiedAt(join(folder, name)),
+    [...sources.map((name) => join('src', name)), 'vite.config.ts', 'build.ts', 'compress.ts', 'link-chunks.ts'].map(
+      (name) => modifiedAt(join(folder, name)),
     ),
   )
   return (await modifiedAt(join(widgetDist, 'widget.js'))) <= Math.max(...changed)
+}
+
+async function textsIn(path: string): Promise<Map<string, string>> {
+  const names = await filesIn(path)
+  return new Map(
+    await Promise.all(names.map(async (name) => [name, await readFile(join(path, name), 'utf8')] as const)),
+  )
+}
+
+/** Returns a hash of all files of a folder. */
+async function hashOf(path: string): Promise<string> {
+  const hash = createHash('sha256')
+  for (const name of await filesIn(path)) hash.update(`${name}\0`).update(await readFile(join(path, name)))
+  return hash.digest('hex').slice(0, 16)
 }
 
 async function dropOld(current: string[], keepOldMs: number) {

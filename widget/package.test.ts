@@ -51,7 +51,10 @@ it('the npm package contains its exports, and no sources, tests or secrets', asy
   expect(packed).toEqual(expect.arrayContaining(['package.json', 'dist/index.js', 'dist/client.js', 'dist/widget.js']))
   expect(
     packed.filter(
-      (path) => !/^(package\.json|dist\/(\w+\.js|chunks\/[\w-]+\.js|widget\/[\w-]+\.js|types\/.+\.d\.ts))$/.test(path),
+      (path) =>
+        !/^(package\.json|dist\/(\w+\.js|widget\.js(on|\.br|\.gz)|chunks\/[\w-]+\.js|widget\/v1\/\w+\/[\w-]+\.js(\.br|\.gz)?|types\/.+\.d\.ts))$/.test(
+          path,
+        ),
     ),
   ).toEqual([])
   const { exports } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'))

@@ -18,6 +18,7 @@ interface Output {
    */
   signatures?: 'strict' | 'allow-extension'
   define?: Record<string, string>
+  plugins?: Plugin[]
 }
 
 /** Returns the option that bundles all modules whose path matches `test` into one file. */
@@ -42,7 +43,34 @@ const minifiedTwice: Plugin = {
   },
 }
 
-function outputOf({ input, define, format = 'es', chunks, signatures = 'strict', ...names }: Output): InlineConfig {
+/** Name of the function that imports a chunk of the chat after its content was checked. */
+const checkedImport = 'importChunk'
+
+/**
+ * Plugin that routes each `import('./x.ts')` of the chat through `importChunk`. The call keeps the
+ * import in a function, so that the bundler still creates the chunk. `linkChunks` replaces this
+ * function by the chunk's name.
+ */
+const checkedImports: Plugin = {
+  name: 'checked-imports',
+  enforce: 'post',
+  transform(code, id) {
+    if (!id.startsWith(`${root}src/`) || id.includes('import-chunk')) return undefined
+    const routed = code.replace(/\bimport\((["']\.[^"']+["'])\)/g, `${checkedImport}(() => import($1))`)
+    if (routed === code) return undefined
+    return { code: `import { ${checkedImport} } from '${root}src/ui/import-chunk.ts'\n${routed}`, map: null }
+  },
+}
+
+function outputOf({
+  input,
+  define,
+  format = 'es',
+  chunks,
+  signatures = 'strict',
+  plugins = [],
+  ...names
+}: Output): InlineConfig {
   return {
     root,
     configFile: false,
@@ -50,7 +78,7 @@ function outputOf({ input, define, format = 'es', chunks, signatures = 'strict',
     publicDir: false,
     base: './',
     define,
-    plugins: [minifiedTwice],
+    plugins: [...plugins, minifiedTwice],
     build: {
       target: 'es2022',
       cssTarget: ['chrome123', 'safari17.5', 'firefox120'],
@@ -80,15 +108,13 @@ export const packageBuild = outputOf({
   chunks: oneFile('core', /src\/(client|client-entry|pause|backoff|errors)\.ts$/),
 })
 
-/**
- * Build of the chat that `widget.js` loads. The file name contains a content hash, so browsers can
- * cache the file forever.
- */
+/** Build of the chat that `widget.js` loads. Chunks that are loaded later import only the chat. */
 export const chatBuild = outputOf({
-  input: { chat: 'src/ui/widget.ts' },
-  entryFileNames: 'widget/[name]-[hash].js',
-  chunkFileNames: 'widget/[name]-[hash].js',
+  input: { chat: 'src/ui/chat-entry.ts' },
+  entryFileNames: '[name].js',
+  chunkFileNames: '[name].js',
   signatures: 'allow-extension',
+  plugins: [checkedImports],
 })
 
 /**
@@ -96,12 +122,13 @@ export const chatBuild = outputOf({
  * their own script element.
  *
  * @param chatModule URL of the chat, relative to `widget.js`
+ * @param chatIntegrity hash of the chat
  */
-export const loaderBuild = (chatModule: string) =>
+export const loaderBuild = (chatModule: string, chatIntegrity: string) =>
   outputOf({
     input: { widget: 'src/ui/loader.ts' },
     entryFileNames: '[name].js',
     chunkFileNames: '[name].js',
     format: 'iife',
-    define: { CHAT_MODULE: JSON.stringify(chatModule) },
+    define: { CHAT_MODULE: JSON.stringify(chatModule), CHAT_INTEGRITY: JSON.stringify(chatIntegrity) },
   })

@@ -1,8 +1,12 @@
 import { createHash } from 'node:crypto'
+import { promisify } from 'node:util'
+import { brotliCompress, constants, gzip } from 'node:zlib'
 import type { FastifyPluginAsync, onRequestHookHandler } from 'fastify'
 
 const DOCS_PREFIX = '/docs'
 const SCRIPT_MAX_AGE = 3600
+/** Level 9 compresses 4 MB in half a second. Level 11 takes 9 s for 10 % less. */
+const SCRIPT_BROTLI_QUALITY = 9
 
 /**
  * Runs in the browser, so it must not use other code of this module. Scripts cannot set the
@@ -17,11 +21,19 @@ const sendDocsOrigin = ({ requestBuilder }: { requestBuilder: { headers: Headers
 export const docsRoutes: FastifyPluginAsync = async (app) => {
   // A dynamic import, because the module contains a script of 4 MB.
   const { default: reference } = await import('@scalar/fastify-api-reference')
+  const compressed = new Map<string, Promise<Buffer>>()
   app.addHook('onSend', async (request, reply, payload) => {
     const type = String(reply.getHeader('content-type') ?? '')
     if (type.startsWith('text/html')) reply.header('content-security-policy', pagePolicy(String(payload)))
     const script = request.url.endsWith('.js')
     reply.header('cache-control', script ? `public, max-age=${SCRIPT_MAX_AGE}` : 'no-cache')
+    if (!script) return payload
+    reply.header('vary', 'accept-encoding')
+    const encoding = acceptedEncoding(request.headers['accept-encoding'])
+    if (encoding === undefined) return payload
+    if (!compressed.has(encoding)) compressed.set(encoding, compress[encoding](String(payload)))
+    reply.header('content-encoding', encoding).removeHeader('content-length')
+    return compressed.get(encoding)
   })
   await app.register(reference, {
     routePrefix: DOCS_PREFIX,
@@ -38,6 +50,21 @@ export const docsRoutes: FastifyPluginAsync = async (app) => {
     },
   })
 }
+
+/** The script never changes while the process runs, so it is compressed once per encoding. */
+const compress = {
+  br: (text: string) =>
+    promisify(brotliCompress)(text, { params: { [constants.BROTLI_PARAM_QUALITY]: SCRIPT_BROTLI_QUALITY } }),
+  gzip: (text: string) => promisify(gzip)(text),
+}
+
+const acceptedEncoding = (accepted = '') =>
+  (['br', 'gzip'] as const).find((encoding) =>
+    accepted.split(',').some((each) => {
+      const [name, quality = ''] = each.trim().split(/\s*;\s*/)
+      return name === encoding && !/^q=0(\.0*)?$/.test(quality)
+    }),
+  )
 
 /** Returns a policy that allows the reference's scripts and calls to this gateway. */
 function pagePolicy(html: string): string {

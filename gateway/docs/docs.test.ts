@@ -1,3 +1,6 @@
+import { get, type IncomingMessage } from 'node:http'
+import { buffer } from 'node:stream/consumers'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, test } from 'vitest'
 import { validatorOf } from '../../test/support/json-schema.ts'
@@ -201,6 +204,24 @@ describe('docs page', () => {
       expect(answer).toMatch(/^HTTP\/1\.1 403 /)
     },
   )
+
+  test('sends the script of the page compressed, in an encoding that the browser accepts', async () => {
+    const { url } = await startTestGateway()
+    const download = async (encodings: string) => {
+      const response = await new Promise<IncomingMessage>((resolve, reject) =>
+        get(`${url}/docs/js/scalar.js`, { headers: { 'accept-encoding': encodings } }, resolve).on('error', reject),
+      )
+      expect(response.headers.vary).toContain('accept-encoding')
+      return { encoding: response.headers['content-encoding'], content: await buffer(response) }
+    }
+    const plain = await download('br;q=0, identity')
+    expect(plain.encoding).toBeUndefined()
+    const [brotli, zipped] = [await download('gzip, deflate, br, zstd'), await download('gzip;q=0.5')]
+    expect([brotli.encoding, zipped.encoding]).toEqual(['br', 'gzip'])
+    expect(brotliDecompressSync(brotli.content).equals(plain.content)).toBe(true)
+    expect(gunzipSync(zipped.content).equals(plain.content)).toBe(true)
+    expect(brotli.content.length).toBeLessThan(plain.content.length / 3.5)
+  })
 
   test('answers 404 if the setting API_DOCS is off', async () => {
     const { url, call } = await startTestGateway({ env: { API_DOCS: 'off' } })

@@ -38,9 +38,10 @@ const built = {
   'console/assets/main-j2v_M4yS.css': 'body{}',
   'console/.env': 'hidden',
   'widget-dist/widget.js': 'void 0',
+  'widget-dist/widget.json': '{}',
   'widget-dist/index.js': 'export {}',
-  'widget-dist/widget/chat-DRGmszWJ.js': chat,
-  'widget-dist/widget/chat-DRGmszWJ.js.br': brotliCompressSync(chat),
+  'widget-dist/widget/v1/7ce736f73bc5dfd4/chat.js': chat,
+  'widget-dist/widget/v1/7ce736f73bc5dfd4/chat.js.br': brotliCompressSync(chat),
 }
 
 describe('/console', () => {
@@ -109,7 +110,7 @@ describe('/console', () => {
 describe('widget files', () => {
   test('may be loaded by every origin and have a JavaScript content type', async () => {
     const { get } = await start(built)
-    for (const path of ['/widget.js', '/widget/chat-DRGmszWJ.js']) {
+    for (const path of ['/widget.js', '/widget/v1/7ce736f73bc5dfd4/chat.js']) {
       const { status, headers } = await get(path, { origin: 'https://any.example' })
       expect([status, headers.get('content-type')]).toEqual([200, expect.stringContaining('javascript')])
       expect(headers.get('access-control-allow-origin')).toBe('*')
@@ -124,14 +125,15 @@ describe('widget files', () => {
     const loader = await get('/widget.js')
     expect(loader.headers.get('cache-control')).toBe(SHORT)
     expect(await isCurrent('/widget.js', loader.headers.get('etag'))).toBe(true)
-    expect((await get('/widget/chat-DRGmszWJ.js')).headers.get('cache-control')).toBe(FOREVER)
+    expect((await get('/widget.json')).headers.get('cache-control')).toBe(SHORT)
+    expect((await get('/widget/v1/7ce736f73bc5dfd4/chat.js')).headers.get('cache-control')).toBe(FOREVER)
   })
 
   test('are served compressed if a compressed file exists and the browser accepts it', async () => {
     const { raw } = await start(built)
     const ask = (encodings: string) =>
       raw(
-        `GET /widget/chat-DRGmszWJ.js HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAccept-Encoding: ${encodings}\r\n\r\n`,
+        `GET /widget/v1/7ce736f73bc5dfd4/chat.js HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAccept-Encoding: ${encodings}\r\n\r\n`,
       )
     const small = await ask('gzip, br')
     expect(small).toMatch(/^content-encoding: br\r$/im)
@@ -145,7 +147,7 @@ describe('widget files', () => {
 
   test('do not include other files of the built folder, whose paths get 404', async () => {
     const { get } = await start(built)
-    for (const path of ['/index.js', '/widget/', '/widget/nothing-DRGmszWJ.js']) {
+    for (const path of ['/index.js', '/widget/', '/widget/v1/7ce736f73bc5dfd4/nothing.js']) {
       const response = await get(path)
       expect([path, response.status, response.headers.get('cache-control')]).toEqual([path, 404, 'no-store'])
     }
@@ -176,7 +178,7 @@ test.each([
 
 test('static files can be requested with GET and HEAD only', async () => {
   const { url } = await start(built)
-  for (const path of ['/console/', '/widget.js', '/widget/chat-DRGmszWJ.js']) {
+  for (const path of ['/console/', '/widget.js', '/widget/v1/7ce736f73bc5dfd4/chat.js']) {
     const response = await fetch(`${url}${path}`, { method: 'POST', body: 'x' })
     expect([path, response.status, response.headers.get('allow')]).toEqual([path, 405, 'GET, HEAD, OPTIONS'])
     const head = await fetch(`${url}${path}`, { method: 'HEAD' })

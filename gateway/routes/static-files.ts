@@ -9,15 +9,15 @@ import { sendFailure } from '../http/failures.ts'
 export interface StaticFolders {
   /** Folder with the console's `index.html` and hashed files. */
   console?: string
-  /** Folder with `widget.js`, and with hashed files below `widget/`. */
+  /** Folder with `widget.js`, `widget.json`, and files that never change below `widget/v1/<hash>/`. */
   widget?: string
 }
 
 const CONSOLE_PREFIX = '/console'
 const FOREVER = 'public, max-age=31536000, immutable'
 const SHORT = 'public, max-age=300'
-/** A file name with a content hash: `chat-DRGmszWJ.js`. */
-const HASHED = /[-.][\w-]{8}\.\w+$/
+/** A path with a content hash: `assets/main-DRGmszWJ.js` or `widget/v1/7ce736f73bc5dfd4/chat.js`. */
+const HASHED = /[-.][\w-]{8}\.\w+$|^widget\/v1\/[0-9a-f]{16}\//
 
 /** The console may load files of this gateway, call this gateway and show fetched screenshots. */
 const CONSOLE_POLICY = [
@@ -64,14 +64,16 @@ export const consoleRoutes: FastifyPluginAsync<{ folder: string }> = async (app,
 }
 
 /**
- * GET /widget.js, /widget/…: files of the widget. They are public, so every origin may load them.
+ * GET /widget.js, /widget.json, /widget/…: files of the widget. They are public, so every origin may
+ * load them.
  */
 export const widgetFileRoutes: FastifyPluginAsync<{ folder: string }> = async (app, { folder }) => {
   await serveFolder(app, folder)
   app.addHook('onRequest', async (_request, reply) => {
     reply.header('access-control-allow-origin', '*')
   })
-  app.get('/widget.js', (_request, reply) => reply.header('cache-control', SHORT).sendFile('widget.js'))
+  for (const name of ['widget.js', 'widget.json'])
+    app.get(`/${name}`, (_request, reply) => reply.header('cache-control', SHORT).sendFile(name))
   app.get<{ Params: { '*': string } }>('/widget/*', (request, reply) => {
     const path = `widget/${request.params['*']}`
     return reply.header('cache-control', cacheControlOf(path)).sendFile(path)

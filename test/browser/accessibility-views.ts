@@ -111,7 +111,7 @@ export const viewsOf = ({
   'chat that did not load': {
     isOneColor: true,
     async show(page) {
-      await page.route(/\/widget\/chat-/, (route) => route.abort())
+      await page.route(/\/chat\.js/, (route) => route.abort())
       await inWidget(page, '.launcher').click()
       await inWidget(page, '.failed').waitFor()
     },

@@ -59,7 +59,7 @@ describe('the script tag', () => {
 
     await launcher(page).click()
     await page.getByText('We are online').waitFor()
-    expect(asked.filter((path) => /^\/widget\/chat-[\w-]+\.js$/.test(path))).toHaveLength(1)
+    expect(asked.filter((path) => /^\/widget\/v1\/\w+\/chat\.js$/.test(path))).toHaveLength(1)
     expect(gateway.sessionCount('pk_friendly')).toBe(1)
     await page.keyboard.type('Hello')
     await page.keyboard.press('Enter')
@@ -88,7 +88,7 @@ describe('the script tag', () => {
   it('shows a failure if the chat cannot be loaded, and loads the chat when the launcher is pressed again', async () => {
     const { page } = await visit()
     let refusals = 0
-    await page.route(/\/widget\/chat-/, (route) => {
+    await page.route(/\/chat\.js/, (route) => {
       refusals += 1
       return refusals > 2 ? route.continue() : route.abort()
     })
@@ -131,7 +131,7 @@ describe('the script tag', () => {
     const { page } = await visit()
     await page.evaluate(`sessionStorage.setItem('service.widget.1.pk_friendly',
       JSON.stringify({ clientInstanceId: 'x', session: {}, times: { renewAtMs: 1, expiresAtMs: 2 } }))`)
-    const chat = page.waitForRequest(/\/widget\/chat-/, { timeout: 1_000 }).catch(() => undefined)
+    const chat = page.waitForRequest(/\/chat\.js/, { timeout: 1_000 }).catch(() => undefined)
     await page.reload()
     await launcher(page).waitFor()
     expect(await chat).toBeUndefined()

@@ -9,6 +9,8 @@ export interface WidgetPageOptions {
   /** Scenario server: a simulated gateway that also serves the widget's files. */
   gateway: ScenarioServer
   siteKey?: SiteKey
+  /** URL path of the script; `/widget.js` if missing. */
+  script?: string
   /** Additional attributes of the script element, such as `data-locale="de"`. */
   attributes?: string
   lang?: string
@@ -69,6 +71,7 @@ export async function openWidgetPage(options: WidgetPageOptions): Promise<Widget
 
   function createPageServer({
     siteKey = 'pk_friendly',
+    script = '/widget.js',
     attributes = '',
     lang = 'en',
     dir = 'ltr',
@@ -76,7 +79,7 @@ export async function openWidgetPage(options: WidgetPageOptions): Promise<Widget
     const html = `<!doctype html><html lang="${lang}" dir="${dir}"><head><meta charset="utf-8"><title>A page</title>
       <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">
       ${options.head ?? ''}<script src="/page.js"></script>
-      <script src="${gateway.url}/widget.js" data-site-key="${siteKey}" ${attributes} defer></script></head>
+      <script src="${gateway.url}${script}" data-site-key="${siteKey}" ${attributes} defer></script></head>
       <body><header><p>A shop</p></header><nav aria-label="Shop"><a href="/">Lamps</a></nav>
       <main><h1>A page</h1>${options.body ?? '<p>With a chat on it.</p>'}</main>
       <aside aria-label="Offers"><p>An offer</p></aside><footer><p>Imprint</p></footer></body></html>`

@@ -7,7 +7,7 @@ import { buildWidgetIfStale, widgetDist } from '../build.ts'
  * first if a source has changed.
  */
 export async function builtFile(path: string): Promise<Buffer | undefined> {
-  if (!/^\/(widget\.js|widget\/[\w-]+\.js)$/.test(path)) return undefined
+  if (!/^\/(widget\.js|widget\/v1\/\w+\/[\w-]+\.js)$/.test(path)) return undefined
   await buildWidgetIfStale()
   return readFile(join(widgetDist, path)).catch(() => undefined)
 }

@@ -5,12 +5,16 @@ import type { ErrorEnvelope } from '../wire.ts'
 import { createLauncherHost } from './launcher-host.ts'
 import { launcherTexts } from './launcher-texts.ts'
 import { chooseLocale, languageOf, pageLocales } from './locale-choice.ts'
+import { preloadModule } from './preload-module.ts'
 import { readableRefusal } from './readable-refusal.ts'
 import type { ServiceWidget, ServiceWidgetOptions } from './service-widget-types.ts'
 import type { createWidget } from './widget.ts'
 
 /** URL of the chat module, relative to `widget.js`. The build sets this constant. */
 declare const CHAT_MODULE: string
+
+/** Hash of the chat module. The build sets this constant. */
+declare const CHAT_INTEGRITY: string
 
 /**
  * Response body of the configuration route: the configuration or an error envelope. A proxy may
@@ -93,6 +97,7 @@ function start(script: HTMLScriptElement) {
       // In a classic script of another origin, `import` cannot resolve relative URLs. Some browsers
       // never load a module again if its first load failed, so a retry uses another URL.
       const { href } = new URL(CHAT_MODULE + query, script.src)
+      await preloadModule(href, CHAT_INTEGRITY)
       const chat = (await import(/* @vite-ignore */ href)) as { createWidget: typeof createWidget }
       // Create the chat in a separate task after the module was evaluated, so that no task blocks
       // the page for long.

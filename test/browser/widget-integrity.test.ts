@@ -1,0 +1,105 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Browser, Page } from 'playwright-core'
+import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { buildWidgetIfStale, type PinnedLoader, widgetDist } from '../../widget/build.ts'
+import { type ScenarioServer, startScenarioServer } from '../../widget/test/scenario-server.ts'
+import { sharedChromium } from '../support/chromium.ts'
+import { openWidgetPage, type WidgetPage, type WidgetPageOptions } from '../support/widget-page.ts'
+import { withPreChat } from './widget-under-test.ts'
+
+let browser: Browser
+let gateway: ScenarioServer
+let opened: WidgetPage[] = []
+let pinned: PinnedLoader
+
+beforeAll(async () => {
+  await buildWidgetIfStale()
+  pinned = JSON.parse(await readFile(join(widgetDist, 'widget.json'), 'utf8'))
+  browser = await sharedChromium()
+})
+beforeEach(async () => {
+  opened = []
+  gateway = await startScenarioServer({ heartbeatMs: 1_000, config: withPreChat })
+})
+afterEach(async () => {
+  for (const one of opened) await one.close()
+  await gateway.close()
+})
+
+async function visit(options: Partial<WidgetPageOptions> = {}): Promise<WidgetPage> {
+  const visited = await openWidgetPage({ browser, gateway, ...options })
+  opened.push(visited)
+  return visited
+}
+
+const pin = () => ({ script: pinned.path, attributes: `integrity="${pinned.integrity}" crossorigin="anonymous"` })
+const launcher = (page: Page) => page.getByRole('button', { name: /^Open chat/ })
+const email = (page: Page) => page.getByRole('textbox', { name: 'Email address' })
+
+/** Changes one byte of the files whose path ends with `name`, from now on or once. */
+async function tamper(page: Page, name: string, times = Number.POSITIVE_INFINITY) {
+  let tampered = 0
+  await page.route(new RegExp(`/${name}\\?*$`), async (route) => {
+    const response = await route.fetch()
+    const body = await response.body()
+    if (tampered < times) body[body.length - 1]! ^= 1
+    tampered += 1
+    await route.fulfill({ response, body })
+  })
+}
+
+it('a page that pins the loader by path and hash shows the chat and its chunks without a policy violation', async () => {
+  const { page, complaints } = await visit(pin())
+  const asked: string[] = []
+  page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+  await launcher(page).click()
+  await email(page).waitFor()
+  const folder = pinned.path.slice(0, pinned.path.lastIndexOf('/'))
+  expect(asked).toEqual(expect.arrayContaining([`${folder}/chat.js`, `${folder}/form-view.js`]))
+  expect(complaints).toEqual([])
+})
+
+it('a browser refuses a pinned loader of which one byte was changed', async () => {
+  const { page, complaints } = await visit(pin())
+  await tamper(page, 'widget.js')
+  await page.reload()
+  await expect.poll(() => complaints.join()).toMatch(/digest.*integrity/)
+  expect(await page.locator('[data-service-widget]').count()).toBe(0)
+})
+
+it('the loader refuses a chat of which one byte was changed, and loads the chat once it is unchanged', async () => {
+  const { page, complaints } = await visit(pin())
+  await tamper(page, 'chat.js', 1)
+  await launcher(page).click()
+  await page.getByRole('alert').getByText('Chat did not load. Try again?').waitFor()
+  expect(complaints.join()).toMatch(/digest.*integrity/)
+  expect(gateway.sessionCount('pk_friendly')).toBe(0)
+  await launcher(page).click()
+  // The chunk of the form also works with a chat that was loaded at the second attempt.
+  await email(page).waitFor()
+})
+
+it('the chat refuses a chunk of which one byte was changed, and loads it once it is unchanged', async () => {
+  const { page, complaints } = await visit({ lang: 'de', context: { locale: 'de-AT' } })
+  await tamper(page, 'form-view.js')
+  await page.getByRole('button', { name: /^Chat öffnen/ }).click()
+  // The chat skips a form whose code was refused, so that the visitor can still write.
+  await page.getByRole('textbox', { name: 'Ihre Nachricht' }).waitFor()
+  await expect.poll(() => complaints.join()).toMatch(/digest.*integrity/)
+  expect(await page.locator('[data-service-widget] .form-view').count()).toBe(0)
+
+  await page.evaluate(
+    `document.querySelector('script[data-site-key]').serviceWidget.load().then((chat) => { window.chat = chat })`,
+  )
+  const english = page.getByRole('textbox', { name: 'Your message' })
+  const french = page.getByRole('textbox', { name: 'Votre message' })
+  await tamper(page, 'fr.js', 1)
+  await page.evaluate(`window.chat.setLocale('fr')`)
+  await english.waitFor()
+  expect(complaints.filter((complaint) => /digest.*fr\.js.*integrity/.test(complaint))).toHaveLength(1)
+  expect(await french.count()).toBe(0)
+  await page.evaluate(`window.chat.setLocale('en')`)
+  await page.evaluate(`window.chat.setLocale('fr')`)
+  await french.waitFor()
+})

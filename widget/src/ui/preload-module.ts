@@ -1,0 +1,16 @@
+/**
+ * Fetches a module and rejects if its content does not match the hash. A later `import` of the same
+ * URL uses the fetched module. This needs no inline script and no Trusted Type, unlike the integrity
+ * of an import map.
+ *
+ * @param integrity hash as in the attribute `integrity` of a script element
+ */
+export function preloadModule(href: string, integrity: string): Promise<unknown> {
+  const link = document.createElement('link')
+  Object.assign(link, { rel: 'modulepreload', crossOrigin: 'anonymous', integrity, href })
+  return new Promise((resolve, reject) => {
+    link.onload = resolve
+    link.onerror = reject
+    document.head.append(link)
+  }).finally(() => link.remove())
+}
