@@ -12,10 +12,10 @@ export interface Claims {
   /**
    * The worker calls this when an attempt has ended.
    *
-   * @param wasFull true if the destination of the attempt had no room for another delivery. Claims
+   * @param needsMore true if the destination of the attempt had no room for another delivery. Claims
    *   that are already open return no deliveries for this destination, so a new claim is sent.
    */
-  freed(wasFull: boolean): void
+  freed(needsMore: boolean, destination?: string): void
   /** Returns true if a core answered the last claim. */
   isReady(): boolean
   /** Stops claiming. Resolves when no claim is open. */
@@ -84,6 +84,8 @@ export function createClaims(options: {
   const stopped = new AbortController()
   let reserved = 0
   let pollCap: number | undefined
+  /** Destinations for which the open poll returns no deliveries. */
+  let skippedByPoll = new Set<string>()
   let ready = false
   let roomMade = Promise.withResolvers<void>()
   const claiming = new Set<Promise<void>>()
@@ -95,7 +97,8 @@ export function createClaims(options: {
   // `share` and `cap` limit a claim, so that some places stay free even if many destinations hang.
   // `left` is the number of free places. A claim reserves at most `share` of them. `cap` is the
   // maximum number of deliveries per destination: half of the places that the claim leaves free,
-  // but at least 1 and at most `perDestination`.
+  // but at least 1 and at most `perDestination`. For a refill, places that the open poll reserves
+  // count as free.
   const share = (left: number) => Math.min(claimMax, Math.max(Math.ceil(left / 2), left - 2 * perDestination))
   const cap = (left: number) => Math.max(1, Math.min(perDestination, Math.floor((left - share(left)) / 2)))
 
@@ -114,13 +117,24 @@ export function createClaims(options: {
   async function sendClaim(calls: ClaimCalls, { wait, signal, onlyNew = false }: ClaimOptions): Promise<number> {
     const left = free()
     const limit = onlyNew ? Math.min(share(left), perDestination) : share(left)
-    const most = cap(left)
     const isPoll = wait > 0 && !onlyNew
+    const most = cap(isPoll || onlyNew ? left : room())
     reserved += limit
-    if (isPoll) setPollCap(most)
+    if (isPoll) {
+      skippedByPoll = open.full()
+      setPollCap(most)
+    }
     try {
       const { deliveries } = await calls.claimDeliveries(
-        { workerId, limit, perDestination: most, underWay: open.underWay(), waitMs: wait, onlyNew },
+        {
+          workerId,
+          limit,
+          perDestination: most,
+          underWay: open.underWay(),
+          ahead: open.ahead(),
+          waitMs: wait,
+          onlyNew,
+        },
         { timeoutMs: wait + answerWithinMs, signal },
       )
       metrics.claims.inc({ result: deliveries.length > 0 ? 'work' : 'none' })
@@ -243,11 +257,12 @@ export function createClaims(options: {
       track(poll())
       followCores({ added: addOffer, removed: removeOffer })
     },
-    freed(wasFull) {
+    freed(needsMore, destination = '') {
       makeRoom()
       // If the open poll was sent with a low limit per destination, a new claim may return more.
       const isTight = open.anyFull() || (pollCap ?? perDestination) < perDestination
-      if (isStocked() || (!wasFull && !refillAgain && !isTight)) return
+      const isSkipped = skippedByPoll.has(destination)
+      if (isStocked() || (!needsMore && !isSkipped && !refillAgain && !isTight)) return
       refillAgain = true
       refilling ??= refill().finally(() => {
         refilling = undefined

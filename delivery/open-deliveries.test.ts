@@ -34,6 +34,21 @@ describe('the list of open deliveries', () => {
     expect(open.next()?.delivery.destination).toBe('d')
   })
 
+  it('the list of open deliveries asks for more when half of the deliveries claimed in advance are left', () => {
+    const open = createOpenDeliveries({ concurrency: 50, perDestination: 2, aheadOf: (name) => (name === 'a' ? 4 : 0) })
+    for (let count = 0; count < 6; count++) open.add(delivery('a'))
+    open.add(delivery('b'))
+    expect(open.ahead()).toEqual({ a: 4 })
+    expect(open.full()).toEqual(new Set(['a']))
+    const asked = Array.from({ length: 6 }, () => {
+      const needsMore = open.finish('a')
+      open.next()
+      return needsMore
+    })
+    expect(asked).toEqual([false, true, true, true, true, false])
+    expect(open.ahead()).toEqual({})
+  })
+
   it('the list of open deliveries counts deliveries per destination until they finish or are dropped', () => {
     const open = createOpenDeliveries({ concurrency: 10, perDestination: 2 })
     for (let count = 0; count < 5; count++) open.add(delivery('a'))

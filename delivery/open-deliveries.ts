@@ -24,6 +24,13 @@ export interface OpenDeliveries {
   ready(): number
   /** Number of running and waiting deliveries per destination. Claims contain these numbers. */
   underWay(): Record<string, number>
+  /**
+   * Number of deliveries to claim in advance for each destination that has `perDestination` open
+   * deliveries or more and answers quickly.
+   */
+  ahead(): Record<string, number>
+  /** Destinations with `perDestination` running and waiting deliveries or more. */
+  full(): Set<string>
   /** Returns true if a destination has `perDestination` running and waiting deliveries or more. */
   anyFull(): boolean
   /**
@@ -32,8 +39,9 @@ export interface OpenDeliveries {
    */
   add(open: OpenDelivery): boolean
   /**
-   * Removes a sent delivery. Returns true if its destination had `perDestination` deliveries. Open
-   * claims return no deliveries for this destination, so the caller must send a new claim.
+   * Removes a sent delivery. Returns true if its destination was full, and at most half of the
+   * deliveries that were claimed in advance are left. Open claims return no deliveries for this
+   * destination, so the caller must send a new claim.
    */
   finish(destination: string): boolean
   /** Returns a waiting delivery that may be sent now. Takes the destinations in round robin. */
@@ -45,9 +53,12 @@ export interface OpenDeliveries {
 export function createOpenDeliveries({
   concurrency,
   perDestination,
+  aheadOf = () => 0,
 }: {
   concurrency: number
   perDestination: number
+  /** Number of deliveries to claim in advance for this destination. */
+  aheadOf?: (destination: string) => number
 }): OpenDeliveries {
   const sending = new Map<string, number>()
   /** Number of running and waiting deliveries per destination. */
@@ -76,6 +87,9 @@ export function createOpenDeliveries({
     return before >= perDestination
   }
 
+  const fullDestinations = () =>
+    full === 0 ? [] : [...held].flatMap(([destination, count]) => (count >= perDestination ? [destination] : []))
+
   const destinationLimit = () => Math.min(perDestination, Math.max(1, Math.floor(places / 3)))
 
   function tryBegin(destination: string): boolean {
@@ -95,6 +109,14 @@ export function createOpenDeliveries({
       return ready
     },
     underWay: () => Object.fromEntries(held),
+    ahead: () =>
+      Object.fromEntries(
+        fullDestinations().flatMap((name) => {
+          const ahead = aheadOf(name)
+          return ahead > 0 ? [[name, ahead]] : []
+        }),
+      ),
+    full: () => new Set(fullDestinations()),
     anyFull: () => full > 0,
     add(open) {
       const { destination } = open.delivery
@@ -108,7 +130,8 @@ export function createOpenDeliveries({
     finish(destination) {
       const before = sending.get(destination) ?? 0
       setSending(destination, before, before - 1)
-      return changeHeld(destination, -1)
+      const wasFull = changeHeld(destination, -1)
+      return wasFull && (held.get(destination) ?? 0) <= perDestination + aheadOf(destination) / 2
     },
     next() {
       if (places < 1) return undefined

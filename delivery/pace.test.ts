@@ -6,17 +6,26 @@ describe('createPace', () => {
     let time = 1_000
     const pace = createPace({ windowMs: 200, monotonic: () => time })
     expect(pace.perWindow()).toBe(0)
-    for (let count = 0; count < 5; count++) pace.done()
+    for (let count = 0; count < 5; count++) pace.done('a')
     expect(pace.perWindow()).toBe(5)
     time += 200
-    pace.done()
+    pace.done('a')
     expect(pace.perWindow()).toBe(5)
     time += 200
     expect(pace.perWindow()).toBe(1)
     time += 200
     expect(pace.perWindow()).toBe(0)
-    for (let count = 0; count < 9; count++) pace.done()
+    for (let count = 0; count < 9; count++) pace.done('a')
     time += 10_000
     expect(pace.perWindow()).toBe(0)
+  })
+
+  it('`ofDestination` counts the attempts of one destination', () => {
+    let time = 1_000
+    const pace = createPace({ windowMs: 200, monotonic: () => time })
+    for (const name of ['a', 'a', 'b']) pace.done(name)
+    expect([pace.ofDestination('a'), pace.ofDestination('b'), pace.ofDestination('c')]).toEqual([2, 1, 0])
+    time += 400
+    expect(pace.ofDestination('a')).toBe(0)
   })
 })

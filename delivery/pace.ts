@@ -1,8 +1,10 @@
 /** Counts recently completed attempts. */
 interface Pace {
-  done(): void
+  done(destination: string): void
   /** Completed attempts per window: the larger count of the previous and the current window. */
   perWindow(): number
+  /** The same count for one destination. */
+  ofDestination(destination: string): number
 }
 
 /**
@@ -10,25 +12,32 @@ interface Pace {
  */
 export function createPace({ windowMs, monotonic }: { windowMs: number; monotonic: () => number }): Pace {
   let window = 0
-  let current = 0
-  let previous = 0
+  let current = newCounts()
+  let previous = newCounts()
 
   function advance(): void {
     const present = Math.floor(monotonic() / windowMs)
     if (present === window) return
-    previous = present === window + 1 ? current : 0
-    current = 0
+    previous = present === window + 1 ? current : newCounts()
+    current = newCounts()
     window = present
   }
 
   return {
-    done() {
+    done(destination) {
       advance()
-      current += 1
+      current.all += 1
+      current.of.set(destination, (current.of.get(destination) ?? 0) + 1)
     },
     perWindow() {
       advance()
-      return Math.max(current, previous)
+      return Math.max(current.all, previous.all)
+    },
+    ofDestination(destination) {
+      advance()
+      return Math.max(current.of.get(destination) ?? 0, previous.of.get(destination) ?? 0)
     },
   }
 }
+
+const newCounts = () => ({ all: 0, of: new Map<string, number>() })

@@ -59,7 +59,8 @@ function createTestCore() {
       const number = given.get(destination) ?? 0
       const taken = [...given.values()].reduce((sum, each) => sum + each, 0)
       const before = Object.values(request.underWay).reduce((sum, each) => sum + each, 0)
-      if ((number >= request.perDestination && !core.ignoresRoom) || taken - before >= request.limit) return false
+      const room = request.perDestination + (request.ahead[destination] ?? 0)
+      if ((number >= room && !core.ignoresRoom) || taken - before >= request.limit) return false
       given.set(destination, number + 1)
       return true
     })
@@ -248,6 +249,31 @@ describe('the delivery worker', () => {
     await until('a full destination', () => network.sending('a') === 5)
     network.release('a')
     await until('the rest', () => core.recorded.size === 12)
+  })
+
+  it('the delivery worker drains one destination that answers quickly without waiting for polls, and claims in advance for it', async () => {
+    const { core, client } = createTestCore()
+    const network = createTestSender()
+    core.add(...deliveries('a', 600))
+    startWorker({ core: client, sender: network.sender, concurrency: 50, perDestination: 10 })
+    await until('all results', () => core.recorded.size === 600)
+    expect(network.most('a')).toBe(10)
+    expect(core.claims.filter(({ waitMs }) => waitMs > 0).length).toBeLessThan(20)
+    expect(core.claims.some(({ ahead }) => (ahead.a ?? 0) > 10)).toBe(true)
+  })
+
+  it('the delivery worker claims nothing in advance for a destination that hangs', async () => {
+    const { core, client } = createTestCore()
+    const network = createTestSender()
+    network.hang('a')
+    core.add(...deliveries('a', 30))
+    startWorker({ core: client, sender: network.sender })
+    await until('a full destination', () => network.sending('a') === 5)
+    await until('a claim while it is full', () => core.claims.some(({ underWay }) => underWay.a === 5))
+    expect(core.claims.every(({ ahead }) => ahead.a === undefined)).toBe(true)
+    expect(core.due).toHaveLength(25)
+    network.release('a')
+    await until('the rest', () => core.recorded.size === 30)
   })
 
   it('the delivery worker renews the leases of slow deliveries until a core accepts their results', async () => {

@@ -23,6 +23,8 @@ import type { Outcome, Sender } from './sender.ts'
 const readyWindowMs = 200
 /** Maximum number of deliveries that are claimed in advance. */
 const readyMax = 1_000
+/** Maximum number of deliveries that are claimed in advance for one destination. */
+const aheadMax = 100
 /** Longest pause after failed calls. */
 const retryMaxMs = 5_000
 /** Time for the last reports of a stopping worker. */
@@ -73,10 +75,10 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
   const { core, sender, concurrency, perDestination, graceMs, logger, now = Date.now, retryMs = 200 } = options
   const { metrics = createDeliveryMetrics(), monotonic = () => performance.now() } = options
   const backoff = () => createBackoff({ minMs: retryMs, maxMs: retryMaxMs })
-  const open = createOpenDeliveries({ concurrency, perDestination })
   const renewals = createRenewals({ core, metrics, logger, now })
   const reports = createReports({ core, backoff: backoff(), metrics, logger, now, onDone: onReported })
   const pace = createPace({ windowMs: readyWindowMs, monotonic })
+  const open = createOpenDeliveries({ concurrency, perDestination, aheadOf })
   const spare = () => Math.min(pace.perWindow(), readyMax)
   const running = new Set<Promise<void>>()
   const interrupted = new AbortController()
@@ -100,6 +102,15 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
     abandon: interrupted.signal,
   })
 
+  /**
+   * A destination that completes more than `perDestination` attempts in a window would wait for
+   * claims. So the worker claims as many in advance as the destination completes in a window.
+   */
+  function aheadOf(destination: string): number {
+    const completed = pace.ofDestination(destination)
+    return completed > perDestination ? Math.min(completed, aheadMax) : 0
+  }
+
   function onReported(reported: OpenDelivery[]): void {
     for (const held of reported) renewals.remove(held)
     claims.freed(false)
@@ -117,10 +128,11 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
   function run(held: OpenDelivery): void {
     const attempt = send(held).finally(() => {
       running.delete(attempt)
-      pace.done()
-      const wasFull = open.finish(held.delivery.destination)
+      const { destination } = held.delivery
+      pace.done(destination)
+      const needsMore = open.finish(destination)
       for (let next = open.next(); next !== undefined; next = open.next()) run(next)
-      claims.freed(wasFull)
+      claims.freed(needsMore, destination)
     })
     running.add(attempt)
   }

@@ -53,6 +53,7 @@ async function create(index: number): Promise<string> {
 
 handleCommands(async (command: ProducerCommand) => {
   switch (command.do) {
+    case 'fillOne':
     case 'fill':
       return runConcurrently(command.count, concurrency, create)
     case 'enqueue':

@@ -50,6 +50,8 @@ async function settled(): Promise<void> {
 
 handleCommands(async (command: ProducerCommand) => {
   switch (command.do) {
+    // The queue does not know destinations, so one is like many.
+    case 'fillOne':
     case 'fill':
       return fill(command.count)
     case 'enqueue':

@@ -25,6 +25,8 @@ export interface Delivering {
    * if supported.
    */
   fill(count: number): Promise<void>
+  /** Enqueues `count` deliveries for one destination. */
+  fillOne(count: number): Promise<void>
   /**
    * Enqueues one delivery per call, with `inFlight` concurrent calls. Returns deliveries per
    * second.

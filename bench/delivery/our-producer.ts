@@ -10,7 +10,7 @@ import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
 import { createCoreTransport } from '../../core-client/core-transport.ts'
 import { handleCommands } from '../commands.ts'
-import { destinations, payloadBytes } from './contender.ts'
+import { concurrency, destinations, payloadBytes } from './contender.ts'
 import { runAtRate, runConcurrently } from './pacing.ts'
 import type { ProducerCommand } from './producer.ts'
 
@@ -47,6 +47,8 @@ handleCommands(async (command: ProducerCommand) => {
   switch (command.do) {
     case 'fill':
       return runConcurrently(Math.ceil(command.count / destinations), 4, lead)
+    case 'fillOne':
+      return runConcurrently(command.count, concurrency, () => create(0))
     case 'enqueue':
       return runConcurrently(command.count, command.inFlight, create)
     case 'steady':

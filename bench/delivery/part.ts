@@ -9,7 +9,7 @@ import { ours } from './ours.ts'
 import { crash, drain, enqueue, type Figures, steady } from './steps.ts'
 
 const contenders = [ours, bullmq({ log: true }), bullmq({ log: false }), agenda]
-const names = ['drain', 'enqueue', 'steady', 'crash'] as const
+const names = ['drain', 'single', 'enqueue', 'steady', 'crash'] as const
 type Step = (typeof names)[number]
 /**
  * Figures of one contender: for each step, one entry per round. `failure` is the reason why the
@@ -30,7 +30,7 @@ export const deliveryPart: Part = async (options) => {
   const sizes = quick ? { drain: 1_000, enqueue: 500, seconds: 5 } : { drain: 5_000, enqueue: 2_000, seconds: 30 }
   const receiver = await startCommandProcess({ entry: 'bench/delivery/receiver.ts' })
   const measured = new Map<Contender, Measured>(
-    chosen.map((contender) => [contender, { rounds: { drain: [], enqueue: [], steady: [], crash: [] } }]),
+    chosen.map((contender) => [contender, { rounds: { drain: [], single: [], enqueue: [], steady: [], crash: [] } }]),
   )
   for (let round = 0; round < rounds; round += 1) {
     // Each round starts with another contender, so that the order does not favour one.
@@ -60,6 +60,7 @@ async function takeTurn(
   try {
     const run: Record<Step, () => Promise<Figures>> = {
       drain: () => drain(delivering, receiver, sizes.drain),
+      single: () => drain(delivering, receiver, sizes.drain, 'fillOne'),
       enqueue: () => enqueue(delivering, receiver, sizes.enqueue),
       steady: () => steady(delivering, receiver, sizes.seconds),
       crash: () => crash(delivering, receiver),
@@ -105,6 +106,15 @@ function tablesOf(
         ['memory', column('drain', 'residentMb', 'MB')],
         ['lost', column('drain', 'missing', '')],
         ['duplicates', column('drain', 'doubles', '')],
+      ],
+    },
+    single: {
+      title: `Drain of ${sizes.drain.toLocaleString('en')} queued deliveries of one destination`,
+      columns: [
+        ['deliveries/s', column('single', 'rate', '')],
+        ['CPU time per delivery, worker and store', column('single', 'cpuMicros', 'µs')],
+        ['lost', column('single', 'missing', '')],
+        ['duplicates', column('single', 'doubles', '')],
       ],
     },
     enqueue: {

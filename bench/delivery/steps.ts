@@ -17,10 +17,15 @@ const send = <Answer>(receiver: CommandProcess, command: ReceiverCommand) => rec
 const reset = (receiver: CommandProcess, delayMs = receiverDelayMs) => send(receiver, { do: 'reset', delayMs })
 
 /** Measures how fast a backlog is delivered. The worker is stopped while the queue is filled. */
-export async function drain(delivering: Delivering, receiver: CommandProcess, count: number): Promise<Figures> {
+export async function drain(
+  delivering: Delivering,
+  receiver: CommandProcess,
+  count: number,
+  fill: 'fill' | 'fillOne' = 'fill',
+): Promise<Figures> {
   await reset(receiver)
   delivering.worker().kill('SIGSTOP')
-  await delivering.fill(count)
+  await delivering[fill](count)
   const before = await usageOf(delivering.pids())
   const began = clock()
   delivering.worker().kill('SIGCONT')

@@ -33,6 +33,14 @@ describe('claims', () => {
     expect(full.seen.candidates).toEqual([])
   })
 
+  it('a claim takes more deliveries of a destination for which the worker claims in advance', async () => {
+    const { claim, seen } = newScene({ due: { a: many('a', 20), b: many('b', 20) } })
+    const taken = await claim({ limit: 30, ahead: new Map([['a', 4]]), underWay: new Map([['b', 3]]) })
+    expect(taken.filter((id) => id.startsWith('a'))).toHaveLength(9)
+    expect(taken.filter((id) => id.startsWith('b'))).toHaveLength(2)
+    expect(seen.candidates).toMatchObject([[['a', 'b'], at, 9]])
+  })
+
   it.each([
     [{ limit: 3, perDestination: 5 }, 2, 3],
     [{ limit: 500, perDestination: 400 }, 4, 250],
@@ -119,6 +127,7 @@ describe('claims', () => {
     [{ limit: 1001 }, '/limit', 'maximum'],
     [{ perDestination: 0 }, '/perDestination', 'minimum'],
     [{ perDestination: 1001 }, '/perDestination', 'maximum'],
+    [{ ahead: new Map([['a', 1001]]) }, '/ahead/a', 'maximum'],
     [{ waitMs: -1 }, '/waitMs', 'minimum'],
     [{ waitMs: 30_001 }, '/waitMs', 'maximum'],
   ])('a claim is rejected with %j', async (more, path, rule) => {

@@ -23,6 +23,8 @@ export interface ClaimRequest {
    */
   perDestination: number
   underWay: ReadonlyMap<string, number>
+  /** Deliveries that the worker claims in advance, in addition to `perDestination`. */
+  ahead?: ReadonlyMap<string, number>
   waitMs: number
   /** If true, the claim skips the queue and waits only for deliveries that this core inserts. */
   onlyNew: boolean
@@ -164,9 +166,11 @@ export function createDeliveryClaims(dependencies: {
     return isBacklogged ? { destinations } : dueDestinations(time)
   }
 
-  async function candidatesOf(open: string[], { limit, perDestination }: ClaimRequest, time: Date) {
+  async function candidatesOf(open: string[], request: ClaimRequest, time: Date) {
+    const { limit, perDestination, ahead } = request
     const chosen = shuffled(open).slice(0, limit)
-    const each = Math.min(perDestination, limit, Math.ceil(Math.max(2 * limit, minCandidates) / chosen.length))
+    const most = perDestination + Math.max(0, ...chosen.map((destination) => ahead?.get(destination) ?? 0))
+    const each = Math.min(most, limit, Math.ceil(Math.max(2 * limit, minCandidates) / chosen.length))
     const found = await queue.candidates(chosen, time, each)
     const sendable: Sendable[] = []
     for (const { subscription, deliveryIds } of found) {
@@ -241,6 +245,7 @@ export function createDeliveryClaims(dependencies: {
         field('/limit', limit, integer(1, 1000)),
         field('/perDestination', perDestination, integer(1, 1000)),
         field('/waitMs', waitMs, integer(0, 30_000)),
+        ...[...(request.ahead ?? [])].map(([name, number]) => field(`/ahead/${name}`, number, integer(0, 1000))),
       )
       const claimed = await work.wait({
         until: now() + waitMs,
@@ -270,6 +275,6 @@ export function createDeliveryClaims(dependencies: {
   }
 }
 
-function roomFor(destination: string, { perDestination, underWay }: ClaimRequest): number {
-  return perDestination - (underWay.get(destination) ?? 0)
+function roomFor(destination: string, { perDestination, underWay, ahead }: ClaimRequest): number {
+  return perDestination + (ahead?.get(destination) ?? 0) - (underWay.get(destination) ?? 0)
 }

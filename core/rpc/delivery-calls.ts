@@ -84,13 +84,14 @@ export function workerCalls({
 }: CoreContext): Pick<Calls, 'claimDeliveries' | 'renewClaims' | 'recordAttempts'> {
   const times = { deadlineMs: config.DELIVERY_ATTEMPT_DEADLINE_MS, leaseMs: config.DELIVERY_LEASE_MS }
   return {
-    async claimDeliveries({ workerId, limit, perDestination, underWay, waitMs, onlyNew }, context) {
+    async claimDeliveries({ workerId, limit, perDestination, underWay, ahead, waitMs, onlyNew }, context) {
       if (callerOf(context).workspaceId !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
       const claimed = await deliveryClaims.claim({
         workerId,
         limit,
         perDestination,
         underWay: new Map(Object.entries(underWay)),
+        ahead: new Map(Object.entries(ahead)),
         waitMs,
         onlyNew,
         signal: context.signal,

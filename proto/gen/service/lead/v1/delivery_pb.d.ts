@@ -415,6 +415,14 @@ export declare type ClaimDeliveriesRequest = Message<"service.lead.v1.ClaimDeliv
    * @generated from field: bool only_new = 6;
    */
   onlyNew: boolean;
+
+  /**
+   * Number of deliveries that the worker claims in advance, by `destination`. It is added to
+   * `per_destination`, for destinations that answer quickly. At most 1,000 each.
+   *
+   * @generated from field: map<string, uint32> ahead = 7;
+   */
+  ahead: { [key: string]: number };
 };
 
 /**
