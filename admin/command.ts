@@ -20,6 +20,12 @@ export type Values<F extends Record<string, Flag>> = {
   [K in keyof F]: F[K] extends { required: true } ? ValueOf<F[K]> : ValueOf<F[K]> | undefined
 }
 
+/** Values of the demo on this machine, as defaults of flags. */
+export interface DemoValues {
+  gatewayUrl?: string
+  workspaceId?: string
+}
+
 export interface Command<F extends Record<string, Flag> = Record<string, Flag>> {
   summary: string
   flags: F
@@ -27,7 +33,7 @@ export interface Command<F extends Record<string, Flag> = Record<string, Flag>> 
    * Runs the administration command. Returns a JSON value, or lines that the caller prints as they
    * arrive.
    */
-  run(services: Services, values: Values<F>): Promise<unknown> | AsyncIterable<string>
+  run(services: Services, values: Values<F>, demo: DemoValues): Promise<unknown> | AsyncIterable<string>
 }
 
 /** A group of related administration commands, by name. */

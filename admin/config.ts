@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { coreTlsSettings } from '../core-client/core-settings.ts'
 import { defineSettings, filledText, SettingError, text } from '../platform/settings/settings.ts'
+import type { DemoValues } from './command.ts'
 
 /**
  * Settings of the administration command. They are environment variables, because other users of
@@ -17,12 +18,13 @@ export const adminSettings = defineSettings({
 /** Reads the settings. Throws `SettingError`. */
 export function readAdminConfig(env: NodeJS.ProcessEnv = process.env) {
   const config = adminSettings.read(env)
-  if (config.CORE_URL && config.SERVICE_TOKEN) return config
+  if (config.CORE_URL && config.SERVICE_TOKEN) return { ...config, demo: {} }
   const demo = readDemo(join(config.DATA_DIR, 'demo.json'))
   const found = {
     ...config,
     CORE_URL: config.CORE_URL || (demo.coreUrl ?? ''),
     SERVICE_TOKEN: config.SERVICE_TOKEN || (demo.serviceToken ?? ''),
+    demo: { gatewayUrl: demo.gatewayUrl, workspaceId: demo.workspaceId } satisfies DemoValues,
   }
   for (const name of ['CORE_URL', 'SERVICE_TOKEN'] as const) {
     if (!found[name]) throw new SettingError(`${name} is missing: set it, or let DATA_DIR/demo.json hold it`)
@@ -30,7 +32,7 @@ export function readAdminConfig(env: NodeJS.ProcessEnv = process.env) {
   return found
 }
 
-function readDemo(file: string): { coreUrl?: string; serviceToken?: string } {
+function readDemo(file: string): DemoValues & { coreUrl?: string; serviceToken?: string } {
   try {
     return JSON.parse(readFileSync(file, 'utf8'))
   } catch {

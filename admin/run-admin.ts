@@ -4,6 +4,7 @@ import { coreTlsFiles } from '../core-client/core-tls.ts'
 import { createCoreTransport } from '../core-client/core-transport.ts'
 import { errorInfoOf } from '../core-client/error-info.ts'
 import { SettingError } from '../platform/settings/settings.ts'
+import { consoleLink } from './commands/console-link.ts'
 import { deliveries, subscriptions } from './commands/leads.ts'
 import { suppressions } from './commands/suppressions.ts'
 import { visitors } from './commands/visitors.ts'
@@ -23,6 +24,7 @@ const groups = {
   deliveries,
   visitors,
   suppressions,
+  'console-link': consoleLink,
 }
 
 /** What the administration command reads and writes. */
@@ -59,7 +61,7 @@ async function run({ args, env, print }: AdminIo) {
   const transport = createCoreTransport(config.CORE_URL, coreTlsFiles(config))
   const writes = createKeyedTransport(createAuthorizedTransport(transport, config.SERVICE_TOKEN), { key })
   const services = createServices(writes)
-  const answer = command.run(services, values as never)
+  const answer = command.run(services, values as never, config.demo)
   if (Symbol.asyncIterator in answer) {
     for await (const line of answer) print(line)
     return

@@ -1,4 +1,5 @@
 import { type Client, createClient, type Transport } from '@connectrpc/connect'
+import { ConsoleService } from '#proto/console/v1/console_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { PrivacyService } from '#proto/privacy/v1/privacy_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
@@ -10,6 +11,7 @@ export interface Services {
   sessions: Client<typeof SessionService>
   leads: Client<typeof LeadService>
   privacy: Client<typeof PrivacyService>
+  console: Client<typeof ConsoleService>
 }
 
 export function createServices(transport: Transport): Services {
@@ -18,5 +20,6 @@ export function createServices(transport: Transport): Services {
     sessions: createClient(SessionService, transport),
     leads: createClient(LeadService, transport),
     privacy: createClient(PrivacyService, transport),
+    console: createClient(ConsoleService, transport),
   }
 }

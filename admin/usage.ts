@@ -29,8 +29,11 @@ export function oneOf<T>(flag: string, given: string, named: Record<string, T>):
  * Parses the arguments. Returns the administration command with its flags, or a help text. Errors:
  * `UsageError`.
  */
-export function readCall(args: string[], groups: Record<string, Group>): Call | { help: string } {
-  const [groupName = '', commandName = '', ...rest] = args
+export function readCall(args: string[], entries: Record<string, Group | Command>): Call | { help: string } {
+  const groups = groupsOf(entries)
+  const [groupName = ''] = args
+  // A command without a group is the only command of a group, and has no name.
+  const [commandName = '', ...rest] = groups[groupName]?.[''] ? ['', ...args.slice(1)] : args.slice(1)
   if (args.includes('--help') || groupName === '') return { help: helpFor(groups, groupName, commandName) }
   const command = groups[groupName]?.[commandName]
   if (!command) throw new UsageError(`there is no command ${JSON.stringify(`${groupName} ${commandName}`.trim())}`)
@@ -39,6 +42,11 @@ export function readCall(args: string[], groups: Record<string, Group>): Call | 
   if (missing.length > 0) throw new UsageError(`missing: ${missing.map(([name]) => `--${name}`).join(', ')}`)
   return { command, values, json: json === true, key: String(key) }
 }
+
+const groupsOf = (entries: Record<string, Group | Command>): Record<string, Group> =>
+  Object.fromEntries(Object.entries(entries).map(([name, entry]) => [name, isCommand(entry) ? { '': entry } : entry]))
+
+const isCommand = (entry: Group | Command): entry is Command => typeof entry.run === 'function'
 
 function parseFlags(args: string[], flags: Record<string, Flag>) {
   const options = Object.entries(flags).map(([name, { type, multiple = false }]) => [name, { type, multiple }])
@@ -66,13 +74,14 @@ function helpFor(groups: Record<string, Group>, groupName: string, commandName: 
       `${description}${required ? ' (required)' : ''}`,
     ])
     const all = [...flags, ...commonFlags]
-    return `${command.summary}.\n\n  npm run admin -- ${groupName} ${commandName} [flags]\n\n${columns(all)}`
+    const words = `${groupName} ${commandName}`.trim()
+    return `${command.summary}.\n\n  npm run admin -- ${words} [flags]\n\n${columns(all)}`
   }
   const shown = groups[groupName] ? { [groupName]: groups[groupName] } : groups
   const commands = Object.entries(shown).flatMap(([group, members]) =>
-    Object.entries(members).map(([name, { summary }]) => [`${group} ${name}`, summary]),
+    Object.entries(members).map(([name, { summary }]) => [`${group} ${name}`.trim(), summary]),
   )
-  return `Administers the service: npm run admin -- <group> <command> [flags]
+  return `Administers the service: npm run admin -- <command> [flags]
 
 ${columns(commands)}
 

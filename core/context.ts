@@ -13,6 +13,7 @@ import type { CoreKit } from './kit.ts'
 import { createLogService, type LogService } from './log/service.ts'
 import type { Nudge } from './log/wakeup-store.ts'
 import { createCoreMetrics } from './metrics.ts'
+import { createOperatorService, type OperatorService } from './operators/service.ts'
 import { createPrivacyService, type PrivacyService } from './privacy/service.ts'
 import { createVisitorService, type VisitorService } from './visitors/service.ts'
 import { type Access, createAccess } from './workspaces/access.ts'
@@ -23,6 +24,7 @@ export interface CoreContext
   extends CoreKit,
     Omit<LogService, 'jobs'>,
     Omit<WorkspaceService, 'workspaceSessions' | 'jobs'>,
+    OperatorService,
     Omit<VisitorService, 'jobs'>,
     Omit<ConversationService, 'jobs' | 'drain'>,
     Omit<CommandService, 'jobs'>,
@@ -85,6 +87,7 @@ export function createCoreContext({
   }
   const log = createLogService(kit, stores)
   const workspaces = createWorkspaceService(kit, stores, log, workspaceSessionSecrets)
+  const operators = createOperatorService(kit, stores, log, workspaces)
   const visitors = createVisitorService(kit, stores, log, workspaces)
   const conversations = createConversationService(kit, stores, log, workspaces, visitors)
   const commands = createCommandService(kit, stores, log, workspaces, visitors)
@@ -98,6 +101,7 @@ export function createCoreContext({
     ...kit,
     ...log,
     ...workspaces,
+    ...operators,
     ...visitors,
     ...conversations,
     ...commands,
@@ -105,7 +109,10 @@ export function createCoreContext({
     ...privacy,
     database,
     stores,
-    access: createAccess(keyring, now, workspaces.workspaceSessions),
+    access: createAccess(keyring, now, {
+      workspaceSessions: workspaces.workspaceSessions,
+      consoleCallers: operators.consoleSessions,
+    }),
 
     start() {
       log.wakeups.start()

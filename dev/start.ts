@@ -7,7 +7,9 @@ import { promisify } from 'node:util'
 import closeWithGrace from 'close-with-grace'
 import { isConsoleStale } from '../console/build.ts'
 import { readCoreConfig } from '../core/config.ts'
+import type { CoreContext } from '../core/context.ts'
 import { inMemoryTransport, serveCore } from '../core/server.ts'
+import { operatorScopes } from '../core/workspaces/workspace-sessions.ts'
 import { createCorePool } from '../core-client/core-pool.ts'
 import { createDelivery } from '../delivery/app.ts'
 import { loadDeliveryConfig } from '../delivery/config.ts'
@@ -54,7 +56,7 @@ async function startAll() {
   }
   // The demo data is stored before any server accepts requests, so that the demo is always
   // complete.
-  const { identity, workspaceSession } = await seedDemo(core, coreConfig, dev.DATA_DIR, addresses)
+  const { identity } = await seedDemo(core, coreConfig, dev.DATA_DIR, addresses)
 
   const coreServer = await serveCore(core, { host: coreConfig.CORE_HOST, port: coreConfig.CORE_PORT }).catch(
     portTaken('CORE_PORT'),
@@ -98,8 +100,7 @@ async function startAll() {
   const demo = await createDemoSite({ gatewayUrl, siteKey: demoIds.siteKey, identity, agentCommand })
   closers.push(() => closeServer(demo))
   await listen(demo, DEMO_PORT).catch(portTaken('DEMO_PORT'))
-  const signInCommand = workspaceSession ? sessionCommand(dev.DATA_DIR) : undefined
-  printGuide({ ...addresses, dataDir: dev.DATA_DIR, agentCommand, signInCommand })
+  printGuide({ ...addresses, dataDir: dev.DATA_DIR, agentCommand, signInLink: await newSignInLink(core, gatewayUrl) })
 }
 
 /** Builds in a separate process, so that the servers start in parallel. */
@@ -117,8 +118,11 @@ function replyCommand(coreUrl: string, dataDir: string): string {
   return `curl -K ${dataDir}/agent.curl ${service}/SendAgentMessage ${json} -d '{"conversationId":"'$(curl -sK ${dataDir}/agent.curl ${service}/ListConversations ${json} -d '{"limit":1}' | grep -o 'cnv_[a-z0-9]*' | head -n 1)'","clientOperationId":"'$(date +%s)'","body":"Hello, how can I help?","agent":{"displayName":"Ada"}}'`
 }
 
-/** Returns a command that prints the workspace session for the console's sign-in. */
-const sessionCommand = (dataDir: string) => `grep -o 'eyJ[^"]*' ${dataDir}/workspace.curl`
+async function newSignInLink({ consoleSessions }: CoreContext, gatewayUrl: string): Promise<string> {
+  const creator = { subject: 'operator_demo', scopes: operatorScopes, expiresAt: Number.POSITIVE_INFINITY }
+  const { secret } = await consoleSessions.createLink(creator, { workspaceId: demoIds.workspaceId, scopes: [] })
+  return `${gatewayUrl}/console/#sign-in=${secret}`
+}
 
 function printGuide({
   gatewayUrl,
@@ -126,23 +130,15 @@ function printGuide({
   origin,
   dataDir,
   agentCommand,
-  signInCommand,
+  signInLink,
 }: {
   gatewayUrl: string
   coreUrl: string
   origin: string
   dataDir: string
   agentCommand: string
-  /**
-   * Command that prints a workspace session. Undefined if the demo cannot sign workspace sessions.
-   */
-  signInCommand: string | undefined
+  signInLink: string
 }) {
-  const signIn = signInCommand
-    ? `Sign in to the console with the workspace session that this prints:
-
-  ${signInCommand}`
-    : 'Sign in to the console with a workspace session of the configured issuer.'
   console.log(`
 Service is ready.
 
@@ -152,7 +148,9 @@ Service is ready.
   Core        ${coreUrl}    the internal services
   Data        ${dataDir}    the database, the secrets and demo.json
 
-${signIn}
+Sign in to the console with this link. It works once, within ten minutes; npm run admin -- console-link creates another.
+
+  ${signInLink}
 
 Or answer the latest conversation from here:
 

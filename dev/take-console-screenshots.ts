@@ -64,7 +64,7 @@ const browser = await launchChromium()
 for (const { name, ...look } of views) {
   const page = await (await browser.newContext({ ...look, reducedMotion: 'reduce' })).newPage()
   await page.goto(`${demo.gatewayUrl}/console/conversations/${conversationId}`)
-  await page.getByLabel('Workspace session').fill(demo.workspaceSession)
+  await page.getByLabel('Or paste a token').fill(demo.workspaceSession)
   await page.getByLabel('Your name').fill('Ada')
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.locator('.message', { hasText: 'And if it does not fit?' }).last().waitFor()

@@ -31,6 +31,7 @@ import { warnOfUntrustedProxy } from './http/untrusted-proxy.ts'
 import { createRateLimits } from './limits/rate-limits.ts'
 import { createSharedBuckets } from './limits/shared-rate-limiter.ts'
 import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts'
+import { CONSOLE_SESSION_PREFIX, consoleSessionRoutes } from './routes/console-sessions.ts'
 import { healthRoutes } from './routes/health.ts'
 import { LEADS_PREFIX, leadRoutes } from './routes/leads.ts'
 import { RPC_PREFIX, rpcRoutes } from './routes/rpc.ts'
@@ -162,7 +163,10 @@ export function createGateway(deps: {
     if (widget) await root.register(widgetFileRoutes, { folder: widget })
   })
   app.register(leadRoutes, { prefix: LEADS_PREFIX, core, checkRate })
-  if (config.CONSOLE === 'on') app.register(rpcRoutes, { prefix: RPC_PREFIX, config, cores, budget, checkRate })
+  if (config.CONSOLE === 'on') {
+    app.register(rpcRoutes, { prefix: RPC_PREFIX, config, cores, budget, checkRate })
+    app.register(consoleSessionRoutes, { prefix: CONSOLE_SESSION_PREFIX, core, checkRate, now })
+  }
   app.register(widgetRoutes, {
     prefix: WIDGET_PREFIX,
     config,

@@ -10,7 +10,7 @@ async function sent(values: Record<string, string>) {
     requests.push(request)
     return { $typeName: 'service.workspace.v1.UpdateWorkspaceResponse' as const }
   }
-  await retention.run({ workspaces: { updateWorkspace } } as unknown as Services, { workspace: 'ws_1', ...values })
+  await retention.run({ workspaces: { updateWorkspace } } as unknown as Services, { workspace: 'ws_1', ...values }, {})
   return requests
 }
 
@@ -41,7 +41,7 @@ describe('a command that deletes', () => {
       flags: { thing: { type: 'string', required: true, description: 'its id' } },
       run: async (_, { thing }) => deleted.push(thing),
     })
-    const run = async (values: object) => command.run({} as Services, values as never)
+    const run = async (values: object) => command.run({} as Services, values as never, {})
     await expect(run({ thing: 'a' })).rejects.toThrow('confirm with --yes')
     expect(deleted).toEqual([])
     expect(await run({ thing: 'a', yes: true })).toEqual({ deleted: true })

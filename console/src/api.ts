@@ -4,6 +4,7 @@ import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
+import { consoleHeader } from './session-calls.ts'
 
 export type Api = ReturnType<typeof createApi>
 
@@ -18,14 +19,17 @@ export function createApi(transport: Transport) {
   }
 }
 
-/** Adds the session token to each call. Calls `onRejected` if the service rejects the token. */
-export function authorize(token: () => string | undefined, onRejected: (token: string) => void): Interceptor {
+/**
+ * Marks each call as a call of the console; the browser adds the cookie. Calls `onRejected` if the
+ * service rejects the session.
+ */
+export function authorize(sessionId: () => string | undefined, onRejected: (sessionId: string) => void): Interceptor {
   return (next) => async (request) => {
-    const sessionToken = token()
-    if (sessionToken === undefined) throw new ConnectError('signed out', Code.Unauthenticated)
-    request.header.set('Authorization', `Bearer ${sessionToken}`)
+    const id = sessionId()
+    if (id === undefined) throw new ConnectError('signed out', Code.Unauthenticated)
+    request.header.set(...consoleHeader)
     const checkError = (error: unknown) => {
-      if (ConnectError.from(error).code === Code.Unauthenticated) onRejected(sessionToken)
+      if (ConnectError.from(error).code === Code.Unauthenticated) onRejected(id)
       return error
     }
     try {

@@ -13,6 +13,7 @@ import type { SessionHolder, WorkspaceSession } from './session.ts'
 import { Shell } from './shell.tsx'
 import type { Shortcuts } from './shortcuts.ts'
 import { SignIn } from './sign-in.tsx'
+import { Loading, Notice } from './ui/notice.tsx'
 
 interface AppProps {
   holder: SessionHolder
@@ -25,13 +26,32 @@ interface AppProps {
 export function App(props: AppProps) {
   const { holder, announcer } = props
   const session = holder.current.value
+  const isOpening = holder.link.value !== undefined
   return (
     <>
-      {session ? <SignedIn key={session.token} session={session} {...props} /> : <SignIn holder={holder} />}
+      {session && !isOpening ? (
+        <SignedIn key={session.id} session={session} {...props} />
+      ) : holder.loading.value && !isOpening ? (
+        <Starting isUnreachable={holder.loading.value === 'unreachable'} />
+      ) : (
+        <SignIn holder={holder} />
+      )}
       <div class="visually-hidden" role="status" aria-live="polite">
         {announcer.text}
       </div>
     </>
+  )
+}
+
+function Starting({ isUnreachable }: { isUnreachable: boolean }) {
+  return (
+    <main class="sign-in">
+      {isUnreachable ? (
+        <Notice tone="warning">The service cannot be reached. The console tries again every two seconds.</Notice>
+      ) : (
+        <Loading label="Loading the console" />
+      )}
+    </main>
   )
 }
 
@@ -51,7 +71,9 @@ function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession })
   }, [session])
   useEffect(() => {
     context.inbox.start()
+    holder.onCountDrafts(context.drafts.count)
     return () => {
+      holder.onCountDrafts(() => 0)
       context.inbox.stop()
       if (holder.ended.peek() === 'signed_out') context.drafts.clear()
     }

@@ -5,20 +5,28 @@ import { authorize, createApi } from './api.ts'
 import { App } from './app.tsx'
 import { addIdempotencyKeys, createOperations } from './operations.ts'
 import { createRouter } from './router.ts'
-import { createSessionHolder } from './session.ts'
+import { createSessionHolder, takeLinkSecret } from './session.ts'
+import { createSessionCalls } from './session-calls.ts'
 import { createShortcuts } from './shortcuts.ts'
 import './styles/index.css'
 
-const holder = createSessionHolder({ storage: sessionStorage, now: Date.now })
-const onRejected = (token: string) => {
-  // A late response to a call of an earlier session must not end the current session.
-  if (holder.current.value?.token === token) holder.end('rejected')
+const holder = createSessionHolder({
+  calls: createSessionCalls(fetch.bind(window)),
+  channel: new BroadcastChannel('service.console'),
+  now: Date.now,
+})
+const openLink = () => {
+  holder.link.value = takeLinkSecret(window) ?? holder.link.value
 }
+openLink()
+// A link that is opened in a tab of the console changes only the fragment.
+window.addEventListener('hashchange', openLink)
+void holder.load()
 const api = createApi(
   createConnectTransport({
     baseUrl: `${location.origin}/rpc`,
     useBinaryFormat: true,
-    interceptors: [addIdempotencyKeys(createOperations()), authorize(() => holder.current.value?.token, onRejected)],
+    interceptors: [addIdempotencyKeys(createOperations()), authorize(() => holder.current.value?.id, holder.refused)],
   }),
 )
 

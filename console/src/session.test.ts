@@ -1,60 +1,157 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createSessionHolder, readWorkspaceSession } from './session.ts'
+import { createSessionHolder, takeLinkSecret } from './session.ts'
+import type { CallResult, WorkspaceSession } from './session-calls.ts'
 
 beforeEach(() => void vi.useFakeTimers({ now: 1_800_000_000_000 }))
 afterEach(() => void vi.useRealTimers())
 
-const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
-const token = (claims: object) => `${part({ alg: 'HS256' })}.${part({ wid: 'ws_1', sub: 'ada', ...claims })}.c2ln`
-const inSeconds = (seconds: number) => Math.floor(Date.now() / 1000) + seconds
+/** One browser with a cookie, and a service whose answers can be delayed. */
+function newBrowser() {
+  const tabs = new Set<EventTarget>()
+  let signedIn: WorkspaceSession | undefined
+  let made = 0
+  const state = { isReachable: true, held: undefined as Promise<void> | undefined }
+  const answer = async <T>(value: T | undefined): Promise<CallResult<T>> => {
+    const result = !state.isReachable ? 'unreachable' : value === undefined ? 'refused' : { value }
+    await state.held
+    return result
+  }
 
-function storage() {
-  const values = new Map<string, string>()
+  function newTab() {
+    const target = new EventTarget()
+    tabs.add(target)
+    const channel = {
+      addEventListener: target.addEventListener.bind(target),
+      removeEventListener: target.removeEventListener.bind(target),
+      postMessage(data: unknown) {
+        for (const tab of tabs) if (tab !== target) tab.dispatchEvent(new MessageEvent('message', { data }))
+      },
+    } as never
+    return createSessionHolder({
+      channel,
+      now: Date.now,
+      calls: {
+        current: () => answer(signedIn),
+        async signIn(credential, displayName) {
+          if ('link' in credential && credential.link !== 'good') return 'refused'
+          made += 1
+          const times = { expiresAt: Date.now() + 30 * 86_400_000 }
+          signedIn = { id: `s${made}`, workspaceId: 'ws_1', operator: 'ada', displayName, scopes: [], ...times }
+          return { value: signedIn }
+        },
+        async signOut() {
+          if (!state.isReachable) return 'unreachable'
+          signedIn = undefined
+          return { value: undefined }
+        },
+      },
+    })
+  }
+
   return {
-    values,
-    getItem: (key: string) => values.get(key) ?? null,
-    setItem: (key: string, value: string) => void values.set(key, value),
-    removeItem: (key: string) => void values.delete(key),
+    state,
+    newTab,
+    endSession() {
+      signedIn = undefined
+    },
   }
 }
 
-describe('a workspace session', () => {
-  it.each([
-    ['an empty text', '', /not a workspace session/],
-    ['a text with two parts', 'a.b', /not a workspace session/],
-    ['parts that are not JSON', 'a.b.c', /not a workspace session/],
-    ['a token without a workspace', `${part({})}.${part({ sub: 'ada' })}.c2ln`, /has no workspace/],
-  ])('a workspace session is not created from %s', (_, given, says) => {
-    expect(readWorkspaceSession(given, Date.now())).toMatch(says)
+const settle = () => vi.advanceTimersByTimeAsync(0)
+
+describe('the session of a browser', () => {
+  it('begins and ends in all tabs', async () => {
+    const browser = newBrowser()
+    const [one, two] = [browser.newTab(), browser.newTab()]
+    await two.load()
+    expect([two.current.value, two.loading.value, two.ended.value]).toEqual([undefined, undefined, undefined])
+    expect(await one.signIn({ link: 'good' }, 'Ada')).toBeUndefined()
+    await settle()
+    expect(two.current.value?.displayName).toBe('Ada')
+    await two.signOut()
+    for (const tab of [one, two]) expect([tab.current.value, tab.ended.value]).toEqual([undefined, 'signed_out'])
   })
 
-  it('a workspace session can contain names with non-ASCII characters', () => {
-    expect(readWorkspaceSession(token({ sub: 'Ägnes', scope: 'a b' }), Date.now())).toMatchObject({
-      operator: 'Ägnes',
-      workspaceId: 'ws_1',
-      scopes: ['a', 'b'],
-    })
+  it('stays if a link is refused, and if a sign-out does not reach the service', async () => {
+    const browser = newBrowser()
+    const tab = browser.newTab()
+    await tab.signIn({ link: 'good' }, 'Ada')
+    expect(await tab.signIn({ link: 'used' }, 'Ada')).toBe('refused')
+    browser.state.isReachable = false
+    expect(await tab.signOut()).toBe(false)
+    expect(tab.current.value?.id).toBe('s1')
   })
 
-  it('a workspace session expires on time and is removed from the tab, even if its lifetime exceeds the maximum delay of setTimeout', () => {
-    const tab = storage()
-    const holder = createSessionHolder({ storage: tab, now: Date.now })
-    const days = 30 * 86_400
-    expect(holder.signIn(token({ exp: inSeconds(days) }), 'Ada')).toBeUndefined()
-    vi.advanceTimersByTime((days - 1) * 1000)
-    expect(holder.current.value?.displayName).toBe('Ada')
-    vi.advanceTimersByTime(1000)
-    expect(holder.current.value).toBeUndefined()
-    expect(holder.ended.value).toBe('expired')
-    expect([...tab.values.values()].join()).not.toContain('.c2ln')
+  it('is not restored by a late answer after a sign-out', async () => {
+    const browser = newBrowser()
+    const tab = browser.newTab()
+    await tab.signIn({ link: 'good' }, 'Ada')
+    let release = () => {}
+    browser.state.held = new Promise((resolve) => (release = resolve))
+    const loading = tab.load()
+    await tab.signOut()
+    release()
+    await loading
+    expect([tab.current.value, tab.ended.value]).toEqual([undefined, 'signed_out'])
   })
 
-  it('a workspace session is restored after a reload unless it has expired', () => {
-    const tab = storage()
-    createSessionHolder({ storage: tab, now: Date.now }).signIn(token({ exp: inSeconds(60) }), '')
-    expect(createSessionHolder({ storage: tab, now: Date.now }).current.value?.displayName).toBe('ada')
-    const later = createSessionHolder({ storage: tab, now: () => Date.now() + 61_000 })
-    expect(later.current.value).toBeUndefined()
-    expect(later.ended.value).toBe('expired')
+  it('ends only if the service refuses the current session, not an earlier one', async () => {
+    const browser = newBrowser()
+    const tab = browser.newTab()
+    await tab.signIn({ link: 'good' }, 'Ada')
+    await tab.signIn({ link: 'good' }, 'Bea')
+    browser.endSession()
+    await tab.refused('s1')
+    expect(tab.current.value?.id).toBe('s2')
+    await tab.refused('s2')
+    expect([tab.current.value, tab.ended.value]).toEqual([undefined, 'rejected'])
+  })
+
+  it('expires on time, even if its lifetime exceeds the maximum delay of setTimeout', async () => {
+    const tab = newBrowser().newTab()
+    await tab.signIn({ link: 'good' }, 'Ada')
+    await vi.advanceTimersByTimeAsync(30 * 86_400_000 - 1000)
+    expect(tab.current.value).toBeDefined()
+    await vi.advanceTimersByTimeAsync(1000)
+    expect([tab.current.value, tab.ended.value]).toEqual([undefined, 'expired'])
+  })
+
+  it('is loaded once the service answers again', async () => {
+    const browser = newBrowser()
+    await browser.newTab().signIn({ link: 'good' }, 'Ada')
+    browser.state.isReachable = false
+    const tab = browser.newTab()
+    await tab.load()
+    expect(tab.loading.value).toBe('unreachable')
+    browser.state.isReachable = true
+    await vi.advanceTimersByTimeAsync(2_000)
+    expect([tab.loading.value, tab.current.value?.displayName]).toEqual([undefined, 'Ada'])
+  })
+
+  it('counts the drafts of all tabs', async () => {
+    const browser = newBrowser()
+    const [one, two] = [browser.newTab(), browser.newTab()]
+    one.onCountDrafts(() => 1)
+    two.onCountDrafts(() => 2)
+    const count = one.draftsOfAllTabs()
+    await vi.advanceTimersByTimeAsync(200)
+    expect(await count).toBe(3)
+  })
+})
+
+describe('the secret of a sign-in link', () => {
+  const open = (hash: string) => {
+    const replaced: string[] = []
+    const history = { replaceState: (_: unknown, __: string, url: string) => void replaced.push(url) } as History
+    const location = { hash, pathname: '/console/leads', search: '?a=1' } as Location
+    return { secret: takeLinkSecret({ location, history }), replaced }
+  }
+
+  it('is taken from the fragment and removed from the address', () => {
+    expect(open('#sign-in=abc_-1')).toEqual({ secret: 'abc_-1', replaced: ['/console/leads?a=1'] })
+  })
+
+  it.each(['', '#', '#main', '#sign-in=', '#sign-in=a%20b', '#sign-in=<x>'])('is absent from %j', (hash) => {
+    expect(open(hash)).toEqual({ secret: undefined, replaced: [] })
   })
 })

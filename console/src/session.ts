@@ -1,90 +1,156 @@
 import { signal } from '@preact/signals'
-import { claimsOf } from '../../widget/src/claims.ts'
+import type { CallFailure, Credential, SessionCalls, WorkspaceSession } from './session-calls.ts'
 
-/** Claims of the operator's session token, used only for display. The server verifies the token. */
-export interface WorkspaceSession {
-  token: string
-  workspaceId: string
-  /** The operator's name from the token's `sub` claim. */
-  operator: string
-  /** The agent's name that visitors see. */
-  displayName: string
-  scopes: string[]
-  /** Expiry in milliseconds since the epoch. Undefined if the token does not expire. */
-  expiresAt?: number
-}
+export type { WorkspaceSession } from './session-calls.ts'
 
 export type SessionEnd = 'signed_out' | 'expired' | 'rejected'
 
 export type SessionHolder = ReturnType<typeof createSessionHolder>
 
-type Storage = Pick<globalThis.Storage, 'getItem' | 'setItem' | 'removeItem'>
+/** Message between the tabs of one browser. */
+export type TabMessage = { name: 'session-changed' | 'signed-out' | 'drafts?' } | { name: 'drafts'; count: number }
 
-const tokenKey = 'service.console.session'
-const nameKey = 'service.console.name'
+export type TabChannel = Pick<BroadcastChannel, 'postMessage' | 'addEventListener' | 'removeEventListener'>
+
 /** Maximum delay that `setTimeout` supports. */
 const maxTimerMs = 2 ** 31 - 1
+const retryMs = 2_000
+/** Time for the answers of other tabs. */
+const tabAnswerMs = 200
 
 /**
- * Reads the claims of a workspace session (a JWT). Returns a string that describes the problem if
- * it is invalid.
+ * Holds the session of this browser. All tabs share it: a sign-in or sign-out in one tab takes effect
+ * in all tabs.
  */
-export function readWorkspaceSession(token: string, now: number): Omit<WorkspaceSession, 'displayName'> | string {
-  const claims = token.split('.').length === 3 ? claimsOf(token) : undefined
-  if (!claims) return 'This is not a workspace session token.'
-  const { wid, sub, scope, exp } = claims
-  if (typeof wid !== 'string' || typeof sub !== 'string') return 'This token has no workspace or no operator.'
-  const expiresAt = typeof exp === 'number' ? exp * 1000 : undefined
-  if (expiresAt !== undefined && expiresAt <= now) return 'This session has expired. Request a new one.'
-  return {
-    token,
-    workspaceId: wid,
-    operator: sub,
-    scopes: typeof scope === 'string' ? scope.split(' ').filter(Boolean) : [],
-    expiresAt,
-  }
-}
-
-/** Stores the session in this tab only, and ends it when it expires. */
-export function createSessionHolder({ storage, now }: { storage: Storage; now: () => number }) {
+export function createSessionHolder({
+  calls,
+  channel,
+  now,
+}: {
+  calls: SessionCalls
+  channel: TabChannel
+  now: () => number
+}) {
   const current = signal<WorkspaceSession | undefined>(undefined)
+  /** Whether the session of this browser is still unknown, and whether the service answers. */
+  const loading = signal<'loading' | 'unreachable' | undefined>('loading')
   /** Reason why the last session ended. */
   const ended = signal<SessionEnd | undefined>(undefined)
+  /** Secret of a sign-in link that was opened in this tab. It is never stored. */
+  const link = signal<string | undefined>(undefined)
   let timer: ReturnType<typeof setTimeout> | undefined
+  let countDrafts = () => 0
+  /** Counts sign-ins and sign-outs, so that a late answer to `load` does not undo one. */
+  let changes = 0
 
   function end(reason: SessionEnd) {
     clearTimeout(timer)
-    storage.removeItem(tokenKey)
+    changes += 1
     if (!current.value) return
     ended.value = reason
     current.value = undefined
   }
 
+  function begin(session: WorkspaceSession) {
+    changes += 1
+    ended.value = undefined
+    // An object with the same id would create the views anew.
+    if (current.value?.id !== session.id) current.value = session
+    watchExpiry()
+  }
+
   function watchExpiry() {
     clearTimeout(timer)
-    const { expiresAt } = current.value ?? {}
-    if (expiresAt === undefined) return
-    const left = expiresAt - now()
+    if (!current.value) return
+    const left = current.value.expiresAt - now()
     if (left <= 0) end('expired')
     else timer = setTimeout(watchExpiry, Math.min(left, maxTimerMs))
   }
 
-  /** Returns the problem with the token, or undefined. */
-  function signIn(input: string, displayName: string): string | undefined {
-    const read = readWorkspaceSession(input.trim(), now())
-    if (typeof read === 'string') return read
-    storage.setItem(tokenKey, read.token)
-    storage.setItem(nameKey, displayName)
-    ended.value = undefined
-    current.value = { ...read, displayName: displayName.trim() || read.operator }
-    watchExpiry()
+  /** Reads the session of this browser. Retries while the service does not answer. */
+  async function load(): Promise<void> {
+    const before = changes
+    const result = await calls.current()
+    if (before !== changes) return
+    if (typeof result === 'object') begin(result.value)
+    else if (result === 'refused') end('rejected')
+    else if (!current.value) {
+      loading.value = 'unreachable'
+      setTimeout(() => void load(), retryMs)
+      return
+    }
+    loading.value = undefined
+  }
+
+  /** Signs in. Returns the reason of a failure, or undefined. */
+  async function signIn(credential: Credential, displayName: string): Promise<CallFailure | undefined> {
+    const result = await calls.signIn(credential, displayName)
+    if (typeof result !== 'object') return result
+    link.value = undefined
+    begin(result.value)
+    channel.postMessage({ name: 'session-changed' } satisfies TabMessage)
     return undefined
   }
 
-  const stored = storage.getItem(tokenKey)
-  if (stored !== null && signIn(stored, storage.getItem(nameKey) ?? '') !== undefined) {
-    storage.removeItem(tokenKey)
-    ended.value = 'expired'
+  /** Signs out in all tabs. Returns false if the service cannot be reached; the session then stays. */
+  async function signOut(): Promise<boolean> {
+    if (typeof (await calls.signOut()) !== 'object') return false
+    channel.postMessage({ name: 'signed-out' } satisfies TabMessage)
+    end('signed_out')
+    return true
   }
-  return { current, ended, signIn, end }
+
+  /** Returns the number of conversations with drafts, in all tabs. */
+  function draftsOfAllTabs(): Promise<number> {
+    return new Promise((resolve) => {
+      let count = countDrafts()
+      const add = ({ data }: MessageEvent<TabMessage>) => {
+        if (data.name === 'drafts') count += data.count
+      }
+      channel.addEventListener('message', add)
+      channel.postMessage({ name: 'drafts?' } satisfies TabMessage)
+      setTimeout(() => {
+        channel.removeEventListener('message', add)
+        resolve(count)
+      }, tabAnswerMs)
+    })
+  }
+
+  channel.addEventListener('message', ({ data }: MessageEvent<TabMessage>) => {
+    if (data.name === 'session-changed') void load()
+    if (data.name === 'signed-out') end('signed_out')
+    if (data.name === 'drafts?') channel.postMessage({ name: 'drafts', count: countDrafts() } satisfies TabMessage)
+  })
+
+  return {
+    current,
+    loading,
+    ended,
+    link,
+    load,
+    signIn,
+    signOut,
+    draftsOfAllTabs,
+    /** Sets the function that counts the conversations with drafts in this tab. */
+    onCountDrafts(count: () => number) {
+      countDrafts = count
+    },
+    /**
+     * Ends the session if the service refused it. A late answer to a call of an earlier session must
+     * not end the current session.
+     */
+    async refused(sessionId: string) {
+      if (current.value?.id === sessionId) await load()
+    },
+  }
+}
+
+/**
+ * Returns the secret of a sign-in link in the address, and removes it from the address and from the
+ * history of this tab.
+ */
+export function takeLinkSecret({ location, history }: Pick<Window, 'location' | 'history'>): string | undefined {
+  const secret = /^#sign-in=([\w-]+)$/.exec(location.hash)?.[1]
+  if (secret !== undefined) history.replaceState(null, '', location.pathname + location.search)
+  return secret
 }

@@ -12,6 +12,7 @@ import { LeadView } from './leads/lead-view.tsx'
 import { LeadsView } from './leads/leads-view.tsx'
 import { pathOf, type Route } from './router.ts'
 import { ShortcutHelp } from './shortcut-help.tsx'
+import { SignOutDialog } from './sign-out-dialog.tsx'
 import { NewSubscriptionView } from './subscriptions/new-subscription-view.tsx'
 import { SubscriptionView } from './subscriptions/subscription-view.tsx'
 import { SubscriptionsView } from './subscriptions/subscriptions-view.tsx'
@@ -64,8 +65,9 @@ const areaOf = ({ view }: Route) => areas.find((area) => area.view === view || a
 export function Shell() {
   const { session, holder, api, router, inbox, shortcuts } = useConsole()
   const [isHelpOpen, setHelpOpen] = useState(false)
+  const [leaving, setLeaving] = useState<{ drafts: number; failed?: boolean }>()
   const main = useRef<HTMLElement>(null)
-  const workspace = useLoad(async () => (await api.workspaces.getWorkspace({})).workspace, [session.token])
+  const workspace = useLoad(async () => (await api.workspaces.getWorkspace({})).workspace, [session.id])
   const route = router.route.value
   const area = areaOf(route)
   const unread = inbox.unread.value
@@ -84,6 +86,12 @@ export function Shell() {
     document.title = `${count > 0 ? `(${count}) ` : ''}${areaOf(router.route.value)?.name ?? 'Not found'} · Console`
   })
   useFocusOnRoute(main)
+
+  async function signOut() {
+    const drafts = await holder.draftsOfAllTabs()
+    if (drafts > 0) setLeaving({ drafts })
+    else if (!(await holder.signOut())) setLeaving({ drafts, failed: true })
+  }
 
   return (
     <div class={`shell view-${route.view}${route.view === 'conversation' && route.details ? ' with-details' : ''}`}>
@@ -118,24 +126,20 @@ export function Shell() {
           <div class="operator">
             <div class="operator-names">
               <strong class="ellipsis">{session.displayName}</strong>
-              <span
-                class="ellipsis"
-                title={session.expiresAt === undefined ? undefined : formatFull(new Date(session.expiresAt))}
-              >
+              <span class="ellipsis" title={formatFull(new Date(session.expiresAt))}>
                 {session.displayName === session.operator ? '' : `${session.operator} · `}
-                {session.expiresAt === undefined
-                  ? 'session does not expire'
-                  : `expires in ${formatDistance(session.expiresAt - Date.now())}`}
+                {`expires in ${formatDistance(session.expiresAt - Date.now())}`}
               </span>
             </div>
             <IconButton icon="help" label="Keyboard shortcuts" onClick={() => setHelpOpen(true)} />
-            <IconButton icon="leave" label="Sign out" onClick={() => holder.end('signed_out')} />
+            <IconButton icon="leave" label="Sign out" onClick={signOut} />
           </div>
         </div>
       </nav>
       <main id="main" class="main" ref={main} tabIndex={-1}>
         <View route={route} />
       </main>
+      {leaving && <SignOutDialog {...leaving} onClose={() => setLeaving(undefined)} />}
       {isHelpOpen && <ShortcutHelp onClose={() => setHelpOpen(false)} />}
     </div>
   )

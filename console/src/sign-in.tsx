@@ -6,70 +6,121 @@ import { Icon } from './ui/icon.tsx'
 import { Notice } from './ui/notice.tsx'
 
 const reasons: Record<SessionEnd, { tone: 'info' | 'warning'; text: string }> = {
-  signed_out: { tone: 'info', text: 'You are signed out. This tab keeps no session data.' },
+  signed_out: { tone: 'info', text: 'You are signed out in all tabs.' },
   expired: { tone: 'warning', text: 'Your session has expired. Sign in again; your drafts are saved.' },
-  rejected: {
-    tone: 'warning',
-    text: 'The service no longer accepts your session. Sign in again; your drafts are saved.',
-  },
+  rejected: { tone: 'warning', text: 'Your session has ended. Sign in again; your drafts are saved.' },
 }
 
+const nameKey = 'service.console.name'
+
+interface Problem {
+  /** Field with the problem. Undefined for a problem of the link. */
+  field?: 'token' | 'name'
+  text: string
+}
+
+const refusedToken: Problem = {
+  field: 'token',
+  text: 'This token is not accepted. Copy the whole token. If it has expired, request a new one.',
+}
+const refusedLink: Problem = { text: 'This link was used already, or it has expired. Create a new link and open it.' }
+
+/** Signs in with the link that was opened, or else with a pasted token. */
 export function SignIn({ holder }: { holder: SessionHolder }) {
-  const [problem, setProblem] = useState<string>()
+  const [problem, setProblem] = useState<Problem>()
+  const [isBusy, setBusy] = useState(false)
   const token = useRef<HTMLTextAreaElement>(null)
   const name = useRef<HTMLInputElement>(null)
+  const link = holder.link.value
+  const signedIn = holder.current.value
   const ended = holder.ended.value
   useEffect(() => {
     document.title = 'Sign in · Console'
-    token.current?.focus()
-  }, [])
+    setProblem(undefined)
+    ;(token.current ?? name.current)?.focus()
+  }, [link])
 
-  function submit(event: Event) {
+  async function submit(event: Event) {
     event.preventDefault()
-    const wrong = holder.signIn(token.current!.value, name.current!.value)
-    setProblem(wrong)
-    if (wrong) token.current!.focus()
+    const displayName = name.current!.value.trim()
+    const pasted = token.current?.value.trim() ?? ''
+    if (link === undefined && pasted === '')
+      return refuse({ field: 'token', text: 'Paste your token, or open a sign-in link.' })
+    if (displayName === '') return refuse({ field: 'name', text: 'Enter the name that visitors will see.' })
+    localStorage.setItem(nameKey, displayName)
+    setBusy(true)
+    const wrong = await holder.signIn(link === undefined ? { token: pasted } : { link }, displayName)
+    setBusy(false)
+    if (wrong === 'invalid') refuse({ field: 'name', text: 'Use one line of up to 128 characters.' })
+    else if (wrong === 'unreachable')
+      refuse({ text: 'The service cannot be reached. Check the connection and try again.' })
+    else if (wrong === 'refused') refuse(link === undefined ? refusedToken : refusedLink)
   }
 
+  function refuse(found: Problem) {
+    setProblem(found)
+    if (found.field) (found.field === 'token' ? token.current : name.current)?.focus()
+  }
+
+  const errorOf = (field: 'token' | 'name') => (problem?.field === field ? problem.text : undefined)
   return (
     <main class="sign-in">
       <form class="card sign-in-card" onSubmit={submit} noValidate autocomplete="off">
         <div class="brand">
           <Icon name="inbox" />
         </div>
-        <h1>Workspace console</h1>
-        {ended && !problem && <Notice tone={reasons[ended].tone}>{reasons[ended].text}</Notice>}
-        <Field
-          label="Workspace session"
-          hint={
-            <>
-              Your workspace session token. It is stored in this tab only. For the local demo, run the command that{' '}
-              <code>npm start</code> printed.
-            </>
-          }
-          error={problem}
-        >
+        <h1>Sign in to the console</h1>
+        {ended && !problem && link === undefined && <Notice tone={reasons[ended].tone}>{reasons[ended].text}</Notice>}
+        {problem && !problem.field && <Notice tone="danger">{problem.text}</Notice>}
+        {signedIn && link !== undefined && !problem && (
+          <Notice tone="warning">
+            You are signed in as {signedIn.displayName}. This link replaces that session in all tabs.
+          </Notice>
+        )}
+        {link === undefined && (
+          <>
+            <p class="hint">
+              Open the link that <code>npm start</code> printed. <code>npm run admin -- console-link</code> creates a
+              new one.
+            </p>
+            <Field label="Or paste a token" hint="A workspace session token." error={errorOf('token')}>
+              {(attributes) => (
+                <textarea
+                  {...attributes}
+                  ref={token}
+                  class="input mono secret-input"
+                  rows={3}
+                  spellcheck={false}
+                  autocapitalize="off"
+                  onKeyDown={(event) => {
+                    if (event.key === 'Enter') void submit(event)
+                  }}
+                />
+              )}
+            </Field>
+          </>
+        )}
+        <Field label="Your name" hint="Visitors see this name with your replies." error={errorOf('name')}>
           {(attributes) => (
-            <textarea
+            <input
               {...attributes}
-              ref={token}
-              class="input mono secret-input"
-              rows={4}
+              ref={name}
+              class="input"
               required
-              spellcheck={false}
-              autocapitalize="off"
-              onKeyDown={(event) => {
-                if (event.key === 'Enter') submit(event)
-              }}
+              maxLength={128}
+              autocomplete="off"
+              defaultValue={localStorage.getItem(nameKey) ?? ''}
             />
           )}
         </Field>
-        <Field label="Your name" hint="Shown to visitors with your replies. If empty, the name in the session is used.">
-          {(attributes) => <input {...attributes} ref={name} class="input" maxLength={128} autocomplete="off" />}
-        </Field>
-        <Button kind="primary wide" type="submit">
+        <Button kind="primary wide" type="submit" disabled={isBusy}>
           Sign in
         </Button>
+        {signedIn && link !== undefined && (
+          <Button kind="wide" onClick={() => (holder.link.value = undefined)}>
+            Stay signed in as {signedIn.displayName}
+          </Button>
+        )}
       </form>
     </main>
   )

@@ -12,6 +12,7 @@ import { MessagingService, WatchConversationsResponseSchema } from '#proto/messa
 import { consoleDist } from '../build.ts'
 import { fakeConversations } from './fake-conversations.ts'
 import { fakeLeads } from './fake-leads.ts'
+import { fakeSession } from './fake-session.ts'
 import { fakeVisitors } from './fake-visitors.ts'
 import { fakeWorkspace } from './fake-workspace.ts'
 
@@ -46,6 +47,7 @@ export async function startFakeCore() {
   const faults = new Map<string, Fault[]>()
   const watchers = new Set<(frame: Frame | 'cut') => void>()
   let rejecting = false
+  const session = fakeSession(() => rejecting)
   const publish = (frame: Frame) => {
     for (const watcher of watchers) watcher(frame)
   }
@@ -56,7 +58,8 @@ export async function startFakeCore() {
 
   const watch: Interceptor = (next) => async (request) => {
     const method = request.method.name
-    if (rejecting || !request.header.get('authorization')?.startsWith('Bearer '))
+    const headers = Object.fromEntries(request.header)
+    if (headers['x-service-console'] !== '1' || session.tokenOf({ headers } as never) === undefined)
       throw failure({ code: Code.Unauthenticated, info: 'Unauthenticated' })
     if (!request.stream) calls.push({ method, message: request.message })
     const fault = faults.get(method)?.shift()
@@ -97,6 +100,7 @@ export async function startFakeCore() {
   const rpc = connectNodeAdapter({ routes, requestPathPrefix: '/rpc', interceptors: [watch] })
   const server = createServer((request, response) => {
     if (request.url?.startsWith('/rpc/')) return rpc(request, response)
+    if (request.url?.startsWith('/console/session/')) return void session.answer(request, response, workspaceSession())
     void servePage(request.url ?? '/').then(({ status, type, content }) => {
       response.writeHead(status, { 'Content-Type': type, 'Content-Security-Policy': pagePolicy })
       response.end(content)
@@ -115,7 +119,7 @@ export async function startFakeCore() {
     calls: (method: string) => calls.filter((call) => call.method === method).map(({ message }) => message as never),
     /** Injects faults into the next calls of a method. */
     fault: (method: string, ...more: Fault[]) => void faults.set(method, [...(faults.get(method) ?? []), ...more]),
-    /** Rejects or accepts all session tokens from now on. */
+    /** Rejects or accepts all sessions from now on. */
     rejectSessions(on: boolean) {
       rejecting = on
       if (on) for (const watcher of watchers) watcher('cut')

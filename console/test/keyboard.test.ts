@@ -86,15 +86,15 @@ async function walk(page: Page): Promise<Walk> {
 describe('the console, used with the keyboard only', () => {
   it('with the keyboard only, an operator can sign in, find, answer and assign a conversation, and change views', async () => {
     const { page, close } = await browser.open(core, 'conversations', { token: null })
-    await page.getByRole('heading', { name: 'Workspace console' }).waitFor()
+    await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
     await page.keyboard.insertText('not a token')
-    await page.keyboard.press('Enter')
-    await page.getByText(/This is not a workspace session/).waitFor()
-    await page.keyboard.press('ControlOrMeta+A')
-    await page.keyboard.insertText(workspaceSession())
     await page.keyboard.press('Tab')
     await page.keyboard.type('Ada')
+    await page.keyboard.press('Enter')
+    await page.getByText(/This token is not accepted/).waitFor()
+    await page.keyboard.press('ControlOrMeta+A')
+    await page.keyboard.insertText(workspaceSession())
     await page.keyboard.press('Enter')
     await page.getByText('Maria Huber').first().waitFor()
 

@@ -5,6 +5,7 @@ import { sharedChromium } from '../../test/support/chromium.ts'
 import { atFileEnd } from '../../test/support/clean-up.ts'
 import { buildConsoleIfStale } from '../build.ts'
 import { type FakeCore, startFakeCore, workspaceSession } from './fake-core.ts'
+import { cookieName } from './fake-session.ts'
 
 /** Starts a browser for console tests. Call it at the top level of a test file. */
 export function consoleBrowser() {
@@ -45,14 +46,10 @@ export function consoleBrowser() {
         const failedLoad = /Failed to load resource/.test(message.text())
         if (['error', 'warning'].includes(message.type()) && !failedLoad) complaints.push(message.text())
       })
-      // Signs in only once, because a reload must not restore a session that has ended.
       if (token !== null)
-        await page.addInitScript((session) => {
-          if (sessionStorage.getItem('test.signed-in')) return
-          sessionStorage.setItem('test.signed-in', 'yes')
-          sessionStorage.setItem('service.console.session', session)
-          sessionStorage.setItem('service.console.name', 'Ada')
-        }, token)
+        await context.addCookies([
+          { name: cookieName(core.url), value: token, url: core.url, httpOnly: true, sameSite: 'Strict' },
+        ])
       await page.goto(`${core.url}/console/${path}`)
       return { page, complaints, close: () => context.close() }
     },

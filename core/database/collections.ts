@@ -1,6 +1,7 @@
 import type { Collection, Db } from 'mongodb'
 import type { KeyDocument } from '../keys/key-store.ts'
 import type { SuppressionDocument } from '../leads/suppression-store.ts'
+import type { ConsoleSessionDocument, SignInLinkDocument } from '../operators/console-session-store.ts'
 import type { ErasureDocument } from '../privacy/erasure-store.ts'
 import type { RemovalDocument } from '../privacy/removal-store.ts'
 import type { VisitorCollections } from '../privacy/visitor-data-store.ts'
@@ -17,6 +18,8 @@ export interface Collections extends VisitorCollections {
   removals: Collection<RemovalDocument>
   keys: Collection<KeyDocument>
   operatorPresence: Collection<OperatorPresenceDocument>
+  consoleSessions: Collection<ConsoleSessionDocument>
+  signInLinks: Collection<SignInLinkDocument>
   suppressions: Collection<SuppressionDocument>
 }
 
@@ -42,6 +45,8 @@ export function collectionsOf(db: Db): Collections {
     removals: db.collection('removals'),
     keys: db.collection('keys'),
     operatorPresence: db.collection('operatorPresence'),
+    consoleSessions: db.collection('consoleSessions'),
+    signInLinks: db.collection('signInLinks'),
     networkBans: db.collection('networkBans'),
     suppressions: db.collection('suppressions'),
     policyChanges: db.collection('policyChanges'),

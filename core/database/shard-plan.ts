@@ -60,6 +60,8 @@ export const shardPlans: ShardPlan[] = [
   { collection: 'erasures', why: 'few' },
   { collection: 'removals', why: 'few' },
   { collection: 'keys', why: 'one' },
+  { collection: 'consoleSessions', key: hashedId, why: 'found by the hash of their secret, which is the id' },
+  { collection: 'signInLinks', key: hashedId, why: 'taken by the hash of their secret, which is the id' },
   { collection: 'operatorPresence', why: 'one small document per core' },
 ]
 

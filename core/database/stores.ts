@@ -13,6 +13,7 @@ import { createLeadStore } from '../leads/lead-store.ts'
 import { createSuppressionStore } from '../leads/suppression-store.ts'
 import { createEventStore } from '../log/event-store.ts'
 import { createWakeupStore, type Nudge } from '../log/wakeup-store.ts'
+import { createConsoleSessionStore } from '../operators/console-session-store.ts'
 import { createConversationFactsStore } from '../privacy/conversation-facts-store.ts'
 import { createDataRemoval } from '../privacy/data-removal-store.ts'
 import { createDeletionStore } from '../privacy/deletion-store.ts'
@@ -36,6 +37,7 @@ export function createStores({ collections, screenshots }: Database, nudge?: Nud
   return {
     commands: createCommandStore(collections),
     consents: createConsentStore(collections),
+    consoleSessions: createConsoleSessionStore(collections),
     conversationFacts: createConversationFactsStore(collections),
     conversations: createConversationStore(collections),
     dataRemoval: createDataRemoval(collections),

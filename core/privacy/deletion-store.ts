@@ -1,5 +1,6 @@
 import type { Collection } from 'mongodb'
 import type { SuppressionDocument } from '../leads/suppression-store.ts'
+import type { ConsoleSessionDocument, SignInLinkDocument } from '../operators/console-session-store.ts'
 import type { Session } from '../visitors/model.ts'
 import { toSession } from '../visitors/session-store.ts'
 import type { ConnectionDocument, InstallationDocument, WorkspaceDocument } from '../workspaces/workspace-store.ts'
@@ -38,7 +39,7 @@ export interface DeletionStore {
   stateOf(conversationIds: string[]): Promise<{ visible: string[]; missing: string[] }>
   leadsIn(workspaceId: string, limit: number): Promise<string[]>
   /**
-   * Removes suppressions and erasures of a workspace. Returns the number of removed documents; 0
+   * Removes suppressions, erasures and operators' sign-ins of a workspace. Returns the number of removed documents; 0
    * when none is left.
    */
   removeRest(workspaceId: string, limit: number): Promise<number>
@@ -52,6 +53,8 @@ interface DeletionCollections extends VisitorCollections {
   installations: Collection<InstallationDocument>
   suppressions: Collection<SuppressionDocument>
   erasures: Collection<ErasureDocument>
+  consoleSessions: Collection<ConsoleSessionDocument>
+  signInLinks: Collection<SignInLinkDocument>
 }
 
 const idOnly = { projection: { _id: 1 } } as const
@@ -60,7 +63,7 @@ const notDeleted = { deleted: { $exists: false } } as const
 
 export function createDeletionStore(collections: DeletionCollections): DeletionStore {
   const { workspaces, connections, installations, leadSubscriptions, suppressions, policyChanges } = collections
-  const { sessions, conversations, leads, erasures, visitors } = collections
+  const { sessions, conversations, leads, erasures, visitors, consoleSessions, signInLinks } = collections
 
   /** Filters of the objects that a deletion contains, by collection. */
   function within({ kind, id, workspaceId }: Deleted) {
@@ -162,12 +165,13 @@ export function createDeletionStore(collections: DeletionCollections): DeletionS
     },
 
     async removeRest(workspaceId, limit) {
-      const some = async <D extends { _id: string }>(collection: Collection<D>) => {
+      let removed = 0
+      for (const collection of [suppressions, policyChanges, erasures, consoleSessions, signInLinks]) {
         const all = collection as unknown as Collection<{ _id: string; workspaceId: string }>
         const found = await all.find({ workspaceId }, idOnly).limit(limit).toArray()
-        return (await all.deleteMany({ _id: { $in: ids(found) } })).deletedCount
+        removed += (await all.deleteMany({ _id: { $in: ids(found) } })).deletedCount
       }
-      return (await some(suppressions)) + (await some(policyChanges)) + (await some(erasures))
+      return removed
     },
 
     async remove(deleted) {

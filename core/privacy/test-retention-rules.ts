@@ -75,6 +75,8 @@ const rules: Record<string, IsOverdue> = {
   wakeups: ({ at }, { now }) => at < now - dayMs - hourMs,
   // The database removes these documents at the time that is stored in them (TTL index).
   nonces: () => false,
+  consoleSessions: () => false,
+  signInLinks: () => false,
   networkBans: () => false,
   operatorPresence: () => false,
   // These documents have no period. They are kept until they are removed explicitly.

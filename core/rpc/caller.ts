@@ -20,35 +20,53 @@ export function authenticator(access: Access): (context: HandlerContext) => Prom
   }
 }
 
-/** Ends a streamed response when the caller's token expires, with `Unauthenticated`. */
+/**
+ * Ends a streamed response with `Unauthenticated` when the caller's token expires or the caller
+ * signs out.
+ */
 export function tokenEndInterceptor(now: () => number): Interceptor {
   return (next) => async (request) => {
     const caller = request.contextValues.get(callerKey)
     const response = await next(request)
     if (!response.stream || !caller || caller.expiresAt === Number.POSITIVE_INFINITY) return response
-    return { ...response, message: endAt(caller.expiresAt, now, response.message) }
+    return { ...response, message: endWith(caller, now, response.message) }
   }
 }
 
 /** Maximum delay of a timer, in milliseconds. */
 const maxTimerMs = 2 ** 31 - 1
 
-async function* endAt<T>(expiresAt: number, now: () => number, messages: AsyncIterable<T>): AsyncGenerator<T> {
+/** Time in milliseconds within which a stream ends after a sign-out. */
+const signOutCheckMs = 1_000
+
+async function* endWith<T>(caller: Caller, now: () => number, messages: AsyncIterable<T>): AsyncGenerator<T> {
+  const { expiresAt } = caller
   const iterator = messages[Symbol.asyncIterator]()
   let timer: NodeJS.Timeout | undefined
+  let hasEnded = false
   let stopWaiting = () => {}
 
-  function checkExpiry() {
+  function end() {
+    hasEnded = true
+    stopWaiting()
+  }
+
+  function check() {
     const left = expiresAt - now()
-    if (left <= 0) stopWaiting()
-    else timer = setTimeout(checkExpiry, Math.min(left, maxTimerMs)).unref()
+    if (left <= 0) return end()
+    timer = setTimeout(check, Math.min(left, caller.requireActive ? signOutCheckMs : maxTimerMs)).unref()
+    // A failed read says nothing about the session. The next check repeats it.
+    caller.requireActive?.().catch((error: unknown) => {
+      if (error instanceof ServiceError && error.code === ErrorCode.UNAUTHENTICATED) end()
+    })
   }
 
   try {
     for (;;) {
       const next = await new Promise<IteratorResult<T>>((resolve, reject) => {
         stopWaiting = () => reject(new ServiceError(ErrorCode.UNAUTHENTICATED))
-        if (timer === undefined || expiresAt <= now()) checkExpiry()
+        if (timer === undefined) check()
+        else if (hasEnded || expiresAt <= now()) end()
         iterator.next().then(resolve, reject)
       })
       if (next.done) return

@@ -11,6 +11,7 @@ import { createCallGate } from './call-gate.ts'
 import { tokenEndInterceptor } from './caller.ts'
 import { commandService } from './command.ts'
 import { errorInterceptor } from './connect-errors.ts'
+import { consoleService } from './console.ts'
 import { createDispatcher } from './dispatcher.ts'
 import { leadService } from './lead.ts'
 import { serveLink } from './link.ts'
@@ -45,6 +46,7 @@ export function createCoreServices(core: CoreContext): CoreServices {
     messagingService(router, core)
     workspaceService(router, core)
     commandService(router, core)
+    consoleService(router, core)
     leadService(router, core)
     privacyService(router, core)
   }

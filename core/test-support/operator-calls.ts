@@ -92,6 +92,7 @@ export const requests: Record<string, (things: Things) => Record<string, unknown
   'WorkspaceService.RemoveSuppressions': ({ workspaceId }) => ({ workspaceId, entries: [suppressed] }),
   'WorkspaceService.ListPolicyChanges': ({ workspaceId }) => ({ workspaceId }),
   'WorkspaceService.ListSuppressions': ({ workspaceId }) => ({ workspaceId }),
+  'ConsoleService.CreateSignInLink': ({ workspaceId }) => ({ workspaceId }),
   'PrivacyService.ExportVisitor': bySession,
   'PrivacyService.EraseVisitor': bySession,
   'PrivacyService.GetErasure': ({ erasureId }) => ({ erasureId }),

@@ -19,6 +19,14 @@ export interface Caller {
    * Expiry of the caller's token in milliseconds since 1970; infinite if the token does not expire.
    */
   expiresAt: number
+  /** Throws `Unauthenticated` if the caller has signed out. Only for callers with a console session. */
+  requireActive?(): Promise<void>
+}
+
+/** Finds callers by the secret of their console session. */
+export interface ConsoleCallers {
+  /** Errors: `Unauthenticated` if the session has ended. */
+  callerOf(secret: string): Promise<Caller>
 }
 
 interface TokenGrant {
@@ -32,7 +40,7 @@ interface TokenGrant {
 export interface Access {
   /**
    * Returns the caller identified by an `Authorization` header, if the caller has the scope. The
-   * header has a service token or a workspace session. Errors: `Unauthenticated` without a valid
+   * header has a service token, a workspace session or the secret of a console session. Errors: `Unauthenticated` without a valid
    * token, `PermissionDenied` without the scope, `ServiceUnavailable` while the keys of workspace
    * sessions cannot be loaded.
    */
@@ -64,7 +72,14 @@ const maxCachedMs = 60_000
  * session. The audience of a token determines which kind it is. Service tokens and workspace
  * sessions have separate keys.
  */
-export function createAccess(keyring: Keyring, now: () => number, workspaceSessions?: WorkspaceSessions): Access {
+export function createAccess(
+  keyring: Keyring,
+  now: () => number,
+  {
+    workspaceSessions,
+    consoleCallers,
+  }: { workspaceSessions?: WorkspaceSessions; consoleCallers?: ConsoleCallers } = {},
+): Access {
   const known = createLruCache<{ caller: Caller; until: number }>(maxCached)
 
   async function verifyServiceToken(token: string): Promise<Caller> {
@@ -108,10 +123,14 @@ export function createAccess(keyring: Keyring, now: () => number, workspaceSessi
 
   return {
     async authenticate(authorization, scope) {
+      const secret = /^Console ([\w-]+)$/i.exec(authorization ?? '')?.[1]
       const token = /^Bearer ([\w-]+\.[\w-]+\.[\w-]+)$/i.exec(authorization ?? '')?.[1]
-      if (token === undefined) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
-      const caller = await callerOf(token)
-      const isAllowed = scope === anyScope ? !isWorkspaceSession(token) : caller.scopes.has(scope)
+      let caller: Caller
+      if (secret !== undefined && consoleCallers) caller = await consoleCallers.callerOf(secret)
+      else if (token !== undefined) caller = await callerOf(token)
+      else throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+      const isServiceToken = token !== undefined && !isWorkspaceSession(token)
+      const isAllowed = scope === anyScope ? isServiceToken : caller.scopes.has(scope)
       if (!isAllowed) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
       return caller
     },

@@ -23,7 +23,7 @@ function accessWith(keys: Partial<WorkspaceSessionKeys> = {}) {
   time.now = start
   const secrets = parseWorkspaceSessionSecrets(workspaceSessionSecret)
   const sessions = createWorkspaceSessions({ secrets, jwksTimeoutMs: 200, jwksFreshMs: 600_000, ...keys }, now)
-  const access = createAccess(keyring, now, sessions)
+  const access = createAccess(keyring, now, { workspaceSessions: sessions })
   return {
     access,
     open: (token: string, scope = 'leads:deliver') => access.authenticate(`Bearer ${token}`, scope),

@@ -1,5 +1,6 @@
 import { type Client, createClient } from '@connectrpc/connect'
 import { CommandService } from '#proto/command/v1/command_pb.js'
+import { ConsoleService } from '#proto/console/v1/console_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
@@ -14,6 +15,7 @@ export interface CoreClients {
   messaging: Client<typeof MessagingService>
   commands: Client<typeof CommandService>
   leads: Client<typeof LeadService>
+  console: Client<typeof ConsoleService>
   /** Client for sends. It has no call budget, because the send batcher limits sends. */
   sends: Pick<Client<typeof MessagingService>, 'sendVisitorMessages'>
   /** The pool, for calls that must reach a specific core. */
@@ -49,6 +51,7 @@ export function createCoreClients(options: {
     messaging: createClient(MessagingService, bounded),
     commands: createClient(CommandService, bounded),
     leads: createClient(LeadService, bounded),
+    console: createClient(ConsoleService, bounded),
     sends: createClient(MessagingService, failover),
     pool: cores,
     watcherOf: ({ transport }) => createClient(MessagingService, createAuthorizedTransport(transport, token)),

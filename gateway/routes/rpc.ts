@@ -5,9 +5,9 @@ import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
 import type { CorePool } from '../../core-client/core-pool.ts'
 import { type CoreTlsSettings, coreTlsFiles } from '../../core-client/core-tls.ts'
 import { traceparentOf } from '../../platform/observability/tracing.ts'
+import { consoleAuthorization } from '../checks/console-session.ts'
 import { type Check, inOrder } from '../checks/in-order.ts'
 import { mediaTypeOf, refuseUrlCredentials, requireSameOrigin } from '../checks/request-checks.ts'
-import { operatorAuthorization } from '../checks/workspace-session.ts'
 import type { Config } from '../config.ts'
 import type { CallBudget } from '../core/bounded-transport.ts'
 import { GatewayError, unavailable } from '../errors.ts'
@@ -45,8 +45,8 @@ interface RpcDeps {
 
 /**
  * POST /rpc/{service}/{method}: the operators' methods of the internal services, for the console in
- * the browser. Connect protocol only. The core verifies the workspace session and authorizes the
- * call.
+ * the browser. Connect protocol only. The core verifies the console session or workspace session and
+ * authorizes the call.
  */
 export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, cores, budget, checkRate }) => {
   const methods = operatorMethods()
@@ -71,7 +71,7 @@ export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, core
   )
   const setHeaders: Check = (_request, reply) =>
     void reply.header('cache-control', 'no-store').header('cross-origin-resource-policy', 'same-origin')
-  const requireOperator: Check = (request) => void operatorAuthorization(request)
+  const requireOperator: Check = (request) => void consoleAuthorization(request)
   const requireMethod: Check = (request) => void methodOf(request, methods)
   const checks = [setHeaders, requireSameOrigin, refuseUrlCredentials, requireOperator, requireMethod]
   app.addHook('onRequest', inOrder(checks))
@@ -140,7 +140,7 @@ function requestHeaders(request: Pick<FastifyRequest, 'headers' | 'id'>): Incomi
   const traceparent = traceparentOf()
   return {
     ...pick(request.headers, REQUEST_HEADERS),
-    authorization: operatorAuthorization(request),
+    authorization: consoleAuthorization(request),
     'x-correlation-id': request.id,
     ...(traceparent && { traceparent }),
   }

@@ -46,6 +46,7 @@ const coreLayers = [
   /^core\/(bus|kit)\.ts$/,
   /^core\/log\//,
   /^core\/workspaces\//,
+  /^core\/operators\//,
   /^core\/visitors\//,
   /^core\/conversations\//,
   /^core\/commands\//,

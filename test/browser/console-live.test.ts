@@ -67,7 +67,7 @@ afterEach(async () => {
 
 async function signIn() {
   await page.goto(`${gatewayUrl}/console/`)
-  await page.getByLabel('Workspace session').fill(demo.workspaceSession)
+  await page.getByLabel('Or paste a token').fill(demo.workspaceSession)
   await page.getByLabel('Your name').fill('Ada')
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByText('Live', { exact: true }).waitFor()

@@ -116,13 +116,24 @@ describe('npm start', () => {
     },
   )
 
-  it('prints the console URL and a command that shows the workspace session', async () => {
+  it('prints the console URL and a link that signs in once, and the administration command creates another', async () => {
     const lines = service.output().split('\n')
     expect(lines.find((text) => text.includes('Console'))).toContain(`localhost:${ports.GATEWAY_PORT}/console/`)
-    const command = lines.find((text) => text.includes('workspace.curl'))
-    const { stdout } = await run('bash', ['-c', command ?? 'false'], { cwd: root })
-    expect(stdout.trim()).toBe((await demoFile()).workspaceSession)
-    expect(service.output()).not.toContain(stdout.trim())
+    const signIn = async (link: string) => {
+      const { origin, hash } = new URL(link)
+      const answer = await fetch(`${origin}/console/session/sign-in`, {
+        method: 'POST',
+        headers: { origin, 'x-service-console': '1', 'content-type': 'application/json' },
+        body: JSON.stringify({ link: hash.slice('#sign-in='.length), displayName: 'Ada' }),
+      })
+      return answer.status
+    }
+    const link = lines.find((text) => text.includes('#sign-in='))?.trim() ?? ''
+    expect([await signIn(link), await signIn(link)]).toEqual([200, 401])
+    const settings = { cwd: root, env: { PATH: '', DATA_DIR: dataDir } }
+    const { stdout } = await run(process.execPath, ['admin/main.ts', 'console-link'], settings)
+    expect(await signIn(/http\S+/.exec(stdout)![0])).toBe(200)
+    expect(service.output()).not.toContain((await demoFile()).workspaceSession)
   })
 
   it.skipIf(!existsSync('/usr/bin/curl'))('runs the commands of the README as printed', async () => {

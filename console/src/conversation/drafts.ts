@@ -44,6 +44,8 @@ export function createDrafts(storage: Storage, owner: string) {
     unsent: (conversationId: string) => stored[conversationId]?.unsent ?? [],
     keepText: (conversationId: string, text: string) => store(conversationId, { text }),
     keepUnsent: (conversationId: string, unsent: Unsent[]) => store(conversationId, { unsent }),
+    /** Returns the number of conversations with a draft or an unsent reply. */
+    count: () => Object.keys(stored).length,
     /** Deletes all drafts. */
     clear() {
       stored = {}

@@ -31,7 +31,7 @@ export function WorkspaceView() {
               explanation="All connections, installations, conversations, leads and subscriptions of the workspace are removed, and open chats end."
               onDelete={async () => {
                 await api.workspaces.deleteWorkspace({})
-                holder.end('signed_out')
+                holder.signOut()
               }}
             />
           </>

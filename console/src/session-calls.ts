@@ -1,0 +1,68 @@
+/** An operator's session. The browser keeps its secret in a cookie that scripts cannot read. */
+export interface WorkspaceSession {
+  id: string
+  workspaceId: string
+  /** Id of the operator. */
+  operator: string
+  /** The agent's name that visitors see. */
+  displayName: string
+  scopes: string[]
+  /** Expiry in milliseconds since the epoch. */
+  expiresAt: number
+}
+
+export type Credential = { link: string } | { token: string }
+
+/** `unreachable` says that the outcome is unknown. */
+export type CallFailure = 'refused' | 'invalid' | 'unreachable'
+export type CallResult<T> = { value: T } | CallFailure
+
+export interface SessionCalls {
+  current(): Promise<CallResult<WorkspaceSession>>
+  signIn(credential: Credential, displayName: string): Promise<CallResult<WorkspaceSession>>
+  signOut(): Promise<CallResult<undefined>>
+}
+
+/**
+ * Header of all calls that use the cookie. The gateway requires it, because pages of other sites
+ * cannot send it.
+ */
+export const consoleHeader = ['X-Service-Console', '1'] as const
+
+/** Creates the calls that sign an operator in and out. */
+export function createSessionCalls(request: typeof fetch): SessionCalls {
+  async function call<T>(
+    path: string,
+    body: unknown,
+    read: (answer: Response) => Promise<{ value: T } | undefined>,
+  ): Promise<CallResult<T>> {
+    try {
+      const answer = await request(`/console/session/${path}`, {
+        method: 'POST',
+        headers: {
+          [consoleHeader[0]]: consoleHeader[1],
+          ...(body !== undefined && { 'Content-Type': 'application/json' }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      })
+      if (answer.ok) return (await read(answer)) ?? 'refused'
+      if (answer.status === 400) return 'invalid'
+      return answer.status === 401 || answer.status === 403 ? 'refused' : 'unreachable'
+    } catch {
+      return 'unreachable'
+    }
+  }
+
+  return {
+    current: () => call('current', undefined, readSession),
+    signIn: (credential, displayName) => call('sign-in', { ...credential, displayName }, readSession),
+    signOut: () => call('sign-out', undefined, async () => ({ value: undefined })),
+  }
+}
+
+/** Returns undefined for the answer without a session (204). */
+async function readSession(answer: Response): Promise<{ value: WorkspaceSession } | undefined> {
+  if (answer.status === 204) return undefined
+  const { expiresAt, ...session } = await answer.json()
+  return { value: { ...session, expiresAt: Date.parse(expiresAt) } }
+}

@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest'
+import { until } from '../../test/support/until.ts'
+import { addDemoData } from './demo-data.ts'
+import { accessibilityFindings, consoleBrowser } from './test-console.ts'
+
+const browser = consoleBrowser()
+
+describe('signing in to the console', () => {
+  it('a link signs in all tabs, its secret does not stay in the address, and a sign-out warns of drafts in another tab', async () => {
+    const core = await browser.newCore()
+    await addDemoData(core)
+    const { page, complaints, close } = await browser.open(core, '', { token: null })
+    await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor()
+    expect(await accessibilityFindings(page)).toEqual([])
+    const other = await page.context().newPage()
+    await other.goto(`${core.url}/console/conversations/cnv_maria`)
+    await other.getByRole('heading', { name: 'Sign in to the console' }).waitFor()
+
+    // Opening a link in an open tab changes only the fragment.
+    await page.goto(`${core.url}/console/#sign-in=good`)
+    await page.getByLabel('Or paste a token').waitFor({ state: 'detached' })
+    expect(page.url()).toBe(`${core.url}/console/`)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText('Enter the name that visitors will see.').waitFor()
+    await page.getByLabel('Your name').fill('Bea')
+    await page.keyboard.press('Enter')
+    await page.getByText('Maria Huber').first().waitFor()
+    const reply = other.getByRole('textbox', { name: 'Reply' })
+    await reply.fill('Half a sentence')
+    expect(await page.evaluate(() => JSON.stringify([history.state, location.href, document.cookie]))).not.toContain(
+      'good',
+    )
+
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Sign out' })
+    await dialog.getByText('One conversation has an unsent draft.').waitFor()
+    await dialog.getByRole('button', { name: 'Sign out' }).click()
+    for (const tab of [page, other]) await tab.getByText('You are signed out in all tabs.').waitFor()
+    expect(await other.evaluate(() => JSON.stringify(sessionStorage))).not.toContain('Half a sentence')
+
+    await page.goto(`${core.url}/console/#sign-in=good`)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText(/This link was used already/).waitFor()
+    expect(await accessibilityFindings(page)).toEqual([])
+    expect(complaints).toEqual([])
+    await close()
+  })
+
+  it('a link that is opened while signed in asks before it replaces the session', async () => {
+    const core = await browser.newCore()
+    const { page, close } = await browser.open(core, 'leads')
+    await page.getByRole('heading', { name: 'Leads', exact: true }).waitFor()
+    await page.goto(`${core.url}/console/leads#sign-in=good`)
+    await page.getByText('You are signed in as Ada.').waitFor()
+    await page.getByRole('button', { name: 'Stay signed in as Ada' }).click()
+    await page.getByRole('heading', { name: 'Leads', exact: true }).waitFor()
+    await close()
+  })
+
+  it('a first wrong token gets a message for a first sign-in, and a session that ended gets its reason', async () => {
+    const core = await browser.newCore()
+    const { page, close } = await browser.open(core, 'leads', { token: null })
+    await page.getByLabel('Or paste a token').fill('not a token')
+    await page.getByLabel('Your name').fill('Ada')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText(/This token is not accepted/).waitFor()
+    expect(await page.getByText('Your session').count()).toBe(0)
+    await close()
+  })
+
+  it('the console starts once the service answers', async () => {
+    const core = await browser.newCore()
+    const { page, close } = await browser.open(core, 'leads', { token: null })
+    await page.route('**/console/session/current', (route) => route.abort())
+    await page.reload()
+    await page.getByText(/The service cannot be reached/).waitFor()
+    await page.unroute('**/console/session/current')
+    await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor()
+    await until('the form', () => page.getByLabel('Your name').isVisible())
+    await close()
+  })
+})

@@ -1,0 +1,200 @@
+import { createHash } from 'node:crypto'
+import { createClient, type Transport } from '@connectrpc/connect'
+import { describe, expect, it } from 'vitest'
+import { ConsoleService } from '#proto/console/v1/console_pb.js'
+import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
+import { until } from '../../test/support/until.ts'
+import { signWorkspaceSession } from '../../test/support/workspace-session.ts'
+import type { CoreContext } from '../context.ts'
+import { inMemoryTransport } from '../server.ts'
+import { testCores } from '../test-support/cores.ts'
+import { operatorScopes } from '../workspaces/workspace-sessions.ts'
+
+const cores = testCores({ count: 2 })
+
+/** Creates clients of a core whose calls have this `Authorization` header. */
+function clientsOf(core: CoreContext, authorization: string) {
+  const inMemory = inMemoryTransport(core)
+  const transport: Transport = {
+    unary: (method, signal, timeoutMs, _header, input) =>
+      inMemory.unary(method, signal, timeoutMs, { authorization }, input),
+    stream: (method, signal, timeoutMs, _header, input) =>
+      inMemory.stream(method, signal, timeoutMs, { authorization }, input),
+  }
+  return { console: createClient(ConsoleService, transport), messaging: createClient(MessagingService, transport) }
+}
+
+const issue = async (grant: { scopes?: string[]; workspaceId?: string; lifetime?: number } = {}) =>
+  `Bearer ${await cores.core.access.issue({ subject: 'admin', scopes: [...operatorScopes], ...grant })}`
+const gateway = async (core = cores.core) => clientsOf(core, await issue({ scopes: ['visitors:act'] })).console
+const admin = async (grant?: Parameters<typeof issue>[0]) => clientsOf(cores.core, await issue(grant)).console
+
+async function newLink() {
+  const { secret } = await (await admin()).createSignInLink({ workspaceId: cores.workspaceId, operator: 'ada' })
+  return secret
+}
+
+const byLink = (value: string, more: { displayName?: string; replacedSecret?: string } = {}) => ({
+  credential: { case: 'linkSecret' as const, value },
+  displayName: 'Ada',
+  ...more,
+})
+
+async function newSession(core = cores.core) {
+  return (await gateway(core)).signIn(byLink(await newLink()))
+}
+
+const list = (core: CoreContext, secret: string) =>
+  clientsOf(core, `Console ${secret}`).messaging.listConversations({ workspaceId: cores.workspaceId })
+
+describe('a sign-in link', () => {
+  it('creates a session that works on every core', async () => {
+    const { sessionSecret, session } = await newSession()
+    expect(session).toMatchObject({ workspaceId: cores.workspaceId, operator: 'ada', displayName: 'Ada' })
+    expect(session!.scopes).toEqual([...operatorScopes])
+    for (const core of cores.cores) await list(core, sessionSecret)
+  })
+
+  it('works for one of many concurrent calls on two cores', async () => {
+    const gateways = [await gateway(cores.core), await gateway(cores.other)]
+    for (let round = 0; round < 5; round += 1) {
+      const link = await newLink()
+      const calls = Array.from({ length: 10 }, (_, index) => gateways[index % 2]!.signIn(byLink(link)))
+      const answers = await Promise.allSettled(calls)
+      expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+      for (const answer of answers)
+        if (answer.status === 'rejected') expect(String(answer.reason)).toContain('Unauthenticated')
+    }
+  })
+
+  it('is refused after ten minutes, and if its secret is of another service', async () => {
+    const link = await newLink()
+    cores.advance(601)
+    await expect((await gateway()).signIn(byLink(link))).rejects.toThrow('Unauthenticated')
+    await expect((await gateway()).signIn(byLink('x'.repeat(43)))).rejects.toThrow('Unauthenticated')
+    await expect((await gateway()).signIn(byLink(''))).rejects.toThrow('Unauthenticated')
+  })
+
+  it('still works after a sign-in with an invalid name', async () => {
+    const link = await newLink()
+    for (const displayName of ['', '   ', 'a\nb', 'x'.repeat(129)])
+      await expect((await gateway()).signIn(byLink(link, { displayName }))).rejects.toThrow('ValidationFailed')
+    await (await gateway()).signIn(byLink(link))
+  })
+
+  it('cannot have scopes or a workspace that its creator lacks, or outlive the token of its creator', async () => {
+    const { workspaceId } = cores
+    const scopes = ['workspaces:write', 'messages:read']
+    const limited = await admin({ scopes, workspaceId, lifetime: 3_600 })
+    await expect(limited.createSignInLink({ scopes: ['messages:write'] })).rejects.toThrow('PermissionDenied')
+    await expect(limited.createSignInLink({ scopes: ['visitors:act'] })).rejects.toThrow('PermissionDenied')
+    await expect(limited.createSignInLink({ workspaceId: 'ws_other' })).rejects.toThrow('NotFound')
+    await expect((await admin()).createSignInLink({ workspaceId: 'ws_none' })).rejects.toThrow('NotFound')
+    const { secret } = await limited.createSignInLink({})
+    const { session } = await (await gateway()).signIn(byLink(secret))
+    expect(session!.scopes.toSorted()).toEqual(scopes.toSorted())
+    expect(Number(session!.expiresAt!.seconds) * 1000).toBeLessThanOrEqual(cores.now() + 3_600_000)
+  })
+
+  it('does not let operators act as a gateway', async () => {
+    const { sessionSecret } = await newSession()
+    const { console: own } = clientsOf(cores.core, `Console ${sessionSecret}`)
+    await expect(own.signIn(byLink(await newLink()))).rejects.toThrow('PermissionDenied')
+    await expect(own.getConsoleSession({ sessionSecret })).rejects.toThrow('PermissionDenied')
+  })
+})
+
+describe('a workspace session', () => {
+  it('is exchanged for a console session with its scopes, which ends with it', async () => {
+    const exp = Math.floor(cores.now() / 1000) + 600
+    const value = await signWorkspaceSession({
+      claims: { wid: cores.workspaceId, sub: 'bob', scope: 'messages:read visitors:act', exp },
+    })
+    const credential = { case: 'workspaceSession' as const, value }
+    const { session, sessionSecret } = await (await gateway()).signIn({ credential, displayName: ' Bob ' })
+    expect(session).toMatchObject({ operator: 'bob', displayName: 'Bob', scopes: ['messages:read'] })
+    expect(Number(session!.expiresAt!.seconds)).toBe(exp)
+    await list(cores.core, sessionSecret)
+    const forged = { ...credential, value: await signWorkspaceSession({ key: new Uint8Array(32).fill(5) }) }
+    await expect((await gateway()).signIn({ credential: forged, displayName: 'Bob' })).rejects.toThrow(
+      'Unauthenticated',
+    )
+  })
+})
+
+describe('a console session', () => {
+  it('gets a new secret at each sign-in, and the replaced session ends', async () => {
+    const first = await newSession()
+    const second = await (await gateway()).signIn(
+      byLink(await newLink(), { replacedSecret: first.sessionSecret, displayName: 'Bea' }),
+    )
+    expect(second.sessionSecret).not.toBe(first.sessionSecret)
+    await expect(list(cores.core, first.sessionSecret)).rejects.toThrow('Unauthenticated')
+    await list(cores.core, second.sessionSecret)
+  })
+
+  it('ends on all cores with a sign-out, and its streams end', async () => {
+    const { sessionSecret } = await newSession()
+    const watching = [cores.core, cores.other].map(async (core) => {
+      await list(core, sessionSecret)
+      const frames = clientsOf(core, `Console ${sessionSecret}`).messaging.watchConversations({
+        workspaceId: cores.workspaceId,
+      })
+      for await (const _ of frames);
+    })
+    const ends = Promise.all(watching.map((each) => expect(each).rejects.toThrow('Unauthenticated')))
+    await (await gateway()).signOut({ sessionSecret })
+    await expect(list(cores.core, sessionSecret)).rejects.toThrow('Unauthenticated')
+    await until('the other core to refuse the session', () =>
+      list(cores.other, sessionSecret).then(
+        () => false,
+        (error: Error) => error.message.includes('Unauthenticated'),
+      ),
+    )
+    await ends
+    await (await gateway()).signOut({ sessionSecret })
+    await (await gateway()).signOut({ sessionSecret: 'unknown' })
+  })
+
+  it('expires after 12 hours', async () => {
+    const { sessionSecret } = await newSession()
+    cores.advance(12 * 3_600 - 60)
+    await list(cores.core, sessionSecret)
+    cores.advance(61)
+    await expect(list(cores.core, sessionSecret)).rejects.toThrow('Unauthenticated')
+    await expect((await gateway()).getConsoleSession({ sessionSecret })).rejects.toThrow('Unauthenticated')
+  })
+
+  it('is stored without its secret', async () => {
+    const link = await newLink()
+    const { sessionSecret } = await newSession()
+    const { consoleSessions, signInLinks } = cores.core.database.collections
+    const stored = JSON.stringify([await consoleSessions.find().toArray(), await signInLinks.find().toArray()])
+    expect(stored).toContain(createHash('sha256').update(`console ${sessionSecret}`).digest('base64url'))
+    expect(stored).not.toContain(sessionSecret)
+    expect(stored).not.toContain(link)
+  })
+
+  it('is removed with its workspace', async () => {
+    const { workspaceId } = await cores.core.workspaces.createWorkspace('Short')
+    const { secret } = await (await admin()).createSignInLink({ workspaceId })
+    const { sessionSecret } = await (await gateway()).signIn(byLink(secret))
+    await (await admin()).createSignInLink({ workspaceId })
+    await cores.core.deletions.begin('workspace', workspaceId, undefined)
+    const left = async () => {
+      cores.advance(70)
+      await cores.core.removals.work()
+      const { consoleSessions, signInLinks } = cores.core.database.collections
+      return (
+        (await consoleSessions.countDocuments({ workspaceId })) + (await signInLinks.countDocuments({ workspaceId }))
+      )
+    }
+    await until('the sign-ins to be removed', async () => (await left()) === 0)
+    await until('the session to end', () =>
+      list(cores.core, sessionSecret).then(
+        () => false,
+        () => true,
+      ),
+    )
+  })
+})

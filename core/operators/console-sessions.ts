@@ -1,0 +1,150 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { byKey } from '../../platform/concurrency/batcher.ts'
+import type { Bus } from '../bus.ts'
+import { ServiceError } from '../errors.ts'
+import { createLiveCache } from '../log/live-cache.ts'
+import type { Wakeups } from '../log/wakeups.ts'
+import { field, line, validate } from '../rules.ts'
+import type { Caller, ConsoleCallers } from '../workspaces/access.ts'
+import { operatorScopes, type WorkspaceSessions } from '../workspaces/workspace-sessions.ts'
+import type { ConsoleSessionStore } from './console-session-store.ts'
+import { type ConsoleSession, linkLifetimeMs, sessionLifetimeMs } from './model.ts'
+
+/** What a browser signs in with. */
+export type SignInCredential = { linkSecret: string } | { workspaceSession: string }
+
+export interface SignedIn {
+  secret: string
+  session: ConsoleSession
+}
+
+export interface ConsoleSessions extends ConsoleCallers {
+  /**
+   * Creates a link that signs in one operator. Errors: `NotFound` for an unknown workspace,
+   * `PermissionDenied` for scopes that the caller lacks, `ValidationFailed`.
+   */
+  createLink(
+    caller: Caller,
+    link: { workspaceId: string; operator?: string | undefined; scopes: string[] },
+  ): Promise<{ secret: string; expiresAt: Date }>
+  /**
+   * Creates a session with a new secret, and ends the replaced session. Errors: `Unauthenticated`
+   * for an invalid credential, `ValidationFailed`.
+   */
+  signIn(credential: SignInCredential, displayName: string, replacedSecret: string): Promise<SignedIn>
+  /** Returns the session of a secret. Errors: `Unauthenticated` if it has ended. */
+  find(secret: string): Promise<ConsoleSession>
+  /** Ends a session on all cores. */
+  signOut(secret: string): Promise<void>
+}
+
+const secretBytes = 32
+const secretForm = /^[\w-]{43}$/
+const maxCached = 10_000
+
+export function createConsoleSessions(dependencies: {
+  store: ConsoleSessionStore
+  hasWorkspace: (workspaceId: string) => Promise<boolean>
+  workspaceSessions: WorkspaceSessions
+  wakeups: Pick<Wakeups, 'stateChanged' | 'isCurrent'>
+  bus: Bus
+  now: () => number
+}): ConsoleSessions {
+  const { store, hasWorkspace, workspaceSessions, wakeups, bus, now } = dependencies
+  const sessions = createLiveCache({
+    bus,
+    isCurrent: wakeups.isCurrent,
+    maxEntries: maxCached,
+    loadMany: async (ids) => byKey(await store.findSessions(ids), ({ id }) => id),
+  })
+
+  async function activeSession(id: string): Promise<ConsoleSession> {
+    const session = await sessions.get(id)
+    if (!session || session.expiresAt.getTime() <= now()) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+    return session
+  }
+
+  async function find(secret: string): Promise<ConsoleSession> {
+    if (!secretForm.test(secret)) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+    return activeSession(idOf(secret))
+  }
+
+  async function ownerOf(credential: SignInCredential) {
+    if ('linkSecret' in credential) {
+      const link = await store.takeLink(idOf(credential.linkSecret), new Date(now()))
+      if (!link) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+      const { workspaceId, operator, scopes, sessionEndsBy } = link
+      return { workspaceId, operator, scopes, endsBy: sessionEndsBy?.getTime() }
+    }
+    const { workspaceId, subject, scopes, expiresAt } = await workspaceSessions.verify(credential.workspaceSession)
+    return { workspaceId, operator: subject, scopes: [...scopes], endsBy: expiresAt }
+  }
+
+  async function signOut(secret: string): Promise<void> {
+    if (!secretForm.test(secret)) return
+    await store.removeSession(idOf(secret))
+    await wakeups.stateChanged(idOf(secret))
+  }
+
+  return {
+    async createLink(caller, { workspaceId, operator = caller.subject, scopes }) {
+      validate(field('/operator', operator, line(1, 128)))
+      const granted = scopes.length > 0 ? scopes : [...caller.scopes].filter((scope) => operatorScopes.has(scope))
+      if (!granted.every((scope) => operatorScopes.has(scope) && caller.scopes.has(scope)))
+        throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+      if (!(await hasWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
+      const secret = newSecret()
+      const expiresAt = new Date(Math.min(now() + linkLifetimeMs, caller.expiresAt))
+      const isLimited = Number.isFinite(caller.expiresAt)
+      await store.insertLink({
+        id: idOf(secret),
+        workspaceId,
+        operator,
+        scopes: granted,
+        expiresAt,
+        ...(isLimited && { sessionEndsBy: new Date(caller.expiresAt) }),
+      })
+      return { secret, expiresAt }
+    },
+
+    async signIn(credential, displayName, replacedSecret) {
+      // Checked first, because a link works only once.
+      validate(field('/displayName', displayName.trim(), line(1, 128)))
+      const { workspaceId, operator, scopes, endsBy = Number.POSITIVE_INFINITY } = await ownerOf(credential)
+      if (!(await hasWorkspace(workspaceId))) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+      const secret = newSecret()
+      const session: ConsoleSession = {
+        id: idOf(secret),
+        workspaceId,
+        operator,
+        displayName: displayName.trim(),
+        scopes,
+        createdAt: new Date(now()),
+        expiresAt: new Date(Math.min(now() + sessionLifetimeMs, endsBy)),
+      }
+      await store.insertSession(session)
+      await signOut(replacedSecret)
+      return { secret, session }
+    },
+
+    find,
+    signOut,
+
+    async callerOf(secret) {
+      const { id, operator, workspaceId, scopes, expiresAt } = await find(secret)
+      return {
+        subject: operator,
+        workspaceId,
+        scopes: new Set(scopes),
+        expiresAt: expiresAt.getTime(),
+        requireActive: async () => void (await activeSession(id)),
+      }
+    },
+  }
+}
+
+const newSecret = () => randomBytes(secretBytes).toString('base64url')
+
+/** Returns the id under which a secret is stored: its hash, so that the database has no secrets. */
+const idOf = (secret: string) => createHash('sha256').update(`console ${secret}`).digest('base64url')

@@ -1,0 +1,93 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Type } from 'typebox'
+import type { ConsoleSession, SignInResponse } from '#proto/console/v1/console_pb.js'
+import { consoleOrigin, consoleSecret, setConsoleCookie } from '../checks/console-session.ts'
+import { type Check, inOrder } from '../checks/in-order.ts'
+import { refuseUrlCredentials, requireContentType, requireSameOrigin } from '../checks/request-checks.ts'
+import type { CoreClients } from '../core/core-clients.ts'
+import { operatorError } from '../errors.ts'
+import { refuseQuery } from '../schemas/fields.ts'
+import { timeOf } from './proto-values.ts'
+import { callOptions } from './route-deps.ts'
+
+export const CONSOLE_SESSION_PREFIX = '/console/session'
+
+const SignInBody = Type.Object(
+  {
+    link: Type.Optional(Type.String({ maxLength: 256 })),
+    token: Type.Optional(Type.String({ maxLength: 8_192 })),
+    displayName: Type.String({ maxLength: 512 }),
+  },
+  { additionalProperties: false },
+)
+
+/**
+ * POST /console/session/…: signs operators of the console in and out. The session's secret is only
+ * in a cookie that scripts cannot read. Pages of other sites cannot use these routes.
+ */
+export const consoleSessionRoutes: FastifyPluginAsyncTypebox<{
+  core: CoreClients
+  checkRate: Check
+  now: () => number
+}> = async (app, { core, checkRate, now }) => {
+  app.addHook('onRoute', refuseQuery)
+  const setHeaders: Check = (_request, reply) =>
+    void reply.header('cache-control', 'no-store').header('cross-origin-resource-policy', 'same-origin')
+  const requireConsole: Check = (request) => void consoleOrigin(request)
+  const checks = [setHeaders, requireSameOrigin, requireConsole, refuseUrlCredentials, requireContentType]
+  app.addHook('onRequest', inOrder(checks))
+  app.addHook('preHandler', inOrder([checkRate]))
+  const config = { rate: 'rpc' } as const
+
+  function signedIn(request: FastifyRequest, reply: FastifyReply, { sessionSecret, session }: SignInResponse) {
+    const expiresAt = Date.parse(timeOf(session?.expiresAt))
+    const lifetimeSeconds = Math.max(1, Math.floor((expiresAt - now()) / 1000))
+    setConsoleCookie(request, reply, { secret: sessionSecret, lifetimeSeconds })
+    return toAnswer(session)
+  }
+
+  app.post('/sign-in', { schema: { body: SignInBody }, config }, async (request, reply) => {
+    const { link, token = '', displayName } = request.body
+    const credential =
+      link === undefined
+        ? { case: 'workspaceSession' as const, value: token }
+        : { case: 'linkSecret' as const, value: link }
+    const replacedSecret = consoleSecret(request) ?? ''
+    const answer = await core.console
+      .signIn({ credential, displayName, replacedSecret }, callOptions(request))
+      .catch(asOperator)
+    return signedIn(request, reply, answer)
+  })
+
+  // Without a session the answer is 204, because browsers report 401 as an error of the page.
+  app.post('/current', { config }, async (request, reply) => {
+    const sessionSecret = consoleSecret(request)
+    if (sessionSecret === undefined) return reply.code(204).send()
+    try {
+      const { session } = await core.console.getConsoleSession({ sessionSecret }, callOptions(request))
+      return toAnswer(session)
+    } catch (error) {
+      const failure = operatorError(error)
+      if (failure.code !== 'Unauthenticated') throw failure
+      return reply.code(204).send()
+    }
+  })
+
+  app.post('/sign-out', { config }, async (request, reply) => {
+    const sessionSecret = consoleSecret(request)
+    if (sessionSecret !== undefined) await core.console.signOut({ sessionSecret }, callOptions(request))
+    setConsoleCookie(request, reply)
+    return reply.code(204).send()
+  })
+}
+
+function asOperator(error: unknown): never {
+  throw operatorError(error)
+}
+
+function toAnswer(session: ConsoleSession | undefined) {
+  if (session === undefined) throw new Error('the answer of the core has no session')
+  const { consoleSessionId: id, workspaceId, operator, displayName, scopes, expiresAt } = session
+  return { id, workspaceId, operator, displayName, scopes, expiresAt: timeOf(expiresAt) }
+}
