@@ -18,6 +18,8 @@ export interface Deletions {
    * another workspace.
    */
   begin(kind: DeletionKind, id: string, scope: string | undefined): Promise<void>
+  /** Returns the workspace of an object. Errors: those of `begin`. */
+  workspaceOf(kind: DeletionKind, id: string, scope: string | undefined): Promise<string>
   /** Runs the due step of a deletion. */
   runStep(removal: Removal): Promise<void>
 }
@@ -162,14 +164,19 @@ export function createDeletions(dependencies: {
     removed: (removal) => removals.finish(removal),
   }
 
+  async function workspaceOf(kind: DeletionKind, id: string, scope: string | undefined): Promise<string> {
+    const code = kind === 'subscription' ? ErrorCode.SUBSCRIPTION_NOT_FOUND : ErrorCode.NOT_FOUND
+    const found = await store.workspaceOf(kind, id)
+    return inWorkspace(found === undefined ? undefined : { workspaceId: found }, scope, code).workspaceId
+  }
+
   return {
+    workspaceOf,
+
     async begin(kind, id, scope) {
-      const code = kind === 'subscription' ? ErrorCode.SUBSCRIPTION_NOT_FOUND : ErrorCode.NOT_FOUND
-      const found = await store.workspaceOf(kind, id)
-      const { workspaceId } = inWorkspace(found === undefined ? undefined : { workspaceId: found }, scope, code)
       const removal = {
         removalId: plannedIds('rmv', kind, id),
-        workspaceId,
+        workspaceId: await workspaceOf(kind, id, scope),
         kind,
         ids: [id],
         stage: 'marking' as const,

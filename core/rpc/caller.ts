@@ -5,7 +5,6 @@ import { scope } from '#proto/access/v1/access_pb.js'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { CoreContext } from '../context.ts'
 import { ServiceError } from '../errors.ts'
-import type { DeletionKind } from '../privacy/model.ts'
 import type { Access, Caller } from '../workspaces/access.ts'
 
 const callerKey = createContextKey<Caller | undefined>(undefined, { description: 'caller' })
@@ -134,19 +133,4 @@ export function operatorWrites({ idempotency, config }: CoreContext): OperatorWr
     })
     return result
   }
-}
-
-/** Returns a function that deletes an object in the caller's workspace, once per idempotency key. */
-export function operatorDeletion(core: CoreContext) {
-  const once = operatorWrites(core)
-  return (
-    context: HandlerContext,
-    request: Message & { idempotencyKey?: string },
-    kind: DeletionKind,
-    id: string,
-  ): Promise<Record<string, never>> =>
-    once(context, request, async () => {
-      await core.deletions.begin(kind, id, callerOf(context).workspaceId)
-      return {}
-    })
 }

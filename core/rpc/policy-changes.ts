@@ -3,6 +3,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
 import type { SuppressionEntry, WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import type { CoreContext } from '../context.ts'
+import type { DeletionKind } from '../privacy/model.ts'
 import type { PolicySetting } from '../workspaces/model.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from './caller.ts'
 
@@ -36,6 +37,27 @@ export function auditedWrites(core: CoreContext): AuditedWrites {
         () => run(operation),
       ),
     )
+}
+
+/**
+ * Returns a function that deletes an object in the caller's workspace, once per idempotency key. The
+ * deletion of an object is recorded once as a policy change.
+ */
+export function operatorDeletion(core: CoreContext) {
+  const once = operatorWrites(core)
+  return (
+    context: HandlerContext,
+    request: Message & { idempotencyKey?: string },
+    kind: DeletionKind,
+    target: string,
+  ): Promise<Record<string, never>> =>
+    once(context, request, async () => {
+      const { subject: actor, workspaceId: scope } = callerOf(context)
+      const workspaceId = await core.deletions.workspaceOf(kind, target, scope)
+      const change = { workspaceId, actor, action: context.method.name, target, settings: [] }
+      await core.policyChanges.record(`${kind} ${target}`, change, () => core.deletions.begin(kind, target, scope))
+      return {}
+    })
 }
 
 export function policyChangeCalls({

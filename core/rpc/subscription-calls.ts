@@ -12,7 +12,8 @@ import type { CoreContext } from '../context.ts'
 import type { Requester, SubscriptionView } from '../deliveries/lead-subscriptions.ts'
 import type { SubscriptionAuditEntry } from '../deliveries/model.ts'
 import { liveSecrets, maskedSecret } from '../deliveries/webhook-requests.ts'
-import { callerOf, operatorDeletion, operatorWrites, requiredWorkspace } from './caller.ts'
+import { callerOf, operatorWrites, requiredWorkspace } from './caller.ts'
+import { operatorDeletion } from './policy-changes.ts'
 
 type Calls = ServiceImpl<typeof LeadService>
 

@@ -31,10 +31,10 @@ import {
 } from '../workspaces/model.ts'
 import { canonicalLocale } from '../workspaces/translations.ts'
 import { fromAvailability, toAvailability } from './availability.ts'
-import { callerOf, operatorDeletion, operatorWrites, requiredWorkspace } from './caller.ts'
+import { callerOf, operatorWrites, requiredWorkspace } from './caller.ts'
 import { fromConsentPolicy } from './consent.ts'
 import { fromForms, toForms } from './forms.ts'
-import { auditedWrites, policyChangeCalls } from './policy-changes.ts'
+import { auditedWrites, operatorDeletion, policyChangeCalls } from './policy-changes.ts'
 import { fromRetention, toRetention } from './retention.ts'
 import { suppressionCalls } from './suppressions.ts'
 

@@ -119,6 +119,29 @@ it('removes the session from its entries when the visitor is erased, and keeps t
   expect(changes.filter(({ action, target }) => action === 'BanVisitor' && target === '')).toHaveLength(1)
 })
 
+it('records the deletion of each object once, also if the call is repeated on another core', async () => {
+  const { workspaces } = await clients()
+  const other = await clients(cores.other)
+  const siteKey = await newSiteKey()
+  const { connection } = await workspaces.createConnection({ workspaceId: cores.workspaceId, name: 'Site' })
+  const { connectionId } = connection!
+  for (const { workspaces: caller } of [await clients(), other]) {
+    await caller.deleteInstallation({ siteKey })
+    await caller.deleteConnection({ connectionId })
+  }
+  for (const [target, action] of [
+    [siteKey, 'DeleteInstallation'],
+    [connectionId, 'DeleteConnection'],
+  ] as const)
+    expect(await changesOf(target)).toMatchObject([{ actor: 'ada', action, confirmed: true }])
+})
+
+it('has no entry for a deletion of an unknown object', async () => {
+  const { workspaces } = await clients()
+  expect(await codeOf(workspaces.deleteInstallation({ siteKey: 'pk_unknown' }))).not.toBe('ok')
+  expect(await changesOf('pk_unknown')).toEqual([])
+})
+
 it('is listed in pages', async () => {
   const { workspaces } = await clients()
   const target = await newSiteKey()

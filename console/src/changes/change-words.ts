@@ -10,6 +10,9 @@ const actions: Record<string, string> = {
   RemoveSuppressions: 'Suppressions removed',
   BanVisitor: 'Visitor banned',
   UnbanVisitor: 'Ban lifted',
+  DeleteInstallation: 'Installation deleted',
+  DeleteConnection: 'Connection deleted',
+  DeleteSubscription: 'Subscription deleted',
 }
 
 export const actionText = (action: string) => actions[action] ?? action
