@@ -4,7 +4,7 @@ import { type CommandService, createCommandService } from './commands/service.ts
 import { type ConversationService, createConversationService } from './conversations/service.ts'
 import type { Database } from './database/database.ts'
 import { createStores, type Stores } from './database/stores.ts'
-import { createDestinationCheck, type IsAllowedDestination } from './deliveries/lead-subscriptions.ts'
+import { createDestinationCheck, type IsAllowedDestination } from './deliveries/destination-check.ts'
 import { createDeliveryService, type DeliveryService } from './deliveries/service.ts'
 import { createIdempotency } from './idempotency/idempotency.ts'
 import { createKeyring, createPlannedIds, type SecretKey } from './keys/keyring.ts'

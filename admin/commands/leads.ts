@@ -5,6 +5,7 @@ import {
   RetryDeliveryAttemptResponseSchema,
 } from '#proto/lead/v1/delivery_pb.js'
 import {
+  ActivateSubscriptionSecretResponseSchema,
   CreateSubscriptionResponseSchema,
   ListSubscriptionsResponseSchema,
   RotateSubscriptionSecretResponseSchema,
@@ -18,6 +19,11 @@ import { deletion } from './deletion.ts'
 const workspace = { type: 'string', required: true, description: 'the workspace’s id' } as const
 const subscription = { type: 'string', required: true, description: 'the subscription’s id' } as const
 const field = { type: 'string', multiple: true, description: 'a field of the lead to send; repeatable' } as const
+const header = {
+  type: 'string',
+  multiple: true,
+  description: 'a header of each request, `name: value`; repeatable',
+} as const
 const statuses = { enabled: SubscriptionStatus.ENABLED, disabled: SubscriptionStatus.DISABLED }
 
 export const subscriptions: Group = {
@@ -27,15 +33,17 @@ export const subscriptions: Group = {
       workspace,
       url: { type: 'string', required: true, description: 'the destination' },
       field,
+      header,
       automatic: { type: 'boolean', description: 'send every captured lead automatically' },
     },
-    run: async ({ leads }, { workspace, url, field = [], automatic = false }) =>
+    run: async ({ leads }, { workspace, url, field = [], header = [], automatic = false }) =>
       toJson(
         CreateSubscriptionResponseSchema,
         await leads.createSubscription({
           workspaceId: workspace,
           destinationUrl: url,
           mappedFields: field,
+          headers: header.map(toHeader),
           automatic,
         }),
       ),
@@ -52,15 +60,17 @@ export const subscriptions: Group = {
       subscription,
       url: { type: 'string', description: 'the destination' },
       field,
+      header: { ...header, description: 'as for create; `name` alone keeps its value, an empty text removes all' },
       status: { type: 'string', description: 'enabled or disabled' },
     },
-    run: async ({ leads }, { subscription, url, field, status }) =>
+    run: async ({ leads }, { subscription, url, field, header, status }) =>
       toJson(
         UpdateSubscriptionResponseSchema,
         await leads.updateSubscription({
           subscriptionId: subscription,
           destinationUrl: url,
           mappedFields: field && { names: field },
+          headers: header && { headers: header.filter((text) => text !== '').map(toHeader) },
           status: status === undefined ? undefined : oneOf('status', status, statuses),
         }),
       ),
@@ -71,7 +81,7 @@ export const subscriptions: Group = {
     run: ({ leads }, { subscription }) => leads.deleteSubscription({ subscriptionId: subscription }),
   }),
   rotate: command({
-    summary: 'Create a new secret, shown only now; the old one also signs until the overlap ends',
+    summary: 'Create a new secret, shown only now; the old one signs until `activate` or the end of the overlap',
     flags: { subscription, overlap: { type: 'string', description: 'seconds; default 24 hours' } },
     run: async ({ leads }, { subscription, overlap }) =>
       toJson(
@@ -82,6 +92,23 @@ export const subscriptions: Group = {
         }),
       ),
   }),
+  activate: command({
+    summary: 'Let a rotated secret sign `X-Service-Webhook-Signature`',
+    flags: {
+      subscription,
+      secret: { type: 'string', required: true, description: 'the secret’s id, from `subscriptions list`' },
+    },
+    run: async ({ leads }, { subscription, secret }) =>
+      toJson(
+        ActivateSubscriptionSecretResponseSchema,
+        await leads.activateSubscriptionSecret({ subscriptionId: subscription, secretId: secret }),
+      ),
+  }),
+}
+
+function toHeader(text: string) {
+  const [name = '', ...rest] = text.split(':')
+  return { name: name.trim(), ...(rest.length > 0 && { value: rest.join(':').trim() }) }
 }
 
 const deliveryStatuses = Object.fromEntries(

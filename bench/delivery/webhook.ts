@@ -40,7 +40,7 @@ export async function sendWebhook({
       deliveryId,
       correlationId: randomUUID(),
       body: bytes,
-      secrets: [secret],
+      secrets: { active: secret, all: [secret] },
       at: Date.now(),
     }),
     body: bytes,

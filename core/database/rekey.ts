@@ -23,6 +23,7 @@ export function createSealedSecrets({
   const lists = [
     { collection: installations, field: 'identitySecrets' },
     { collection: leadSubscriptions, field: 'secrets' },
+    { collection: leadSubscriptions, field: 'headers' },
   ] as const
 
   async function replaceOne(sealed: string, set: (sealed: string) => Promise<{ modifiedCount: number }>, to: string) {
@@ -34,7 +35,8 @@ export function createSealedSecrets({
       for await (const { sealed } of keys.find()) yield sealed
       for await (const { identitySecrets } of installations.find())
         for (const { sealed } of identitySecrets) yield sealed
-      for await (const { secrets } of leadSubscriptions.find()) for (const { sealed } of secrets) yield sealed
+      for await (const { secrets, headers = [] } of leadSubscriptions.find())
+        for (const { sealed } of [...secrets, ...headers]) yield sealed
     },
 
     async replace(reseal) {

@@ -50,7 +50,8 @@ export interface LeadSubscriptionStore {
   /**
    * Disables a subscription, after a request or because of an answer. Changes nothing if it is
    * disabled, if the operation is already recorded, or if the subscription changed since `sentAt`.
-   * `sentAt` is the start of the attempt that got the answer.
+   * `sentAt` is the start of the attempt that got the answer. A rejected signature also changes
+   * nothing if the overlap of two secrets had not ended at that time.
    */
   disable(
     subscriptionId: string,
@@ -133,8 +134,9 @@ export function createLeadSubscriptionStore({
     async disable(subscriptionId, reason, entry, cause) {
       const isByAnswer = 'sentAt' in cause
       const unless = isByAnswer ? { judgedSince: { $lte: cause.sentAt } } : unlessRecorded(cause.operation)
+      const inOverlap = isByAnswer && reason === 'rejected_auth' && { 'secrets.expiresAt': { $gt: cause.sentAt } }
       const { modifiedCount } = await leadSubscriptions.updateOne(
-        { _id: subscriptionId, status: 'enabled', ...unless },
+        { _id: subscriptionId, status: 'enabled', ...unless, ...(inOverlap && { $nor: [inOverlap] }) },
         {
           $set: { status: 'disabled', disabledReason: reason, updatedAt: entry.at },
           $push: { ...audited(entry), ...(isByAnswer ? {} : recording(cause.operation)) },

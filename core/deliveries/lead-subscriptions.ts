@@ -1,21 +1,26 @@
 import { randomUUID } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { createAddressCheck } from '../../platform/addresses/addresses.ts'
 import { parseDestinationUrl } from '../../platform/addresses/destination-url.ts'
-import type { Lookup } from '../../platform/addresses/name-service.ts'
-import { createResolver } from '../../platform/addresses/resolve.ts'
-import { type FieldIssue, inWorkspace, ServiceError } from '../errors.ts'
+import { inWorkspace, ServiceError } from '../errors.ts'
 import type { PlannedIds } from '../keys/keyring.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
-import { leadFieldName } from '../leads/model.ts'
 import { field, integer, validate } from '../rules.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
+import { type GivenHeader, sealedHeaders } from './custom-headers.ts'
 import type { DeliveryHolds } from './delivery-holds.ts'
 import type { DeliveryStore } from './delivery-store.ts'
+import type { IsAllowedDestination } from './destination-check.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import type { LiveSubscriptions } from './live-subscriptions.ts'
-import { auditMax, type LeadSubscription, type SubscriptionAuditEntry, type SubscriptionStatus } from './model.ts'
-import { defaultOverlapSeconds, liveSecrets, newWebhookSecret, rotatedSecrets } from './webhook-requests.ts'
+import { auditMax, type CustomHeader, type LeadSubscription, type SubscriptionAuditEntry } from './model.ts'
+import { type SubscriptionSettings, settingIssues } from './subscription-settings.ts'
+import {
+  activatedSecrets,
+  defaultOverlapSeconds,
+  liveSecrets,
+  newWebhookSecret,
+  rotatedSecrets,
+} from './webhook-requests.ts'
 
 /**
  * The caller of an operation. `subject` is the name that the audit records. If `workspaceId` is
@@ -26,23 +31,10 @@ export interface Requester {
   workspaceId?: string
 }
 
-interface SubscriptionSettings {
-  destinationUrl?: string
-  mappedFields?: string[]
-  automatic?: boolean
-  status?: SubscriptionStatus
-}
-
 export interface SubscriptionView {
   subscription: LeadSubscription
   heldDeliveries: number
 }
-
-/**
- * Returns true if every address that a destination resolves to is allowed. Does not return the
- * reason of a rejection.
- */
-export type IsAllowedDestination = (url: URL) => Promise<boolean>
 
 /**
  * A view of the subscription and the id of its new secret. `LeadSubscriptions.secret` returns the
@@ -60,7 +52,13 @@ export interface LeadSubscriptions {
    * `ValidationFailed`.
    */
   create(
-    settings: { workspaceId: string; destinationUrl: string; mappedFields: string[]; automatic: boolean },
+    settings: {
+      workspaceId: string
+      destinationUrl: string
+      mappedFields: string[]
+      automatic: boolean
+      headers?: GivenHeader[]
+    },
     by: Requester,
     operation?: string,
   ): Promise<CreatedSecret>
@@ -72,8 +70,9 @@ export interface LeadSubscriptions {
     operation?: string,
   ): Promise<SubscriptionView>
   /**
-   * Adds a secret. Requests are also signed with the previous secret for `overlapSeconds` more
-   * seconds. Errors: `SubscriptionNotFound`, `ValidationFailed`, `RateLimited` while requests are
+   * Adds a secret. For `overlapSeconds` more seconds, `webhook-signature` is also signed with the
+   * previous secret. The previous secret alone signs `X-Service-Webhook-Signature` until the new one
+   * is activated. Errors: `SubscriptionNotFound`, `ValidationFailed`, `RateLimited` while requests are
    * signed with too many secrets.
    */
   rotateSecret(
@@ -82,6 +81,11 @@ export interface LeadSubscriptions {
     by: Requester,
     operation?: string,
   ): Promise<CreatedSecret>
+  /**
+   * Lets a secret of a rotation sign `X-Service-Webhook-Signature`. Activating it again changes
+   * nothing. Errors: `SubscriptionNotFound`, `NotFound` if the secret is unknown or has expired.
+   */
+  activateSecret(subscriptionId: string, secretId: string, by: Requester, operation?: string): Promise<SubscriptionView>
   /**
    * Returns the plain text of a secret that signs requests now. Errors: `IdempotencyConflict` if
    * the secret has expired.
@@ -93,7 +97,6 @@ export interface LeadSubscriptions {
   list(workspaceId: string): Promise<SubscriptionView[]>
 }
 
-const maxMapped = 50
 const maxListed = 1000
 
 export function createLeadSubscriptions(dependencies: {
@@ -120,8 +123,9 @@ export function createLeadSubscriptions(dependencies: {
     return { subscription, heldDeliveries: counts.get(subscriptionId) ?? 0 }
   }
 
-  async function validateSettings({ destinationUrl, mappedFields }: SubscriptionSettings) {
-    validate(field('/destinationUrl', destinationUrl, destinationShape), ...mappingIssues(mappedFields ?? []))
+  async function validateSettings(settings: SubscriptionSettings, stored: CustomHeader[] = []) {
+    const { destinationUrl } = settings
+    validate(...settingIssues(settings, stored))
     const url = destinationUrl === undefined ? undefined : parseDestinationUrl(destinationUrl)
     if (url && !(await isAllowedDestination(url))) {
       throw new ServiceError(ErrorCode.VALIDATION_FAILED, {
@@ -131,10 +135,10 @@ export function createLeadSubscriptions(dependencies: {
   }
 
   return {
-    async create({ workspaceId, destinationUrl, mappedFields, automatic }, by, operation = randomUUID()) {
+    async create({ workspaceId, destinationUrl, mappedFields, automatic, headers = [] }, by, operation = randomUUID()) {
       if (by.workspaceId !== undefined && by.workspaceId !== workspaceId) throw new ServiceError(ErrorCode.NOT_FOUND)
       if (!(await workspaceStore.findWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
-      await validateSettings({ destinationUrl, mappedFields })
+      await validateSettings({ destinationUrl, mappedFields, headers })
       const at = new Date(now())
       const subscriptionId = plannedIds('sub', operation)
       const secretId = plannedIds('key', operation)
@@ -146,6 +150,7 @@ export function createLeadSubscriptions(dependencies: {
         automatic,
         status: 'enabled',
         secrets: [newWebhookSecret(secretBox, at, secretId).kept],
+        headers: sealedHeaders(secretBox, headers, []),
         notFound: [],
         judgedSince: at,
         audit: [{ at, actor: by.subject, action: 'created' }],
@@ -156,9 +161,10 @@ export function createLeadSubscriptions(dependencies: {
     },
 
     async update(subscriptionId, settings, by, operation = randomUUID()) {
-      await find(subscriptionId, by)
-      await validateSettings(settings)
-      const { status, ...changes } = settings
+      const { headers: stored = [] } = await find(subscriptionId, by)
+      await validateSettings(settings, stored)
+      const { status, headers, ...rest } = settings
+      const changes = headers ? { ...rest, headers: sealedHeaders(secretBox, headers, stored) } : rest
       const entry = { at: new Date(now()), actor: by.subject }
       if (Object.keys(changes).length > 0) {
         const reset = changes.destinationUrl === undefined ? {} : { judgedSince: entry.at }
@@ -194,6 +200,20 @@ export function createLeadSubscriptions(dependencies: {
       return { ...(await view(subscriptionId, by)), secretId }
     },
 
+    async activateSecret(subscriptionId, secretId, by, operation = randomUUID()) {
+      for (;;) {
+        const subscription = await find(subscriptionId, by)
+        const at = new Date(now())
+        const secret = liveSecrets(subscription.secrets, at).find((each) => each.secretId === secretId)
+        if (!secret) throw new ServiceError(ErrorCode.NOT_FOUND)
+        const secrets = activatedSecrets(subscription.secrets, secretId)
+        const entry = { at, actor: by.subject, action: 'secret_activated' as const }
+        if (!secret.pending || (await store.replaceSecrets(subscription, secrets, entry, operation))) break
+      }
+      await liveSubscriptions.changed(subscriptionId)
+      return view(subscriptionId, by)
+    },
+
     secret({ secrets }, secretId) {
       const found = liveSecrets(secrets, new Date(now())).find((secret) => secret.secretId === secretId)
       if (!found) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
@@ -218,38 +238,4 @@ export function createLeadSubscriptions(dependencies: {
       }))
     },
   }
-}
-
-function destinationShape(value: string): string | undefined {
-  if (value.length > 2048) return 'maxLength'
-  return parseDestinationUrl(value) ? undefined : 'format'
-}
-
-function mappingIssues(names: string[]): (FieldIssue | undefined)[] {
-  if (names.length > maxMapped) return [{ path: '/mappedFields', rule: 'maxItems' }]
-  return names.map((name, index) =>
-    field(`/mappedFields/${index}`, name, () => {
-      // The field `reference` of a webhook is reserved for the lead's id.
-      if (!leadFieldName.test(name) || name === 'reference') return 'pattern'
-      return names.indexOf(name) === index ? undefined : 'uniqueItems'
-    }),
-  )
-}
-
-/** Maximum duration of a name lookup, in milliseconds. */
-const resolveTimeoutMs = 5000
-
-/**
- * Checks a destination when it is registered. The delivery worker checks it again at each attempt.
- */
-export function createDestinationCheck(options: { allowedCidrs: string[]; lookup?: Lookup }): IsAllowedDestination {
-  const { allowedCidrs, lookup } = options
-  const resolver = createResolver({ isAllowed: createAddressCheck({ allowedCidrs }), lookup })
-  return (url) =>
-    resolver.resolve(url.hostname, AbortSignal.timeout(resolveTimeoutMs)).then(
-      () => true,
-      // A host name that does not resolve is rejected like a forbidden address. So callers cannot
-      // tell the two cases apart.
-      () => false,
-    )
 }

@@ -185,12 +185,31 @@ export interface WebhookSecret {
    * replaces this one.
    */
   expiresAt?: Date
+  /**
+   * Set by a rotation and removed when an operator activates the secret. While it is set, an older
+   * live secret signs `X-Service-Webhook-Signature`.
+   */
+  pending?: true
+}
+
+/** A header that the operator adds to each request of a subscription. */
+export interface CustomHeader {
+  name: string
+  sealed: string
 }
 
 export interface SubscriptionAuditEntry {
   at: Date
   actor: string
-  action: 'created' | 'updated' | 'enabled' | 'disabled' | 'secret_rotated' | 'attempt_created' | 'attempt_retried'
+  action:
+    | 'created'
+    | 'updated'
+    | 'enabled'
+    | 'disabled'
+    | 'secret_rotated'
+    | 'secret_activated'
+    | 'attempt_created'
+    | 'attempt_retried'
   attemptId?: string
   disabledReason?: DisabledReason
 }
@@ -206,6 +225,8 @@ export interface LeadSubscription {
   disabledReason?: DisabledReason
   /** Secrets, newest first. */
   secrets: WebhookSecret[]
+  /** Custom headers. Absent if there are none. */
+  headers?: CustomHeader[]
   /** Ids of the consecutive attempts that the destination answered with 404. */
   notFound: string[]
   /**
@@ -220,7 +241,7 @@ export interface LeadSubscription {
 }
 
 export type SubscriptionChanges = Partial<
-  Pick<LeadSubscription, 'destinationUrl' | 'mappedFields' | 'automatic' | 'judgedSince'>
+  Pick<LeadSubscription, 'destinationUrl' | 'mappedFields' | 'automatic' | 'headers' | 'judgedSince'>
 >
 
 /** Maximum number of audit entries kept per subscription. */

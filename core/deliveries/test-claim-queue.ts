@@ -96,7 +96,8 @@ export function newScene({ due = {} as Record<string, string[]>, later = [] as n
       },
     } as unknown as Dependencies['work'],
     requests: {
-      secretsOf: ({ subscriptionId }) => (scene.unsealed.has(subscriptionId) ? undefined : ['whsec']),
+      secretsOf: ({ subscriptionId }) =>
+        scene.unsealed.has(subscriptionId) ? undefined : { active: 'whsec', all: ['whsec'], headers: {} },
       make: ({ deliveryId }, { subscription: { subscriptionId } }) =>
         ({ deliveryId, destination: subscriptionId }) as never,
     },

@@ -31,8 +31,8 @@ describe('the signature of the body', () => {
   })
 })
 
-const headersOf = (body: Uint8Array, secrets: [string, ...string[]], at = Date.now()) =>
-  webhookHeaders({ deliveryId: 'dlv_1', correlationId: 'cor', body, secrets, at })
+const headersOf = (body: Uint8Array, all: [string, ...string[]], at = Date.now()) =>
+  webhookHeaders({ deliveryId: 'dlv_1', correlationId: 'cor', body, secrets: { active: all[0], all }, at })
 
 describe('the Standard Webhooks signature', () => {
   it('the Standard Webhooks signature matches the published example', () => {
@@ -120,16 +120,21 @@ describe('webhook secrets', () => {
     const [first, second] = [kept(0), kept(1000)]
     const rotated = rotatedSecrets([first], second, { seen: [first], overlapSeconds: 4 })
     expect(liveSecrets(rotated, at(4999)).map(({ secretId }) => secretId)).toEqual([second.secretId, first.secretId])
-    expect(liveSecrets(rotated, at(5000))).toEqual([second])
+    expect(liveSecrets(rotated, at(5000))).toEqual([{ ...second, pending: true }])
     expect(rotatedSecrets(rotated, kept(6000), { seen: rotated, overlapSeconds: 3 })).toHaveLength(2)
-    expect(rotatedSecrets([first], second, { seen: [first], overlapSeconds: 0 })).toEqual([second])
+    expect(rotatedSecrets([first], second, { seen: [first], overlapSeconds: 0 })).toEqual([
+      { ...second, pending: true },
+    ])
   })
 
   it('webhook secrets of a concurrent rotation stay valid for a day, even without an overlap', () => {
     const start = Date.now()
     const [first, second, third] = [0, 1, 2].map((ms) => newWebhookSecret(secretBox, new Date(start + ms)).kept)
     const rotated = rotatedSecrets([second!, first!], third!, { seen: [first!], overlapSeconds: 0 })
-    expect(rotated).toEqual([third, { ...second, expiresAt: new Date(start + 2 + 86_400_000) }])
+    expect(rotated).toEqual([
+      { ...third, pending: true },
+      { ...second, expiresAt: new Date(start + 2 + 86_400_000) },
+    ])
   })
 
   it('webhook secrets cannot be rotated if more than ten older secrets would stay valid', () => {

@@ -5,7 +5,7 @@ import { ServiceError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
 import type { TakenDelivery } from './delivery-queue-store.ts'
-import type { LeadSubscription, WebhookSecret } from './model.ts'
+import type { CustomHeader, LeadSubscription, WebhookSecret } from './model.ts'
 
 /** A request that the worker with this claim can send without changes. */
 export interface ClaimedDelivery {
@@ -21,14 +21,21 @@ export interface ClaimedDelivery {
   traceparent?: string
 }
 
-/** Decrypted secrets, newest first. */
-export type SigningSecrets = [string, ...string[]]
+/** Decrypted secrets and header values of a subscription. */
+export interface SigningSecrets {
+  /** Secret that signs `X-Service-Webhook-Signature`. */
+  active: string
+  /** Secrets that sign `webhook-signature`, newest first. */
+  all: string[]
+  /** Custom headers, with lower-case names. */
+  headers: Record<string, string>
+}
 
 export interface ReadyRequests {
   /**
-   * Returns the decrypted secrets that sign the subscription's requests at the time `at`. Returns
-   * undefined if a secret cannot be decrypted. Deliveries of other subscriptions are then still
-   * sent.
+   * Returns the decrypted secrets and header values of the subscription's requests at the time
+   * `at`. Returns undefined if one cannot be decrypted. Deliveries of other subscriptions are then
+   * still sent.
    */
   secretsOf(subscription: LeadSubscription, at: Date): SigningSecrets | undefined
   /** Creates the signed request of the delivery's latest attempt. */
@@ -53,22 +60,28 @@ export function createReadyRequests(dependencies: {
 }): ReadyRequests {
   const { secretBox, logger, now } = dependencies
   /**
-   * Cache of decrypted secrets. Each key is a secret object of a cached subscription, so an entry
-   * is removed together with its subscription.
+   * Cache of decrypted secrets. Each key is an object of a cached subscription, so an entry is
+   * removed together with its subscription.
    */
-  const opened = new WeakMap<WebhookSecret, string>()
+  const opened = new WeakMap<WebhookSecret | CustomHeader, string>()
 
-  function open(secret: WebhookSecret): string {
+  function open(secret: WebhookSecret | CustomHeader): string {
     const known = opened.get(secret) ?? secretBox.open(secret.sealed)
     opened.set(secret, known)
     return known
   }
 
   return {
-    secretsOf({ subscriptionId, secrets }, at) {
+    secretsOf({ subscriptionId, secrets, headers = [] }, at) {
       try {
-        const [newest, ...older] = liveSecrets(secrets, at).map(open)
-        if (newest !== undefined) return [newest, ...older]
+        const active = activeSecret(secrets, at)
+        if (active) {
+          return {
+            active: open(active),
+            all: liveSecrets(secrets, at).map(open),
+            headers: Object.fromEntries(headers.map((header) => [header.name, open(header)])),
+          }
+        }
       } catch {
         // The error is not logged because it may quote the secret.
       }
@@ -80,6 +93,7 @@ export function createReadyRequests(dependencies: {
     },
 
     make({ deliveryId, attempts, body, traceparent }, { claimId, subscription, secrets }) {
+      const { headers, ...signing } = secrets
       const { attemptId = '', correlationId = '' } = attempts.at(-1) ?? {}
       return {
         deliveryId,
@@ -88,7 +102,7 @@ export function createReadyRequests(dependencies: {
         claimId,
         destination: subscription.subscriptionId,
         url: subscription.destinationUrl,
-        headers: webhookHeaders({ deliveryId, correlationId, body, secrets, at: now() }),
+        headers: { ...headers, ...webhookHeaders({ deliveryId, correlationId, body, secrets: signing, at: now() }) },
         body,
         traceparent,
       }
@@ -116,14 +130,13 @@ export function standardSignature(secret: string, id: string, timestamp: number,
 
 /**
  * Returns the headers of a webhook, in lower case (specification, section 4.3; contract, section
- * 5). `secrets` are the signing secrets, newest first. `at` is the time of this attempt in
- * milliseconds.
+ * 5), without custom headers. `at` is the time of this attempt in milliseconds.
  */
 export function webhookHeaders(request: {
   deliveryId: string
   correlationId: string
   body: Uint8Array
-  secrets: [string, ...string[]]
+  secrets: Omit<SigningSecrets, 'headers'>
   at: number
 }): Record<string, string> {
   const { deliveryId, correlationId, body, secrets, at } = request
@@ -134,10 +147,10 @@ export function webhookHeaders(request: {
     'x-correlation-id': correlationId,
     'x-service-webhook-version': webhookVersion,
     'x-service-webhook-id': deliveryId,
-    'x-service-webhook-signature': `sha256=${bodySignature(secrets[0], body)}`,
+    'x-service-webhook-signature': `sha256=${bodySignature(secrets.active, body)}`,
     'webhook-id': deliveryId,
     'webhook-timestamp': String(timestamp),
-    'webhook-signature': secrets.map((secret) => standardSignature(secret, deliveryId, timestamp, body)).join(' '),
+    'webhook-signature': secrets.all.map((secret) => standardSignature(secret, deliveryId, timestamp, body)).join(' '),
   }
 }
 
@@ -171,6 +184,23 @@ export function liveSecrets(secrets: WebhookSecret[], at: Date): WebhookSecret[]
 }
 
 /**
+ * Returns the secret that signs `X-Service-Webhook-Signature` at the time `at`. This is the newest
+ * activated secret. If the overlap of every activated secret has ended, it is the oldest live one.
+ */
+export function activeSecret(secrets: WebhookSecret[], at: Date): WebhookSecret | undefined {
+  const live = liveSecrets(secrets, at)
+  return live.find(({ pending }) => !pending) ?? live.at(-1)
+}
+
+/** Returns the secrets after this one was activated. */
+export function activatedSecrets(secrets: WebhookSecret[], secretId: string): WebhookSecret[] {
+  return secrets.map((secret) => {
+    const { pending: _, ...activated } = secret
+    return secret.secretId === secretId ? activated : secret
+  })
+}
+
+/**
  * Returns the list of secrets after a rotation, with `fresh` in front. `seen` is the list when the
  * call began. Requests are signed with the secrets in `seen` for `overlapSeconds` more seconds. If
  * a concurrent call added a secret, requests are signed with it for at least a day. Existing expiry
@@ -193,7 +223,7 @@ export function rotatedSecrets(
     secrets.map((secret) => ({ ...secret, expiresAt: endOf(secret) })),
     at,
   )
-  if (ending.length <= maxRotatedOut) return [fresh, ...ending]
+  if (ending.length <= maxRotatedOut) return [{ ...fresh, pending: true }, ...ending]
   const firstEnd = Math.min(...ending.map((secret) => endOf(secret).getTime()))
   throw new ServiceError(ErrorCode.RATE_LIMITED, { retryAfter: Math.ceil((firstEnd - at.getTime()) / 1000) })
 }

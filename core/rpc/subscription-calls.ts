@@ -11,7 +11,7 @@ import {
 import type { CoreContext } from '../context.ts'
 import type { Requester, SubscriptionView } from '../deliveries/lead-subscriptions.ts'
 import type { SubscriptionAuditEntry } from '../deliveries/model.ts'
-import { liveSecrets, maskedSecret } from '../deliveries/webhook-requests.ts'
+import { activeSecret, liveSecrets, maskedSecret } from '../deliveries/webhook-requests.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from './caller.ts'
 import { operatorDeletion } from './policy-changes.ts'
 
@@ -25,6 +25,7 @@ export function subscriptionCalls(
   | 'createSubscription'
   | 'updateSubscription'
   | 'rotateSubscriptionSecret'
+  | 'activateSubscriptionSecret'
   | 'deleteSubscription'
   | 'getSubscription'
   | 'listSubscriptions'
@@ -42,11 +43,11 @@ export function subscriptionCalls(
 
   return {
     async createSubscription(request, context) {
-      const { destinationUrl, mappedFields, automatic } = request
+      const { destinationUrl, mappedFields, automatic, headers } = request
       const by = callerOf(context)
       const workspaceId = requiredWorkspace(context, request.workspaceId)
       const made = await once(context, request, async (operation) => {
-        const settings = { workspaceId, destinationUrl, mappedFields, automatic }
+        const settings = { workspaceId, destinationUrl, mappedFields, automatic, headers }
         const { subscription, secretId } = await leadSubscriptions.create(settings, by, operation)
         return { subscriptionId: subscription.subscriptionId, secretId }
       })
@@ -54,7 +55,7 @@ export function subscriptionCalls(
     },
 
     async updateSubscription(request, context) {
-      const { subscriptionId, destinationUrl, mappedFields, status, automatic } = request
+      const { subscriptionId, destinationUrl, mappedFields, status, automatic, headers } = request
       const by = callerOf(context)
       const named = statusNames[status]
       const settings = {
@@ -62,6 +63,7 @@ export function subscriptionCalls(
         ...(mappedFields && { mappedFields: mappedFields.names }),
         ...(automatic === undefined ? {} : { automatic }),
         ...(named && { status: named }),
+        ...(headers && { headers: headers.headers }),
       }
       await once(context, request, async (operation) => {
         await leadSubscriptions.update(subscriptionId, settings, by, operation)
@@ -77,6 +79,16 @@ export function subscriptionCalls(
         secretId: (await leadSubscriptions.rotateSecret(subscriptionId, overlapSeconds, by, operation)).secretId,
       }))
       return withSecret({ subscriptionId, secretId }, by)
+    },
+
+    async activateSubscriptionSecret(request, context) {
+      const { subscriptionId, secretId } = request
+      const by = callerOf(context)
+      await once(context, request, async (operation) => {
+        await leadSubscriptions.activateSecret(subscriptionId, secretId, by, operation)
+        return { subscriptionId }
+      })
+      return { subscription: toCurrent(await leadSubscriptions.get(subscriptionId, by)) }
     },
 
     deleteSubscription: (request, context) => deletion(context, request, 'subscription', request.subscriptionId),
@@ -112,7 +124,8 @@ function toSubscription(
   at: Date,
 ): MessageInitShape<typeof SubscriptionSchema> {
   const { subscriptionId, workspaceId, destinationUrl, mappedFields, automatic, status } = subscription
-  const { disabledReason, secrets, createdAt, updatedAt } = subscription
+  const { disabledReason, secrets, headers = [], createdAt, updatedAt } = subscription
+  const activeId = activeSecret(secrets, at)?.secretId
   return {
     subscriptionId,
     workspaceId,
@@ -126,7 +139,9 @@ function toSubscription(
       masked: maskedSecret(secret),
       createdAt: timestampFromDate(secret.createdAt),
       expiresAt: secret.expiresAt && timestampFromDate(secret.expiresAt),
+      active: secret.secretId === activeId,
     })),
+    headers: headers.map(({ name }) => ({ name, masked: '••••' })),
     createdAt: timestampFromDate(createdAt),
     updatedAt: timestampFromDate(updatedAt),
     heldDeliveries,

@@ -21,6 +21,7 @@ export interface Things {
   commandId: string
   leadId: string
   subscriptionId: string
+  secretId: string
   attemptId: string
   erasureId: string
 }
@@ -71,6 +72,7 @@ export const requests: Record<string, (things: Things) => Record<string, unknown
   'LeadService.CreateSubscription': ({ workspaceId }) => ({ workspaceId, destinationUrl }),
   'LeadService.UpdateSubscription': ({ subscriptionId }) => ({ subscriptionId, automatic: true }),
   'LeadService.RotateSubscriptionSecret': ({ subscriptionId }) => ({ subscriptionId }),
+  'LeadService.ActivateSubscriptionSecret': ({ subscriptionId, secretId }) => ({ subscriptionId, secretId }),
   'LeadService.DeleteSubscription': ({ subscriptionId }) => ({ subscriptionId }),
   'LeadService.GetSubscription': ({ subscriptionId }) => ({ subscriptionId }),
   'LeadService.ListSubscriptions': ({ workspaceId }) => ({ workspaceId }),
@@ -124,7 +126,7 @@ export async function thingsOf(cores: TestCores, sessionId: string, conversation
   const leadId = await core.leads.capture({ workspaceId, source: 'test', fields: {} }, undefined)
   const { commandId } = content
   const settings = { workspaceId, destinationUrl, mappedFields: [], automatic: false }
-  const { subscription } = await core.leadSubscriptions.create(settings, desk)
+  const { subscription, secretId } = await core.leadSubscriptions.create(settings, desk)
   const { subscriptionId } = subscription
   const { attempt } = await core.deliveries.createAttempt(
     { leadId, subscriptionId, idempotencyKey: randomUUID() },
@@ -132,7 +134,7 @@ export async function thingsOf(cores: TestCores, sessionId: string, conversation
   )
   const { attemptId } = attempt
   const { erasureId } = await finishedErasure(cores, workspaceId)
-  return { ...seen, commandId, leadId, subscriptionId, attemptId, erasureId }
+  return { ...seen, commandId, leadId, subscriptionId, secretId, attemptId, erasureId }
 }
 
 /** Creates a finished erasure, so that no job changes it during a test. */

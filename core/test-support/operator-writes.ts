@@ -267,6 +267,22 @@ export const writes: Record<string, Write> = {
     effects: async (cores, { subscriptionId }) =>
       (await collectionsOf(cores).leadSubscriptions.findOne({ _id: subscriptionId }))!.secrets.length,
   },
+  'LeadService.ActivateSubscriptionSecret': {
+    isKeyed: true,
+    async scene(cores) {
+      const scene = await leadScene(cores)
+      await cores.core.leadSubscriptions.rotateSecret(scene.subscriptionId, undefined, desk)
+      return scene
+    },
+    async call({ leads }, { subscriptionId }, key, input) {
+      const { secrets } = (await leads.getSubscription({ subscriptionId })).subscription!
+      const { secretId } = secrets[input === 'a' ? 0 : 1]!
+      await leads.activateSubscriptionSecret({ subscriptionId, secretId, ...idempotencyOf(key) })
+      return { id: secretId }
+    },
+    effects: async (cores, { subscriptionId }) =>
+      (await collectionsOf(cores).leadSubscriptions.findOne({ _id: subscriptionId }))!.audit.length,
+  },
   'LeadService.CreateDeliveryAttempt': {
     isKeyed: true,
     scene: leadScene,

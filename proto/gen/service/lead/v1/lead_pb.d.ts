@@ -9,7 +9,7 @@ import type { Message } from "@bufbuild/protobuf";
 import type { VisitorCredentials } from "../../session/v1/visitor_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { ClaimDeliveriesRequestSchema, ClaimDeliveriesResponseSchema, CreateDeliveryAttemptRequestSchema, CreateDeliveryAttemptResponseSchema, ListDeliveriesRequestSchema, ListDeliveriesResponseSchema, ListDeliveryAttemptsRequestSchema, ListDeliveryAttemptsResponseSchema, RecordAttemptsRequestSchema, RecordAttemptsResponseSchema, RenewClaimsRequestSchema, RenewClaimsResponseSchema, RetryDeliveryAttemptRequestSchema, RetryDeliveryAttemptResponseSchema } from "./delivery_pb.js";
-import type { CreateSubscriptionRequestSchema, CreateSubscriptionResponseSchema, DeleteSubscriptionRequestSchema, DeleteSubscriptionResponseSchema, GetSubscriptionRequestSchema, GetSubscriptionResponseSchema, ListSubscriptionsRequestSchema, ListSubscriptionsResponseSchema, RotateSubscriptionSecretRequestSchema, RotateSubscriptionSecretResponseSchema, UpdateSubscriptionRequestSchema, UpdateSubscriptionResponseSchema } from "./subscription_pb.js";
+import type { ActivateSubscriptionSecretRequestSchema, ActivateSubscriptionSecretResponseSchema, CreateSubscriptionRequestSchema, CreateSubscriptionResponseSchema, DeleteSubscriptionRequestSchema, DeleteSubscriptionResponseSchema, GetSubscriptionRequestSchema, GetSubscriptionResponseSchema, ListSubscriptionsRequestSchema, ListSubscriptionsResponseSchema, RotateSubscriptionSecretRequestSchema, RotateSubscriptionSecretResponseSchema, UpdateSubscriptionRequestSchema, UpdateSubscriptionResponseSchema } from "./subscription_pb.js";
 
 /**
  * Describes the file service/lead/v1/lead.proto.
@@ -445,9 +445,11 @@ export declare const LeadService: GenService<{
     output: typeof UpdateSubscriptionResponseSchema;
   },
   /**
-   * Creates a new secret and returns it once. Until the overlap ends, requests are also signed with
-   * the previous secret, even after more rotations. Errors: SubscriptionNotFound, ValidationFailed,
-   * RateLimited while requests are signed with ten replaced secrets. A call with an idempotency key
+   * Creates a new secret and returns it once. Until the overlap ends, `webhook-signature` is also
+   * signed with the previous secret, even after more rotations. The previous secret signs
+   * X-Service-Webhook-Signature until ActivateSubscriptionSecret is called or the overlap ends.
+   * Answers 401 and 403 do not disable the subscription during the overlap. Errors:
+   * SubscriptionNotFound, ValidationFailed, RateLimited while requests are signed with ten replaced secrets. A call with an idempotency key
    * also has the errors that CreateSubscription lists for such keys.
    *
    * @generated from rpc service.lead.v1.LeadService.RotateSubscriptionSecret
@@ -456,6 +458,18 @@ export declare const LeadService: GenService<{
     methodKind: "unary";
     input: typeof RotateSubscriptionSecretRequestSchema;
     output: typeof RotateSubscriptionSecretResponseSchema;
+  },
+  /**
+   * Lets a secret of a rotation sign X-Service-Webhook-Signature. Repeating the call changes
+   * nothing. Errors: SubscriptionNotFound, NotFound if the secret is unknown or has expired,
+   * IdempotencyKeyInvalid, IdempotencyConflict, OperationInProgress.
+   *
+   * @generated from rpc service.lead.v1.LeadService.ActivateSubscriptionSecret
+   */
+  activateSubscriptionSecret: {
+    methodKind: "unary";
+    input: typeof ActivateSubscriptionSecretRequestSchema;
+    output: typeof ActivateSubscriptionSecretResponseSchema;
   },
   /**
    * Deletes a subscription with its deliveries. Nothing is sent to its destination any more, except

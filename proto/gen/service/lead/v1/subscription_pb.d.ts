@@ -86,6 +86,13 @@ export declare type Subscription = Message<"service.lead.v1.Subscription"> & {
    * @generated from field: uint32 held_deliveries = 11;
    */
   heldDeliveries: number;
+
+  /**
+   * Custom headers of each request. Their values are never returned.
+   *
+   * @generated from field: repeated service.lead.v1.MaskedHeader headers = 12;
+   */
+  headers: MaskedHeader[];
 };
 
 /**
@@ -93,6 +100,75 @@ export declare type Subscription = Message<"service.lead.v1.Subscription"> & {
  * Use `create(SubscriptionSchema)` to create a new message.
  */
 export declare const SubscriptionSchema: GenMessage<Subscription>;
+
+/**
+ * @generated from message service.lead.v1.MaskedHeader
+ */
+export declare type MaskedHeader = Message<"service.lead.v1.MaskedHeader"> & {
+  /**
+   * Name in lower case.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Always "••••".
+   *
+   * @generated from field: string masked = 2;
+   */
+  masked: string;
+};
+
+/**
+ * Describes the message service.lead.v1.MaskedHeader.
+ * Use `create(MaskedHeaderSchema)` to create a new message.
+ */
+export declare const MaskedHeaderSchema: GenMessage<MaskedHeader>;
+
+/**
+ * A custom header. At most 10 per subscription. Names: 1 to 64 characters, unique without regard to
+ * case. Values: 1 to 1,024 visible ASCII characters, with spaces and tabs between them. Headers that
+ * the service or HTTP sets are rejected with the rule `reserved`: Host, Content-*, Webhook-*,
+ * X-Service-*, X-Correlation-Id, User-Agent, Expect, and headers of the connection.
+ *
+ * @generated from message service.lead.v1.CustomHeader
+ */
+export declare type CustomHeader = Message<"service.lead.v1.CustomHeader"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * If unset in an update, the present value of this header is kept.
+   *
+   * @generated from field: optional string value = 2;
+   */
+  value?: string | undefined;
+};
+
+/**
+ * Describes the message service.lead.v1.CustomHeader.
+ * Use `create(CustomHeaderSchema)` to create a new message.
+ */
+export declare const CustomHeaderSchema: GenMessage<CustomHeader>;
+
+/**
+ * @generated from message service.lead.v1.CustomHeaders
+ */
+export declare type CustomHeaders = Message<"service.lead.v1.CustomHeaders"> & {
+  /**
+   * @generated from field: repeated service.lead.v1.CustomHeader headers = 1;
+   */
+  headers: CustomHeader[];
+};
+
+/**
+ * Describes the message service.lead.v1.CustomHeaders.
+ * Use `create(CustomHeadersSchema)` to create a new message.
+ */
+export declare const CustomHeadersSchema: GenMessage<CustomHeaders>;
 
 /**
  * @generated from message service.lead.v1.SecretInfo
@@ -116,11 +192,18 @@ export declare type SecretInfo = Message<"service.lead.v1.SecretInfo"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * Set on a replaced secret. Until this time, requests are also signed with it.
+   * Set on a replaced secret. Until this time, `webhook-signature` is also signed with it.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 4;
    */
   expiresAt?: Timestamp | undefined;
+
+  /**
+   * True for the secret that signs X-Service-Webhook-Signature.
+   *
+   * @generated from field: bool active = 5;
+   */
+  active: boolean;
 };
 
 /**
@@ -168,6 +251,11 @@ export declare type CreateSubscriptionRequest = Message<"service.lead.v1.CreateS
    * @generated from field: optional string idempotency_key = 5;
    */
   idempotencyKey?: string | undefined;
+
+  /**
+   * @generated from field: repeated service.lead.v1.CustomHeader headers = 6;
+   */
+  headers: CustomHeader[];
 };
 
 /**
@@ -247,6 +335,13 @@ export declare type UpdateSubscriptionRequest = Message<"service.lead.v1.UpdateS
    * @generated from field: optional string idempotency_key = 6;
    */
   idempotencyKey?: string | undefined;
+
+  /**
+   * New list of custom headers, which replaces the current one. If unset, the list is unchanged.
+   *
+   * @generated from field: optional service.lead.v1.CustomHeaders headers = 7;
+   */
+  headers?: CustomHeaders | undefined;
 };
 
 /**
@@ -297,7 +392,8 @@ export declare type RotateSubscriptionSecretRequest = Message<"service.lead.v1.R
   subscriptionId: string;
 
   /**
-   * How long requests are also signed with the previous secret: 0 to 7 days. Default: 24 hours.
+   * How long `webhook-signature` is also signed with the previous secret: 0 to 7 days. Default: 24
+   * hours.
    *
    * @generated from field: optional uint32 overlap_seconds = 2;
    */
@@ -340,6 +436,53 @@ export declare type RotateSubscriptionSecretResponse = Message<"service.lead.v1.
  * Use `create(RotateSubscriptionSecretResponseSchema)` to create a new message.
  */
 export declare const RotateSubscriptionSecretResponseSchema: GenMessage<RotateSubscriptionSecretResponse>;
+
+/**
+ * @generated from message service.lead.v1.ActivateSubscriptionSecretRequest
+ */
+export declare type ActivateSubscriptionSecretRequest = Message<"service.lead.v1.ActivateSubscriptionSecretRequest"> & {
+  /**
+   * @generated from field: string subscription_id = 1;
+   */
+  subscriptionId: string;
+
+  /**
+   * Id of a secret that a rotation created.
+   *
+   * @generated from field: string secret_id = 2;
+   */
+  secretId: string;
+
+  /**
+   * Identifies the operation: see LeadService.CreateSubscription. If unset, every call is a new
+   * operation.
+   *
+   * @generated from field: optional string idempotency_key = 3;
+   */
+  idempotencyKey?: string | undefined;
+};
+
+/**
+ * Describes the message service.lead.v1.ActivateSubscriptionSecretRequest.
+ * Use `create(ActivateSubscriptionSecretRequestSchema)` to create a new message.
+ */
+export declare const ActivateSubscriptionSecretRequestSchema: GenMessage<ActivateSubscriptionSecretRequest>;
+
+/**
+ * @generated from message service.lead.v1.ActivateSubscriptionSecretResponse
+ */
+export declare type ActivateSubscriptionSecretResponse = Message<"service.lead.v1.ActivateSubscriptionSecretResponse"> & {
+  /**
+   * @generated from field: service.lead.v1.Subscription subscription = 1;
+   */
+  subscription?: Subscription | undefined;
+};
+
+/**
+ * Describes the message service.lead.v1.ActivateSubscriptionSecretResponse.
+ * Use `create(ActivateSubscriptionSecretResponseSchema)` to create a new message.
+ */
+export declare const ActivateSubscriptionSecretResponseSchema: GenMessage<ActivateSubscriptionSecretResponse>;
 
 /**
  * @generated from message service.lead.v1.DeleteSubscriptionRequest
@@ -433,7 +576,7 @@ export declare type SubscriptionAudit = Message<"service.lead.v1.SubscriptionAud
 
   /**
    * The recorded action: "created", "updated", "enabled", "disabled", "secret_rotated",
-   * "attempt_created" or "attempt_retried".
+   * "secret_activated", "attempt_created" or "attempt_retried".
    *
    * @generated from field: string action = 3;
    */

@@ -12,7 +12,7 @@ import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
  * Describes the file service/lead/v1/subscription.proto.
  */
 export const file_service_lead_v1_subscription = /*@__PURE__*/
-  fileDesc("CiJzZXJ2aWNlL2xlYWQvdjEvc3Vic2NyaXB0aW9uLnByb3RvEg9zZXJ2aWNlLmxlYWQudjEilgMKDFN1YnNjcmlwdGlvbhIXCg9zdWJzY3JpcHRpb25faWQYASABKAkSFAoMd29ya3NwYWNlX2lkGAIgASgJEhcKD2Rlc3RpbmF0aW9uX3VybBgDIAEoCRIVCg1tYXBwZWRfZmllbGRzGAQgAygJEjMKBnN0YXR1cxgFIAEoDjIjLnNlcnZpY2UubGVhZC52MS5TdWJzY3JpcHRpb25TdGF0dXMSOAoPZGlzYWJsZWRfcmVhc29uGAYgASgOMh8uc2VydmljZS5sZWFkLnYxLkRpc2FibGVkUmVhc29uEhEKCWF1dG9tYXRpYxgHIAEoCBIsCgdzZWNyZXRzGAggAygLMhsuc2VydmljZS5sZWFkLnYxLlNlY3JldEluZm8SLgoKY3JlYXRlZF9hdBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPaGVsZF9kZWxpdmVyaWVzGAsgASgNIo8BCgpTZWNyZXRJbmZvEhEKCXNlY3JldF9pZBgBIAEoCRIOCgZtYXNrZWQYAiABKAkSLgoKY3JlYXRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAipgEKGUNyZWF0ZVN1YnNjcmlwdGlvblJlcXVlc3QSFAoMd29ya3NwYWNlX2lkGAEgASgJEhcKD2Rlc3RpbmF0aW9uX3VybBgCIAEoCRIVCg1tYXBwZWRfZmllbGRzGAMgAygJEhEKCWF1dG9tYXRpYxgEIAEoCBIcCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlIAIgBAUISChBfaWRlbXBvdGVuY3lfa2V5InoKGkNyZWF0ZVN1YnNjcmlwdGlvblJlc3BvbnNlEhcKD3N1YnNjcmlwdGlvbl9pZBgBIAEoCRIOCgZzZWNyZXQYAiABKAkSMwoMc3Vic2NyaXB0aW9uGAMgASgLMh0uc2VydmljZS5sZWFkLnYxLlN1YnNjcmlwdGlvbiLAAgoZVXBkYXRlU3Vic2NyaXB0aW9uUmVxdWVzdBIXCg9zdWJzY3JpcHRpb25faWQYASABKAkSHAoPZGVzdGluYXRpb25fdXJsGAIgASgJSACIAQESOQoNbWFwcGVkX2ZpZWxkcxgDIAEoCzIdLnNlcnZpY2UubGVhZC52MS5NYXBwZWRGaWVsZHNIAYgBARIzCgZzdGF0dXMYBCABKA4yIy5zZXJ2aWNlLmxlYWQudjEuU3Vic2NyaXB0aW9uU3RhdHVzEhYKCWF1dG9tYXRpYxgFIAEoCEgCiAEBEhwKD2lkZW1wb3RlbmN5X2tleRgGIAEoCUgDiAEBQhIKEF9kZXN0aW5hdGlvbl91cmxCEAoOX21hcHBlZF9maWVsZHNCDAoKX2F1dG9tYXRpY0ISChBfaWRlbXBvdGVuY3lfa2V5Ih0KDE1hcHBlZEZpZWxkcxINCgVuYW1lcxgBIAMoCSJRChpVcGRhdGVTdWJzY3JpcHRpb25SZXNwb25zZRIzCgxzdWJzY3JpcHRpb24YASABKAsyHS5zZXJ2aWNlLmxlYWQudjEuU3Vic2NyaXB0aW9uIp4BCh9Sb3RhdGVTdWJzY3JpcHRpb25TZWNyZXRSZXF1ZXN0EhcKD3N1YnNjcmlwdGlvbl9pZBgBIAEoCRIcCg9vdmVybGFwX3NlY29uZHMYAiABKA1IAIgBARIcCg9pZGVtcG90ZW5jeV9rZXkYAyABKAlIAYgBAUISChBfb3ZlcmxhcF9zZWNvbmRzQhIKEF9pZGVtcG90ZW5jeV9rZXkiZwogUm90YXRlU3Vic2NyaXB0aW9uU2VjcmV0UmVzcG9uc2USDgoGc2VjcmV0GAEgASgJEjMKDHN1YnNjcmlwdGlvbhgCIAEoCzIdLnNlcnZpY2UubGVhZC52MS5TdWJzY3JpcHRpb24iZgoZRGVsZXRlU3Vic2NyaXB0aW9uUmVxdWVzdBIXCg9zdWJzY3JpcHRpb25faWQYASABKAkSHAoPaWRlbXBvdGVuY3lfa2V5GAIgASgJSACIAQFCEgoQX2lkZW1wb3RlbmN5X2tleSIcChpEZWxldGVTdWJzY3JpcHRpb25SZXNwb25zZSIxChZHZXRTdWJzY3JpcHRpb25SZXF1ZXN0EhcKD3N1YnNjcmlwdGlvbl9pZBgBIAEoCSKBAQoXR2V0U3Vic2NyaXB0aW9uUmVzcG9uc2USMwoMc3Vic2NyaXB0aW9uGAEgASgLMh0uc2VydmljZS5sZWFkLnYxLlN1YnNjcmlwdGlvbhIxCgVhdWRpdBgCIAMoCzIiLnNlcnZpY2UubGVhZC52MS5TdWJzY3JpcHRpb25BdWRpdCKoAQoRU3Vic2NyaXB0aW9uQXVkaXQSJgoCYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWFjdG9yGAIgASgJEg4KBmFjdGlvbhgDIAEoCRISCgphdHRlbXB0X2lkGAQgASgJEjgKD2Rpc2FibGVkX3JlYXNvbhgFIAEoDjIfLnNlcnZpY2UubGVhZC52MS5EaXNhYmxlZFJlYXNvbiJGChhMaXN0U3Vic2NyaXB0aW9uc1JlcXVlc3QSGQoMd29ya3NwYWNlX2lkGAEgASgJSACIAQFCDwoNX3dvcmtzcGFjZV9pZCJRChlMaXN0U3Vic2NyaXB0aW9uc1Jlc3BvbnNlEjQKDXN1YnNjcmlwdGlvbnMYASADKAsyHS5zZXJ2aWNlLmxlYWQudjEuU3Vic2NyaXB0aW9uKnwKElN1YnNjcmlwdGlvblN0YXR1cxIjCh9TVUJTQ1JJUFRJT05fU1RBVFVTX1VOU1BFQ0lGSUVEEAASHwobU1VCU0NSSVBUSU9OX1NUQVRVU19FTkFCTEVEEAESIAocU1VCU0NSSVBUSU9OX1NUQVRVU19ESVNBQkxFRBACKowBCg5EaXNhYmxlZFJlYXNvbhIfChtESVNBQkxFRF9SRUFTT05fVU5TUEVDSUZJRUQQABIcChhESVNBQkxFRF9SRUFTT05fT1BFUkFUT1IQARIhCh1ESVNBQkxFRF9SRUFTT05fUkVKRUNURURfQVVUSBACEhgKFERJU0FCTEVEX1JFQVNPTl9HT05FEANiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("CiJzZXJ2aWNlL2xlYWQvdjEvc3Vic2NyaXB0aW9uLnByb3RvEg9zZXJ2aWNlLmxlYWQudjEixgMKDFN1YnNjcmlwdGlvbhIXCg9zdWJzY3JpcHRpb25faWQYASABKAkSFAoMd29ya3NwYWNlX2lkGAIgASgJEhcKD2Rlc3RpbmF0aW9uX3VybBgDIAEoCRIVCg1tYXBwZWRfZmllbGRzGAQgAygJEjMKBnN0YXR1cxgFIAEoDjIjLnNlcnZpY2UubGVhZC52MS5TdWJzY3JpcHRpb25TdGF0dXMSOAoPZGlzYWJsZWRfcmVhc29uGAYgASgOMh8uc2VydmljZS5sZWFkLnYxLkRpc2FibGVkUmVhc29uEhEKCWF1dG9tYXRpYxgHIAEoCBIsCgdzZWNyZXRzGAggAygLMhsuc2VydmljZS5sZWFkLnYxLlNlY3JldEluZm8SLgoKY3JlYXRlZF9hdBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPaGVsZF9kZWxpdmVyaWVzGAsgASgNEi4KB2hlYWRlcnMYDCADKAsyHS5zZXJ2aWNlLmxlYWQudjEuTWFza2VkSGVhZGVyIiwKDE1hc2tlZEhlYWRlchIMCgRuYW1lGAEgASgJEg4KBm1hc2tlZBgCIAEoCSI6CgxDdXN0b21IZWFkZXISDAoEbmFtZRgBIAEoCRISCgV2YWx1ZRgCIAEoCUgAiAEBQggKBl92YWx1ZSI/Cg1DdXN0b21IZWFkZXJzEi4KB2hlYWRlcnMYASADKAsyHS5zZXJ2aWNlLmxlYWQudjEuQ3VzdG9tSGVhZGVyIp8BCgpTZWNyZXRJbmZvEhEKCXNlY3JldF9pZBgBIAEoCRIOCgZtYXNrZWQYAiABKAkSLgoKY3JlYXRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGYWN0aXZlGAUgASgIItYBChlDcmVhdGVTdWJzY3JpcHRpb25SZXF1ZXN0EhQKDHdvcmtzcGFjZV9pZBgBIAEoCRIXCg9kZXN0aW5hdGlvbl91cmwYAiABKAkSFQoNbWFwcGVkX2ZpZWxkcxgDIAMoCRIRCglhdXRvbWF0aWMYBCABKAgSHAoPaWRlbXBvdGVuY3lfa2V5GAUgASgJSACIAQESLgoHaGVhZGVycxgGIAMoCzIdLnNlcnZpY2UubGVhZC52MS5DdXN0b21IZWFkZXJCEgoQX2lkZW1wb3RlbmN5X2tleSJ6ChpDcmVhdGVTdWJzY3JpcHRpb25SZXNwb25zZRIXCg9zdWJzY3JpcHRpb25faWQYASABKAkSDgoGc2VjcmV0GAIgASgJEjMKDHN1YnNjcmlwdGlvbhgDIAEoCzIdLnNlcnZpY2UubGVhZC52MS5TdWJzY3JpcHRpb24iggMKGVVwZGF0ZVN1YnNjcmlwdGlvblJlcXVlc3QSFwoPc3Vic2NyaXB0aW9uX2lkGAEgASgJEhwKD2Rlc3RpbmF0aW9uX3VybBgCIAEoCUgAiAEBEjkKDW1hcHBlZF9maWVsZHMYAyABKAsyHS5zZXJ2aWNlLmxlYWQudjEuTWFwcGVkRmllbGRzSAGIAQESMwoGc3RhdHVzGAQgASgOMiMuc2VydmljZS5sZWFkLnYxLlN1YnNjcmlwdGlvblN0YXR1cxIWCglhdXRvbWF0aWMYBSABKAhIAogBARIcCg9pZGVtcG90ZW5jeV9rZXkYBiABKAlIA4gBARI0CgdoZWFkZXJzGAcgASgLMh4uc2VydmljZS5sZWFkLnYxLkN1c3RvbUhlYWRlcnNIBIgBAUISChBfZGVzdGluYXRpb25fdXJsQhAKDl9tYXBwZWRfZmllbGRzQgwKCl9hdXRvbWF0aWNCEgoQX2lkZW1wb3RlbmN5X2tleUIKCghfaGVhZGVycyIdCgxNYXBwZWRGaWVsZHMSDQoFbmFtZXMYASADKAkiUQoaVXBkYXRlU3Vic2NyaXB0aW9uUmVzcG9uc2USMwoMc3Vic2NyaXB0aW9uGAEgASgLMh0uc2VydmljZS5sZWFkLnYxLlN1YnNjcmlwdGlvbiKeAQofUm90YXRlU3Vic2NyaXB0aW9uU2VjcmV0UmVxdWVzdBIXCg9zdWJzY3JpcHRpb25faWQYASABKAkSHAoPb3ZlcmxhcF9zZWNvbmRzGAIgASgNSACIAQESHAoPaWRlbXBvdGVuY3lfa2V5GAMgASgJSAGIAQFCEgoQX292ZXJsYXBfc2Vjb25kc0ISChBfaWRlbXBvdGVuY3lfa2V5ImcKIFJvdGF0ZVN1YnNjcmlwdGlvblNlY3JldFJlc3BvbnNlEg4KBnNlY3JldBgBIAEoCRIzCgxzdWJzY3JpcHRpb24YAiABKAsyHS5zZXJ2aWNlLmxlYWQudjEuU3Vic2NyaXB0aW9uIoEBCiFBY3RpdmF0ZVN1YnNjcmlwdGlvblNlY3JldFJlcXVlc3QSFwoPc3Vic2NyaXB0aW9uX2lkGAEgASgJEhEKCXNlY3JldF9pZBgCIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYAyABKAlIAIgBAUISChBfaWRlbXBvdGVuY3lfa2V5IlkKIkFjdGl2YXRlU3Vic2NyaXB0aW9uU2VjcmV0UmVzcG9uc2USMwoMc3Vic2NyaXB0aW9uGAEgASgLMh0uc2VydmljZS5sZWFkLnYxLlN1YnNjcmlwdGlvbiJmChlEZWxldGVTdWJzY3JpcHRpb25SZXF1ZXN0EhcKD3N1YnNjcmlwdGlvbl9pZBgBIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYAiABKAlIAIgBAUISChBfaWRlbXBvdGVuY3lfa2V5IhwKGkRlbGV0ZVN1YnNjcmlwdGlvblJlc3BvbnNlIjEKFkdldFN1YnNjcmlwdGlvblJlcXVlc3QSFwoPc3Vic2NyaXB0aW9uX2lkGAEgASgJIoEBChdHZXRTdWJzY3JpcHRpb25SZXNwb25zZRIzCgxzdWJzY3JpcHRpb24YASABKAsyHS5zZXJ2aWNlLmxlYWQudjEuU3Vic2NyaXB0aW9uEjEKBWF1ZGl0GAIgAygLMiIuc2VydmljZS5sZWFkLnYxLlN1YnNjcmlwdGlvbkF1ZGl0IqgBChFTdWJzY3JpcHRpb25BdWRpdBImCgJhdBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFYWN0b3IYAiABKAkSDgoGYWN0aW9uGAMgASgJEhIKCmF0dGVtcHRfaWQYBCABKAkSOAoPZGlzYWJsZWRfcmVhc29uGAUgASgOMh8uc2VydmljZS5sZWFkLnYxLkRpc2FibGVkUmVhc29uIkYKGExpc3RTdWJzY3JpcHRpb25zUmVxdWVzdBIZCgx3b3Jrc3BhY2VfaWQYASABKAlIAIgBAUIPCg1fd29ya3NwYWNlX2lkIlEKGUxpc3RTdWJzY3JpcHRpb25zUmVzcG9uc2USNAoNc3Vic2NyaXB0aW9ucxgBIAMoCzIdLnNlcnZpY2UubGVhZC52MS5TdWJzY3JpcHRpb24qfAoSU3Vic2NyaXB0aW9uU3RhdHVzEiMKH1NVQlNDUklQVElPTl9TVEFUVVNfVU5TUEVDSUZJRUQQABIfChtTVUJTQ1JJUFRJT05fU1RBVFVTX0VOQUJMRUQQARIgChxTVUJTQ1JJUFRJT05fU1RBVFVTX0RJU0FCTEVEEAIqjAEKDkRpc2FibGVkUmVhc29uEh8KG0RJU0FCTEVEX1JFQVNPTl9VTlNQRUNJRklFRBAAEhwKGERJU0FCTEVEX1JFQVNPTl9PUEVSQVRPUhABEiEKHURJU0FCTEVEX1JFQVNPTl9SRUpFQ1RFRF9BVVRIEAISGAoURElTQUJMRURfUkVBU09OX0dPTkUQA2IGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * Describes the message service.lead.v1.Subscription.
@@ -22,109 +22,144 @@ export const SubscriptionSchema = /*@__PURE__*/
   messageDesc(file_service_lead_v1_subscription, 0);
 
 /**
+ * Describes the message service.lead.v1.MaskedHeader.
+ * Use `create(MaskedHeaderSchema)` to create a new message.
+ */
+export const MaskedHeaderSchema = /*@__PURE__*/
+  messageDesc(file_service_lead_v1_subscription, 1);
+
+/**
+ * Describes the message service.lead.v1.CustomHeader.
+ * Use `create(CustomHeaderSchema)` to create a new message.
+ */
+export const CustomHeaderSchema = /*@__PURE__*/
+  messageDesc(file_service_lead_v1_subscription, 2);
+
+/**
+ * Describes the message service.lead.v1.CustomHeaders.
+ * Use `create(CustomHeadersSchema)` to create a new message.
+ */
+export const CustomHeadersSchema = /*@__PURE__*/
+  messageDesc(file_service_lead_v1_subscription, 3);
+
+/**
  * Describes the message service.lead.v1.SecretInfo.
  * Use `create(SecretInfoSchema)` to create a new message.
  */
 export const SecretInfoSchema = /*@__PURE__*/
-  messageDesc(file_service_lead_v1_subscription, 1);
+  messageDesc(file_service_lead_v1_subscription, 4);
 
 /**
  * Describes the message service.lead.v1.CreateSubscriptionRequest.
  * Use `create(CreateSubscriptionRequestSchema)` to create a new message.
  */
 export const CreateSubscriptionRequestSchema = /*@__PURE__*/
-  messageDesc(file_service_lead_v1_subscription, 2);
+  messageDesc(file_service_lead_v1_subscription, 5);
 
 /**
  * Describes the message service.lead.v1.CreateSubscriptionResponse.
  * Use `create(CreateSubscriptionResponseSchema)` to create a new message.
  */
 export const CreateSubscriptionResponseSchema = /*@__PURE__*/
-  messageDesc(file_service_lead_v1_subscription, 3);
+  messageDesc(file_service_lead_v1_subscription, 6);
 
 /**
  * Describes the message service.lead.v1.UpdateSubscriptionRequest.
  * Use `create(UpdateSubscriptionRequestSchema)` to create a new message.
  */
 export const UpdateSubscriptionRequestSchema = /*@__PURE__*/
-  messageDesc(file_service_lead_v1_subscription, 4);
+  messageDesc(file_service_lead_v1_subscription, 7);
 
 /**
  * Describes the message service.lead.v1.MappedFields.
  * Use `create(MappedFieldsSchema)` to create a new message.
  */
 export const MappedFieldsSchema = /*@__PURE__*/
-  messageDesc(file_service_lead_v1_subscription, 5);
+  messageDesc(file_service_lead_v1_subscription, 8);
 
 /**
  * Describes the message service.lead.v1.UpdateSubscriptionResponse.
  * Use `create(UpdateSubscriptionResponseSchema)` to create a new message.
  */
 export const UpdateSubscriptionResponseSchema = /*@__PURE__*/
-  messageDesc(file_service_lead_v1_subscription, 6);
+  messageDesc(file_service_lead_v1_subscription, 9);
 
 /**
  * Describes the message service.lead.v1.RotateSubscriptionSecretRequest.
  * Use `create(RotateSubscriptionSecretRequestSchema)` to create a new message.
  */
 export const RotateSubscriptionSecretRequestSchema = /*@__PURE__*/
-  messageDesc(file_service_lead_v1_subscription, 7);
+  messageDesc(file_service_lead_v1_subscription, 10);
 
 /**
  * Describes the message service.lead.v1.RotateSubscriptionSecretResponse.
  * Use `create(RotateSubscriptionSecretResponseSchema)` to create a new message.
  */
 export const RotateSubscriptionSecretResponseSchema = /*@__PURE__*/
-  messageDesc(file_service_lead_v1_subscription, 8);
+  messageDesc(file_service_lead_v1_subscription, 11);
+
+/**
+ * Describes the message service.lead.v1.ActivateSubscriptionSecretRequest.
+ * Use `create(ActivateSubscriptionSecretRequestSchema)` to create a new message.
+ */
+export const ActivateSubscriptionSecretRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_lead_v1_subscription, 12);
+
+/**
+ * Describes the message service.lead.v1.ActivateSubscriptionSecretResponse.
+ * Use `create(ActivateSubscriptionSecretResponseSchema)` to create a new message.
+ */
+export const ActivateSubscriptionSecretResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_lead_v1_subscription, 13);
 
 /**
  * Describes the message service.lead.v1.DeleteSubscriptionRequest.
  * Use `create(DeleteSubscriptionRequestSchema)` to create a new message.
  */
 export const DeleteSubscriptionRequestSchema = /*@__PURE__*/
-  messageDesc(file_service_lead_v1_subscription, 9);
+  messageDesc(file_service_lead_v1_subscription, 14);
 
 /**
  * Describes the message service.lead.v1.DeleteSubscriptionResponse.
  * Use `create(DeleteSubscriptionResponseSchema)` to create a new message.
  */
 export const DeleteSubscriptionResponseSchema = /*@__PURE__*/
-  messageDesc(file_service_lead_v1_subscription, 10);
+  messageDesc(file_service_lead_v1_subscription, 15);
 
 /**
  * Describes the message service.lead.v1.GetSubscriptionRequest.
  * Use `create(GetSubscriptionRequestSchema)` to create a new message.
  */
 export const GetSubscriptionRequestSchema = /*@__PURE__*/
-  messageDesc(file_service_lead_v1_subscription, 11);
+  messageDesc(file_service_lead_v1_subscription, 16);
 
 /**
  * Describes the message service.lead.v1.GetSubscriptionResponse.
  * Use `create(GetSubscriptionResponseSchema)` to create a new message.
  */
 export const GetSubscriptionResponseSchema = /*@__PURE__*/
-  messageDesc(file_service_lead_v1_subscription, 12);
+  messageDesc(file_service_lead_v1_subscription, 17);
 
 /**
  * Describes the message service.lead.v1.SubscriptionAudit.
  * Use `create(SubscriptionAuditSchema)` to create a new message.
  */
 export const SubscriptionAuditSchema = /*@__PURE__*/
-  messageDesc(file_service_lead_v1_subscription, 13);
+  messageDesc(file_service_lead_v1_subscription, 18);
 
 /**
  * Describes the message service.lead.v1.ListSubscriptionsRequest.
  * Use `create(ListSubscriptionsRequestSchema)` to create a new message.
  */
 export const ListSubscriptionsRequestSchema = /*@__PURE__*/
-  messageDesc(file_service_lead_v1_subscription, 14);
+  messageDesc(file_service_lead_v1_subscription, 19);
 
 /**
  * Describes the message service.lead.v1.ListSubscriptionsResponse.
  * Use `create(ListSubscriptionsResponseSchema)` to create a new message.
  */
 export const ListSubscriptionsResponseSchema = /*@__PURE__*/
-  messageDesc(file_service_lead_v1_subscription, 15);
+  messageDesc(file_service_lead_v1_subscription, 20);
 
 /**
  * Describes the enum service.lead.v1.SubscriptionStatus.

@@ -1,0 +1,27 @@
+import { createAddressCheck } from '../../platform/addresses/addresses.ts'
+import type { Lookup } from '../../platform/addresses/name-service.ts'
+import { createResolver } from '../../platform/addresses/resolve.ts'
+
+/**
+ * Returns true if every address that a destination resolves to is allowed. Does not return the
+ * reason of a rejection.
+ */
+export type IsAllowedDestination = (url: URL) => Promise<boolean>
+
+/** Maximum duration of a name lookup, in milliseconds. */
+const resolveTimeoutMs = 5000
+
+/**
+ * Checks a destination when it is registered. The delivery worker checks it again at each attempt.
+ */
+export function createDestinationCheck(options: { allowedCidrs: string[]; lookup?: Lookup }): IsAllowedDestination {
+  const { allowedCidrs, lookup } = options
+  const resolver = createResolver({ isAllowed: createAddressCheck({ allowedCidrs }), lookup })
+  return (url) =>
+    resolver.resolve(url.hostname, AbortSignal.timeout(resolveTimeoutMs)).then(
+      () => true,
+      // A host name that does not resolve is rejected like a forbidden address. So callers cannot
+      // tell the two cases apart.
+      () => false,
+    )
+}

@@ -1,0 +1,43 @@
+import { parseDestinationUrl } from '../../platform/addresses/destination-url.ts'
+import type { FieldIssue } from '../errors.ts'
+import { leadFieldName } from '../leads/model.ts'
+import { field } from '../rules.ts'
+import { type GivenHeader, headerIssues } from './custom-headers.ts'
+import type { CustomHeader, SubscriptionStatus } from './model.ts'
+
+export interface SubscriptionSettings {
+  destinationUrl?: string
+  mappedFields?: string[]
+  automatic?: boolean
+  status?: SubscriptionStatus
+  /** New list of custom headers. */
+  headers?: GivenHeader[]
+}
+
+const maxMapped = 50
+
+/** Returns the violated rules of settings. `stored` are the present custom headers. */
+export const settingIssues = (
+  { destinationUrl, mappedFields = [], headers = [] }: SubscriptionSettings,
+  stored: CustomHeader[],
+): (FieldIssue | undefined)[] => [
+  field('/destinationUrl', destinationUrl, destinationShape),
+  ...mappingIssues(mappedFields),
+  ...headerIssues(headers, stored),
+]
+
+function destinationShape(value: string): string | undefined {
+  if (value.length > 2048) return 'maxLength'
+  return parseDestinationUrl(value) ? undefined : 'format'
+}
+
+function mappingIssues(names: string[]): (FieldIssue | undefined)[] {
+  if (names.length > maxMapped) return [{ path: '/mappedFields', rule: 'maxItems' }]
+  return names.map((name, index) =>
+    field(`/mappedFields/${index}`, name, () => {
+      // The field `reference` of a webhook is reserved for the lead's id.
+      if (!leadFieldName.test(name) || name === 'reference') return 'pattern'
+      return names.indexOf(name) === index ? undefined : 'uniqueItems'
+    }),
+  )
+}
