@@ -1,0 +1,163 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { access, mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { until } from './until.ts'
+
+/** A browser besides Chromium with one page. */
+export interface OtherBrowser {
+  goto(url: string): Promise<void>
+  /** Evaluates an expression in the page and returns its JSON value. Awaits promises. */
+  evaluate<T = unknown>(expression: string): Promise<T>
+  close(): Promise<void>
+}
+
+/** How to start each browser. Returns undefined if the browser is not installed. */
+export const otherBrowsers: Record<string, () => Promise<OtherBrowser | undefined>> = {
+  Firefox: async () => ((await isInstalled('firefox-esr')) ? startFirefox() : undefined),
+  WebKit: async () =>
+    (await isInstalled('WebKitWebDriver', 'xvfb-run')) && (await exists(miniBrowser)) ? startWebKit() : undefined,
+}
+
+/** Shown if a browser is missing. */
+export const howToInstall = 'apt-get install --no-install-recommends firefox-esr webkit2gtk-driver xvfb xauth'
+
+const miniBrowser = '/usr/lib/x86_64-linux-gnu/webkit2gtk-4.1/MiniBrowser'
+
+/** Starts Firefox, which speaks WebDriver BiDi over a WebSocket. */
+async function startFirefox(): Promise<OtherBrowser> {
+  const profile = await mkdtemp(join(tmpdir(), 'firefox-'))
+  const child = spawn(
+    'firefox-esr',
+    ['--headless', '--no-remote', '--profile', profile, '--remote-debugging-port', '0'],
+    { stdio: ['ignore', 'ignore', 'pipe'], detached: true },
+  )
+  let address = ''
+  createInterface(child.stderr!).on('line', (line) => {
+    address ||= /WebDriver BiDi listening on (ws:\S+)/.exec(line)?.[1] ?? ''
+  })
+  await until('Firefox', () => address)
+  const socket = new WebSocket(`${address}/session`)
+  await once(socket, 'open')
+  const waiting = new Map<number, (answer: Answer) => void>()
+  socket.addEventListener('message', ({ data }) => {
+    const answer = JSON.parse(String(data)) as Answer
+    waiting.get(answer.id)?.(answer)
+    waiting.delete(answer.id)
+  })
+  let last = 0
+  async function call(method: string, params: object): Promise<Record<string, unknown>> {
+    last += 1
+    const answered = new Promise<Answer>((resolve) => waiting.set(last, resolve))
+    socket.send(JSON.stringify({ id: last, method, params }))
+    const answer = await answered
+    if (answer.type !== 'success') throw new Error(`${method}: ${answer.message}`)
+    return answer.result
+  }
+  await call('session.new', { capabilities: {} })
+  const { contexts } = (await call('browsingContext.getTree', {})) as { contexts: { context: string }[] }
+  const { context } = contexts[0]!
+  return {
+    async goto(url) {
+      await call('browsingContext.navigate', { context, url, wait: 'complete' })
+    },
+    async evaluate(expression) {
+      const wrapped = `(async () => JSON.stringify((await (${expression})) ?? null))()`
+      const answer = await call('script.evaluate', { expression: wrapped, target: { context }, awaitPromise: true })
+      const { type, result, exceptionDetails } = answer as {
+        type: string
+        result: { value: string }
+        exceptionDetails?: { text: string }
+      }
+      if (type !== 'success') throw new Error(exceptionDetails?.text)
+      return JSON.parse(result.value)
+    },
+    async close() {
+      socket.close()
+      await stop(child)
+      await rm(profile, { recursive: true, force: true, maxRetries: 5 })
+    },
+  }
+}
+
+interface Answer {
+  id: number
+  type: 'success' | 'error'
+  message?: string
+  result: Record<string, unknown>
+}
+
+/** Starts WebKitGTK's small browser on a virtual display, which speaks WebDriver over HTTP. */
+async function startWebKit(): Promise<OtherBrowser> {
+  const port = await freePort()
+  const child = spawn('xvfb-run', ['-a', 'WebKitWebDriver', `--port=${port}`], { stdio: 'ignore', detached: true })
+  async function call<T>(method: string, path: string, body?: object): Promise<T> {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+      method,
+      ...(body && { body: JSON.stringify(body) }),
+    })
+    const { value } = (await response.json()) as { value: T & { message?: string } }
+    if (!response.ok) throw new Error(`${path}: ${value.message}`)
+    return value
+  }
+  await until('WebKit', () => call('GET', '/status').catch(() => undefined), 100)
+  const { sessionId } = await call<{ sessionId: string }>('POST', '/session', {
+    capabilities: {
+      alwaysMatch: { 'webkitgtk:browserOptions': { binary: miniBrowser, args: ['--automation'] } },
+    },
+  })
+  const session = `/session/${sessionId}`
+  return {
+    async goto(url) {
+      await call('POST', `${session}/url`, { url })
+    },
+    async evaluate(expression) {
+      const script = `const done = arguments[0]
+        Promise.resolve().then(() => (${expression})).then((value) => done({ value: value ?? null }), (error) => done({ error: String(error) }))`
+      const answer = await call<{ value: never; error?: string }>('POST', `${session}/execute/async`, {
+        script,
+        args: [],
+      })
+      if (answer.error !== undefined) throw new Error(answer.error)
+      return answer.value
+    },
+    async close() {
+      await call('DELETE', session).catch(() => {})
+      await stop(child)
+    },
+  }
+}
+
+/** Stops a process and its children. */
+async function stop(child: ChildProcess) {
+  const exited = once(child, 'exit')
+  process.kill(-child.pid!, 'SIGTERM')
+  await exited
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  server.close()
+  return port
+}
+
+const exists = (path: string) =>
+  access(path).then(
+    () => true,
+    () => false,
+  )
+
+async function isInstalled(...programs: string[]): Promise<boolean> {
+  const folders = ['/usr/local/bin', '/usr/bin']
+  const found = await Promise.all(
+    programs.map(async (program) =>
+      (await Promise.all(folders.map((folder) => exists(join(folder, program))))).includes(true),
+    ),
+  )
+  return !found.includes(false)
+}
