@@ -3,7 +3,7 @@ import { Long, MongoClient } from 'mongodb'
 import type { Recorder } from './history.ts'
 import { changePolicy, policyNames } from './policies.ts'
 import { repeatBan } from './repeated-bans.ts'
-import type { Part, Service } from './service.ts'
+import type { Core, Part, Service } from './service.ts'
 
 /**
  * Causes a fault and repairs it. The random number `draw` selects the affected process. Resolves
@@ -46,6 +46,22 @@ async function suspend(part: Part, lastsMs: number): Promise<string> {
   })
 }
 
+/** Breaks the link between a core and its callers, and mends it later. */
+async function breakCallers(
+  cores: Core[],
+  { draw, lastsMs }: { draw: number; lastsMs: number },
+  what: string,
+  breakLink: (core: Core) => void,
+): Promise<string> {
+  const core = selectFrom(cores, draw)
+  breakLink(core)
+  await delay(lastsMs)
+  core.callers.mend()
+  return `${core.name} ${what}`
+}
+
+/** More than the deadline of a gateway's call, in milliseconds. A stopped gateway needs longer. */
+const answeredWithinMs = 20_000
 const hourMs = 3_600_000
 /** Maximum allowed clock difference between cores (docs/operating.md). */
 const coreSkewMs = 2_000
@@ -131,6 +147,33 @@ export const faults = {
     await delay(lastsMs)
     link.mend()
     return `answers of ${name} reset`
+  },
+
+  'core-cut': ({ cores }, { draw, lastsMs }) =>
+    breakCallers(cores, { draw, lastsMs }, 'cut off from its callers', ({ callers }) => callers.cut()),
+
+  'core-slow': ({ cores }, { draw, lastsMs }) =>
+    breakCallers(cores, { draw, lastsMs }, 'slowed to its callers', ({ callers }) => callers.slow(20 + (draw % 200))),
+
+  'core-damaged': ({ cores }, { draw, lastsMs }) =>
+    breakCallers(cores, { draw, lastsMs }, 'sends damaged answers', ({ callers }) => callers.damageAnswers(0.3)),
+
+  /** Freezes the connections to a core, and checks that calls through them end in time. */
+  async 'core-frozen'({ cores, gateways, demo }, { draw, lastsMs, recorder }) {
+    const frozen = breakCallers(cores, { draw, lastsMs: 4 * lastsMs }, 'frozen to its callers', ({ callers }) =>
+      callers.freeze(),
+    )
+    const asked = Array.from({ length: 8 }, async (_, index) => {
+      const { name, url } = selectFrom(gateways, index)
+      const began = performance.now()
+      const path = `/api/integrations/v1/widget/config/pk_unknown${draw}-${index}`
+      const headers = { Origin: demo.origin, 'X-Service-Widget-Version': '1.0' }
+      await fetch(`${url}${path}`, { headers, signal: AbortSignal.timeout(answeredWithinMs) }).catch(() => {})
+      if (performance.now() - began >= answeredWithinMs)
+        recorder.add({ kind: 'stuck', what: `a call through ${name} to a frozen core` })
+    })
+    await Promise.all(asked)
+    return frozen
   },
 
   /** Writes a ban whose wake-up to the other cores is lost. Then an operator repeats the ban. */

@@ -29,6 +29,8 @@ export interface Part {
 export interface Core extends Part {
   /** Link between the core and the database engine. */
   link: Link
+  /** Link between gateways and workers and the core. */
+  callers: Link
 }
 
 export interface Gateway extends Part {
@@ -72,8 +74,8 @@ export interface ServiceOptions {
 export const leaseMs = 1_500
 
 /**
- * Starts gateways, cores, workers and engine as processes. Connections of cores to the engine, and
- * of visitors to gateways, go through links that tests can break.
+ * Starts gateways, cores, workers and engine as processes. Connections of cores to the engine, of
+ * gateways and workers to cores, and of visitors to gateways, go through links that tests can break.
  */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const { cores = 2, gateways = 2, workers = 2, chance, env = {} } = options
@@ -97,9 +99,10 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     const link = await startLink(socketPath, chance)
     const uri = `mongodb://127.0.0.1:${link.port}/?directConnection=true&w=1&journal=true`
     const core = await newPart('dev/core.ts', `core ${index + 1}`, 'CORE_PORT', { ...shared, MONGODB_URI: uri })
-    coreParts.push({ ...core, link })
+    const callers = await startLink(Number(new URL(core.url).port), chance)
+    coreParts.push({ ...core, link, callers })
   }
-  const urls = coreParts.map(({ url }) => url)
+  const urls = coreParts.map(({ callers }) => `http://127.0.0.1:${callers.port}`)
   const gatewayParts = await Promise.all(
     Array.from({ length: gateways }, async (_, index): Promise<Gateway> => {
       const preferred = [...urls.slice(index % cores), ...urls.slice(0, index % cores)].join(',')
@@ -126,7 +129,11 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
       await Promise.all([...gatewayParts, ...workerParts].map((part) => part.stop()))
       await Promise.all(coreParts.map((part) => part.stop()))
       await stopEngine()
-      await Promise.all([...coreParts, ...gatewayParts].map(({ link }) => link.close()))
+      const links = [
+        ...coreParts.flatMap(({ link, callers }) => [link, callers]),
+        ...gatewayParts.map(({ link }) => link),
+      ]
+      await Promise.all(links.map((link) => link.close()))
       await rm(dataDir, { recursive: true, force: true })
     },
   }

@@ -14,6 +14,13 @@ export interface Link {
    * the probability for each chunk, from 0 to 1.
    */
   resetInAnswers(share: number): void
+  /** Forwards nothing, but keeps all connections open. */
+  freeze(): void
+  /**
+   * Replaces a chunk of the server's answers by other bytes, and then resets its connection. `share`
+   * is the probability for each chunk, from 0 to 1.
+   */
+  damageAnswers(share: number): void
   mend(): void
   /**
    * Returns the ids of the MongoDB cursors with which a core reads wake-ups. The most recent cursor
@@ -33,6 +40,10 @@ export async function startLink(target: number | string, chance: () => number = 
   let isCut = false
   let slowBy = 0
   let resetShare = 0
+  let damagedShare = 0
+  /** Pending while the link is frozen. */
+  let thawed = Promise.withResolvers<void>()
+  thawed.resolve()
 
   const server = createServer({ noDelay: true }, (client) => {
     if (isCut) return void client.resetAndDestroy()
@@ -47,6 +58,10 @@ export async function startLink(target: number | string, chance: () => number = 
       return true
     })
     forward(upstream, client, (chunk) => {
+      if (damagedShare > 0 && chance() < damagedShare) {
+        client.write(Buffer.alloc(chunk.length, 0xa5), () => client.resetAndDestroy())
+        return false
+      }
       if (resetShare === 0 || chance() >= resetShare) return true
       client.write(chunk.subarray(0, Math.floor(chunk.length / 2)), () => client.resetAndDestroy())
       return false
@@ -59,6 +74,7 @@ export async function startLink(target: number | string, chance: () => number = 
   function forward(from: Socket, to: Socket, passes: (chunk: Buffer) => boolean) {
     from.on('data', async (chunk) => {
       from.pause()
+      await thawed.promise
       if (slowBy > 0) await delay(slowBy)
       if (to.destroyed || !passes(chunk)) return
       to.write(chunk, () => from.resume())
@@ -82,13 +98,23 @@ export async function startLink(target: number | string, chance: () => number = 
     resetInAnswers(share) {
       resetShare = share
     },
+    freeze() {
+      thawed.resolve()
+      thawed = Promise.withResolvers()
+    },
+    damageAnswers(share) {
+      damagedShare = share
+    },
     mend() {
       isCut = false
       slowBy = 0
       resetShare = 0
+      damagedShare = 0
+      thawed.resolve()
     },
     cursors: () => cursors,
     async close() {
+      thawed.resolve()
       for (const socket of clients) socket.destroy()
       server.close()
       await once(server, 'close')
