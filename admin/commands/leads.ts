@@ -3,6 +3,7 @@ import {
   DeliveryStatusSchema,
   ListDeliveriesResponseSchema,
   RetryDeliveryAttemptResponseSchema,
+  SendTestDeliveryResponseSchema,
 } from '#proto/lead/v1/delivery_pb.js'
 import {
   ActivateSubscriptionSecretResponseSchema,
@@ -140,6 +141,12 @@ export const deliveries: Group = {
           pageToken: page,
         }),
       ),
+  }),
+  test: command({
+    summary: 'Send a sample lead to a subscription’s destination',
+    flags: { subscription },
+    run: async ({ leads }, { subscription }) =>
+      toJson(SendTestDeliveryResponseSchema, await leads.sendTestDelivery({ subscriptionId: subscription })),
   }),
   retry: command({
     summary: 'Retry a delivery at once',

@@ -13,8 +13,8 @@ import type { DeliveryIntake } from './delivery-intake.ts'
 import type { DeliveryStore } from './delivery-store.ts'
 import type { Requester } from './lead-subscriptions.ts'
 import type { KnownSubscription, LiveSubscriptions } from './live-subscriptions.ts'
-import type { AttemptOutcome, Delivery, DeliveryStatus, LeadSubscription } from './model.ts'
-import { newDelivery } from './new-delivery.ts'
+import type { AttemptOutcome, Delivery, DeliveryStatus } from './model.ts'
+import { type DeliveryContent, leadContent, newDelivery, testContent } from './new-delivery.ts'
 
 /** An attempt in the form that the API returns (contract, section 5). */
 export interface AttemptView extends Omit<AttemptOutcome, 'responseClass' | 'status' | 'claimId'> {
@@ -49,6 +49,15 @@ export interface Deliveries {
    */
   createAttempt(
     request: { leadId: string; subscriptionId: string; idempotencyKey: string },
+    by: Requester,
+  ): Promise<{ attempt: AttemptView; existing: boolean }>
+  /**
+   * Sends a sample to a subscription's destination, as a delivery without a lead. Requests with the
+   * same idempotency key and workspace create one delivery. Errors: `SubscriptionNotFound`,
+   * `SubscriptionDisabled`, `IdempotencyConflict`, `ValidationFailed`.
+   */
+  sendTest(
+    request: { subscriptionId: string; idempotencyKey: string },
     by: Requester,
   ): Promise<{ attempt: AttemptView; existing: boolean }>
   /**
@@ -119,44 +128,67 @@ export function createDeliveries(dependencies: {
       throw new ServiceError(ErrorCode.VISITOR_SUPPRESSED)
   }
 
+  /**
+   * Adds the delivery that `prepare` describes. If an earlier request with the same key added one,
+   * returns its attempt, even if `prepare` throws now.
+   */
+  async function addOnce(
+    operation: { key: string; inputHash: string },
+    { subject }: Requester,
+    prepare: () => Promise<{ to: KnownSubscription; content: DeliveryContent }>,
+  ) {
+    let failure: unknown
+    try {
+      const { to, content } = await prepare()
+      const { isTooLarge, ...delivery } = newDelivery({
+        content,
+        subscription: to.subscription,
+        operation,
+        requestedBy: subject,
+        at: new Date(now()),
+        settings,
+      })
+      if (isTooLarge) throw new ServiceError(ErrorCode.PAYLOAD_TOO_LARGE)
+      // The unique index detects a repeated key, so no lookup is needed before the insert.
+      if (await intake.add(delivery, to)) return { attempt: viewAttempt(delivery, 0), existing: false }
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error
+      failure = error
+    }
+    const earlier = findRepeated(operation.key, operation.inputHash, await store.findByOperation(operation.key))
+    if (!earlier) throw failure ?? new ServiceError(ErrorCode.INTERNAL_ERROR)
+    return earlier
+  }
+
   return {
     async createAttempt({ leadId, subscriptionId, idempotencyKey }, by) {
       validate(field('/idempotencyKey', idempotencyKey, operationId))
       const [found, known] = await Promise.all([loadLead(leadId), liveSubscriptions.find(subscriptionId)])
       const lead = inWorkspace(found, by.workspaceId, ErrorCode.LEAD_NOT_FOUND)
       const { workspaceId } = lead
-      const key = operationKey(workspaceId, 'create', idempotencyKey)
-      const inputHash = hashInput({ leadId, subscriptionId })
-      /**
-       * Creates the document of the delivery. Throws if the body is too large. The caller ignores
-       * that error if an earlier request with the same key created an attempt.
-       */
-      const build = (subscription: LeadSubscription) => {
-        const { isTooLarge, ...delivery } = newDelivery({
-          lead,
-          subscription,
-          operation: { key, inputHash },
-          requestedBy: by.subject,
-          at: new Date(now()),
-          settings,
-        })
-        if (isTooLarge) throw new ServiceError(ErrorCode.PAYLOAD_TOO_LARGE)
-        return delivery
+      const operation = {
+        key: operationKey(workspaceId, 'create', idempotencyKey),
+        inputHash: hashInput({ leadId, subscriptionId }),
       }
-      let failure: unknown
-      try {
+      return addOnce(operation, by, async () => {
         const to = requireEnabled(known, workspaceId)
         await requireUnsuppressed(lead)
-        const delivery = build(to.subscription)
-        // The unique index detects a repeated key, so no lookup is needed before the insert.
-        if (await intake.add(delivery, to)) return { attempt: viewAttempt(delivery, 0), existing: false }
-      } catch (error) {
-        if (!(error instanceof ServiceError)) throw error
-        failure = error
+        return { to, content: leadContent(lead, to.subscription) }
+      })
+    },
+
+    async sendTest({ subscriptionId, idempotencyKey }, by) {
+      validate(field('/idempotencyKey', idempotencyKey, operationId))
+      const known = await liveSubscriptions.find(subscriptionId)
+      const subscription = inWorkspace(known?.subscription, by.workspaceId, ErrorCode.SUBSCRIPTION_NOT_FOUND)
+      const operation = {
+        key: operationKey(subscription.workspaceId, 'test', idempotencyKey),
+        inputHash: hashInput({ subscriptionId }),
       }
-      const earlier = findRepeated(key, inputHash, await store.findByOperation(key))
-      if (!earlier) throw failure ?? new ServiceError(ErrorCode.INTERNAL_ERROR)
-      return earlier
+      return addOnce(operation, by, async () => {
+        const to = requireEnabled(known, subscription.workspaceId)
+        return { to, content: testContent(to.subscription) }
+      })
     },
 
     async retryAttempt({ attemptId, idempotencyKey }, by) {
@@ -251,6 +283,6 @@ function viewAttempt(delivery: Delivery, index: number): AttemptView {
  * Returns the key under which a request is stored. It is unique per workspace, route and
  * idempotency key while the delivery exists.
  */
-function operationKey(workspaceId: string, route: 'create' | 'retry', idempotencyKey: string): string {
+function operationKey(workspaceId: string, route: 'create' | 'retry' | 'test', idempotencyKey: string): string {
   return `${workspaceId} ${route} ${idempotencyKey}`
 }

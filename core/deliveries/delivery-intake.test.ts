@@ -6,7 +6,7 @@ import { createDeliveryIntake } from './delivery-intake.ts'
 import { createDeliveryQueue } from './delivery-queue-store.ts'
 import { createDeliveryStore } from './delivery-store.ts'
 import { createLeadSubscriptionStore } from './lead-subscription-store.ts'
-import { newDelivery } from './new-delivery.ts'
+import { leadContent, newDelivery } from './new-delivery.ts'
 import { operatorScopes, testDeliveries } from './test-deliveries.ts'
 import { createReadyRequests } from './webhook-requests.ts'
 
@@ -176,7 +176,7 @@ describe('new deliveries', () => {
       now: test.now,
     })
     const { isTooLarge: _, ...delivery } = newDelivery({
-      lead: await core.leads.find(leadId, undefined),
+      content: leadContent(await core.leads.find(leadId, undefined), remembered!),
       subscription: remembered!,
       operation: { key: 'k', inputHash: '' },
       at: new Date(test.now()),

@@ -6,7 +6,7 @@ import type { Suppressions } from '../leads/suppressions.ts'
 import type { DeliveryIntake } from './delivery-intake.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import type { LiveSubscriptions } from './live-subscriptions.ts'
-import { newDelivery } from './new-delivery.ts'
+import { leadContent, newDelivery } from './new-delivery.ts'
 
 /**
  * Time in milliseconds after which another process completes the fan-out of a lead. The process
@@ -44,7 +44,7 @@ export function createLeadFanOut(dependencies: {
         const key = `${lead.workspaceId} automatic ${lead.leadId} ${subscription.subscriptionId}`
         const operation = { key, inputHash: hashInput({ key }) }
         const { isTooLarge: _, ...delivery } = newDelivery({
-          lead,
+          content: leadContent(lead, subscription),
           subscription,
           operation,
           at,

@@ -4,12 +4,19 @@ import { newId } from '../ids.ts'
 import type { Lead } from '../leads/model.ts'
 import type { DeliveryOperation, LeadSubscription, NewDelivery } from './model.ts'
 
+/** What a delivery sends. */
+export interface DeliveryContent {
+  /** Empty if the delivery sends no lead. */
+  leadId: string
+  body(deliveryId: string, occurredAt: Date): Uint8Array
+}
+
 /**
  * Creates a delivery with its first attempt. Its status is `held` if the subscription is disabled,
  * and `failed` if its body exceeds the limit.
  */
 export function newDelivery(options: {
-  lead: Lead
+  content: DeliveryContent
   subscription: LeadSubscription
   operation: Omit<DeliveryOperation, 'attemptId'>
   /**
@@ -24,10 +31,10 @@ export function newDelivery(options: {
   isSuppressed?: boolean
   settings: { bodyMaxBytes: number; retentionDays: number }
 }): NewDelivery & { isTooLarge: boolean } {
-  const { lead, subscription, operation, requestedBy, at, settings, isSuppressed = false } = options
+  const { content, subscription, operation, requestedBy, at, settings, isSuppressed = false } = options
   const deliveryId = newId('dlv')
   const attemptId = newId('att')
-  const body = deliveryBody({ deliveryId, occurredAt: at, lead, mappedFields: subscription.mappedFields })
+  const body = content.body(deliveryId, at)
   const isTooLarge = body.length > settings.bodyMaxBytes
   const traceparent = traceparentOf()
   const hasFailed = isTooLarge || isSuppressed
@@ -35,8 +42,8 @@ export function newDelivery(options: {
   return {
     isTooLarge,
     deliveryId,
-    workspaceId: lead.workspaceId,
-    leadId: lead.leadId,
+    workspaceId: subscription.workspaceId,
+    leadId: content.leadId,
     subscriptionId: subscription.subscriptionId,
     status: hasFailed ? 'failed' : isHeld ? 'held' : 'pending',
     attempts: [
@@ -65,27 +72,43 @@ const leadEventType = 'lead.ready-for-delivery'
 const contractVersion = '1.0'
 
 /**
- * Creates the body of a webhook. It contains only the lead fields that the mapping names (contract,
- * section 5). It is created once per delivery and stored, so that each attempt sends the same
- * bytes.
+ * Returns the content of a lead's delivery. It has only the lead fields that the mapping names
+ * (contract, section 5). It is created once per delivery and stored, so that each attempt sends the
+ * same bytes.
  */
-export function deliveryBody(delivery: {
-  deliveryId: string
+export const leadContent = (
+  { leadId, fields }: Pick<Lead, 'leadId' | 'fields'>,
+  { mappedFields }: Pick<LeadSubscription, 'mappedFields'>,
+): DeliveryContent => ({
+  leadId,
+  body(id, occurredAt) {
+    const mapped = mappedFields
+      .filter((name) => Object.hasOwn(fields, name))
+      .map((name) => [name, fields[name]] as const)
+    const data = Object.fromEntries([['reference', leadId], ...mapped])
+    return envelope({ eventType: leadEventType, id, occurredAt, data })
+  },
+})
+
+/** Returns the content of a test delivery: a sample lead, marked with `"test":true`. */
+export const testContent = ({ mappedFields }: Pick<LeadSubscription, 'mappedFields'>): DeliveryContent => ({
+  leadId: '',
+  body(id, occurredAt) {
+    const sample = mappedFields.map((name) => [name, /mail/i.test(name) ? 'test@example.com' : 'Test'] as const)
+    const data = Object.fromEntries([['reference', 'lead_test'], ...sample])
+    return envelope({ eventType: leadEventType, id, occurredAt, data, isTest: true })
+  },
+})
+
+/** Creates the body of a webhook. */
+function envelope(event: {
+  eventType: string
+  id: string
   occurredAt: Date
-  lead: Pick<Lead, 'leadId' | 'fields'>
-  mappedFields: string[]
+  data: Record<string, unknown>
+  isTest?: boolean
 }): Uint8Array {
-  const { deliveryId, occurredAt, lead, mappedFields } = delivery
-  const mapped = mappedFields
-    .filter((name) => Object.hasOwn(lead.fields, name))
-    .map((name) => [name, lead.fields[name]] as const)
-  return new TextEncoder().encode(
-    JSON.stringify({
-      eventType: leadEventType,
-      id: deliveryId,
-      contractVersion,
-      occurredAt: occurredAt.toISOString(),
-      data: Object.fromEntries([['reference', lead.leadId], ...mapped]),
-    }),
-  )
+  const { eventType, id, occurredAt, data, isTest = false } = event
+  const head = { eventType, id, contractVersion, occurredAt: occurredAt.toISOString() }
+  return new TextEncoder().encode(JSON.stringify({ ...head, ...(isTest && { test: true }), data }))
 }

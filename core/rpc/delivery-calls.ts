@@ -34,12 +34,17 @@ export function deliveryCalls({
   deliveries,
 }: CoreContext): Pick<
   Calls,
-  'createDeliveryAttempt' | 'retryDeliveryAttempt' | 'listDeliveryAttempts' | 'listDeliveries'
+  'createDeliveryAttempt' | 'sendTestDelivery' | 'retryDeliveryAttempt' | 'listDeliveryAttempts' | 'listDeliveries'
 > {
   return {
     async createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey }, context) {
       const request = { leadId, subscriptionId, idempotencyKey }
       const { attempt, existing } = await deliveries.createAttempt(request, callerOf(context))
+      return { attempt: toAttempt(attempt), existing }
+    },
+
+    async sendTestDelivery({ subscriptionId, idempotencyKey }, context) {
+      const { attempt, existing } = await deliveries.sendTest({ subscriptionId, idempotencyKey }, callerOf(context))
       return { attempt: toAttempt(attempt), existing }
     },
 

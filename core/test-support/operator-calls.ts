@@ -66,6 +66,7 @@ export const requests: Record<string, (things: Things) => Record<string, unknown
     subscriptionId,
     idempotencyKey: randomUUID(),
   }),
+  'LeadService.SendTestDelivery': ({ subscriptionId }) => ({ subscriptionId, idempotencyKey: randomUUID() }),
   'LeadService.RetryDeliveryAttempt': ({ attemptId }) => ({ attemptId, idempotencyKey: randomUUID() }),
   'LeadService.ListDeliveryAttempts': ({ leadId }) => ({ leadId }),
   'LeadService.ListDeliveries': ({ workspaceId }) => ({ workspaceId }),

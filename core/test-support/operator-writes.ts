@@ -293,6 +293,16 @@ export const writes: Record<string, Write> = {
     },
     effects: (cores, { subscriptionId }) => collectionsOf(cores).deliveries.countDocuments({ subscriptionId }),
   },
+  'LeadService.SendTestDelivery': {
+    isKeyed: true,
+    scene: leadScene,
+    async call({ leads }, { subscriptionId }, key = '', input) {
+      const other = input === 'a' ? undefined : (await leads.createSubscription({ destinationUrl })).subscriptionId
+      const made = await leads.sendTestDelivery({ subscriptionId: other ?? subscriptionId, idempotencyKey: key })
+      return { id: made.attempt?.attemptId }
+    },
+    effects: (cores, { subscriptionId }) => collectionsOf(cores).deliveries.countDocuments({ subscriptionId }),
+  },
   'LeadService.RetryDeliveryAttempt': {
     isKeyed: true,
     scene: failedScene,

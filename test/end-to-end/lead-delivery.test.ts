@@ -72,6 +72,29 @@ const whenLatestIs = (leadId: string, status: DeliveryStatus) =>
     return attempts.at(-1)?.status === status ? attempts : undefined
   })
 
+describe('a test delivery', () => {
+  it('arrives through the worker with the subscription’s headers, and is marked as a test', async () => {
+    const destinationUrl = `${receiver.http}/200?test`
+    const { subscriptionId, secret } = await leads.createSubscription({
+      workspaceId: workspaceId(),
+      destinationUrl,
+      mappedFields: ['email'],
+      headers: [{ name: 'Authorization', value: 'Bearer crm-key' }],
+    })
+    const { attempt } = await leads.sendTestDelivery({ subscriptionId, idempotencyKey: randomUUID() })
+    const { deliveryId } = attempt!
+    await until('the test to be accepted', async () => {
+      const { attempts } = await leads.listDeliveryAttempts({ deliveryId })
+      return attempts[0]?.status === DeliveryStatus.ACCEPTED
+    })
+    const [{ headers, body }] = receiver.to('/200?test') as [Receiver['requests'][number]]
+    expect(headers).toMatchObject({ authorization: 'Bearer crm-key', 'webhook-id': deliveryId })
+    const sent = new Webhook(secret).verify(body, headers as Record<string, string>)
+    expect(sent).toMatchObject({ id: deliveryId, test: true, data: { email: 'test@example.com' } })
+    expect(worker.output()).not.toContain('crm-key')
+  })
+})
+
 describe('a lead', () => {
   it('arrives once, with both signatures and only the mapped fields', async () => {
     const { subscriptionId, secret } = await subscribe('/200?accepted')

@@ -31,6 +31,8 @@ export declare type DeliveryAttempt = Message<"service.lead.v1.DeliveryAttempt">
   deliveryId: string;
 
   /**
+   * Empty for a test delivery.
+   *
    * @generated from field: string lead_id = 3;
    */
   leadId: string;
@@ -165,6 +167,52 @@ export declare type CreateDeliveryAttemptResponse = Message<"service.lead.v1.Cre
  * Use `create(CreateDeliveryAttemptResponseSchema)` to create a new message.
  */
 export declare const CreateDeliveryAttemptResponseSchema: GenMessage<CreateDeliveryAttemptResponse>;
+
+/**
+ * @generated from message service.lead.v1.SendTestDeliveryRequest
+ */
+export declare type SendTestDeliveryRequest = Message<"service.lead.v1.SendTestDeliveryRequest"> & {
+  /**
+   * @generated from field: string subscription_id = 1;
+   */
+  subscriptionId: string;
+
+  /**
+   * Key of the operation: 1 to 128 characters of A-Z a-z 0-9 . _ : -; unique in the workspace.
+   *
+   * @generated from field: string idempotency_key = 2;
+   */
+  idempotencyKey: string;
+};
+
+/**
+ * Describes the message service.lead.v1.SendTestDeliveryRequest.
+ * Use `create(SendTestDeliveryRequestSchema)` to create a new message.
+ */
+export declare const SendTestDeliveryRequestSchema: GenMessage<SendTestDeliveryRequest>;
+
+/**
+ * @generated from message service.lead.v1.SendTestDeliveryResponse
+ */
+export declare type SendTestDeliveryResponse = Message<"service.lead.v1.SendTestDeliveryResponse"> & {
+  /**
+   * @generated from field: service.lead.v1.DeliveryAttempt attempt = 1;
+   */
+  attempt?: DeliveryAttempt | undefined;
+
+  /**
+   * True if the key was used before. `attempt` is then the attempt that the first call created.
+   *
+   * @generated from field: bool existing = 2;
+   */
+  existing: boolean;
+};
+
+/**
+ * Describes the message service.lead.v1.SendTestDeliveryResponse.
+ * Use `create(SendTestDeliveryResponseSchema)` to create a new message.
+ */
+export declare const SendTestDeliveryResponseSchema: GenMessage<SendTestDeliveryResponse>;
 
 /**
  * @generated from message service.lead.v1.RetryDeliveryAttemptRequest

@@ -8,7 +8,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { Message } from "@bufbuild/protobuf";
 import type { VisitorCredentials } from "../../session/v1/visitor_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import type { ClaimDeliveriesRequestSchema, ClaimDeliveriesResponseSchema, CreateDeliveryAttemptRequestSchema, CreateDeliveryAttemptResponseSchema, ListDeliveriesRequestSchema, ListDeliveriesResponseSchema, ListDeliveryAttemptsRequestSchema, ListDeliveryAttemptsResponseSchema, RecordAttemptsRequestSchema, RecordAttemptsResponseSchema, RenewClaimsRequestSchema, RenewClaimsResponseSchema, RetryDeliveryAttemptRequestSchema, RetryDeliveryAttemptResponseSchema } from "./delivery_pb.js";
+import type { ClaimDeliveriesRequestSchema, ClaimDeliveriesResponseSchema, CreateDeliveryAttemptRequestSchema, CreateDeliveryAttemptResponseSchema, ListDeliveriesRequestSchema, ListDeliveriesResponseSchema, ListDeliveryAttemptsRequestSchema, ListDeliveryAttemptsResponseSchema, RecordAttemptsRequestSchema, RecordAttemptsResponseSchema, RenewClaimsRequestSchema, RenewClaimsResponseSchema, RetryDeliveryAttemptRequestSchema, RetryDeliveryAttemptResponseSchema, SendTestDeliveryRequestSchema, SendTestDeliveryResponseSchema } from "./delivery_pb.js";
 import type { ActivateSubscriptionSecretRequestSchema, ActivateSubscriptionSecretResponseSchema, CreateSubscriptionRequestSchema, CreateSubscriptionResponseSchema, DeleteSubscriptionRequestSchema, DeleteSubscriptionResponseSchema, GetSubscriptionRequestSchema, GetSubscriptionResponseSchema, ListSubscriptionsRequestSchema, ListSubscriptionsResponseSchema, RotateSubscriptionSecretRequestSchema, RotateSubscriptionSecretResponseSchema, UpdateSubscriptionRequestSchema, UpdateSubscriptionResponseSchema } from "./subscription_pb.js";
 
 /**
@@ -346,6 +346,19 @@ export declare const LeadService: GenService<{
     methodKind: "unary";
     input: typeof CreateDeliveryAttemptRequestSchema;
     output: typeof CreateDeliveryAttemptResponseSchema;
+  },
+  /**
+   * Sends a sample lead, marked with `"test":true`, to a subscription's destination. It is signed,
+   * retried and recorded like every delivery, and has no lead. A call that repeats an idempotency
+   * key returns the attempt of the first call. Errors: SubscriptionNotFound, SubscriptionDisabled,
+   * IdempotencyConflict, ValidationFailed.
+   *
+   * @generated from rpc service.lead.v1.LeadService.SendTestDelivery
+   */
+  sendTestDelivery: {
+    methodKind: "unary";
+    input: typeof SendTestDeliveryRequestSchema;
+    output: typeof SendTestDeliveryResponseSchema;
   },
   /**
    * Starts another attempt of the same delivery now. The new attempt replaces the scheduled
