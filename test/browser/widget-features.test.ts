@@ -148,6 +148,7 @@ describe('typing', () => {
     await field(page).pressSequentially('Do you ship', { delay: 20 })
     await until('the visitor’s typing', () => seen.some((one) => one.startsWith('typing.started')))
     await field(page).fill('')
+    await until('the report of its end', () => posts.at(-1)?.includes('stopped'))
     await until('its end', () => seen.some((one) => one.startsWith('typing.stopped')))
     // The widget reports the start of typing once. On a slow machine, the typing takes longer, and
     // the widget repeats the report every five seconds.

@@ -220,7 +220,7 @@ export function createFeatures(deps: FeaturesDeps): Features {
     operations: {
       prepare: () => loadReports().then(ignored, ignored),
       startTyping: () => withReports(({ typing }) => typing.writes()),
-      stopTyping: () => reports?.typing.stops(),
+      stopTyping: () => withReports(({ typing }) => typing.stops()),
       updatePageContext: (page) => withReports(({ pages }) => pages.update(page)),
       presence: presence.presence,
       activity: presence.activity,

@@ -15,7 +15,6 @@ const unloaded = {
   formDue: undefined,
   isOfflineFormOffered: false,
   formState: { status: 'open' },
-  stopTyping: undefined,
   dismissRequest: undefined,
 }
 
@@ -24,7 +23,7 @@ const unloaded = {
  * loading fails, the operations in `answered` reject, and those in `quiet` resolve.
  */
 const answered = ['acknowledgeNavigation', 'acknowledgeScreenshot', 'uploadScreenshot', 'submitForm'] as const
-const quiet: readonly string[] = ['prepare', 'startTyping', 'updatePageContext']
+const quiet: readonly string[] = ['prepare', 'startTyping', 'stopTyping', 'updatePageContext']
 
 /**
  * Imports the code for typing, presence, forms, agents' requests and page reports on demand. The

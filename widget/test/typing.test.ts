@@ -37,6 +37,16 @@ describe('the visitor’s typing', () => {
     client.stop()
   })
 
+  it('the end of the visitor’s typing is reported if it comes before the code for typing is loaded', async () => {
+    const harness = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock })
+    await harness.started()
+    harness.client.startTyping()
+    harness.client.stopTyping()
+    await until(() => reports().length === 2)
+    expect(reports()).toEqual(['started', 'stopped'])
+    harness.client.stop()
+  })
+
   it('the visitor’s typing is reported as stopped when the message is sent; without typing, nothing is reported', async () => {
     const { client, states } = await started()
     client.stopTyping()
