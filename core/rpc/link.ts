@@ -38,6 +38,8 @@ export async function* serveLink(
   const calls = new Map<number, RunningCall>()
   let partialBytes = 0
   let isInputOver = false
+  /** Error of the client that ends the link. */
+  let violation: ConnectError | undefined
   let onRoom: (() => void) | undefined
 
   const sendControl = (kind: 'ready' | 'drain') => queue.push(0, noBytes, () => ({ kind: { case: kind, value: {} } }))
@@ -109,7 +111,10 @@ export async function* serveLink(
       // A call that is too large fails when its last frame arrives. Its bytes are dropped.
       if (call.size <= messageMaxBytes) call.parts.push(kind.value)
       else call.parts = []
-      if (partialBytes > partialMaxBytes) throw tooLarge()
+      if (partialBytes > partialMaxBytes) {
+        violation = tooLarge()
+        throw violation
+      }
     } else if (kind.case === 'cancel') {
       queue.remove(id)
       const call = calls.get(id)
@@ -148,6 +153,7 @@ export async function* serveLink(
       yield { frames }
       onRoom?.()
     }
+    if (violation) throw violation
   } finally {
     signal.removeEventListener('abort', stop)
     for (const call of calls.values()) {

@@ -301,7 +301,7 @@ describe('a core that serves links', () => {
     const drained = async () => {
       for await (const { frames } of client.link(input(), { headers: { authorization } })) void frames
     }
-    expect(await codeOf(drained())).toMatch(/ok|ResourceExhausted|Canceled/)
+    expect(await codeOf(drained())).toBe('ResourceExhausted')
   })
 
   it('rejects a link that is opened without a valid token', async () => {
