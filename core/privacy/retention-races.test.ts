@@ -7,7 +7,7 @@ import type { CoreContext } from '../context.ts'
 import { credentialsOf, hasFailed, newSubject, testCores } from '../test-support/cores.ts'
 import type { SessionContent } from '../visitors/model.ts'
 import type { WorkspaceSettings } from '../workspaces/model.ts'
-import { findOverdue, questionsOf, sweepAll, withDatabase } from './test-retention-rules.ts'
+import { findOverdue, observeQueries, sweepAll, withDatabase } from './test-retention-rules.ts'
 import { acceptForms, placesOfTexts, plantMarks } from './test-visitor-marks.ts'
 
 const cores = testCores({ started: false, count: 2 })
@@ -235,7 +235,7 @@ describe('the database commands of the retention and of deletions', () => {
     await cores.send(await cores.newSession(), 'young')
     const silent = await cores.newVerified()
     await cores.newVerified((await core.sessions.find(silent.sessionId)).identity!.externalSubject)
-    const { collections, scans } = await questionsOf(cores, async () => {
+    const { collections, scans } = await observeQueries(cores, async () => {
       days(3)
       await sweepAll(cores)
       days(3)

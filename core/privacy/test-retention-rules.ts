@@ -160,7 +160,7 @@ const asking = ['find', 'aggregate', 'distinct', 'update', 'delete', 'findAndMod
  * commands that scan a whole collection. Skips wake-ups, because a capped collection is read in
  * the order of its inserts.
  */
-export async function questionsOf(cores: TestCores, act: () => Promise<void>) {
+export async function observeQueries(cores: TestCores, act: () => Promise<void>) {
   const asked: { name: string; command: Document }[] = []
   const note = ({ commandName: name, command }: { commandName: string; command: Document }) => {
     if (!asking.includes(name) || command[name] === 'wakeups') return

@@ -1,4 +1,4 @@
-import { isOneSessionsEnd, sessionEndOf } from './errors.ts'
+import { isRestartableEnd, sessionEndOf } from './errors.ts'
 import type { Emitter } from './events.ts'
 import type { ConnectionState, SessionEnd } from './types.ts'
 
@@ -33,7 +33,7 @@ export function createChatState(emit: Emitter['emit'], onOnline: () => void) {
     setEnd(code: string, isUnidentified = false) {
       const event = sessionEndOf(code)
       end = { event, code }
-      canStartNew = event ? isOneSessionsEnd(code) : isUnidentified
+      canStartNew = event ? isRestartableEnd(code) : isUnidentified
       setConnection('ended')
       if (event) emit(event, { code })
     },

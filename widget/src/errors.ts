@@ -81,7 +81,7 @@ export function packageCode(code: string): string {
 }
 
 /** Returns true if the visitor may start another session after the session ended with this code. */
-export function isOneSessionsEnd(code: string) {
+export function isRestartableEnd(code: string) {
   return code === 'session.expired' || code === 'session.closed'
 }
 

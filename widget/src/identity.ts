@@ -1,5 +1,5 @@
 import type { Api } from './api.ts'
-import { isOneSessionsEnd, toWidgetError, WidgetError } from './errors.ts'
+import { isRestartableEnd, toWidgetError, WidgetError } from './errors.ts'
 import type { Emitter } from './events.ts'
 import { createIdentityApi, renewingCall } from './identity-api.ts'
 import { ifNotAdvertised, requestAssertion } from './identity-assertion.ts'
@@ -240,7 +240,7 @@ export function createIdentity(deps: IdentityDeps) {
     } catch (error) {
       const failure = toWidgetError(error)
       // The session has already ended, so the visitor is logged out.
-      if (isOneSessionsEnd(failure.code)) return deps.begin(false)
+      if (isRestartableEnd(failure.code)) return deps.begin(false)
       deps.onUnidentified(failure.code)
       throw failure
     }
