@@ -63,6 +63,7 @@ describe('a deletion in the console', () => {
     if (next) await page.getByRole('heading', { level: 1, name: next, exact: true }).waitFor()
     else await page.getByRole('button', { name: 'Sign in' }).waitFor()
     expect(core.calls(method)).toHaveLength(1)
+    if (kind === 'workspace') expect(core.calls(method)).toMatchObject([{ workspaceId: 'ws_shop' }])
     expect(complaints).toEqual([])
     await close()
   })

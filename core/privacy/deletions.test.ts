@@ -144,16 +144,20 @@ describe('a deletion', () => {
     expect((await own[1]!.leads.listSubscriptions({})).subscriptions).toEqual([])
     await Promise.all(own.map(({ workspaces }) => workspaces.deleteInstallation({ siteKey: shop.publicSiteKey })))
     await own[0]!.workspaces.deleteConnection({ connectionId: shop.connectionId })
-    await own[1]!.workspaces.deleteWorkspace({})
-    await own[0]!.workspaces.deleteWorkspace({})
-    await finishDeletions()
-    expect(await placesOf([...shop.traces, shop.workspaceId])).toEqual([])
-    expect(
-      await own[0]!.workspaces.deleteWorkspace({}).then(
+    const { workspaceId } = shop
+    const codeOf = (named?: string) =>
+      own[0]!.workspaces.deleteWorkspace({ workspaceId: named }).then(
         () => 'ok',
         ({ rawMessage }) => rawMessage,
-      ),
-    ).toBe('NotFound')
+      )
+    expect(await codeOf(undefined)).toMatch(/^ValidationFailed/)
+    expect(await codeOf('')).toMatch(/^ValidationFailed/)
+    expect((await own[0]!.workspaces.getWorkspace({})).workspace).toMatchObject({ workspaceId })
+    await own[1]!.workspaces.deleteWorkspace({ workspaceId })
+    expect(await codeOf(workspaceId)).toBe('ok')
+    await finishDeletions()
+    expect(await placesOf([...shop.traces, shop.workspaceId])).toEqual([])
+    expect(await codeOf(workspaceId)).toBe('NotFound')
   })
 
   it('of a subscription records the result of a running attempt, and no other delivery is sent', async () => {

@@ -85,7 +85,10 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
     },
 
     async deleteWorkspace(request, context) {
-      const { workspaceId } = request
+      // Unlike other calls, this call must name the workspace, because it cannot be undone.
+      const workspaceId = request.workspaceId ?? ''
+      if (workspaceId === '')
+        throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/workspaceId', rule: 'required' }] })
       return deletion(context, request, 'workspace', requiredWorkspace(context, workspaceId))
     },
 

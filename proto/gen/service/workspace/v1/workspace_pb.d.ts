@@ -243,7 +243,7 @@ export declare const UpdateWorkspaceResponseSchema: GenMessage<UpdateWorkspaceRe
  */
 export declare type DeleteWorkspaceRequest = Message<"service.workspace.v1.DeleteWorkspaceRequest"> & {
   /**
-   * Id of the workspace. If unset, the token's workspace is used.
+   * Id of the workspace. Required, also if the token belongs to one workspace.
    *
    * @generated from field: optional string workspace_id = 1;
    */
@@ -1632,7 +1632,7 @@ export declare const WorkspaceService: GenService<{
    * Deletes a workspace with everything in it: connections, conversations, leads, subscriptions. When
    * the call returns, no call finds it any more, and open streams of its visitors end within a
    * second. Everything is removed within minutes to hours, also if a process fails. This cannot be
-   * undone. Errors: NotFound for an unknown workspace.
+   * undone. Errors: NotFound for an unknown workspace, ValidationFailed for a missing id.
    *
    * @generated from rpc service.workspace.v1.WorkspaceService.DeleteWorkspace
    */
