@@ -3,11 +3,11 @@ import type { Workspace } from '#proto/workspace/v1/workspace_pb.js'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { useAction } from '../ui/action.ts'
-import { Button } from '../ui/button.tsx'
+import { CheckedForm } from '../ui/checked-form.tsx'
 import { DeleteCard } from '../ui/delete-button.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
 import { useLoad } from '../ui/load.ts'
-import { FailureNotice, WhenLoaded } from '../ui/notice.tsx'
+import { WhenLoaded } from '../ui/notice.tsx'
 import { Card, Page } from '../ui/page.tsx'
 import { daysProblem, defaultText, inputOf, maxDays, type PeriodInput, retentionKinds } from './retention-words.ts'
 
@@ -30,7 +30,7 @@ export function WorkspaceView() {
               name={workspace.name}
               explanation="All connections, installations, conversations, leads and subscriptions of the workspace are removed, and open chats end."
               onDelete={async () => {
-                await api.workspaces.deleteWorkspace({})
+                await api.workspaces.deleteWorkspace({ workspaceId: workspace.workspaceId })
                 holder.signOut()
               }}
             />
@@ -51,7 +51,6 @@ function RetentionCard({ workspace, onChanged }: RetentionCardProps) {
   const { busy, failure, run } = useAction()
   const stored = workspace.retention
   const [inputs, setInputs] = useState(() => inputsOf(workspace))
-  const [isChecked, setChecked] = useState(false)
   const change = (kind: keyof typeof inputs, input: Partial<PeriodInput>) =>
     setInputs({ ...inputs, [kind]: { ...inputs[kind], ...input } })
 
@@ -67,49 +66,47 @@ function RetentionCard({ workspace, onChanged }: RetentionCardProps) {
 
   return (
     <Card title="Retention">
-      <form
-        class="stack"
-        noValidate
-        onSubmit={(event) => {
-          event.preventDefault()
-          setChecked(true)
-          if (retentionKinds.every(({ kind }) => daysProblem(inputs[kind]) === undefined)) void run(save)
-        }}
+      <CheckedForm
+        button="Save retention"
+        busy={busy}
+        failure={failure}
+        isValid={retentionKinds.every(({ kind }) => daysProblem(inputs[kind]) === undefined)}
+        onSubmit={() => void run(save)}
       >
-        <p class="hint">Data that is older is removed for good, within hours. A shorter period takes effect at once.</p>
-        {retentionKinds.map(({ kind, label, hint }) => (
-          <div key={kind} class="stack">
-            <SelectField
-              label={label}
-              hint={hint}
-              value={inputs[kind].choice}
-              options={[
-                ['default', defaultText(stored?.[kind])],
-                ['days', 'For a number of days'],
-                ['forever', 'No limit'],
-              ]}
-              onChange={(choice) => change(kind, { choice: choice as PeriodInput['choice'] })}
-            />
-            {inputs[kind].choice === 'days' && (
-              <TextField
-                label={`Days (${label.toLowerCase()})`}
-                type="number"
-                min={1}
-                max={maxDays}
-                value={inputs[kind].days}
-                error={isChecked ? daysProblem(inputs[kind]) : undefined}
-                onChange={(days) => change(kind, { days })}
-              />
-            )}
-          </div>
-        ))}
-        <div class="line">
-          <Button kind="primary" type="submit" disabled={busy}>
-            Save retention
-          </Button>
-        </div>
-        <FailureNotice failure={failure} />
-      </form>
+        {(isChecked) => (
+          <>
+            <p class="hint">
+              Data that is older is removed for good, within hours. A shorter period takes effect at once.
+            </p>
+            {retentionKinds.map(({ kind, label, hint }) => (
+              <div key={kind} class="stack">
+                <SelectField
+                  label={label}
+                  hint={hint}
+                  value={inputs[kind].choice}
+                  options={[
+                    ['default', defaultText(stored?.[kind])],
+                    ['days', 'For a number of days'],
+                    ['forever', 'No limit'],
+                  ]}
+                  onChange={(choice) => change(kind, { choice: choice as PeriodInput['choice'] })}
+                />
+                {inputs[kind].choice === 'days' && (
+                  <TextField
+                    label={`Days (${label.toLowerCase()})`}
+                    type="number"
+                    min={1}
+                    max={maxDays}
+                    value={inputs[kind].days}
+                    error={isChecked ? daysProblem(inputs[kind]) : undefined}
+                    onChange={(days) => change(kind, { days })}
+                  />
+                )}
+              </div>
+            ))}
+          </>
+        )}
+      </CheckedForm>
     </Card>
   )
 }
