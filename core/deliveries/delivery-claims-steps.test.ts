@@ -193,6 +193,47 @@ describe('claims that read the first 256 queue entries', () => {
   })
 })
 
+describe('claims during a backlog of many destinations', () => {
+  const destinations = (count: number) => Object.fromEntries(many('d', count).map((name) => [name, [`${name}x`]]))
+
+  it('each destination has its turn once, and one list of due destinations serves many claims', async () => {
+    const scene = newScene({ due: destinations(300) })
+    const taken: string[] = []
+    for (let turn = 0; turn < 6; turn += 1) taken.push(...(await scene.claim({ limit: 50 })))
+    expect(new Set(taken).size).toBe(300)
+    expect(scene.seen.dueDestinations).toBe(1)
+  })
+
+  it('a destination for which a worker has no room keeps its turn for other workers', async () => {
+    const scene = newScene({ due: destinations(300) })
+    const taken = await scene.claim({ limit: 299, underWay: new Map([['d7', 5]]) })
+    expect(taken).toHaveLength(299)
+    expect(await scene.claim({ limit: 299 })).toEqual(['d7x'])
+    expect(scene.seen.dueDestinations).toBe(1)
+  })
+
+  it('the list is read again after half a second, so that a destination that became due has its turn', async () => {
+    const scene = newScene({ due: destinations(300) })
+    await scene.claim({ limit: 50 })
+    scene.time += 499
+    await scene.claim({ limit: 50 })
+    expect(scene.seen.dueDestinations).toBe(1)
+    scene.time += 1
+    await scene.claim({ limit: 50 })
+    expect(scene.seen.dueDestinations).toBe(2)
+  })
+
+  it('the list is read again at once if other cores have taken the deliveries of its destinations', async () => {
+    const due = destinations(300)
+    const scene = newScene({ due })
+    await scene.claim({ limit: 50 })
+    for (const name of Object.keys(due)) due[name] = []
+    Object.assign(due, { other: many('o', 3) })
+    expect((await scene.claim({ limit: 302 })).sort()).toEqual(many('o', 3))
+    expect(scene.seen.dueDestinations).toBe(2)
+  })
+})
+
 it('a core runs its claims one after another, even if one fails', async () => {
   const scene = newScene({ due: { a: ['a0'] } })
   let running = 0

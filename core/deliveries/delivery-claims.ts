@@ -6,6 +6,7 @@ import { field, integer, line, validate } from '../rules.ts'
 import type { DeliveryHolds } from './delivery-holds.ts'
 import type { Candidates, DeliveryQueue, TakenDelivery } from './delivery-queue-store.ts'
 import { type DeliveryWork, type PollResult, pollEveryMs } from './delivery-work.ts'
+import { createDueDestinations, roomFor, shuffled } from './due-destinations.ts'
 import {
   bodiesMaxBytes,
   type ClaimedDelivery,
@@ -59,8 +60,6 @@ interface Sendable extends Candidates {
   secrets: SigningSecrets
 }
 
-/** Number of queue entries that a poll reads to find due deliveries. */
-const lookAhead = 256
 /**
  * A claim reads up to `max(2 * limit, minCandidates)` candidates, divided equally among its
  * destinations. This number fills the claim even if most of its destinations have few due
@@ -95,13 +94,9 @@ export function createDeliveryClaims(dependencies: {
 }): DeliveryClaims {
   const { withoutSuppressed } = dependencies
   const { queue, holds, work, requests, isCurrent, metrics = createCoreMetrics(), settings, now, random } = dependencies
+  const dueDestinations = createDueDestinations({ queue, random })
   /** Serializes the claims of one core, so that they do not compete for the same deliveries. */
   let turn: Promise<unknown> = Promise.resolve()
-  /**
-   * Set when a poll finds `lookAhead` due deliveries, because more may be due. Reset when a poll
-   * finds that nothing is due.
-   */
-  let isBacklogged = false
   /**
    * Set when a poll finds nothing: no delivery is due before `until`. This is valid only while
    * `work.announced()` returns `announced`, because then no new work was announced.
@@ -133,42 +128,25 @@ export function createDeliveryClaims(dependencies: {
 
   async function poll(request: ClaimRequest): Promise<PollResult<ClaimedDelivery[]>> {
     if (request.signal.aborted) return { othersMayFind: true }
-    for (let tries = 1; ; tries += 1) {
+    for (let tries = 1, mustRead = false; ; tries += 1) {
       const time = new Date(now())
-      const { destinations, ...nextDueAt } = await dueDestinations(time)
-      if (destinations.length === 0) return { othersMayFind: false, ...nextDueAt }
-      const open = destinations.filter((destination) => roomFor(destination, request) > 0)
-      if (open.length === 0) return { othersMayFind: true, ...nextDueAt }
-      const found = await candidatesOf(open, request, time)
+      const { chosen, isAnyDue, isFresh, ...nextDueAt } = await dueDestinations.choose(request, time, mustRead)
+      if (chosen.length === 0) return { othersMayFind: isAnyDue, ...nextDueAt }
+      const found = await candidatesOf(chosen, request, time)
       const ids = selectFairly(found, request)
-      if (ids.length === 0) return { othersMayFind: true, ...nextDueAt }
+      if (ids.length === 0) {
+        if (isFresh) return { othersMayFind: true, ...nextDueAt }
+        mustRead = true
+        continue
+      }
       const claimed = await take(ids, found, time, request)
       if (claimed.length > 0) return { found: claimed, othersMayFind: true }
       if (tries === maxTries || request.signal.aborted) return { othersMayFind: true, ...nextDueAt }
     }
   }
 
-  /** Returns the destinations with due deliveries, and the next due time if it is known. */
-  async function dueDestinations(time: Date): Promise<{ destinations: string[]; nextDueAt?: number }> {
-    if (!isBacklogged) {
-      const upcoming = await queue.upcoming(lookAhead)
-      const due = upcoming.filter(({ dueAt }) => dueAt <= time)
-      const later = upcoming[due.length]
-      if (due.length < lookAhead) {
-        const destinations = [...new Set(due.map(({ destination }) => destination))]
-        return { destinations, nextDueAt: later?.dueAt.getTime() }
-      }
-    }
-    // More deliveries may be due than the look-ahead covers. So this poll and the later ones list
-    // all due destinations, until nothing is due.
-    const destinations = await queue.dueDestinations(time)
-    isBacklogged = destinations.length > 0
-    return isBacklogged ? { destinations } : dueDestinations(time)
-  }
-
-  async function candidatesOf(open: string[], request: ClaimRequest, time: Date) {
+  async function candidatesOf(chosen: string[], request: ClaimRequest, time: Date) {
     const { limit, perDestination, ahead } = request
-    const chosen = shuffled(open).slice(0, limit)
     const most = perDestination + Math.max(0, ...chosen.map((destination) => ahead?.get(destination) ?? 0))
     const each = Math.min(most, limit, Math.ceil(Math.max(2 * limit, minCandidates) / chosen.length))
     const found = await queue.candidates(chosen, time, each)
@@ -180,7 +158,7 @@ export function createDeliveryClaims(dependencies: {
         if (secrets) sendable.push({ subscription, deliveryIds, secrets })
       }
     }
-    return shuffled(sendable)
+    return shuffled(sendable, random)
   }
 
   /**
@@ -232,11 +210,6 @@ export function createDeliveryClaims(dependencies: {
     })
   }
 
-  function shuffled<T>(values: T[]): T[] {
-    const order = values.map((value) => ({ value, place: random() }))
-    return order.sort((a, b) => a.place - b.place).map(({ value }) => value)
-  }
-
   return {
     async claim(request) {
       const { workerId, limit, perDestination, waitMs, onlyNew, signal } = request
@@ -273,8 +246,4 @@ export function createDeliveryClaims(dependencies: {
       return renewed
     },
   }
-}
-
-function roomFor(destination: string, { perDestination, underWay, ahead }: ClaimRequest): number {
-  return perDestination + (ahead?.get(destination) ?? 0) - (underWay.get(destination) ?? 0)
 }

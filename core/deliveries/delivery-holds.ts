@@ -1,20 +1,28 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
 import type { SubscriptionFault } from './delivery-outcomes.ts'
 import type { DeliveryHoldStore } from './delivery-store.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import type { LiveSubscriptions } from './live-subscriptions.ts'
-import type { DisabledReason, PendingFault } from './model.ts'
+import type { DisabledReason, PendingFault, SubscriptionStatus } from './model.ts'
 
 export interface DeliveryHolds {
-  /** Holds all waiting deliveries of a disabled subscription. */
+  /**
+   * Holds the waiting deliveries of a disabled subscription. Holds the first ones at once, and many
+   * in the background, in steps with pauses. Claims skip the others meanwhile.
+   */
   hold(subscriptionId: string): Promise<void>
   /**
-   * Holds the subscription's deliveries if it is disabled. Queues its held deliveries again if it
-   * is enabled. Repeats if the status changed in the meantime.
+   * Holds the subscription's deliveries if it is disabled, as `hold` does. Queues its held
+   * deliveries again in the same way if it is enabled. Repeats if the status changed in the
+   * meantime.
    */
   applyStatus(subscriptionId: string): Promise<void>
   /** Makes the deliveries match the status of their subscriptions, after a crash or a race. */
   reconcile(): Promise<void>
   heldCounts(subscriptionIds: string[]): Promise<Map<string, number>>
+  /** Ends the work in the background. `reconcile` completes it later. */
+  close(): void
 }
 
 /**
@@ -23,50 +31,100 @@ export interface DeliveryHolds {
  */
 const spreadPerDeliveryMs = 10
 const spreadMaxMs = 30_000
+/** Maximum number of deliveries that one step holds or releases. */
+const stepMax = 200
+/** A pause lasts this many times as long as the step before it. So steps take a fifth of the time. */
+const pauseFactor = 4
+const pauseMaxMs = 1000
 
 export function createDeliveryHolds(dependencies: {
   store: DeliveryHoldStore
-  subscriptions: Pick<LeadSubscriptionStore, 'find'>
+  subscriptions: Pick<LeadSubscriptionStore, 'find' | 'idsWithStatus'>
   /** Wakes waiting delivery workers. Called when a delivery may be due. */
   announce: () => void
+  logger: Pick<Logger, 'warn'>
   now: () => number
 }): DeliveryHolds {
-  const { store, subscriptions, announce, now } = dependencies
+  const { store, subscriptions, announce, logger, now } = dependencies
+  const closed = new AbortController()
+  /** Subscriptions with work in the background. `again` is set if their status may have changed. */
+  const running = new Map<string, { again: boolean }>()
 
   async function release(subscriptionId: string) {
-    const held = (await store.heldCounts([subscriptionId])).get(subscriptionId) ?? 0
-    if (held === 0) return
+    const held = await store.countHeld(subscriptionId, spreadMaxMs / spreadPerDeliveryMs + 1)
+    if (held === 0) return 0
     const spread = Math.min((held - 1) * spreadPerDeliveryMs, spreadMaxMs)
-    await store.release(subscriptionId, new Date(now()), spread)
+    const released = await store.release(subscriptionId, new Date(now()), spread, stepMax)
     announce()
+    return released
   }
 
-  async function withStatus(subscriptionIds: string[], status: 'enabled' | 'disabled') {
-    if (subscriptionIds.length === 0) return []
-    const found = await subscriptions.find(subscriptionIds)
-    return found.filter((subscription) => subscription.status === status)
+  /**
+   * Runs one step. `applied` is the status that the deliveries have. Returns undefined if the
+   * subscription still has this status.
+   */
+  async function step(subscriptionId: string, applied?: SubscriptionStatus) {
+    const [subscription] = await subscriptions.find([subscriptionId])
+    if (!subscription || subscription.status === applied) return undefined
+    const { status } = subscription
+    const changed = await (status === 'disabled'
+      ? store.hold(subscriptionId, new Date(now()), stepMax)
+      : release(subscriptionId))
+    return { applied: changed < stepMax ? status : undefined }
   }
 
-  const hold = (subscriptionId: string) => store.hold(subscriptionId, new Date(now()))
+  /** Runs the first step, and further ones only if the status changed. */
+  async function applyStatus(subscriptionId: string) {
+    for (let done = await step(subscriptionId); done; done = await step(subscriptionId, done.applied)) {
+      if (done.applied === undefined) return continueLater(subscriptionId)
+    }
+  }
+
+  function continueLater(subscriptionId: string) {
+    const state = running.get(subscriptionId)
+    if (state) state.again = true
+    else if (!closed.signal.aborted) void finishLater(subscriptionId)
+  }
+
+  async function finishLater(subscriptionId: string) {
+    const state = { again: true }
+    running.set(subscriptionId, state)
+    try {
+      while (state.again) {
+        state.again = false
+        for (let applied: SubscriptionStatus | undefined; ; ) {
+          const began = performance.now()
+          const done = await step(subscriptionId, applied)
+          if (!done) break
+          applied = done.applied
+          const pauseMs = Math.min((performance.now() - began) * pauseFactor, pauseMaxMs)
+          await delay(pauseMs, undefined, { signal: closed.signal })
+        }
+      }
+    } catch (error) {
+      if (!closed.signal.aborted)
+        logger.warn({ reason: (error as Error).name }, 'holding or releasing deliveries failed; will retry')
+    } finally {
+      running.delete(subscriptionId)
+    }
+  }
 
   return {
-    hold,
-
-    async applyStatus(subscriptionId) {
-      for (let applied: string | undefined; ; ) {
-        const [subscription] = await subscriptions.find([subscriptionId])
-        if (!subscription || subscription.status === applied) return
-        applied = subscription.status
-        await (applied === 'disabled' ? hold : release)(subscriptionId)
-      }
+    hold: async (subscriptionId) => {
+      if (!running.has(subscriptionId)) await applyStatus(subscriptionId)
     },
-
+    applyStatus,
     heldCounts: store.heldCounts,
 
     async reconcile() {
-      for (const { subscriptionId } of await withStatus(await store.waiting(), 'disabled')) await hold(subscriptionId)
-      for (const { subscriptionId } of await withStatus(await store.holding(), 'enabled')) await release(subscriptionId)
+      const pending = [
+        ...(await subscriptions.idsWithStatus(await store.waiting(), 'disabled')),
+        ...(await subscriptions.idsWithStatus(await store.holding(), 'enabled')),
+      ]
+      for (const subscriptionId of pending) if (!running.has(subscriptionId)) await applyStatus(subscriptionId)
     },
+
+    close: () => closed.abort(),
   }
 }
 

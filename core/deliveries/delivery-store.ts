@@ -1,4 +1,4 @@
-import type { Binary, Collection, Filter } from 'mongodb'
+import type { Binary, Collection, Document, Filter } from 'mongodb'
 import { isDuplicateKey } from '../database/faults.ts'
 import { insertEach } from '../database/insert-each.ts'
 import type {
@@ -161,14 +161,17 @@ export const anyDestination = { destination: { $gt: '' } }
  */
 export interface DeliveryHoldStore {
   /**
-   * Holds the deliveries of the subscription that wait for an attempt or whose lease has expired.
+   * Holds up to `limit` deliveries of the subscription that wait for an attempt or whose lease has
+   * expired. Returns the number of deliveries found.
    */
-  hold(subscriptionId: string, now: Date): Promise<void>
+  hold(subscriptionId: string, now: Date, limit: number): Promise<number>
   /**
-   * Queues the held deliveries again. Each becomes due at a random time within `spreadMs`, but not
-   * before its original due time.
+   * Queues up to `limit` held deliveries again. Each becomes due at a random time within `spreadMs`,
+   * but not before its original due time. Returns the number of deliveries found.
    */
-  release(subscriptionId: string, now: Date, spreadMs: number): Promise<void>
+  release(subscriptionId: string, now: Date, spreadMs: number, limit: number): Promise<number>
+  /** Counts the held deliveries of the subscription, up to `max`. */
+  countHeld(subscriptionId: string, max: number): Promise<number>
   /** Returns the number of held deliveries per subscription. */
   heldCounts(subscriptionIds: string[]): Promise<Map<string, number>>
   /** Returns the ids of subscriptions with held deliveries. */
@@ -192,24 +195,36 @@ export function createDeliveryHoldStore({
 }: {
   deliveries: Collection<DeliveryDocument>
 }): DeliveryHoldStore {
+  /** Updates at most `limit` matching deliveries. The update checks the filter again. */
+  async function updateSome(filter: Filter<DeliveryDocument>, limit: number, update: Document[]): Promise<number> {
+    const found = await deliveries
+      .find(filter, { projection: { _id: 1 }, batchSize: limit + 1 })
+      .limit(limit)
+      .toArray()
+    const ids = found.map(({ _id }) => _id)
+    if (ids.length > 0) await deliveries.updateMany({ $and: [{ _id: { $in: ids } }, filter] }, update)
+    return ids.length
+  }
+
   return {
-    async hold(subscriptionId, now) {
-      await deliveries.updateMany(
-        {
-          destination: subscriptionId,
-          $or: [
-            { status: { $in: ['pending', 'retry_scheduled'] }, dueAt: { $exists: true } },
-            { status: 'sending', dueAt: { $lte: now } },
-          ],
-          dueAt: { $exists: true },
-        },
-        [{ $set: { status: 'held', heldDueAt: '$dueAt', updatedAt: now } }, { $unset: ['dueAt', 'claim'] }],
-      )
+    hold(subscriptionId, now, limit) {
+      const waiting: Filter<DeliveryDocument> = {
+        destination: subscriptionId,
+        $or: [
+          { status: { $in: ['pending', 'retry_scheduled'] }, dueAt: { $exists: true } },
+          { status: 'sending', dueAt: { $lte: now } },
+        ],
+        dueAt: { $exists: true },
+      }
+      return updateSome(waiting, limit, [
+        { $set: { status: 'held', heldDueAt: '$dueAt', updatedAt: now } },
+        { $unset: ['dueAt', 'claim'] },
+      ])
     },
 
-    async release(subscriptionId, now, spreadMs) {
+    release(subscriptionId, now, spreadMs, limit) {
       const moment = { $add: [now, { $multiply: [{ $rand: {} }, spreadMs] }] }
-      await deliveries.updateMany({ destination: subscriptionId, status: 'held' }, [
+      return updateSome({ destination: subscriptionId, status: 'held' }, limit, [
         {
           $set: {
             status: { $cond: [{ $eq: [{ $type: '$next' }, 'missing'] }, 'pending', 'retry_scheduled'] },
@@ -220,6 +235,9 @@ export function createDeliveryHoldStore({
         { $unset: 'heldDueAt' },
       ])
     },
+
+    countHeld: (subscriptionId, max) =>
+      deliveries.countDocuments({ destination: subscriptionId, status: 'held' }, { limit: max }),
 
     async heldCounts(subscriptionIds) {
       const counts = await deliveries

@@ -7,6 +7,7 @@ import {
   type LeadSubscription,
   type SubscriptionAuditEntry,
   type SubscriptionChanges,
+  type SubscriptionStatus,
   type WebhookSecret,
 } from './model.ts'
 
@@ -22,6 +23,8 @@ export interface LeadSubscriptionStore {
   /** Inserts a subscription. Changes nothing if the subscription exists. */
   insert(subscription: LeadSubscription): Promise<void>
   find(subscriptionIds: string[]): Promise<LeadSubscription[]>
+  /** Returns those of the given ids whose subscription has this status. */
+  idsWithStatus(subscriptionIds: string[], status: SubscriptionStatus): Promise<string[]>
   /** Returns subscriptions, newest first. */
   list(workspaceId: string, limit: number): Promise<LeadSubscription[]>
   /** Returns the subscriptions that receive every captured lead of the workspace. */
@@ -83,6 +86,14 @@ export function createLeadSubscriptionStore({
       return (await leadSubscriptions.find({ _id: { $in: subscriptionIds }, ...notDeleted }).toArray()).map(
         toSubscription,
       )
+    },
+
+    async idsWithStatus(subscriptionIds, status) {
+      if (subscriptionIds.length === 0) return []
+      const found = await leadSubscriptions
+        .find({ _id: { $in: subscriptionIds }, status, ...notDeleted }, { projection: { _id: 1 } })
+        .toArray()
+      return found.map(({ _id }) => _id)
     },
 
     async list(workspaceId, limit) {

@@ -4,6 +4,7 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { DisabledReason, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { until } from '../../test/support/until.ts'
 import { testDeliveries } from './test-deliveries.ts'
 
 const test = testDeliveries()
@@ -214,10 +215,10 @@ describe('answers that reject a delivery', () => {
   })
 })
 
-describe('disabled subscriptions', () => {
-  const disable = { status: SubscriptionStatus.DISABLED }
-  const enable = { status: SubscriptionStatus.ENABLED }
+const disable = { status: SubscriptionStatus.DISABLED }
+const enable = { status: SubscriptionStatus.ENABLED }
 
+describe('disabled subscriptions', () => {
   it('a disabled subscription holds pending and scheduled deliveries; their status is restored when it is enabled', async () => {
     const { send, operator, subscriptionId, attempts } = await test.newScene()
     const worker = await test.worker()
@@ -280,6 +281,45 @@ describe('disabled subscriptions', () => {
     expect(times).toHaveLength(60)
     expect(new Set(times).size).toBeGreaterThan(20)
     expect(Math.max(...times) - Math.min(...times)).toBeLessThanOrEqual(600)
+  })
+})
+
+describe('a disabled subscription with many waiting deliveries', () => {
+  it('holds and releases them in steps, answers at once, and follows the last of several changes', async () => {
+    const { send, operator, subscriptionId, subscription } = await test.newScene()
+    const { deliveries } = test.cores[0]!.database.collections
+    const { deliveryId } = await send()
+    const { _id, ...one } = (await deliveries.findOne({ _id: deliveryId }))!
+    const dueAt = new Date(test.now())
+    await deliveries.insertMany(
+      Array.from({ length: 1499 }, (_, index) => ({
+        ...one,
+        _id: `${_id}${index}`,
+        operations: [{ key: `${_id} ${index}`, inputHash: '', attemptId: `att_${_id}${index}` }],
+        dueAt,
+      })),
+    )
+    await operator.updateSubscription({ subscriptionId, ...disable })
+    expect(await deliveries.countDocuments({ subscriptionId, status: 'pending' })).toBeGreaterThan(500)
+    expect(await (await test.worker()).claim()).toEqual([])
+    await until('all to be held', async () => (await subscription()).heldDeliveries === 1500)
+    await operator.updateSubscription({ subscriptionId, ...enable })
+    await operator.updateSubscription({ subscriptionId, ...disable })
+    await operator.updateSubscription({ subscriptionId, ...enable })
+    await until('all to be released', async () => (await subscription()).heldDeliveries === 0)
+    expect(await deliveries.countDocuments({ subscriptionId, status: 'pending' })).toBe(1500)
+    await test.clear()
+  })
+
+  it('are held by another core if the core that began dies', async () => {
+    const { send, operator, subscriptionId, subscription, workspaceId } = await test.newScene()
+    await Promise.all(Array.from({ length: 450 }, () => send()))
+    const dying = await test.client(test.mortalCore(2), ['subscriptions:write'], workspaceId)
+    await dying.updateSubscription({ subscriptionId, ...disable }).catch(() => {})
+    await test.cores[1]!.deliveryHolds.reconcile()
+    await until('all to be held', async () => (await subscription()).heldDeliveries === 450)
+    await operator.updateSubscription({ subscriptionId, ...enable })
+    await until('all to be released', async () => (await subscription()).heldDeliveries === 0)
   })
 })
 

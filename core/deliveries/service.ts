@@ -122,7 +122,7 @@ export function createDeliveryService(
       )
   }
 
-  const holds = createDeliveryHolds({ store: holdStore, subscriptions: subscriptionStore, announce, now })
+  const holds = createDeliveryHolds({ store: holdStore, subscriptions: subscriptionStore, announce, logger, now })
   const subscriptionDisabling = createSubscriptionDisabling({
     store: holdStore,
     subscriptions: subscriptionStore,
@@ -239,7 +239,10 @@ export function createDeliveryService(
     subscriptionDisabling,
     deliveryWork,
     liveSubscriptions,
-    close: deliveryWork.close,
+    close() {
+      deliveryWork.close()
+      holds.close()
+    },
     jobs: jobs.map((job) => createJob({ ...job, everyMs: reconcileEveryMs, logger })),
   }
 }

@@ -41,6 +41,7 @@ function subscriptionsOn(scheduler: Scheduler) {
       store: scheduledStore(scheduler, cores.core.stores.deliveryHolds),
       subscriptions: store,
       announce() {},
+      logger: cores.core.logger,
       now: cores.now,
     }),
     liveSubscriptions: { changed: async () => {} },

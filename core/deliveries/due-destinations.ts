@@ -1,0 +1,117 @@
+import type { DeliveryQueue } from './delivery-queue-store.ts'
+
+/** Free capacity of a worker. */
+interface Room {
+  limit: number
+  perDestination: number
+  underWay: ReadonlyMap<string, number>
+  ahead?: ReadonlyMap<string, number>
+}
+
+/** Destinations that a claim chose. */
+interface Choice {
+  chosen: string[]
+  isAnyDue: boolean
+  isFresh: boolean
+  nextDueAt?: number
+}
+
+export interface DueDestinations {
+  /**
+   * Chooses up to `limit` due destinations at random for which the worker has room. `isFresh` is
+   * true if the due destinations were read by this call. Also returns the next due time if it is
+   * known.
+   */
+  choose(request: Room, time: Date, mustRead: boolean): Promise<Choice>
+}
+
+/** Number of queue entries that a poll reads to find due deliveries. */
+const lookAhead = 256
+/**
+ * Maximum age in milliseconds of the list of due destinations. A destination that becomes due during
+ * a backlog waits at most this long for its first turn.
+ */
+const backlogMaxAgeMs = 500
+
+/**
+ * Chooses destinations with due deliveries. The cost of a choice does not grow with the number of
+ * due destinations, because many claims share one list of them.
+ */
+export function createDueDestinations({
+  queue,
+  random,
+}: {
+  queue: Pick<DeliveryQueue, 'upcoming' | 'dueDestinations'>
+  random: () => number
+}): DueDestinations {
+  /**
+   * Set when a poll finds `lookAhead` due deliveries, because more may be due. Unset when a poll
+   * finds that nothing is due. Contains the due destinations that no claim has chosen since
+   * `readAt`, in random order.
+   */
+  let backlog: { destinations: string[]; readAt: number } | undefined
+
+  async function choose(request: Room, time: Date, mustRead: boolean): Promise<Choice> {
+    if (backlog && !mustRead && time.getTime() < backlog.readAt + backlogMaxAgeMs) {
+      const chosen = takeFromBacklog(backlog, request)
+      if (chosen.length > 0) return { chosen, isAnyDue: true, isFresh: false }
+    }
+    const { destinations, ...nextDueAt } = await read(time)
+    if (backlog) backlog = { destinations: shuffled(destinations, random), readAt: time.getTime() }
+    const chosen = backlog
+      ? takeFromBacklog(backlog, request)
+      : shuffled(
+          destinations.filter((destination) => roomFor(destination, request) > 0),
+          random,
+        ).slice(0, request.limit)
+    return { chosen, isAnyDue: destinations.length > 0, isFresh: true, ...nextDueAt }
+  }
+
+  /**
+   * Removes up to `limit` destinations from the backlog for which the worker has room. So each
+   * destination has its turn before one of them has a second turn, and one list of all due
+   * destinations serves many claims.
+   */
+  function takeFromBacklog({ destinations }: { destinations: string[] }, request: Room): string[] {
+    const chosen: string[] = []
+    let kept = 0
+    let index = 0
+    for (; index < destinations.length && chosen.length < request.limit; index += 1) {
+      const destination = destinations[index] as string
+      if (roomFor(destination, request) > 0) chosen.push(destination)
+      else destinations[kept++] = destination
+    }
+    destinations.splice(kept, index - kept)
+    return chosen
+  }
+
+  /** Returns the destinations with due deliveries, and the next due time if it is known. */
+  async function read(time: Date): Promise<{ destinations: string[]; nextDueAt?: number }> {
+    if (!backlog) {
+      const upcoming = await queue.upcoming(lookAhead)
+      const due = upcoming.filter(({ dueAt }) => dueAt <= time)
+      const later = upcoming[due.length]
+      if (due.length < lookAhead) {
+        const destinations = [...new Set(due.map(({ destination }) => destination))]
+        return { destinations, nextDueAt: later?.dueAt.getTime() }
+      }
+    }
+    // More deliveries may be due than the look-ahead covers. So this poll and the later ones list
+    // all due destinations, until nothing is due.
+    const destinations = await queue.dueDestinations(time)
+    backlog = destinations.length > 0 ? { destinations, readAt: time.getTime() } : undefined
+    return backlog ? { destinations } : read(time)
+  }
+
+  return { choose }
+}
+
+/** Number of further deliveries that the worker takes for this destination. */
+export function roomFor(destination: string, { perDestination, underWay, ahead }: Room): number {
+  return perDestination + (ahead?.get(destination) ?? 0) - (underWay.get(destination) ?? 0)
+}
+
+export function shuffled<T>(values: T[], random: () => number): T[] {
+  const order = values.map((value) => ({ value, place: random() }))
+  return order.sort((a, b) => a.place - b.place).map(({ value }) => value)
+}
