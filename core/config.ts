@@ -58,6 +58,25 @@ export const coreSettings = defineSettings({
     },
   ),
   WORKSPACE_SESSION_ISSUER: text('Required `iss` of workspace sessions; empty for any.', { maxLength: 512 }),
+  OIDC_ISSUER: text(
+    'OpenID Connect provider at which operators sign in to the console: an https URL, or http on this machine; empty for none.',
+    {
+      pattern:
+        '^$|^https://[^/?#@\\s]+(/[^?#\\s]*)?$|^http://(localhost|127\\.0\\.0\\.1|\\[::1\\])(:\\d+)?(/[^?#\\s]*)?$',
+    },
+  ),
+  OIDC_CLIENT_ID: text('Client id at the provider. Its redirect URI is `https://<gateway>/console/session/callback`.'),
+  OIDC_CLIENT_SECRET: text('Client secret at the provider; empty for a public client.'),
+  OIDC_SCOPE: filledText(
+    'openid profile email',
+    'Scopes requested at the provider. Many providers issue refresh tokens only with `offline_access`.',
+  ),
+  OIDC_WORKSPACE: text('Workspace of all operators of the provider; empty if a claim names it.'),
+  OIDC_WORKSPACE_CLAIM: filledText('workspace_id', 'Claim with the workspace, unless OIDC_WORKSPACE is set.'),
+  OIDC_ROLES_CLAIM: filledText('groups', 'Claim with the roles of an operator: a list, or a text with spaces.'),
+  OIDC_ROLES: text(
+    'Scopes of each role, as `agent=messages:read messages:write;admin=*`; empty if the claim has scopes.',
+  ),
   ...processSettings,
   GRANT_LIFETIME_SECONDS: integer(900, 2, 86_400, 'Lifetime of an access grant.'),
   SESSION_LIFETIME_SECONDS: integer(86_400, 2, 10 * yearSeconds, 'Maximum lifetime of a session, including renewals.'),
@@ -140,6 +159,7 @@ export function readCoreConfig(env: NodeJS.ProcessEnv = process.env): CoreConfig
   if ((config.CORE_TLS_CERT === '') !== (config.CORE_TLS_KEY === ''))
     throw new SettingError('CORE_TLS_CERT and CORE_TLS_KEY are needed together')
   if (config.CORE_TLS_CA && !config.CORE_TLS_CERT) throw new SettingError('CORE_TLS_CA needs CORE_TLS_CERT')
+  if (config.OIDC_ISSUER && !config.OIDC_CLIENT_ID) throw new SettingError('OIDC_ISSUER needs OIDC_CLIENT_ID')
   parseAllowedCidrs(config.DELIVERY_ALLOWED_CIDRS)
   return config
 }

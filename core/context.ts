@@ -24,7 +24,7 @@ export interface CoreContext
   extends CoreKit,
     Omit<LogService, 'jobs'>,
     Omit<WorkspaceService, 'workspaceSessions' | 'jobs'>,
-    OperatorService,
+    Omit<OperatorService, 'jobs'>,
     Omit<VisitorService, 'jobs'>,
     Omit<ConversationService, 'jobs' | 'drain'>,
     Omit<CommandService, 'jobs'>,
@@ -93,7 +93,7 @@ export function createCoreContext({
   const commands = createCommandService(kit, stores, log, workspaces, visitors)
   const deliveries = createDeliveryService(kit, stores, log, visitors, conversations, isAllowedDestination)
   const privacy = createPrivacyService(kit, stores, log, workspaces, visitors)
-  const jobs = [log, workspaces, visitors, conversations, commands, deliveries, privacy].flatMap(
+  const jobs = [log, workspaces, operators, visitors, conversations, commands, deliveries, privacy].flatMap(
     (module) => module.jobs,
   )
 

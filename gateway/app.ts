@@ -34,6 +34,7 @@ import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts'
 import { CONSOLE_SESSION_PREFIX, consoleSessionRoutes } from './routes/console-sessions.ts'
 import { healthRoutes } from './routes/health.ts'
 import { LEADS_PREFIX, leadRoutes } from './routes/leads.ts'
+import { providerCallbackRoute } from './routes/provider-callback.ts'
 import { RPC_PREFIX, rpcRoutes } from './routes/rpc.ts'
 import { consoleRoutes, type StaticFolders, widgetFileRoutes } from './routes/static-files.ts'
 import { WIDGET_PREFIX, widgetRoutes } from './routes/widget.ts'
@@ -166,6 +167,7 @@ export function createGateway(deps: {
   if (config.CONSOLE === 'on') {
     app.register(rpcRoutes, { prefix: RPC_PREFIX, config, cores, budget, checkRate })
     app.register(consoleSessionRoutes, { prefix: CONSOLE_SESSION_PREFIX, core, checkRate, now })
+    app.register(providerCallbackRoute, { prefix: CONSOLE_SESSION_PREFIX, core, checkRate, now })
   }
   app.register(widgetRoutes, {
     prefix: WIDGET_PREFIX,

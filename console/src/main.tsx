@@ -5,7 +5,7 @@ import { authorize, createApi } from './api.ts'
 import { App } from './app.tsx'
 import { addIdempotencyKeys, createOperations } from './operations.ts'
 import { createRouter } from './router.ts'
-import { createSessionHolder, takeLinkSecret } from './session.ts'
+import { createSessionHolder, takeSignInFragment } from './session.ts'
 import { createSessionCalls } from './session-calls.ts'
 import { createShortcuts } from './shortcuts.ts'
 import './styles/index.css'
@@ -15,13 +15,19 @@ const holder = createSessionHolder({
   channel: new BroadcastChannel('service.console'),
   now: Date.now,
 })
-const openLink = () => {
-  holder.link.value = takeLinkSecret(window) ?? holder.link.value
-}
-openLink()
+const found = openFragment()
 // A link that is opened in a tab of the console changes only the fragment.
-window.addEventListener('hashchange', openLink)
-void holder.load()
+window.addEventListener('hashchange', openFragment)
+void (found === 'signed-in' ? holder.loadNew() : holder.load())
+
+function openFragment() {
+  const fragment = takeSignInFragment(window)
+  if (typeof fragment === 'object') {
+    if ('link' in fragment) holder.link.value = fragment.link
+    else holder.providerProblem.value = fragment.problem
+  }
+  return fragment
+}
 const api = createApi(
   createConnectTransport({
     baseUrl: `${location.origin}/rpc`,

@@ -21,6 +21,10 @@ export interface SessionCalls {
   current(): Promise<CallResult<WorkspaceSession>>
   signIn(credential: Credential, displayName: string): Promise<CallResult<WorkspaceSession>>
   signOut(): Promise<CallResult<undefined>>
+  /** Whether operators can sign in at an identity provider. */
+  hasProvider(): Promise<CallResult<boolean>>
+  /** Begins a sign-in at the provider. Returns the address of its page. */
+  beginAtProvider(): Promise<CallResult<string>>
 }
 
 /**
@@ -56,6 +60,8 @@ export function createSessionCalls(request: typeof fetch): SessionCalls {
   return {
     current: () => call('current', undefined, readSession),
     signIn: (credential, displayName) => call('sign-in', { ...credential, displayName }, readSession),
+    hasProvider: () => call('options', undefined, async (answer) => ({ value: (await answer.json()).provider })),
+    beginAtProvider: () => call('provider', undefined, async (answer) => ({ value: (await answer.json()).url })),
     signOut: () => call('sign-out', undefined, async () => ({ value: undefined })),
   }
 }

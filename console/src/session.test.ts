@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createSessionHolder, takeLinkSecret } from './session.ts'
+import { createSessionHolder, takeSignInFragment } from './session.ts'
 import type { CallResult, WorkspaceSession } from './session-calls.ts'
 
 beforeEach(() => void vi.useFakeTimers({ now: 1_800_000_000_000 }))
@@ -39,6 +39,8 @@ function newBrowser() {
           signedIn = { id: `s${made}`, workspaceId: 'ws_1', operator: 'ada', displayName, scopes: [], ...times }
           return { value: signedIn }
         },
+        hasProvider: () => answer(false),
+        beginAtProvider: () => answer<string>(undefined),
         async signOut() {
           if (!state.isReachable) return 'unreachable'
           signedIn = undefined
@@ -144,14 +146,14 @@ describe('the secret of a sign-in link', () => {
     const replaced: string[] = []
     const history = { replaceState: (_: unknown, __: string, url: string) => void replaced.push(url) } as History
     const location = { hash, pathname: '/console/leads', search: '?a=1' } as Location
-    return { secret: takeLinkSecret({ location, history }), replaced }
+    return { found: takeSignInFragment({ location, history }), replaced }
   }
 
   it('is taken from the fragment and removed from the address', () => {
-    expect(open('#sign-in=abc_-1')).toEqual({ secret: 'abc_-1', replaced: ['/console/leads?a=1'] })
+    expect(open('#sign-in=abc_-1')).toEqual({ found: { link: 'abc_-1' }, replaced: ['/console/leads?a=1'] })
   })
 
   it.each(['', '#', '#main', '#sign-in=', '#sign-in=a%20b', '#sign-in=<x>'])('is absent from %j', (hash) => {
-    expect(open(hash)).toEqual({ secret: undefined, replaced: [] })
+    expect(open(hash)).toEqual({ found: undefined, replaced: [] })
   })
 })

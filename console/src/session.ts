@@ -7,6 +7,9 @@ export type SessionEnd = 'signed_out' | 'expired' | 'rejected'
 
 export type SessionHolder = ReturnType<typeof createSessionHolder>
 
+/** Reason of a failed sign-in at the identity provider, as the gateway names it. */
+export type ProviderProblem = 'refused' | 'denied' | 'unavailable'
+
 /** Message between the tabs of one browser. */
 export type TabMessage = { name: 'session-changed' | 'signed-out' | 'drafts?' } | { name: 'drafts'; count: number }
 
@@ -38,6 +41,8 @@ export function createSessionHolder({
   const ended = signal<SessionEnd | undefined>(undefined)
   /** Secret of a sign-in link that was opened in this tab. It is never stored. */
   const link = signal<string | undefined>(undefined)
+  /** Why the last sign-in at the identity provider failed. */
+  const providerProblem = signal<ProviderProblem | undefined>(undefined)
   let timer: ReturnType<typeof setTimeout> | undefined
   let countDrafts = () => 0
   /** Counts sign-ins and sign-outs, so that a late answer to `load` does not undo one. */
@@ -125,6 +130,13 @@ export function createSessionHolder({
   return {
     current,
     loading,
+    providerProblem,
+    calls,
+    /** Reads the session after a sign-in at the identity provider, in all tabs. */
+    async loadNew() {
+      await load()
+      channel.postMessage({ name: 'session-changed' } satisfies TabMessage)
+    },
     ended,
     link,
     load,
@@ -145,12 +157,22 @@ export function createSessionHolder({
   }
 }
 
-/**
- * Returns the secret of a sign-in link in the address, and removes it from the address and from the
- * history of this tab.
- */
-export function takeLinkSecret({ location, history }: Pick<Window, 'location' | 'history'>): string | undefined {
-  const secret = /^#sign-in=([\w-]+)$/.exec(location.hash)?.[1]
-  if (secret !== undefined) history.replaceState(null, '', location.pathname + location.search)
-  return secret
+/** What the fragment of the address says about a sign-in. */
+export type SignInFragment = { link: string } | { problem: ProviderProblem } | 'signed-in'
+
+/** Reads the fragment, and removes it from the address and from the history of this tab. */
+export function takeSignInFragment({
+  location,
+  history,
+}: Pick<Window, 'location' | 'history'>): SignInFragment | undefined {
+  const found = readFragment(location.hash)
+  if (found !== undefined) history.replaceState(null, '', location.pathname + location.search)
+  return found
+}
+
+function readFragment(hash: string): SignInFragment | undefined {
+  if (hash === '#signed-in') return 'signed-in'
+  const [, name, value = ''] = /^#(sign-in|sign-in-failed)=([\w-]+)$/.exec(hash) ?? []
+  if (name === 'sign-in') return { link: value }
+  return name === 'sign-in-failed' ? { problem: value as ProviderProblem } : undefined
 }

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { SessionEnd, SessionHolder } from './session.ts'
+import type { ProviderProblem, SessionEnd, SessionHolder } from './session.ts'
 import { Button } from './ui/button.tsx'
 import { Field } from './ui/field.tsx'
 import { Icon } from './ui/icon.tsx'
@@ -19,6 +19,12 @@ interface Problem {
   text: string
 }
 
+const providerProblems: Record<ProviderProblem, string> = {
+  refused: 'The sign-in failed or took too long. Try again.',
+  denied: 'Your account has no access to this console. Ask your administrator.',
+  unavailable: 'The identity provider cannot be reached. Try again later.',
+}
+
 const refusedToken: Problem = {
   field: 'token',
   text: 'This token is not accepted. Copy the whole token. If it has expired, request a new one.',
@@ -34,6 +40,11 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
   const link = holder.link.value
   const signedIn = holder.current.value
   const ended = holder.ended.value
+  const [hasProvider, setHasProvider] = useState(false)
+  const providerProblem = holder.providerProblem.value
+  useEffect(() => {
+    void holder.calls.hasProvider().then((found) => setHasProvider(typeof found === 'object' && found.value))
+  }, [])
   useEffect(() => {
     document.title = 'Sign in · Console'
     setProblem(undefined)
@@ -57,6 +68,14 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
     else if (wrong === 'refused') refuse(link === undefined ? refusedToken : refusedLink)
   }
 
+  async function signInAtProvider() {
+    setBusy(true)
+    const begun = await holder.calls.beginAtProvider()
+    if (typeof begun === 'object') return location.assign(begun.value)
+    setBusy(false)
+    refuse({ text: providerProblems.unavailable })
+  }
+
   function refuse(found: Problem) {
     setProblem(found)
     if (found.field) (found.field === 'token' ? token.current : name.current)?.focus()
@@ -71,6 +90,9 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
         </div>
         <h1>Sign in to the console</h1>
         {ended && !problem && link === undefined && <Notice tone={reasons[ended].tone}>{reasons[ended].text}</Notice>}
+        {providerProblem && !problem && link === undefined && (
+          <Notice tone="danger">{providerProblems[providerProblem] ?? providerProblems.refused}</Notice>
+        )}
         {problem && !problem.field && <Notice tone="danger">{problem.text}</Notice>}
         {signedIn && link !== undefined && !problem && (
           <Notice tone="warning">
@@ -79,9 +101,14 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
         )}
         {link === undefined && (
           <>
+            {hasProvider && (
+              <Button kind="primary wide" disabled={isBusy} onClick={signInAtProvider}>
+                Sign in with single sign-on
+              </Button>
+            )}
             <p class="hint">
-              Open the link that <code>npm start</code> printed. <code>npm run admin -- console-link</code> creates a
-              new one.
+              {hasProvider ? 'Or open' : 'Open'} the link that <code>npm start</code> printed.{' '}
+              <code>npm run admin -- console-link</code> creates a new one.
             </p>
             <Field label="Or paste a token" hint="A workspace session token." error={errorOf('token')}>
               {(attributes) => (
@@ -113,7 +140,7 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
             />
           )}
         </Field>
-        <Button kind="primary wide" type="submit" disabled={isBusy}>
+        <Button kind={hasProvider && link === undefined ? 'wide' : 'primary wide'} type="submit" disabled={isBusy}>
           Sign in
         </Button>
         {signedIn && link !== undefined && (

@@ -68,6 +68,23 @@ describe('signing in to the console', () => {
     await close()
   })
 
+  it('with an identity provider, its button is offered and a failure is explained', async () => {
+    const core = await browser.newCore()
+    const { page, close } = await browser.open(core, 'leads', { token: null })
+    await page.route('**/console/session/options', (route) => route.fulfill({ json: { provider: true } }))
+    const address = `${core.url}/console/somewhere`
+    await page.route('**/console/session/provider', (route) => route.fulfill({ json: { url: address } }))
+    await page.goto(`${core.url}/console/?again#sign-in-failed=denied`)
+    await page.getByText(/Your account has no access/).waitFor()
+    expect(page.url()).not.toContain('#')
+    const button = page.getByRole('button', { name: 'Sign in with single sign-on' })
+    await button.waitFor()
+    expect(await accessibilityFindings(page)).toEqual([])
+    await button.click()
+    await page.waitForURL(address)
+    await close()
+  })
+
   it('the console starts once the service answers', async () => {
     const core = await browser.newCore()
     const { page, close } = await browser.open(core, 'leads', { token: null })

@@ -1,7 +1,11 @@
 import type { Collection, Db } from 'mongodb'
 import type { KeyDocument } from '../keys/key-store.ts'
 import type { SuppressionDocument } from '../leads/suppression-store.ts'
-import type { ConsoleSessionDocument, SignInLinkDocument } from '../operators/console-session-store.ts'
+import type {
+  ConsoleSessionDocument,
+  SignInAttemptDocument,
+  SignInLinkDocument,
+} from '../operators/console-session-store.ts'
 import type { ErasureDocument } from '../privacy/erasure-store.ts'
 import type { RemovalDocument } from '../privacy/removal-store.ts'
 import type { VisitorCollections } from '../privacy/visitor-data-store.ts'
@@ -20,6 +24,7 @@ export interface Collections extends VisitorCollections {
   operatorPresence: Collection<OperatorPresenceDocument>
   consoleSessions: Collection<ConsoleSessionDocument>
   signInLinks: Collection<SignInLinkDocument>
+  signInAttempts: Collection<SignInAttemptDocument>
   suppressions: Collection<SuppressionDocument>
 }
 
@@ -47,6 +52,7 @@ export function collectionsOf(db: Db): Collections {
     operatorPresence: db.collection('operatorPresence'),
     consoleSessions: db.collection('consoleSessions'),
     signInLinks: db.collection('signInLinks'),
+    signInAttempts: db.collection('signInAttempts'),
     networkBans: db.collection('networkBans'),
     suppressions: db.collection('suppressions'),
     policyChanges: db.collection('policyChanges'),

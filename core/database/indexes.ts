@@ -108,6 +108,13 @@ export const indexes: IndexPlan[] = [
   ['networkBans', { endsAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['consoleSessions', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['consoleSessions', { workspaceId: 1 }, { name: 'by_workspace' }],
+  // Finds sessions whose claims must be read again at the provider.
+  [
+    'consoleSessions',
+    { 'provider.recheckAt': 1 },
+    { name: 'by_recheck', partialFilterExpression: { 'provider.recheckAt': { $exists: true } } },
+  ],
+  ['signInAttempts', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['signInLinks', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['nonces', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['installations', { origins: 1 }, { name: 'by_origin' }],

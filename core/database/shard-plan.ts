@@ -62,6 +62,7 @@ export const shardPlans: ShardPlan[] = [
   { collection: 'keys', why: 'one' },
   { collection: 'consoleSessions', key: hashedId, why: 'found by the hash of their secret, which is the id' },
   { collection: 'signInLinks', key: hashedId, why: 'taken by the hash of their secret, which is the id' },
+  { collection: 'signInAttempts', key: hashedId, why: 'taken by the hash of their state, which is the id' },
   { collection: 'operatorPresence', why: 'one small document per core' },
 ]
 

@@ -1,8 +1,10 @@
 import type { Collection } from 'mongodb'
-import type { ConsoleSession, SignInLink } from './model.ts'
+import type { ConsoleSession, SignInAttempt, SignInLink } from './model.ts'
 
 export type ConsoleSessionDocument = { _id: string } & Omit<ConsoleSession, 'id'>
 export type SignInLinkDocument = { _id: string } & Omit<SignInLink, 'id'>
+
+export type SignInAttemptDocument = { _id: string } & Omit<SignInAttempt, 'id'>
 
 export interface ConsoleSessionStore {
   insertLink(link: SignInLink): Promise<void>
@@ -14,14 +16,30 @@ export interface ConsoleSessionStore {
   insertSession(session: ConsoleSession): Promise<void>
   findSessions(ids: string[]): Promise<ConsoleSession[]>
   removeSession(id: string): Promise<void>
+  /** Changes a session, unless its sealed refresh token has changed. */
+  updateSession(
+    id: string,
+    change: Required<Pick<ConsoleSession, 'displayName' | 'scopes' | 'provider'>>,
+    sealed: string,
+  ): Promise<void>
+  /**
+   * Returns a session whose claims must be read again, and sets the time of the next try, so that
+   * only one core reads them.
+   */
+  claimRecheck(now: Date, retryAt: Date): Promise<ConsoleSession | undefined>
+  insertAttempt(attempt: SignInAttempt): Promise<void>
+  /** Removes the sign-in of this browser and returns it. Only one call gets it. */
+  takeAttempt(id: string, browserId: string, now: Date): Promise<SignInAttempt | undefined>
 }
 
 export function createConsoleSessionStore({
   consoleSessions,
   signInLinks,
+  signInAttempts,
 }: {
   consoleSessions: Collection<ConsoleSessionDocument>
   signInLinks: Collection<SignInLinkDocument>
+  signInAttempts: Collection<SignInAttemptDocument>
 }): ConsoleSessionStore {
   return {
     async insertLink({ id, ...link }) {
@@ -43,6 +61,25 @@ export function createConsoleSessionStore({
 
     async removeSession(id) {
       await consoleSessions.deleteOne({ _id: id })
+    },
+
+    async updateSession(id, change, sealed) {
+      await consoleSessions.updateOne({ _id: id, 'provider.sealed': sealed }, { $set: change })
+    },
+
+    async claimRecheck(now, retryAt) {
+      const due = { 'provider.recheckAt': { $lte: now }, expiresAt: { $gt: now } }
+      const found = await consoleSessions.findOneAndUpdate(due, { $set: { 'provider.recheckAt': retryAt } })
+      return found ? withId(found) : undefined
+    },
+
+    async insertAttempt({ id, ...attempt }) {
+      await signInAttempts.insertOne({ _id: id, ...attempt })
+    },
+
+    async takeAttempt(id, browserId, now) {
+      const found = await signInAttempts.findOneAndDelete({ _id: id, browserId, expiresAt: { $gt: now } })
+      return found ? withId(found) : undefined
     },
   }
 }

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { byKey } from '../../platform/concurrency/batcher.ts'
 import type { Bus } from '../bus.ts'
@@ -9,10 +9,12 @@ import { field, line, validate } from '../rules.ts'
 import type { Caller, ConsoleCallers } from '../workspaces/access.ts'
 import { operatorScopes, type WorkspaceSessions } from '../workspaces/workspace-sessions.ts'
 import type { ConsoleSessionStore } from './console-session-store.ts'
-import { type ConsoleSession, linkLifetimeMs, sessionLifetimeMs } from './model.ts'
+import { type ConsoleSession, linkLifetimeMs, secretId, sessionLifetimeMs } from './model.ts'
 
 /** What a browser signs in with. */
 export type SignInCredential = { linkSecret: string } | { workspaceSession: string }
+
+export type NewSession = Omit<ConsoleSession, 'id' | 'createdAt'>
 
 export interface SignedIn {
   secret: string
@@ -33,6 +35,11 @@ export interface ConsoleSessions extends ConsoleCallers {
    * for an invalid credential, `ValidationFailed`.
    */
   signIn(credential: SignInCredential, displayName: string, replacedSecret: string): Promise<SignedIn>
+  /**
+   * Creates a session with a new secret, and ends the replaced session. Errors: `Unauthenticated` if
+   * the workspace does not exist.
+   */
+  begin(session: NewSession, replacedId: string | undefined): Promise<SignedIn>
   /** Returns the session of a secret. Errors: `Unauthenticated` if it has ended. */
   find(secret: string): Promise<ConsoleSession>
   /** Ends a session on all cores. */
@@ -67,12 +74,12 @@ export function createConsoleSessions(dependencies: {
 
   async function find(secret: string): Promise<ConsoleSession> {
     if (!secretForm.test(secret)) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
-    return activeSession(idOf(secret))
+    return activeSession(secretId(secret))
   }
 
   async function ownerOf(credential: SignInCredential) {
     if ('linkSecret' in credential) {
-      const link = await store.takeLink(idOf(credential.linkSecret), new Date(now()))
+      const link = await store.takeLink(secretId(credential.linkSecret), new Date(now()))
       if (!link) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
       const { workspaceId, operator, scopes, sessionEndsBy } = link
       return { workspaceId, operator, scopes, endsBy: sessionEndsBy?.getTime() }
@@ -81,10 +88,18 @@ export function createConsoleSessions(dependencies: {
     return { workspaceId, operator: subject, scopes: [...scopes], endsBy: expiresAt }
   }
 
-  async function signOut(secret: string): Promise<void> {
-    if (!secretForm.test(secret)) return
-    await store.removeSession(idOf(secret))
-    await wakeups.stateChanged(idOf(secret))
+  async function end(id: string): Promise<void> {
+    await store.removeSession(id)
+    await wakeups.stateChanged(id)
+  }
+
+  async function begin(given: NewSession, replacedId: string | undefined): Promise<SignedIn> {
+    if (!(await hasWorkspace(given.workspaceId))) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+    const secret = newSecret()
+    const session: ConsoleSession = { ...given, id: secretId(secret), createdAt: new Date(now()) }
+    await store.insertSession(session)
+    if (replacedId !== undefined) await end(replacedId)
+    return { secret, session }
   }
 
   return {
@@ -98,7 +113,7 @@ export function createConsoleSessions(dependencies: {
       const expiresAt = new Date(Math.min(now() + linkLifetimeMs, caller.expiresAt))
       const isLimited = Number.isFinite(caller.expiresAt)
       await store.insertLink({
-        id: idOf(secret),
+        id: secretId(secret),
         workspaceId,
         operator,
         scopes: granted,
@@ -112,24 +127,17 @@ export function createConsoleSessions(dependencies: {
       // Checked first, because a link works only once.
       validate(field('/displayName', displayName.trim(), line(1, 128)))
       const { workspaceId, operator, scopes, endsBy = Number.POSITIVE_INFINITY } = await ownerOf(credential)
-      if (!(await hasWorkspace(workspaceId))) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
-      const secret = newSecret()
-      const session: ConsoleSession = {
-        id: idOf(secret),
-        workspaceId,
-        operator,
-        displayName: displayName.trim(),
-        scopes,
-        createdAt: new Date(now()),
-        expiresAt: new Date(Math.min(now() + sessionLifetimeMs, endsBy)),
-      }
-      await store.insertSession(session)
-      await signOut(replacedSecret)
-      return { secret, session }
+      const expiresAt = new Date(Math.min(now() + sessionLifetimeMs, endsBy))
+      return begin(
+        { workspaceId, operator, displayName: displayName.trim(), scopes, expiresAt },
+        replacedSecret ? secretId(replacedSecret) : undefined,
+      )
     },
 
+    begin,
+
     find,
-    signOut,
+    signOut: (secret) => end(secretId(secret)),
 
     async callerOf(secret) {
       const { id, operator, workspaceId, scopes, expiresAt } = await find(secret)
@@ -138,13 +146,14 @@ export function createConsoleSessions(dependencies: {
         workspaceId,
         scopes: new Set(scopes),
         expiresAt: expiresAt.getTime(),
-        requireActive: async () => void (await activeSession(id)),
+        async requireActive() {
+          const current = await activeSession(id)
+          if (!scopes.every((scope) => current.scopes.includes(scope)))
+            throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+        },
       }
     },
   }
 }
 
 const newSecret = () => randomBytes(secretBytes).toString('base64url')
-
-/** Returns the id under which a secret is stored: its hash, so that the database has no secrets. */
-const idOf = (secret: string) => createHash('sha256').update(`console ${secret}`).digest('base64url')

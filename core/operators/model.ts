@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+
 /** An operator's session in the console. Its secret is in the cookie of the operator's browser. */
 export interface ConsoleSession {
   /** Hash of the secret. */
@@ -9,6 +11,28 @@ export interface ConsoleSession {
   displayName: string
   scopes: string[]
   createdAt: Date
+  expiresAt: Date
+  /** For sessions that began at an OpenID Connect provider. */
+  provider?: ProviderCheck
+}
+
+export interface ProviderCheck {
+  /** Sealed refresh token. */
+  sealed: string
+  /** Time at which the claims are read again. */
+  recheckAt: Date
+}
+
+/** A sign-in that has begun at an OpenID Connect provider. */
+export interface SignInAttempt {
+  /** Hash of the parameter `state`. */
+  id: string
+  /** Hash of the secret of the browser that began the sign-in. */
+  browserId: string
+  /** Hash of the secret of the session that the browser had before. */
+  replacedId?: string
+  /** Sealed request, with nonce and code verifier. */
+  sealed: string
   expiresAt: Date
 }
 
@@ -27,3 +51,6 @@ export interface SignInLink {
 export const linkLifetimeMs = 600_000
 /** Maximum lifetime of a console session: a working day. */
 export const sessionLifetimeMs = 12 * 3_600_000
+
+/** Returns the id under which a secret is stored: its hash, so that the database has no secrets. */
+export const secretId = (secret: string) => createHash('sha256').update(`console ${secret}`).digest('base64url')

@@ -77,6 +77,7 @@ const rules: Record<string, IsOverdue> = {
   nonces: () => false,
   consoleSessions: () => false,
   signInLinks: () => false,
+  signInAttempts: () => false,
   networkBans: () => false,
   operatorPresence: () => false,
   // These documents have no period. They are kept until they are removed explicitly.

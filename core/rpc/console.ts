@@ -8,7 +8,7 @@ import type { SignInCredential } from '../operators/console-sessions.ts'
 import type { ConsoleSession } from '../operators/model.ts'
 import { callerOf, requiredWorkspace } from './caller.ts'
 
-export function consoleService(router: ConnectRouter, { consoleSessions }: CoreContext): void {
+export function consoleService(router: ConnectRouter, { consoleSessions, providerSignIn }: CoreContext): void {
   router.service(ConsoleService, {
     async createSignInLink({ workspaceId, operator, scopes }, context) {
       const { secret, expiresAt } = await consoleSessions.createLink(callerOf(context), {
@@ -23,6 +23,15 @@ export function consoleService(router: ConnectRouter, { consoleSessions }: CoreC
       const { secret, session } = await consoleSessions.signIn(toCredential(credential), displayName, replacedSecret)
       return { sessionSecret: secret, session: toMessage(session) }
     },
+
+    beginProviderSignIn: ({ origin, replacedSecret }) => providerSignIn.begin(origin, replacedSecret),
+
+    async finishProviderSignIn(callback) {
+      const { secret, session } = await providerSignIn.finish(callback)
+      return { sessionSecret: secret, session: toMessage(session) }
+    },
+
+    getSignInOptions: () => ({ provider: providerSignIn.isEnabled }),
 
     async getConsoleSession({ sessionSecret }) {
       return { session: toMessage(await consoleSessions.find(sessionSecret)) }
@@ -46,7 +55,7 @@ function toCredential(credential: SignInRequest['credential']): SignInCredential
   }
 }
 
-const toMessage = ({ id, expiresAt, createdAt: _, ...rest }: ConsoleSession) => ({
+const toMessage = ({ id, expiresAt, createdAt: _, provider: __, ...rest }: ConsoleSession) => ({
   ...rest,
   // The id of a session is the hash of its secret. Half of it identifies the session in a browser.
   consoleSessionId: id.slice(0, 22),

@@ -19,7 +19,10 @@ export interface Caller {
    * Expiry of the caller's token in milliseconds since 1970; infinite if the token does not expire.
    */
   expiresAt: number
-  /** Throws `Unauthenticated` if the caller has signed out. Only for callers with a console session. */
+  /**
+   * Throws `Unauthenticated` if the caller has signed out or lost a scope. Only for callers with a
+   * console session.
+   */
   requireActive?(): Promise<void>
 }
 

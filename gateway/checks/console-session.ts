@@ -6,9 +6,12 @@ import { operatorAuthorization } from './workspace-session.ts'
 const CONSOLE_HEADER = 'x-service-console'
 const SECRET = /^[\w-]{43}$/
 
+/** Cookies of the console: the session, and the browser in which a sign-in at a provider began. */
+type CookieKind = 'console' | 'sign_in'
+
 /**
  * Returns the origin of the console's page. Throws `PermissionDenied` if the request does not come
- * from the script of a page of this host. Only such requests may use the cookie.
+ * from the script of a page of this host. Only such requests may use the session.
  */
 export function consoleOrigin({ headers }: Pick<FastifyRequest, 'headers'>): URL {
   const { origin, 'sec-fetch-site': site = 'same-origin', [CONSOLE_HEADER]: marker } = headers
@@ -18,33 +21,44 @@ export function consoleOrigin({ headers }: Pick<FastifyRequest, 'headers'>): URL
 }
 
 /**
- * Returns the name of the cookie. Browsers store a `__Host-` cookie only from this host and over
+ * Returns the name of a cookie. Browsers store a `__Host-` cookie only from this host and over
  * https, so another host of the domain cannot set it. Cookies of one host over http are shared by
  * all its ports, so their name has the port.
  */
-function cookieName({ protocol, port }: URL): string {
-  return protocol === 'https:' ? '__Host-service_console' : `service_console_${port || '80'}`
+function cookieName(kind: CookieKind, { protocol, port }: URL): string {
+  return protocol === 'https:' ? `__Host-service_${kind}` : `service_${kind}_${port || '80'}`
 }
 
-/** Returns the secret of the console session in the cookie, or undefined. */
-export function consoleSecret(request: Pick<FastifyRequest, 'headers'>): string | undefined {
-  const prefix = `${cookieName(consoleOrigin(request))}=`
-  const found = (request.headers.cookie ?? '').split(/; */).find((pair) => pair.startsWith(prefix))
+/** Returns the secret in a cookie, or undefined. */
+export function cookieSecret(
+  { headers }: Pick<FastifyRequest, 'headers'>,
+  kind: CookieKind,
+  origin: URL,
+): string | undefined {
+  const prefix = `${cookieName(kind, origin)}=`
+  const found = (headers.cookie ?? '').split(/; */).find((pair) => pair.startsWith(prefix))
   const secret = found?.slice(prefix.length)
   return secret !== undefined && SECRET.test(secret) ? secret : undefined
 }
 
-/** Sets the cookie until the session ends. Without a session, deletes the cookie. */
-export function setConsoleCookie(
-  request: FastifyRequest,
+/** Returns the secret of the console session in the cookie, or undefined. */
+export const consoleSecret = (request: Pick<FastifyRequest, 'headers'>): string | undefined =>
+  cookieSecret(request, 'console', consoleOrigin(request))
+
+/**
+ * Sets a cookie. Without a secret, deletes it. The provider's redirect to the callback comes from
+ * another site, so it gets only cookies that are `Lax`.
+ */
+export function setCookie(
   reply: FastifyReply,
-  session?: { secret: string; lifetimeSeconds: number },
+  kind: CookieKind,
+  origin: URL,
+  { secret = '', lifetimeSeconds = 0 }: { secret?: string; lifetimeSeconds?: number } = {},
 ): void {
-  const origin = consoleOrigin(request)
-  const { secret = '', lifetimeSeconds = 0 } = session ?? {}
-  const attributes = ['Path=/', `Max-Age=${lifetimeSeconds}`, 'HttpOnly', 'SameSite=Strict']
+  const sameSite = kind === 'console' ? 'Strict' : 'Lax'
+  const attributes = ['Path=/', `Max-Age=${lifetimeSeconds}`, 'HttpOnly', `SameSite=${sameSite}`]
   if (origin.protocol === 'https:') attributes.push('Secure')
-  reply.header('set-cookie', `${cookieName(origin)}=${secret}; ${attributes.join('; ')}`)
+  reply.header('set-cookie', `${cookieName(kind, origin)}=${secret}; ${attributes.join('; ')}`)
 }
 
 /**

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import type { ConsoleSession, SignInResponse } from '#proto/console/v1/console_pb.js'
-import { consoleOrigin, consoleSecret, setConsoleCookie } from '../checks/console-session.ts'
+import { consoleOrigin, consoleSecret, setCookie } from '../checks/console-session.ts'
 import { type Check, inOrder } from '../checks/in-order.ts'
 import { refuseUrlCredentials, requireContentType, requireSameOrigin } from '../checks/request-checks.ts'
 import type { CoreClients } from '../core/core-clients.ts'
@@ -12,6 +12,8 @@ import { timeOf } from './proto-values.ts'
 import { callOptions } from './route-deps.ts'
 
 export const CONSOLE_SESSION_PREFIX = '/console/session'
+
+const PROVIDER_SIGN_IN_SECONDS = 600
 
 const SignInBody = Type.Object(
   {
@@ -40,11 +42,9 @@ export const consoleSessionRoutes: FastifyPluginAsyncTypebox<{
   app.addHook('preHandler', inOrder([checkRate]))
   const config = { rate: 'rpc' } as const
 
-  function signedIn(request: FastifyRequest, reply: FastifyReply, { sessionSecret, session }: SignInResponse) {
-    const expiresAt = Date.parse(timeOf(session?.expiresAt))
-    const lifetimeSeconds = Math.max(1, Math.floor((expiresAt - now()) / 1000))
-    setConsoleCookie(request, reply, { secret: sessionSecret, lifetimeSeconds })
-    return toAnswer(session)
+  function signedIn(request: FastifyRequest, reply: FastifyReply, answer: SignInResponse) {
+    setCookie(reply, 'console', consoleOrigin(request), sessionCookie(answer, now()))
+    return toAnswer(answer.session)
   }
 
   app.post('/sign-in', { schema: { body: SignInBody }, config }, async (request, reply) => {
@@ -58,6 +58,19 @@ export const consoleSessionRoutes: FastifyPluginAsyncTypebox<{
       .signIn({ credential, displayName, replacedSecret }, callOptions(request))
       .catch(asOperator)
     return signedIn(request, reply, answer)
+  })
+
+  app.post('/options', { config }, async (request) => {
+    const { provider } = await core.console.getSignInOptions({}, callOptions(request))
+    return { provider }
+  })
+
+  app.post('/provider', { config }, async (request, reply) => {
+    const origin = consoleOrigin(request)
+    const begin = { origin: origin.origin, replacedSecret: consoleSecret(request) ?? '' }
+    const { url, browserSecret } = await core.console.beginProviderSignIn(begin, callOptions(request))
+    setCookie(reply, 'sign_in', origin, { secret: browserSecret, lifetimeSeconds: PROVIDER_SIGN_IN_SECONDS })
+    return { url }
   })
 
   // Without a session the answer is 204, because browsers report 401 as an error of the page.
@@ -77,9 +90,18 @@ export const consoleSessionRoutes: FastifyPluginAsyncTypebox<{
   app.post('/sign-out', { config }, async (request, reply) => {
     const sessionSecret = consoleSecret(request)
     if (sessionSecret !== undefined) await core.console.signOut({ sessionSecret }, callOptions(request))
-    setConsoleCookie(request, reply)
+    setCookie(reply, 'console', consoleOrigin(request))
     return reply.code(204).send()
   })
+}
+
+/** Returns the cookie of a new session. It ends with the session. */
+export function sessionCookie(
+  { sessionSecret: secret, session }: Pick<SignInResponse, 'sessionSecret' | 'session'>,
+  now: number,
+) {
+  const expiresAt = Date.parse(timeOf(session?.expiresAt))
+  return { secret, lifetimeSeconds: Math.max(1, Math.floor((expiresAt - now) / 1000)) }
 }
 
 function asOperator(error: unknown): never {

@@ -140,6 +140,137 @@ export declare type SignInResponse = Message<"service.console.v1.SignInResponse"
 export declare const SignInResponseSchema: GenMessage<SignInResponse>;
 
 /**
+ * @generated from message service.console.v1.BeginProviderSignInRequest
+ */
+export declare type BeginProviderSignInRequest = Message<"service.console.v1.BeginProviderSignInRequest"> & {
+  /**
+   * Origin of the console. The provider redirects to `<origin>/console/session/callback`.
+   *
+   * @generated from field: string origin = 1;
+   */
+  origin: string;
+
+  /**
+   * Secret of the session that the browser had before. It ends when the sign-in finishes.
+   *
+   * @generated from field: string replaced_secret = 2;
+   */
+  replacedSecret: string;
+};
+
+/**
+ * Describes the message service.console.v1.BeginProviderSignInRequest.
+ * Use `create(BeginProviderSignInRequestSchema)` to create a new message.
+ */
+export declare const BeginProviderSignInRequestSchema: GenMessage<BeginProviderSignInRequest>;
+
+/**
+ * @generated from message service.console.v1.BeginProviderSignInResponse
+ */
+export declare type BeginProviderSignInResponse = Message<"service.console.v1.BeginProviderSignInResponse"> & {
+  /**
+   * Address at the provider.
+   *
+   * @generated from field: string url = 1;
+   */
+  url: string;
+
+  /**
+   * Secret that identifies the browser when the sign-in finishes.
+   *
+   * @generated from field: string browser_secret = 2;
+   */
+  browserSecret: string;
+};
+
+/**
+ * Describes the message service.console.v1.BeginProviderSignInResponse.
+ * Use `create(BeginProviderSignInResponseSchema)` to create a new message.
+ */
+export declare const BeginProviderSignInResponseSchema: GenMessage<BeginProviderSignInResponse>;
+
+/**
+ * @generated from message service.console.v1.FinishProviderSignInRequest
+ */
+export declare type FinishProviderSignInRequest = Message<"service.console.v1.FinishProviderSignInRequest"> & {
+  /**
+   * Query of the callback's URL.
+   *
+   * @generated from field: string parameters = 1;
+   */
+  parameters: string;
+
+  /**
+   * @generated from field: string browser_secret = 2;
+   */
+  browserSecret: string;
+
+  /**
+   * Origin at which the callback arrived. It must be the origin of the beginning.
+   *
+   * @generated from field: string origin = 3;
+   */
+  origin: string;
+};
+
+/**
+ * Describes the message service.console.v1.FinishProviderSignInRequest.
+ * Use `create(FinishProviderSignInRequestSchema)` to create a new message.
+ */
+export declare const FinishProviderSignInRequestSchema: GenMessage<FinishProviderSignInRequest>;
+
+/**
+ * @generated from message service.console.v1.FinishProviderSignInResponse
+ */
+export declare type FinishProviderSignInResponse = Message<"service.console.v1.FinishProviderSignInResponse"> & {
+  /**
+   * @generated from field: string session_secret = 1;
+   */
+  sessionSecret: string;
+
+  /**
+   * @generated from field: service.console.v1.ConsoleSession session = 2;
+   */
+  session?: ConsoleSession | undefined;
+};
+
+/**
+ * Describes the message service.console.v1.FinishProviderSignInResponse.
+ * Use `create(FinishProviderSignInResponseSchema)` to create a new message.
+ */
+export declare const FinishProviderSignInResponseSchema: GenMessage<FinishProviderSignInResponse>;
+
+/**
+ * @generated from message service.console.v1.GetSignInOptionsRequest
+ */
+export declare type GetSignInOptionsRequest = Message<"service.console.v1.GetSignInOptionsRequest"> & {
+};
+
+/**
+ * Describes the message service.console.v1.GetSignInOptionsRequest.
+ * Use `create(GetSignInOptionsRequestSchema)` to create a new message.
+ */
+export declare const GetSignInOptionsRequestSchema: GenMessage<GetSignInOptionsRequest>;
+
+/**
+ * @generated from message service.console.v1.GetSignInOptionsResponse
+ */
+export declare type GetSignInOptionsResponse = Message<"service.console.v1.GetSignInOptionsResponse"> & {
+  /**
+   * Whether an OpenID Connect provider is configured.
+   *
+   * @generated from field: bool provider = 1;
+   */
+  provider: boolean;
+};
+
+/**
+ * Describes the message service.console.v1.GetSignInOptionsResponse.
+ * Use `create(GetSignInOptionsResponseSchema)` to create a new message.
+ */
+export declare const GetSignInOptionsResponseSchema: GenMessage<GetSignInOptionsResponse>;
+
+/**
  * An operator who is signed in to the console.
  *
  * @generated from message service.console.v1.ConsoleSession
@@ -275,6 +406,39 @@ export declare const ConsoleService: GenService<{
     methodKind: "unary";
     input: typeof SignInRequestSchema;
     output: typeof SignInResponseSchema;
+  },
+  /**
+   * Begins a sign-in at the OpenID Connect provider. Errors: NotFound if none is configured,
+   * ServiceUnavailable if it does not answer.
+   *
+   * @generated from rpc service.console.v1.ConsoleService.BeginProviderSignIn
+   */
+  beginProviderSignIn: {
+    methodKind: "unary";
+    input: typeof BeginProviderSignInRequestSchema;
+    output: typeof BeginProviderSignInResponseSchema;
+  },
+  /**
+   * Finishes a sign-in at the provider, once, and only in the browser that began it. Errors: Unauthenticated if the provider or a check of its
+   * answer refuses the sign-in, PermissionDenied if the claims name no workspace, scope or name,
+   * ServiceUnavailable.
+   *
+   * @generated from rpc service.console.v1.ConsoleService.FinishProviderSignIn
+   */
+  finishProviderSignIn: {
+    methodKind: "unary";
+    input: typeof FinishProviderSignInRequestSchema;
+    output: typeof FinishProviderSignInResponseSchema;
+  },
+  /**
+   * Returns how operators can sign in.
+   *
+   * @generated from rpc service.console.v1.ConsoleService.GetSignInOptions
+   */
+  getSignInOptions: {
+    methodKind: "unary";
+    input: typeof GetSignInOptionsRequestSchema;
+    output: typeof GetSignInOptionsResponseSchema;
   },
   /**
    * Returns a session. Errors: Unauthenticated if it has ended.

@@ -18,7 +18,7 @@ import { file_service_access_v1_access } from "../../access/v1/access_pb.js";
  * Describes the file service/console/v1/console.proto.
  */
 export const file_service_console_v1_console = /*@__PURE__*/
-  fileDesc("CiBzZXJ2aWNlL2NvbnNvbGUvdjEvY29uc29sZS5wcm90bxISc2VydmljZS5jb25zb2xlLnYxImcKF0NyZWF0ZVNpZ25JbkxpbmtSZXF1ZXN0EhkKDHdvcmtzcGFjZV9pZBgBIAEoCUgAiAEBEhAKCG9wZXJhdG9yGAIgASgJEg4KBnNjb3BlcxgDIAMoCUIPCg1fd29ya3NwYWNlX2lkIloKGENyZWF0ZVNpZ25JbkxpbmtSZXNwb25zZRIOCgZzZWNyZXQYASABKAkSLgoKZXhwaXJlc19hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAigAEKDVNpZ25JblJlcXVlc3QSFQoLbGlua19zZWNyZXQYASABKAlIABIbChF3b3Jrc3BhY2Vfc2Vzc2lvbhgCIAEoCUgAEhQKDGRpc3BsYXlfbmFtZRgDIAEoCRIXCg9yZXBsYWNlZF9zZWNyZXQYBCABKAlCDAoKY3JlZGVudGlhbCJdCg5TaWduSW5SZXNwb25zZRIWCg5zZXNzaW9uX3NlY3JldBgBIAEoCRIzCgdzZXNzaW9uGAIgASgLMiIuc2VydmljZS5jb25zb2xlLnYxLkNvbnNvbGVTZXNzaW9uIqoBCg5Db25zb2xlU2Vzc2lvbhIaChJjb25zb2xlX3Nlc3Npb25faWQYASABKAkSFAoMd29ya3NwYWNlX2lkGAIgASgJEhAKCG9wZXJhdG9yGAMgASgJEhQKDGRpc3BsYXlfbmFtZRgEIAEoCRIOCgZzY29wZXMYBSADKAkSLgoKZXhwaXJlc19hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiMgoYR2V0Q29uc29sZVNlc3Npb25SZXF1ZXN0EhYKDnNlc3Npb25fc2VjcmV0GAEgASgJIlAKGUdldENvbnNvbGVTZXNzaW9uUmVzcG9uc2USMwoHc2Vzc2lvbhgBIAEoCzIiLnNlcnZpY2UuY29uc29sZS52MS5Db25zb2xlU2Vzc2lvbiIoCg5TaWduT3V0UmVxdWVzdBIWCg5zZXNzaW9uX3NlY3JldBgBIAEoCSIRCg9TaWduT3V0UmVzcG9uc2Uy6gMKDkNvbnNvbGVTZXJ2aWNlEoMBChBDcmVhdGVTaWduSW5MaW5rEisuc2VydmljZS5jb25zb2xlLnYxLkNyZWF0ZVNpZ25JbkxpbmtSZXF1ZXN0Giwuc2VydmljZS5jb25zb2xlLnYxLkNyZWF0ZVNpZ25JbkxpbmtSZXNwb25zZSIUkrUYEHdvcmtzcGFjZXM6d3JpdGUSYQoGU2lnbkluEiEuc2VydmljZS5jb25zb2xlLnYxLlNpZ25JblJlcXVlc3QaIi5zZXJ2aWNlLmNvbnNvbGUudjEuU2lnbkluUmVzcG9uc2UiEJK1GAx2aXNpdG9yczphY3QShQEKEUdldENvbnNvbGVTZXNzaW9uEiwuc2VydmljZS5jb25zb2xlLnYxLkdldENvbnNvbGVTZXNzaW9uUmVxdWVzdBotLnNlcnZpY2UuY29uc29sZS52MS5HZXRDb25zb2xlU2Vzc2lvblJlc3BvbnNlIhOQAgGStRgMdmlzaXRvcnM6YWN0EmcKB1NpZ25PdXQSIi5zZXJ2aWNlLmNvbnNvbGUudjEuU2lnbk91dFJlcXVlc3QaIy5zZXJ2aWNlLmNvbnNvbGUudjEuU2lnbk91dFJlc3BvbnNlIhOQAgKStRgMdmlzaXRvcnM6YWN0YgZwcm90bzM", [file_google_protobuf_timestamp, file_service_access_v1_access]);
+  fileDesc("CiBzZXJ2aWNlL2NvbnNvbGUvdjEvY29uc29sZS5wcm90bxISc2VydmljZS5jb25zb2xlLnYxImcKF0NyZWF0ZVNpZ25JbkxpbmtSZXF1ZXN0EhkKDHdvcmtzcGFjZV9pZBgBIAEoCUgAiAEBEhAKCG9wZXJhdG9yGAIgASgJEg4KBnNjb3BlcxgDIAMoCUIPCg1fd29ya3NwYWNlX2lkIloKGENyZWF0ZVNpZ25JbkxpbmtSZXNwb25zZRIOCgZzZWNyZXQYASABKAkSLgoKZXhwaXJlc19hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAigAEKDVNpZ25JblJlcXVlc3QSFQoLbGlua19zZWNyZXQYASABKAlIABIbChF3b3Jrc3BhY2Vfc2Vzc2lvbhgCIAEoCUgAEhQKDGRpc3BsYXlfbmFtZRgDIAEoCRIXCg9yZXBsYWNlZF9zZWNyZXQYBCABKAlCDAoKY3JlZGVudGlhbCJdCg5TaWduSW5SZXNwb25zZRIWCg5zZXNzaW9uX3NlY3JldBgBIAEoCRIzCgdzZXNzaW9uGAIgASgLMiIuc2VydmljZS5jb25zb2xlLnYxLkNvbnNvbGVTZXNzaW9uIkUKGkJlZ2luUHJvdmlkZXJTaWduSW5SZXF1ZXN0Eg4KBm9yaWdpbhgBIAEoCRIXCg9yZXBsYWNlZF9zZWNyZXQYAiABKAkiQgobQmVnaW5Qcm92aWRlclNpZ25JblJlc3BvbnNlEgsKA3VybBgBIAEoCRIWCg5icm93c2VyX3NlY3JldBgCIAEoCSJZChtGaW5pc2hQcm92aWRlclNpZ25JblJlcXVlc3QSEgoKcGFyYW1ldGVycxgBIAEoCRIWCg5icm93c2VyX3NlY3JldBgCIAEoCRIOCgZvcmlnaW4YAyABKAkiawocRmluaXNoUHJvdmlkZXJTaWduSW5SZXNwb25zZRIWCg5zZXNzaW9uX3NlY3JldBgBIAEoCRIzCgdzZXNzaW9uGAIgASgLMiIuc2VydmljZS5jb25zb2xlLnYxLkNvbnNvbGVTZXNzaW9uIhkKF0dldFNpZ25Jbk9wdGlvbnNSZXF1ZXN0IiwKGEdldFNpZ25Jbk9wdGlvbnNSZXNwb25zZRIQCghwcm92aWRlchgBIAEoCCKqAQoOQ29uc29sZVNlc3Npb24SGgoSY29uc29sZV9zZXNzaW9uX2lkGAEgASgJEhQKDHdvcmtzcGFjZV9pZBgCIAEoCRIQCghvcGVyYXRvchgDIAEoCRIUCgxkaXNwbGF5X25hbWUYBCABKAkSDgoGc2NvcGVzGAUgAygJEi4KCmV4cGlyZXNfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIjIKGEdldENvbnNvbGVTZXNzaW9uUmVxdWVzdBIWCg5zZXNzaW9uX3NlY3JldBgBIAEoCSJQChlHZXRDb25zb2xlU2Vzc2lvblJlc3BvbnNlEjMKB3Nlc3Npb24YASABKAsyIi5zZXJ2aWNlLmNvbnNvbGUudjEuQ29uc29sZVNlc3Npb24iKAoOU2lnbk91dFJlcXVlc3QSFgoOc2Vzc2lvbl9zZWNyZXQYASABKAkiEQoPU2lnbk91dFJlc3BvbnNlMogHCg5Db25zb2xlU2VydmljZRKDAQoQQ3JlYXRlU2lnbkluTGluaxIrLnNlcnZpY2UuY29uc29sZS52MS5DcmVhdGVTaWduSW5MaW5rUmVxdWVzdBosLnNlcnZpY2UuY29uc29sZS52MS5DcmVhdGVTaWduSW5MaW5rUmVzcG9uc2UiFJK1GBB3b3Jrc3BhY2VzOndyaXRlEmEKBlNpZ25JbhIhLnNlcnZpY2UuY29uc29sZS52MS5TaWduSW5SZXF1ZXN0GiIuc2VydmljZS5jb25zb2xlLnYxLlNpZ25JblJlc3BvbnNlIhCStRgMdmlzaXRvcnM6YWN0EogBChNCZWdpblByb3ZpZGVyU2lnbkluEi4uc2VydmljZS5jb25zb2xlLnYxLkJlZ2luUHJvdmlkZXJTaWduSW5SZXF1ZXN0Gi8uc2VydmljZS5jb25zb2xlLnYxLkJlZ2luUHJvdmlkZXJTaWduSW5SZXNwb25zZSIQkrUYDHZpc2l0b3JzOmFjdBKLAQoURmluaXNoUHJvdmlkZXJTaWduSW4SLy5zZXJ2aWNlLmNvbnNvbGUudjEuRmluaXNoUHJvdmlkZXJTaWduSW5SZXF1ZXN0GjAuc2VydmljZS5jb25zb2xlLnYxLkZpbmlzaFByb3ZpZGVyU2lnbkluUmVzcG9uc2UiEJK1GAx2aXNpdG9yczphY3QSggEKEEdldFNpZ25Jbk9wdGlvbnMSKy5zZXJ2aWNlLmNvbnNvbGUudjEuR2V0U2lnbkluT3B0aW9uc1JlcXVlc3QaLC5zZXJ2aWNlLmNvbnNvbGUudjEuR2V0U2lnbkluT3B0aW9uc1Jlc3BvbnNlIhOQAgGStRgMdmlzaXRvcnM6YWN0EoUBChFHZXRDb25zb2xlU2Vzc2lvbhIsLnNlcnZpY2UuY29uc29sZS52MS5HZXRDb25zb2xlU2Vzc2lvblJlcXVlc3QaLS5zZXJ2aWNlLmNvbnNvbGUudjEuR2V0Q29uc29sZVNlc3Npb25SZXNwb25zZSITkAIBkrUYDHZpc2l0b3JzOmFjdBJnCgdTaWduT3V0EiIuc2VydmljZS5jb25zb2xlLnYxLlNpZ25PdXRSZXF1ZXN0GiMuc2VydmljZS5jb25zb2xlLnYxLlNpZ25PdXRSZXNwb25zZSITkAICkrUYDHZpc2l0b3JzOmFjdGIGcHJvdG8z", [file_google_protobuf_timestamp, file_service_access_v1_access]);
 
 /**
  * Describes the message service.console.v1.CreateSignInLinkRequest.
@@ -49,39 +49,81 @@ export const SignInResponseSchema = /*@__PURE__*/
   messageDesc(file_service_console_v1_console, 3);
 
 /**
+ * Describes the message service.console.v1.BeginProviderSignInRequest.
+ * Use `create(BeginProviderSignInRequestSchema)` to create a new message.
+ */
+export const BeginProviderSignInRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_console_v1_console, 4);
+
+/**
+ * Describes the message service.console.v1.BeginProviderSignInResponse.
+ * Use `create(BeginProviderSignInResponseSchema)` to create a new message.
+ */
+export const BeginProviderSignInResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_console_v1_console, 5);
+
+/**
+ * Describes the message service.console.v1.FinishProviderSignInRequest.
+ * Use `create(FinishProviderSignInRequestSchema)` to create a new message.
+ */
+export const FinishProviderSignInRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_console_v1_console, 6);
+
+/**
+ * Describes the message service.console.v1.FinishProviderSignInResponse.
+ * Use `create(FinishProviderSignInResponseSchema)` to create a new message.
+ */
+export const FinishProviderSignInResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_console_v1_console, 7);
+
+/**
+ * Describes the message service.console.v1.GetSignInOptionsRequest.
+ * Use `create(GetSignInOptionsRequestSchema)` to create a new message.
+ */
+export const GetSignInOptionsRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_console_v1_console, 8);
+
+/**
+ * Describes the message service.console.v1.GetSignInOptionsResponse.
+ * Use `create(GetSignInOptionsResponseSchema)` to create a new message.
+ */
+export const GetSignInOptionsResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_console_v1_console, 9);
+
+/**
  * Describes the message service.console.v1.ConsoleSession.
  * Use `create(ConsoleSessionSchema)` to create a new message.
  */
 export const ConsoleSessionSchema = /*@__PURE__*/
-  messageDesc(file_service_console_v1_console, 4);
+  messageDesc(file_service_console_v1_console, 10);
 
 /**
  * Describes the message service.console.v1.GetConsoleSessionRequest.
  * Use `create(GetConsoleSessionRequestSchema)` to create a new message.
  */
 export const GetConsoleSessionRequestSchema = /*@__PURE__*/
-  messageDesc(file_service_console_v1_console, 5);
+  messageDesc(file_service_console_v1_console, 11);
 
 /**
  * Describes the message service.console.v1.GetConsoleSessionResponse.
  * Use `create(GetConsoleSessionResponseSchema)` to create a new message.
  */
 export const GetConsoleSessionResponseSchema = /*@__PURE__*/
-  messageDesc(file_service_console_v1_console, 6);
+  messageDesc(file_service_console_v1_console, 12);
 
 /**
  * Describes the message service.console.v1.SignOutRequest.
  * Use `create(SignOutRequestSchema)` to create a new message.
  */
 export const SignOutRequestSchema = /*@__PURE__*/
-  messageDesc(file_service_console_v1_console, 7);
+  messageDesc(file_service_console_v1_console, 13);
 
 /**
  * Describes the message service.console.v1.SignOutResponse.
  * Use `create(SignOutResponseSchema)` to create a new message.
  */
 export const SignOutResponseSchema = /*@__PURE__*/
-  messageDesc(file_service_console_v1_console, 8);
+  messageDesc(file_service_console_v1_console, 14);
 
 /**
  * @generated from service service.console.v1.ConsoleService

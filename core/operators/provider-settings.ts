@@ -1,0 +1,29 @@
+/** Settings of the OpenID Connect provider at which operators sign in. */
+export interface ProviderSettings {
+  issuer: string
+  clientId: string
+  /** Empty for a public client. */
+  clientSecret: string
+  /** Scopes that are requested at the provider. */
+  scope: string
+  /** Workspace of all operators. Empty if a claim names it. */
+  workspaceId: string
+  workspaceClaim: string
+  rolesClaim: string
+  /** Scopes of each value of the roles claim. If empty, the values are scopes. `*` is every scope. */
+  roles: ReadonlyMap<string, string[]>
+}
+
+/** Reads `agent=messages:read messages:write;admin=*`. Throws an error that names the wrong entry. */
+export function parseRoles(text: string, known: ReadonlySet<string>): Map<string, string[]> {
+  const entries = text.split(';').filter((entry) => entry.trim() !== '')
+  return new Map(
+    entries.map((entry) => {
+      const [role = '', scopes = ''] = entry.split('=').map((part) => part.trim())
+      const list = scopes.split(' ').filter(Boolean)
+      const isValid = role !== '' && list.length > 0 && list.every((scope) => scope === '*' || known.has(scope))
+      if (!isValid) throw new Error(`OIDC_ROLES: ${JSON.stringify(entry)} must be a role, "=" and scopes of operators`)
+      return [role, list]
+    }),
+  )
+}

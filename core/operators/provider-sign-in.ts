@@ -1,0 +1,121 @@
+import { randomBytes } from 'node:crypto'
+import type { Logger } from 'pino'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { ServiceError } from '../errors.ts'
+import type { SecretBox } from '../keys/secret-box.ts'
+import type { Wakeups } from '../log/wakeups.ts'
+import { field, url, validate } from '../rules.ts'
+import type { ConsoleSessionStore } from './console-session-store.ts'
+import type { ConsoleSessions, SignedIn } from './console-sessions.ts'
+import type { IdentityProvider, SignInRequest } from './identity-provider.ts'
+import { linkLifetimeMs, secretId, sessionLifetimeMs } from './model.ts'
+
+export interface ProviderSignIn {
+  readonly isEnabled: boolean
+  /**
+   * Begins a sign-in of the browser that gets `browserSecret`. Errors: `NotFound` if no provider is
+   * configured, `ServiceUnavailable`, `ValidationFailed`.
+   */
+  begin(origin: string, replacedSecret: string): Promise<{ url: string; browserSecret: string }>
+  /**
+   * Finishes a sign-in with the parameters of the callback. Each sign-in finishes once, and only in
+   * the browser that began it. Errors: `Unauthenticated`, `PermissionDenied` if the claims grant
+   * nothing, `ServiceUnavailable`.
+   */
+  finish(callback: { origin: string; parameters: string; browserSecret: string }): Promise<SignedIn>
+  /** Reads the claims of sessions again. Ends sessions that the provider has ended. */
+  recheck(): Promise<void>
+}
+
+const callbackPath = '/console/session/callback'
+/** Time in milliseconds after which claims are read again. A revoked scope holds this long. */
+const recheckMs = 60_000
+/** Time in milliseconds after which another core may repeat a reading that failed. */
+const retryMs = 30_000
+/** Lifetime in milliseconds of a session whose claims cannot be read again. */
+const uncheckedLifetimeMs = 3_600_000
+
+export function createProviderSignIn(dependencies: {
+  provider: IdentityProvider | undefined
+  store: ConsoleSessionStore
+  consoleSessions: ConsoleSessions
+  secretBox: SecretBox
+  wakeups: Pick<Wakeups, 'stateChanged'>
+  logger: Logger
+  now: () => number
+}): ProviderSignIn {
+  const { provider, store, consoleSessions, secretBox, wakeups, logger, now } = dependencies
+
+  function requireProvider(): IdentityProvider {
+    if (!provider) throw new ServiceError(ErrorCode.NOT_FOUND)
+    return provider
+  }
+
+  return {
+    isEnabled: provider !== undefined,
+
+    async begin(origin, replacedSecret) {
+      const found = requireProvider()
+      validate(field('/origin', origin, url('http', 'https')))
+      const [state, nonce, codeVerifier, browserSecret] = [newSecret(), newSecret(), newSecret(), newSecret()]
+      const request: SignInRequest = { redirectUri: new URL(callbackPath, origin).href, state, nonce, codeVerifier }
+      const signInUrl = await found.signInUrl(request)
+      await store.insertAttempt({
+        id: secretId(state),
+        browserId: secretId(browserSecret),
+        ...(replacedSecret !== '' && { replacedId: secretId(replacedSecret) }),
+        sealed: secretBox.seal(JSON.stringify(request)),
+        expiresAt: new Date(now() + linkLifetimeMs),
+      })
+      return { url: signInUrl, browserSecret }
+    },
+
+    async finish({ origin, parameters, browserSecret }) {
+      const found = requireProvider()
+      const state = new URLSearchParams(parameters).get('state') ?? ''
+      const attempt = await store.takeAttempt(secretId(state), secretId(browserSecret), new Date(now()))
+      if (!attempt) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+      const request: SignInRequest = JSON.parse(secretBox.open(attempt.sealed))
+      if (new URL(request.redirectUri).origin !== origin) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+      const { refreshToken, ...identity } = await found.finish(request, parameters)
+      return consoleSessions.begin(
+        {
+          ...identity,
+          expiresAt: new Date(now() + (refreshToken === undefined ? uncheckedLifetimeMs : sessionLifetimeMs)),
+          ...(refreshToken !== undefined && {
+            provider: { sealed: secretBox.seal(refreshToken), recheckAt: new Date(now() + recheckMs) },
+          }),
+        },
+        attempt.replacedId,
+      )
+    },
+
+    async recheck() {
+      if (!provider) return
+      for (;;) {
+        const session = await store.claimRecheck(new Date(now()), new Date(now() + retryMs))
+        if (!session?.provider) return
+        const { id, operator, workspaceId } = session
+        const { sealed } = session.provider
+        try {
+          const { refreshToken, ...identity } = await provider.refresh(operator, secretBox.open(sealed))
+          const isSame = identity.workspaceId === workspaceId && refreshToken !== undefined
+          if (!isSame) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+          const { displayName, scopes } = identity
+          const next = { sealed: secretBox.seal(refreshToken), recheckAt: new Date(now() + recheckMs) }
+          await store.updateSession(id, { displayName, scopes, provider: next }, sealed)
+        } catch (error) {
+          const isOutage = !(error instanceof ServiceError) || error.code === ErrorCode.SERVICE_UNAVAILABLE
+          if (isOutage) {
+            logger.warn({ reason: (error as Error).name }, 'check of an operator at the provider failed; will retry')
+            continue
+          }
+          await store.removeSession(id)
+        }
+        await wakeups.stateChanged(id)
+      }
+    },
+  }
+}
+
+const newSecret = () => randomBytes(32).toString('base64url')
