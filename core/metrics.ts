@@ -74,6 +74,11 @@ export function createCoreMetrics() {
       'Recorded results of attempts, by delivery status and response class (contract 5).',
       ['status', 'response_class'],
     ),
+    subscriptionsDisabled: counter(
+      'service_core_subscriptions_disabled_total',
+      'Lead subscriptions that the service disabled, by reason: `rejected_auth`, `gone` or `failing`.',
+      ['reason'],
+    ),
     deliveriesDue: gauge('service_core_deliveries_due', 'Due deliveries waiting for a worker, counted up to 1,000.'),
     oldestDueAge: gauge('service_core_oldest_due_age_seconds', 'How long the oldest due delivery has waited.'),
     removed: counter(

@@ -10,6 +10,7 @@ import {
   CreateSubscriptionResponseSchema,
   ListSubscriptionsResponseSchema,
   RotateSubscriptionSecretResponseSchema,
+  SubscriptionPurpose,
   SubscriptionStatus,
   UpdateSubscriptionResponseSchema,
 } from '#proto/lead/v1/subscription_pb.js'
@@ -36,8 +37,9 @@ export const subscriptions: Group = {
       field,
       header,
       automatic: { type: 'boolean', description: 'send every captured lead automatically' },
+      operational: { type: 'boolean', description: 'send operational events of the workspace instead of leads' },
     },
-    run: async ({ leads }, { workspace, url, field = [], header = [], automatic = false }) =>
+    run: async ({ leads }, { workspace, url, field = [], header = [], automatic = false, operational }) =>
       toJson(
         CreateSubscriptionResponseSchema,
         await leads.createSubscription({
@@ -46,6 +48,7 @@ export const subscriptions: Group = {
           mappedFields: field,
           headers: header.map(toHeader),
           automatic,
+          purpose: operational ? SubscriptionPurpose.OPERATIONAL_EVENTS : SubscriptionPurpose.LEADS,
         }),
       ),
   }),

@@ -46,6 +46,11 @@ export const indexes: IndexPlan[] = [
     { name: 'by_fan_out', partialFilterExpression: { 'fanOut.since': { $exists: true } } },
   ],
   ['leadSubscriptions', { workspaceId: 1, createdAt: -1, _id: -1 }, { name: 'by_workspace' }],
+  [
+    'leadSubscriptions',
+    { 'notices.at': 1 },
+    { name: 'by_notice', partialFilterExpression: { 'notices.at': { $exists: true } } },
+  ],
   // Allows one operation per key. An operation creates or retries an attempt.
   ['deliveries', { 'operations.key': 1 }, { name: 'by_operation', unique: true }],
   ['deliveries', { 'attempts.attemptId': 1 }, { name: 'by_attempt' }],

@@ -298,7 +298,7 @@ describe('RetryDeliveryAttempt', () => {
     const worker = await test.worker()
     for (let number = 1; number <= 9; number += 1) {
       expect(await worker.drain(503)).toBe(1)
-      test.advance(20 * hour)
+      test.advance(13 * hour)
     }
     await operator.retryDeliveryAttempt({ attemptId, idempotencyKey: 'again' })
     const [claimed] = await worker.claim()

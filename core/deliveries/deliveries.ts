@@ -43,8 +43,8 @@ interface DeliveryFilter {
 
 export interface Deliveries {
   /**
-   * Sends a lead to a subscription's destination. Requests with the same idempotency key and
-   * workspace create one delivery. Errors: `LeadNotFound`, `SubscriptionNotFound`,
+   * Sends a lead to a subscription's destination, but not to an operational endpoint. Requests with
+   * the same idempotency key and workspace create one delivery. Errors: `LeadNotFound`, `SubscriptionNotFound`,
    * `SubscriptionDisabled`, `IdempotencyConflict`, `ValidationFailed`, `PayloadTooLarge`.
    */
   createAttempt(
@@ -172,6 +172,7 @@ export function createDeliveries(dependencies: {
       }
       return addOnce(operation, by, async () => {
         const to = requireEnabled(known, workspaceId)
+        if (to.subscription.isOperational) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
         await requireUnsuppressed(lead)
         return { to, content: leadContent(lead, to.subscription) }
       })

@@ -5,6 +5,7 @@ import { createDeliveryQueue } from './delivery-queue-store.ts'
 import { createDeliveryResults } from './delivery-results.ts'
 import { createDeliveryHoldStore, type DeliveryDocument } from './delivery-store.ts'
 import { createDeliveryWork } from './delivery-work.ts'
+import { createDestinationHealth } from './destination-health.ts'
 import { createLeadSubscriptionStore } from './lead-subscription-store.ts'
 import { testDeliveries } from './test-deliveries.ts'
 import { type ClaimedDelivery, createReadyRequests } from './webhook-requests.ts'
@@ -208,10 +209,13 @@ describe('the database cost', () => {
         deliveries: client.db(test.name).collection('deliveries'),
         leadSubscriptions: client.db(test.name).collection('leadSubscriptions'),
       }),
-      subscriptions: createLeadSubscriptionStore({
-        leadSubscriptions: client.db(test.name).collection('leadSubscriptions'),
+      health: createDestinationHealth({
+        subscriptions: createLeadSubscriptionStore({
+          leadSubscriptions: client.db(test.name).collection('leadSubscriptions'),
+        }),
+        liveSubscriptions: test.cores[0]!.liveSubscriptions,
+        subscriptionDisabling: test.cores[0]!.subscriptionDisabling,
       }),
-      liveSubscriptions: test.cores[0]!.liveSubscriptions,
       subscriptionDisabling: test.cores[0]!.subscriptionDisabling,
       announce: () => {},
       logger: test.cores[0]!.logger,

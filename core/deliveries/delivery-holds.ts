@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import type { SubscriptionFault } from './delivery-outcomes.ts'
+import type { CoreMetrics } from '../metrics.ts'
 import type { DeliveryHoldStore } from './delivery-store.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import type { LiveSubscriptions } from './live-subscriptions.ts'
@@ -130,11 +130,16 @@ export function createDeliveryHolds(dependencies: {
 
 export interface SubscriptionDisabling {
   /**
-   * Handles answers that indicate a fault of the subscription, such as 401 or 410. Disables the
-   * subscription if the fault requires it. A fault stays in the document of its delivery until it
-   * has been handled.
+   * Handles answers that indicate a fault of the subscription, such as 401 or 410, and dead letters.
+   * Disables the subscription if the fault requires it. A fault stays in the document of its
+   * delivery until it has been handled.
    */
   apply(faults: PendingFault[]): Promise<void>
+  /**
+   * Disables a subscription whose attempts have failed since `before` or earlier, if it is still
+   * failing and enabled.
+   */
+  disableFailing(subscriptionId: string, attemptId: string, before: Date): Promise<void>
   /**
    * Handles the faults that are still in documents of deliveries, for example because a process
    * crashed.
@@ -150,28 +155,24 @@ const batch = 100
 
 export function createSubscriptionDisabling(dependencies: {
   store: Pick<DeliveryHoldStore, 'pendingFaults' | 'removeFault'>
-  subscriptions: Pick<LeadSubscriptionStore, 'disable' | 'countNotFound'>
+  subscriptions: Pick<LeadSubscriptionStore, 'disable' | 'countNotFound' | 'beginDeadLetters'>
   liveSubscriptions: Pick<LiveSubscriptions, 'changed'>
   holds: Pick<DeliveryHolds, 'hold'>
+  metrics: Pick<CoreMetrics, 'subscriptionsDisabled'>
   now: () => number
 }): SubscriptionDisabling {
-  const { store, subscriptions, liveSubscriptions, holds, now } = dependencies
+  const { store, subscriptions, liveSubscriptions, holds, metrics, now } = dependencies
 
   /**
    * Handles one fault. Handling it again is safe, because a fault from before the last change of
    * the subscription is ignored.
    */
   async function applyOne({ subscriptionId, deliveryId, attemptId, kind, sentAt }: PendingFault) {
-    const reason = await disablingReason(subscriptionId, attemptId, kind, sentAt)
-    if (reason !== undefined) {
-      const entry = {
-        at: new Date(now()),
-        actor: 'service',
-        action: 'disabled' as const,
-        attemptId,
-        disabledReason: reason,
-      }
-      if (await subscriptions.disable(subscriptionId, reason, entry, { sentAt })) await holds.hold(subscriptionId)
+    const at = new Date(now())
+    if (kind === 'dead_lettered') await subscriptions.beginDeadLetters(subscriptionId, deliveryId, at)
+    else {
+      const reason = await disablingReason(subscriptionId, attemptId, kind, sentAt)
+      if (reason) await disable(subscriptionId, reason, attemptId, { sentAt })
     }
     // Notifies the other cores even if the subscription was already disabled. The process that
     // disabled it may have crashed before it notified them.
@@ -179,10 +180,23 @@ export function createSubscriptionDisabling(dependencies: {
     await store.removeFault({ deliveryId, attemptId })
   }
 
+  async function disable(
+    subscriptionId: string,
+    reason: DisabledReason,
+    attemptId: string,
+    cause: { sentAt: Date } | { failingBefore: Date },
+  ) {
+    const action = 'disabled' as const
+    const entry = { at: new Date(now()), actor: 'service', action, attemptId, disabledReason: reason }
+    if (!(await subscriptions.disable(subscriptionId, reason, entry, cause))) return
+    metrics.subscriptionsDisabled.inc({ reason })
+    await holds.hold(subscriptionId)
+  }
+
   async function disablingReason(
     subscriptionId: string,
     attemptId: string,
-    kind: SubscriptionFault,
+    kind: Exclude<PendingFault['kind'], 'dead_lettered'>,
     sentAt: Date,
   ): Promise<DisabledReason | undefined> {
     if (kind !== 'not_found') return kind
@@ -192,6 +206,11 @@ export function createSubscriptionDisabling(dependencies: {
   return {
     async apply(faults) {
       for (const fault of faults) await applyOne(fault)
+    },
+
+    async disableFailing(subscriptionId, attemptId, before) {
+      await disable(subscriptionId, 'failing', attemptId, { failingBefore: before })
+      await liveSubscriptions.changed(subscriptionId)
     },
 
     async applyPending() {

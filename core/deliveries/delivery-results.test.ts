@@ -4,6 +4,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createCoreMetrics } from '../metrics.ts'
 import type { QueuedDelivery } from './delivery-queue-store.ts'
 import { type AttemptResult, createDeliveryResults } from './delivery-results.ts'
+import { createDestinationHealth } from './destination-health.ts'
 import type { AttemptFacts, PendingFault, Settlement } from './model.ts'
 
 const at = Date.UTC(2030, 0, 1)
@@ -47,20 +48,26 @@ function newScene(
         return written ?? settlements.length
       },
     },
-    subscriptions: {
-      async resetNotFound(ids) {
-        expect(ids).not.toEqual([])
-        seen.reset.push(...ids)
+    health: createDestinationHealth({
+      subscriptions: {
+        async resetNotFound(ids) {
+          expect(ids).not.toEqual([])
+          seen.reset.push(...ids)
+        },
+        markFailing: async () => {},
+        resetFailures: () => Promise.reject(new Error('no subscription is failing here')),
       },
-    },
-    liveSubscriptions: {
-      async find(subscriptionId) {
-        seen.lookedUp.push(subscriptionId)
-        if (subscriptionId === 'sub_gone') return undefined
-        return { subscription: { subscriptionId, notFound: rows.includes(subscriptionId) ? ['att'] : [] } } as never
+      liveSubscriptions: {
+        async find(subscriptionId) {
+          seen.lookedUp.push(subscriptionId)
+          if (subscriptionId === 'sub_gone') return undefined
+          const notFound = rows.includes(subscriptionId) ? ['att'] : []
+          return { subscription: { subscriptionId, notFound } } as never
+        },
+        changed: async (...ids) => void seen.changed.push(...ids.filter((id) => seen.reset.includes(id))),
       },
-      changed: async (...ids) => void seen.changed.push(...ids),
-    },
+      subscriptionDisabling: { disableFailing: () => Promise.reject(new Error('no subscription is failing here')) },
+    }),
     subscriptionDisabling: {
       async apply(faults) {
         seen.faults.push(...faults)
@@ -121,7 +128,6 @@ describe('results', () => {
       { status: 'retry_scheduled', responseClass: 'rate_limited', responseStatus: 429 },
       { retry: retry(60_000) },
     ],
-    [{ status: 500 }, 9, { status: 'dead_lettered', responseClass: 'server_error', responseStatus: 500 }, { deleteAt }],
     [
       { reason: 'timeout', phase: 'headers' },
       1,
@@ -157,6 +163,14 @@ describe('results', () => {
     },
   )
 
+  it('a dead letter is stored with a fault that is handled later if the core dies', async () => {
+    const { record, seen } = newScene()
+    await record([result({ status: 500 }, { claimed: { attemptNumber: 9, subscriptionId: 'sub_1' } })])
+    const fault = { kind: 'dead_lettered', attemptId: 'att_1', sentAt: new Date(at) }
+    expect(seen.settled).toMatchObject([{ outcome: { status: 'dead_lettered' }, fault, deleteAt }])
+    expect([seen.asked, seen.faults]).toEqual([[], [{ ...fault, deliveryId: 'dlv_1', subscriptionId: 'sub_1' }]])
+  })
+
   it('for a result without attempt number and subscription id, the core reads the delivery first', async () => {
     const { record, seen } = newScene({ before: [stored()] })
     expect(await record([unclaimed])).toEqual([true])
@@ -184,7 +198,6 @@ describe('results', () => {
     expect(seen.asked).toEqual([['dlv_1']])
     expect(seen.settled).toMatchObject([{ fault }])
     expect(seen.faults).toEqual([{ ...fault, deliveryId: 'dlv_1', subscriptionId: 'sub_1' }])
-    expect(seen.lookedUp).toEqual([])
   })
 
   it('for a result with status 401, the fault gets the current time if the stored claim has no `knownAt`', async () => {
@@ -264,7 +277,7 @@ describe('the count of 404 answers', () => {
     await late.record([of('sub_1', 'a')])
     const notFound = newScene({ rows: ['sub_1'], before: [stored()] })
     await notFound.record([result({ status: 404 }), result('released', { deliveryId: 'b' })])
-    expect([late.seen.reset, notFound.seen.reset, notFound.seen.lookedUp]).toEqual([[], [], []])
+    expect([late.seen.reset, notFound.seen.reset]).toEqual([[], []])
   })
 })
 

@@ -7,8 +7,7 @@ import { field, integer, validate } from '../rules.ts'
 import type { SubscriptionDisabling } from './delivery-holds.ts'
 import { classify, retryDelay } from './delivery-outcomes.ts'
 import type { DeliveryQueue, QueuedDelivery } from './delivery-queue-store.ts'
-import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
-import type { LiveSubscriptions } from './live-subscriptions.ts'
+import type { DestinationHealth, ResultSettlement } from './destination-health.ts'
 import type { AttemptFacts, AttemptOutcome, PendingFault, Settlement } from './model.ts'
 
 export interface AttemptResult {
@@ -37,21 +36,11 @@ export interface DeliveryResults {
   record(results: AttemptResult[]): Promise<boolean[]>
 }
 
-/**
- * What to write for a result (an outcome, or a return to the queue), and the subscription of its
- * delivery.
- */
-interface ResultSettlement {
-  subscriptionId: string
-  settlement: Settlement
-}
-
 const maxResults = 1000
 
 export function createDeliveryResults(dependencies: {
   queue: Pick<DeliveryQueue, 'find' | 'settle'>
-  subscriptions: Pick<LeadSubscriptionStore, 'resetNotFound'>
-  liveSubscriptions: Pick<LiveSubscriptions, 'find' | 'changed'>
+  health: DestinationHealth
   subscriptionDisabling: Pick<SubscriptionDisabling, 'apply'>
   /** Wakes waiting delivery workers. Called when a delivery may be due. */
   announce: () => void
@@ -61,7 +50,7 @@ export function createDeliveryResults(dependencies: {
   now: () => number
   random: () => number
 }): DeliveryResults {
-  const { queue, subscriptions, liveSubscriptions, subscriptionDisabling, announce } = dependencies
+  const { queue, health, subscriptionDisabling, announce } = dependencies
   const { metrics = createCoreMetrics(), logger, settings, now, random } = dependencies
 
   /**
@@ -102,6 +91,7 @@ export function createDeliveryResults(dependencies: {
       durationMs,
       claimId,
     }
+    const noticed = fault ?? (outcome.status === 'dead_lettered' ? 'dead_lettered' : undefined)
     const settlement: Settlement = {
       kind: 'outcome',
       deliveryId,
@@ -110,7 +100,7 @@ export function createDeliveryResults(dependencies: {
       attemptId,
       index: attemptNumber - 1,
       outcome,
-      fault: fault && { kind: fault, attemptId, sentAt: delivery?.claim?.knownAt ?? at },
+      fault: noticed && { kind: noticed, attemptId, sentAt: delivery?.claim?.knownAt ?? at },
       ...(delay === undefined
         ? { deleteAt: new Date(at.getTime() + settings.retentionDays * 86_400_000) }
         : {
@@ -122,22 +112,6 @@ export function createDeliveryResults(dependencies: {
           }),
     }
     return { subscriptionId, settlement }
-  }
-
-  /**
-   * Resets the count of consecutive 404 answers after any other answer. An answer that may disable
-   * the subscription does not reset the count, because enabling the subscription later resets it.
-   */
-  async function resetNotFoundCounts(settlements: ResultSettlement[]) {
-    const answered = settlements.filter(({ settlement }) => settlement.kind === 'outcome' && !settlement.fault)
-    const ids = [...new Set(answered.map(({ subscriptionId }) => subscriptionId))]
-    const known = await Promise.all(ids.map(liveSubscriptions.find))
-    const inARow = known.flatMap((each) =>
-      each && each.subscription.notFound.length > 0 ? [each.subscription.subscriptionId] : [],
-    )
-    if (inARow.length === 0) return
-    await subscriptions.resetNotFound(inARow)
-    await liveSubscriptions.changed(...inARow)
   }
 
   /**
@@ -188,7 +162,7 @@ export function createDeliveryResults(dependencies: {
         const { status, responseClass } = settlement.outcome
         metrics.attempts.inc({ status, response_class: responseClass })
       }
-      await resetNotFoundCounts(recorded)
+      await health.observe(recorded, at)
       await applyFaults(recorded)
       return counted
     },

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { Collection } from 'mongodb'
 import { insertOnce } from '../database/insert-each.ts'
 import { isRecorded, type RecordsOperations, recording, unlessRecorded } from '../database/recorded-operations.ts'
@@ -7,6 +8,7 @@ import {
   type LeadSubscription,
   type SubscriptionAuditEntry,
   type SubscriptionChanges,
+  type SubscriptionNotice,
   type SubscriptionStatus,
   type WebhookSecret,
 } from './model.ts'
@@ -16,6 +18,10 @@ export type LeadSubscriptionDocument = Omit<LeadSubscription, 'subscriptionId'> 
   /** Set while the subscription is being deleted. Queries then skip it. */
   deleted?: true
 } & RecordsOperations
+
+/** Maximum number of notices per subscription that wait for their deliveries. */
+const noticesMax = 100
+const noFailures = { failingSince: '', deadLettersSince: '' } as const
 
 const notDeleted = { deleted: { $exists: false } } as const
 
@@ -54,18 +60,33 @@ export interface LeadSubscriptionStore {
    * Disables a subscription, after a request or because of an answer. Changes nothing if it is
    * disabled, if the operation is already recorded, or if the subscription changed since `sentAt`.
    * `sentAt` is the start of the attempt that got the answer. A rejected signature also changes
-   * nothing if the overlap of two secrets had not ended at that time.
+   * nothing if the overlap of two secrets had not ended at that time. `failingBefore` is the latest
+   * allowed beginning of the failures. The same write stores a notice for the operational endpoints.
    */
   disable(
     subscriptionId: string,
     reason: DisabledReason,
     entry: SubscriptionAuditEntry,
-    cause: { sentAt: Date } | { operation: string },
+    cause: { sentAt: Date } | { failingBefore: Date } | { operation: string },
   ): Promise<boolean>
   /** Counts a 404 answer, once per attempt. Returns the number of consecutive 404 answers. */
   countNotFound(subscriptionId: string, attemptId: string, sentAt: Date): Promise<number>
   /** Resets the count of consecutive 404 answers. */
   resetNotFound(subscriptionIds: string[]): Promise<void>
+  /** Stores the time of the first failed attempt, unless one is stored. */
+  markFailing(subscriptionIds: string[], at: Date): Promise<void>
+  /** Removes the times of the first failed attempt and the first dead letter, after a success. */
+  resetFailures(subscriptionIds: string[]): Promise<void>
+  /**
+   * Stores the time of the first dead letter and a notice about it. Changes nothing if a dead letter
+   * is stored.
+   */
+  beginDeadLetters(subscriptionId: string, deliveryId: string, at: Date): Promise<void>
+  /** Returns subscriptions with notices. */
+  withNotices(limit: number): Promise<LeadSubscription[]>
+  removeNotices(subscriptionId: string, notices: SubscriptionNotice[]): Promise<void>
+  /** Returns the subscriptions that receive the operational events of the workspace. */
+  operational(workspaceId: string): Promise<LeadSubscription[]>
 }
 
 export function createLeadSubscriptionStore({
@@ -115,6 +136,7 @@ export function createLeadSubscriptionStore({
         { _id: subscriptionId, ...unlessRecorded(operation) },
         {
           $set: { ...changes, notFound: changes.judgedSince && [], updatedAt: entry.at },
+          $unset: changes.judgedSince && noFailures,
           $push: { ...audited(entry), ...recording(operation) },
         },
       )
@@ -136,21 +158,31 @@ export function createLeadSubscriptionStore({
         { _id: subscriptionId, status: 'disabled', ...notDeleted, ...unlessRecorded(operation) },
         {
           $set: { status: 'enabled', notFound: [], judgedSince: entry.at, updatedAt: entry.at },
-          $unset: { disabledReason: '' },
+          $unset: { disabledReason: '', ...noFailures },
           $push: { ...audited(entry), ...recording(operation) },
         },
       )
     },
 
     async disable(subscriptionId, reason, entry, cause) {
-      const isByAnswer = 'sentAt' in cause
-      const unless = isByAnswer ? { judgedSince: { $lte: cause.sentAt } } : unlessRecorded(cause.operation)
-      const inOverlap = isByAnswer && reason === 'rejected_auth' && { 'secrets.expiresAt': { $gt: cause.sentAt } }
+      const unless =
+        'sentAt' in cause
+          ? { judgedSince: { $lte: cause.sentAt } }
+          : 'failingBefore' in cause
+            ? { failingSince: { $lte: cause.failingBefore } }
+            : unlessRecorded(cause.operation)
+      const inOverlap = 'sentAt' in cause &&
+        reason === 'rejected_auth' && { 'secrets.expiresAt': { $gt: cause.sentAt } }
+      const notice = { noticeId: randomUUID(), at: entry.at, kind: 'subscription.disabled' as const, reason }
       const { modifiedCount } = await leadSubscriptions.updateOne(
         { _id: subscriptionId, status: 'enabled', ...unless, ...(inOverlap && { $nor: [inOverlap] }) },
         {
           $set: { status: 'disabled', disabledReason: reason, updatedAt: entry.at },
-          $push: { ...audited(entry), ...(isByAnswer ? {} : recording(cause.operation)) },
+          $push: {
+            ...audited(entry),
+            ...('operation' in cause && recording(cause.operation)),
+            notices: { $each: [notice], $slice: -noticesMax },
+          },
         },
       )
       return modifiedCount === 1
@@ -169,6 +201,41 @@ export function createLeadSubscriptionStore({
       await leadSubscriptions.updateMany(
         { _id: { $in: subscriptionIds }, 'notFound.0': { $exists: true } },
         { $set: { notFound: [] } },
+      )
+    },
+
+    async markFailing(subscriptionIds, at) {
+      await leadSubscriptions.updateMany(
+        { _id: { $in: subscriptionIds }, failingSince: { $exists: false } },
+        { $set: { failingSince: at } },
+      )
+    },
+
+    async resetFailures(subscriptionIds) {
+      await leadSubscriptions.updateMany({ _id: { $in: subscriptionIds } }, { $unset: noFailures })
+    },
+
+    async beginDeadLetters(subscriptionId, deliveryId, at) {
+      const notice = { noticeId: randomUUID(), at, kind: 'lead.delivery-failed' as const, deliveryId }
+      await leadSubscriptions.updateOne(
+        { _id: subscriptionId, deadLettersSince: { $exists: false } },
+        { $set: { deadLettersSince: at }, $push: { notices: { $each: [notice], $slice: -noticesMax } } },
+      )
+    },
+
+    async withNotices(limit) {
+      const found = leadSubscriptions.find({ 'notices.at': { $exists: true }, ...notDeleted }).limit(limit)
+      return (await found.toArray()).map(toSubscription)
+    },
+
+    async removeNotices(subscriptionId, notices) {
+      const noticeId = { $in: notices.map((notice) => notice.noticeId) }
+      await leadSubscriptions.updateOne({ _id: subscriptionId }, { $pull: { notices: { noticeId } } })
+    },
+
+    async operational(workspaceId) {
+      return (await leadSubscriptions.find({ workspaceId, isOperational: true, ...notDeleted }).toArray()).map(
+        toSubscription,
       )
     },
   }

@@ -12,7 +12,7 @@ import type { DeliveryStore } from './delivery-store.ts'
 import type { IsAllowedDestination } from './destination-check.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import type { LiveSubscriptions } from './live-subscriptions.ts'
-import { auditMax, type CustomHeader, type LeadSubscription, type SubscriptionAuditEntry } from './model.ts'
+import { auditMax, type LeadSubscription, type SubscriptionAuditEntry } from './model.ts'
 import { type SubscriptionSettings, settingIssues } from './subscription-settings.ts'
 import {
   activatedSecrets,
@@ -58,6 +58,7 @@ export interface LeadSubscriptions {
       mappedFields: string[]
       automatic: boolean
       headers?: GivenHeader[]
+      isOperational?: boolean
     },
     by: Requester,
     operation?: string,
@@ -123,7 +124,10 @@ export function createLeadSubscriptions(dependencies: {
     return { subscription, heldDeliveries: counts.get(subscriptionId) ?? 0 }
   }
 
-  async function validateSettings(settings: SubscriptionSettings, stored: CustomHeader[] = []) {
+  async function validateSettings(
+    settings: SubscriptionSettings,
+    stored: Pick<LeadSubscription, 'headers' | 'isOperational'>,
+  ) {
     const { destinationUrl } = settings
     validate(...settingIssues(settings, stored))
     const url = destinationUrl === undefined ? undefined : parseDestinationUrl(destinationUrl)
@@ -135,10 +139,15 @@ export function createLeadSubscriptions(dependencies: {
   }
 
   return {
-    async create({ workspaceId, destinationUrl, mappedFields, automatic, headers = [] }, by, operation = randomUUID()) {
+    async create(
+      { workspaceId, destinationUrl, mappedFields, automatic, headers = [], isOperational },
+      by,
+      operation = randomUUID(),
+    ) {
       if (by.workspaceId !== undefined && by.workspaceId !== workspaceId) throw new ServiceError(ErrorCode.NOT_FOUND)
       if (!(await workspaceStore.findWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
-      await validateSettings({ destinationUrl, mappedFields, headers })
+      const purpose = isOperational ? { isOperational } : {}
+      await validateSettings({ destinationUrl, mappedFields, headers, automatic }, purpose)
       const at = new Date(now())
       const subscriptionId = plannedIds('sub', operation)
       const secretId = plannedIds('key', operation)
@@ -148,6 +157,7 @@ export function createLeadSubscriptions(dependencies: {
         destinationUrl,
         mappedFields,
         automatic,
+        ...purpose,
         status: 'enabled',
         secrets: [newWebhookSecret(secretBox, at, secretId).kept],
         headers: sealedHeaders(secretBox, headers, []),
@@ -161,10 +171,10 @@ export function createLeadSubscriptions(dependencies: {
     },
 
     async update(subscriptionId, settings, by, operation = randomUUID()) {
-      const { headers: stored = [] } = await find(subscriptionId, by)
+      const stored = await find(subscriptionId, by)
       await validateSettings(settings, stored)
       const { status, headers, ...rest } = settings
-      const changes = headers ? { ...rest, headers: sealedHeaders(secretBox, headers, stored) } : rest
+      const changes = headers ? { ...rest, headers: sealedHeaders(secretBox, headers, stored.headers ?? []) } : rest
       const entry = { at: new Date(now()), actor: by.subject }
       if (Object.keys(changes).length > 0) {
         const reset = changes.destinationUrl === undefined ? {} : { judgedSince: entry.at }

@@ -28,6 +28,9 @@ export type ResponseClass =
   | 'destination_blocked'
   | 'suppressed'
 
+/** Classes after which an attempt is repeated. The last one of the schedule is a dead letter. */
+export const retryableClasses: ResponseClass[] = ['rate_limited', 'server_error', 'timeout', 'network_error']
+
 /** Phase in which an attempt without a complete answer ended. */
 export type AttemptPhase = 'resolve' | 'connect' | 'tls' | 'headers' | 'body'
 
@@ -140,10 +143,10 @@ export interface QueueFields {
    */
   releasedClaimId?: string
   /**
-   * Fault of the subscription that the last answer indicated. Removed when it has been handled, for
-   * example by disabling the subscription.
+   * What the last attempt means for the subscription, such as a fault that disables it, or a dead
+   * letter. Removed when it has been handled.
    */
-  verdict?: { kind: 'rejected_auth' | 'gone' | 'not_found'; attemptId: string; sentAt: Date }
+  verdict?: { kind: 'rejected_auth' | 'gone' | 'not_found' | 'dead_lettered'; attemptId: string; sentAt: Date }
   /** Time at which an ended delivery is deleted. */
   deleteAt?: Date
 }
@@ -171,7 +174,17 @@ export interface ManualRetry {
 }
 
 export type SubscriptionStatus = 'enabled' | 'disabled'
-export type DisabledReason = 'operator' | 'rejected_auth' | 'gone'
+export const disabledReasons = ['operator', 'rejected_auth', 'gone', 'failing'] as const
+export type DisabledReason = (typeof disabledReasons)[number]
+
+/**
+ * An event about a subscription that the operational endpoints of its workspace receive. It stays
+ * in the document of the subscription until its deliveries are stored.
+ */
+export type SubscriptionNotice = { noticeId: string; at: Date } & (
+  | { kind: 'subscription.disabled'; reason: DisabledReason }
+  | { kind: 'lead.delivery-failed'; deliveryId: string }
+)
 
 /** A signing secret of a subscription. */
 export interface WebhookSecret {
@@ -221,6 +234,8 @@ export interface LeadSubscription {
   destinationUrl: string
   mappedFields: string[]
   automatic: boolean
+  /** Set if the destination receives operational events instead of leads. */
+  isOperational?: true
   status: SubscriptionStatus
   disabledReason?: DisabledReason
   /** Secrets, newest first. */
@@ -229,6 +244,12 @@ export interface LeadSubscription {
   headers?: CustomHeader[]
   /** Ids of the consecutive attempts that the destination answered with 404. */
   notFound: string[]
+  /** Time of the first failed attempt. Absent if no attempt has failed since the last success. */
+  failingSince?: Date
+  /** Time of the first dead letter since the last success. */
+  deadLettersSince?: Date
+  /** Events that are not stored as deliveries yet, oldest first. */
+  notices?: SubscriptionNotice[]
   /**
    * Time of the last change of destination or secrets, or of the last enabling. An answer to an
    * attempt that began earlier cannot disable the subscription.

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { traceparentOf } from '../../platform/observability/tracing.ts'
 import { newId } from '../ids.ts'
 import type { Lead } from '../leads/model.ts'
-import type { DeliveryOperation, LeadSubscription, NewDelivery } from './model.ts'
+import type { DeliveryOperation, LeadSubscription, NewDelivery, SubscriptionNotice } from './model.ts'
 
 /** What a delivery sends. */
 export interface DeliveryContent {
@@ -90,10 +90,34 @@ export const leadContent = (
   },
 })
 
-/** Returns the content of a test delivery: a sample lead, marked with `"test":true`. */
-export const testContent = ({ mappedFields }: Pick<LeadSubscription, 'mappedFields'>): DeliveryContent => ({
+/**
+ * Returns the content of a delivery to an operational endpoint. It has ids only, because the
+ * subscription's URL may contain credentials.
+ */
+export const noticeContent = (
+  { subscriptionId }: Pick<LeadSubscription, 'subscriptionId'>,
+  notice: SubscriptionNotice,
+): DeliveryContent => ({
+  leadId: '',
+  body(id) {
+    const { kind: eventType, at: occurredAt } = notice
+    const about =
+      notice.kind === 'subscription.disabled' ? { reason: notice.reason } : { deliveryId: notice.deliveryId }
+    return envelope({ eventType, id, occurredAt, data: { subscriptionId, ...about } })
+  },
+})
+
+/** Returns the content of a test delivery: a sample, marked with `"test":true`. */
+export const testContent = ({
+  mappedFields,
+  isOperational,
+}: Pick<LeadSubscription, 'mappedFields' | 'isOperational'>): DeliveryContent => ({
   leadId: '',
   body(id, occurredAt) {
+    if (isOperational) {
+      const data = { subscriptionId: 'sub_test', reason: 'operator' }
+      return envelope({ eventType: 'subscription.disabled', id, occurredAt, data, isTest: true })
+    }
     const sample = mappedFields.map((name) => [name, /mail/i.test(name) ? 'test@example.com' : 'Test'] as const)
     const data = Object.fromEntries([['reference', 'lead_test'], ...sample])
     return envelope({ eventType: leadEventType, id, occurredAt, data, isTest: true })

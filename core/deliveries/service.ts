@@ -27,10 +27,13 @@ import { createDeliveryEnding, createSuppressionGate } from './delivery-suppress
 import type { DeliverySuppressionStore } from './delivery-suppression-store.ts'
 import { createDeliveryWork, type DeliveryWork } from './delivery-work.ts'
 import type { IsAllowedDestination } from './destination-check.ts'
+import { createDestinationHealth } from './destination-health.ts'
 import { createLeadFanOut } from './lead-fan-out.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import { createLeadSubscriptions, type LeadSubscriptions } from './lead-subscriptions.ts'
 import { createLiveSubscriptions, type LiveSubscriptions } from './live-subscriptions.ts'
+import { disabledReasons, retryableClasses } from './model.ts'
+import { createOperationalEvents, type OperationalEvents } from './operational-events.ts'
 import { type ClaimedDelivery, createReadyRequests } from './webhook-requests.ts'
 
 interface DeliveryStores {
@@ -55,6 +58,7 @@ export interface DeliveryService {
   deliveryResults: DeliveryResults
   deliveryHolds: DeliveryHolds
   subscriptionDisabling: SubscriptionDisabling
+  operationalEvents: OperationalEvents
   deliveryWork: DeliveryWork<ClaimedDelivery[], ClaimRequest>
   liveSubscriptions: LiveSubscriptions
   jobs: Job[]
@@ -128,6 +132,7 @@ export function createDeliveryService(
     subscriptions: subscriptionStore,
     liveSubscriptions,
     holds,
+    metrics,
     now,
   })
   const intake = createDeliveryIntake({
@@ -167,12 +172,19 @@ export function createDeliveryService(
     now,
   })
 
+  const operationalEvents = createOperationalEvents({ subscriptions: subscriptionStore, intake, settings, now })
+
+  // A counter that begins without a value would hide its first increase from alerts.
+  for (const reason of disabledReasons) if (reason !== 'operator') metrics.subscriptionsDisabled.inc({ reason }, 0)
+  for (const response_class of retryableClasses) metrics.attempts.inc({ status: 'dead_lettered', response_class }, 0)
+
   // Each task has its own job, so that a failure of one does not stop the others.
   const jobs = [
     { name: 'finish lead fan-out', run: fanOut.finish },
     { name: 'end deliveries of suppressed people', run: suppressions.sweep },
     { name: 'disable subscriptions', run: subscriptionDisabling.applyPending },
     { name: 'hold and release deliveries', run: holds.reconcile },
+    { name: 'send operational events', run: operationalEvents.send },
   ]
 
   return {
@@ -225,8 +237,7 @@ export function createDeliveryService(
     }),
     deliveryResults: createDeliveryResults({
       queue,
-      subscriptions: subscriptionStore,
-      liveSubscriptions,
+      health: createDestinationHealth({ subscriptions: subscriptionStore, liveSubscriptions, subscriptionDisabling }),
       subscriptionDisabling,
       announce,
       metrics,
@@ -237,6 +248,7 @@ export function createDeliveryService(
     }),
     deliveryHolds: holds,
     subscriptionDisabling,
+    operationalEvents,
     deliveryWork,
     liveSubscriptions,
     close() {

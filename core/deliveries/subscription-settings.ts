@@ -3,7 +3,7 @@ import type { FieldIssue } from '../errors.ts'
 import { leadFieldName } from '../leads/model.ts'
 import { field } from '../rules.ts'
 import { type GivenHeader, headerIssues } from './custom-headers.ts'
-import type { CustomHeader, SubscriptionStatus } from './model.ts'
+import type { LeadSubscription, SubscriptionStatus } from './model.ts'
 
 export interface SubscriptionSettings {
   destinationUrl?: string
@@ -16,14 +16,17 @@ export interface SubscriptionSettings {
 
 const maxMapped = 50
 
-/** Returns the violated rules of settings. `stored` are the present custom headers. */
+/** Returns the violated rules of settings. `stored` is the present subscription. */
 export const settingIssues = (
-  { destinationUrl, mappedFields = [], headers = [] }: SubscriptionSettings,
-  stored: CustomHeader[],
+  { destinationUrl, mappedFields = [], headers = [], automatic = false }: SubscriptionSettings,
+  stored: Pick<LeadSubscription, 'headers' | 'isOperational'>,
 ): (FieldIssue | undefined)[] => [
   field('/destinationUrl', destinationUrl, destinationShape),
   ...mappingIssues(mappedFields),
-  ...headerIssues(headers, stored),
+  ...headerIssues(headers, stored.headers ?? []),
+  // An operational endpoint receives no leads.
+  stored.isOperational && mappedFields.length > 0 ? { path: '/mappedFields', rule: 'maxItems' } : undefined,
+  stored.isOperational && automatic ? { path: '/automatic', rule: 'const' } : undefined,
 ]
 
 function destinationShape(value: string): string | undefined {

@@ -5,6 +5,7 @@ import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import {
   DisabledReason,
   type SubscriptionAuditSchema,
+  SubscriptionPurpose,
   type SubscriptionSchema,
   SubscriptionStatus,
 } from '#proto/lead/v1/subscription_pb.js'
@@ -44,10 +45,11 @@ export function subscriptionCalls(
   return {
     async createSubscription(request, context) {
       const { destinationUrl, mappedFields, automatic, headers } = request
+      const isOperational = request.purpose === SubscriptionPurpose.OPERATIONAL_EVENTS
       const by = callerOf(context)
       const workspaceId = requiredWorkspace(context, request.workspaceId)
       const made = await once(context, request, async (operation) => {
-        const settings = { workspaceId, destinationUrl, mappedFields, automatic, headers }
+        const settings = { workspaceId, destinationUrl, mappedFields, automatic, headers, isOperational }
         const { subscription, secretId } = await leadSubscriptions.create(settings, by, operation)
         return { subscriptionId: subscription.subscriptionId, secretId }
       })
@@ -117,6 +119,7 @@ const reasons = {
   operator: DisabledReason.OPERATOR,
   rejected_auth: DisabledReason.REJECTED_AUTH,
   gone: DisabledReason.GONE,
+  failing: DisabledReason.FAILING,
 }
 
 function toSubscription(
@@ -124,7 +127,7 @@ function toSubscription(
   at: Date,
 ): MessageInitShape<typeof SubscriptionSchema> {
   const { subscriptionId, workspaceId, destinationUrl, mappedFields, automatic, status } = subscription
-  const { disabledReason, secrets, headers = [], createdAt, updatedAt } = subscription
+  const { disabledReason, secrets, headers = [], isOperational, failingSince, createdAt, updatedAt } = subscription
   const activeId = activeSecret(secrets, at)?.secretId
   return {
     subscriptionId,
@@ -141,6 +144,8 @@ function toSubscription(
       expiresAt: secret.expiresAt && timestampFromDate(secret.expiresAt),
       active: secret.secretId === activeId,
     })),
+    purpose: isOperational ? SubscriptionPurpose.OPERATIONAL_EVENTS : SubscriptionPurpose.LEADS,
+    failingSince: failingSince && timestampFromDate(failingSince),
     headers: headers.map(({ name }) => ({ name, masked: '••••' })),
     createdAt: timestampFromDate(createdAt),
     updatedAt: timestampFromDate(updatedAt),

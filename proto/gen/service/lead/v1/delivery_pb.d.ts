@@ -31,7 +31,7 @@ export declare type DeliveryAttempt = Message<"service.lead.v1.DeliveryAttempt">
   deliveryId: string;
 
   /**
-   * Empty for a test delivery.
+   * Empty for a test delivery and for an operational event.
    *
    * @generated from field: string lead_id = 3;
    */

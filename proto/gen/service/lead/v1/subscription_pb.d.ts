@@ -93,6 +93,18 @@ export declare type Subscription = Message<"service.lead.v1.Subscription"> & {
    * @generated from field: repeated service.lead.v1.MaskedHeader headers = 12;
    */
   headers: MaskedHeader[];
+
+  /**
+   * @generated from field: service.lead.v1.SubscriptionPurpose purpose = 13;
+   */
+  purpose: SubscriptionPurpose;
+
+  /**
+   * Time since which every attempt has failed. Unset if the last attempt succeeded.
+   *
+   * @generated from field: google.protobuf.Timestamp failing_since = 14;
+   */
+  failingSince?: Timestamp | undefined;
 };
 
 /**
@@ -256,6 +268,14 @@ export declare type CreateSubscriptionRequest = Message<"service.lead.v1.CreateS
    * @generated from field: repeated service.lead.v1.CustomHeader headers = 6;
    */
   headers: CustomHeader[];
+
+  /**
+   * What the destination receives. It cannot be changed later. With OPERATIONAL_EVENTS,
+   * `mapped_fields` must be empty and `automatic` false.
+   *
+   * @generated from field: service.lead.v1.SubscriptionPurpose purpose = 7;
+   */
+  purpose: SubscriptionPurpose;
 };
 
 /**
@@ -695,10 +715,49 @@ export enum DisabledReason {
    * @generated from enum value: DISABLED_REASON_GONE = 3;
    */
   GONE = 3,
+
+  /**
+   * Every attempt has failed for five days.
+   *
+   * @generated from enum value: DISABLED_REASON_FAILING = 4;
+   */
+  FAILING = 4,
 }
 
 /**
  * Describes the enum service.lead.v1.DisabledReason.
  */
 export declare const DisabledReasonSchema: GenEnum<DisabledReason>;
+
+/**
+ * What a subscription's destination receives.
+ *
+ * @generated from enum service.lead.v1.SubscriptionPurpose
+ */
+export enum SubscriptionPurpose {
+  /**
+   * The same as LEADS.
+   *
+   * @generated from enum value: SUBSCRIPTION_PURPOSE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: SUBSCRIPTION_PURPOSE_LEADS = 1;
+   */
+  LEADS = 1,
+
+  /**
+   * The events `subscription.disabled` and `lead.delivery-failed` of the workspace. The destination
+   * is an operational endpoint and receives no leads.
+   *
+   * @generated from enum value: SUBSCRIPTION_PURPOSE_OPERATIONAL_EVENTS = 2;
+   */
+  OPERATIONAL_EVENTS = 2,
+}
+
+/**
+ * Describes the enum service.lead.v1.SubscriptionPurpose.
+ */
+export declare const SubscriptionPurposeSchema: GenEnum<SubscriptionPurpose>;
 

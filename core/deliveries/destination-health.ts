@@ -1,0 +1,82 @@
+import type { SubscriptionDisabling } from './delivery-holds.ts'
+import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
+import type { LiveSubscriptions } from './live-subscriptions.ts'
+import type { LeadSubscription, Settlement } from './model.ts'
+
+/**
+ * What to write for a result (an outcome, or a return to the queue), and the subscription of its
+ * delivery.
+ */
+export interface ResultSettlement {
+  subscriptionId: string
+  settlement: Settlement
+}
+
+type Ended = Extract<Settlement, { kind: 'outcome' }>
+
+/** Follows how destinations answer, per subscription. */
+export interface DestinationHealth {
+  /**
+   * Counts results that were recorded at the time `at`. A success resets the counts. If every
+   * attempt has failed for five days, the subscription is disabled. Repeating the call is safe.
+   */
+  observe(recorded: ResultSettlement[], at: Date): Promise<void>
+}
+
+/** Time in milliseconds after which a failing subscription is disabled (contract, section 5). */
+export const failingMaxMs = 5 * 86_400_000
+
+export function createDestinationHealth(dependencies: {
+  subscriptions: Pick<LeadSubscriptionStore, 'resetNotFound' | 'markFailing' | 'resetFailures'>
+  liveSubscriptions: Pick<LiveSubscriptions, 'find' | 'changed'>
+  subscriptionDisabling: Pick<SubscriptionDisabling, 'disableFailing'>
+}): DestinationHealth {
+  const { subscriptions, liveSubscriptions, subscriptionDisabling } = dependencies
+
+  async function apply(write: (ids: string[]) => Promise<void>, ids: string[]) {
+    if (ids.length === 0) return
+    await write(ids)
+    await liveSubscriptions.changed(...ids)
+  }
+
+  return {
+    async observe(recorded, at) {
+      const bySubscription = new Map<string, Ended[]>()
+      for (const { subscriptionId, settlement } of recorded) {
+        if (settlement.kind !== 'outcome') continue
+        bySubscription.set(subscriptionId, [...(bySubscription.get(subscriptionId) ?? []), settlement])
+      }
+      const known = await Promise.all([...bySubscription.keys()].map(liveSubscriptions.find))
+      const found = known.flatMap((each) => (each ? [each.subscription] : []))
+      const endedOf = ({ subscriptionId }: LeadSubscription) => bySubscription.get(subscriptionId)!
+      const idsOf = (isIncluded: (subscription: LeadSubscription) => boolean) =>
+        found.filter(isIncluded).map(({ subscriptionId }) => subscriptionId)
+
+      const isAccepted = (subscription: LeadSubscription) =>
+        endedOf(subscription).some(({ outcome }) => outcome.status === 'accepted')
+      await apply(
+        subscriptions.resetNotFound,
+        idsOf((each) => each.notFound.length > 0 && endedOf(each).some(endsNotFound)),
+      )
+      await apply(
+        subscriptions.resetFailures,
+        idsOf((each) => isAccepted(each) && (each.failingSince ?? each.deadLettersSince) !== undefined),
+      )
+      await apply(
+        (ids) => subscriptions.markFailing(ids, at),
+        idsOf((each) => !isAccepted(each) && each.failingSince === undefined),
+      )
+      const before = new Date(at.getTime() - failingMaxMs)
+      const failed = found.filter((each) => !isAccepted(each) && each.failingSince && each.failingSince <= before)
+      for (const each of failed) {
+        await subscriptionDisabling.disableFailing(each.subscriptionId, endedOf(each).at(-1)!.attemptId, before)
+      }
+    },
+  }
+}
+
+/**
+ * True if the answer ends a row of 404 answers. An answer that may disable the subscription does
+ * not, because enabling the subscription later resets the count.
+ */
+const endsNotFound = ({ fault }: Ended) => !fault || fault.kind === 'dead_lettered'
