@@ -1,7 +1,9 @@
+import { signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { systemClock } from '../../widget/src/platform.ts'
 import { pageLifecycle } from '../../widget/src/ui/page-lifecycle.ts'
 import { createPageTabs } from '../../widget/src/ui/page-tabs.ts'
+import { createPageAlerts, listeningLifecycle } from './alerts/page-alerts.ts'
 import type { Announcer } from './announcer.ts'
 import type { Api } from './api.ts'
 import { type Console, ConsoleContext } from './console-context.ts'
@@ -56,18 +58,29 @@ function Starting({ isUnreachable }: { isUnreachable: boolean }) {
 }
 
 function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession }) {
-  const { api, holder } = app
-  const context = useMemo<Console>(() => {
+  const { api, holder, router } = app
+  const context = useMemo<Console & { stopAlerts: () => void }>(() => {
     const drafts = createDrafts(sessionStorage, `${session.workspaceId} ${session.operator}`)
+    const hasAlerts = signal(false)
+    const listening = listeningLifecycle(pageLifecycle, hasAlerts, navigator.locks)
     const inbox = createInbox({
       api,
       me: () => session.displayName,
-      platform: { clock: systemClock, lifecycle: pageLifecycle, tabs: createPageTabs(location.origin) },
+      platform: { clock: systemClock, lifecycle: listening.lifecycle, tabs: createPageTabs(location.origin) },
       now: Date.now,
       random: Math.random,
       browserEvents: window,
     })
-    return { ...app, session, drafts, inbox, operations: createOperations() }
+    const page = createPageAlerts({ inbox, router, owner: `${session.workspaceId} ${session.operator}` })
+    const stopAlerts = () => {
+      page.stop()
+      listening.stop()
+      unsubscribe()
+    }
+    const unsubscribe = page.alerts.isEnabled.subscribe((isEnabled) => {
+      hasAlerts.value = isEnabled
+    })
+    return { ...app, session, drafts, inbox, operations: createOperations(), alerts: page.alerts, stopAlerts }
   }, [session])
   useEffect(() => {
     context.inbox.start()
@@ -75,6 +88,7 @@ function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession })
     return () => {
       holder.onCountDrafts(() => 0)
       context.inbox.stop()
+      context.stopAlerts()
       if (holder.ended.peek() === 'signed_out') context.drafts.clear()
     }
   }, [context])

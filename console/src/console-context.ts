@@ -1,5 +1,6 @@
 import { createContext } from 'preact'
 import { useContext } from 'preact/hooks'
+import type { Alerts } from './alerts/alerts.ts'
 import type { Announcer } from './announcer.ts'
 import type { Api } from './api.ts'
 import type { Drafts } from './conversation/drafts.ts'
@@ -20,6 +21,7 @@ export interface Console {
   operations: Operations
   announcer: Announcer
   shortcuts: Shortcuts
+  alerts: Alerts
 }
 
 export const ConsoleContext = createContext<Console | undefined>(undefined)

@@ -1,5 +1,6 @@
 import { useSignalEffect } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { createPageBadge } from './alerts/page-badge.ts'
 import { ChangesView } from './changes/changes-view.tsx'
 import { ConnectionStateLine } from './connection-state.tsx'
 import { useConsole } from './console-context.ts'
@@ -20,6 +21,7 @@ import { SuppressionImportView } from './suppressions/import-view.tsx'
 import { SuppressionsView } from './suppressions/suppressions-view.tsx'
 import { formatDistance, formatFull } from './time.ts'
 import { IconButton } from './ui/button.tsx'
+import { Dialog } from './ui/dialog.tsx'
 import { Icon, type IconName } from './ui/icon.tsx'
 import { useLoad } from './ui/load.ts'
 import { Empty } from './ui/notice.tsx'
@@ -57,14 +59,17 @@ const areas: { name: string; view: AreaView; icon: IconName; key: string; views:
   },
 ]
 
+const badge = createPageBadge(document.querySelector<HTMLLinkElement>('link[rel=icon]')!)
+
 type AreaView = 'inbox' | 'leads' | 'deliveries' | 'subscriptions' | 'suppressions' | 'installations'
 
 const areaOf = ({ view }: Route) => areas.find((area) => area.view === view || area.views.includes(view))
 
 /** Frame of every view: navigation, operator and connection state. */
 export function Shell() {
-  const { session, holder, api, router, inbox, shortcuts } = useConsole()
+  const { session, holder, api, router, inbox, shortcuts, alerts, announcer } = useConsole()
   const [isHelpOpen, setHelpOpen] = useState(false)
+  const [isBlocked, setBlocked] = useState(false)
   const [leaving, setLeaving] = useState<{ drafts: number; failed?: boolean }>()
   const main = useRef<HTMLElement>(null)
   const workspace = useLoad(async () => (await api.workspaces.getWorkspace({})).workspace, [session.id])
@@ -85,7 +90,17 @@ export function Shell() {
     const count = inbox.unread.value
     document.title = `${count > 0 ? `(${count}) ` : ''}${areaOf(router.route.value)?.name ?? 'Not found'} · Console`
   })
+  useSignalEffect(() => void badge.show(inbox.unread.value))
+  useEffect(() => () => void badge.show(0), [])
   useFocusOnRoute(main)
+
+  async function toggleAlerts() {
+    const isAllowed = await alerts.toggle()
+    setBlocked(!isAllowed)
+    announcer.say(
+      isAllowed ? `Notifications are ${alerts.isEnabled.value ? 'on' : 'off'}.` : 'The browser blocks notifications.',
+    )
+  }
 
   async function signOut() {
     const drafts = await holder.draftsOfAllTabs()
@@ -131,6 +146,13 @@ export function Shell() {
                 {`expires in ${formatDistance(session.expiresAt - Date.now())}`}
               </span>
             </div>
+            <IconButton
+              icon={alerts.isEnabled.value ? 'bell' : 'bell-off'}
+              label="Notifications and sound"
+              aria-pressed={alerts.isEnabled.value}
+              title={alerts.isEnabled.value ? 'Notifications and sound are on' : 'Notifications and sound are off'}
+              onClick={toggleAlerts}
+            />
             <IconButton icon="help" label="Keyboard shortcuts" onClick={() => setHelpOpen(true)} />
             <IconButton icon="leave" label="Sign out" onClick={signOut} />
           </div>
@@ -139,6 +161,11 @@ export function Shell() {
       <main id="main" class="main" ref={main} tabIndex={-1}>
         <View route={route} />
       </main>
+      {isBlocked && (
+        <Dialog title="Notifications are blocked" onClose={() => setBlocked(false)}>
+          <p class="dialog-body">Allow notifications for this page in the settings of your browser, then try again.</p>
+        </Dialog>
+      )}
       {leaving && <SignOutDialog {...leaving} onClose={() => setLeaving(undefined)} />}
       {isHelpOpen && <ShortcutHelp onClose={() => setHelpOpen(false)} />}
     </div>

@@ -48,6 +48,7 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
   const loading = signal(true)
   const failure = signal<Failure | undefined>(undefined)
   /** Token of the next page for each status. Null after the last page. */
+  const isListed = signal(false)
   const next = signal<Partial<Record<InboxFilter['status'], string | null>>>({})
   const followers = new Map<string, Set<ConversationFollower>>()
   let revision = 0
@@ -63,6 +64,7 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
       entries.value = mergeList(entries.value, page.conversations, listRevision)
       next.value = { ...next.value, [status]: page.nextPageToken ?? null }
       failure.value = undefined
+      isListed.value = true
     } catch (error) {
       failure.value = describeFailure(error)
     } finally {
@@ -118,6 +120,8 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
     link,
     loading,
     failure,
+    /** True after the first list. */
+    isListed,
     shown: computed(() => selectEntries(entries.value, filter.value, me())),
     unread: computed(() => [...entries.value.values()].filter(isUnread).length),
     /** True if more conversations can be loaded. */

@@ -22,6 +22,8 @@ const paths = {
   plus: 'M12 5v14M5 12h14',
   refresh: 'M20 11a8 8 0 1 0-2 6M20 5v6h-6',
   copy: 'M9 9h11v11H9zM5 15H4V4h11v1',
+  bell: 'M6 17V11a6 6 0 0 1 12 0v6l2 2H4zM10 21h4',
+  'bell-off': 'M6 17V11a6 6 0 0 1 12 0v6l2 2H4zM10 21h4M4 4l16 16',
   up: 'M6 15l6-6 6 6',
   down: 'M6 9l6 6 6-6',
   trash: 'M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13',

@@ -1,0 +1,95 @@
+import { effect, type ReadonlySignal, signal } from '@preact/signals'
+import { type Entries, isUnread, visitorName } from '../inbox/inbox-merge.ts'
+import type { AlertedMessages } from './alerted-messages.ts'
+import type { TabFocus } from './tab-focus.ts'
+
+/** What an alert says, and the conversation that it opens. */
+export interface Alert {
+  conversationId: string
+  title: string
+  text: string
+}
+
+interface AlertDeps {
+  entries: ReadonlySignal<Entries>
+  /** Whether the first list of conversations has been loaded. */
+  isReady: ReadonlySignal<boolean>
+  storage: Pick<Storage, 'getItem' | 'setItem'>
+  messages: AlertedMessages
+  focus: Pick<TabFocus, 'query'>
+  /** Shows a desktop notification. */
+  notify(alert: Alert): void
+  playSound(): void
+  /** Asks the operator for the browser's permission. */
+  requestPermission(): Promise<NotificationPermission>
+  permission: () => NotificationPermission
+}
+
+const enabledKey = 'service.console.alerts'
+const textMaxLength = 160
+
+export type Alerts = ReturnType<typeof createAlerts>
+
+/**
+ * Alerts the operator of new messages of visitors with a sound and a desktop notification, once per
+ * message over all tabs. No notification appears while a tab of the console has the focus.
+ */
+export function createAlerts(deps: AlertDeps) {
+  const { entries, isReady, storage, messages, focus, notify, playSound } = deps
+  const isEnabled = signal(storage.getItem(enabledKey) === 'on' && deps.permission() !== 'denied')
+  /** Latest sequence of each conversation that this tab has handled. */
+  const handled = new Map<string, number>()
+  /** Messages up to this time were there when the console began. Undefined before the first list. */
+  let since: number | undefined
+
+  async function alert(found: Alert, sequence: number) {
+    const isOn = isEnabled.peek()
+    // Also claimed while alerts are off, so that a slower tab does not alert after a switch.
+    if (!(await messages.claim(found.conversationId, sequence)) || !isOn) return
+    const { isFocused, isShown } = await focus.query(found.conversationId)
+    if (!isShown) playSound()
+    if (!isFocused) notify(found)
+  }
+
+  function check(all: Entries) {
+    const isFirst = since === undefined
+    let latest = since ?? 0
+    for (const entry of all.values()) {
+      const { conversationId, lastMessage } = entry.conversation
+      if (!lastMessage) continue
+      const { sequence, createdAt, body } = lastMessage
+      const at = Number(createdAt?.seconds ?? 0n) * 1000 + Math.floor((createdAt?.nanos ?? 0) / 1e6)
+      if (isFirst) latest = Math.max(latest, at)
+      const isNew = sequence > (handled.get(conversationId) ?? 0)
+      handled.set(conversationId, sequence)
+      if (isFirst || !isNew || at <= latest || !isUnread(entry)) continue
+      const title = `New message from ${visitorName(entry.conversation)}`
+      void alert({ conversationId, title, text: body.slice(0, textMaxLength) }, sequence)
+    }
+    since = latest
+  }
+
+  const stop = effect(() => {
+    const all = entries.value
+    if (isReady.value) check(all)
+  })
+
+  return {
+    isEnabled,
+    /** Switches alerts on or off in all tabs. Returns false if the browser does not allow them. */
+    async toggle(): Promise<boolean> {
+      const isOn = !isEnabled.value
+      if (isOn && (await deps.requestPermission()) !== 'granted') return false
+      storage.setItem(enabledKey, isOn ? 'on' : 'off')
+      isEnabled.value = isOn
+      // Lets the operator hear the sound, and allows the page to play it later.
+      if (isOn) playSound()
+      return true
+    },
+    /** Applies a change of the setting in another tab. */
+    onStorage({ key, newValue }: Pick<StorageEvent, 'key' | 'newValue'>) {
+      if (key === enabledKey) isEnabled.value = newValue === 'on'
+    },
+    stop,
+  }
+}

@@ -1,0 +1,117 @@
+import { effect, type ReadonlySignal, signal } from '@preact/signals'
+import type { Lifecycle, LifecycleSignal } from '../../../widget/src/platform.ts'
+import type { Inbox } from '../inbox/inbox.ts'
+import { conversationPath, type Router } from '../router.ts'
+import { createAlertedMessages } from './alerted-messages.ts'
+import { type Alert, createAlerts } from './alerts.ts'
+import { createTabFocus } from './tab-focus.ts'
+
+/** Creates the alerts of this page. Returns the alerts and a function that stops them. */
+export function createPageAlerts({ inbox, router, owner }: { inbox: Inbox; router: Router; owner: string }) {
+  const focus = createTabFocus(navigator.locks, document, window)
+  let audio: AudioContext | undefined
+
+  function notify({ conversationId, title, text }: Alert) {
+    const notification = new Notification(title, { body: text, tag: conversationId, icon: '/console/favicon.svg' })
+    notification.onclick = () => {
+      window.focus()
+      router.go(conversationPath(conversationId))
+      notification.close()
+    }
+  }
+
+  const isSupported = 'Notification' in window
+  const alerts = createAlerts({
+    entries: inbox.entries,
+    isReady: inbox.isListed,
+    storage: localStorage,
+    messages: createAlertedMessages(indexedDB, owner, Date.now),
+    focus,
+    notify,
+    playSound() {
+      audio ??= new AudioContext()
+      if (audio.state === 'running') chime(audio)
+      else void audio.resume().then(() => chime(audio!))
+    },
+    requestPermission: async () => (isSupported ? Notification.requestPermission() : 'denied'),
+    permission: () => (isSupported ? Notification.permission : 'denied'),
+  })
+  window.addEventListener('storage', alerts.onStorage)
+  const stopRoute = effect(() => {
+    const route = router.route.value
+    focus.show(route.view === 'conversation' ? route.conversationId : undefined)
+  })
+
+  return {
+    alerts,
+    stop() {
+      window.removeEventListener('storage', alerts.onStorage)
+      stopRoute()
+      alerts.stop()
+      focus.stop()
+      void audio?.close()
+    },
+  }
+}
+
+/** Plays two short tones. */
+function chime(audio: AudioContext) {
+  for (const [delay, frequency] of [
+    [0, 660],
+    [0.14, 880],
+  ] as const) {
+    const start = audio.currentTime + delay
+    const tone = new OscillatorNode(audio, { frequency })
+    const volume = new GainNode(audio, { gain: 0 })
+    volume.gain.setTargetAtTime(0.18, start, 0.01)
+    volume.gain.setTargetAtTime(0, start + 0.1, 0.04)
+    tone.connect(volume).connect(audio.destination)
+    tone.start(start)
+    tone.stop(start + 0.4)
+  }
+}
+
+/**
+ * Lifecycle for the inbox stream. Over HTTP/1.1, hidden tabs have no stream. While alerts are on,
+ * one tab of the browser counts as visible, so that alerts arrive if all tabs are hidden.
+ */
+export function listeningLifecycle(
+  lifecycle: Lifecycle,
+  isEnabled: ReadonlySignal<boolean>,
+  locks: LockManager | undefined,
+): { lifecycle: Lifecycle; stop: () => void } {
+  const isListener = signal(false)
+  let release = () => {}
+  const stop = effect(() => {
+    if (!isEnabled.value || !locks) return
+    const waiting = new AbortController()
+    const hold = () =>
+      new Promise<void>((resolve) => {
+        isListener.value = true
+        release = resolve
+      })
+    locks.request('service.console.listener', { signal: waiting.signal }, hold).catch(() => {})
+    return () => {
+      waiting.abort()
+      release()
+      isListener.value = false
+    }
+  })
+  const subscribe: Lifecycle['subscribe'] = (listener) => {
+    const pass = (signal: LifecycleSignal) => {
+      if (signal !== 'hidden' || !isListener.peek()) listener(signal)
+    }
+    const stopPassing = lifecycle.subscribe(pass)
+    const stopListening = effect(() => {
+      if (isListener.value) queueMicrotask(() => listener('visible'))
+    })
+    return () => {
+      stopPassing()
+      stopListening()
+    }
+  }
+  return {
+    lifecycle: { ...lifecycle, isHidden: () => lifecycle.isHidden?.() === true && !isListener.peek(), subscribe },
+    stop,
+  }
+}

@@ -1,0 +1,54 @@
+const prefix = 'service.console.focus '
+
+/**
+ * Tells the other tabs which conversation this tab shows while it has the focus. The browser
+ * releases the lock of a tab that closes or crashes. Without locks (http pages), tabs do not know
+ * each other.
+ */
+export function createTabFocus(locks: LockManager | undefined, page: Document, window: EventTarget) {
+  let shown = ''
+  let release = () => {}
+
+  function update() {
+    release()
+    release = () => {}
+    if (!page.hasFocus() || page.hidden) return
+    let isReleased = false
+    release = () => {
+      isReleased = true
+    }
+    const hold = () =>
+      new Promise<void>((resolve) => {
+        if (isReleased) resolve()
+        else release = resolve
+      })
+    void locks?.request(`${prefix}${shown}`, { mode: 'shared' }, hold)
+  }
+
+  for (const name of ['focus', 'blur', 'visibilitychange'])
+    (name === 'visibilitychange' ? page : window).addEventListener(name, update)
+
+  return {
+    /** Sets the conversation that this tab shows. */
+    show(conversationId: string | undefined) {
+      shown = conversationId ?? ''
+      update()
+    },
+    /** Whether a focused tab of the console exists, and whether it shows the conversation. */
+    async query(conversationId: string): Promise<{ isFocused: boolean; isShown: boolean }> {
+      if (!locks) return { isFocused: page.hasFocus(), isShown: page.hasFocus() && shown === conversationId }
+      const held = (await locks.query()).held?.map(({ name = '' }) => name) ?? []
+      return {
+        isFocused: held.some((name) => name.startsWith(prefix)),
+        isShown: held.includes(`${prefix}${conversationId}`),
+      }
+    },
+    stop() {
+      for (const name of ['focus', 'blur', 'visibilitychange'])
+        (name === 'visibilitychange' ? page : window).removeEventListener(name, update)
+      release()
+    },
+  }
+}
+
+export type TabFocus = ReturnType<typeof createTabFocus>

@@ -1,0 +1,42 @@
+import type { Page } from 'playwright-core'
+import { addDemoData } from './demo-data.ts'
+import type { consoleBrowser } from './test-console.ts'
+
+/** Opens tabs of one browser that record notifications and do not have the focus. */
+export async function openTabs(browser: ReturnType<typeof consoleBrowser>, count: number) {
+  const core = await browser.newCore()
+  await addDemoData(core)
+  const { page, complaints, close } = await browser.open(core, 'nowhere')
+  const shown: string[] = []
+  const context = page.context()
+  await context.exposeBinding('recordNotification', (_, text: string) => void shown.push(text))
+  await context.addInitScript(() => {
+    const state = globalThis as unknown as { isFocused: boolean; recordNotification(text: string): void }
+    state.isFocused = false
+    document.hasFocus = () => state.isFocused
+    class RecordedNotification {
+      static permission = 'granted'
+      static requestPermission = async () => 'granted'
+      onclick = () => {}
+      constructor(title: string, { body = '', tag = '' }: NotificationOptions) {
+        state.recordNotification(`${title}: ${body} (${tag})`)
+      }
+    }
+    Object.assign(globalThis, { Notification: RecordedNotification })
+  })
+  const tabs: Page[] = []
+  for (let index = 0; index < count; index += 1) {
+    const tab = index === 0 ? page : await context.newPage()
+    await tab.goto(`${core.url}/console/conversations`)
+    await tab.getByText('Live', { exact: true }).waitFor()
+    tabs.push(tab)
+  }
+  const focus = (tab: Page, isFocused: boolean) =>
+    tab.evaluate((value) => {
+      Object.assign(globalThis, { isFocused: value })
+      window.dispatchEvent(new Event(value ? 'focus' : 'blur'))
+    }, isFocused)
+  return { core, tabs, shown, focus, complaints, close }
+}
+
+export const toggle = (tab: Page) => tab.getByRole('button', { name: 'Notifications and sound' }).click()
