@@ -52,7 +52,7 @@ it('the npm package contains its exports, and no sources, tests or secrets', asy
   expect(
     packed.filter(
       (path) =>
-        !/^(package\.json|dist\/(\w+\.js|widget\.js(on|\.br|\.gz)|chunks\/[\w-]+\.js|widget\/v1\/\w+\/[\w-]+\.js(\.br|\.gz)?|types\/.+\.d\.ts))$/.test(
+        !/^(package\.json|README\.md|dist\/(\w+\.js|widget\.js(on|\.br|\.gz)|(chunks\/)?[\w-]+\.js(\.map)?|widget\/v1\/\w+\/[\w-]+\.js(\.br|\.gz)?|types\/.+\.d\.ts))$/.test(
           path,
         ),
     ),

@@ -19,6 +19,9 @@ interface Output {
   signatures?: 'strict' | 'allow-extension'
   define?: Record<string, string>
   plugins?: Plugin[]
+  sourcemap?: boolean
+  external?: string[]
+  banner?: (chunk: { name: string }) => string
 }
 
 /** Returns the option that bundles all modules whose path matches `test` into one file. */
@@ -33,13 +36,14 @@ const minifiedTwice: Plugin = {
   async renderChunk(code, _chunk, { format }) {
     // `unsafe_arrows` turns some functions into arrow functions, which cannot be called with `new`.
     // This package does not call these functions with `new`.
-    const { code: smaller } = await minify(code, {
+    const { code: smaller, map } = await minify(code, {
+      sourceMap: true,
       module: format === 'es',
       ecma: 2022,
-      compress: { passes: 2, unsafe_arrows: true, hoist_funs: true },
+      compress: { passes: 2, unsafe_arrows: true, hoist_funs: true, directives: false },
       mangle: false,
     })
-    return { code: smaller!, map: null }
+    return { code: smaller!, map: map as string }
   },
 }
 
@@ -69,6 +73,8 @@ function outputOf({
   chunks,
   signatures = 'strict',
   plugins = [],
+  sourcemap = false,
+  external,
   ...names
 }: Output): InlineConfig {
   return {
@@ -86,11 +92,13 @@ function outputOf({
       minify: true,
       modulePreload: false,
       reportCompressedSize: false,
+      sourcemap,
       // Build ES modules as a library. Otherwise, Vite wraps `import()` in a helper that searches
       // the page for style sheets.
       ...(format === 'es' && { lib: { entry: input, formats: [format] } }),
       rolldownOptions: {
         input,
+        external,
         checks: { pluginTimings: false },
         preserveEntrySignatures: signatures,
         // Minification keeps annotation comments inside functions unless `annotation` is false.
@@ -102,7 +110,11 @@ function outputOf({
 
 /** Build of the npm package. Its entry files export only the documented names and share chunks. */
 export const packageBuild = outputOf({
-  input: { index: 'src/index.ts', client: 'src/client-entry.ts' },
+  input: { index: 'src/index.ts', client: 'src/client-entry.ts', react: 'src/react/index.ts' },
+  sourcemap: true,
+  external: ['react'],
+  // Frameworks with server components must run the hooks in the browser.
+  banner: ({ name }) => (name === 'react' ? `'use client';` : ''),
   entryFileNames: '[name].js',
   chunkFileNames: 'chunks/[name].js',
   chunks: oneFile('core', /src\/(client|client-entry|pause|backoff|errors)\.ts$/),

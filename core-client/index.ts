@@ -1,0 +1,32 @@
+import type { Transport } from '@connectrpc/connect'
+import type { TlsFiles } from '../platform/tls/tls-files.ts'
+import { createAuthorizedTransport } from './authorized-transport.ts'
+import { connectCores } from './connect-cores.ts'
+import { createFailoverTransport } from './failover-transport.ts'
+
+export type { TlsFiles } from '../platform/tls/tls-files.ts'
+export { errorInfoOf } from './error-info.ts'
+
+/**
+ * Connects an internal service to the cores. Calls go to the less busy of two cores. A call that a core
+ * did not get, or that may be repeated, goes to the next core. Resolves once the address of a core is
+ * known.
+ *
+ * @returns `transport` for `createClient` of `@connectrpc/connect`, and `stop`, which ends the checks
+ * of the cores
+ */
+export async function connectService(options: {
+  /** Addresses of the cores: `http://10.0.0.7:8090`, or `dns://core:8090` for all addresses of a name. */
+  urls: readonly string[]
+  /** Service token of `npm run token`. */
+  token: string
+  /** Certificates for cores with https. */
+  tls?: TlsFiles
+  /** Deadline for calls without a timeout of their own. */
+  deadlineMs?: number
+}): Promise<{ transport: Transport; stop(): void }> {
+  const { urls, token, tls, deadlineMs = 5_000 } = options
+  const { cores, stop } = connectCores({ urls, tls })
+  await new Promise<void>((resolve) => cores.follow({ added: () => resolve(), removed() {} }))
+  return { transport: createAuthorizedTransport(createFailoverTransport({ cores, deadlineMs }), token), stop }
+}
