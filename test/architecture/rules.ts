@@ -87,6 +87,7 @@ export const environmentReaders: Record<string, string> = {
   'test/documents/operating.test.ts': 'passes PATH and HOME to the commands of the document',
   'test/support/chromium.ts': 'passes the environment to the browser and sets its font folder',
   'test/chaos/moved-clock.ts': 'is preloaded and gets the path of its clock file by environment',
+  'test/packages/fixtures/next/app/page.jsx': 'is a page of a host, which reads its own settings',
   'test/support/processes.ts': 'passes PATH and similar variables to the processes that it starts',
 }
 
