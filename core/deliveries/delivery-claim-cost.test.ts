@@ -1,5 +1,5 @@
-import { type Document, MongoClient } from 'mongodb'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Cost, openMeasuredClient } from '../test-support/query-cost.ts'
 import { type ClaimRequest, createDeliveryClaims } from './delivery-claims.ts'
 import { createDeliveryQueue } from './delivery-queue-store.ts'
 import { createDeliveryResults } from './delivery-results.ts'
@@ -18,14 +18,12 @@ const finished = 20_000
 const backlog = 5_000
 
 const test = testDeliveries()
-let client: MongoClient
-let commands: Document[] = []
+let client: Awaited<ReturnType<typeof openMeasuredClient>>
 let scenes: Awaited<ReturnType<typeof test.newScene>>[]
 
 beforeAll(async () => {
   await test.open({ count: 1 })
-  client = await new MongoClient(test.uri, { monitorCommands: true }).connect()
-  client.on('commandStarted', ({ command }) => commands.push(command))
+  client = await openMeasuredClient(test.uri, test.name)
   scenes = await Promise.all(Array.from({ length: 10 }, () => test.newScene()))
 })
 afterAll(() => client.close())
@@ -52,37 +50,25 @@ function documents(
 }
 
 async function insert(all: DeliveryDocument[]) {
-  const deliveries = client.db(test.name).collection<DeliveryDocument>('deliveries')
+  const deliveries = client.db.collection<DeliveryDocument>('deliveries')
   for (let start = 0; start < all.length; start += 1000) {
     await deliveries.insertMany(all.slice(start, start + 1000), { ordered: false })
   }
-}
-
-interface Cost {
-  /** Number of commands sent to the database. */
-  calls: number
-  keys: number
-  documents: number
 }
 
 /** Returns a claim function that also counts the examined keys and documents of its queries. */
 function countedClaims() {
   let cost: Cost
   const queue = createDeliveryQueue({
-    deliveries: client.db(test.name).collection('deliveries'),
-    leadSubscriptions: client.db(test.name).collection('leadSubscriptions'),
+    deliveries: client.db.collection('deliveries'),
+    leadSubscriptions: client.db.collection('leadSubscriptions'),
   })
   /** Runs the query, then runs `explain` on it before a later step changes the data. */
   const counted =
     <A extends unknown[], R>(method: (...given: A) => Promise<R>) =>
     async (...given: A) => {
-      commands = []
-      const answer = await method(...given)
-      const sent = commands
-      cost.calls += sent.length
-      for (const command of sent.filter(({ find, distinct, aggregate }) => find ?? distinct ?? aggregate)) {
-        add(cost, await client.db(test.name).command({ explain: plain(command), verbosity: 'executionStats' }))
-      }
+      const { answer, sent } = await client.commandsOf(() => method(...given))
+      await client.add(cost, sent)
       return answer
     }
   const claims = createDeliveryClaims({
@@ -115,20 +101,6 @@ function countedClaims() {
     }
     return { claimed: await claims.claim({ ...usual, ...request }), cost }
   }
-}
-
-const plain = (command: Document): Document =>
-  Object.fromEntries(Object.entries(command).filter(([name]) => !/^(\$.*|lsid|txnNumber)$/.test(name)))
-
-/** Adds the examined keys and documents of an explain output to the cost. */
-function add(cost: Cost, explained: unknown) {
-  if (typeof explained !== 'object' || explained === null) return
-  if ('totalKeysExamined' in explained && 'totalDocsExamined' in explained) {
-    cost.keys += Number(explained.totalKeysExamined)
-    cost.documents += Number(explained.totalDocsExamined)
-    return
-  }
-  for (const [name, inner] of Object.entries(explained)) if (name !== 'command') add(cost, inner)
 }
 
 describe('the database cost', () => {
@@ -180,19 +152,19 @@ describe('the database cost', () => {
     const { collections } = test.cores[0]!.database
     expect((await collections.deliveries.countDocuments({ status: 'accepted' })) > finished).toBe(true)
     await insert(documents(500, 'h', () => ({ status: 'held' as const })))
-    const holds = createDeliveryHoldStore({ deliveries: client.db(test.name).collection('deliveries') })
+    const holds = createDeliveryHoldStore({ deliveries: client.db.collection('deliveries') })
     for (const ask of [holds.waiting, holds.holding]) {
-      commands = []
-      expect((await ask()).length).toBeGreaterThan(0)
-      const cost: Cost = { calls: 1, keys: 0, documents: 0 }
-      add(cost, await client.db(test.name).command({ explain: plain(commands[0]!), verbosity: 'executionStats' }))
+      const { answer, sent } = await client.commandsOf<string[]>(ask)
+      expect(answer.length).toBeGreaterThan(0)
+      const cost: Cost = { calls: 0, keys: 0, documents: 0 }
+      await client.add(cost, sent)
       expect(cost.keys).toBeLessThanOrEqual(30)
       expect(cost.documents).toBe(0)
     }
   })
 
   it('a claim makes four database calls, or five if it is the first to find a backlog; recording its results makes one call', async () => {
-    await client.db(test.name).collection('deliveries').deleteMany({})
+    await client.db.collection('deliveries').deleteMany({})
     await Promise.all(scenes.flatMap((scene) => Array.from({ length: 30 }, () => scene.send())))
     const claimWithCost = countedClaims()
     const first = await claimWithCost({ limit: 100, perDestination: 20 })
@@ -203,15 +175,14 @@ describe('the database cost', () => {
     expect(next.cost.calls).toBe(4)
     expect(next.cost.documents).toBeLessThanOrEqual(10 + 10 * 20 + 100)
 
-    commands = []
     const results = createDeliveryResults({
       queue: createDeliveryQueue({
-        deliveries: client.db(test.name).collection('deliveries'),
-        leadSubscriptions: client.db(test.name).collection('leadSubscriptions'),
+        deliveries: client.db.collection('deliveries'),
+        leadSubscriptions: client.db.collection('leadSubscriptions'),
       }),
       health: createDestinationHealth({
         subscriptions: createLeadSubscriptionStore({
-          leadSubscriptions: client.db(test.name).collection('leadSubscriptions'),
+          leadSubscriptions: client.db.collection('leadSubscriptions'),
         }),
         liveSubscriptions: test.cores[0]!.liveSubscriptions,
         subscriptionDisabling: test.cores[0]!.subscriptionDisabling,
@@ -223,15 +194,17 @@ describe('the database cost', () => {
       now: test.now,
       random: () => 0,
     })
-    const counted = await results.record(
-      next.claimed.map(({ attemptNumber, destination, ...ids }) => ({
-        ...ids,
-        durationMs: 5,
-        claimed: { attemptNumber, subscriptionId: destination },
-        facts: { status: 200 },
-      })),
+    const { answer: counted, sent } = await client.commandsOf(() =>
+      results.record(
+        next.claimed.map(({ attemptNumber, destination, ...ids }) => ({
+          ...ids,
+          durationMs: 5,
+          claimed: { attemptNumber, subscriptionId: destination },
+          facts: { status: 200 },
+        })),
+      ),
     )
     expect(counted).toEqual(Array(100).fill(true))
-    expect(commands.map(({ update }) => update)).toEqual(['deliveries'])
+    expect(sent.map(({ update }) => update)).toEqual(['deliveries'])
   })
 })

@@ -1,15 +1,17 @@
 import type { Binary, Collection, Document, Filter } from 'mongodb'
 import { isDuplicateKey } from '../database/faults.ts'
 import { insertEach } from '../database/insert-each.ts'
-import type {
-  Delivery,
-  DeliveryAttempt,
-  DeliveryQuery,
-  ManualRetry,
-  NewDelivery,
-  PendingFault,
-  QueueFields,
-  SubscriptionAuditEntry,
+import {
+  type Delivery,
+  type DeliveryAttempt,
+  type DeliveryQuery,
+  type DeliveryStatus,
+  deliveryStatuses,
+  type ManualRetry,
+  type NewDelivery,
+  type PendingFault,
+  type QueueFields,
+  type SubscriptionAuditEntry,
 } from './model.ts'
 
 export type DeliveryDocument = Omit<Delivery, 'deliveryId'> &
@@ -48,9 +50,29 @@ export function createDeliveryStore({ deliveries }: { deliveries: Collection<Del
     return found ? toDelivery(found) : undefined
   }
 
-  async function findMany(filter: Filter<DeliveryDocument>, limit: number) {
-    const found = deliveries.find(filter, withoutBody).sort({ createdAt: -1, _id: -1 }).limit(limit)
+  async function findMany(filter: Filter<DeliveryDocument>, limit: number, hint: string) {
+    const found = deliveries
+      .find(filter, { ...withoutBody, hint, batchSize: limit + 1 })
+      .sort({ createdAt: -1, _id: -1 })
+      .limit(limit)
     return (await found.toArray()).map(toDelivery)
+  }
+
+  /**
+   * Returns deliveries with these statuses, newest first. Reads one status after another in the order
+   * of a delivery's life. So a delivery that changes meanwhile is found in its new status.
+   */
+  async function findByStatus(
+    filter: Filter<DeliveryDocument>,
+    statuses: readonly DeliveryStatus[],
+    limit: number,
+    hint: string,
+  ) {
+    const found = new Map<string, Delivery>()
+    for (const status of deliveryStatuses.filter((each) => statuses.includes(each)))
+      for (const delivery of await findMany({ ...filter, status }, limit, hint))
+        found.set(delivery.deliveryId, delivery)
+    return [...found.values()].sort(newestFirst).slice(0, limit)
   }
 
   return {
@@ -61,22 +83,20 @@ export function createDeliveryStore({ deliveries }: { deliveries: Collection<Del
     findByOperation: (key) => findOne({ 'operations.key': key }),
 
     list({ workspaceId, subscriptionId, leadId, statuses, before }, limit) {
-      return findMany(
-        {
-          workspaceId,
-          subscriptionId,
-          leadId,
-          status: statuses && { $in: statuses },
-          $or: before && [
-            { createdAt: { $lt: before.createdAt } },
-            { createdAt: before.createdAt, _id: { $lt: before.id } },
-          ],
-        },
-        limit,
-      )
+      const filter: Filter<DeliveryDocument> = {
+        workspaceId,
+        subscriptionId,
+        leadId,
+        createdAt: before && { $lte: before.createdAt },
+        $or: before && [{ createdAt: { $lt: before.createdAt } }, { _id: { $lt: before.id } }],
+      }
+      // A lead has few deliveries.
+      if (leadId !== undefined) return findMany({ ...filter, status: statuses && { $in: statuses } }, limit, 'by_lead')
+      const index = subscriptionId === undefined ? 'by_workspace' : 'by_subscription'
+      return statuses ? findByStatus(filter, statuses, limit, `${index}_status`) : findMany(filter, limit, index)
     },
 
-    ofLead: (leadId, limit) => findMany({ leadId }, limit),
+    ofLead: (leadId, limit) => findMany({ leadId }, limit, 'by_lead'),
 
     async retry(deliveryId, { attempt, operation, maxAttempts }) {
       const { createdAt } = attempt
@@ -120,6 +140,10 @@ export function createDeliveryStore({ deliveries }: { deliveries: Collection<Del
         .slice(0, limit)
     },
   }
+}
+
+function newestFirst(a: Delivery, b: Delivery): number {
+  return b.createdAt.getTime() - a.createdAt.getTime() || (a.deliveryId < b.deliveryId ? 1 : -1)
 }
 
 function toRequest(attempt: DeliveryAttempt, index: number): SubscriptionAuditEntry | undefined {

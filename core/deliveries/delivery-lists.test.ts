@@ -1,0 +1,110 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { isLong } from '../../test/support/is-long.ts'
+import { openMeasuredClient } from '../test-support/query-cost.ts'
+import { createDeliveryHoldStore, createDeliveryStore, type DeliveryDocument } from './delivery-store.ts'
+import { type DeliveryQuery, type DeliveryStatus, deliveryStatuses } from './model.ts'
+import { testDeliveries } from './test-deliveries.ts'
+
+const workspaceId = 'ws_large'
+const firstAt = Date.UTC(2026, 0, 1)
+const limit = 51
+const count = isLong ? 200_000 : 5_000
+/** Of each status except `accepted`, this many deliveries exist. They are older than all others. */
+const rare = 3
+
+const test = testDeliveries()
+let client: Awaited<ReturnType<typeof openMeasuredClient>>
+beforeAll(async () => {
+  await test.open({ count: 1 })
+  client = await openMeasuredClient(test.uri, test.name)
+  await insertAll()
+}, 600_000)
+afterAll(() => client.close())
+
+const statusOf = (index: number): DeliveryStatus =>
+  index < rare * deliveryStatuses.length ? deliveryStatuses[index % deliveryStatuses.length]! : 'accepted'
+
+function document(index: number): DeliveryDocument {
+  const at = new Date(firstAt + index)
+  const id = String(index).padStart(8, '0')
+  const status = statusOf(index)
+  const subscriptionId = index % 10 === 9 ? 'sub_small' : 'sub_large'
+  return {
+    _id: `dlv_${id}`,
+    workspaceId,
+    leadId: `lead_${Math.floor(index / 5)}`,
+    subscriptionId,
+    destination: subscriptionId,
+    status,
+    attempts: [{ attemptId: `att_${id}`, correlationId: 'c', manual: false, createdAt: at, updatedAt: at }],
+    operations: [{ key: id, inputHash: '', attemptId: `att_${id}` }],
+    createdAt: at,
+    updatedAt: at,
+    ...(['pending', 'sending', 'retry_scheduled'].includes(status) ? { dueAt: at } : {}),
+  }
+}
+
+async function insertAll() {
+  const deliveries = client.db.collection<DeliveryDocument>('deliveries')
+  for (let start = 0; start < count; start += 2000) {
+    const part = Array.from({ length: Math.min(2000, count - start) }, (_, index) => document(start + index))
+    await deliveries.insertMany(part, { ordered: false })
+  }
+}
+
+async function costOf<T>(run: () => Promise<T>) {
+  const { answer, sent } = await client.commandsOf(run)
+  const cost = { calls: 0, keys: 0, documents: 0 }
+  await client.add(cost, sent)
+  return { answer, cost }
+}
+
+const stores = () => createDeliveryStore({ deliveries: client.db.collection('deliveries') })
+const questions: [string, Omit<DeliveryQuery, 'workspaceId'>][] = [
+  ['of a workspace', {}],
+  ['of a subscription', { subscriptionId: 'sub_large' }],
+  ['of a lead', { leadId: 'lead_7' }],
+  ['of a lead with some statuses', { leadId: 'lead_0', statuses: ['pending', 'failed'] }],
+  ...deliveryStatuses.flatMap((status): [string, Omit<DeliveryQuery, 'workspaceId'>][] => [
+    [`of a workspace with the status ${status}`, { statuses: [status] }],
+    [`of a subscription with the status ${status}`, { subscriptionId: 'sub_large', statuses: [status] }],
+  ]),
+  ['with two rare statuses', { statuses: ['failed', 'dead_lettered'] }],
+  ['of a subscription with two rare statuses', { subscriptionId: 'sub_large', statuses: ['failed', 'sending'] }],
+]
+
+describe(`lists of ${count} deliveries`, () => {
+  it.each(questions)('the list %s reads only the deliveries that it returns', async (_, query) => {
+    const middle = Math.floor(count / 2)
+    const before = { createdAt: new Date(firstAt + middle), id: `dlv_${String(middle).padStart(8, '0')}` }
+    for (const from of [undefined, before]) {
+      const { answer, cost } = await costOf(() => stores().list({ workspaceId, ...query, before: from }, limit))
+      const expected = Array.from({ length: count }, (__, index) => document(count - 1 - index))
+        .filter(
+          (each) =>
+            (!query.subscriptionId || each.subscriptionId === query.subscriptionId) &&
+            (!query.leadId || each.leadId === query.leadId) &&
+            (!query.statuses || query.statuses.includes(each.status)) &&
+            (!from || each._id < from.id),
+        )
+        .slice(0, limit)
+      expect(answer.map(({ deliveryId }) => deliveryId)).toEqual(expected.map(({ _id }) => _id))
+      // A few more keys show that a page has ended. A lead has five deliveries.
+      expect(cost.documents).toBeLessThanOrEqual(Math.max(expected.length, 5) + 1)
+      expect(cost.keys).toBeLessThanOrEqual(Math.max(expected.length, 5) + 3)
+    }
+  })
+
+  it('the counts and lists of held deliveries read the held ones only', async () => {
+    const holds = createDeliveryHoldStore({ deliveries: client.db.collection('deliveries') })
+    for (const ask of [
+      () => holds.heldCounts(['sub_large', 'sub_small']),
+      () => holds.countHeld('sub_large', 3001),
+      () => holds.holding(),
+      () => holds.waiting(),
+    ]) {
+      const { cost } = await costOf<unknown>(ask)
+      expect(cost.keys).toBeLessThanOrEqual(5 * rare)
+    }
+  })
+})
