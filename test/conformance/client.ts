@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import { internals, internalWords } from '../support/leaks.ts'
-import type { LocalStack } from '../support/local-stack.ts'
+import type { RunningStack } from '../support/stack.ts'
 import { startVisitor, type Visitor } from '../support/visitor.ts'
 import { type DocumentCheck, loadDocument } from './document-check.ts'
 import { failures } from './rules.ts'
@@ -50,7 +50,7 @@ export interface Client {
 }
 
 /** Creates a client for visitors of one stack. */
-export async function createClient(stack: LocalStack): Promise<Client> {
+export async function createClient(stack: RunningStack): Promise<Client> {
   const { origin, siteKey } = stack.demo
   const gatewayUrl = stack.gateways[0]!.url
   const document: DocumentCheck = await loadDocument(gatewayUrl)

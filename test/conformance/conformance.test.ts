@@ -57,7 +57,19 @@ describe('interleavings and lifetimes', () => {
 describe('rate limits', () => rateRules(suite))
 describe('idempotency', () => idempotencyRules(suite))
 describe('failures', () => failureRules(suite, databases[0]))
-describe('restarts', () => restartRules(suite))
+describe('restarts', () =>
+  restartRules(() => {
+    const { roomy } = suite()
+    const { cores, gateways } = roomy.stack
+    return {
+      ...roomy,
+      endCores: () => Promise.all(cores.map((core) => core.stop())),
+      async restart() {
+        await gateways[0]!.stop()
+        await Promise.all([cores[0]!.start(), gateways[0]!.start()])
+      },
+    }
+  }))
 
 describe('all responses in this suite', () => {
   const problems = (about: (problem: string) => boolean) =>

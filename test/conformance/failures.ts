@@ -1,10 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { MongoClient } from 'mongodb'
 import { expect } from 'vitest'
-import { freePort, startProcess } from '../support/processes.ts'
 import { newSite } from '../support/resources.ts'
 import type { TestDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
@@ -133,23 +129,7 @@ export function failureRules(suite: () => Suite, database: TestDatabase): void {
     const { client, stack } = suite().roomy
     // The cores reject this gateway's token. The response to a visitor must be a general error that
     // does not mention the token.
-    const dataDir = await mkdtemp(join(tmpdir(), 'service-stranger-'))
-    const port = await freePort()
-    const url = `http://127.0.0.1:${port}`
-    const stranger = await startProcess({
-      entry: 'gateway/main.ts',
-      name: 'a gateway with a wrong token',
-      env: {
-        DATA_DIR: dataDir,
-        GATEWAY_PORT: String(port),
-        CORE_URLS: stack.cores[0]!.url,
-        CORE_TOKEN: 'not-a-token-of-any-core',
-        LOG_LEVEL: 'silent',
-      },
-      readyUrl: `${url}/livez`,
-    })
-    await client.fails('InternalError', 'GET', `/config/${stack.demo.siteKey}`, { via: url })
-    await stranger.stop()
-    await rm(dataDir, { recursive: true })
+    const stranger = await stack.addGateway({ CORE_TOKEN: 'not-a-token-of-any-core' })
+    await client.fails('InternalError', 'GET', `/config/${stack.demo.siteKey}`, { via: stranger.url })
   })
 }

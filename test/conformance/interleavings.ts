@@ -4,7 +4,7 @@ import { until } from '../support/until.ts'
 import type { EventStream, Visitor } from '../support/visitor.ts'
 import { bearer } from './client.ts'
 import { concurrentRule } from './rule.ts'
-import type { Suite } from './suite.ts'
+import type { StackWithClients } from './suite.ts'
 
 type Step =
   | { kind: 'send'; operation: number }
@@ -46,7 +46,7 @@ function createMerge() {
  * calls.
  */
 export function interleavingRules(
-  suite: () => Pick<Suite, 'roomy'>,
+  suite: () => { roomy: StackWithClients },
   { races, runs }: { races: number; runs: number },
 ): void {
   concurrentRule('C3.16', async () => {

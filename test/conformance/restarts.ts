@@ -4,20 +4,27 @@ import { until } from '../support/until.ts'
 import type { Visitor } from '../support/visitor.ts'
 import { type Answer, bearer, message } from './client.ts'
 import { rule } from './rule.ts'
-import { type Suite, waitForStreams } from './suite.ts'
+import { type StackWithClients, waitForStreams } from './suite.ts'
+
+export interface RestartedStack extends StackWithClients {
+  /** Ends all cores. */
+  endCores(): Promise<unknown>
+  /** Starts the first core, and restarts the first gateway. */
+  restart(): Promise<unknown>
+}
 
 /**
  * Tests of contract sections 1 and 3: an outage of all cores, and a restart. The rules share one
- * outage, because each start of a process takes seconds.
+ * outage.
  */
-export function restartRules(suite: () => Suite): void {
+export function restartRules(restarted: () => RestartedStack): void {
   let visitor: Visitor
   let firsts: Answer[]
   let refusals: PromiseSettledResult<Answer>[]
   let repeats: Answer[]
 
   beforeAll(async () => {
-    const { client, stack } = suite().roomy
+    const { client, stack, endCores, restart } = restarted()
     visitor = await client.visitor()
     const headers = bearer(visitor)
     const body = { publicSiteKey: stack.demo.siteKey, clientInstanceId: 'restart' }
@@ -28,7 +35,7 @@ export function restartRules(suite: () => Suite): void {
       await client.call('POST', '/messages', sendRequest),
     ]
     firsts = await send()
-    await Promise.all(stack.cores.map((core) => core.kill()))
+    await endCores()
     refusals = await Promise.allSettled([
       client.fails('ServiceUnavailable', 'POST', '/messages', {
         headers: { ...headers, 'idempotency-key': 'refused' },
@@ -36,9 +43,7 @@ export function restartRules(suite: () => Suite): void {
       }),
       client.fails('ServiceUnavailable', 'GET', '/messages', { headers }),
     ])
-    // Each start takes a second of processor time, so the other core stays down and the other
-    // gateway keeps running.
-    await Promise.all([stack.cores[0]!.start(), stack.gateways[0]!.killAndRestart()])
+    await restart()
     await until('the core to be back', () => visitor.history().catch(() => undefined))
     await waitForStreams(stack, visitor)
     repeats = await send()

@@ -1,13 +1,13 @@
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import type { Operator } from '../support/operator.ts'
-import { type Stack, startStack } from '../support/stack.ts'
+import type { RunningStack } from '../support/stack.ts'
 import type { TestDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 import type { Visitor } from '../support/visitor.ts'
 import { type Client, createClient } from './client.ts'
 
 /** A running stack, and its clients for visitors and operators. */
-export interface StackWithClients<S extends LocalStack = Stack> {
+export interface StackWithClients<S extends RunningStack = RunningStack> {
   stack: S
   client: Client
   operator: Operator
@@ -15,9 +15,9 @@ export interface StackWithClients<S extends LocalStack = Stack> {
 
 export interface Suite {
   /** Stack with two gateways, two cores, very high rate limits and a small replay window. */
-  roomy: StackWithClients
+  roomy: StackWithClients<LocalStack>
   /** Stack with one gateway, one core, default rate limits and short lifetimes. */
-  short: StackWithClients<LocalStack>
+  short: StackWithClients
 }
 
 export const REPLAY_WINDOW_EVENTS = 20
@@ -32,7 +32,7 @@ export const RENEWABLE_SECONDS = 5
 export const STREAM_SECONDS = 8
 
 export async function startSuite(databases: [TestDatabase, TestDatabase]): Promise<Suite> {
-  const roomy = startRoomy(databases[0])
+  const roomy = startLocalStack({ database: databases[0], ...roomyOptions })
   const short = startLocalStack({
     database: databases[1],
     env: {
@@ -48,28 +48,24 @@ export async function startSuite(databases: [TestDatabase, TestDatabase]): Promi
       MONGODB_TIMEOUT_MS: '3000',
     },
   })
-  return { roomy: await roomy, short: await withClients(await short) }
+  return { roomy: await withClients(await roomy), short: await withClients(await short) }
 }
 
-/** Starts the stack with very high rate limits and a small replay window. */
-export const startRoomy = async (database: TestDatabase): Promise<StackWithClients> =>
-  withClients(
-    await startStack({
-      database,
-      cores: 2,
-      gateways: 2,
-      env: {
-        RATE_LIMIT_FACTOR: '1000',
-        HEARTBEAT_SECONDS: '1',
-        REPLAY_WINDOW_EVENTS: String(REPLAY_WINDOW_EVENTS),
-      },
-      // Raises the limit for agents' messages only. The gateways still limit visitors' messages to
-      // the contract's maximum.
-      coreEnv: { MESSAGE_BODY_MAX_LENGTH: '100000' },
-    }),
-  )
+/** Options of the stack with very high rate limits and a small replay window. */
+export const roomyOptions = {
+  cores: 2,
+  gateways: 2,
+  env: {
+    RATE_LIMIT_FACTOR: '1000',
+    HEARTBEAT_SECONDS: '1',
+    REPLAY_WINDOW_EVENTS: String(REPLAY_WINDOW_EVENTS),
+  },
+  // Raises the limit for agents' messages only. The gateways still limit visitors' messages to the
+  // contract's maximum.
+  coreEnv: { MESSAGE_BODY_MAX_LENGTH: '100000' },
+}
 
-const withClients = async <S extends LocalStack>(stack: S): Promise<StackWithClients<S>> => ({
+export const withClients = async <S extends RunningStack>(stack: S): Promise<StackWithClients<S>> => ({
   stack,
   client: await createClient(stack),
   operator: stack.operator(),
@@ -79,7 +75,7 @@ const withClients = async <S extends LocalStack>(stack: S): Promise<StackWithCli
  * Waits until the gateways accept streams. After a core crash they reject streams until they find a
  * core.
  */
-export async function waitForStreams({ gateways }: Stack, visitor: Visitor) {
+export async function waitForStreams({ gateways }: RunningStack, visitor: Visitor) {
   for (const { url: via } of gateways) {
     await until('a stream', async () => {
       const stream = await visitor.openStream({ via }).catch(() => undefined)

@@ -9,7 +9,7 @@ import { serveCore } from '../../core/server.ts'
 import { connectCores } from '../../core-client/connect-cores.ts'
 import { readDevConfig } from '../../dev/config.ts'
 import { dataFolderSecrets, withDataFolderSecrets } from '../../dev/data-folder.ts'
-import { seedDemo } from '../../dev/demo-seed.ts'
+import { type DemoFile, seedDemo } from '../../dev/demo-seed.ts'
 import { nudgeOfDatabase } from '../../dev/engine/nudge.ts'
 import { createGateway } from '../../gateway/app.ts'
 import { readConfig } from '../../gateway/config.ts'
@@ -17,70 +17,136 @@ import { createGatewayMetrics } from '../../gateway/metrics.ts'
 import { atFileEnd } from './clean-up.ts'
 import { freePort } from './free-port.ts'
 import { operatorOf } from './operator.ts'
-import type { Stack } from './stack.ts'
+import type { RunningStack } from './stack.ts'
 import type { TestDatabase } from './test-database.ts'
 import { startVisitor } from './visitor.ts'
 
 const root = join(import.meta.dirname, '../..')
 
-/** A stack with one gateway and one core, which are not processes of their own. */
-export interface LocalStack extends Pick<Stack, 'demo' | 'dataDir' | 'operator' | 'newVisitor'> {
-  cores: { url: string }[]
-  gateways: { url: string }[]
+/** A core or gateway that runs in this process. */
+export interface LocalPart {
+  url: string
+  stop(): Promise<void>
+  /** Starts it again on the same port. */
+  start(): Promise<void>
+}
+
+/** A stack whose gateways and cores are not processes of their own. */
+export interface LocalStack extends RunningStack {
+  cores: LocalPart[]
+  gateways: LocalPart[]
+}
+
+export interface LocalStackOptions {
+  database: TestDatabase
+  cores?: number
+  gateways?: number
+  env?: Record<string, string>
+  /** Settings that only the cores get. */
+  coreEnv?: Record<string, string>
 }
 
 /**
- * Starts a gateway and a core in this process. They use HTTP between each other and stop at the end
- * of the test file. For tests that neither kill nor restart a process: `startStack` starts
- * processes, which takes seconds of processor time.
+ * Starts gateways and cores in this process. They use HTTP between each other and stop at the end of
+ * the test file. For tests that kill no process: `startStack` starts processes, which takes seconds
+ * of processor time.
  */
 export async function startLocalStack({
   database,
+  cores = 1,
+  gateways = 1,
   env = {},
-}: {
-  database: TestDatabase
-  env?: Record<string, string>
-}): Promise<LocalStack> {
+  coreEnv = {},
+}: LocalStackOptions): Promise<LocalStack> {
   const dataDir = await mkdtemp(join(tmpdir(), 'service-local-'))
   // Logs everything, because the output is checked for secrets at the end of the test run.
   const output = pino.destination({ dest: join(inject('processOutput'), `local-${process.pid}.log`), sync: false })
   const logger = pino({ level: 'trace' }, output)
-  const settings = { MONGODB_URI: database.uri, MONGODB_DATABASE: database.name, ...env }
   const dev = readDevConfig({ DATA_DIR: dataDir })
-  const coreConfig = await withDataFolderSecrets(readCoreConfig({ CORE_PORT: `${await freePort()}`, ...settings }), dev)
-  const nudge = nudgeOfDatabase(database.uri, database.name)
-  const core = await startCore(coreConfig, { logger, ...(nudge && { nudge }) })
-  const demo = await seedDemo(core, coreConfig, dataDir)
-  const server = await serveCore(core, { host: '', port: coreConfig.CORE_PORT })
-  const coreUrl = `http://127.0.0.1:${server.port}`
-
-  const gatewayConfig = readConfig({ CORE_URLS: coreUrl, ...env }, await dataFolderSecrets(dataDir))
-  const metrics = createGatewayMetrics()
-  const { cores, stop: stopCores } = connectCores({ urls: gatewayConfig.CORE_URLS, linkMetrics: metrics })
-  const gateway = createGateway({
-    config: gatewayConfig,
-    cores,
-    logger,
-    metrics,
-    staticFolders: { console: join(root, 'console/dist'), widget: join(root, 'widget/dist') },
-  })
-  const url = await gateway.listen({ port: 0, host: '127.0.0.1' })
+  const settings = { MONGODB_URI: database.uri, MONGODB_DATABASE: database.name, ...env, ...coreEnv }
+  const coreParts: LocalPart[] = []
+  const gatewayParts: LocalPart[] = []
+  const added: LocalPart[] = []
+  let demo: DemoFile | undefined
   atFileEnd(async () => {
-    await gateway.close()
-    stopCores()
-    await server.close()
-    await core.stop()
-    nudge?.close()
+    await Promise.all([...gatewayParts, ...added].map((gateway) => gateway.stop()))
+    await Promise.all(coreParts.map((core) => core.stop()))
     output.end()
     await rm(dataDir, { recursive: true, force: true })
   })
 
+  for (let index = 0; index < cores; index += 1) coreParts.push(await addCore())
+  const coreUrls = coreParts.map(({ url }) => url)
+  for (let index = 0; index < gateways; index += 1) {
+    // Each gateway lists a different core first, so that tests cover wake-ups between cores.
+    const preferred = [...coreUrls.slice(index % cores), ...coreUrls.slice(0, index % cores)]
+    gatewayParts.push(await startGateway(env, preferred))
+  }
+  const { origin, siteKey, serviceToken } = demo!
   return {
-    demo,
+    demo: demo!,
     dataDir,
-    cores: [{ url: coreUrl }],
-    gateways: [{ url }],
-    operator: () => operatorOf(coreUrl, demo.serviceToken),
-    newVisitor: (options) => startVisitor({ gatewayUrl: url, origin: demo.origin, siteKey: demo.siteKey, ...options }),
+    cores: coreParts,
+    gateways: gatewayParts,
+    async addGateway(gatewayEnv) {
+      const gateway = await startGateway(gatewayEnv, coreUrls)
+      added.push(gateway)
+      return gateway
+    },
+    operator: (core = 0) => operatorOf(coreUrls[core]!, serviceToken),
+    newVisitor: (options) => startVisitor({ gatewayUrl: gatewayParts[0]!.url, origin, siteKey, ...options }),
+  }
+
+  async function addCore(): Promise<LocalPart> {
+    const port = await freePort()
+    return startPart(port, async () => {
+      const config = await withDataFolderSecrets(readCoreConfig({ CORE_PORT: `${port}`, ...settings }), dev)
+      const nudge = nudgeOfDatabase(database.uri, database.name)
+      const core = await startCore(config, { logger, ...(nudge && { nudge }) })
+      demo ??= await seedDemo(core, config, dataDir)
+      const server = await serveCore(core, { host: '', port })
+      return async () => {
+        await server.close()
+        await core.stop()
+        nudge?.close()
+      }
+    })
+  }
+
+  async function startGateway(gatewayEnv: Record<string, string>, urls: string[]): Promise<LocalPart> {
+    const port = await freePort()
+    const config = readConfig({ CORE_URLS: urls.join(), ...gatewayEnv }, await dataFolderSecrets(dataDir))
+    return startPart(port, async () => {
+      const metrics = createGatewayMetrics()
+      const connected = connectCores({ urls: config.CORE_URLS, linkMetrics: metrics })
+      const gateway = createGateway({
+        config,
+        cores: connected.cores,
+        logger,
+        metrics,
+        staticFolders: { console: join(root, 'console/dist'), widget: join(root, 'widget/dist') },
+      })
+      await gateway.listen({ port, host: '127.0.0.1' })
+      return async () => {
+        await gateway.close()
+        connected.stop()
+      }
+    })
+  }
+}
+
+/** @param run starts the part. Returns the function that stops it. */
+async function startPart(port: number, run: () => Promise<() => Promise<void>>): Promise<LocalPart> {
+  let stopRunning: (() => Promise<void>) | undefined = await run()
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async stop() {
+      const stopping = stopRunning
+      stopRunning = undefined
+      await stopping?.()
+    },
+    async start() {
+      stopRunning = await run()
+    },
   }
 }

@@ -20,12 +20,13 @@ export interface Part {
   start(): Promise<void>
 }
 
-export interface Stack {
+/** Running gateways and cores, in this process or in their own. */
+export interface RunningStack {
   demo: DemoFile
   /** Data folder with the secrets of the stack. */
   dataDir: string
-  cores: Part[]
-  gateways: Part[]
+  cores: { url: string }[]
+  gateways: { url: string }[]
   /** Creates clients of a core, which send the demo's service token. */
   operator(core?: number): Operator
   /**
@@ -33,10 +34,17 @@ export interface Stack {
    * gateway.
    */
   newVisitor(options?: Partial<VisitorOptions>): Promise<Visitor>
+  /** Starts another gateway for the same cores. */
+  addGateway(env: Record<string, string>): Promise<{ url: string }>
+}
+
+/** A stack whose gateways and cores are processes. */
+export interface Stack extends RunningStack {
+  cores: Part[]
+  gateways: Part[]
+  addGateway(env: Record<string, string>): Promise<Part>
   /** Returns the process id of the database engine that the first core hosts. */
   enginePid(): number
-  /** Starts another gateway for the same cores. */
-  addGateway(env: Record<string, string>): Promise<Part>
 }
 
 export interface StackOptions {
