@@ -5,7 +5,7 @@ import type { CoreTransport } from './core-transport.ts'
 const PROBE_EVERY_MS = 250
 const PROBE_MAX_EVERY_MS = 1_000
 const SLICE_MS = 50
-/** A core counts as silent after this number of waits of 50 ms without an answer. */
+/** A core is treated as silent after this number of 50 ms waits without an answer. */
 const SILENT_SLICES = 10
 /**
  * A silent core's connection is cut only if another core answered within this time. If no core
@@ -54,7 +54,7 @@ type Outcome = 'alive' | 'dead' | 'silent'
 
 /**
  * Sends one probe and waits for its answer in short slices. With one long timer, a pause of this
- * process would count as silence of the core.
+ * process would look like a silent core.
  */
 async function probe({ transport }: { transport: CoreTransport }): Promise<Outcome> {
   const timeout = new AbortController()

@@ -51,7 +51,7 @@ describe('core pool', () => {
     expect([pool.inFlight(a), pool.inFlight(b)]).toEqual([0, 0])
   })
 
-  it('tries every core once if the call may be repeated, and only one core if it may not', async () => {
+  it('tries every core once if the call may be repeated, and only one core otherwise', async () => {
     const all = [a, b, c].map(({ url }) => url)
     expect((await triedUrls(startPool([a, b, c]).pool)).toSorted()).toEqual(all)
     expect(await triedUrls(startPool([a, b, c]).pool, 'lost')).toHaveLength(1)

@@ -17,7 +17,7 @@ export const corePoolSettings = {
   CORE_DEADLINE_MS: integer(10_000, 100, 120_000, 'Time limit for one call to a core.'),
 }
 
-/** The entries of `CORE_URLS`. Throws `SettingError` if one is invalid. */
+/** The entries of `CORE_URLS`. Throws `SettingError` if an entry is invalid. */
 export function parseCoreUrls(list: string): string[] {
   const urls = splitList(list)
   if (urls.length > 0 && urls.every(isCoreUrl)) return urls

@@ -71,7 +71,7 @@ export function createSingleFlight(
       }
     } finally {
       // The run must end in the same turn of the event loop as the last call of `hasMore`.
-      // Otherwise, work that arrives in between would start no run.
+      // Otherwise, work that arrives between the two would not start a run.
       running = undefined
       endRound()
     }

@@ -11,12 +11,12 @@ interface DriverConnection {
 let isDone = false
 
 /**
- * Makes the MongoDB driver's writes to a closed socket fail at once. Without this function the
- * driver hangs: in version 7.8.0, `writeCommand` writes to a destroyed socket that has not emitted
- * its end yet, and waits for a drain event that never comes. When a server dies, all its
+ * Makes the MongoDB driver's writes to a closed socket fail at once. Without this function,
+ * `writeCommand` of driver version 7.8.0 can hang. It writes to a destroyed socket that has not
+ * emitted `close`, and waits for a `drain` event that is never emitted. When a server dies, all its
  * connections end in one turn of the event loop. The driver then retries a failed command on
  * another connection that is also closed. If the command of the driver's server monitor hangs in
- * this way, the process never finds the server again.
+ * this way, the driver never detects that the server is available again.
  */
 export function failOnClosedSockets(): void {
   if (isDone) return

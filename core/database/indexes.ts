@@ -70,8 +70,8 @@ export const indexes: IndexPlan[] = [
     { name: 'due_by_destination', partialFilterExpression: { dueAt: { $exists: true } } },
   ],
   // The delivery queue by time, to find the next due deliveries. Its filter differs from the filter
-  // of the index above, so that the planner never uses this index for queries by destination. Such
-  // a query would read the whole index.
+  // of the index above, so that the planner never uses this index for queries by destination. A
+  // query by destination would read this whole index.
   [
     'deliveries',
     { dueAt: 1, destination: 1 },
@@ -137,7 +137,8 @@ export const indexes: IndexPlan[] = [
   // Not a TTL index, because a command's screenshot must be deleted together with the command.
   ['commands', { deleteAt: 1 }, { name: 'by_deletion' }],
   ['idempotency', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
-  // Finds the idempotency records of a session, which the erasure of its visitor removes.
+  // Finds the idempotency records of a session. The erasure of the session's visitor removes these
+  // records.
   ['idempotency', { sessionIds: 1 }, { name: 'by_session', sparse: true }],
   [
     'leads',

@@ -52,7 +52,7 @@ async function pendingMigrations(db: Db): Promise<Pick<SchemaStatus, 'toExpand' 
   }
 }
 
-/** Whether this version can run on the database. */
+/** Whether this version of the core can use the database. */
 export const isReady = ({ missing, toExpand }: SchemaStatus): boolean => missing.length === 0 && toExpand.length === 0
 
 /**

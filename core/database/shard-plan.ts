@@ -5,7 +5,7 @@ type ShardedName = keyof Collections | 'screenshots.chunks' | 'screenshots.files
 
 interface ShardPlan {
   collection: ShardedName
-  /** Shard key. Without it, the collection stays on one shard. */
+  /** Shard key. Without a shard key, the collection stays on one shard. */
   key?: Record<string, 1 | 'hashed'>
   why: string
 }

@@ -7,8 +7,8 @@ export interface IdempotencyDocument {
   /** Ids of the session that sent the request and of the session in the result. */
   sessionIds?: string[]
   /**
-   * Set once the operation is done. The response is created from it. It never contains a
-   * credential.
+   * Result of the operation, set when the operation is done. The response is created from this
+   * result. It never contains a credential.
    */
   result?: unknown
   /** Id of the run that leases the key. Writes of other runs have no effect. */

@@ -134,7 +134,7 @@ describe('the hash of an input', () => {
   })
 })
 
-describe('an operation whose slow run counts as dead', () => {
+describe('an operation whose slow run is considered dead', () => {
   const { uri, name } = testDatabase()
   let database: Database
   beforeAll(async () => {
@@ -142,7 +142,7 @@ describe('an operation whose slow run counts as dead', () => {
   })
   afterAll(() => database.close())
 
-  it('an operation whose slow run counts as dead has one result in any order of acquire, takeover, finish and release', async () => {
+  it('an operation whose slow run is considered dead has one result in any order of acquire, takeover, finish and release', async () => {
     const behaviours = fc.array(fc.record({ fails: fc.boolean(), retries: fc.nat({ max: 2 }) }), {
       minLength: 2,
       maxLength: 4,
@@ -161,8 +161,8 @@ describe('an operation whose slow run counts as dead', () => {
           const store = scheduledStore(scheduler, createIdempotencyStore(database.collections), String(index))
           const idempotency = createIdempotency(store, () => now)
           for (let attempt = 0; attempt <= retries; attempt += 1) {
-            // Advances the clock by more than the lease, so that all runs that started earlier
-            // count as dead.
+            // Advances the clock by more than the lease, so that all runs that started earlier are
+            // considered dead.
             await scheduler.schedule(Promise.resolve(), `${index} begins`)
             now += 16 * second
             await idempotency.once({ ...base, key, run: run(index, fails && attempt === 0) }).then(
@@ -185,7 +185,7 @@ describe('an operation whose slow run counts as dead', () => {
     )
   })
 
-  it('an operation whose slow run counts as dead keeps the start time of its first run until its result expires', async () => {
+  it('an operation whose slow run is considered dead keeps the start time of its first run until its result expires', async () => {
     let now = Date.UTC(2126, 0, 2)
     const idempotency = createIdempotency(createIdempotencyStore(database.collections), () => now)
     const key = randomUUID()
@@ -208,7 +208,7 @@ describe('an operation whose slow run counts as dead', () => {
     expect(started[2]).not.toEqual(started[0])
   })
 
-  it('an operation whose slow run counts as dead stays leased by the run that took over when the slow run fails', async () => {
+  it('an operation whose slow run is considered dead stays leased by the run that took over when the slow run fails', async () => {
     let now = Date.UTC(2126, 0, 2)
     const idempotency = createIdempotency(createIdempotencyStore(database.collections), () => now)
     const key = randomUUID()

@@ -12,9 +12,10 @@ const name = 'ids'
 
 /**
  * Creates the function that returns the ids key. The ids of known visitors and their bans depend on
- * this key, so it never changes. It is stored in the database, sealed with a secret key. Before
- * that secret key is removed, the ids key must be sealed with another one. If the database has no
- * ids key, it is derived from the oldest secret key, as earlier versions did.
+ * the ids key, so the ids key never changes. It is stored in the database, sealed with a secret
+ * key. Before that secret key is removed, the ids key must be sealed with another secret key. If
+ * the database has no ids key, the ids key is derived from the oldest secret key, as earlier
+ * versions did.
  */
 export function createIdsKey(dependencies: {
   store: KeyStore

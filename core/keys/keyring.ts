@@ -75,8 +75,8 @@ export function parseSecretKeys(text: string): [SecretKey, ...SecretKey[]] {
 }
 
 /**
- * Returns the HMAC-SHA256 of the parts. Different lists of parts never give the same input of the
- * hash.
+ * Returns the HMAC-SHA256 of the parts. Two different lists of parts are never encoded as the same
+ * input of the hash.
  */
 export function keyedHash(key: Uint8Array, ...parts: string[]): Buffer {
   return createHmac('sha256', key).update(JSON.stringify(parts)).digest()

@@ -54,7 +54,7 @@ async function* endWith<T>(caller: Caller, now: () => number, messages: AsyncIte
     const left = expiresAt - now()
     if (left <= 0) return end()
     timer = setTimeout(check, Math.min(left, caller.requireActive ? signOutCheckMs : maxTimerMs)).unref()
-    // A failed read says nothing about the session. The next check repeats it.
+    // If the read fails, the state of the session is unknown. The next check reads it again.
     caller.requireActive?.().catch((error: unknown) => {
       if (error instanceof ServiceError && error.code === ErrorCode.UNAUTHENTICATED) end()
     })

@@ -113,9 +113,9 @@ type Frame = MessageInitShape<typeof WatchConversationsResponseSchema>['frame']
 const heartbeatMs = 15_000
 
 /**
- * Streams the changes of an inbox to one operator. The number of unread frames is limited. A
- * watcher that is too slow is disconnected with `RateLimited` (resource_exhausted); it reads the
- * list again when it reconnects.
+ * Streams the changes of an inbox to one operator. The number of unread frames is limited. A client
+ * that reads too slowly is disconnected with `RateLimited` (resource_exhausted). When the client
+ * reconnects, it lists the conversations again.
  */
 export async function* watchConversations(
   { inboxWatch, operatorPresence, states, config }: CoreContext,

@@ -81,7 +81,8 @@ export function createDispatcher(
 type UnaryImplementation = (request: Message, context: HandlerContext) => Promise<Message> | Message
 
 /**
- * One call. Interceptors read it as a `UnaryRequest`, and services read it as a `HandlerContext`.
+ * One call. Interceptors get this object as a `UnaryRequest`, and services get it as a
+ * `HandlerContext`.
  */
 class UnaryCall implements UnaryRequest, HandlerContext {
   readonly stream = false

@@ -25,8 +25,8 @@ interface RunningCall {
 
 /**
  * Serves one link: runs the calls of one client process and sends each answer when it is ready.
- * `signal` aborts when the client disconnects or the core stops. Calls are then aborted like calls
- * over HTTP, and calls that finish nevertheless are still answered.
+ * `signal` aborts when the client disconnects or the core stops. The running calls are then
+ * aborted, like calls over HTTP. A call that finishes although it was aborted is still answered.
  */
 export async function* serveLink(
   find: (name: string) => UnaryMethod | undefined,

@@ -8,9 +8,9 @@ type Request = IncomingMessage | Http2ServerRequest
 type Response = ServerResponse | Http2ServerResponse
 
 /**
- * Serves a router's calls on Node's servers, like Connect's own adapter. If a response cannot be
- * written, for example because its protocol cannot encode an error text, Connect's adapter leaves
- * the caller waiting and prints the request. This handler closes the connection instead.
+ * Serves a router's calls on Node's servers, like Connect's own adapter. Some responses cannot be
+ * written, for example because the protocol cannot encode an error text. Connect's adapter then
+ * leaves the caller waiting and prints the request. This handler closes the connection instead.
  *
  * @param fallback serves every other path
  */

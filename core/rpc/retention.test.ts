@@ -59,7 +59,7 @@ describe('the retention of a workspace', () => {
     expect(textOf((await workspaces.getWorkspace({})).workspace?.retention)).toEqual(before)
   })
 
-  it('of another workspace can be neither read nor changed', async () => {
+  it('cannot be changed by an operator of another workspace', async () => {
     const { workspaces } = await clients()
     const { workspaceId } = await cores.core.workspaces.createWorkspace('Elsewhere')
     await expect(workspaces.updateWorkspace({ workspaceId, name: 'Mine' })).rejects.toMatchObject({
@@ -73,8 +73,8 @@ describe('the retention of a workspace', () => {
     await send(cores.core, visitor, 'hello')
     await cores.core.inbox.noted()
     cores.advance(3 * 86_400)
-    // After this sweep, the next one is due in an hour. The change makes it due at once. The change
-    // is written directly to the store, so no wake-up is sent.
+    // After this sweep, the next sweep is due in an hour. The change of the retention makes the
+    // next sweep due at once. The change is written directly to the store, so no wake-up is sent.
     await cores.core.retention.sweep()
     await cores.core.stores.workspaces.updateWorkspace(
       cores.workspaceId,

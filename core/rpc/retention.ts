@@ -12,7 +12,7 @@ export function fromRetention(message: RetentionMessage): WorkspaceSettings['ret
       if (message[kind] === undefined) return []
       if (period?.case === 'forever')
         validate(period.value ? undefined : { path: `/retention/${kind}/forever`, rule: 'const' })
-      // 0 would mean no limit.
+      // 0 days are rejected, because the stored value 0 means no limit.
       if (period?.case === 'days')
         validate(period.value > 0 ? undefined : { path: `/retention/${kind}/days`, rule: 'minimum' })
       return [[kind, period?.case === 'days' ? period.value : period?.case === 'forever' ? 0 : null]]

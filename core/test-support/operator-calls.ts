@@ -161,7 +161,7 @@ async function finishedErasure({ core }: TestCores, workspaceId: string) {
   return { erasureId }
 }
 
-/** One transport per core, because each new one builds all services. */
+/** One transport per core, because creating a transport also creates all services of the core. */
 const transports = new WeakMap<TestCores['core'], Transport>()
 
 /** Calls the core and returns the Connect code and the public code. */

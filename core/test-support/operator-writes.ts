@@ -53,7 +53,7 @@ export interface Write {
   call(clients: Clients, scene: Scene, key: string | undefined, input: string): Promise<Answer>
   /** Counts how often the write has taken effect. */
   effects(cores: TestCores, scene: Scene): Promise<number>
-  /** Returns the state that the write changes and another operator may change too. */
+  /** Returns the state that the write changes. Another operator may change the same state. */
   state?(cores: TestCores, scene: Scene): Promise<unknown>
 }
 

@@ -76,7 +76,8 @@ export function mortalDatabase(database: Database, acceptedWrites: number): Data
 /** Runs the task when the scheduler chooses it. Other scheduled tasks wait until it is done. */
 export async function inTurn<T>(scheduler: Scheduler, name: string, task: () => Promise<T>): Promise<T> {
   let value: T | undefined
-  // When the scheduler chooses the task, it awaits this thenable. That starts the task.
+  // When the scheduler chooses the task, the scheduler awaits this thenable. The await starts the
+  // task.
   const onTurn = (done: () => void, fail: (error: unknown) => void) =>
     task().then((result) => {
       value = result
@@ -88,8 +89,8 @@ export async function inTurn<T>(scheduler: Scheduler, name: string, task: () => 
 }
 
 /**
- * Runs a call in one turn of the scheduler and returns its result in another turn. So other tasks
- * can run between a query and the code after it.
+ * Runs a call in one turn of the scheduler and returns its result in another turn. Other tasks can
+ * therefore run between a query and the code after the query.
  */
 async function inTurns<T>(scheduler: Scheduler, name: string, call: () => Promise<T>): Promise<T> {
   const answer = await inTurn(scheduler, name, call)
