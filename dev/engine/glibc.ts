@@ -46,9 +46,9 @@ type Machine = { triple: string; loader: string }
 /**
  * Returns the command that starts Node so that the engine finds glibc 2.38. If the system's version
  * is new enough, the command is Node itself. Otherwise, on Debian and Ubuntu, the command uses the
- * loader and libraries of the next release of the distribution. Apt fetches these once into a
- * folder of the project and checks their signatures. The system is not changed.
- * @throws EngineError `glibc` if neither is possible. Its message says what was tried.
+ * loader and libraries of the next release of the distribution. Apt downloads these libraries once
+ * into a folder of the project and checks their signatures. The system is not changed.
+ * @throws EngineError `glibc` if neither command is possible; its message says what was tried
  */
 export const nodeForEngine = async (deps: GlibcDeps): Promise<NodeCommand> => {
   const { platform = process.platform, arch = process.arch, logger } = deps

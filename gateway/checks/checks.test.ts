@@ -102,7 +102,7 @@ describe('request checks', () => {
     expect(core.count('authorizeGrant')).toBe(2)
   })
 
-  test('reject a key that differs from the operation id without counting it against the rate limit', async () => {
+  test('reject a request whose key differs from the operation id, and do not count it against the rate limit', async () => {
     const { call } = await startTestGateway({ env: { RATE_LIMIT_SENDS_BURST: '1' } })
     for (let tries = 0; tries < 3; tries++) {
       const response = await call('POST', '/messages', { body: message('op-2') })

@@ -11,7 +11,7 @@ type CookieKind = 'console' | 'sign_in'
 
 /**
  * Returns the origin of the console's page. Throws `PermissionDenied` if the request does not come
- * from the script of a page of this host. Only such requests may use the session.
+ * from the script of a page of this host. Only requests of such a script may use the session.
  */
 export function consoleOrigin({ headers }: Pick<FastifyRequest, 'headers'>): URL {
   const { origin, 'sec-fetch-site': site = 'same-origin', [CONSOLE_HEADER]: marker } = headers
@@ -47,7 +47,7 @@ export const consoleSecret = (request: Pick<FastifyRequest, 'headers'>): string 
 
 /**
  * Sets a cookie. Without a secret, deletes it. The provider's redirect to the callback comes from
- * another site, so it gets only cookies that are `Lax`.
+ * another site, so browsers send only `Lax` cookies with this redirect.
  */
 export function setCookie(
   reply: FastifyReply,

@@ -41,8 +41,9 @@ export const refuseUrlCredentials: Check = (request) => {
 }
 
 /**
- * Rejects requests of pages of another host with `PermissionDenied`. This is defence in depth: such
- * a page has no session to send, and without CORS headers it cannot read the answer.
+ * Rejects requests of pages of another host with `PermissionDenied`. This check is a second
+ * protection. Such a page has no session to send, and cannot read the answer, because the answer
+ * has no CORS headers.
  */
 export const requireSameOrigin: Check = (request) => {
   const { origin, 'sec-fetch-site': site } = request.headers

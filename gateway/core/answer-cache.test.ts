@@ -54,7 +54,7 @@ describe('an accepted answer', () => {
     expect(scene.asked).toBe(1)
   })
 
-  it('is not used after the clock was set back, and neither is a cached refusal', async () => {
+  it('is not used after the clock was set back; the same applies to a cached refusal', async () => {
     const { scene, cache, accept, refuse } = newScene()
     await accept('a')
     await expect(refuse('b')).rejects.toMatchObject({ code: 'InstallationNotFound' })
@@ -63,7 +63,7 @@ describe('an accepted answer', () => {
     expect(await accept('b')).toEqual({ text: 'b' })
   })
 
-  it('is used for `staleMs` more if the next call fails without a refusal, and no longer if `staleMs` is 0', async () => {
+  it('is used for a further `staleMs` if the next call fails without a refusal, but is not used if `staleMs` is 0', async () => {
     for (const staleMs of [0, 500]) {
       const { scene, cache, accept, fail } = newScene({ staleMs })
       await accept('a')
@@ -105,7 +105,7 @@ describe('a refusal', () => {
   })
 })
 
-it('a failure that is no refusal is not cached', async () => {
+it('failures other than refusals are not cached', async () => {
   const { scene, accept, fail } = newScene()
   await expect(fail('a', unavailable())).rejects.toMatchObject({ code: 'ServiceUnavailable' })
   expect(await accept('a')).toEqual({ text: 'a' })

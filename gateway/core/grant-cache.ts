@@ -46,7 +46,7 @@ export interface GrantCache {
 
 /** A call to a core, pending or answered. */
 interface Call {
-  /** Infinitely long ago if no core was asked. */
+  /** Time at which the call started; -Infinity if no core was asked. */
   startedAt: number
   /** Whether the call accepts an expired grant. */
   expiredToo: boolean

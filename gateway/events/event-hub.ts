@@ -49,8 +49,8 @@ export interface EventHub<Reader> {
     credentials: Credentials
     start: StartPoint
     /**
-     * One sink serves all readers. With thousands of them, closures per reader would dominate
-     * memory.
+     * One sink serves all readers. There are thousands of readers, so closures per reader would use
+     * most of the memory.
      */
     sink: EventSink<Reader>
     reader: Reader
@@ -86,7 +86,7 @@ interface Link<Reader> {
 
 const TICK_MS = 1_000
 const OPEN_DEADLINE_MS = 10_000
-/** How long an open stream survives the loss of every core. */
+/** How long a stream stays open while no core is connected. */
 const ORPHAN_MS = 30_000
 
 /**

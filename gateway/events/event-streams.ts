@@ -154,7 +154,8 @@ export function createEventStreams(options: {
     for (const stream of wheel[seconds % wheel.length]!) {
       const { subscription, socket } = stream
       if (clock.now() >= stream.endsAt) end(stream, 'age')
-      // A heartbeat tells the client that its position is current, so it needs a connected core.
+      // A heartbeat tells the client that its position is current. It is therefore sent only while
+      // a core serves the subscription.
       else if (subscription?.attached) write(socket!, encodeHeartbeat(subscription.position))
     }
   }

@@ -246,7 +246,7 @@ describe('connection of an event stream', () => {
 })
 
 describe('heartbeats', () => {
-  test('send the position of the stream every 15 s, which also counts events that this stream does not get', async () => {
+  test('send the position of the stream every 15 s; the position includes events that this stream does not get', async () => {
     const gateway = await startTestGateway()
     const stream = await openStream(gateway)
     gateway.core.publish('message.received')

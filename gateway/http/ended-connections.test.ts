@@ -27,7 +27,7 @@ const tick = ({ clock }: TestGateway, seconds: number) => {
 
 const SHORT = { REQUEST_TIMEOUT_MS: '1000' }
 
-/** The loss of every core ends all streams of the gateway, not only one. */
+/** If no core is connected any more, all streams of the gateway end, not only one. */
 const LOST_CORE = 'a stream that has lost every core'
 
 /** Every way in which the gateway ends a connection. */
@@ -204,7 +204,7 @@ describe('connection of an address that has too many connections', () => {
     await expect.poll(() => openConnections(gateway)).toBe(5)
   })
 
-  test('is refused while ended connections of the address are half open', async () => {
+  test('is refused while an ended connection of the address is half open', async () => {
     const gateway = await startTestGateway({ env: { CONNECTIONS_PER_ADDRESS: '1' } })
     const client = openSocket(gateway.port, 'CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n')
     await expect.poll(client.isEnded).toBe(true)

@@ -23,7 +23,8 @@ export function takeOverNodeAnswers(app: FastifyInstance): void {
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   app.server.on('connect', (_request, socket: Socket) => {
     socket.on('error', () => socket.destroy())
-    // Node stops reading here. Without reading, the gateway would not see the client close.
+    // Node stops reading here. The gateway continues to read, to detect when the client closes the
+    // connection.
     socket.resume()
     answerLast(socket, rawAnswer(new GatewayError('MethodNotAllowed', { allow: ['GET', 'POST'] })))
   })

@@ -5,7 +5,7 @@ import { startTestGateway } from '../test/test-gateway.ts'
 const body = { policyVersion: 'v1', decision: 'granted' }
 
 describe('POST /sessions/consent', () => {
-  it('forwards the decision to the core and answers it with its time', async () => {
+  it('forwards the decision to the core, and answers with the decision and its time', async () => {
     const { call, core } = await startTestGateway()
     const answer = await call('POST', '/sessions/consent', { body, headers: { 'idempotency-key': 'op-1' } })
     expect(answer.status).toBe(200)
