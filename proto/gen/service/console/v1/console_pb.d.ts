@@ -206,7 +206,7 @@ export declare type FinishProviderSignInRequest = Message<"service.console.v1.Fi
   browserSecret: string;
 
   /**
-   * Origin at which the callback arrived. It must be the origin of the beginning.
+   * Origin at which the callback arrived. It must be the origin that BeginProviderSignIn received.
    *
    * @generated from field: string origin = 3;
    */

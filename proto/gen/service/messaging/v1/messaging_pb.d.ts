@@ -1234,7 +1234,7 @@ export declare type Subscribe = Message$1<"service.messaging.v1.Subscribe"> & {
   lastEventId?: string | undefined;
 
   /**
-   * True if the subscription was open before, on any core. Then the grant may have expired, but the
+   * True if the subscription was open before, on any core. The grant may then have expired, but the
    * session must be live.
    *
    * @generated from field: bool resumed = 5;

@@ -279,9 +279,10 @@ export declare type Appearance = Message<"service.session.v1.Appearance"> & {
 
   /**
    * Texts in at most 50 other languages, by locale tag, for example "de" or "de-AT". The widget
-   * takes each text from the entry of the visitor's locale. If the text is missing, it takes it
-   * from the entry of the locale's language, and last from `title` or `greeting` above. In an
-   * update, an entry replaces the texts of its locale, and an entry without texts removes them.
+   * takes each text from the entry of the visitor's locale. If that entry lacks the text, the
+   * widget takes the text from the entry of the locale's language. If this entry lacks it too, the
+   * widget uses `title` or `greeting` above. In an update, an entry replaces the texts of its
+   * locale, and an entry without texts removes them.
    *
    * @generated from field: map<string, service.session.v1.AppearanceTranslation> translations = 6;
    */

@@ -644,7 +644,8 @@ export declare type Availability = Message<"service.workspace.v1.Availability"> 
 
   /**
    * If true, the installation is online only while an operator watches the workspace's inbox
-   * (WatchConversations). An operator who leaves counts for up to 15 more seconds. Default: false.
+   * (WatchConversations). An operator who leaves is treated as present for up to 15 more seconds.
+   * Default: false.
    *
    * @generated from field: optional bool requires_operator = 5;
    */
@@ -892,7 +893,8 @@ export declare type ConsentPolicy = Message<"service.workspace.v1.ConsentPolicy"
 
   /**
    * Version of the policy, in one line of 1 to 64 characters. Mandatory if `required` is true or a
-   * URL is set. A decision counts for one version only, so a new version asks visitors again.
+   * URL is set. A decision is valid for one version only, so visitors are asked again after a
+   * change of the version.
    *
    * @generated from field: string policy_version = 3;
    */
@@ -1505,7 +1507,7 @@ export declare type PolicyChange = Message<"service.workspace.v1.PolicyChange"> 
   target: string;
 
   /**
-   * What the call has set. For suppressions, only the numbers of entries.
+   * Settings that the call has set. For suppressions, only the numbers of entries.
    *
    * @generated from field: repeated service.workspace.v1.PolicySetting settings = 6;
    */
@@ -1699,8 +1701,8 @@ export declare const WorkspaceService: GenService<{
   },
   /**
    * Changes only the fields that are set. Concurrent calls that change different fields all take
-   * effect. If they change the same field, the last call wins. Errors: NotFound for an unknown
-   * installation, ValidationFailed.
+   * effect. If they change the same field, the field keeps the value of the last call. Errors:
+   * NotFound for an unknown installation, ValidationFailed.
    *
    * @generated from rpc service.workspace.v1.WorkspaceService.UpdateInstallation
    */
