@@ -8,6 +8,7 @@ import type { Announcer } from './announcer.ts'
 import type { Api } from './api.ts'
 import { type Console, ConsoleContext } from './console-context.ts'
 import { createDrafts } from './conversation/drafts.ts'
+import { createOutbox } from './conversation/outbox.ts'
 import { createInbox } from './inbox/inbox.ts'
 import { createOperations } from './operations.ts'
 import type { Router } from './router.ts'
@@ -61,6 +62,12 @@ function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession })
   const { api, holder, router } = app
   const context = useMemo<Console & { stopAlerts: () => void }>(() => {
     const drafts = createDrafts(sessionStorage, `${session.workspaceId} ${session.operator}`)
+    const outbox = createOutbox({
+      messaging: api.messaging,
+      drafts,
+      agentName: () => session.displayName,
+      clock: systemClock,
+    })
     const hasAlerts = signal(false)
     const listening = listeningLifecycle(pageLifecycle, hasAlerts, navigator.locks)
     const inbox = createInbox({
@@ -76,14 +83,20 @@ function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession })
       page.stop()
       listening.stop()
       unsubscribe()
+      stopOutbox()
+      outbox.stop()
     }
+    const stopOutbox = inbox.link.subscribe(({ name }) => {
+      if (name === 'live') outbox.sendNow()
+    })
     const unsubscribe = page.alerts.isEnabled.subscribe((isEnabled) => {
       hasAlerts.value = isEnabled
     })
-    return { ...app, session, drafts, inbox, operations: createOperations(), alerts: page.alerts, stopAlerts }
+    return { ...app, session, drafts, outbox, inbox, operations: createOperations(), alerts: page.alerts, stopAlerts }
   }, [session])
   useEffect(() => {
     context.inbox.start()
+    context.outbox.sendNow()
     holder.onCountDrafts(context.drafts.count)
     return () => {
       holder.onCountDrafts(() => 0)

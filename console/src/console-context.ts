@@ -4,6 +4,7 @@ import type { Alerts } from './alerts/alerts.ts'
 import type { Announcer } from './announcer.ts'
 import type { Api } from './api.ts'
 import type { Drafts } from './conversation/drafts.ts'
+import type { Outbox } from './conversation/outbox.ts'
 import type { Inbox } from './inbox/inbox.ts'
 import type { Operations } from './operations.ts'
 import type { Router } from './router.ts'
@@ -18,6 +19,7 @@ export interface Console {
   router: Router
   inbox: Inbox
   drafts: Drafts
+  outbox: Outbox
   operations: Operations
   announcer: Announcer
   shortcuts: Shortcuts

@@ -1,7 +1,7 @@
 import type { Collection } from 'mongodb'
 import type { EventDocument } from '../log/event-store.ts'
 import type { LogEvent, MessageState } from '../log/model.ts'
-import type { MessageStateChange } from './model.ts'
+import { type MessageStateChange, stateOf } from './model.ts'
 
 export interface MessageStateStore {
   /**
@@ -16,9 +16,12 @@ export interface MessageStateStore {
    * at `limit`.
    */
   count(query: { conversationId: string; upTo: number; states: MessageState[] }, limit: number): Promise<number>
+  /** Returns the latest agent's message up to a sequence. */
+  latestAgentMessage(conversationId: string, upTo: number): Promise<LogEvent | undefined>
   /**
    * Sets each message to the state of its event and marks the event as applied. A message that is
-   * already in a later state is not changed.
+   * already in a later state is not changed. A receipt also changes earlier messages of agents, up
+   * to the latest one that has reached the state; at most 100 messages.
    */
   apply(changes: MessageStateChange[]): Promise<void>
   /**
@@ -27,6 +30,8 @@ export interface MessageStateStore {
    */
   unapplied(before: Date, limit: number): Promise<LogEvent[]>
 }
+
+const maxReceived = 100
 
 export function createMessageStateStore({ events }: { events: Collection<EventDocument> }): MessageStateStore {
   const inState = (states: MessageState[]) => ({
@@ -43,6 +48,23 @@ export function createMessageStateStore({ events }: { events: Collection<EventDo
     ...inState(query.states),
   })
 
+  const agentMessages = (conversationId: string, upTo: number) => ({
+    conversationId,
+    sequence: { $lte: upTo },
+    type: 'message.received' as const,
+  })
+
+  /** Returns the agents' messages that a receipt changes. */
+  async function received({ conversationId, messageSequence, from }: MessageStateChange): Promise<number[]> {
+    const latest = await events
+      .find(agentMessages(conversationId, messageSequence))
+      .sort({ sequence: -1 })
+      .limit(maxReceived)
+      .toArray()
+    const reached = latest.findIndex((event) => !from.includes(stateOf(event)))
+    return (reached < 0 ? latest : latest.slice(0, reached)).map(({ sequence }) => sequence)
+  }
+
   return {
     async visitorMessages(query, limit) {
       const found = await events.find(selected(query)).sort({ sequence: 1 }).limit(limit).toArray()
@@ -51,12 +73,22 @@ export function createMessageStateStore({ events }: { events: Collection<EventDo
 
     count: (query, limit) => events.countDocuments(selected(query), { limit }),
 
+    async latestAgentMessage(conversationId, upTo) {
+      const [found] = await events.find(agentMessages(conversationId, upTo)).sort({ sequence: -1 }).limit(1).toArray()
+      if (!found) return undefined
+      const { _id, ...event } = found
+      return event
+    },
+
     async apply(changes) {
       if (changes.length === 0) return
+      const sequences = await Promise.all(
+        changes.map(async (change) => (change.isReceipt ? received(change) : [change.messageSequence])),
+      )
       await events.bulkWrite(
-        changes.map(({ conversationId, messageSequence, state, from }) => ({
-          updateOne: {
-            filter: { conversationId, sequence: messageSequence, ...inState(from) },
+        changes.map(({ conversationId, state, from }, index) => ({
+          updateMany: {
+            filter: { conversationId, sequence: { $in: sequences[index]! }, ...inState(from) },
             update: { $set: { currentState: state } },
           },
         })),

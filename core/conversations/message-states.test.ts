@@ -128,3 +128,73 @@ describe('updates of message states', () => {
     }
   })
 })
+
+const receive = (core: CoreContext, { credentials }: TestVisitor, upToSequence: number, state: string) =>
+  core.states.receive({ credentials, upToSequence, state })
+
+describe('receipts for agents’ messages', () => {
+  it('write one event for the latest message and change all earlier messages of agents', async () => {
+    const visitor = await cores.newVisitor()
+    await send(cores.core, visitor, 'one')
+    await answer(cores.core, visitor, 'two')
+    const { event } = await answer(cores.other, visitor, 'three')
+    await receive(cores.other, visitor, 99, 'delivered')
+    expect(await statesOf(visitor)).toEqual(['queued', 'delivered', 'delivered'])
+    await receive(cores.core, visitor, 99, 'read')
+    expect(await statesOf(visitor)).toEqual(['queued', 'read', 'read'])
+    const { messageId } = event.message!
+    expect((await changesOf(visitor)).map(({ data }) => data)).toEqual([
+      { messageId, state: 'delivered' },
+      { messageId, state: 'read' },
+    ])
+  })
+
+  it('never move a state back, and a repeat writes nothing', async () => {
+    const visitor = await cores.newVisitor()
+    await answer(cores.core, visitor, 'one')
+    await answer(cores.core, visitor, 'two')
+    await receive(cores.core, visitor, 1, 'read')
+    for (const state of ['delivered', 'read']) await receive(cores.other, visitor, 1, state)
+    expect(await statesOf(visitor)).toEqual(['read', 'sent'])
+    await receive(cores.other, visitor, 2, 'delivered')
+    expect(await statesOf(visitor)).toEqual(['read', 'delivered'])
+    expect(await changesOf(visitor)).toHaveLength(2)
+  })
+
+  it('that both cores get at once write each event once and set the latest state', async () => {
+    const visitor = await cores.newVisitor()
+    for (const text of ['one', 'two', 'three']) await answer(cores.core, visitor, text)
+    const states = ['delivered', 'read', 'read', 'delivered', 'read', 'delivered']
+    await Promise.all(states.map((state, index) => receive(cores.cores[index % 2]!, visitor, 3, state)))
+    expect(await statesOf(visitor)).toEqual(['read', 'read', 'read'])
+    const written = (await changesOf(visitor)).map(({ data }) => data?.state)
+    expect(new Set(written).size).toBe(written.length)
+  })
+
+  it('of a crashed core appear in the history before they are applied', async () => {
+    const visitor = await cores.newVisitor()
+    await answer(cores.core, visitor, 'one')
+    const { event } = await answer(cores.core, visitor, 'two')
+    const { messageId } = event.message!
+    await cores.core.log.append({
+      conversationId: visitor.conversationId,
+      type: 'message.state.changed',
+      operationKey: operationKeys.messageState(messageId, 'read'),
+      inputHash: 'read',
+      data: { messageId, state: 'read' },
+      messageSequence: 2,
+      unapplied: true,
+    })
+    expect(await statesOf(visitor)).toEqual(['read', 'read'])
+  })
+
+  it('are rejected for another state and after the session was closed', async () => {
+    const visitor = await cores.newVisitor()
+    await answer(cores.core, visitor, 'one')
+    for (const state of ['sent', 'failed', ''])
+      await expect(receive(cores.core, visitor, 1, state)).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED })
+    await cores.core.sessions.revoke(visitor.sessionId)
+    await expect(receive(cores.core, visitor, 1, 'read')).rejects.toMatchObject({ code: ErrorCode.SESSION_REVOKED })
+    expect(await changesOf(visitor)).toEqual([])
+  })
+})

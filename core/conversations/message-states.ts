@@ -3,9 +3,11 @@ import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { type LogEvent, type MessageState, operationKeys } from '../log/model.ts'
 import { field, oneOf, validate } from '../rules.ts'
+import type { VisitorCredentials } from '../visitors/model.ts'
+import type { VisitorAccess } from '../visitors/visitor-access.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import type { MessageStateStore } from './message-state-store.ts'
-import { before, type MessageStateChange, stateOf } from './model.ts'
+import { before, isReceipt, type MessageStateChange, stateOf } from './model.ts'
 
 export interface MessageStates {
   /**
@@ -17,6 +19,12 @@ export interface MessageStates {
     request: { conversationId: string; upToSequence: number; state: string },
     workspaceId: string | undefined,
   ): Promise<{ changed: number; remaining: number }>
+  /**
+   * Advances agents' messages up to a sequence to `delivered` or `read`. Writes one event for the
+   * latest of them, and none if that message has reached the state. Errors: those of
+   * VisitorAccess.authorize, ValidationFailed, ServiceUnavailable.
+   */
+  receive(receipt: { credentials: VisitorCredentials; upToSequence: number; state: string }): Promise<void>
   /**
    * Marks the visitor's messages among these events as sent, because an operator has read them.
    * Never waits or fails.
@@ -34,18 +42,19 @@ const maxWaiting = 10_000
 const abandonedMs = 10_000
 
 /**
- * Changes the states of visitors' messages. The event is written first, then the message is
+ * Changes the states of messages. The event is written first, then the message is
  * updated. The event is marked as unapplied until its message is updated, so a crash in between is
  * repaired.
  */
 export function createMessageStates(dependencies: {
   store: MessageStateStore
   log: EventLog
+  access: Pick<VisitorAccess, 'authorize'>
   conversationAccess: ConversationAccess
   logger: Logger
   now: () => number
 }): MessageStates {
-  const { store, log, conversationAccess, logger, now } = dependencies
+  const { store, log, access, conversationAccess, logger, now } = dependencies
   let waiting = new Map<string, LogEvent>()
 
   async function change(messages: LogEvent[], state: MessageState) {
@@ -91,6 +100,14 @@ export function createMessageStates(dependencies: {
       return { changed: messages.length, remaining }
     },
 
+    async receive({ credentials, upToSequence, state }) {
+      const { session } = await access.authorize(credentials)
+      validate(field('/state', state, oneOf<string>('delivered', 'read')))
+      const target = state as MessageState
+      const latest = await store.latestAgentMessage(session.conversationId, upToSequence)
+      if (latest && before(target).includes(stateOf(latest))) await change([latest], target)
+    },
+
     markSent(events) {
       for (const event of events) {
         if (event.type !== 'message.accepted' || stateOf(event) !== 'queued' || waiting.size >= maxWaiting) continue
@@ -108,7 +125,9 @@ export function createMessageStates(dependencies: {
   }
 }
 
-function changeOf({ conversationId, sequence, messageSequence, data }: LogEvent): MessageStateChange[] {
+function changeOf(event: LogEvent): MessageStateChange[] {
+  const { conversationId, sequence, messageSequence, data } = event
   if (messageSequence === undefined || data?.state === undefined) return []
-  return [{ conversationId, sequence, messageSequence, state: data.state, from: before(data.state) }]
+  const { state } = data
+  return [{ conversationId, sequence, messageSequence, state, from: before(state), isReceipt: isReceipt(event) }]
 }

@@ -46,6 +46,8 @@ export interface MessageStateChange {
   state: MessageState
   /** States of the message that this change may replace. */
   from: MessageState[]
+  /** True if the change also applies to all earlier messages of agents. */
+  isReceipt: boolean
 }
 
 /** A period in which one author is typing in one conversation. */
@@ -78,12 +80,20 @@ export function stateOf({ currentState, message }: LogEvent): MessageState {
   return currentState ?? message?.state ?? 'queued'
 }
 
+/**
+ * Whether a state event is a receipt for agents' messages. Only visitors' messages have an operation
+ * id.
+ */
+export const isReceipt = ({ data }: LogEvent) => data?.clientOperationId === undefined
+
 /** Applies state changes that are not stored with their messages yet. */
 export function withChanges(messages: LogEvent[], changes: LogEvent[]): LogEvent[] {
   return messages.map((message) => {
-    const states = changes.flatMap(({ messageSequence, data }) =>
-      messageSequence === message.sequence && data?.state ? [data.state] : [],
-    )
+    const concerns = (change: LogEvent) =>
+      isReceipt(change)
+        ? message.type === 'message.received' && message.sequence <= (change.messageSequence ?? 0)
+        : message.sequence === change.messageSequence
+    const states = changes.flatMap((change) => (concerns(change) && change.data?.state ? [change.data.state] : []))
     const furthest = states.reduce(
       (one, other) => (order.indexOf(other) > order.indexOf(one) ? other : one),
       stateOf(message),

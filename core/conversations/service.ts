@@ -89,7 +89,7 @@ export function createConversationService(
     now,
     settings: { lastsMs: config.TYPING_SECONDS * 1000 },
   })
-  const states = createMessageStates({ store: stores.messageStates, log, conversationAccess, logger, now })
+  const states = createMessageStates({ store: stores.messageStates, log, access, conversationAccess, logger, now })
   const messages = createMessages({
     access,
     consents,

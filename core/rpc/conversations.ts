@@ -22,6 +22,7 @@ type ConversationMethods = Pick<
   | 'getConversation'
   | 'setTyping'
   | 'setVisitorTyping'
+  | 'reportReceipt'
   | 'updateMessageState'
   | 'assignAgent'
   | 'unassignAgent'
@@ -66,6 +67,11 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
 
     async setVisitorTyping({ credentials, state }) {
       await typing.setByVisitor(fromCredentials(credentials), fromTypingState(state))
+      return {}
+    },
+
+    async reportReceipt({ credentials, ...receipt }) {
+      await states.receive({ credentials: fromCredentials(credentials), ...receipt })
       return {}
     },
 

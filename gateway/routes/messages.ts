@@ -7,6 +7,7 @@ import {
   HistoryAnswer,
   HistoryQuery,
   type MessageAnswer,
+  ReceiptBody,
   RetryParams,
   SendMessageAnswer,
   SendMessageBody,
@@ -25,7 +26,7 @@ const useLineFeeds: preValidationHookHandler = (request, _reply, done) => {
 
 const typingStates = { started: TypingState.STARTED, stopped: TypingState.STOPPED }
 
-/** POST and GET /messages, POST /messages/{clientOperationId}/retry, POST /typing */
+/** POST and GET /messages, POST /messages/{clientOperationId}/retry, /messages/receipts, /typing */
 export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, batcher }) => {
   app.post(
     '/messages',
@@ -117,6 +118,32 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
         callOptions(request),
       )
       return { ...page, messages: page.messages.map(toAnswer) }
+    },
+  )
+
+  // A receipt never moves a state back, so this route takes no `Idempotency-Key`.
+  app.post(
+    '/messages/receipts',
+    {
+      schema: {
+        operationId: 'reportReceipt',
+        summary: 'Report received or shown messages',
+        description:
+          "Advances the agents' messages up to a sequence to `delivered` or `read`. A state never goes back, so a repeat changes nothing. Report the latest message only.",
+        tags: ['Messages'],
+        body: ReceiptBody,
+        response: { 204: Type.Null({ description: 'The states are stored.' }) },
+      },
+      config: { scoped: true, rate: 'calls' },
+    },
+    async (request, reply) => {
+      const { credentials } = visitorOf(request)
+      const { upToSequence, state } = request.body
+      await core.messaging.reportReceipt(
+        { credentials, upToSequence: toUint32(upToSequence)!, state },
+        callOptions(request),
+      )
+      return reply.code(204).send(null)
     },
   )
 

@@ -53,7 +53,7 @@ export const eventDefinitions = {
       clientOperationId: Type.Optional(Line),
       state: OneOf(['sent', 'delivered', 'read', 'failed']),
     }),
-    'The state of a message of the visitor advanced. It never goes back.',
+    'The state of a message advanced. It never goes back. The state of an agent’s message also counts for earlier messages of agents.',
   ),
   'typing.started': event(
     Strict({ author: Author }),

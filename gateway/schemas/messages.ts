@@ -111,4 +111,9 @@ export const HistoryAnswer = Strict(
 
 export const EventsQuery = Strict({ afterSequence: Type.Optional(Sequence) })
 
+export const ReceiptBody = Strict(
+  { upToSequence: Sequence, state: OneOf(['delivered', 'read']) },
+  { examples: [{ upToSequence: 42, state: 'read' }] },
+)
+
 export const TypingBody = Strict({ state: OneOf(['started', 'stopped']) }, { examples: [{ state: 'started' }] })

@@ -40,6 +40,7 @@ export const routeRequests: Record<string, (resources: VisitorResources) => Rout
     return { path: `/messages/${body.clientOperationId}/retry`, body }
   },
   'GET /events': () => ({ path: '/events' }),
+  'POST /messages/receipts': () => ({ path: '/messages/receipts', body: { upToSequence: 1, state: 'read' } }),
   'POST /typing': () => ({ path: '/typing', body: { state: 'stopped' } }),
   'POST /forms/pre-chat': () => ({ path: '/forms/pre-chat', body: { fields: {} } }),
   'POST /forms/offline': () => ({ path: '/forms/offline', body: { fields: {} } }),

@@ -107,6 +107,9 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     sendMessage: (input: MessageInput, grant: string) =>
       post<AcceptedMessage>('/messages', 'messageId', input, input.clientOperationId, grant),
 
+    reportReceipt: (upToSequence: number, state: 'delivered' | 'read', grant: string) =>
+      call<void>({ method: 'POST', path: '/messages/receipts', body: { upToSequence, state }, grant }),
+
     history: (range: HistoryRange, grant: string) =>
       call<HistoryPage>({ method: 'GET', path: `/messages?${query(range)}`, field: 'messages', grant }),
 

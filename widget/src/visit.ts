@@ -6,6 +6,7 @@ import type { Emitter } from './events.ts'
 import { createHistory } from './history.ts'
 import { createOutbox, type OutboxEntry } from './outbox.ts'
 import type { Platform } from './platform.ts'
+import { createReceipts } from './receipts.ts'
 import { createSession, type GivenSession } from './session.ts'
 import type { SessionRecords } from './session-record.ts'
 import { createTabStream } from './tab-stream.ts'
@@ -65,7 +66,9 @@ export function createVisit(deps: VisitDeps) {
   let stream: ReturnType<typeof createTabStream> | undefined
   let loaded: Promise<void> | undefined
   const emit: VisitDeps['emit'] = (name, payload) => {
-    if (!closed) deps.emit(name, payload)
+    if (closed) return
+    deps.emit(name, payload)
+    if (name === 'messages.changed') void sendReceipt()
   }
   const conversation = createConversation({ emit })
   const session = createSession({
@@ -113,6 +116,16 @@ export function createVisit(deps: VisitDeps) {
       conversation.merge(message, missed)
       if (message.clientOperationId) outbox.confirm(message.clientOperationId)
     },
+  })
+
+  const sendReceipt = createReceipts({
+    messages: conversation.messages.all,
+    readTo: () => session.notes().readTo ?? 0,
+    isHidden: () => platform.lifecycle.isHidden?.() ?? false,
+    report: (upToSequence, state) => withGrant((grant) => api.reportReceipt(upToSequence, state, grant)),
+  })
+  const unfollow = platform.lifecycle.subscribe((signal) => {
+    if (opened && signal === 'visible') void sendReceipt()
   })
 
   return {
@@ -190,6 +203,7 @@ export function createVisit(deps: VisitDeps) {
       const readTo = Math.max(conversation.lastSequence(), session.notes().readTo ?? 0)
       session.remember({ readTo })
       conversation.setReadTo(readTo)
+      void sendReceipt()
     },
 
     /** Closes the visit. If a reason is given, reports unsent messages as failed. */
@@ -204,6 +218,7 @@ export function createVisit(deps: VisitDeps) {
   function stop() {
     stream?.stop()
     history.stop()
+    unfollow()
   }
 
   function loadHistory() {
@@ -233,7 +248,10 @@ export function createVisit(deps: VisitDeps) {
       onBehind: ({ sequence }) => history.fillFrom(sequence).catch(() => false),
       onReset: () => history.reload(true),
       onState(state) {
-        if (state === 'online') tab.onOnline()
+        if (state === 'online') {
+          tab.onOnline()
+          void sendReceipt()
+        }
         deps.onConnection(state)
       },
       onEnd(code, failed) {

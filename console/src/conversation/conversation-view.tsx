@@ -16,13 +16,13 @@ import { createThread, type Thread } from './thread.ts'
 
 /** Shows one conversation: messages, reply field and visitor details. */
 export function ConversationView({ conversationId, details }: { conversationId: string; details: boolean }) {
-  const { api, inbox, drafts, session, announcer, router, shortcuts } = useConsole()
+  const { api, inbox, outbox, session, announcer, router, shortcuts } = useConsole()
   const thread = useMemo(
     () =>
       createThread({
         api,
         inbox,
-        drafts,
+        outbox,
         conversationId,
         agentName: () => session.displayName,
         onVisitorMessage: ({ body }) => announcer.say(`New message: ${body}`),

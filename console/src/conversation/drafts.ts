@@ -42,6 +42,7 @@ export function createDrafts(storage: Storage, owner: string) {
   return {
     text: (conversationId: string) => stored[conversationId]?.text ?? '',
     unsent: (conversationId: string) => stored[conversationId]?.unsent ?? [],
+    conversationsWithUnsent: () => Object.keys(stored).filter((id) => stored[id]!.unsent.length > 0),
     keepText: (conversationId: string, text: string) => store(conversationId, { text }),
     keepUnsent: (conversationId: string, unsent: Unsent[]) => store(conversationId, { unsent }),
     /** Returns the number of conversations with a draft or an unsent reply. */

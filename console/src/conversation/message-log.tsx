@@ -6,7 +6,7 @@ import { dateOf, formatDay, formatFull, formatTime, isSameDay } from '../time.ts
 import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Loading } from '../ui/notice.tsx'
-import type { OutgoingMessage } from './outgoing.ts'
+import type { OutgoingMessage } from './outbox.ts'
 import type { Thread } from './thread.ts'
 
 /** Distance from the end, in pixels, up to which the log counts as scrolled to the end. */
@@ -165,17 +165,19 @@ function OutgoingItem({ message, thread, composer }: OutgoingItemProps) {
       ) : (
         <div class="outgoing-failed">
           <p>
-            {failure && !failure.ambiguous
-              ? `Not sent. ${failure.text}`
-              : 'No response, so this may not have been sent. Sending again never creates a duplicate.'}
+            {state === 'waiting'
+              ? 'Not sent yet. The console tries again until the service answers.'
+              : `Not sent. ${failure?.text ?? ''}`}
           </p>
           <div class="line">
             <Button kind="small" onClick={() => thread.outgoing.retry(operationId)}>
-              Send again
+              Send now
             </Button>
-            <Button kind="ghost small" onClick={edit}>
-              Edit message
-            </Button>
+            {state === 'failed' && (
+              <Button kind="ghost small" onClick={edit}>
+                Edit message
+              </Button>
+            )}
           </div>
         </div>
       )}
@@ -207,11 +209,11 @@ function authorName({ author }: Message, name: string, me: string): string {
 }
 
 /**
- * Returns the state shown below a message. The log contains only stored messages, so every agent's
- * message in it has been sent. A visitor's message shows its delivery state.
+ * Returns the state shown below a message. The states of an agent's message say what the visitor's
+ * browser has reported.
  */
 function stateText({ author, state }: Message): string {
-  if (author?.kind === 'agent') return 'Sent'
+  if (author?.kind === 'agent') return { delivered: 'Delivered', read: 'Read' }[state] ?? 'Sent'
   if (author?.kind !== 'visitor') return ''
   return { queued: 'New', sent: 'Received', delivered: 'Delivered', read: 'Read', failed: 'Failed' }[state] ?? state
 }

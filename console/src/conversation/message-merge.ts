@@ -21,11 +21,20 @@ export function mergeMessages(known: readonly Message[], more: readonly Message[
   return [...byId.values()].sort((one, other) => one.sequence - other.sequence)
 }
 
-/** Sets the state of one message, unless the message already has a later state. */
+/**
+ * Sets the state of one message, unless the message already has a later state. The state of an
+ * agent's message also counts for earlier messages of agents.
+ */
 export function withState(messages: readonly Message[], messageId: string, state: string): readonly Message[] {
   const found = messages.find((message) => message.messageId === messageId)
-  if (!found || stateRank(state) <= stateRank(found.state)) return messages
-  return messages.map((message) => (message === found ? { ...message, state } : message))
+  if (!found) return messages
+  const isAgent = found.author?.kind === 'agent'
+  const changes = (message: Message) =>
+    (message === found || (isAgent && message.author?.kind === 'agent' && message.sequence < found.sequence)) &&
+    stateRank(state) > stateRank(message.state)
+  return messages.some(changes)
+    ? messages.map((message) => (changes(message) ? { ...message, state } : message))
+    : messages
 }
 
 /**

@@ -6,9 +6,8 @@ import type { Api } from '../api.ts'
 import { describeFailure, type Failure } from '../failures.ts'
 import type { Inbox } from '../inbox/inbox.ts'
 import { typingLastsMs } from '../inbox/inbox-merge.ts'
-import type { Drafts } from './drafts.ts'
 import { mergeMessages, withState } from './message-merge.ts'
-import { createOutgoing } from './outgoing.ts'
+import type { Outbox } from './outbox.ts'
 import { createReceipts } from './receipts.ts'
 
 export type Thread = ReturnType<typeof createThread>
@@ -16,7 +15,7 @@ export type Thread = ReturnType<typeof createThread>
 interface ThreadDeps {
   api: Pick<Api, 'messaging' | 'sessions'>
   inbox: Pick<Inbox, 'follow' | 'update'>
-  drafts: Drafts
+  outbox: Pick<Outbox, 'open'>
   conversationId: string
   /** The agent's name that the visitor sees. */
   agentName: () => string
@@ -34,7 +33,7 @@ const typingRepeatMs = 5000
  * them up to date, and sends the operator's replies and other actions.
  */
 export function createThread(deps: ThreadDeps) {
-  const { api, inbox, drafts, conversationId, agentName, onVisitorMessage, now } = deps
+  const { api, inbox, outbox, conversationId, agentName, onVisitorMessage, now } = deps
   const { messaging, sessions } = api
   const conversation = signal<Conversation | undefined>(undefined)
   const messages = signal<readonly Message[]>([])
@@ -55,13 +54,7 @@ export function createThread(deps: ThreadDeps) {
   let typingSentAt = 0
   let typingSent = false
 
-  const outgoing = createOutgoing({
-    messaging,
-    drafts,
-    conversationId,
-    agentName,
-    onSent: (message) => add([message]),
-  })
+  const outgoing = outbox.open(conversationId, (message) => add([message]))
 
   const receipts = createReceipts({ messaging, conversationId, messages })
 
@@ -217,6 +210,7 @@ export function createThread(deps: ThreadDeps) {
     stop() {
       stopped = true
       receipts.stop()
+      outgoing.close()
       clearTimeout(typingTimer)
       unfollow()
     },

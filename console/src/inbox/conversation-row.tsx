@@ -1,14 +1,17 @@
 import { ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
+import { useConsole } from '../console-context.ts'
 import { conversationPath } from '../router.ts'
 import { Avatar } from '../ui/avatar.tsx'
 import { When } from '../ui/when.tsx'
 import { type InboxEntry, isUnread, visitorName } from './inbox-merge.ts'
 
 export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: boolean; me: string }) {
+  const { outbox } = useConsole()
   const { conversation, typingSince } = entry
   const { conversationId, lastMessage, lastMessageAt, visitor, agent, status } = conversation
   const name = visitorName(conversation)
   const unread = isUnread(entry)
+  const unsent = outbox.markOf(conversationId)
   const verified = visitor?.identityState === 'verified'
   const from = lastMessage?.author?.kind === 'agent' ? authorOf(lastMessage.author.displayName, me) : ''
   return (
@@ -38,6 +41,7 @@ export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: 
             ) : (
               <span class="row-preview ellipsis typing">is typing…</span>
             )}
+            {unsent && <span class="tag warn">{unsent === 'sending' ? 'Sending…' : 'Not sent'}</span>}
             {status === ConversationStatus.CLOSED && <span class="tag">Closed</span>}
             {agent && <span class="tag">{agent.displayName === me ? 'Mine' : agent.displayName}</span>}
             {unread && (

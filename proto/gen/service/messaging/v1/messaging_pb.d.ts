@@ -798,6 +798,48 @@ export declare type SetVisitorTypingResponse = Message$1<"service.messaging.v1.S
 export declare const SetVisitorTypingResponseSchema: GenMessage<SetVisitorTypingResponse>;
 
 /**
+ * @generated from message service.messaging.v1.ReportReceiptRequest
+ */
+export declare type ReportReceiptRequest = Message$1<"service.messaging.v1.ReportReceiptRequest"> & {
+  /**
+   * @generated from field: service.session.v1.VisitorCredentials credentials = 1;
+   */
+  credentials?: VisitorCredentials | undefined;
+
+  /**
+   * The report covers agents' messages up to and including this sequence.
+   *
+   * @generated from field: uint32 up_to_sequence = 2;
+   */
+  upToSequence: number;
+
+  /**
+   * "delivered" when the browser has the messages, "read" when it has shown them.
+   *
+   * @generated from field: string state = 3;
+   */
+  state: string;
+};
+
+/**
+ * Describes the message service.messaging.v1.ReportReceiptRequest.
+ * Use `create(ReportReceiptRequestSchema)` to create a new message.
+ */
+export declare const ReportReceiptRequestSchema: GenMessage<ReportReceiptRequest>;
+
+/**
+ * @generated from message service.messaging.v1.ReportReceiptResponse
+ */
+export declare type ReportReceiptResponse = Message$1<"service.messaging.v1.ReportReceiptResponse"> & {
+};
+
+/**
+ * Describes the message service.messaging.v1.ReportReceiptResponse.
+ * Use `create(ReportReceiptResponseSchema)` to create a new message.
+ */
+export declare const ReportReceiptResponseSchema: GenMessage<ReportReceiptResponse>;
+
+/**
  * @generated from message service.messaging.v1.UpdateMessageStateRequest
  */
 export declare type UpdateMessageStateRequest = Message$1<"service.messaging.v1.UpdateMessageStateRequest"> & {
@@ -1099,7 +1141,8 @@ export declare type InboxEvent = Message$1<"service.messaging.v1.InboxEvent"> & 
   author?: Author | undefined;
 
   /**
-   * Set on `message.state.changed` only: the message and its new state.
+   * Set on `message.state.changed` only: the message and its new state. The state of an agent's
+   * message also counts for all earlier messages of agents.
    *
    * @generated from field: optional string message_id = 6;
    */
@@ -1708,6 +1751,18 @@ export declare const MessagingService: GenService<{
     methodKind: "unary";
     input: typeof SetVisitorTypingRequestSchema;
     output: typeof SetVisitorTypingResponseSchema;
+  },
+  /**
+   * Reports that the visitor's browser has received or shown agents' messages (POST
+   * /messages/receipts). It advances the state of these messages. Errors: as
+   * SessionService.AuthorizeGrant, ValidationFailed.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.ReportReceipt
+   */
+  reportReceipt: {
+    methodKind: "unary";
+    input: typeof ReportReceiptRequestSchema;
+    output: typeof ReportReceiptResponseSchema;
   },
   /**
    * Advances the state of the visitor's messages. A state never goes back. Errors: NotFound for an

@@ -1,0 +1,83 @@
+import { Code, ConnectError } from '@connectrpc/connect'
+import { describe, expect, it } from 'vitest'
+import { createDrafts } from './drafts.ts'
+import { createOutbox } from './outbox.ts'
+
+function memory() {
+  const items = new Map<string, string>()
+  return {
+    getItem: (key: string) => items.get(key) ?? null,
+    setItem: (key: string, value: string) => void items.set(key, value),
+    removeItem: (key: string) => void items.delete(key),
+  }
+}
+
+/** An outbox whose service fails with `codes`, one per call, then accepts. Timers end at once. */
+function outboxWith(codes: Code[], storage = memory()) {
+  const calls: { clientOperationId: string; body: string }[] = []
+  const drafts = createDrafts(storage, 'ws_1 ada')
+  const outbox = createOutbox({
+    messaging: {
+      async sendAgentMessage(input: object) {
+        calls.push(input as (typeof calls)[number])
+        const code = codes.shift()
+        if (code !== undefined) throw new ConnectError('failed', code)
+        return { message: undefined } as never
+      },
+    },
+    drafts,
+    agentName: () => 'Ada',
+    clock: { setTimeout: (callback) => setTimeout(callback, 0), clearTimeout: (timer) => clearTimeout(timer as never) },
+  })
+  return { outbox, calls, drafts, storage }
+}
+
+const idle = () => new Promise((resolve) => setTimeout(resolve, 20))
+
+describe('the outbox of the console', () => {
+  it('repeats a reply with one operation id until the service answers, and keeps the order', async () => {
+    const { outbox, calls } = outboxWith([Code.Unavailable, Code.DeadlineExceeded, Code.ResourceExhausted])
+    const replies = outbox.open('cnv_1', () => {})
+    for (const body of ['one', 'two']) replies.send(body)
+    await idle()
+    expect(calls.map(({ body }) => body)).toEqual(['one', 'one', 'one', 'one', 'two'])
+    expect(new Set(calls.map(({ clientOperationId }) => clientOperationId)).size).toBe(2)
+    expect(outbox.markOf('cnv_1')).toBeUndefined()
+  })
+
+  it('sends the stored replies of all conversations after a reload, with their operation ids', async () => {
+    const first = outboxWith([Code.Unavailable, Code.Unavailable])
+    for (const id of ['cnv_1', 'cnv_2']) first.outbox.open(id, () => {}).send(id)
+    first.outbox.stop()
+    await idle()
+    const second = outboxWith([], first.storage)
+    expect(second.outbox.markOf('cnv_1')).toBe('unsent')
+    second.outbox.sendNow()
+    await idle()
+    const ids = (calls: typeof first.calls) => calls.map(({ clientOperationId }) => clientOperationId).sort()
+    expect(ids(second.calls)).toEqual(ids(first.calls))
+    expect(second.drafts.count()).toBe(0)
+  })
+
+  it('does not repeat a rejected reply by itself, and sends the next one', async () => {
+    const { outbox, calls } = outboxWith([Code.PermissionDenied])
+    const replies = outbox.open('cnv_1', () => {})
+    for (const body of ['one', 'two']) replies.send(body)
+    await idle()
+    expect(calls.map(({ body }) => body)).toEqual(['one', 'two'])
+    expect(replies.list.value).toMatchObject([{ body: 'one', state: 'failed' }])
+    replies.retry(replies.list.value[0]!.operationId)
+    await idle()
+    expect(calls[2]!.clientOperationId).toBe(calls[0]!.clientOperationId)
+    expect(replies.list.value).toEqual([])
+  })
+
+  it('stores nothing after it was stopped, so that a sign-out removes the replies', async () => {
+    const { outbox, drafts, storage } = outboxWith([Code.Unavailable])
+    outbox.open('cnv_1', () => {}).send('one')
+    outbox.stop()
+    drafts.clear()
+    await idle()
+    expect(storage.getItem('service.console.drafts')).toBeNull()
+  })
+})
