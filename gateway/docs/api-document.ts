@@ -3,7 +3,7 @@ import type { FastifyContextConfig, FastifyInstance } from 'fastify'
 import { CONTRACT, CONTRACT_VERSION } from '../checks/request-checks.ts'
 import { type PublicError, publicErrors } from '../errors.ts'
 import { type EventName, eventDefinitions, eventSchema } from '../schemas/events.ts'
-import { Envelope } from '../schemas/fields.ts'
+import { Envelope, portablePatterns } from '../schemas/fields.ts'
 import { errorsOf, headersOfAnswer, headersOfFailure, parametersOf } from './route-description.ts'
 
 type Json = Record<string, unknown>
@@ -43,7 +43,13 @@ export async function describeApi(app: FastifyInstance, ...prefixes: string[]): 
   const options: FastifyDynamicSwaggerOptions = {
     openapi: {
       openapi: '3.1.1',
-      info: { title: 'Service widget API', version: CONTRACT_VERSION, description: DESCRIPTION },
+      info: {
+        title: 'Service widget API',
+        version: CONTRACT_VERSION,
+        description: DESCRIPTION,
+        contact: { name: 'The operator of this gateway' },
+        license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
+      },
       servers: [{ url: '/', description: 'This gateway' }],
       tags: [
         { name: 'Bootstrap', description: 'Before there is a session.' },
@@ -159,7 +165,9 @@ function streamAnswer(): Json {
   return {
     description:
       'The event stream: each `data` line is an `Event`. It stays open, with a heartbeat comment now and then.',
-    content: { 'text/event-stream': { schema: { type: 'string' }, example } },
+    content: {
+      'text/event-stream': { schema: { type: 'string' }, example, 'x-event': { $ref: '#/components/schemas/Event' } },
+    },
   }
 }
 
@@ -175,7 +183,15 @@ function eventSchemas(): Json {
   return { Event: { oneOf, discriminator: { propertyName: 'type', mapping } }, ...Object.fromEntries(schemas) }
 }
 
-/** A deep copy with JSON values only, independent of the validating schemas. */
+/**
+ * A deep copy with JSON values only, independent of the validating schemas, with patterns that every
+ * language reads.
+ */
 function copyOf(value: object): object {
-  return JSON.parse(JSON.stringify(value, (key, item) => (key === 'maxJsonBytes' ? undefined : item)))
+  return JSON.parse(
+    JSON.stringify(value, (key, item) => {
+      if (key === 'maxJsonBytes') return undefined
+      return key === 'pattern' ? (portablePatterns[item] ?? item) : item
+    }),
+  )
 }

@@ -2,10 +2,12 @@ import { get, type IncomingMessage } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { Validator } from '@seriousme/openapi-schema-validator'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { validatorOf } from '../../test/support/json-schema.ts'
 import { publicErrors } from '../errors.ts'
 import { eventDefinitions } from '../schemas/events.ts'
+import { portablePatterns } from '../schemas/fields.ts'
 import { SITE } from '../test/test-core.ts'
 import { message, startTestGateway } from '../test/test-gateway.ts'
 
@@ -74,6 +76,37 @@ describe('the OpenAPI document', () => {
     const events = operations.find(({ operationId }) => operationId === 'openEvents')
     expect(events.parameters.map((each: Document) => each.name)).toContain('Last-Event-ID')
     expect(events.responses[200].content).toHaveProperty(['text/event-stream'])
+  })
+
+  test('has patterns that every language reads, without Unicode properties, lookarounds or surrogates', async () => {
+    const { document } = await startWithDocument()
+    const patterns = new Set<string>()
+    JSON.stringify(document, (key, value) => {
+      if (key === 'pattern') patterns.add(value)
+      return value
+    })
+    expect(patterns.size).toBeGreaterThan(4)
+    for (const pattern of patterns) {
+      expect(pattern).not.toMatch(/\\p\{|\\u|\(\?/i)
+      expect(() => [new RegExp(pattern), new RegExp(pattern, 'u')]).not.toThrow()
+    }
+  })
+
+  test('has patterns that accept the same texts as the patterns that validate requests', () => {
+    const unit = fc.oneof(
+      fc.string({ unit: 'binary', maxLength: 3 }),
+      fc.constantFrom('\t', '\n', '\r', ' ', '\u0085', '\u00a0', '\u2028', '\ufeff', '\u{1f600}', 'a'),
+    )
+    const texts = fc.array(unit, { maxLength: 6 }).map((units) => units.join(''))
+    for (const [validating, documented] of Object.entries(portablePatterns)) {
+      const validates = new RegExp(validating, 'u')
+      fc.assert(
+        fc.property(texts, (text) => {
+          for (const flags of ['', 'u']) expect(new RegExp(documented, flags).test(text)).toBe(validates.test(text))
+        }),
+        { numRuns: 2_000 },
+      )
+    }
   })
 
   test('has a valid example for each body and answer', async () => {

@@ -1,9 +1,9 @@
 import { Type } from 'typebox'
-import { Named, OneOf, Strict, Time } from './fields.ts'
+import { Line, Named, OneOf, Strict, Time } from './fields.ts'
 
 export const ConsentBody = Strict(
   {
-    policyVersion: Type.String({ minLength: 1, maxLength: 64, pattern: '^[^\\p{Cc}\\p{Cs}]*$' }),
+    policyVersion: Line(1, 64),
     decision: OneOf(['granted', 'denied']),
   },
   { examples: [{ policyVersion: '2026-01', decision: 'granted' }] },

@@ -8,12 +8,24 @@ export const Strict = <Properties extends TProperties>(
   options: object = {},
 ): TObject<Properties> => Type.Object(properties, { additionalProperties: false, ...options })
 
+/** Pattern of a text without control characters or lone surrogates. Ajv runs it in Unicode mode. */
+const LINE = '^[^\\p{Cc}\\p{Cs}]*$'
+
+/** Pattern of a text that is not only white space. Of control characters, it may have tab and newline. */
+const TEXT = '^(?=\\s*\\S)(?:[\\t\\n]|[^\\p{Cc}\\p{Cs}])*$'
+
 /**
- * Schema of a text without control characters or lone surrogates. Ajv runs patterns in Unicode
- * mode.
+ * The same patterns for the API document, without Unicode properties and lookaheads, which many
+ * languages do not have. They accept the same texts, and lone surrogates, which valid UTF-8 cannot
+ * contain.
  */
-const Line = (minLength: number, maxLength: number) =>
-  Type.String({ minLength, maxLength, pattern: '^[^\\p{Cc}\\p{Cs}]*$' })
+export const portablePatterns: Record<string, string> = {
+  [LINE]: '^[^\\x00-\\x1f\\x7f-\\x9f]*$',
+  [TEXT]: '^[^\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f][^\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f]*$',
+}
+
+/** Schema of a text without control characters or lone surrogates. */
+export const Line = (minLength: number, maxLength: number) => Type.String({ minLength, maxLength, pattern: LINE })
 
 /** Id of a logical operation. A retry of the operation sends the same id. */
 export const OperationId = Type.String({ pattern: '^[A-Za-z0-9._:-]{1,128}$' })
@@ -32,7 +44,7 @@ export const Locale = Type.String({
 export const MessageBody = Type.String({
   minLength: 1,
   maxLength: contractLimits.bodyMaxLength,
-  pattern: '^(?=\\s*\\S)(?:[\\t\\n]|[^\\p{Cc}\\p{Cs}])*$',
+  pattern: TEXT,
   description: 'CRLF and CR are converted to LF first.',
 })
 
