@@ -6,7 +6,7 @@ import { groups } from '../../dev/command-groups.ts'
 import { modules } from '../mutation/modules.ts'
 
 const root = join(import.meta.dirname, '../..')
-const documents = ['README.md', 'ARCHITECTURE.md', 'CHANGELOG.md', ...globSync('docs/**/*.md', { cwd: root })]
+const documents = [...globSync('*.md', { cwd: root }), ...globSync('{docs/**,core-client,widget}/*.md', { cwd: root })]
 /** Names that may follow `npm run <script> --`. */
 const subcommands: Record<string, string[]> = {
   ...Object.fromEntries(Object.entries(groups).map(([script, commands]) => [script, Object.keys(commands)])),
