@@ -1,0 +1,111 @@
+import { execFile } from 'node:child_process'
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { Collection, Document } from 'mongodb'
+import { pino } from 'pino'
+import { beforeEach, expect, onTestFinished, test } from 'vitest'
+import { readCoreConfig } from '../../core/config.ts'
+import { openDatabase } from '../../core/database/database.ts'
+import { serveCore } from '../../core/server.ts'
+import { operatorOf } from '../../test/support/operator.ts'
+import { seedDemo } from '../demo-seed.ts'
+import { startLocalCore } from '../local-core.ts'
+import { backUp, restore } from './backup.ts'
+import { attachEngine } from './engine.ts'
+
+const run = promisify(execFile)
+const logger = pino({ level: 'silent' })
+let folder: string
+let dataDir: string
+let file: string
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'backup-test-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  dataDir = join(folder, 'data')
+  file = join(folder, 'service.backup')
+})
+
+/** Starts a core on a data folder with its demo, and returns an operator's clients. */
+async function startService(dataDir: string) {
+  const dev = { DATA_DIR: dataDir, NODE_ENV: 'development', DEMO_PORT: 0 }
+  const { core, config } = await startLocalCore(readCoreConfig({}), dev, { logger })
+  const demo = await seedDemo(core, config, dataDir)
+  const server = await serveCore(core, { host: '', port: 0 })
+  return {
+    ...operatorOf(`http://127.0.0.1:${server.port}`, demo.serviceToken),
+    workspaceId: demo.workspaceId,
+    stop: async () => {
+      await server.close()
+      await core.stop()
+    },
+  }
+}
+
+/** Returns all documents and indexes of a data folder's database, as text. */
+async function contentOf(dataDir: string): Promise<Record<string, string>> {
+  const engine = await attachEngine({ dataDir, logger })
+  const name = readCoreConfig({}).MONGODB_DATABASE
+  const database = await openDatabase({ uri: engine.uri, name, timeoutMs: 20_000 })
+  const found: Record<string, string> = {}
+  for (const [key, collection] of Object.entries(database.collections) as unknown as [string, Collection<Document>][]) {
+    const documents = await collection.find().sort({ _id: 1 }).toArray()
+    const indexes = documents.length > 0 ? await collection.indexes() : []
+    found[key] = JSON.stringify([documents, indexes])
+  }
+  await database.close()
+  await engine.stop()
+  return found
+}
+
+test('a restored backup has the documents, indexes and secrets of the service, and the service goes on with them', async () => {
+  const before = await startService(dataDir)
+  const { workspaceId } = before
+  const { leadId } = await before.leads.captureLead({ workspaceId, source: 'drill', fields: { name: 'Mia' } })
+  await before.stop()
+  const content = await contentOf(dataDir)
+  expect(Object.values(content).join()).toContain('Mia')
+  await backUp({ dataDir, file, logger })
+  expect((await stat(file)).mode & 0o077).toBe(0)
+  const secrets = await readFile(join(dataDir, 'secrets.json'), 'utf8')
+
+  const later = await startService(dataDir)
+  await later.leads.captureLead({ workspaceId, source: 'drill', fields: { name: 'After the backup' } })
+  await later.stop()
+  await expect(restore({ dataDir, file, logger })).rejects.toThrow('is not empty')
+  await rm(dataDir, { recursive: true })
+
+  await restore({ dataDir, file, logger })
+  expect(await readFile(join(dataDir, 'secrets.json'), 'utf8')).toBe(secrets)
+  expect(await contentOf(dataDir)).toEqual(content)
+  const after = await startService(dataDir)
+  const { leads } = await after.leads.listLeads({ workspaceId })
+  expect(leads.map((lead) => [lead.leadId, lead.fields])).toEqual([[leadId, { name: 'Mia' }]])
+  await after.leads.captureLead({ workspaceId, source: 'drill', fields: { name: 'After the restore' } })
+  await after.stop()
+})
+
+test('a backup of a running service is refused and leaves no file', async () => {
+  const engine = await attachEngine({ dataDir, logger })
+  await expect(backUp({ dataDir, file, logger })).rejects.toMatchObject({ reason: 'held' })
+  await engine.stop()
+  expect((await readdir(folder)).sort()).toEqual(['data'])
+})
+
+test('a truncated archive and an archive of something else are refused and leave no data folder', async () => {
+  const engine = await attachEngine({ dataDir, logger })
+  await engine.stop()
+  await backUp({ dataDir, file, logger })
+  const target = join(folder, 'restored')
+  await truncate(file, (await stat(file)).size - 100)
+  await expect(restore({ dataDir: target, file, logger })).rejects.toThrow(/tar/)
+
+  const other = join(folder, 'other')
+  await mkdir(other)
+  await writeFile(join(other, 'notes.txt'), 'no backup')
+  await run('tar', ['czf', file, '-C', other, '.'])
+  await expect(restore({ dataDir: target, file, logger })).rejects.toThrow('is no backup')
+  expect((await readdir(folder)).sort()).toEqual(['data', 'other', 'service.backup'])
+})
