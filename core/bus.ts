@@ -12,7 +12,7 @@ export type Bus = EventEmitter<{
    * Another process appended events to a conversation's log, which now has all events up to `end`.
    */
   advanced: [conversationId: string, end: LogEnd]
-  /** This process or another one changed the stored state of the objects with these ids. */
+  /** This process or another process changed the stored state of the objects with these ids. */
   changed: [ids: string[]]
   /** Wake-ups of other cores may have been lost, so listeners must read all their state again. */
   gap: []

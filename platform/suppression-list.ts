@@ -117,7 +117,7 @@ function readRows(content: string): Row[] {
   return rows
 }
 
-/** Returns the separator after the first cell. */
+/** Returns the separator that follows the first cell. */
 function separatorOf(text: string, start: number): string {
   const from = text[start] === '"' ? (closingQuote(text, start + 1) ?? start) : start
   const found = /[,;\t\n]/g

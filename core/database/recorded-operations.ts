@@ -11,7 +11,8 @@ export interface RecordsOperations {
 
 /**
  * Filter of a write that must take effect once per operation. The same write must store the
- * operation with `recording`. A repeat after a crash then does not undo later changes.
+ * operation with `recording`. If the operation is repeated after a crash, the write then does not
+ * undo later changes.
  */
 export const unlessRecorded = (operation: string) => ({ operations: { $ne: operation } })
 export const recording = (operation: string) => ({

@@ -160,8 +160,8 @@ describe('an operator whose request names no workspace', () => {
 })
 
 /**
- * Creates objects for a call of a method. If the call deletes a site, creates a new site for it,
- * because other tests use the shared one.
+ * Creates objects for a call of a method. If the call deletes a workspace, connection or
+ * installation, creates new ones for it, because other tests use the shared ones.
  */
 async function ownThings(isDeleted: boolean) {
   const fresh = await cores.newSession()

@@ -80,7 +80,7 @@ export async function* watchEvents(
       const epoch = (await conversationAccess.epochOf(session.conversationId)) ?? ''
       const start = { afterSequence, lastEventId }
       const subscription = await streamSubscriptions.open({ id, sink, session, epoch, start, toldAvailability })
-      // The subscription was cancelled or the call ended while the subscription was opening.
+      // While the subscription was opening, the gateway cancelled it or the call ended.
       if (over || open.get(id) !== 'opening') streamSubscriptions.close(subscription)
       else open.set(id, subscription)
     } catch (error) {

@@ -292,7 +292,7 @@ export async function openStreamAt(
 
 export type TestStream = Awaited<ReturnType<typeof openStreamAt>>
 
-/** Resolves to whether the promise is rejected. */
+/** Resolves to true if the promise is rejected, else to false. */
 export const hasFailed = (attempt: Promise<unknown>) =>
   attempt.then(
     () => false,

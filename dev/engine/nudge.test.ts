@@ -44,7 +44,7 @@ test('a wake-up that is announced in one folder is not received in another folde
 
 test('a process does not receive its own announcements', async () => {
   const [one, other] = [createFileNudge(join(folder, 'e')), createFileNudge(join(folder, 'e'))]
-  // Consume the announcement that the other process caused when it created its file.
+  // Consume the announcement that the other nudge caused when it created its file.
   await one.after(0, maxWaitMs)
   const known = one.count()
   const countOfOther = other.count()

@@ -83,7 +83,7 @@ it('concurrent requests share one call to a core', async () => {
   expect(scene.calls.length).toBe(1)
 })
 
-it('the authorization of an expired grant is cached until the session expires, but for renewals only', async () => {
+it('the authorization of an expired grant is cached until the session expires, and is used for renewals only', async () => {
   const { scene, grants, answered } = newScene()
   const renew = () => answered(grants.authorize(credentials, 'c', true))
   scene.time = 1_000_000

@@ -60,7 +60,7 @@ export function createEventStreams(options: {
   const streams = new Map<Socket, Stream>()
   /** The streams of each session, oldest first. */
   const bySession = new Map<string, Stream[]>()
-  /** Streams by the second in which their heartbeat is due. One timer serves all. */
+  /** Streams by the second in which their heartbeat is due. All streams share one timer. */
   const wheel = Array.from({ length: config.HEARTBEAT_SECONDS }, () => new Set<Stream>())
   /** Sockets that were destroyed because their reader was too slow. */
   const slow = new WeakSet<Socket>()

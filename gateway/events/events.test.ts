@@ -102,7 +102,7 @@ describe('event stream', () => {
     expect(gateway.core.links[0]!.subscribed[0]!.lastEventId).toBe(passedOn)
   })
 
-  test('sends a reset event even if its sequence is old, and then ends', async () => {
+  test('sends a reset event even if the reader has already passed its sequence, and then ends', async () => {
     const gateway = await startTestGateway()
     gateway.core.onSubscribe = (link, { subscriptionId }) => {
       link.push(

@@ -166,7 +166,7 @@ describe('GET /events with pipelined requests', () => {
     expect(gateway.core.count('sendVisitorMessages')).toBe(0)
   })
 
-  test('begins and continues although an incomplete request follows', async () => {
+  test('begins and stays open although an incomplete request follows it on the connection', async () => {
     const gateway = await startTestGateway({ env: { REQUEST_TIMEOUT_MS: '1000' } })
     const client = openSocket(gateway.port, `${requestBytes(...EVENTS)}GET /messages HT`)
     await expect.poll(() => client.text()).toContain(': open')

@@ -61,7 +61,7 @@ describe('limit of refused requests per address', () => {
     'answers 429 without a call to the core after 120 refusals in a minute: %s',
     async (_name, status, refused) => {
       const gateway = await startTestGateway()
-      // A core accepts the origin and the grant. The limit then does not affect them.
+      // A core accepts the origin and the grant, so the limit does not apply to them later.
       expect((await gateway.call('GET', '/messages')).status).toBe(200)
       const statuses = await statusesOf(120, (index) => refused(gateway, index))
       expect(tally(statuses)).toEqual({ [status]: 120 })

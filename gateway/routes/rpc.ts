@@ -78,13 +78,13 @@ export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, core
   app.addHook('preHandler', inOrder([checkRate, (request) => requireMessage(methodOf(request, methods), request)]))
 
   await app.register(fastifyHttpProxy, {
-    // A placeholder, because the dispatcher chooses the core.
+    // This URL is never called, because the dispatcher chooses the core.
     upstream: 'http://core.invalid',
     undici: dispatcher as never,
     httpMethods: ['POST'],
     routes: ['/:service/:method'],
     config: { rate: 'rpc' },
-    // The parser above has read the body, because a failover sends it again.
+    // The parser above has read the whole body, so that a failover can send the body again.
     proxyPayloads: false,
     disableRequestLogging: true,
     // Forwards the canonical path of the method, even if the client has percent-encoded it.
