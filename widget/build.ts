@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { InlineConfig } from 'vite'
@@ -14,6 +15,12 @@ const folder = fileURLToPath(new URL('.', import.meta.url))
  * belong to the npm package.
  */
 export const widgetDist = join(folder, 'dist')
+
+/**
+ * Folder with the files of released versions by hash. Builds add them to `widget/v1/`, because pages pin
+ * them.
+ */
+export const releasedWidgets = join(folder, 'released')
 
 /** Content of `widget.json`: the loader of this build that never changes, for pages that pin it. */
 export interface PinnedLoader {
@@ -66,7 +73,7 @@ export async function buildWidget(keepOldMs = 24 * 60 * 60_000): Promise<BuiltFi
       await mkdir(dirname(join(widgetDist, name)), { recursive: true })
       await rename(join(outDir, name), join(widgetDist, name))
     }
-    await dropOld(names, keepOldMs)
+    await dropOld([...names, ...(await addReleased())], keepOldMs)
     return files
   } finally {
     await rm(outDir, { recursive: true, force: true })
@@ -106,6 +113,19 @@ async function hashOf(path: string): Promise<string> {
   const hash = createHash('sha256')
   for (const name of await filesIn(path)) hash.update(`${name}\0`).update(await readFile(join(path, name)))
   return hash.digest('hex').slice(0, 16)
+}
+
+/** Adds the files of released versions. Returns their names. */
+async function addReleased(): Promise<string[]> {
+  const released = await filesIn(releasedWidgets).catch(() => [])
+  const names = released.map((name) => join('widget/v1', name))
+  const missing = names.filter((name) => !existsSync(join(widgetDist, `${name}.br`)))
+  for (const name of missing) {
+    await mkdir(dirname(join(widgetDist, name)), { recursive: true })
+    await copyFile(join(releasedWidgets, name.slice('widget/v1/'.length)), join(widgetDist, name))
+  }
+  await compressFiles(missing.map((name) => join(widgetDist, name)))
+  return names.flatMap((name) => [name, `${name}.br`, `${name}.gz`])
 }
 
 async function dropOld(current: string[], keepOldMs: number) {
