@@ -1,7 +1,9 @@
 import { toJson } from '@bufbuild/protobuf'
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import {
   DeliveryStatusSchema,
   ListDeliveriesResponseSchema,
+  RecoverDeliveriesResponseSchema,
   RetryDeliveryAttemptResponseSchema,
   SendTestDeliveryResponseSchema,
 } from '#proto/lead/v1/delivery_pb.js'
@@ -15,7 +17,7 @@ import {
   UpdateSubscriptionResponseSchema,
 } from '#proto/lead/v1/subscription_pb.js'
 import { command, type Group } from '../command.ts'
-import { oneOf } from '../usage.ts'
+import { oneOf, UsageError } from '../usage.ts'
 import { deletion } from './deletion.ts'
 
 const workspace = { type: 'string', required: true, description: 'the workspace’s id' } as const
@@ -110,6 +112,12 @@ export const subscriptions: Group = {
   }),
 }
 
+function timeOf(flag: string, text: string) {
+  const time = new Date(text)
+  if (Number.isNaN(time.getTime())) throw new UsageError(`--${flag} must be an ISO time, like 2026-01-31T12:00:00Z`)
+  return timestampFromDate(time)
+}
+
 function toHeader(text: string) {
   const [name = '', ...rest] = text.split(':')
   return { name: name.trim(), ...(rest.length > 0 && { value: rest.join(':').trim() }) }
@@ -142,6 +150,27 @@ export const deliveries: Group = {
           statuses: status.map((each) => oneOf('status', each, deliveryStatuses)),
           limit: limit === undefined ? undefined : Number(limit),
           pageToken: page,
+        }),
+      ),
+  }),
+  recover: command({
+    summary: 'Schedule failed deliveries of a subscription again; without `--yes`, only count them',
+    flags: {
+      subscription,
+      since: { type: 'string', required: true, description: 'ISO time of the first delivery' },
+      until: { type: 'string', description: 'ISO time after the last delivery; default now' },
+      status: { type: 'string', multiple: true, description: 'failed, dead_lettered, held; default all' },
+      yes: { type: 'boolean', description: 'schedule them' },
+    },
+    run: async ({ leads }, { subscription, since, until, status = [], yes = false }) =>
+      toJson(
+        RecoverDeliveriesResponseSchema,
+        await leads.recoverDeliveries({
+          subscriptionId: subscription,
+          since: timeOf('since', since),
+          until: until === undefined ? undefined : timeOf('until', until),
+          statuses: status.map((each) => oneOf('status', each, deliveryStatuses)),
+          preview: !yes,
         }),
       ),
   }),

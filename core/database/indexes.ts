@@ -51,6 +51,11 @@ export const indexes: IndexPlan[] = [
     { 'notices.at': 1 },
     { name: 'by_notice', partialFilterExpression: { 'notices.at': { $exists: true } } },
   ],
+  [
+    'leadSubscriptions',
+    { 'recovery.nextStepAt': 1 },
+    { name: 'by_recovery', partialFilterExpression: { 'recovery.nextStepAt': { $exists: true } } },
+  ],
   // Allows one operation per key. An operation creates or retries an attempt.
   ['deliveries', { 'operations.key': 1 }, { name: 'by_operation', unique: true }],
   ['deliveries', { 'attempts.attemptId': 1 }, { name: 'by_attempt' }],

@@ -4,6 +4,7 @@ import { createConversationStore } from '../conversations/conversation-store.ts'
 import { createMessageStateStore } from '../conversations/message-state-store.ts'
 import { createTypingStore } from '../conversations/typing-store.ts'
 import { createDeliveryQueue } from '../deliveries/delivery-queue-store.ts'
+import { createDeliveryRecoveryStore } from '../deliveries/delivery-recovery-store.ts'
 import { createDeliveryHoldStore, createDeliveryStore } from '../deliveries/delivery-store.ts'
 import { createDeliverySuppressionStore } from '../deliveries/delivery-suppression-store.ts'
 import { createLeadSubscriptionStore } from '../deliveries/lead-subscription-store.ts'
@@ -43,6 +44,7 @@ export function createStores({ collections, screenshots }: Database, nudge?: Nud
     dataRemoval: createDataRemoval(collections),
     deletions: createDeletionStore(collections),
     deliveries: createDeliveryStore(collections),
+    deliveryRecoveries: createDeliveryRecoveryStore(collections),
     deliverySuppressions: createDeliverySuppressionStore(collections),
     deliveryHolds: createDeliveryHoldStore(collections),
     deliveryQueue: createDeliveryQueue(collections),

@@ -81,7 +81,7 @@ export interface Deliveries {
 const maxPage = 100
 const defaultPage = 50
 /** Maximum number of attempts per delivery, including manual ones. */
-const maxAttempts = 50
+export const maxAttempts = 50
 const maxOfLead = 100
 
 export function createDeliveries(dependencies: {

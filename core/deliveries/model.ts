@@ -1,3 +1,5 @@
+import type { DeliveryRecovery } from './recovery-model.ts'
+
 /** Status of a delivery and of its latest attempt (contract, section 5). */
 export const deliveryStatuses = [
   'pending',
@@ -223,6 +225,7 @@ export interface SubscriptionAuditEntry {
     | 'secret_activated'
     | 'attempt_created'
     | 'attempt_retried'
+    | 'recovery_started'
   attemptId?: string
   disabledReason?: DisabledReason
 }
@@ -255,6 +258,7 @@ export interface LeadSubscription {
    * attempt that began earlier cannot disable the subscription.
    */
   judgedSince: Date
+  recovery?: DeliveryRecovery
   /** Changes of the subscription itself, newest first. */
   audit: SubscriptionAuditEntry[]
   createdAt: Date

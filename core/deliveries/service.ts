@@ -21,6 +21,8 @@ import {
 } from './delivery-holds.ts'
 import { createDeliveryIntake } from './delivery-intake.ts'
 import type { DeliveryQueue } from './delivery-queue-store.ts'
+import { createDeliveryRecoveries, type DeliveryRecoveries } from './delivery-recovery.ts'
+import type { DeliveryRecoveryStore } from './delivery-recovery-store.ts'
 import { createDeliveryResults, type DeliveryResults } from './delivery-results.ts'
 import type { DeliveryHoldStore, DeliveryStore } from './delivery-store.ts'
 import { createDeliveryEnding, createSuppressionGate } from './delivery-suppression.ts'
@@ -41,6 +43,7 @@ interface DeliveryStores {
   leadSubscriptions: LeadSubscriptionStore
   deliveries: DeliveryStore
   deliveryHolds: DeliveryHoldStore
+  deliveryRecoveries: DeliveryRecoveryStore
   deliveryQueue: DeliveryQueue
   workspaces: WorkspaceStore
   sessions: SessionStore
@@ -59,6 +62,7 @@ export interface DeliveryService {
   deliveryHolds: DeliveryHolds
   subscriptionDisabling: SubscriptionDisabling
   operationalEvents: OperationalEvents
+  deliveryRecoveries: DeliveryRecoveries
   deliveryWork: DeliveryWork<ClaimedDelivery[], ClaimRequest>
   liveSubscriptions: LiveSubscriptions
   jobs: Job[]
@@ -174,6 +178,13 @@ export function createDeliveryService(
 
   const operationalEvents = createOperationalEvents({ subscriptions: subscriptionStore, intake, settings, now })
 
+  const deliveryRecoveries = createDeliveryRecoveries({
+    store: stores.deliveryRecoveries,
+    subscriptions: subscriptionStore,
+    announce,
+    now,
+  })
+
   // A counter that begins without a value would hide its first increase from alerts.
   for (const reason of disabledReasons) if (reason !== 'operator') metrics.subscriptionsDisabled.inc({ reason }, 0)
   for (const response_class of retryableClasses) metrics.attempts.inc({ status: 'dead_lettered', response_class }, 0)
@@ -185,6 +196,7 @@ export function createDeliveryService(
     { name: 'disable subscriptions', run: subscriptionDisabling.applyPending },
     { name: 'hold and release deliveries', run: holds.reconcile },
     { name: 'send operational events', run: operationalEvents.send },
+    { name: 'recover deliveries', run: deliveryRecoveries.proceed },
   ]
 
   return {
@@ -249,6 +261,7 @@ export function createDeliveryService(
     deliveryHolds: holds,
     subscriptionDisabling,
     operationalEvents,
+    deliveryRecoveries,
     deliveryWork,
     liveSubscriptions,
     close() {

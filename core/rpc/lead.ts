@@ -7,6 +7,7 @@ import { ServiceError } from '../errors.ts'
 import type { Lead } from '../leads/model.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from './caller.ts'
 import { deliveryCalls, workerCalls } from './delivery-calls.ts'
+import { recoveryCalls } from './recovery-calls.ts'
 import { subscriptionCalls } from './subscription-calls.ts'
 import { fromCredentials } from './visitor.ts'
 
@@ -16,6 +17,7 @@ export function leadService(router: ConnectRouter, core: CoreContext): void {
   router.service(LeadService, {
     ...deliveryCalls(core),
     ...workerCalls(core),
+    ...recoveryCalls(core),
     ...subscriptionCalls(core),
 
     async captureLead(request, context) {

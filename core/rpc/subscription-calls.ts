@@ -15,6 +15,7 @@ import type { SubscriptionAuditEntry } from '../deliveries/model.ts'
 import { activeSecret, liveSecrets, maskedSecret } from '../deliveries/webhook-requests.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from './caller.ts'
 import { operatorDeletion } from './policy-changes.ts'
+import { toRecovery } from './recovery-calls.ts'
 
 type Calls = ServiceImpl<typeof LeadService>
 
@@ -146,6 +147,7 @@ function toSubscription(
     })),
     purpose: isOperational ? SubscriptionPurpose.OPERATIONAL_EVENTS : SubscriptionPurpose.LEADS,
     failingSince: failingSince && timestampFromDate(failingSince),
+    recovery: subscription.recovery && toRecovery(subscription.recovery),
     headers: headers.map(({ name }) => ({ name, masked: '••••' })),
     createdAt: timestampFromDate(createdAt),
     updatedAt: timestampFromDate(updatedAt),

@@ -68,6 +68,7 @@ export const requests: Record<string, (things: Things) => Record<string, unknown
   }),
   'LeadService.SendTestDelivery': ({ subscriptionId }) => ({ subscriptionId, idempotencyKey: randomUUID() }),
   'LeadService.RetryDeliveryAttempt': ({ attemptId }) => ({ attemptId, idempotencyKey: randomUUID() }),
+  'LeadService.RecoverDeliveries': ({ subscriptionId }) => ({ subscriptionId, since: { seconds: 0n }, preview: true }),
   'LeadService.ListDeliveryAttempts': ({ leadId }) => ({ leadId }),
   'LeadService.ListDeliveries': ({ workspaceId }) => ({ workspaceId }),
   'LeadService.CreateSubscription': ({ workspaceId }) => ({ workspaceId, destinationUrl }),

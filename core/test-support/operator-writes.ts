@@ -303,6 +303,17 @@ export const writes: Record<string, Write> = {
     },
     effects: (cores, { subscriptionId }) => collectionsOf(cores).deliveries.countDocuments({ subscriptionId }),
   },
+  'LeadService.RecoverDeliveries': {
+    isKeyed: true,
+    scene: leadScene,
+    async call({ leads }, { subscriptionId }, key, input) {
+      const since = { seconds: input === 'a' ? 1n : 2n }
+      const { recovery } = await leads.recoverDeliveries({ subscriptionId, since, ...idempotencyOf(key) })
+      return { id: recovery?.recoveryId }
+    },
+    effects: async (cores, { subscriptionId }) =>
+      (await collectionsOf(cores).leadSubscriptions.findOne({ _id: subscriptionId }))!.audit.length,
+  },
   'LeadService.RetryDeliveryAttempt': {
     isKeyed: true,
     scene: failedScene,

@@ -257,6 +257,131 @@ export declare type RetryDeliveryAttemptResponse = Message<"service.lead.v1.Retr
 export declare const RetryDeliveryAttemptResponseSchema: GenMessage<RetryDeliveryAttemptResponse>;
 
 /**
+ * @generated from message service.lead.v1.RecoverDeliveriesRequest
+ */
+export declare type RecoverDeliveriesRequest = Message<"service.lead.v1.RecoverDeliveriesRequest"> & {
+  /**
+   * @generated from field: string subscription_id = 1;
+   */
+  subscriptionId: string;
+
+  /**
+   * Deliveries that were created in this period. `until` is excluded. Default of `until`: now.
+   *
+   * @generated from field: google.protobuf.Timestamp since = 2;
+   */
+  since?: Timestamp | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp until = 3;
+   */
+  until?: Timestamp | undefined;
+
+  /**
+   * FAILED, DEAD_LETTERED or HELD. If empty, all three.
+   *
+   * @generated from field: repeated service.lead.v1.DeliveryStatus statuses = 4;
+   */
+  statuses: DeliveryStatus[];
+
+  /**
+   * If true, nothing is scheduled. The response has only the count.
+   *
+   * @generated from field: bool preview = 5;
+   */
+  preview: boolean;
+
+  /**
+   * Identifies the operation: see LeadService.CreateSubscription. If unset, every call is a new
+   * operation.
+   *
+   * @generated from field: optional string idempotency_key = 6;
+   */
+  idempotencyKey?: string | undefined;
+};
+
+/**
+ * Describes the message service.lead.v1.RecoverDeliveriesRequest.
+ * Use `create(RecoverDeliveriesRequestSchema)` to create a new message.
+ */
+export declare const RecoverDeliveriesRequestSchema: GenMessage<RecoverDeliveriesRequest>;
+
+/**
+ * @generated from message service.lead.v1.RecoverDeliveriesResponse
+ */
+export declare type RecoverDeliveriesResponse = Message<"service.lead.v1.RecoverDeliveriesResponse"> & {
+  /**
+   * With `preview`: number of deliveries, counted up to 10,000.
+   *
+   * @generated from field: uint32 count = 1;
+   */
+  count: number;
+
+  /**
+   * Without `preview`: the recovery.
+   *
+   * @generated from field: service.lead.v1.Recovery recovery = 2;
+   */
+  recovery?: Recovery | undefined;
+};
+
+/**
+ * Describes the message service.lead.v1.RecoverDeliveriesResponse.
+ * Use `create(RecoverDeliveriesResponseSchema)` to create a new message.
+ */
+export declare const RecoverDeliveriesResponseSchema: GenMessage<RecoverDeliveriesResponse>;
+
+/**
+ * @generated from message service.lead.v1.Recovery
+ */
+export declare type Recovery = Message<"service.lead.v1.Recovery"> & {
+  /**
+   * @generated from field: string recovery_id = 1;
+   */
+  recoveryId: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp since = 2;
+   */
+  since?: Timestamp | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp until = 3;
+   */
+  until?: Timestamp | undefined;
+
+  /**
+   * @generated from field: repeated service.lead.v1.DeliveryStatus statuses = 4;
+   */
+  statuses: DeliveryStatus[];
+
+  /**
+   * Number of deliveries that were scheduled so far.
+   *
+   * @generated from field: uint32 recovered = 5;
+   */
+  recovered: number;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp requested_at = 6;
+   */
+  requestedAt?: Timestamp | undefined;
+
+  /**
+   * Unset while the recovery is running.
+   *
+   * @generated from field: google.protobuf.Timestamp finished_at = 7;
+   */
+  finishedAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message service.lead.v1.Recovery.
+ * Use `create(RecoverySchema)` to create a new message.
+ */
+export declare const RecoverySchema: GenMessage<Recovery>;
+
+/**
  * @generated from message service.lead.v1.ListDeliveryAttemptsRequest
  */
 export declare type ListDeliveryAttemptsRequest = Message<"service.lead.v1.ListDeliveryAttemptsRequest"> & {

@@ -8,7 +8,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { Message } from "@bufbuild/protobuf";
 import type { VisitorCredentials } from "../../session/v1/visitor_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import type { ClaimDeliveriesRequestSchema, ClaimDeliveriesResponseSchema, CreateDeliveryAttemptRequestSchema, CreateDeliveryAttemptResponseSchema, ListDeliveriesRequestSchema, ListDeliveriesResponseSchema, ListDeliveryAttemptsRequestSchema, ListDeliveryAttemptsResponseSchema, RecordAttemptsRequestSchema, RecordAttemptsResponseSchema, RenewClaimsRequestSchema, RenewClaimsResponseSchema, RetryDeliveryAttemptRequestSchema, RetryDeliveryAttemptResponseSchema, SendTestDeliveryRequestSchema, SendTestDeliveryResponseSchema } from "./delivery_pb.js";
+import type { ClaimDeliveriesRequestSchema, ClaimDeliveriesResponseSchema, CreateDeliveryAttemptRequestSchema, CreateDeliveryAttemptResponseSchema, ListDeliveriesRequestSchema, ListDeliveriesResponseSchema, ListDeliveryAttemptsRequestSchema, ListDeliveryAttemptsResponseSchema, RecordAttemptsRequestSchema, RecordAttemptsResponseSchema, RecoverDeliveriesRequestSchema, RecoverDeliveriesResponseSchema, RenewClaimsRequestSchema, RenewClaimsResponseSchema, RetryDeliveryAttemptRequestSchema, RetryDeliveryAttemptResponseSchema, SendTestDeliveryRequestSchema, SendTestDeliveryResponseSchema } from "./delivery_pb.js";
 import type { ActivateSubscriptionSecretRequestSchema, ActivateSubscriptionSecretResponseSchema, CreateSubscriptionRequestSchema, CreateSubscriptionResponseSchema, DeleteSubscriptionRequestSchema, DeleteSubscriptionResponseSchema, GetSubscriptionRequestSchema, GetSubscriptionResponseSchema, ListSubscriptionsRequestSchema, ListSubscriptionsResponseSchema, RotateSubscriptionSecretRequestSchema, RotateSubscriptionSecretResponseSchema, UpdateSubscriptionRequestSchema, UpdateSubscriptionResponseSchema } from "./subscription_pb.js";
 
 /**
@@ -372,6 +372,20 @@ export declare const LeadService: GenService<{
     methodKind: "unary";
     input: typeof RetryDeliveryAttemptRequestSchema;
     output: typeof RetryDeliveryAttemptResponseSchema;
+  },
+  /**
+   * Schedules failed deliveries of a subscription again, in steps that survive the death of any
+   * process. Each delivery keeps its id and body. A delivery with 50 attempts, or without a body, is
+   * skipped. The recovery waits while the subscription is disabled. Errors: SubscriptionNotFound,
+   * SubscriptionDisabled, ValidationFailed, OperationInProgress while another recovery of the
+   * subscription is running, IdempotencyKeyInvalid, IdempotencyConflict.
+   *
+   * @generated from rpc service.lead.v1.LeadService.RecoverDeliveries
+   */
+  recoverDeliveries: {
+    methodKind: "unary";
+    input: typeof RecoverDeliveriesRequestSchema;
+    output: typeof RecoverDeliveriesResponseSchema;
   },
   /**
    * Lists the attempts of one delivery, or of the newest 100 deliveries of a lead. Errors:

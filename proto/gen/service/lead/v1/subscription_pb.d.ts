@@ -8,6 +8,7 @@
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Recovery } from "./delivery_pb.js";
 
 /**
  * Describes the file service/lead/v1/subscription.proto.
@@ -105,6 +106,13 @@ export declare type Subscription = Message<"service.lead.v1.Subscription"> & {
    * @generated from field: google.protobuf.Timestamp failing_since = 14;
    */
   failingSince?: Timestamp | undefined;
+
+  /**
+   * The last recovery of deliveries, if any.
+   *
+   * @generated from field: service.lead.v1.Recovery recovery = 15;
+   */
+  recovery?: Recovery | undefined;
 };
 
 /**
@@ -596,7 +604,7 @@ export declare type SubscriptionAudit = Message<"service.lead.v1.SubscriptionAud
 
   /**
    * The recorded action: "created", "updated", "enabled", "disabled", "secret_rotated",
-   * "secret_activated", "attempt_created" or "attempt_retried".
+   * "secret_activated", "attempt_created", "attempt_retried" or "recovery_started".
    *
    * @generated from field: string action = 3;
    */

@@ -1,0 +1,189 @@
+import { randomUUID } from 'node:crypto'
+import type { AnyBulkWriteOperation, Collection, Filter } from 'mongodb'
+import { isRecorded, recording, unlessRecorded } from '../database/recorded-operations.ts'
+import { newId } from '../ids.ts'
+import type { DeliveryDocument } from './delivery-store.ts'
+import { type LeadSubscriptionDocument, toSubscription } from './lead-subscription-store.ts'
+import { auditMax, type LeadSubscription, type SubscriptionAuditEntry } from './model.ts'
+import type { DeliveryRecovery, RecoverableStatus, RecoveryRange } from './recovery-model.ts'
+
+type Recoverable = Pick<DeliveryDocument, '_id' | 'createdAt' | 'attempts' | 'next'>
+
+export interface Recovering {
+  subscription: LeadSubscription
+  recovery: DeliveryRecovery
+}
+
+export interface DeliveryRecoveryStore {
+  /** Counts deliveries in the range, up to `limit`. */
+  count(subscriptionId: string, range: RecoveryRange, limit: number): Promise<number>
+  /**
+   * Stores a new recovery. Returns false if another one is running or the subscription is disabled.
+   * Returns true if the operation is already recorded.
+   */
+  begin(
+    subscriptionId: string,
+    recovery: DeliveryRecovery,
+    entry: SubscriptionAuditEntry,
+    operation: string,
+  ): Promise<boolean>
+  /** Takes the lease of a recovery whose next step is due. */
+  lease(now: Date, until: Date): Promise<Recovering | undefined>
+  /** Returns the next deliveries of a recovery, oldest first. */
+  next(of: Recovering, status: RecoverableStatus, limit: number): Promise<Recoverable[]>
+  /**
+   * Schedules deliveries again, from the given time on, with this interval. A delivery is scheduled
+   * once per recovery, even if the call is repeated. Returns their number.
+   */
+  schedule(
+    deliveries: Recoverable[],
+    status: RecoverableStatus,
+    options: { recoveryId: string; maxAttempts: number; at: Date; dueAt: Date; everyMs: number },
+  ): Promise<number>
+  /**
+   * Stores the progress of a step. Without `after`, the search of the next status begins. Changes
+   * nothing if another core has taken the lease.
+   */
+  advance(
+    of: Recovering,
+    changes: Pick<DeliveryRecovery, 'remaining' | 'after' | 'nextDueAt' | 'nextStepAt'>,
+    recovered: number,
+  ): Promise<void>
+  /** Stores the end of a recovery with the exact number of scheduled deliveries. */
+  finish(of: Recovering, finishedAt: Date): Promise<void>
+}
+
+const index = 'by_subscription_status'
+
+export function createDeliveryRecoveryStore({
+  deliveries,
+  leadSubscriptions,
+}: {
+  deliveries: Collection<DeliveryDocument>
+  leadSubscriptions: Collection<LeadSubscriptionDocument>
+}): DeliveryRecoveryStore {
+  const inRange = (subscriptionId: string, { since, until }: RecoveryRange, status: RecoverableStatus) => ({
+    subscriptionId,
+    status,
+    createdAt: { $gte: since, $lt: until },
+    body: { $exists: true },
+  })
+  const held = ({ subscription, recovery }: Recovering): Filter<LeadSubscriptionDocument> => ({
+    _id: subscription.subscriptionId,
+    'recovery.recoveryId': recovery.recoveryId,
+    'recovery.fencingToken': recovery.fencingToken,
+  })
+
+  return {
+    async count(subscriptionId, range, limit) {
+      let counted = 0
+      for (const status of range.statuses) {
+        if (counted >= limit) break
+        const found = inRange(subscriptionId, range, status)
+        counted += await deliveries.countDocuments(found, { hint: index, limit: limit - counted })
+      }
+      return counted
+    },
+
+    async begin(subscriptionId, recovery, entry, operation) {
+      const { modifiedCount } = await leadSubscriptions.updateOne(
+        {
+          _id: subscriptionId,
+          status: 'enabled',
+          deleted: { $exists: false },
+          'recovery.nextStepAt': { $exists: false },
+          ...unlessRecorded(operation),
+        },
+        {
+          $set: { recovery },
+          $push: { audit: { $each: [entry], $position: 0, $slice: auditMax }, ...recording(operation) },
+        },
+      )
+      return modifiedCount === 1 || (await isRecorded(leadSubscriptions, subscriptionId, operation))
+    },
+
+    async lease(now, until) {
+      const found = await leadSubscriptions.findOneAndUpdate(
+        { 'recovery.nextStepAt': { $lte: now }, status: 'enabled', deleted: { $exists: false } },
+        { $set: { 'recovery.nextStepAt': until }, $inc: { 'recovery.fencingToken': 1 } },
+        { returnDocument: 'after' },
+      )
+      return found?.recovery && { subscription: toSubscription(found), recovery: found.recovery }
+    },
+
+    next({ subscription, recovery }, status, limit) {
+      const { after } = recovery
+      return deliveries
+        .find(
+          {
+            ...inRange(subscription.subscriptionId, recovery, status),
+            ...(after && {
+              createdAt: { $gte: after.createdAt, $lt: recovery.until },
+              $or: [{ createdAt: { $gt: after.createdAt } }, { _id: { $gt: after.id } }],
+            }),
+          },
+          { projection: { createdAt: 1, attempts: 1, next: 1 }, hint: index },
+        )
+        .sort({ createdAt: 1, _id: 1 })
+        .limit(limit)
+        .toArray()
+    },
+
+    async schedule(found, status, { recoveryId, maxAttempts, at, dueAt, everyMs }) {
+      if (found.length === 0) return 0
+      const writes = found.map(({ _id, attempts, next }, position): AnyBulkWriteOperation<DeliveryDocument> => {
+        const key = operationKey(recoveryId, _id)
+        const due = { dueAt: new Date(dueAt.getTime() + position * everyMs), updatedAt: at }
+        const filter = { _id, status, body: { $exists: true }, 'operations.key': { $ne: key } }
+        if (status === 'held') {
+          // The waiting attempt continues, so no attempt is added.
+          const operation = { key, inputHash: '', attemptId: attempts.at(-1)!.attemptId }
+          return {
+            updateOne: {
+              filter: { ...filter, next: { $exists: next !== undefined } },
+              update: {
+                $set: { status: next ? 'retry_scheduled' : 'pending', ...due },
+                $push: { operations: operation },
+                $unset: { heldDueAt: '' },
+              },
+            },
+          }
+        }
+        const attemptId = newId('att')
+        const attempt = { attemptId, correlationId: randomUUID(), manual: true, createdAt: at, updatedAt: at }
+        return {
+          updateOne: {
+            filter: { ...filter, [`attempts.${maxAttempts - 1}`]: { $exists: false } },
+            update: {
+              $set: { status: 'pending', ...due },
+              $push: { attempts: attempt, operations: { key, inputHash: '', attemptId } },
+              $unset: { next: '', heldDueAt: '', deleteAt: '' },
+            },
+          },
+        }
+      })
+      return (await deliveries.bulkWrite(writes, { ordered: false })).modifiedCount
+    },
+
+    async advance(of, changes, recovered) {
+      const { after, ...rest } = changes
+      const set = Object.fromEntries(Object.entries(rest).map(([name, value]) => [`recovery.${name}`, value]))
+      await leadSubscriptions.updateOne(held(of), {
+        $set: { ...set, 'recovery.after': after },
+        ...(!after && { $unset: { 'recovery.after': '' } }),
+        $inc: { 'recovery.recovered': recovered },
+      })
+    },
+
+    async finish(of, finishedAt) {
+      const first = operationKey(of.recovery.recoveryId, '')
+      const recovered = await deliveries.countDocuments({ 'operations.key': { $gte: first, $lt: `${first}~` } })
+      await leadSubscriptions.updateOne(held(of), {
+        $set: { 'recovery.remaining': [], 'recovery.recovered': recovered, 'recovery.finishedAt': finishedAt },
+        $unset: { 'recovery.nextStepAt': '', 'recovery.after': '' },
+      })
+    },
+  }
+}
+
+const operationKey = (recoveryId: string, deliveryId: string) => `${recoveryId} ${deliveryId}`

@@ -1,0 +1,72 @@
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt'
+import type { ServiceImpl } from '@connectrpc/connect'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { DeliveryStatus, type RecoverDeliveriesRequest, type RecoverySchema } from '#proto/lead/v1/delivery_pb.js'
+import type { LeadService } from '#proto/lead/v1/lead_pb.js'
+import type { CoreContext } from '../context.ts'
+import type { DeliveryRecovery, RecoverableStatus } from '../deliveries/recovery-model.ts'
+import { ServiceError } from '../errors.ts'
+import { callerOf, operatorWrites } from './caller.ts'
+
+export function recoveryCalls(core: CoreContext): Pick<ServiceImpl<typeof LeadService>, 'recoverDeliveries'> {
+  const { deliveryRecoveries, leadSubscriptions } = core
+  const once = operatorWrites(core)
+  return {
+    async recoverDeliveries(request, context) {
+      const by = callerOf(context)
+      const { subscriptionId } = request
+      const wanted = fromRequest(request)
+      if (request.preview) return { count: await deliveryRecoveries.preview(wanted, by) }
+      await once(context, request, async (operation) => {
+        await deliveryRecoveries.begin(wanted, by, operation)
+        return { subscriptionId }
+      })
+      const { subscription } = await leadSubscriptions.get(subscriptionId, by)
+      return { recovery: subscription.recovery && toRecovery(subscription.recovery) }
+    },
+  }
+}
+
+function fromRequest({ subscriptionId, since, until, statuses }: RecoverDeliveriesRequest) {
+  if (!since) throw invalid('/since', 'required')
+  return {
+    subscriptionId,
+    since: timestampDate(since),
+    until: until && timestampDate(until),
+    statuses: statuses.length === 0 ? undefined : [...new Set(statuses)].map(nameOf),
+  }
+}
+
+const names: Partial<Record<DeliveryStatus, RecoverableStatus>> = {
+  [DeliveryStatus.FAILED]: 'failed',
+  [DeliveryStatus.DEAD_LETTERED]: 'dead_lettered',
+  [DeliveryStatus.HELD]: 'held',
+}
+const values = {
+  failed: DeliveryStatus.FAILED,
+  dead_lettered: DeliveryStatus.DEAD_LETTERED,
+  held: DeliveryStatus.HELD,
+} as const
+
+function nameOf(status: DeliveryStatus): RecoverableStatus {
+  const name = names[status]
+  if (!name) throw invalid('/statuses', 'enum')
+  return name
+}
+
+export function toRecovery(recovery: DeliveryRecovery): MessageInitShape<typeof RecoverySchema> {
+  const { recoveryId, since, until, statuses, recovered, requestedAt, finishedAt } = recovery
+  return {
+    recoveryId,
+    since: timestampFromDate(since),
+    until: timestampFromDate(until),
+    statuses: statuses.map((status) => values[status]),
+    recovered,
+    requestedAt: timestampFromDate(requestedAt),
+    finishedAt: finishedAt && timestampFromDate(finishedAt),
+  }
+}
+
+const invalid = (path: string, rule: string) =>
+  new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path, rule }] })
