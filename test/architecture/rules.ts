@@ -67,7 +67,7 @@ export const layerOf = (path: string) => coreLayers.findIndex((layer) => layer.t
  * Returns true for a model. A model has only types and pure rules, so it may import only other
  * models and the lowest layer.
  */
-const isModel = (path: string) => /^core\/[\w-]+\/model\.ts$/.test(path)
+const isModel = (path: string) => /^core\/[\w-]+\/(?:[\w-]+-)?model\.ts$/.test(path)
 const isStore = (path: string) => /^core\/[\w-]+\/[\w-]+-store\.ts$/.test(path)
 
 /**
