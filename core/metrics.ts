@@ -1,4 +1,4 @@
-import { createMetricSet, durationBuckets, sizeBuckets } from '../platform/observability/metrics.ts'
+import { type Counter, createMetricSet, durationBuckets, sizeBuckets } from '../platform/observability/metrics.ts'
 
 export type CoreMetrics = ReturnType<typeof createCoreMetrics>
 
@@ -69,18 +69,31 @@ export function createCoreMetrics() {
       'Claims that workers renewed, by result: `held` or `lost`.',
       ['result'],
     ),
-    attempts: counter(
-      'service_core_attempts_total',
-      'Recorded results of attempts, by delivery status and response class (contract 5).',
-      ['status', 'response_class'],
+    attempts: withZeros(
+      counter(
+        'service_core_attempts_total',
+        'Recorded results of attempts, by delivery status and response class (contract 5).',
+        ['status', 'response_class'],
+      ),
+      attemptEnds,
     ),
-    subscriptionsDisabled: counter(
-      'service_core_subscriptions_disabled_total',
-      'Lead subscriptions that the service disabled, by reason: `rejected_auth`, `gone` or `failing`.',
-      ['reason'],
+    subscriptionsDisabled: withZeros(
+      counter(
+        'service_core_subscriptions_disabled_total',
+        'Lead subscriptions that the service disabled, by reason: `rejected_auth`, `gone` or `failing`.',
+        ['reason'],
+      ),
+      ['rejected_auth', 'gone', 'failing'].map((reason) => ({ reason })),
     ),
     deliveriesDue: gauge('service_core_deliveries_due', 'Due deliveries waiting for a worker, counted up to 1,000.'),
-    oldestDueAge: gauge('service_core_oldest_due_age_seconds', 'How long the oldest due delivery has waited.'),
+    deliveriesHeld: gauge(
+      'service_core_deliveries_held',
+      'Deliveries that wait because their subscription is disabled, counted up to 1,000.',
+    ),
+    oldestDueAge: gauge(
+      'service_core_oldest_due_age_seconds',
+      'How long the oldest due delivery has waited that a worker could start: no worker is sending to its destination.',
+    ),
     removed: counter(
       'service_core_removed_total',
       'Data that the retention removed, by kind: `conversations`, `sessions`, `events`, `leads`, `deliveries`, `held_deliveries` or `audit`.',
@@ -103,4 +116,29 @@ export function createCoreMetrics() {
       ['state'],
     ),
   }
+}
+
+const retriedClasses = ['rate_limited', 'server_error', 'timeout', 'network_error']
+const failedClasses = [
+  'rejected_payload',
+  'rejected_auth',
+  'gone',
+  'conflict',
+  'redirected',
+  'rejected',
+  'destination_blocked',
+  'suppressed',
+]
+/** Every end of an attempt (contract 5). */
+const attemptEnds = [
+  { status: 'accepted', response_class: 'accepted' },
+  ...failedClasses.map((name) => ({ status: 'failed', response_class: name })),
+  ...retriedClasses.map((name) => ({ status: 'retry_scheduled', response_class: name })),
+  ...retriedClasses.map((name) => ({ status: 'dead_lettered', response_class: name })),
+]
+
+/** Sets all series of the counter to 0. Otherwise `increase()` misses the first event of a series. */
+function withZeros<Labels extends string>(counter: Counter<Labels>, series: Record<Labels, string>[]): Counter<Labels> {
+  for (const labels of series) counter.inc(labels, 0)
+  return counter
 }

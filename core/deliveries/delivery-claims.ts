@@ -87,12 +87,14 @@ export function createDeliveryClaims(dependencies: {
   withoutSuppressed?: (taken: TakenDelivery[], claimId: string, at: Date) => Promise<TakenDelivery[]>
   /** Whether this process currently receives all wake-ups that other cores send. */
   isCurrent: () => boolean
+  /** Called with each valid request. */
+  onRequest?: (request: ClaimRequest) => void
   metrics?: CoreMetrics
   settings: { leaseMs: number; deadlineMs: number }
   now: () => number
   random: () => number
 }): DeliveryClaims {
-  const { withoutSuppressed } = dependencies
+  const { withoutSuppressed, onRequest = () => {} } = dependencies
   const { queue, holds, work, requests, isCurrent, metrics = createCoreMetrics(), settings, now, random } = dependencies
   const dueDestinations = createDueDestinations({ queue, random })
   /** Serializes the claims of one core, so that they do not compete for the same deliveries. */
@@ -220,6 +222,7 @@ export function createDeliveryClaims(dependencies: {
         field('/waitMs', waitMs, integer(0, 30_000)),
         ...[...(request.ahead ?? [])].map(([name, number]) => field(`/ahead/${name}`, number, integer(0, 1000))),
       )
+      onRequest(request)
       const claimed = await work.wait({
         until: now() + waitMs,
         signal,

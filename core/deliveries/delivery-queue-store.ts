@@ -34,9 +34,9 @@ export interface QueuedDelivery extends Delivery {
 export interface DeliveryQueue {
   /**
    * Returns the `limit` queue entries with the earliest due times, over all destinations. Reads
-   * `limit` index keys and no documents.
+   * `limit` index keys and no documents, and the keys of destinations to skip.
    */
-  upcoming(limit: number): Promise<{ destination: string; dueAt: Date }[]>
+  upcoming(limit: number, skipped?: string[]): Promise<{ destination: string; dueAt: Date }[]>
   /** Returns the destinations with due deliveries. Reads one or two index keys per destination. */
   dueDestinations(now: Date): Promise<string[]>
   /** Returns up to `perDestination` due deliveries per destination. */
@@ -73,10 +73,10 @@ export function createDeliveryQueue({
   leadSubscriptions: Collection<LeadSubscriptionDocument>
 }): DeliveryQueue {
   return {
-    async upcoming(limit) {
+    async upcoming(limit, skipped = []) {
       const found = await deliveries
         .find(
-          { dueAt: { $gt: new Date(0) } },
+          { dueAt: { $gt: new Date(0) }, destination: skipped.length > 0 ? { $nin: skipped } : undefined },
           { projection: { _id: 0, destination: 1, dueAt: 1 }, batchSize: limit + 1 },
         )
         .sort({ dueAt: 1 })

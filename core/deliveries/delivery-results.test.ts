@@ -84,9 +84,9 @@ function newScene(
     random: () => 0,
   })
   const attempts = async () =>
-    (await metrics.attempts.get()).values.map(
-      ({ labels, value }) => `${labels.status} ${labels.response_class} ${value}`,
-    )
+    (await metrics.attempts.get()).values
+      .filter(({ value }) => value > 0)
+      .map(({ labels, value }) => `${labels.status} ${labels.response_class} ${value}`)
   return { ...seen, seen, record: results.record, attempts }
 }
 

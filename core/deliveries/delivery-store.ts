@@ -194,6 +194,8 @@ export interface DeliveryHoldStore {
    * but not before its original due time. Returns the number of deliveries found.
    */
   release(subscriptionId: string, now: Date, spreadMs: number, limit: number): Promise<number>
+  /** Counts the held deliveries of all subscriptions, up to `max`. */
+  countAllHeld(max: number): Promise<number>
   /** Counts the held deliveries of the subscription, up to `max`. */
   countHeld(subscriptionId: string, max: number): Promise<number>
   /** Returns the number of held deliveries per subscription. */
@@ -259,6 +261,8 @@ export function createDeliveryHoldStore({
         { $unset: 'heldDueAt' },
       ])
     },
+
+    countAllHeld: (max) => deliveries.countDocuments({ ...anyDestination, status: 'held' }, { limit: max }),
 
     countHeld: (subscriptionId, max) =>
       deliveries.countDocuments({ destination: subscriptionId, status: 'held' }, { limit: max }),

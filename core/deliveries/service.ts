@@ -11,6 +11,7 @@ import type { LogService } from '../log/service.ts'
 import type { VisitorService } from '../visitors/service.ts'
 import type { SessionStore } from '../visitors/session-store.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
+import { createBusyDestinations } from './busy-destinations.ts'
 import { createDeliveries, type Deliveries } from './deliveries.ts'
 import { type ClaimRequest, createDeliveryClaims, type DeliveryClaims } from './delivery-claims.ts'
 import {
@@ -75,7 +76,7 @@ const deliveryWorkHint = 'lead-deliveries'
 
 /** Interval in milliseconds at which deliveries are reconciled with subscriptions and leads. */
 const reconcileEveryMs = 5000
-const dueCountedMax = 1000
+const countedMax = 1000
 
 /** Maximum size in bytes of a webhook body. */
 const bodyMaxBytes = 65_536
@@ -108,11 +109,16 @@ export function createDeliveryService(
   })
   bus.on('gap', deliveryWork.announce)
 
-  // Reads at most `dueCountedMax` index entries, however long the queue is.
-  readAtScrape([metrics.deliveriesDue, metrics.oldestDueAge], async () => {
-    const due = (await queue.upcoming(dueCountedMax)).filter(({ dueAt }) => dueAt.getTime() <= now())
-    const [oldest] = due
-    return [due.length, oldest === undefined ? 0 : (now() - oldest.dueAt.getTime()) / 1000]
+  const busyDestinations = createBusyDestinations(now)
+  // Counts at most `countedMax` index entries, however long the queue is.
+  readAtScrape([metrics.deliveriesDue, metrics.deliveriesHeld, metrics.oldestDueAge], async () => {
+    const isDue = ({ dueAt }: { dueAt: Date }) => dueAt.getTime() <= now()
+    const due = (await queue.upcoming(countedMax)).filter(isDue)
+    const held = await holdStore.countAllHeld(countedMax)
+    // A destination that is slow or hangs keeps its own deliveries waiting. They say nothing about
+    // the workers.
+    const [oldest] = (await queue.upcoming(1, busyDestinations.list())).filter(isDue)
+    return [due.length, held, oldest === undefined ? 0 : (now() - oldest.dueAt.getTime()) / 1000]
   })
 
   /**
@@ -242,6 +248,7 @@ export function createDeliveryService(
       work: deliveryWork,
       requests,
       isCurrent: wakeups.isCurrent,
+      onRequest: busyDestinations.saw,
       metrics,
       settings: { leaseMs, deadlineMs: config.DELIVERY_ATTEMPT_DEADLINE_MS },
       now,

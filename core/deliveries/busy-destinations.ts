@@ -1,0 +1,25 @@
+/** Destinations to which workers are sending, as their claims to this core said. */
+export interface BusyDestinations {
+  saw(claim: { workerId: string; underWay: ReadonlyMap<string, number> }): void
+  list(): string[]
+}
+
+/**
+ * Time in milliseconds after which the claim of a worker is outdated. A worker repeats its claims
+ * after 20 s at most.
+ */
+const maxAgeMs = 30_000
+
+export function createBusyDestinations(now: () => number): BusyDestinations {
+  const latest = new Map<string, { at: number; destinations: string[] }>()
+
+  return {
+    saw({ workerId, underWay }) {
+      latest.set(workerId, { at: now(), destinations: [...underWay.keys()] })
+    },
+    list() {
+      for (const [workerId, { at }] of latest) if (at + maxAgeMs <= now()) latest.delete(workerId)
+      return [...new Set([...latest.values()].flatMap(({ destinations }) => destinations))]
+    },
+  }
+}
