@@ -1,3 +1,4 @@
+import type { Page } from 'playwright-core'
 import type { FakeCore } from './fake-core.ts'
 import { accessibilityFindings, type consoleBrowser } from './test-console.ts'
 
@@ -66,8 +67,30 @@ export async function checkViews(
       found.push(...findings.map((finding) => `${path}, ${name}: ${finding}`))
       const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)
       if (wide) found.push(`${path}, ${name}: scrolls sideways`)
+      if (viewport === phone) found.push(...(await smallTargets(page)).map((each) => `${path}, ${name}: ${each}`))
     }
   }
   await close()
   return { found, complaints }
+}
+
+/**
+ * Returns controls that are smaller than 44 px in one direction, together with their labels. Links
+ * within a text are exempt.
+ */
+function smallTargets(page: Page): Promise<string[]> {
+  return page.evaluate(() => {
+    const controls = document.querySelectorAll<HTMLElement>('button, select, textarea, input, summary, a[href]')
+    return [...controls].flatMap((control) => {
+      const labels = 'labels' in control ? [...(control.labels as NodeListOf<HTMLElement>)] : []
+      const boxes = [control, ...labels].map((each) => each.getBoundingClientRect())
+      const width = Math.round(Math.max(...boxes.map((box) => box.width)))
+      const height = Math.round(Math.max(...boxes.map((box) => box.height)))
+      const isInText = control.matches('a') && getComputedStyle(control).display === 'inline'
+      const isHidden = !control.checkVisibility({ visibilityProperty: true }) || boxes[0]!.width < 2
+      if (isInText || isHidden || (width >= 44 && height >= 44)) return []
+      const name = control.getAttribute('aria-label') ?? control.textContent?.trim().slice(0, 30)
+      return [`${control.tagName} ${control.className} ${control.getAttribute('type')} "${name}" ${width}×${height}`]
+    })
+  })
 }

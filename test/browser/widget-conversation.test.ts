@@ -76,7 +76,7 @@ describe('a message', () => {
     const { messages } = await features.operator().messaging.listMessages({ conversationId })
     const upToSequence = messages[0]!.sequence
     await features.operator().messaging.assignAgent({ conversationId, agent })
-    await page.getByText('Anna Keller is now looking after you').waitFor()
+    await page.getByText('Anna Keller joined the chat').waitFor()
     await page.getByText('You’re chatting with Anna Keller').waitFor()
     await features.operator().messaging.updateMessageState({ conversationId, upToSequence, state: 'delivered' })
     await page.getByText(/· Delivered$/).waitFor()
@@ -88,7 +88,7 @@ describe('a message', () => {
 
     await page.reload()
     await page.getByText(/· Read$/).waitFor()
-    await page.getByText('Anna Keller is now looking after you').waitFor()
+    await page.getByText('Anna Keller joined the chat').waitFor()
     await page.getByText('This chat was marked as done.').waitFor()
     await features.operator().messaging.unassignAgent({ conversationId })
     await page.getByText('Anna Keller has left this chat').waitFor()

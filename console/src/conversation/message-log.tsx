@@ -70,7 +70,13 @@ export function MessageLog({ thread, name, me, composer }: MessageLogProps) {
           {messages.map((message, index) => (
             <Fragment key={message.messageId}>
               <DayBefore message={message} before={messages[index - 1]} />
-              <MessageItem message={message} before={messages[index - 1]} name={name} me={me} />
+              <MessageItem
+                message={message}
+                before={messages[index - 1]}
+                after={messages[index + 1]}
+                name={name}
+                me={me}
+              />
             </Fragment>
           ))}
           {outgoing.map((message) => (
@@ -112,31 +118,41 @@ function DayBefore({ message, before }: { message: Message; before: Message | un
 interface MessageItemProps extends Pick<MessageLogProps, 'name' | 'me'> {
   message: Message
   before: Message | undefined
+  after: Message | undefined
 }
 
-function MessageItem({ message, before, name, me }: MessageItemProps) {
+/** Time in seconds within which messages of one author form a group. */
+const groupSeconds = 300
+
+function MessageItem({ message, before, after, name, me }: MessageItemProps) {
   const kind = message.author?.kind ?? 'system'
   const date = dateOf(message.createdAt)
   const author = authorName(message, name, me)
-  const continues =
-    before !== undefined &&
-    authorName(before, name, me) === author &&
-    before.author?.kind === kind &&
-    Number((message.createdAt?.seconds ?? 0n) - (before.createdAt?.seconds ?? 0n)) < 300
+  const isGroup = (one: Message | undefined, next: Message | undefined) =>
+    one !== undefined &&
+    next !== undefined &&
+    authorName(one, name, me) === authorName(next, name, me) &&
+    one.author?.kind === next.author?.kind &&
+    Number((next.createdAt?.seconds ?? 0n) - (one.createdAt?.seconds ?? 0n)) < groupSeconds
+  const continues = isGroup(before, message)
+  // Time and state are shown once per group, below its last message with this state.
+  const showsFoot = !isGroup(message, after) || (after !== undefined && stateText(after) !== stateText(message))
   return (
     <li class={`message ${kind}${continues ? ' continues' : ''}`}>
       <div class="message-head">{author}</div>
       <div class="bubble" dir="auto" lang={message.locale}>
         <MessageText text={message.body} />
       </div>
-      <div class="message-foot">
-        {date && (
-          <time dateTime={date.toISOString()} title={formatFull(date)}>
-            {formatTime(date)}
-          </time>
-        )}
-        <span class="message-state">{stateText(message)}</span>
-      </div>
+      {showsFoot && (
+        <div class="message-foot">
+          {date && (
+            <time dateTime={date.toISOString()} title={formatFull(date)}>
+              {formatTime(date)}
+            </time>
+          )}
+          <span class="message-state">{stateText(message)}</span>
+        </div>
+      )}
     </li>
   )
 }

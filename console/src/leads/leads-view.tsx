@@ -27,11 +27,7 @@ export function LeadsView() {
     </Empty>
   )
   return (
-    <Page
-      title="Leads"
-      lead="Contact data from visitor forms and other services."
-      actions={<RefreshButton list={list} />}
-    >
+    <Page title="Leads" lead="Contact details from visitors." actions={<RefreshButton list={list} />}>
       <PagedList list={list} name="leads" empty={empty}>
         {(lead) => <LeadRow key={lead.leadId} lead={lead} />}
       </PagedList>

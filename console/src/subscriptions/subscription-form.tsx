@@ -64,7 +64,7 @@ export function SubscriptionForm({ initial, action, submit, children }: Subscrip
           suggestions={commonFields}
         />
         <Toggle
-          label="Send every lead automatically"
+          label="Send leads automatically"
           hint="If off, leads are sent only on request."
           checked={automatic}
           onChange={setAutomatic}

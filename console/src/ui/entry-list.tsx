@@ -27,15 +27,20 @@ export function EntryList({
   const input = useRef<HTMLInputElement>(null)
   const [problem, setProblem] = useState<string>()
 
+  /** Adds the typed entry, if it is valid. */
   function add() {
     const entry = input.current!.value.trim()
-    if (entry === '') return
+    if (entry === '') return setProblem(undefined)
     const wrong = entries.includes(entry) ? 'Already in the list.' : problemOf(entry)
     setProblem(wrong)
     if (wrong === undefined) {
       onChange([...entries, entry])
       input.current!.value = ''
     }
+  }
+
+  function addAndStay() {
+    add()
     input.current!.focus()
   }
 
@@ -67,10 +72,12 @@ export function EntryList({
               list={suggestions.length > 0 ? listId : undefined}
               autocomplete="off"
               spellcheck={false}
+              // A typed entry is added when the field loses the focus, so that saving does not drop it.
+              onBlur={add}
               onKeyDown={(event) => {
                 if (event.key !== 'Enter') return
                 event.preventDefault()
-                add()
+                addAndStay()
               }}
             />
             <datalist id={listId}>
@@ -80,7 +87,7 @@ export function EntryList({
                   <option key={known} value={known} />
                 ))}
             </datalist>
-            <Button onClick={add}>
+            <Button onClick={addAndStay}>
               Add<span class="visually-hidden"> to {label}</span>
             </Button>
           </div>

@@ -17,6 +17,8 @@ export interface PlacedMessage {
   endsGroup: boolean
   /** True for the first message of a day. This message shows the date. */
   startsDay: boolean
+  /** True for the first message that was unread when the panel opened. */
+  startsNew: boolean
   /** True for the visitor's newest accepted message. This message shows its delivery state. */
   showsState: boolean
 }
@@ -25,7 +27,7 @@ export interface PlacedMessage {
  * Groups consecutive messages by author and day, and decides which message shows its delivery
  * state.
  */
-export function layOut(messages: readonly WidgetMessage[]): PlacedMessage[] {
+export function layOut(messages: readonly WidgetMessage[], firstNewKey?: string): PlacedMessage[] {
   const newestAccepted = messages.findLast((one) => one.author.kind === 'visitor' && one.messageId)
   return messages.map((message, index) => {
     const startsDay = dayOf(message) !== dayOf(messages[index - 1])
@@ -33,8 +35,9 @@ export function layOut(messages: readonly WidgetMessage[]): PlacedMessage[] {
     return {
       message,
       startsDay,
-      startsGroup: startsDay || !isSameGroup(messages[index - 1], message),
-      endsGroup: !next || dayOf(next) !== dayOf(message) || !isSameGroup(message, next),
+      startsNew: message.key === firstNewKey,
+      startsGroup: startsDay || message.key === firstNewKey || !isSameGroup(messages[index - 1], message),
+      endsGroup: !next || next.key === firstNewKey || dayOf(next) !== dayOf(message) || !isSameGroup(message, next),
       showsState: message === newestAccepted || (message.author.kind === 'visitor' && !message.messageId),
     }
   })

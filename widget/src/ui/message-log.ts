@@ -57,6 +57,9 @@ export function createMessageLog(deps: MessageLogDeps) {
   let isLoadingOlder = false
   let announceTimer: ReturnType<typeof setTimeout> | undefined
   let followsEnd = true
+  /** Number of unread messages when the panel opened, until they are shown. */
+  let newCount = 0
+  let firstNewKey: string | undefined
   // Keep the newest message visible when the message field grows or the keyboard of a phone opens.
   const resizes = new ResizeObserver(() => {
     if (followsEnd) toEnd()
@@ -92,6 +95,12 @@ export function createMessageLog(deps: MessageLogDeps) {
       else if (rows.size > knew) showJump(true)
     },
 
+    /** Marks the last messages of agents as new when the next messages are shown. */
+    markNew(count: number) {
+      newCount = count
+      firstNewKey = undefined
+    },
+
     setTyping(name: string | undefined) {
       const wasAtEnd = followsEnd
       typing.hidden = name === undefined
@@ -111,7 +120,12 @@ export function createMessageLog(deps: MessageLogDeps) {
   function place(messages: readonly WidgetMessage[]) {
     const stale = new Set(rows.keys())
     let next = list.firstElementChild
-    for (const placed of layOut(messages)) {
+    const newest = messages.filter(({ author }) => author.kind === 'agent').slice(-newCount)
+    if (newCount > 0 && newest.length === newCount) {
+      firstNewKey = newest[0]!.key
+      newCount = 0
+    }
+    for (const placed of layOut(messages, firstNewKey)) {
       const { key } = placed.message
       const row = rows.get(key) ?? createMessageRow(placed, deps)
       if (rows.has(key)) row.update(placed)

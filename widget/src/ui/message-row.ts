@@ -46,12 +46,14 @@ export function createMessageRow(first: PlacedMessage, context: RowContext): Mes
 
   return { element: row, update }
 
-  function update({ message, startsDay, startsGroup, endsGroup, showsState }: PlacedMessage) {
+  function update({ message, startsDay, startsNew, startsGroup, endsGroup, showsState }: PlacedMessage) {
     row.toggleAttribute('data-starts-group', startsGroup)
     row.toggleAttribute('data-ends-group', endsGroup)
     row.dataset.state = message.deliveryStatus
-    day.hidden = !startsDay
-    if (startsDay) day.textContent = context.dates.day(message.createdAt)
+    day.hidden = !startsDay && !startsNew
+    day.toggleAttribute('data-new', startsNew)
+    const dayParts = [startsDay && context.dates.day(message.createdAt), startsNew && texts.newMessages]
+    day.textContent = dayParts.filter(Boolean).join(' · ')
     label.hidden = !startsGroup || author.kind !== 'agent'
     label.replaceChildren(...(label.hidden ? [] : [element('bdi', {}, name)]))
     const parts = metaParts(message, showsState, endsGroup)

@@ -115,9 +115,12 @@ export function createPanel({ client, texts, locale, panelId, onClose, hasPrevio
      * Shows the panel.
      *
      * @param focuses true to move the focus into the panel
+     * @param newCount number of messages that were unread before
      */
-    show(focuses: boolean) {
+    show(focuses: boolean, newCount: number) {
       panel.hidden = false
+      log.markNew(newCount)
+      showLines()
       log.toEnd()
       if (!focuses) return
       // On a touch screen, focusing the message field would open a keyboard that covers the

@@ -69,6 +69,7 @@ export function createWidget(
   let shownTexts: ShownTexts = { ...englishChatTexts, ...texts }
   let shownLocale: string | undefined
   let isOpen = false
+  let newCount = 0
   let draft = ''
   /** Session record that an earlier page stored, as JSON. Empty once this page has a session. */
   let storedRecord = ''
@@ -233,7 +234,7 @@ export function createWidget(
     showLauncherState()
     if (!isOpen) return
     void nextTask().then(() => {
-      if (isOpen && mounted?.panel === panel) panel.show(before ? hadFocus === true : movesFocus)
+      if (isOpen && mounted?.panel === panel) panel.show(before ? hadFocus === true : movesFocus, newCount)
     })
   }
 
@@ -243,6 +244,7 @@ export function createWidget(
     if (next) {
       isOpen = true
       movesFocus = focuses
+      newCount = client.unread()
       focusedBefore = mounted?.shell.focused() ? null : document.activeElement
       void mount()
       refusals.tryAgain()
@@ -250,7 +252,7 @@ export function createWidget(
       announcer.clear()
       client.markRead()
       showLauncherState()
-      panel?.show(focuses)
+      panel?.show(focuses, newCount)
       emitter.emit('panel.opened', {})
       return
     }

@@ -47,7 +47,7 @@ export const englishChatTexts: ChatTexts = {
   },
   waitingForNetwork: 'Will be sent when you are back online',
   notSentAnnouncement: (body) => `Could not be sent: ${body}`,
-  agentAssigned: (name) => `${name} is now looking after you`,
+  agentAssigned: (name) => `${name} joined the chat`,
   agentUnassigned: (name) => `${name} has left this chat`,
   conversationClosed: 'This chat was marked as done. Write a message to open it again.',
   conversationReopened: 'This chat is open again.',
