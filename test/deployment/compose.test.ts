@@ -20,6 +20,7 @@ interface Service {
   ports?: string[]
   volumes?: string[]
   deploy?: { replicas: number }
+  mem_limit?: string
 }
 interface Compose {
   services: Record<string, Service>
@@ -81,14 +82,26 @@ describe('compose.yaml', () => {
     }
   })
 
-  it('compose.yaml allows only the core to reach the database, and the delivery worker to reach the internet', () => {
+  it('compose.yaml allows only the core to reach the database, and only cores and delivery workers to reach the internet', () => {
     const inDatabase = services.filter(([, { networks }]) => networks.includes('database')).map(([name]) => name)
     expect(inDatabase.toSorted()).toEqual(['core', 'migrate', 'mongodb-1', 'mongodb-2', 'mongodb-3', 'mongodb-init'])
     expect(compose.networks.database?.internal).toBe(true)
     expect(service('delivery').networks.toSorted()).toEqual(['inside', 'world'])
+    // Cores look up destinations and fetch key sets.
+    const inWorld = services.filter(([, { networks }]) => networks.includes('world')).map(([name]) => name)
+    expect(inWorld.toSorted()).toEqual(['core', 'delivery', 'migrate'])
     expect(compose.networks.world?.internal).toBeUndefined()
     for (const [name, { networks }] of services) {
       for (const network of networks) expect(compose.networks, `${name}: ${network}`).toHaveProperty(network)
+    }
+  })
+
+  it('compose.yaml limits the memory of each database, and its cache to less than that', () => {
+    for (const name of ['mongodb-1', 'mongodb-2', 'mongodb-3']) {
+      const { entrypoint = [], mem_limit: limit } = service(name)
+      const [, cacheGiB] = /--wiredTigerCacheSizeGB ([\d.]+)/.exec(entrypoint.join('\n')) ?? []
+      expect(limit).toBe('1g')
+      expect(Number(cacheGiB)).toBeLessThanOrEqual(0.5)
     }
   })
 
