@@ -30,6 +30,8 @@ const header = {
 } as const
 const statuses = { enabled: SubscriptionStatus.ENABLED, disabled: SubscriptionStatus.DISABLED }
 
+const rate = { type: 'string', description: 'requests per second, at most' } as const
+
 export const subscriptions: Group = {
   create: command({
     summary: 'Create a subscription; its secret is shown only now',
@@ -40,8 +42,9 @@ export const subscriptions: Group = {
       header,
       automatic: { type: 'boolean', description: 'send every captured lead automatically' },
       operational: { type: 'boolean', description: 'send operational events of the workspace instead of leads' },
+      rate,
     },
-    run: async ({ leads }, { workspace, url, field = [], header = [], automatic = false, operational }) =>
+    run: async ({ leads }, { workspace, url, field = [], header = [], automatic = false, operational, rate }) =>
       toJson(
         CreateSubscriptionResponseSchema,
         await leads.createSubscription({
@@ -51,6 +54,7 @@ export const subscriptions: Group = {
           headers: header.map(toHeader),
           automatic,
           purpose: operational ? SubscriptionPurpose.OPERATIONAL_EVENTS : SubscriptionPurpose.LEADS,
+          maxPerSecond: rate === undefined ? undefined : Number(rate),
         }),
       ),
   }),
@@ -68,8 +72,9 @@ export const subscriptions: Group = {
       field,
       header: { ...header, description: 'as for create; `name` alone keeps its value, an empty text removes all' },
       status: { type: 'string', description: 'enabled or disabled' },
+      rate: { ...rate, description: 'requests per second, at most; 0 for no limit' },
     },
-    run: async ({ leads }, { subscription, url, field, header, status }) =>
+    run: async ({ leads }, { subscription, url, field, header, status, rate }) =>
       toJson(
         UpdateSubscriptionResponseSchema,
         await leads.updateSubscription({
@@ -78,6 +83,7 @@ export const subscriptions: Group = {
           mappedFields: field && { names: field },
           headers: header && { headers: header.filter((text) => text !== '').map(toHeader) },
           status: status === undefined ? undefined : oneOf('status', status, statuses),
+          maxPerSecond: rate === undefined ? undefined : Number(rate),
         }),
       ),
   }),

@@ -6,6 +6,7 @@ import { field, integer, line, validate } from '../rules.ts'
 import type { DeliveryHolds } from './delivery-holds.ts'
 import type { Candidates, DeliveryQueue, TakenDelivery } from './delivery-queue-store.ts'
 import { type DeliveryWork, type PollResult, pollEveryMs } from './delivery-work.ts'
+import { reserveRequests } from './destination-rate.ts'
 import { createDueDestinations, roomFor, shuffled } from './due-destinations.ts'
 import {
   bodiesMaxBytes,
@@ -67,6 +68,8 @@ interface Sendable extends Candidates {
  */
 const minCandidates = 250
 const maxRenewed = 1000
+/** Pause of a destination with a rate limit after another core claimed its deliveries. */
+const conflictPauseMs = 20
 /**
  * Maximum number of times that a claim reads candidates. It reads again at once if other cores have
  * taken all its candidates.
@@ -132,18 +135,22 @@ export function createDeliveryClaims(dependencies: {
     if (request.signal.aborted) return { othersMayFind: true }
     for (let tries = 1, mustRead = false; ; tries += 1) {
       const time = new Date(now())
-      const { chosen, isAnyDue, isFresh, ...nextDueAt } = await dueDestinations.choose(request, time, mustRead)
-      if (chosen.length === 0) return { othersMayFind: isAnyDue, ...nextDueAt }
+      const { chosen, isAnyDue, isFresh, nextDueAt } = await dueDestinations.choose(request, time, mustRead)
+      const nothing = (othersMayFind: boolean) => {
+        const next = Math.min(nextDueAt ?? Number.POSITIVE_INFINITY, dueDestinations.pausedUntil())
+        return { othersMayFind, ...(next < Number.POSITIVE_INFINITY && { nextDueAt: next }) }
+      }
+      if (chosen.length === 0) return nothing(isAnyDue)
       const found = await candidatesOf(chosen, request, time)
-      const ids = selectFairly(found, request)
+      const ids = await withinRates(selectFairly(found, request), found, time)
       if (ids.length === 0) {
-        if (isFresh) return { othersMayFind: true, ...nextDueAt }
+        if (isFresh) return nothing(true)
         mustRead = true
         continue
       }
       const claimed = await take(ids, found, time, request)
       if (claimed.length > 0) return { found: claimed, othersMayFind: true }
-      if (tries === maxTries || request.signal.aborted) return { othersMayFind: true, ...nextDueAt }
+      if (tries === maxTries || request.signal.aborted) return nothing(true)
     }
   }
 
@@ -153,11 +160,12 @@ export function createDeliveryClaims(dependencies: {
     const each = Math.min(most, limit, Math.ceil(Math.max(2 * limit, minCandidates) / chosen.length))
     const found = await queue.candidates(chosen, time, each)
     const sendable: Sendable[] = []
-    for (const { subscription, deliveryIds } of found) {
+    for (const candidates of found) {
+      const { subscription } = candidates
       if (subscription.status === 'disabled') await holds.hold(subscription.subscriptionId)
       else {
         const secrets = requests.secretsOf(subscription, time)
-        if (secrets) sendable.push({ subscription, deliveryIds, secrets })
+        if (secrets) sendable.push({ ...candidates, secrets })
       }
     }
     return shuffled(sendable, random)
@@ -179,6 +187,30 @@ export function createDeliveryClaims(dependencies: {
       }
     }
     return ids
+  }
+
+  /**
+   * Returns the deliveries that the rate limits of their destinations allow now. Reserves their
+   * requests first, so that the rate is kept even if the claim fails or another core claims.
+   */
+  async function withinRates(ids: string[], found: Sendable[], time: Date): Promise<string[]> {
+    const selected = new Set(ids)
+    for (const { subscription, deliveryIds, rateFreeAt } of found) {
+      const { subscriptionId, maxPerSecond = 0 } = subscription
+      if (maxPerSecond === 0) continue
+      const wanted = deliveryIds.filter((id) => selected.has(id))
+      const { granted, freeAt, nextAt } = reserveRequests(
+        { maxPerSecond, freeAt: rateFreeAt },
+        wanted.length,
+        time.getTime(),
+      )
+      const isReserved = granted > 0 && (await queue.reserve(subscriptionId, rateFreeAt, freeAt))
+      for (const id of wanted.slice(isReserved ? granted : 0)) selected.delete(id)
+      // If another core reserved requests first, its reservation decides. The next claim reads it.
+      if (granted < wanted.length) dueDestinations.pause(subscriptionId, nextAt)
+      else if (!isReserved && granted > 0) dueDestinations.pause(subscriptionId, time.getTime() + conflictPauseMs)
+    }
+    return [...selected]
   }
 
   async function take(deliveryIds: string[], found: Sendable[], knownAt: Date, { workerId, signal }: ClaimRequest) {

@@ -76,7 +76,8 @@ export function createDeliveryIntake(dependencies: {
   function handOver(arrival: Arrival, handovers: Handover[], at: Date): NewDelivery | undefined {
     const { delivery, by } = arrival
     const { subscriptionId, body } = delivery
-    if (delivery.status !== 'pending' || !body) return undefined
+    // A claim from the queue keeps the rate limit of the destination.
+    if (delivery.status !== 'pending' || !body || by.subscription.maxPerSecond) return undefined
     const secrets = requests.secretsOf(by.subscription, at)
     if (!secrets) return undefined
     const handover = handovers.find((each) => hasRoom(each, subscriptionId, body.length)) ?? take(subscriptionId)

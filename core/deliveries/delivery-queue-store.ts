@@ -9,6 +9,8 @@ export interface Candidates {
   subscription: LeadSubscription
   /** Ids of the deliveries, earliest due first. */
   deliveryIds: string[]
+  /** State of the subscription's rate limit. Absent before the first request. */
+  rateFreeAt?: number
 }
 
 interface Claim extends DeliveryClaim {
@@ -60,6 +62,11 @@ export interface DeliveryQueue {
    * claim. Returns the number of deliveries changed.
    */
   settle(settlements: Settlement[]): Promise<number>
+  /**
+   * Stores the state of a rate limit. Returns false if it is no longer `before`, because another
+   * claim stored it first.
+   */
+  reserve(subscriptionId: string, before: number | undefined, freeAt: number): Promise<boolean>
   /** Returns the given deliveries to the queue, except those that no longer have this claim. */
   releaseClaim(deliveryIds: string[], claimId: string, at: Date): Promise<void>
 }
@@ -111,7 +118,8 @@ export function createDeliveryQueue({
           { batchSize: destinations.length + 1 },
         )
         .toArray()
-      return found.map(({ due, ...subscription }) => ({
+      return found.map(({ due, rateFreeAt, ...subscription }) => ({
+        rateFreeAt,
         subscription: toSubscription({ ...subscription, audit: [] }),
         deliveryIds: due.map(({ _id }) => _id),
       }))
@@ -203,6 +211,15 @@ export function createDeliveryQueue({
       if (settlements.length === 0) return 0
       const { modifiedCount } = await deliveries.bulkWrite(settlementWrites(settlements), { ordered: false })
       return modifiedCount
+    },
+
+    async reserve(subscriptionId, before, rateFreeAt) {
+      const unchanged = before === undefined ? { rateFreeAt: { $exists: false } } : { rateFreeAt: before }
+      const { modifiedCount } = await leadSubscriptions.updateOne(
+        { _id: subscriptionId, ...unchanged },
+        { $set: { rateFreeAt } },
+      )
+      return modifiedCount === 1
     },
 
     async releaseClaim(deliveryIds, claimId, at) {

@@ -23,6 +23,10 @@ export interface DueDestinations {
    * known.
    */
   choose(request: Room, time: Date, mustRead: boolean): Promise<Choice>
+  /** Skips a destination until this time, because its rate limit is reached. */
+  pause(destination: string, until: number): void
+  /** Returns the end of the first pause; infinity if no destination is paused. */
+  pausedUntil(): number
 }
 
 /** Number of queue entries that a poll reads to find due deliveries. */
@@ -51,7 +55,13 @@ export function createDueDestinations({
    */
   let backlog: { destinations: string[]; readAt: number } | undefined
 
+  /** End of the pause of each destination whose rate limit is reached. */
+  const pauses = new Map<string, number>()
+
+  const isOpen = (destination: string, request: Room) => roomFor(destination, request) > 0 && !pauses.has(destination)
+
   async function choose(request: Room, time: Date, mustRead: boolean): Promise<Choice> {
+    for (const [destination, until] of pauses) if (until <= time.getTime()) pauses.delete(destination)
     if (backlog && !mustRead && time.getTime() < backlog.readAt + backlogMaxAgeMs) {
       const chosen = takeFromBacklog(backlog, request)
       if (chosen.length > 0) return { chosen, isAnyDue: true, isFresh: false }
@@ -61,7 +71,7 @@ export function createDueDestinations({
     const chosen = backlog
       ? takeFromBacklog(backlog, request)
       : shuffled(
-          destinations.filter((destination) => roomFor(destination, request) > 0),
+          destinations.filter((destination) => isOpen(destination, request)),
           random,
         ).slice(0, request.limit)
     return { chosen, isAnyDue: destinations.length > 0, isFresh: true, ...nextDueAt }
@@ -78,7 +88,7 @@ export function createDueDestinations({
     let index = 0
     for (; index < destinations.length && chosen.length < request.limit; index += 1) {
       const destination = destinations[index] as string
-      if (roomFor(destination, request) > 0) chosen.push(destination)
+      if (isOpen(destination, request)) chosen.push(destination)
       else destinations[kept++] = destination
     }
     destinations.splice(kept, index - kept)
@@ -103,7 +113,11 @@ export function createDueDestinations({
     return backlog ? { destinations } : read(time)
   }
 
-  return { choose }
+  return {
+    choose,
+    pause: (destination, until) => void pauses.set(destination, until),
+    pausedUntil: () => Math.min(Number.POSITIVE_INFINITY, ...pauses.values()),
+  }
 }
 
 /** Number of further deliveries that the worker takes for this destination. */

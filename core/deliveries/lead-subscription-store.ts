@@ -15,6 +15,8 @@ import {
 
 export type LeadSubscriptionDocument = Omit<LeadSubscription, 'subscriptionId'> & {
   _id: string
+  /** State of the rate limit (`Rate.freeAt` in `destination-rate.ts`). */
+  rateFreeAt?: number
   /** Set while the subscription is being deleted. Queries then skip it. */
   deleted?: true
 } & RecordsOperations
@@ -245,6 +247,7 @@ export const toSubscription = ({
   _id,
   operations: _,
   deleted: __,
+  rateFreeAt: ___,
   ...rest
 }: LeadSubscriptionDocument): LeadSubscription => ({
   subscriptionId: _id,

@@ -59,6 +59,7 @@ export interface LeadSubscriptions {
       automatic: boolean
       headers?: GivenHeader[]
       isOperational?: boolean
+      maxPerSecond?: number
     },
     by: Requester,
     operation?: string,
@@ -140,14 +141,14 @@ export function createLeadSubscriptions(dependencies: {
 
   return {
     async create(
-      { workspaceId, destinationUrl, mappedFields, automatic, headers = [], isOperational },
+      { workspaceId, destinationUrl, mappedFields, automatic, headers = [], isOperational, maxPerSecond },
       by,
       operation = randomUUID(),
     ) {
       if (by.workspaceId !== undefined && by.workspaceId !== workspaceId) throw new ServiceError(ErrorCode.NOT_FOUND)
       if (!(await workspaceStore.findWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
       const purpose = isOperational ? { isOperational } : {}
-      await validateSettings({ destinationUrl, mappedFields, headers, automatic }, purpose)
+      await validateSettings({ destinationUrl, mappedFields, headers, automatic, maxPerSecond }, purpose)
       const at = new Date(now())
       const subscriptionId = plannedIds('sub', operation)
       const secretId = plannedIds('key', operation)
@@ -157,6 +158,7 @@ export function createLeadSubscriptions(dependencies: {
         destinationUrl,
         mappedFields,
         automatic,
+        maxPerSecond,
         ...purpose,
         status: 'enabled',
         secrets: [newWebhookSecret(secretBox, at, secretId).kept],

@@ -237,6 +237,8 @@ export interface LeadSubscription {
   destinationUrl: string
   mappedFields: string[]
   automatic: boolean
+  /** Maximum number of requests per second. Absent or 0 if there is no limit. */
+  maxPerSecond?: number
   /** Set if the destination receives operational events instead of leads. */
   isOperational?: true
   status: SubscriptionStatus
@@ -266,7 +268,7 @@ export interface LeadSubscription {
 }
 
 export type SubscriptionChanges = Partial<
-  Pick<LeadSubscription, 'destinationUrl' | 'mappedFields' | 'automatic' | 'headers' | 'judgedSince'>
+  Pick<LeadSubscription, 'destinationUrl' | 'mappedFields' | 'automatic' | 'maxPerSecond' | 'headers' | 'judgedSince'>
 >
 
 /** Maximum number of audit entries kept per subscription. */

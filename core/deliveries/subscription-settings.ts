@@ -1,7 +1,7 @@
 import { parseDestinationUrl } from '../../platform/addresses/destination-url.ts'
 import type { FieldIssue } from '../errors.ts'
 import { leadFieldName } from '../leads/model.ts'
-import { field } from '../rules.ts'
+import { field, integer } from '../rules.ts'
 import { type GivenHeader, headerIssues } from './custom-headers.ts'
 import type { LeadSubscription, SubscriptionStatus } from './model.ts'
 
@@ -12,18 +12,22 @@ export interface SubscriptionSettings {
   status?: SubscriptionStatus
   /** New list of custom headers. */
   headers?: GivenHeader[]
+  /** Maximum number of requests per second; 0 for no limit. */
+  maxPerSecond?: number
 }
 
 const maxMapped = 50
+const maxRate = 1000
 
 /** Returns the violated rules of settings. `stored` is the present subscription. */
 export const settingIssues = (
-  { destinationUrl, mappedFields = [], headers = [], automatic = false }: SubscriptionSettings,
+  { destinationUrl, mappedFields = [], headers = [], automatic = false, maxPerSecond = 0 }: SubscriptionSettings,
   stored: Pick<LeadSubscription, 'headers' | 'isOperational'>,
 ): (FieldIssue | undefined)[] => [
   field('/destinationUrl', destinationUrl, destinationShape),
   ...mappingIssues(mappedFields),
   ...headerIssues(headers, stored.headers ?? []),
+  field('/maxPerSecond', maxPerSecond, integer(0, maxRate)),
   // An operational endpoint receives no leads.
   stored.isOperational && mappedFields.length > 0 ? { path: '/mappedFields', rule: 'maxItems' } : undefined,
   stored.isOperational && automatic ? { path: '/automatic', rule: 'const' } : undefined,

@@ -45,12 +45,12 @@ export function subscriptionCalls(
 
   return {
     async createSubscription(request, context) {
-      const { destinationUrl, mappedFields, automatic, headers } = request
+      const { destinationUrl, mappedFields, automatic, headers, maxPerSecond } = request
       const isOperational = request.purpose === SubscriptionPurpose.OPERATIONAL_EVENTS
       const by = callerOf(context)
       const workspaceId = requiredWorkspace(context, request.workspaceId)
       const made = await once(context, request, async (operation) => {
-        const settings = { workspaceId, destinationUrl, mappedFields, automatic, headers, isOperational }
+        const settings = { workspaceId, destinationUrl, mappedFields, automatic, headers, isOperational, maxPerSecond }
         const { subscription, secretId } = await leadSubscriptions.create(settings, by, operation)
         return { subscriptionId: subscription.subscriptionId, secretId }
       })
@@ -58,7 +58,7 @@ export function subscriptionCalls(
     },
 
     async updateSubscription(request, context) {
-      const { subscriptionId, destinationUrl, mappedFields, status, automatic, headers } = request
+      const { subscriptionId, destinationUrl, mappedFields, status, automatic, headers, maxPerSecond } = request
       const by = callerOf(context)
       const named = statusNames[status]
       const settings = {
@@ -67,6 +67,7 @@ export function subscriptionCalls(
         ...(automatic === undefined ? {} : { automatic }),
         ...(named && { status: named }),
         ...(headers && { headers: headers.headers }),
+        ...(maxPerSecond === undefined ? {} : { maxPerSecond }),
       }
       await once(context, request, async (operation) => {
         await leadSubscriptions.update(subscriptionId, settings, by, operation)
@@ -127,7 +128,7 @@ function toSubscription(
   { subscription, heldDeliveries }: SubscriptionView,
   at: Date,
 ): MessageInitShape<typeof SubscriptionSchema> {
-  const { subscriptionId, workspaceId, destinationUrl, mappedFields, automatic, status } = subscription
+  const { subscriptionId, workspaceId, destinationUrl, mappedFields, automatic, maxPerSecond, status } = subscription
   const { disabledReason, secrets, headers = [], isOperational, failingSince, createdAt, updatedAt } = subscription
   const activeId = activeSecret(secrets, at)?.secretId
   return {
@@ -136,6 +137,7 @@ function toSubscription(
     destinationUrl,
     mappedFields,
     automatic,
+    maxPerSecond: maxPerSecond || undefined,
     status: statuses[status],
     disabledReason: disabledReason && reasons[disabledReason],
     secrets: liveSecrets(secrets, at).map((secret) => ({

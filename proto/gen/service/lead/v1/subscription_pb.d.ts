@@ -113,6 +113,13 @@ export declare type Subscription = Message<"service.lead.v1.Subscription"> & {
    * @generated from field: service.lead.v1.Recovery recovery = 15;
    */
   recovery?: Recovery | undefined;
+
+  /**
+   * Maximum number of requests per second. Unset if there is no limit.
+   *
+   * @generated from field: optional uint32 max_per_second = 16;
+   */
+  maxPerSecond?: number | undefined;
 };
 
 /**
@@ -284,6 +291,13 @@ export declare type CreateSubscriptionRequest = Message<"service.lead.v1.CreateS
    * @generated from field: service.lead.v1.SubscriptionPurpose purpose = 7;
    */
   purpose: SubscriptionPurpose;
+
+  /**
+   * Maximum number of requests per second: 1 to 1,000. If unset, there is no limit.
+   *
+   * @generated from field: optional uint32 max_per_second = 8;
+   */
+  maxPerSecond?: number | undefined;
 };
 
 /**
@@ -370,6 +384,14 @@ export declare type UpdateSubscriptionRequest = Message<"service.lead.v1.UpdateS
    * @generated from field: optional service.lead.v1.CustomHeaders headers = 7;
    */
   headers?: CustomHeaders | undefined;
+
+  /**
+   * New maximum number of requests per second: 1 to 1,000, or 0 for no limit. If unset, the limit is
+   * unchanged.
+   *
+   * @generated from field: optional uint32 max_per_second = 8;
+   */
+  maxPerSecond?: number | undefined;
 };
 
 /**
