@@ -113,6 +113,11 @@ export async function addDemoData({ conversations, visitors, workspace, leads }:
     destinationUrl: 'https://crm.example.com/hooks/leads',
     mappedFields: ['name', 'email'],
     automatic: true,
+    headers: [{ name: 'x-tenant', masked: '••••' }],
+    secrets: [
+      { secretId: 'sec_2', masked: 'whsec_efgh••••', createdAt: at(500) },
+      { secretId: 'sec_1', masked: 'whsec_abcd••••', createdAt: at(9_000), expiresAt: at(-80_000), active: true },
+    ],
   })
   leads.addSubscription({
     subscriptionId: 'sub_old',

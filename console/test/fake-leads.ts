@@ -5,6 +5,7 @@ import { type DeliveryAttempt, DeliveryAttemptSchema, DeliveryStatus } from '#pr
 import { type Lead, LeadSchema, LeadService } from '#proto/lead/v1/lead_pb.js'
 import {
   DisabledReason,
+  MaskedHeaderSchema,
   type Subscription,
   type SubscriptionAudit,
   SubscriptionAuditSchema,
@@ -91,8 +92,12 @@ export function fakeLeads() {
           subscriptions.splice(subscriptions.indexOf(found(subscriptionId)), 1)
           return {}
         },
-        updateSubscription({ subscriptionId, destinationUrl, mappedFields, status, automatic }) {
+        updateSubscription({ subscriptionId, destinationUrl, mappedFields, status, automatic, headers }) {
           const subscription = found(subscriptionId)
+          if (headers)
+            subscription.headers = headers.headers.map(({ name }) =>
+              create(MaskedHeaderSchema, { name, masked: '••••' }),
+            )
           if (destinationUrl !== undefined) subscription.destinationUrl = destinationUrl
           if (mappedFields) subscription.mappedFields = mappedFields.names
           if (automatic !== undefined) subscription.automatic = automatic
@@ -100,6 +105,16 @@ export function fakeLeads() {
           if (status === SubscriptionStatus.DISABLED) subscription.disabledReason = DisabledReason.OPERATOR
           return { subscription }
         },
+        activateSubscriptionSecret({ subscriptionId, secretId }) {
+          const subscription = found(subscriptionId)
+          for (const secret of subscription.secrets) secret.active = secret.secretId === secretId
+          return { subscription }
+        },
+        sendTestDelivery: ({ subscriptionId }) => ({
+          attempt: addAttempt({ subscriptionId, deliveryId: `dlv_test${attempts.length}`, manual: true }),
+        }),
+        recoverDeliveries: ({ subscriptionId, preview }) =>
+          preview ? { count: 7 } : { recovery: { recoveryId: subscriptionId } },
         rotateSubscriptionSecret: ({ subscriptionId }) => ({
           secret: 'whsec_rotatedc2VjcmV0',
           subscription: found(subscriptionId),

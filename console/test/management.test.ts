@@ -106,6 +106,35 @@ describe('lead subscriptions in the console', () => {
   })
 })
 
+describe('an enabled lead subscription', () => {
+  it('an operator activates the new secret, adds a header, recovers deliveries and sends a test', async () => {
+    const { page, close, complaints } = await browser.open(core, 'subscriptions/sub_crm')
+    await page.getByRole('button', { name: 'Activate new secret' }).click()
+    await page.getByText(/previous secret still signs/).waitFor({ state: 'detached' })
+    expect(core.calls('ActivateSubscriptionSecret')).toMatchObject([{ secretId: 'sec_2' }])
+    await page.getByLabel('Header name').fill('Authorization')
+    await page.getByLabel('Header value').fill('Bearer key')
+    await page.keyboard.press('Enter')
+    await page.getByText('Authorization: ••••').waitFor()
+    const updates: { headers?: unknown }[] = core.calls('UpdateSubscription')
+    const update = updates.find(({ headers }) => headers !== undefined)
+    expect(update!.headers).toMatchObject({
+      headers: [{ name: 'x-tenant' }, { name: 'Authorization', value: 'Bearer key' }],
+    })
+    await page.getByRole('button', { name: 'Count deliveries' }).click()
+    await page.getByText('7 deliveries can be sent again.').waitFor()
+    await page.getByRole('button', { name: 'Send again' }).click()
+    await page.getByText('7 deliveries can be sent again.').waitFor({ state: 'detached' })
+    expect(core.calls('RecoverDeliveries').map(({ preview }) => preview)).toEqual([true, false])
+    expect(await accessibilityFindings(page)).toEqual([])
+    await page.getByRole('button', { name: 'Send test' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Delivery' }).waitFor()
+    await page.getByText('None: test or operational event').waitFor()
+    expect(complaints).toEqual([])
+    await close()
+  })
+})
+
 describe('changes of lead subscriptions', () => {
   it('a secret rotation is retried with the same idempotency key if the response is lost; the next rotation has a new key', async () => {
     const { page, close } = await browser.open(core, 'subscriptions/sub_old')

@@ -1,9 +1,10 @@
 import type { Delivery } from '#proto/lead/v1/delivery_pb.js'
+import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { SelectField } from '../ui/field.tsx'
 import { useLoad, usePolling } from '../ui/load.ts'
-import { Empty } from '../ui/notice.tsx'
+import { Empty, Notice } from '../ui/notice.tsx'
 import { Page } from '../ui/page.tsx'
 import { PagedList, RefreshButton } from '../ui/paged-list.tsx'
 import { usePages } from '../ui/pages.ts'
@@ -33,6 +34,7 @@ export function DeliveriesView({ status, subscriptionId }: Filter) {
   )
   usePolling(list.reload, list.items.some((delivery) => isPending(delivery.status)) ? pollMs : undefined)
   const destinations = new Map(subscriptions.value?.map((known) => [known.subscriptionId, known.destinationUrl]))
+  const disabled = subscriptions.value?.filter((known) => known.status === SubscriptionStatus.DISABLED) ?? []
   const filter = (change: Filter) => router.go(pathOf({ view: 'deliveries', status, subscriptionId, ...change }))
   const empty =
     status !== undefined || subscriptionId !== undefined ? (
@@ -56,6 +58,20 @@ export function DeliveriesView({ status, subscriptionId }: Filter) {
       lead="Leads sent to destinations. Accepted means that the destination accepted the request."
       actions={<RefreshButton list={list} />}
     >
+      {disabled.length > 0 && (
+        <Notice tone="warning">
+          {disabled.length === 1 ? '1 subscription is disabled' : `${disabled.length} subscriptions are disabled`}.
+          Their deliveries are held:{' '}
+          {disabled.map((known, index) => (
+            <span key={known.subscriptionId}>
+              {index > 0 && ', '}
+              <a class="breakable" href={pathOf({ view: 'subscription', subscriptionId: known.subscriptionId })}>
+                {known.destinationUrl}
+              </a>
+            </span>
+          ))}
+        </Notice>
+      )}
       <div class="bar">
         <SelectField
           label="Status"
@@ -93,7 +109,7 @@ function DeliveryRow({ delivery, destination }: { delivery: Delivery; destinatio
         <span class="table-main">
           <span class="table-title breakable">{destination ?? subscriptionId}</span>
           <span class="table-sub ellipsis">
-            <span class="mono">{leadId}</span>
+            {leadId ? <span class="mono">{leadId}</span> : 'No lead: test or operational event'}
             {attempt.filter(Boolean).map((text) => ` · ${text}`)}
           </span>
         </span>

@@ -43,9 +43,13 @@ export function DeliveryView({ deliveryId }: { deliveryId: string }) {
                     </a>
                   </Fact>
                   <Fact name="Lead">
-                    <a class="mono" href={pathOf({ view: 'lead', leadId: latest.leadId })}>
-                      {latest.leadId}
-                    </a>
+                    {latest.leadId ? (
+                      <a class="mono" href={pathOf({ view: 'lead', leadId: latest.leadId })}>
+                        {latest.leadId}
+                      </a>
+                    ) : (
+                      'None: test or operational event'
+                    )}
                   </Fact>
                   <Fact name="Delivery">
                     <span class="mono breakable">{deliveryId}</span>

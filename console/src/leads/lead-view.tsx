@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { type Subscription, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { type Subscription, SubscriptionPurpose, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { useConsole } from '../console-context.ts'
 import { Attempts } from '../deliveries/attempts.tsx'
 import { conversationPath, pathOf } from '../router.ts'
@@ -92,7 +92,10 @@ interface SendFormProps {
 function SendForm({ leadId, subscriptions, onSent }: SendFormProps) {
   const { api, announcer } = useConsole()
   const { busy, failure, run } = useAction()
-  const enabled = subscriptions.filter(({ status }) => status === SubscriptionStatus.ENABLED)
+  const enabled = subscriptions.filter(
+    ({ status, purpose }) =>
+      status === SubscriptionStatus.ENABLED && purpose !== SubscriptionPurpose.OPERATIONAL_EVENTS,
+  )
   const [chosen, setChosen] = useState<string>()
   const subscriptionId = chosen ?? enabled[0]?.subscriptionId
   if (!subscriptionId) {

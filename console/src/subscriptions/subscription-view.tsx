@@ -1,15 +1,24 @@
 import { useState } from 'preact/hooks'
-import { type Subscription, type SubscriptionAudit, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import {
+  type Subscription,
+  type SubscriptionAudit,
+  SubscriptionPurpose,
+  SubscriptionStatus,
+} from '#proto/lead/v1/subscription_pb.js'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
+import { useAction } from '../ui/action.ts'
+import { Button } from '../ui/button.tsx'
 import { DeleteCard } from '../ui/delete-button.tsx'
 import { EnableButton } from '../ui/enabled.tsx'
 import { SelectField } from '../ui/field.tsx'
 import { useLoad } from '../ui/load.ts'
-import { Notice, WhenLoaded } from '../ui/notice.tsx'
+import { FailureNotice, Notice, WhenLoaded } from '../ui/notice.tsx'
 import { Card, Page } from '../ui/page.tsx'
 import { SecretsCard } from '../ui/secrets.tsx'
 import { When } from '../ui/when.tsx'
+import { HeadersCard } from './headers-card.tsx'
+import { RecoveryCard } from './recovery-card.tsx'
 import { SubscriptionForm, type SubscriptionInput } from './subscription-form.tsx'
 import { actionText, disabledText } from './subscription-words.ts'
 
@@ -38,6 +47,8 @@ export function SubscriptionView({ subscriptionId }: { subscriptionId: string })
                 onChanged={loaded.reload}
               />
               <SigningSecrets subscription={subscription} onChanged={loaded.reload} />
+              <HeadersCard subscription={subscription} onChanged={loaded.reload} />
+              <RecoveryCard subscription={subscription} onChanged={loaded.reload} />
               <AuditCard audit={audit} />
               <DeleteSubscription subscription={subscription} />
             </>
@@ -55,7 +66,7 @@ interface SubscriptionPart {
 
 function StatusCard({ subscription, onChanged }: SubscriptionPart) {
   const { api, announcer } = useConsole()
-  const { subscriptionId, status, disabledReason, heldDeliveries } = subscription
+  const { subscriptionId, status, disabledReason, heldDeliveries, purpose } = subscription
   const isEnabled = status === SubscriptionStatus.ENABLED
 
   async function set(enabled: boolean) {
@@ -79,7 +90,11 @@ function StatusCard({ subscription, onChanged }: SubscriptionPart) {
       }
     >
       {isEnabled ? (
-        <Notice tone="success">Enabled. Leads are sent.</Notice>
+        <Notice tone="success" action={<TestButton subscriptionId={subscriptionId} />}>
+          {purpose === SubscriptionPurpose.OPERATIONAL_EVENTS
+            ? 'Enabled. Operational events are sent.'
+            : 'Enabled. Leads are sent.'}
+        </Notice>
       ) : (
         <Notice tone="warning">
           Disabled. {disabledText(disabledReason)}{' '}
@@ -89,6 +104,26 @@ function StatusCard({ subscription, onChanged }: SubscriptionPart) {
         </Notice>
       )}
     </Card>
+  )
+}
+
+/** Sends a sample and opens its delivery. */
+function TestButton({ subscriptionId }: Pick<Subscription, 'subscriptionId'>) {
+  const { api, router, announcer } = useConsole()
+  const { busy, failure, run } = useAction()
+  const send = () =>
+    run(async () => {
+      const { attempt } = await api.leads.sendTestDelivery({ subscriptionId })
+      announcer.say('Test sent.')
+      if (attempt) router.go(pathOf({ view: 'delivery', deliveryId: attempt.deliveryId }))
+    })
+  return (
+    <>
+      <FailureNotice failure={failure} />
+      <Button kind="small" disabled={busy} onClick={() => void send()}>
+        Send test
+      </Button>
+    </>
   )
 }
 
@@ -138,12 +173,20 @@ const overlaps = [
 ] as const
 
 function SigningSecrets({ subscription: { subscriptionId, secrets }, onChanged }: SubscriptionPart) {
-  const { api } = useConsole()
+  const { api, announcer } = useConsole()
+  const { busy, failure, run } = useAction()
   const [overlap, setOverlap] = useState('86400')
+  const [newest] = secrets
+  const activate = (secretId: string) =>
+    run(async () => {
+      await api.leads.activateSubscriptionSecret({ subscriptionId, secretId })
+      announcer.say('New secret activated.')
+      await onChanged()
+    })
   return (
     <SecretsCard
       name="signing secret"
-      explanation="A new secret is created, shown once and used from now on. Deliveries also carry the signature of the previous secret until it expires, so that the receiver can switch."
+      explanation="A new secret is created and shown once. Until the previous secret expires, webhook-signature has the signatures of both. X-Service-Webhook-Signature uses the previous secret until you activate the new one."
       advice="Store it at the receiver now: it is shown only once."
       rotate={async () => {
         const overlapSeconds = Number(overlap)
@@ -167,6 +210,19 @@ function SigningSecrets({ subscription: { subscriptionId, secrets }, onChanged }
           </li>
         ))}
       </ul>
+      {newest && secrets.length > 1 && !newest.active && (
+        <Notice
+          tone="info"
+          action={
+            <Button kind="small" disabled={busy} onClick={() => void activate(newest.secretId)}>
+              Activate new secret
+            </Button>
+          }
+        >
+          The previous secret still signs X-Service-Webhook-Signature. Activate the new one when the receiver knows it.
+        </Notice>
+      )}
+      <FailureNotice failure={failure} />
     </SecretsCard>
   )
 }

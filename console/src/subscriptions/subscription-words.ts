@@ -4,6 +4,7 @@ const reasons: Partial<Record<DisabledReason, string>> = {
   [DisabledReason.OPERATOR]: 'An operator disabled it.',
   [DisabledReason.REJECTED_AUTH]:
     'The destination rejected the signature or the credentials (401 or 403). Check its secret, then enable it again.',
+  [DisabledReason.FAILING]: 'Every attempt failed for five days. Check the destination, then enable it again.',
   [DisabledReason.GONE]: 'The destination is gone (410, or repeated 404). Check its URL, then enable it again.',
 }
 
@@ -15,6 +16,8 @@ const actions: Record<string, string> = {
   enabled: 'Enabled',
   disabled: 'Disabled',
   secret_rotated: 'Secret rotated',
+  secret_activated: 'New secret activated',
+  recovery_started: 'Failed deliveries sent again',
   attempt_created: 'Delivery requested',
   attempt_retried: 'Retry requested',
 }

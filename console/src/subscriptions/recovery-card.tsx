@@ -1,0 +1,93 @@
+import { timestampFromMs } from '@bufbuild/protobuf/wkt'
+import { useState } from 'preact/hooks'
+import { type Subscription, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { useConsole } from '../console-context.ts'
+import { useAction } from '../ui/action.ts'
+import { Button } from '../ui/button.tsx'
+import { SelectField } from '../ui/field.tsx'
+import { FailureNotice, Notice } from '../ui/notice.tsx'
+import { Card } from '../ui/page.tsx'
+import { When } from '../ui/when.tsx'
+
+interface RecoveryCardProps {
+  subscription: Subscription
+  onChanged: () => Promise<void>
+}
+
+const periods = [
+  ['1', 'last hour'],
+  ['24', 'last 24 hours'],
+  ['168', 'last 7 days'],
+  ['720', 'last 30 days'],
+] as const
+
+/** The core counts up to this number. */
+const countedMax = 10_000
+
+/** Counts the failed deliveries of a period, and sends them again after a confirmation. */
+export function RecoveryCard({ subscription, onChanged }: RecoveryCardProps) {
+  const { subscriptionId, recovery, status } = subscription
+  const { api, announcer } = useConsole()
+  const { busy, failure, run } = useAction()
+  const [hours, setHours] = useState('24')
+  const [counted, setCounted] = useState<{ count: number; since: ReturnType<typeof timestampFromMs> }>()
+
+  const count = () =>
+    run(async () => {
+      const since = timestampFromMs(Date.now() - Number(hours) * 3_600_000)
+      const found = await api.leads.recoverDeliveries({ subscriptionId, since, preview: true })
+      setCounted({ count: found.count, since })
+    })
+  const recover = (since: ReturnType<typeof timestampFromMs>) =>
+    run(async () => {
+      await api.leads.recoverDeliveries({ subscriptionId, since })
+      setCounted(undefined)
+      announcer.say('Recovery started.')
+      await onChanged()
+    })
+
+  return (
+    <Card title="Send failed deliveries again">
+      <p class="hint">Includes failed deliveries, dead letters and held deliveries. Each keeps its ID.</p>
+      {recovery && (
+        <p class="hint">
+          Last recovery: <When at={recovery.requestedAt} full />, {recovery.recovered} scheduled,{' '}
+          {recovery.finishedAt ? 'finished' : 'running'}.
+        </p>
+      )}
+      <div class="bar">
+        <SelectField
+          label="Created in the"
+          value={hours}
+          options={periods}
+          onChange={(value) => {
+            setHours(value)
+            setCounted(undefined)
+          }}
+        />
+        <Button disabled={busy} onClick={() => void count()}>
+          Count deliveries
+        </Button>
+      </div>
+      <div role="status">
+        {counted && (
+          <Notice
+            tone="info"
+            action={
+              counted.count > 0 &&
+              status === SubscriptionStatus.ENABLED && (
+                <Button kind="primary" disabled={busy} onClick={() => void recover(counted.since)}>
+                  Send again
+                </Button>
+              )
+            }
+          >
+            {counted.count >= countedMax ? `${countedMax} or more` : counted.count} deliveries can be sent again.
+            {status !== SubscriptionStatus.ENABLED && ' Enable the subscription first.'}
+          </Notice>
+        )}
+      </div>
+      <FailureNotice failure={failure} />
+    </Card>
+  )
+}
