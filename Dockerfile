@@ -57,4 +57,5 @@ COPY --from=pages /service/console/dist console/dist
 COPY --from=pages /service/widget/dist widget/dist
 EXPOSE 8080 9464
 HEALTHCHECK --interval=5s --start-period=20s CMD ["node", "-e", "fetch('http://127.0.0.1:8080/readyz').then(({ ok }) => process.exit(ok ? 0 : 1))"]
-CMD ["node", "gateway/main.ts"]
+# Bounds the memory of a gateway: without the option, V8 keeps up to 134 MB for new objects.
+CMD ["node", "--max-semi-space-size=8", "gateway/main.ts"]

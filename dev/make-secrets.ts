@@ -17,12 +17,18 @@ const { issue } = createAccess(createKeyring(parseSecretKeys(secretKeys)), Date.
 const mongodbPassword = random(24)
 const mongodbHosts = 'mongodb-1,mongodb-2,mongodb-3'
 
-const operatorToken = await issue({ subject: 'operator', scopes: [...operatorScopes] })
+/** Lifetime of the operator's token in seconds: 90 days. `core/token.ts` creates another one. */
+const operatorTokenSeconds = 90 * 86_400
+const operatorToken = await issue({
+  subject: 'operator',
+  scopes: [...operatorScopes],
+  lifetime: operatorTokenSeconds,
+})
 const files: Record<string, Record<string, string>> = {
   'core.env': { SECRET_KEYS: secretKeys, WORKSPACE_SESSION_SECRET: random(32) },
   'gateway.env': { CORE_TOKEN: await issue({ subject: 'gateway', scopes: ['visitors:act'] }) },
   'delivery.env': { DELIVERY_TOKEN: await issue({ subject: 'delivery', scopes: ['deliveries:work'] }) },
-  // Service token for the administration command and curl. The file keeps the token out of the
+  // Service token for the administration command and curl, valid for 90 days. The file keeps the token out of the
   // process list and shell history.
   'operator.env': { SERVICE_TOKEN: operatorToken },
   // Credentials of the database in compose.yaml, and the address with which the core connects.

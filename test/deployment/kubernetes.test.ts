@@ -10,7 +10,7 @@ import type { IPodDisruptionBudget } from 'kubernetes-models/policy/v1'
 import type { IService } from 'kubernetes-models/v1'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
-import { root } from './image.ts'
+import { root } from './dockerfile.ts'
 import { makeSecrets } from './secrets.ts'
 import { faultsOf, partNames, parts } from './settings.ts'
 
@@ -88,7 +88,7 @@ describe('the manifests', () => {
     const overlay = parse(readFileSync(join(folder, 'overlays/example/kustomization.yaml'), 'utf8'))
     const named = overlay.images.map(({ name }: { name: string }) => name)
     expect(partNames.map((name) => containerOf(name).image)).toEqual(partNames.map((name) => `service-${name}`))
-    expect(named.toSorted()).toEqual(partNames.map((name) => `service-${name}`).toSorted())
+    expect(named.toSorted()).toEqual([...partNames, 'admin'].map((name) => `service-${name}`).toSorted())
     for (const { newTag } of overlay.images) expect(newTag).not.toBe('latest')
   })
 })
@@ -141,6 +141,18 @@ describe.each(partNames)('the %s', (name) => {
     const { spec: budget } = find<IPodDisruptionBudget>('PodDisruptionBudget', name)
     expect(budget?.maxUnavailable).toBe(1)
     expect(budget?.selector?.matchLabels).toEqual({ 'app.kubernetes.io/name': name })
+  })
+})
+
+describe('the overlay', () => {
+  it('generates each Secret that a process reads, so that pods restart when a setting changes', async () => {
+    const overlay = parse(readFileSync(join(folder, 'overlays/example/kustomization.yaml'), 'utf8'))
+    const generated = overlay.secretGenerator as { name: string; envs: string[] }[]
+    expect(generated.map(({ name }) => name)).toEqual(
+      [...partNames.toSorted((one) => (one === 'core' ? -1 : 1)), 'operator'].map((name) => `service-${name}`),
+    )
+    for (const { envs } of generated)
+      for (const file of envs) expect(Object.keys(await secrets.read(file.replace('secrets/', '')))).not.toEqual([])
   })
 })
 

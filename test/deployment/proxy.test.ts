@@ -11,7 +11,7 @@ import { type Stack, startStack } from '../support/stack.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 import { startVisitor } from '../support/visitor.ts'
-import { root } from './image.ts'
+import { root } from './dockerfile.ts'
 
 const nginx = '/usr/sbin/nginx'
 const isThere = existsSync(nginx)

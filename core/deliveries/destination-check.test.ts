@@ -1,0 +1,27 @@
+import { describe, expect, it } from 'vitest'
+import { type Lookup, NameError } from '../../platform/addresses/name-service.ts'
+import { codeOf } from '../test-support/cores.ts'
+import { createDestinationCheck } from './destination-check.ts'
+
+const isAllowed = (lookup: Lookup) =>
+  createDestinationCheck({ allowedCidrs: [], lookup })(new URL('https://crm.example/leads'))
+const resolvingTo =
+  (address: string): Lookup =>
+  async () => [{ address, family: 4 }]
+const failing =
+  (error: Error): Lookup =>
+  () =>
+    Promise.reject(error)
+
+describe('the check of a destination', () => {
+  it('allows a public address, and rejects a private address and a name without an address alike', async () => {
+    expect(await isAllowed(resolvingTo('93.184.215.14'))).toBe(true)
+    expect(await isAllowed(resolvingTo('10.0.0.1'))).toBe(false)
+    expect(await isAllowed(failing(new NameError('not_found')))).toBe(false)
+  })
+
+  it('fails with ServiceUnavailable, which clients retry, if the name service does not answer', async () => {
+    expect(await codeOf(isAllowed(failing(new NameError('failed'))))).toBe('SERVICE_UNAVAILABLE')
+    expect(await codeOf(isAllowed(failing(new DOMException('late', 'TimeoutError'))))).toBe('SERVICE_UNAVAILABLE')
+  })
+})
