@@ -32,6 +32,7 @@ interface FailedCall {
 export function connectErrorOf(error: unknown, { url, header }: FailedCall, logger: Logger): ConnectError {
   // Connect itself creates errors for aborted calls and undecodable messages.
   if (error instanceof ConnectError) return error
+  if (isCallerGone(error)) return new ConnectError('the caller closed the connection', Code.Canceled)
   const failure = toServiceError(error)
   if (failure.code === ErrorCode.INTERNAL_ERROR || failure.code === ErrorCode.SERVICE_UNAVAILABLE) {
     const correlationId = correlationIdOf(header)
@@ -41,6 +42,10 @@ export function connectErrorOf(error: unknown, { url, header }: FailedCall, logg
     { desc: ErrorInfoSchema, value: toErrorInfo(failure) },
   ])
 }
+
+/** Returns whether an answer could not be written because the caller's stream was closed before. */
+const isCallerGone = (error: unknown) =>
+  error instanceof Error && 'code' in error && error.code === 'ERR_HTTP2_INVALID_STREAM'
 
 /** Converts every failure of a service to a Connect error. */
 export function errorInterceptor(logger: Logger): Interceptor {

@@ -43,9 +43,8 @@ export const canRunContainers = () =>
 export async function openContainers(): Promise<Containers> {
   const parent = await mkdtemp(join(tmpdir(), 'service-containers-'))
   const storage = ['--root', join(parent, 'images'), '--runroot', join(parent, 'run')]
-  const env = { ...process.env, BUILDAH_ISOLATION: 'chroot' }
   const buildah = async (...args: string[]) =>
-    (await execute('buildah', [...storage, ...args], { env, cwd: root, maxBuffer: 64 * 1024 * 1024 })).stdout.trim()
+    (await execute('buildah', [...storage, ...args], { cwd: root, maxBuffer: 64 * 1024 * 1024 })).stdout.trim()
   await buildBase()
 
   async function buildBase() {
@@ -62,7 +61,7 @@ export async function openContainers(): Promise<Containers> {
       // The registry may have a certificate of this machine's own authority.
       ['add', container, certificates, certificates],
       ['config', '--env', `NODE_EXTRA_CA_CERTS=${certificates}`, container],
-      ['run', container, '--', 'sh', '-c', users],
+      ['run', '--isolation', 'chroot', container, '--', 'sh', '-c', users],
       ['commit', container, baseImage],
       ['rm', container],
     ])
@@ -97,14 +96,14 @@ export async function openContainers(): Promise<Containers> {
     async build(target) {
       const base = ['--build-arg', `NODE_IMAGE=${baseImage}`]
       const options = ['--format', 'docker', '--layers', '--pull-never', ...base, '--target', target]
-      await buildah('build', ...options, '--tag', `service-${target}`, '.')
+      await buildah('build', '--isolation', 'chroot', ...options, '--tag', `service-${target}`, '.')
       const container = await buildah('from', '--pull-never', `service-${target}`)
       return join(await buildah('mount', container), 'service')
     },
 
     async run(target, values, command) {
       const { before, Cmd } = await newContainer(target, values)
-      return execute('buildah', [...before, ...(command ?? Cmd)], { env })
+      return execute('buildah', [...before, ...(command ?? Cmd)])
     },
 
     async start(target, values, port) {

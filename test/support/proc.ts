@@ -13,8 +13,9 @@ export async function openFiles(pid: number): Promise<string[]> {
   return Promise.all((await readdir(folder)).map((name) => readlink(`${folder}/${name}`).catch(() => '')))
 }
 
-/** Process ids of the children of a process. */
+/** Process ids of the children that any thread of a process has started. */
 export async function childrenOf(pid: number): Promise<number[]> {
-  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')
-  return children.trim().split(' ').filter(Boolean).map(Number)
+  const folder = `/proc/${pid}/task`
+  const lists = (await readdir(folder)).map((thread) => readFile(`${folder}/${thread}/children`, 'utf8'))
+  return (await Promise.all(lists)).flatMap((children) => children.trim().split(' ').filter(Boolean).map(Number))
 }
