@@ -115,7 +115,7 @@ describe.each(kinds)('the deletion of a %s', (kind) => {
         if (places.length > 0) left.push([writes, places])
         return died
       },
-      isLong ? { from: kinds.indexOf(kind), step: 3 } : { from: kinds.indexOf(kind), step: 37 },
+      isLong ? { from: kinds.indexOf(kind), step: 3 } : { from: kinds.indexOf(kind), step: 61 },
     )
     expect(left).toEqual([])
   })

@@ -3,7 +3,7 @@ import { MongoClient } from 'mongodb'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startTestCores, type TestCores } from '../../core/test-support/cores.ts'
 import { type Operation, operationsOf } from '../fuzz/route-cases.ts'
-import { type Stack, startStack } from '../support/stack.ts'
+import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 import { authorizationDocument } from './document.ts'
@@ -14,13 +14,13 @@ import { walkMethods } from './rpc-matrix.ts'
 const database = testDatabase()
 const coresDatabase = testDatabase()
 const client = new MongoClient(database.uri)
-let stack: Stack
+let stack: LocalStack
 let fixtures: Fixtures
 let operations: Operation[]
 let cores: TestCores
 
 beforeAll(async () => {
-  stack = await startStack({ database, env: { RATE_LIMIT_FACTOR: '1000' } })
+  stack = await startLocalStack({ database, env: { RATE_LIMIT_FACTOR: '1000' } })
   fixtures = await newFixtures(stack)
   operations = operationsOf(await (await fetch(`${stack.gateways[0]!.url}/docs/openapi.json`)).json())
   cores = await startTestCores(coresDatabase)

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ConnectionStatus } from '#proto/workspace/v1/workspace_pb.js'
 import { newResources, newSite, type Resources } from '../support/resources.ts'
-import type { Stack } from '../support/stack.ts'
+import type { RunningStack } from '../support/stack.ts'
 import type { Visitor } from '../support/visitor.ts'
 import { signWorkspaceSession } from '../support/workspace-session.ts'
 import { createGrantForger } from './forged-grants.ts'
@@ -35,7 +35,7 @@ export interface Fixtures {
  * Creates two visitors, another workspace, and one ended session for each reason for which a
  * session can end.
  */
-export async function newFixtures(stack: Stack): Promise<Fixtures> {
+export async function newFixtures(stack: RunningStack): Promise<Fixtures> {
   const { demo, dataDir, newVisitor } = stack
   const { origin, siteKey, workspaceId, serviceToken } = demo
   const operator = stack.operator()

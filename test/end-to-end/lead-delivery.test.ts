@@ -3,15 +3,15 @@ import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { DeliveryStatus, FailureReason, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import type { Operator } from '../support/operator.ts'
 import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
-import { type Stack, startStack } from '../support/stack.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 
 const database = testDatabase()
-let stack: Stack
+let stack: LocalStack
 let receiver: Receiver
 let worker: StartedProcess
 let leads: Operator['leads']
@@ -19,7 +19,7 @@ let leads: Operator['leads']
 beforeAll(async () => {
   const env = { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' }
   receiver = await startReceiver()
-  stack = await startStack({ database, cores: 2, gateways: 0, env })
+  stack = await startLocalStack({ database, cores: 2, gateways: 0, env })
   worker = await startWorker(env)
   leads = stack.operator().leads
 })
@@ -191,9 +191,9 @@ describe('a lead', () => {
 })
 
 describe('the worker', () => {
-  it('continues after a core crash and logs no bodies or addresses', async () => {
-    const { subscriptionId } = await subscribe('/200?core-died')
-    await stack.cores[1]!.kill()
+  it('continues after a core ends and logs no bodies or addresses', async () => {
+    const { subscriptionId } = await subscribe('/200?core-ended')
+    await stack.cores[1]!.stop()
     const { leadId } = await deliver(subscriptionId)
     await whenLatestIs(leadId, DeliveryStatus.ACCEPTED)
     await stack.cores[1]!.start()

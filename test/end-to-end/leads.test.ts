@@ -11,19 +11,19 @@ import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { createKeyring, parseSecretKeys } from '../../core/keys/keyring.ts'
 import { createAccess } from '../../core/workspaces/access.ts'
 import { operatorScopes } from '../../core/workspaces/workspace-sessions.ts'
-import { type Stack, startStack } from '../support/stack.ts'
+import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import { testDatabase } from '../support/test-database.ts'
 
 const database = testDatabase()
 // With an IP address, the core does not look up the host. Nothing is sent to this address, because
 // the test starts no worker.
 const destinationUrl = 'https://93.184.216.34/hook'
-let stack: Stack
+let stack: LocalStack
 let leads: Client<typeof LeadService>
 let worker: Client<typeof LeadService>
 
 beforeAll(async () => {
-  stack = await startStack({ database })
+  stack = await startLocalStack({ database })
   const secrets = JSON.parse(await readFile(join(stack.dataDir, 'secrets.json'), 'utf8'))
   const access = createAccess(createKeyring(parseSecretKeys(secrets.secretKeys)), Date.now)
   const token = await access.issue({ subject: 'worker', scopes: ['deliveries:work'] })

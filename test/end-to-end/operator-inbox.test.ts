@@ -1,6 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { TypingState, type WatchConversationsResponse } from '#proto/messaging/v1/messaging_pb.js'
+import { isLong } from '../support/is-long.ts'
 import type { Operator } from '../support/operator.ts'
 import { type Stack, startStack } from '../support/stack.ts'
 import { testDatabase } from '../support/test-database.ts'
@@ -107,18 +108,21 @@ describe('an operator’s inbox stream from another core', () => {
     all.close()
   })
 
-  it('ends when its core is stopped, and can be reopened on another core; the core exits with code 0', async () => {
-    const inbox = watchInbox(onB)
-    await inbox.ready()
-    const stopped = stack.cores[1]!.process()
-    await stopped.stop()
-    expect(await stopped.exited).toMatchObject({ code: 0 })
-    expect(['ended', Code.Unavailable, Code.Canceled, Code.Aborted]).toContain(await inbox.ended)
-    const again = watchInbox(onA)
-    await again.ready()
-    await stack.cores[1]!.start()
-    again.close()
-  })
+  it.runIf(isLong)(
+    'ends when its core is stopped, and can be reopened on another core; the core exits with code 0',
+    async () => {
+      const inbox = watchInbox(onB)
+      await inbox.ready()
+      const stopped = stack.cores[1]!.process()
+      await stopped.stop()
+      expect(await stopped.exited).toMatchObject({ code: 0 })
+      expect(['ended', Code.Unavailable, Code.Canceled, Code.Aborted]).toContain(await inbox.ended)
+      const again = watchInbox(onA)
+      await again.ready()
+      await stack.cores[1]!.start()
+      again.close()
+    },
+  )
 })
 
 describe('the list of conversations', () => {
@@ -137,7 +141,7 @@ describe('the list of conversations', () => {
 })
 
 describe('an agent’s typing', () => {
-  it('ends if the core that the agent called is killed: another core sends one stop event', async () => {
+  it.runIf(isLong)('ends if the core that the agent called is killed: another core sends one stop event', async () => {
     const visitor = await newVisitor()
     const { conversationId } = visitor.session
     const live = await visitor.openStream({ via: stack.gateways[1]!.url })

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { DemoFile } from '../../dev/demo-seed.ts'
+import { isLong } from '../support/is-long.ts'
 import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
 import { startVisitor } from '../support/visitor.ts'
 
@@ -168,7 +169,7 @@ describe('npm start', () => {
     expect((await visitor.send('And this')).body.sequence).toBe(2)
   })
 
-  it('keeps every acknowledged message after SIGKILL', async () => {
+  it.runIf(isLong)('keeps every acknowledged message after SIGKILL', async () => {
     const visitor = await newVisitor()
     const stream = await visitor.openStream()
     for (let index = 0; index < 30; index += 1) await visitor.sendUntilAccepted(`message ${index}`)
@@ -179,23 +180,28 @@ describe('npm start', () => {
     expect(await visitor.history()).toEqual(acknowledged)
   })
 
-  it.each([
-    ['GATEWAY_PORT', 'eighty'],
+  const invalid: [setting: string, value: string][] = [
     ['CORE_PORT', '70000'],
+    ['GATEWAY_PORT', 'eighty'],
     ['DEMO_PORT', '-1'],
     ['LOG_LEVEL', 'chatty'],
     ['GRANT_LIFETIME_SECONDS', '-7'],
-  ])('does not start with an invalid %s, and prints the allowed values', async (setting, value) => {
-    const env = { ...ports, DATA_DIR: join(dataDir, 'other'), [setting]: value }
-    const failed = await startProcess({ entry: 'dev/start.ts', name: 'npm start', env })
-    expect(await failed.exited).toEqual({ code: 1, signal: null })
-    expect(failed.output()).toContain(`${setting} must be`)
-    expect(failed.output()).not.toContain(value)
-  })
+  ]
+  // Each start takes seconds.
+  it.each(isLong ? invalid : invalid.slice(0, 1))(
+    'does not start with an invalid %s, and prints the allowed values',
+    async (setting, value) => {
+      const env = { ...ports, DATA_DIR: join(dataDir, 'other'), [setting]: value }
+      const failed = await startProcess({ entry: 'dev/start.ts', name: 'npm start', env })
+      expect(await failed.exited).toEqual({ code: 1, signal: null })
+      expect(failed.output()).toContain(`${setting} must be`)
+      expect(failed.output()).not.toContain(value)
+    },
+  )
 })
 
 describe('core and gateway started separately', () => {
-  it('find each other in a new data folder, even if the gateway starts first', async () => {
+  it.runIf(isLong)('find each other in a new data folder, even if the gateway starts first', async () => {
     const folder = join(dataDir, 'apart')
     const [corePort, gatewayPort] = [await freePort(), await freePort()]
     const env = { DATA_DIR: folder, LOG_LEVEL: 'warn', CORE_PORT: `${corePort}`, GATEWAY_PORT: `${gatewayPort}` }

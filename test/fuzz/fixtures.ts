@@ -5,7 +5,7 @@ import { ConnectionStatus } from '#proto/workspace/v1/workspace_pb.js'
 import { signAssertion } from '../support/assertion.ts'
 import { imageOf } from '../support/images.ts'
 import { newResources } from '../support/resources.ts'
-import type { Stack } from '../support/stack.ts'
+import type { RunningStack } from '../support/stack.ts'
 import type { KnownValues } from './schema-values.ts'
 
 /** A session, and one resource of each kind that a request can name. */
@@ -32,7 +32,7 @@ const capabilities = {
 }
 
 /** Restores site settings that earlier cases may have changed. */
-export async function restoreSite({ demo, operator }: Stack): Promise<void> {
+export async function restoreSite({ demo, operator }: RunningStack): Promise<void> {
   const { workspaces } = operator()
   await workspaces.setConnectionStatus({ connectionId: 'con_demo', status: ConnectionStatus.ENABLED })
   await workspaces.updateInstallation({ siteKey: demo.siteKey, enabled: true, origins: [demo.origin], capabilities })
@@ -42,7 +42,7 @@ export async function restoreSite({ demo, operator }: Stack): Promise<void> {
  * Creates a session, conversation, commands, lead and delivery, so that some fuzz requests name
  * existing resources.
  */
-export async function newFixtures(stack: Stack): Promise<Fixtures> {
+export async function newFixtures(stack: RunningStack): Promise<Fixtures> {
   const { demo, dataDir } = stack
   const { origin, siteKey, workspaceId, serviceToken, workspaceSession, identity } = demo
   const token = (name: string) => readFile(join(dataDir, `${name}.token`), 'utf8')
@@ -92,7 +92,7 @@ export async function newFixtures(stack: Stack): Promise<Fixtures> {
 }
 
 /** Returns fixtures that name a workspace, a connection and an installation that may be deleted. */
-export async function deletable(stack: Stack, fixtures: Fixtures): Promise<Fixtures> {
+export async function deletable(stack: RunningStack, fixtures: Fixtures): Promise<Fixtures> {
   const { workspaces } = stack.operator()
   const { workspaceId } = (await workspaces.createWorkspace({ name: 'to delete' })).workspace!
   const { connectionId } = (await workspaces.createConnection({ workspaceId, name: 'to delete' })).connection!

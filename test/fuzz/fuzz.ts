@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { servedMethods } from '../../core/test-support/operator-calls.ts'
 import { type DocumentCheck, loadDocument } from '../conformance/document-check.ts'
-import type { Stack } from '../support/stack.ts'
+import type { RunningStack } from '../support/stack.ts'
 import { resetProblems, routeProblems, rpcProblems } from './answer-checks.ts'
 import { deletable, newFixtures, restoreSite } from './fixtures.ts'
 import { bytesOf, sendRaw } from './raw-client.ts'
@@ -28,7 +28,7 @@ export interface FuzzReport {
 }
 
 export interface FuzzOptions {
-  stack: Stack
+  stack: RunningStack
   seed: number
   /** Number of requests to generate for each route and RPC method in each round. */
   casesEach: number
