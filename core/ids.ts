@@ -10,6 +10,7 @@ export type IdPrefix =
   | 'cnv'
   | 'vis'
   | 'msg'
+  | 'note'
   | 'key'
   | 'chg'
   | 'typ'

@@ -74,6 +74,26 @@ describe('conversations in the console', () => {
     await close()
   })
 
+  it('a note is shown to operators and not sent as a reply, once also after a lost response; a closed conversation can be reopened', async () => {
+    const { page, close } = await browser.open(core, 'conversations/cnv_x7f3')
+    await page.getByText('Live', { exact: true }).waitFor()
+    const before = bodies('cnv_x7f3')
+    await page.getByRole('checkbox', { name: 'Internal note' }).check()
+    await page.getByRole('textbox', { name: 'Note' }).fill('Asked twice already')
+    core.fault('AddNote', { code: Code.Unavailable, afterwards: true })
+    await page.keyboard.press('Enter')
+    await page.getByText('The service cannot be reached.', { exact: false }).first().waitFor()
+    await page.getByRole('textbox', { name: 'Note' }).press('Enter')
+    await until('an empty field', async () => (await page.getByRole('textbox', { name: 'Note' }).inputValue()) === '')
+    expect(await page.locator('.message.note', { hasText: 'Asked twice already' }).count()).toBe(1)
+    expect(core.conversations.notes('cnv_x7f3')).toHaveLength(1)
+    expect([bodies('cnv_x7f3'), core.calls('SetTyping'), core.calls('SendAgentMessage')]).toEqual([before, [], []])
+    await page.getByRole('button', { name: 'Close', exact: true }).click()
+    await page.getByRole('button', { name: 'Reopen' }).click()
+    await page.getByRole('button', { name: 'Close', exact: true }).waitFor()
+    await close()
+  })
+
   it('a draft is kept when the operator’s session ends, and is shown only to the same operator', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')
     await page.getByRole('textbox', { name: 'Reply' }).fill('Half a sentence')

@@ -10,6 +10,8 @@ import {
   type Message,
   MessageSchema,
   type MessagingService,
+  type Note,
+  NoteSchema,
   type WatchConversationsResponseSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
 
@@ -20,6 +22,7 @@ interface StoredConversation {
   conversation: Conversation
   messages: Message[]
   sequence: number
+  notes: Note[]
 }
 
 /**
@@ -152,11 +155,35 @@ export function fakeConversations(publish: (frame: Frame) => void) {
       changed(entry, { sequence: entry.sequence, type: 'conversation.closed' })
       return { conversation: shown(entry) }
     },
+
+    async reopenConversation({ conversationId }) {
+      const entry = found(conversationId)
+      entry.conversation.status = ConversationStatus.OPEN
+      entry.sequence += 1
+      changed(entry, { sequence: entry.sequence, type: 'conversation.reopened' })
+      return { conversation: shown(entry) }
+    },
+
+    async addNote({ conversationId, clientOperationId, body, agent }) {
+      const { notes } = found(conversationId)
+      const noteId = `note_${clientOperationId}`
+      const known = notes.find((note) => note.noteId === noteId)
+      if (known) return { note: known }
+      const note = create(NoteSchema, { noteId, body, author: agent, createdAt: timestampFromMs(Date.now()) })
+      notes.push(note)
+      publish({ case: 'notes', value: { conversationId } })
+      return { note }
+    },
+
+    async listNotes({ conversationId }) {
+      return { notes: found(conversationId).notes }
+    },
   } satisfies Partial<ServiceImpl<typeof MessagingService>>
 
   return {
     methods,
     messages: (conversationId: string) => found(conversationId).messages,
+    notes: (conversationId: string) => found(conversationId).notes,
     conversation: (conversationId: string) => shown(found(conversationId)),
 
     /** Adds a conversation. The inbox stream sends no event for it. */
@@ -172,6 +199,7 @@ export function fakeConversations(publish: (frame: Frame) => void) {
         } as MessageInitShape<typeof ConversationSchema>),
         messages: [],
         sequence: 0,
+        notes: [],
       })
     },
 

@@ -18,6 +18,11 @@ export interface Assignments {
   /** Closes a conversation. Errors: NotFound if the conversation does not exist. */
   close(conversationId: string, scope: Scope): Promise<Conversation>
   /**
+   * Reopens a conversation. Does nothing if it is open. Errors: NotFound if the conversation does
+   * not exist.
+   */
+  reopen(conversationId: string, scope: Scope): Promise<Conversation>
+  /**
    * Appends assignment events that are missing because the process that stored the assignment died.
    */
   reconcile(): Promise<void>
@@ -86,6 +91,20 @@ export function createAssignments(dependencies: {
       await conversationAccess.find(conversationId, scope)
       const { event } = await log.append({ conversationId, type: 'conversation.closed' })
       await store.recordClosed([{ conversationId, sequence: event.sequence }])
+      return conversationAccess.find(conversationId, scope)
+    },
+
+    async reopen(conversationId, scope) {
+      const { status, closedSequence } = await conversationAccess.find(conversationId, scope)
+      if (status === 'closed') {
+        const { event } = await log.append({
+          conversationId,
+          type: 'conversation.reopened',
+          operationKey: operationKeys.reopening(closedSequence!),
+          inputHash: 'reopening',
+        })
+        await store.recordReopened(conversationId, event.sequence)
+      }
       return conversationAccess.find(conversationId, scope)
     },
 

@@ -1,5 +1,5 @@
 import type { Collection } from 'mongodb'
-import type { Activity, Assignment, Conversation } from './model.ts'
+import type { Activity, Assignment, Conversation, Note } from './model.ts'
 
 export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSessionId' | 'status'> & {
   _id: string
@@ -19,11 +19,14 @@ export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSe
    * the check.
    */
   reviewAt?: Date
+  /** Operators' notes, oldest first. Only `notesOf` reads them. */
+  notes?: Note[]
   /** Time of the next review of a conversation that is kept although its period is over. */
   postponedUntil?: Date
 }
 
 const notErasing = { erasing: { $exists: false } } as const
+const withoutNotes = { projection: { notes: 0 } } as const
 
 export interface ConversationStore {
   /** Inserts a conversation. Returns false and changes nothing if it exists. */
@@ -37,6 +40,15 @@ export interface ConversationStore {
   setLastSession(conversationId: string, lastSession: { sequence: number; sessionId: string }): Promise<void>
   /** Marks conversations as closed. The log already has the events that closed them. */
   recordClosed(closings: { conversationId: string; sequence: number }[]): Promise<void>
+  /** Marks a conversation as open. The log already has the event that reopened it. */
+  recordReopened(conversationId: string, sequence: number): Promise<void>
+  /**
+   * Adds a note. Returns false and changes nothing if the conversation has a note of the same
+   * operation, has `max` notes, or does not exist.
+   */
+  addNote(conversationId: string, note: Note, max: number): Promise<boolean>
+  /** Returns the notes of a conversation, oldest first. */
+  notesOf(conversationId: string): Promise<Note[]>
   /**
    * Writes the next version of an assignment. Returns false if `from` is not the latest version.
    */
@@ -74,7 +86,9 @@ export function createConversationStore({
     },
 
     async find(conversationIds) {
-      return (await conversations.find({ _id: { $in: conversationIds }, ...notErasing }).toArray()).map(toConversation)
+      return (await conversations.find({ _id: { $in: conversationIds }, ...notErasing }, withoutNotes).toArray()).map(
+        toConversation,
+      )
     },
 
     async recordActivity(activities) {
@@ -106,6 +120,28 @@ export function createConversationStore({
       )
     },
 
+    async recordReopened(conversationId, sequence) {
+      await conversations.updateOne({ _id: conversationId }, { $max: { lastSequence: sequence } })
+    },
+
+    async addNote(conversationId, note, max) {
+      const { modifiedCount } = await conversations.updateOne(
+        {
+          _id: conversationId,
+          ...notErasing,
+          'notes.operationId': { $ne: note.operationId },
+          [`notes.${max - 1}`]: { $exists: false },
+        },
+        { $push: { notes: note } },
+      )
+      return modifiedCount === 1
+    },
+
+    async notesOf(conversationId) {
+      const found = await conversations.findOne({ _id: conversationId, ...notErasing }, { projection: { notes: 1 } })
+      return found?.notes ?? []
+    },
+
     async assign(conversationId, from, to) {
       const asRead = from ? { 'assignment.version': from.version } : { assignment: { $exists: false } }
       const { modifiedCount } = await conversations.updateOne(
@@ -123,36 +159,44 @@ export function createConversationStore({
     },
 
     async unannounced(limit) {
-      return (await conversations.find({ 'assignment.announced': false }).limit(limit).toArray()).map(toConversation)
+      return (await conversations.find({ 'assignment.announced': false }, withoutNotes).limit(limit).toArray()).map(
+        toConversation,
+      )
     },
 
     async activeSince(workspaceId, since, limit) {
-      const found = conversations.find({
-        workspaceId,
-        lastMessageAt: { $gte: since },
-        ...notErasing,
-      })
+      const found = conversations.find(
+        {
+          workspaceId,
+          lastMessageAt: { $gte: since },
+          ...notErasing,
+        },
+        withoutNotes,
+      )
       return (await found.sort({ lastMessageAt: -1 }).limit(limit).toArray()).map(toConversation)
     },
 
     async listActive({ workspaceId, status, before, limit }) {
-      const found = conversations.find({
-        workspaceId,
-        $expr: status && { [status === 'closed' ? '$gt' : '$lte']: ['$closedSequence', '$lastSequence'] },
-        lastMessageAt: { $exists: true },
-        ...notErasing,
-        $or: before && [
-          { lastMessageAt: { $lt: before.lastMessageAt } },
-          { lastMessageAt: before.lastMessageAt, _id: { $lt: before.conversationId } },
-        ],
-      })
+      const found = conversations.find(
+        {
+          workspaceId,
+          $expr: status && { [status === 'closed' ? '$gt' : '$lte']: ['$closedSequence', '$lastSequence'] },
+          lastMessageAt: { $exists: true },
+          ...notErasing,
+          $or: before && [
+            { lastMessageAt: { $lt: before.lastMessageAt } },
+            { lastMessageAt: before.lastMessageAt, _id: { $lt: before.conversationId } },
+          ],
+        },
+        withoutNotes,
+      )
       return (await found.sort({ lastMessageAt: -1, _id: -1 }).limit(limit).toArray()).map(toConversation)
     },
   }
 }
 
 function toConversation(document: ConversationDocument): Conversation {
-  const { _id, lastSession, erasing: _, reviewAt: __, postponedUntil: ___, ...rest } = document
+  const { _id, lastSession, erasing: _, reviewAt: __, postponedUntil: ___, notes: ____, ...rest } = document
   const { closedSequence = 0, lastSequence = 0 } = rest
   return {
     conversationId: _id,

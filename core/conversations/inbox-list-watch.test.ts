@@ -32,7 +32,7 @@ it('an inbox list that is read after `ready` and then updated with each change s
       const { workspaceId } = cores
       const { stores, log } = cores.core
       const operators = cores.scheduledCore(scheduler)
-      if (isWatchedBefore) operators.inboxWatch.add({ workspaceId, ready() {}, changed() {} })
+      if (isWatchedBefore) operators.inboxWatch.add({ workspaceId, ready() {}, changed() {}, noted() {} })
       const documents: Promise<void>[] = []
       let seen = 0
       const see = (sequence = 0) => {
@@ -66,6 +66,7 @@ it('an inbox list that is read after `ready` and then updated with each change s
         operators.inboxWatch.add({
           workspaceId,
           ready() {},
+          noted() {},
           changed: ({ conversation }) =>
             conversation.conversationId === conversationId && see(conversation.lastSequence),
         })

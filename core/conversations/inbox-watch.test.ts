@@ -52,6 +52,7 @@ describe('a watched inbox', () => {
     const leave = unhinted.add({
       workspaceId: visitor.workspaceId,
       ready() {},
+      noted() {},
       changed: ({ conversation }) => void changed.push(conversation.conversationId),
     })
     await send(cores.core, visitor, 'hello')

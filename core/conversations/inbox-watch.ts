@@ -18,6 +18,8 @@ interface InboxWatcher {
   /** Limits the watch to one workspace. Absent for all workspaces. */
   readonly workspaceId?: string
   changed(change: ConversationChange): void
+  /** Called when a conversation may have a new note. */
+  noted(conversationId: string): void
   /**
    * Called when the watcher starts to receive every change. Earlier changes may have been missed,
    * so the watcher must read the list again.
@@ -157,6 +159,20 @@ export function createInboxWatch(dependencies: {
     }
   }
 
+  /** Reports conversations whose document has changed without an event in their log. */
+  async function reportNoted(conversationIds: string[]) {
+    const found = await conversations.find(conversationIds)
+    for (const { conversationId, workspaceId } of found)
+      for (const watcher of watchers) if (isWatching(watcher, workspaceId)) watcher.noted(conversationId)
+  }
+
+  bus.on('changed', (ids) => {
+    const conversationIds = ids.filter((id) => id.startsWith('cnv_'))
+    if (watchers.size === 0 || conversationIds.length === 0) return
+    reportNoted(conversationIds).catch((error: Error) =>
+      logger.warn({ reason: error.name }, 'notes not reported; the console reads them with the next event'),
+    )
+  })
   bus.on('appended', ({ conversationId, sequence }) => advanced(conversationId, sequence))
   bus.on('advanced', (conversationId, { sequence }) => advanced(conversationId, sequence))
   bus.on('gap', () => {

@@ -28,6 +28,17 @@ export interface Assignment {
   announced: boolean
 }
 
+/** A note of an operator. Visitors never see notes. */
+export interface Note {
+  noteId: string
+  /** Id that the operator's client chose; unique in the conversation. */
+  operationId: string
+  inputHash: string
+  author: Agent
+  body: string
+  createdAt: Date
+}
+
 /** Latest activity of a conversation, for the inbox. */
 export interface Activity {
   conversationId: string

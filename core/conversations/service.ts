@@ -20,6 +20,7 @@ import { createInboxWatch, type InboxWatch } from './inbox-watch.ts'
 import type { MessageStateStore } from './message-state-store.ts'
 import { createMessageStates, type MessageStates } from './message-states.ts'
 import { createMessages, type Messages } from './messages.ts'
+import { createNotes, type Notes } from './notes.ts'
 import { createTyping, type Typing } from './typing.ts'
 import type { TypingStore } from './typing-store.ts'
 
@@ -36,6 +37,7 @@ export interface ConversationService {
   typing: Typing
   states: MessageStates
   assignments: Assignments
+  notes: Notes
   conversationAccess: ConversationAccess
   conversationSummaries: ConversationSummaries
   inbox: Inbox
@@ -108,6 +110,14 @@ export function createConversationService(
     },
   })
 
+  const notes = createNotes({
+    store: conversations,
+    conversationAccess,
+    wakeups,
+    bodyMaxLength: config.MESSAGE_BODY_MAX_LENGTH,
+    now,
+  })
+
   async function reconcile() {
     await states.reconcile()
     await assignments.reconcile()
@@ -118,6 +128,7 @@ export function createConversationService(
     typing,
     states,
     assignments,
+    notes,
     conversationAccess,
     conversationSummaries: createConversationSummaries({ sessions: stores.sessions, events }),
     inbox,

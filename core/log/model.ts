@@ -188,6 +188,8 @@ export const operationKeys = {
   session: (sessionId: string, type: EventType) => keyOf('session', sessionId, type),
   messageState: (messageId: string, state: MessageState) => keyOf('state', messageId, state),
   assignment: (version: number) => keyOf('assignment', String(version)),
+  /** Key of the event by which an operator undoes the closing at this sequence. */
+  reopening: (closedSequence: number) => keyOf('reopening', String(closedSequence)),
   typing: (turnId: string, step: string) => keyOf('typing', turnId, step),
   command: (commandId: string, type: EventType) => keyOf(commandId, type),
 }

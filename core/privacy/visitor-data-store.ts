@@ -86,7 +86,8 @@ export function createVisitorDataStore(collections: VisitorCollections): Visitor
         yield { kind: 'ban', network, bannedAt, endsAt }
       }
       for await (const document of conversations.find({ _id: { $in: conversationIds } })) {
-        const { _id, reviewAt: _, postponedUntil: __, ...rest } = document
+        // Notes are internal to the workspace.
+        const { _id, reviewAt: _, postponedUntil: __, notes: ___, ...rest } = document
         yield { kind: 'conversation', conversationId: _id, ...rest }
       }
       for (const conversationId of conversationIds) {

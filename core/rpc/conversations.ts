@@ -13,7 +13,7 @@ import type { TypingState } from '../conversations/typing.ts'
 import { ServiceError } from '../errors.ts'
 import type { LogEvent } from '../log/model.ts'
 import { callerOf, workspaceOf } from './caller.ts'
-import { fromAgent, toConversation, toInboxEvent } from './messaging-values.ts'
+import { fromAgent, toConversation, toInboxEvent, toNote } from './messaging-values.ts'
 import { fromCredentials } from './visitor.ts'
 
 type ConversationMethods = Pick<
@@ -27,12 +27,15 @@ type ConversationMethods = Pick<
   | 'assignAgent'
   | 'unassignAgent'
   | 'closeConversation'
+  | 'reopenConversation'
+  | 'addNote'
+  | 'listNotes'
   | 'watchConversations'
 >
 
 /** The methods of `service.messaging.v1.MessagingService` for conversations and typing. */
 export function conversationMethods(core: CoreContext): ConversationMethods {
-  const { inbox, typing, states, assignments, conversationAccess, conversationSummaries } = core
+  const { inbox, typing, states, assignments, notes, conversationAccess, conversationSummaries } = core
   return {
     async listConversations({ workspaceId, limit, pageToken, status }, context) {
       const workspace = workspaceOf(context, workspaceId)
@@ -96,6 +99,21 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
       }
     },
 
+    async reopenConversation({ conversationId }, context) {
+      return {
+        conversation: toConversation(await assignments.reopen(conversationId, callerOf(context).workspaceId)),
+      }
+    },
+
+    async addNote({ conversationId, clientOperationId, body, agent }, context) {
+      const note = { conversationId, clientOperationId, body, agent: fromAgent(agent) ?? { displayName: '' } }
+      return { note: toNote(await notes.add(note, callerOf(context).workspaceId)) }
+    },
+
+    async listNotes({ conversationId }, context) {
+      return { notes: (await notes.list(conversationId, callerOf(context).workspaceId)).map(toNote) }
+    },
+
     watchConversations: ({ workspaceId }, context) =>
       watchConversations(core, workspaceOf(context, workspaceId), context.signal),
   }
@@ -151,6 +169,7 @@ export async function* watchConversations(
         { case: 'changed', value: { conversation: toConversation(conversation), events: events.map(toInboxEvent) } },
         events,
       ),
+    noted: (conversationId) => push({ case: 'notes', value: { conversationId } }),
   })
   const leavePresence = operatorPresence.enter(workspaceId)
   const heartbeat = setInterval(() => {

@@ -7,9 +7,10 @@ import {
   type InboxEventSchema,
   type Message,
   MessageSchema,
+  type NoteSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
 import type { MessagePage } from '../conversations/messages.ts'
-import { type Conversation, type ConversationSummary, stateOf } from '../conversations/model.ts'
+import { type Conversation, type ConversationSummary, type Note, stateOf } from '../conversations/model.ts'
 import { type Agent, agentOperationIn, type LogEvent } from '../log/model.ts'
 
 export function toMessage(event: LogEvent): Message {
@@ -42,6 +43,10 @@ export function toConversation(
     visitor,
     lastMessage: lastMessage && toMessage(lastMessage),
   }
+}
+
+export function toNote({ noteId, author, body, createdAt }: Note): MessageInitShape<typeof NoteSchema> {
+  return { noteId, author, body, createdAt: timestampFromDate(createdAt) }
 }
 
 export function toInboxEvent(event: LogEvent): MessageInitShape<typeof InboxEventSchema> {

@@ -95,6 +95,60 @@ describe('an operator’s inbox stream from another core', () => {
     inbox.close()
   })
 
+  it('gets receipts of the visitor for replies, and one event per state', async () => {
+    const inbox = watchInbox(onB, stack.demo.workspaceId)
+    await inbox.ready()
+    const visitor = await newVisitor()
+    const { conversationId } = visitor.session
+    for (const body of ['one', 'two'])
+      await onA.messaging.sendAgentMessage({ conversationId, clientOperationId: body, body, agent: ada })
+    const [, latest] = await visitor.history()
+    for (const state of ['delivered', 'read', 'delivered', 'read'])
+      expect(
+        (await visitor.call('POST', '/messages/receipts', { body: { upToSequence: latest.sequence, state } })).status,
+      ).toBe(204)
+    const changes = () => inbox.eventsOf(conversationId).filter(({ type }) => type === 'message.state.changed')
+    await until('both states', () => changes().length === 2)
+    expect(changes().map(({ messageId, state }) => [messageId, state])).toEqual([
+      [latest.messageId, 'delivered'],
+      [latest.messageId, 'read'],
+    ])
+    expect((await visitor.history()).map(({ state }) => state)).toEqual(['read', 'read'])
+    const wrong = { upToSequence: 1, state: 'sent' }
+    expect((await visitor.call('POST', '/messages/receipts', { body: wrong })).status).toBe(400)
+    inbox.close()
+  })
+
+  it('reports notes, which no stream, replay or route of the visitor contains', async () => {
+    const marker = 'only-for-operators'
+    const inbox = watchInbox(onB, stack.demo.workspaceId)
+    await inbox.ready()
+    const visitor = await newVisitor()
+    const { conversationId } = visitor.session
+    const live = await visitor.openStream({ after: 0 })
+    await visitor.send('Hello?')
+    await onA.messaging.addNote({ conversationId, clientOperationId: 'note', body: marker, agent: ada })
+    await until('the note', () =>
+      inbox.frames.some(({ case: kind, value }) => kind === 'notes' && value.conversationId === conversationId),
+    )
+    expect((await onB.messaging.listNotes({ conversationId })).notes).toMatchObject([{ body: marker, author: ada }])
+    await onA.messaging.sendAgentMessage({ conversationId, clientOperationId: 'reply', body: 'Yes', agent: ada })
+    const replay = await visitor.openStream({ after: 0, via: stack.gateways[1]!.url })
+    for (const stream of [live, replay])
+      await until('the reply', () => stream.events.some(({ type }) => type === 'message.received'))
+    const answers = await Promise.all([
+      visitor.call('GET', '/messages'),
+      visitor.call('GET', `/config/${stack.demo.siteKey}`),
+      visitor.call('POST', '/sessions/close', { body: { scope: 'panel' }, headers: { 'Idempotency-Key': 'close' } }),
+    ])
+    const seen = JSON.stringify([live.events, live.comments, replay.events, replay.comments, answers])
+    expect(seen).toContain('Hello?')
+    expect(seen).not.toContain(marker)
+    live.close()
+    replay.close()
+    inbox.close()
+  })
+
   it('gets no events of another workspace', async () => {
     const { workspace } = await onA.workspaces.createWorkspace({ name: 'Another' })
     const inbox = watchInbox(onB, workspace!.workspaceId)

@@ -1,7 +1,9 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useConsole } from '../console-context.ts'
+import { useAction } from '../ui/action.ts'
 import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
+import { FailureNotice } from '../ui/notice.tsx'
 import type { Thread } from './thread.ts'
 
 const maxLength = 4000
@@ -15,9 +17,11 @@ interface ComposerProps {
 }
 
 export function Composer({ thread, closed, field }: ComposerProps) {
-  const { drafts } = useConsole()
+  const { drafts, operations, announcer } = useConsole()
   const { conversationId } = thread
   const [text, setText] = useState(() => drafts.text(conversationId))
+  const [isNote, setNote] = useState(false)
+  const { busy, failure, run } = useAction()
   const idle = useRef<ReturnType<typeof setTimeout>>(undefined)
   const length = [...text].length
   const left = maxLength - length
@@ -40,13 +44,27 @@ export function Composer({ thread, closed, field }: ComposerProps) {
     setText(next)
     drafts.keepText(conversationId, next)
     clearTimeout(idle.current)
-    thread.setTyping(next.trim() !== '')
+    // The visitor must not see that the operator writes a note.
+    thread.setTyping(!isNote && next.trim() !== '')
     idle.current = setTimeout(() => thread.setTyping(false), stoppedTypingMs)
   }
 
   function send() {
-    if (!sendable) return
+    if (!sendable || busy) return
+    if (isNote) return void run(addNote)
     thread.outgoing.send(text)
+    clear()
+  }
+
+  async function addNote() {
+    const target = `note ${conversationId} ${text}`
+    await thread.addNote(text, operations.keyFor(target))
+    operations.finish(target)
+    announcer.say('Note added.')
+    clear()
+  }
+
+  function clear() {
     clearTimeout(idle.current)
     setText('')
     drafts.keepText(conversationId, '')
@@ -56,21 +74,37 @@ export function Composer({ thread, closed, field }: ComposerProps) {
 
   return (
     <form
-      class="composer"
+      class={isNote ? 'composer note' : 'composer'}
       onSubmit={(event) => {
         event.preventDefault()
         send()
       }}
     >
-      {closed && <p class="hint">This conversation is closed. A reply reopens it.</p>}
+      <div class="line composer-mode">
+        <label class="chip">
+          <input
+            type="checkbox"
+            checked={isNote}
+            onChange={(event) => {
+              setNote(event.currentTarget.checked)
+              thread.setTyping(false)
+            }}
+          />
+          <span>Internal note</span>
+        </label>
+        {isNote && <p class="hint">Only operators see this note.</p>}
+        {closed && !isNote && <p class="hint">This conversation is closed. A reply reopens it.</p>}
+      </div>
+      <FailureNotice failure={failure} />
       <div class="composer-row">
         <textarea
           ref={field}
           class="input composer-field"
           rows={1}
-          aria-label="Reply"
+          aria-label={isNote ? 'Note' : 'Reply'}
+          readOnly={busy}
           aria-describedby="composer-hint"
-          placeholder="Reply…"
+          placeholder={isNote ? 'Note for other operators…' : 'Reply…'}
           value={text}
           onInput={(event) => changed(event.currentTarget.value)}
           onBlur={() => thread.setTyping(false)}
@@ -85,7 +119,7 @@ export function Composer({ thread, closed, field }: ComposerProps) {
             }
           }}
         />
-        <Button type="submit" kind="primary send" disabled={!sendable} aria-label="Send">
+        <Button type="submit" kind="primary send" disabled={!sendable} aria-label={isNote ? 'Add note' : 'Send'}>
           <Icon name="send" />
         </Button>
       </div>

@@ -49,6 +49,11 @@ export function ConversationView({ conversationId, details }: { conversationId: 
       await thread.close()
       announcer.say('Conversation closed.')
     })
+  const reopen = () =>
+    run(async () => {
+      await thread.reopen()
+      announcer.say('Conversation reopened.')
+    })
   useEffect(
     () =>
       shortcuts.bind({
@@ -108,11 +113,9 @@ export function ConversationView({ conversationId, details }: { conversationId: 
                 </span>
               )}
             </Button>
-            {!closed && (
-              <Button kind="small" disabled={busy || !conversation} onClick={close}>
-                Close
-              </Button>
-            )}
+            <Button kind="small close-toggle" disabled={busy || !conversation} onClick={closed ? reopen : close}>
+              {closed ? 'Reopen' : 'Close'}
+            </Button>
             <a class="icon-button only-medium" href={path(!details)} aria-label="Visitor details">
               <Icon name="info" />
             </a>

@@ -1,11 +1,12 @@
 import { Fragment } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
-import type { Message } from '#proto/messaging/v1/messaging_pb.js'
+import type { Message, Note } from '#proto/messaging/v1/messaging_pb.js'
 import { linkify } from '../../../widget/src/ui/linkify.ts'
 import { dateOf, formatDay, formatFull, formatTime, isSameDay } from '../time.ts'
 import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Loading } from '../ui/notice.tsx'
+import { When } from '../ui/when.tsx'
 import type { OutgoingMessage } from './outbox.ts'
 import type { Thread } from './thread.ts'
 
@@ -25,6 +26,7 @@ export function MessageLog({ thread, name, me, composer }: MessageLogProps) {
   const [hasNew, setHasNew] = useState(false)
   const messages = thread.messages.value
   const outgoing = thread.outgoing.list.value
+  const notes = thread.notes.value
   const types = thread.visitorTypes.value
   const first = messages[0]?.messageId ?? ''
   const last = messages.at(-1)?.messageId ?? ''
@@ -39,7 +41,7 @@ export function MessageLog({ thread, name, me, composer }: MessageLogProps) {
     else if (firstBefore !== '' && firstBefore !== first) element.scrollTop += element.scrollHeight - height
     else setHasNew(true)
     position.current = { ...position.current, height: element.scrollHeight, first }
-  }, [first, last, outgoing, types])
+  }, [first, last, outgoing, types, notes])
 
   function scrollToEnd() {
     scroller.current!.scrollTop = scroller.current!.scrollHeight
@@ -67,6 +69,7 @@ export function MessageLog({ thread, name, me, composer }: MessageLogProps) {
         )}
         {thread.loading.value && messages.length === 0 && <Loading label="Loading messages" />}
         <ol class="messages">
+          {!thread.hasOlder.value && <Notes notes={notesBetween(notes, undefined, messages[0])} me={me} />}
           {messages.map((message, index) => (
             <Fragment key={message.messageId}>
               <DayBefore message={message} before={messages[index - 1]} />
@@ -77,6 +80,7 @@ export function MessageLog({ thread, name, me, composer }: MessageLogProps) {
                 name={name}
                 me={me}
               />
+              <Notes notes={notesBetween(notes, message, messages[index + 1])} me={me} />
             </Fragment>
           ))}
           {outgoing.map((message) => (
@@ -101,6 +105,34 @@ export function MessageLog({ thread, name, me, composer }: MessageLogProps) {
         </Button>
       )}
     </div>
+  )
+}
+
+/** Returns the notes that were written after one message and before the next one. */
+function notesBetween(notes: readonly Note[], after: Message | undefined, before: Message | undefined) {
+  const from = dateOf(after?.createdAt)?.getTime() ?? 0
+  const to = dateOf(before?.createdAt)?.getTime() ?? Number.POSITIVE_INFINITY
+  return notes.filter(({ createdAt }) => {
+    const at = dateOf(createdAt)?.getTime() ?? 0
+    return at >= from && at < to
+  })
+}
+
+function Notes({ notes, me }: { notes: readonly Note[]; me: string }) {
+  return (
+    <>
+      {notes.map(({ noteId, author, body, createdAt }) => (
+        <li class="message note" key={noteId}>
+          <div class="message-head">Note · {author?.displayName === me ? 'You' : author?.displayName}</div>
+          <div class="bubble" dir="auto">
+            <MessageText text={body} />
+          </div>
+          <div class="message-foot">
+            <When at={createdAt} />
+          </div>
+        </li>
+      ))}
+    </>
   )
 }
 

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import type { Conversation, InboxEvent, Message } from '#proto/messaging/v1/messaging_pb.js'
+import type { Conversation, InboxEvent, Message, Note } from '#proto/messaging/v1/messaging_pb.js'
 import { TypingState } from '#proto/messaging/v1/messaging_pb.js'
 import type { Session } from '#proto/session/v1/session_pb.js'
 import type { Api } from '../api.ts'
@@ -37,6 +37,8 @@ export function createThread(deps: ThreadDeps) {
   const { messaging, sessions } = api
   const conversation = signal<Conversation | undefined>(undefined)
   const messages = signal<readonly Message[]>([])
+  /** Notes of operators, oldest first. Visitors never see them. */
+  const notes = signal<readonly Note[]>([])
   const hasOlder = signal(false)
   /** True until the first page of messages has loaded or failed to load. */
   const loading = signal(true)
@@ -90,7 +92,12 @@ export function createThread(deps: ThreadDeps) {
     } finally {
       loading.value = false
     }
-    await refreshSession()
+    await Promise.all([refreshSession(), loadNotes()])
+  }
+
+  async function loadNotes() {
+    const found = await messaging.listNotes({ conversationId }).catch(() => undefined)
+    if (found && !stopped) notes.value = found.notes
   }
 
   async function refreshSession() {
@@ -148,13 +155,18 @@ export function createThread(deps: ThreadDeps) {
     }
   }
 
-  const unfollow = inbox.follow(conversationId, { onGap: () => void reload(), onChange })
+  const unfollow = inbox.follow(conversationId, {
+    onGap: () => void reload(),
+    onChange,
+    onNotes: () => void loadNotes(),
+  })
   void reload()
 
   return {
     conversationId,
     conversation,
     messages,
+    notes,
     hasOlder,
     loading,
     loadingOlder,
@@ -202,6 +214,14 @@ export function createThread(deps: ThreadDeps) {
       ),
 
     close: () => applyResponse(messaging.closeConversation({ conversationId })),
+
+    reopen: () => applyResponse(messaging.reopenConversation({ conversationId })),
+
+    /** Adds a note. A repeat with the same operation ID adds no second note. */
+    async addNote(body: string, clientOperationId: string) {
+      await messaging.addNote({ conversationId, clientOperationId, body, agent: { displayName: agentName() } })
+      await loadNotes()
+    },
 
     setSession(changed: Session | undefined) {
       if (changed) session.value = changed

@@ -29,6 +29,7 @@ function watching(scripts: (() => AsyncGenerator<WatchConversationsResponse>)[])
       readies += 1
     },
     onChanged: () => {},
+    onNotes: () => {},
     onState: ({ name }: LinkState) => states.push(name),
     now: Date.now,
     random: () => 1,

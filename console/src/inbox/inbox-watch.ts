@@ -17,6 +17,8 @@ export interface WatchOptions {
   /** Called when the stream is live. A list that is requested afterwards misses no change. */
   onReady(): void
   onChanged(change: ConversationChanged): void
+  /** Called when a conversation may have a new note. */
+  onNotes(conversationId: string): void
   onState(state: LinkState): void
   now: () => number
   random: () => number
@@ -37,7 +39,7 @@ const maxPauseMs = 20_000
  * it.
  */
 export function watchInbox(options: WatchOptions): () => void {
-  const { messaging, onReady, onChanged, onState, now, random, browserEvents } = options
+  const { messaging, onReady, onChanged, onNotes, onState, now, random, browserEvents } = options
   const pause = createPause(systemClock)
   const stopped = new AbortController()
   let failures = 0
@@ -57,6 +59,7 @@ export function watchInbox(options: WatchOptions): () => void {
           onState({ name: 'live' })
           onReady()
         } else if (frame.case === 'changed') onChanged(frame.value)
+        else if (frame.case === 'notes') onNotes(frame.value.conversationId)
       }
     } finally {
       clearTimeout(silence)

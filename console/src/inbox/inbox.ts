@@ -16,6 +16,8 @@ interface ConversationFollower {
   /** Called if changes may have been missed. */
   onGap(): void
   onChange(conversation: Conversation, events: InboxEvent[]): void
+  /** Called if the conversation may have a new note. */
+  onNotes(): void
 }
 
 export type Inbox = ReturnType<typeof createInbox>
@@ -101,6 +103,9 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
       messaging,
       onReady: ready,
       onChanged: changed,
+      onNotes(conversationId) {
+        for (const follower of followers.get(conversationId) ?? []) follower.onNotes()
+      },
       onState(state) {
         link.value = state
         if (state.name === 'live') tab.onOnline()

@@ -997,6 +997,157 @@ export declare type CloseConversationResponse = Message$1<"service.messaging.v1.
 export declare const CloseConversationResponseSchema: GenMessage<CloseConversationResponse>;
 
 /**
+ * @generated from message service.messaging.v1.ReopenConversationRequest
+ */
+export declare type ReopenConversationRequest = Message$1<"service.messaging.v1.ReopenConversationRequest"> & {
+  /**
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+};
+
+/**
+ * Describes the message service.messaging.v1.ReopenConversationRequest.
+ * Use `create(ReopenConversationRequestSchema)` to create a new message.
+ */
+export declare const ReopenConversationRequestSchema: GenMessage<ReopenConversationRequest>;
+
+/**
+ * @generated from message service.messaging.v1.ReopenConversationResponse
+ */
+export declare type ReopenConversationResponse = Message$1<"service.messaging.v1.ReopenConversationResponse"> & {
+  /**
+   * @generated from field: service.messaging.v1.Conversation conversation = 1;
+   */
+  conversation?: Conversation | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.ReopenConversationResponse.
+ * Use `create(ReopenConversationResponseSchema)` to create a new message.
+ */
+export declare const ReopenConversationResponseSchema: GenMessage<ReopenConversationResponse>;
+
+/**
+ * @generated from message service.messaging.v1.Note
+ */
+export declare type Note = Message$1<"service.messaging.v1.Note"> & {
+  /**
+   * @generated from field: string note_id = 1;
+   */
+  noteId: string;
+
+  /**
+   * The operator who wrote the note.
+   *
+   * @generated from field: service.messaging.v1.Agent author = 2;
+   */
+  author?: Agent | undefined;
+
+  /**
+   * @generated from field: string body = 3;
+   */
+  body: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp created_at = 4;
+   */
+  createdAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.Note.
+ * Use `create(NoteSchema)` to create a new message.
+ */
+export declare const NoteSchema: GenMessage<Note>;
+
+/**
+ * @generated from message service.messaging.v1.AddNoteRequest
+ */
+export declare type AddNoteRequest = Message$1<"service.messaging.v1.AddNoteRequest"> & {
+  /**
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+
+  /**
+   * Id of the operation: 1 to 128 characters of A-Z a-z 0-9 . _ : -, the same on each retry. Unique
+   * among the notes of the conversation.
+   *
+   * @generated from field: string client_operation_id = 2;
+   */
+  clientOperationId: string;
+
+  /**
+   * Text of the note. The rules of VisitorMessage.body apply.
+   *
+   * @generated from field: string body = 3;
+   */
+  body: string;
+
+  /**
+   * The author.
+   *
+   * @generated from field: service.messaging.v1.Agent agent = 4;
+   */
+  agent?: Agent | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.AddNoteRequest.
+ * Use `create(AddNoteRequestSchema)` to create a new message.
+ */
+export declare const AddNoteRequestSchema: GenMessage<AddNoteRequest>;
+
+/**
+ * @generated from message service.messaging.v1.AddNoteResponse
+ */
+export declare type AddNoteResponse = Message$1<"service.messaging.v1.AddNoteResponse"> & {
+  /**
+   * @generated from field: service.messaging.v1.Note note = 1;
+   */
+  note?: Note | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.AddNoteResponse.
+ * Use `create(AddNoteResponseSchema)` to create a new message.
+ */
+export declare const AddNoteResponseSchema: GenMessage<AddNoteResponse>;
+
+/**
+ * @generated from message service.messaging.v1.ListNotesRequest
+ */
+export declare type ListNotesRequest = Message$1<"service.messaging.v1.ListNotesRequest"> & {
+  /**
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+};
+
+/**
+ * Describes the message service.messaging.v1.ListNotesRequest.
+ * Use `create(ListNotesRequestSchema)` to create a new message.
+ */
+export declare const ListNotesRequestSchema: GenMessage<ListNotesRequest>;
+
+/**
+ * @generated from message service.messaging.v1.ListNotesResponse
+ */
+export declare type ListNotesResponse = Message$1<"service.messaging.v1.ListNotesResponse"> & {
+  /**
+   * @generated from field: repeated service.messaging.v1.Note notes = 1;
+   */
+  notes: Note[];
+};
+
+/**
+ * Describes the message service.messaging.v1.ListNotesResponse.
+ * Use `create(ListNotesResponseSchema)` to create a new message.
+ */
+export declare const ListNotesResponseSchema: GenMessage<ListNotesResponse>;
+
+/**
  * @generated from message service.messaging.v1.WatchConversationsRequest
  */
 export declare type WatchConversationsRequest = Message$1<"service.messaging.v1.WatchConversationsRequest"> & {
@@ -1040,6 +1191,12 @@ export declare type WatchConversationsResponse = Message$1<"service.messaging.v1
      */
     value: InboxHeartbeat;
     case: "heartbeat";
+  } | {
+    /**
+     * @generated from field: service.messaging.v1.NotesChanged notes = 4;
+     */
+    value: NotesChanged;
+    case: "notes";
   } | { case: undefined; value?: undefined };
 };
 
@@ -1077,6 +1234,24 @@ export declare type InboxHeartbeat = Message$1<"service.messaging.v1.InboxHeartb
  * Use `create(InboxHeartbeatSchema)` to create a new message.
  */
 export declare const InboxHeartbeatSchema: GenMessage<InboxHeartbeat>;
+
+/**
+ * A conversation may have a new note.
+ *
+ * @generated from message service.messaging.v1.NotesChanged
+ */
+export declare type NotesChanged = Message$1<"service.messaging.v1.NotesChanged"> & {
+  /**
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+};
+
+/**
+ * Describes the message service.messaging.v1.NotesChanged.
+ * Use `create(NotesChangedSchema)` to create a new message.
+ */
+export declare const NotesChangedSchema: GenMessage<NotesChanged>;
 
 /**
  * A conversation changed.
@@ -1807,6 +1982,38 @@ export declare const MessagingService: GenService<{
     methodKind: "unary";
     input: typeof CloseConversationRequestSchema;
     output: typeof CloseConversationResponseSchema;
+  },
+  /**
+   * Reopens a closed conversation. Idempotent. Errors: NotFound for an unknown conversation.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.ReopenConversation
+   */
+  reopenConversation: {
+    methodKind: "unary";
+    input: typeof ReopenConversationRequestSchema;
+    output: typeof ReopenConversationResponseSchema;
+  },
+  /**
+   * Adds a note for other operators. Visitors never see notes. Calls with the same client operation
+   * id add one note. Errors: NotFound for an unknown conversation, IdempotencyConflict,
+   * ValidationFailed, also if the conversation has 100 notes.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.AddNote
+   */
+  addNote: {
+    methodKind: "unary";
+    input: typeof AddNoteRequestSchema;
+    output: typeof AddNoteResponseSchema;
+  },
+  /**
+   * Lists the notes of a conversation, oldest first. Errors: NotFound for an unknown conversation.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.ListNotes
+   */
+  listNotes: {
+    methodKind: "unary";
+    input: typeof ListNotesRequestSchema;
+    output: typeof ListNotesResponseSchema;
   },
   /**
    * Streams changes of an operator's inbox. The first frame is `ready`, sent immediately. All

@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { CoreContext } from '../context.ts'
+import { visitorOf } from '../privacy/test-visitor-marks.ts'
+import { answer, send, type TestVisitor, testCores } from '../test-support/cores.ts'
+
+const cores = testCores({ count: 2, started: false })
+const marker = 'only-for-operators'
+const agent = { displayName: 'Ada' }
+
+const add = (core: CoreContext, { conversationId }: TestVisitor, clientOperationId: string, body = marker) =>
+  core.notes.add({ conversationId, clientOperationId, body, agent }, undefined)
+
+const bodiesOf = async ({ conversationId }: TestVisitor) =>
+  (await cores.other.notes.list(conversationId, undefined)).map(({ body }) => body)
+
+describe('notes', () => {
+  it('are listed by both cores, and concurrent repeats of an operation add one note', async () => {
+    const visitor = await cores.newVisitor()
+    const added = await Promise.all([0, 1, 0, 1].map((index) => add(cores.cores[index]!, visitor, 'one', 'first')))
+    await add(cores.other, visitor, 'two', 'second')
+    expect(new Set(added.map(({ noteId }) => noteId)).size).toBe(1)
+    expect(await bodiesOf(visitor)).toEqual(['first', 'second'])
+    await expect(add(cores.core, visitor, 'one', 'other')).rejects.toMatchObject({
+      code: ErrorCode.IDEMPOTENCY_CONFLICT,
+    })
+  })
+
+  it('never appear in the log, the history, the inbox or the export of the visitor', async () => {
+    const visitor = await cores.newVisitor()
+    const { conversationId, credentials, sessionId } = visitor
+    await send(cores.core, visitor, 'hello')
+    await add(cores.core, visitor, 'note')
+    await answer(cores.other, visitor, 'reply')
+    const seen: unknown[] = [await cores.log(conversationId)]
+    for (const core of cores.cores) {
+      seen.push(await core.messages.listForVisitor(credentials, {}))
+      seen.push(await core.messages.list(conversationId, {}))
+      seen.push(await core.conversationAccess.find(conversationId, undefined))
+      seen.push(await core.inbox.list({ workspaceId: visitor.workspaceId }))
+      const name = await core.visitorNames.ofSession(sessionId, undefined)
+      for await (const line of core.visitorExport.lines(name)) seen.push(line)
+    }
+    expect(JSON.stringify(seen)).toContain('hello')
+    expect(JSON.stringify(seen)).not.toContain(marker)
+  })
+
+  it('are limited to a hundred per conversation', async () => {
+    const visitor = await cores.newVisitor()
+    for (let index = 0; index < 100; index += 1) await add(cores.core, visitor, `n${index}`)
+    await expect(add(cores.other, visitor, 'more')).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED })
+    await add(cores.other, visitor, 'n7')
+    expect(await bodiesOf(visitor)).toHaveLength(100)
+  })
+
+  it('are removed with the conversation, and a later note is rejected', async () => {
+    const visitor = await cores.newVisitor()
+    await add(cores.core, visitor, 'one')
+    await cores.core.erasures.begin(await visitorOf(cores, visitor), 'desk')
+    await expect(add(cores.other, visitor, 'two')).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
+    await expect(bodiesOf(visitor)).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
+  })
+
+  it('are not visible to another workspace', async () => {
+    const { conversationId } = await cores.newVisitor()
+    await expect(cores.core.notes.list(conversationId, 'ws_other')).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
+  })
+})
+
+describe('the reopening of a conversation', () => {
+  it('is written once by both cores, and does nothing for an open conversation', async () => {
+    const visitor = await cores.newVisitor()
+    const { conversationId } = visitor
+    await send(cores.core, visitor, 'hello')
+    await cores.core.assignments.reopen(conversationId, undefined)
+    for (const round of [1, 2]) {
+      await cores.core.assignments.close(conversationId, undefined)
+      await Promise.all(cores.cores.map((core) => core.assignments.reopen(conversationId, undefined)))
+      expect(await cores.other.conversationAccess.find(conversationId, undefined)).toMatchObject({ status: 'open' })
+      const types = (await cores.log(conversationId)).map(({ type }) => type)
+      expect(types.filter((type) => type === 'conversation.reopened')).toHaveLength(round)
+    }
+  })
+})
