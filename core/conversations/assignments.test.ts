@@ -135,7 +135,7 @@ describe('an assignment', () => {
     expect(events.at(-1)?.data?.agent).toEqual(conversation?.assignment?.agent)
   })
 
-  it('gets its event from reconciliation if the process that stored it died before it wrote the event', async () => {
+  it('gets its missing event by reconciliation if a process died after it stored the assignment', async () => {
     const visitor = await cores.newVisitor()
     await cores.core.stores.conversations.assign(visitor.conversationId, undefined, {
       version: 1,

@@ -33,8 +33,8 @@ const reconcileBatch = 200
 /**
  * Assigns and closes conversations.
  *
- * To close a conversation, the event is appended before the document is updated, because the order
- * of events in the log decides whether the conversation is closed.
+ * To close a conversation, the event is appended before the document is updated. The order of
+ * events in the log decides whether the conversation is closed.
  *
  * To change an assignment, the document is updated before the event is appended. The next change
  * first appends a missing event, so that the log has each event once and in order.

@@ -30,8 +30,8 @@ interface Seen {
 }
 
 /**
- * Reads the stream like a browser. `reconnect` opens a stream on the other core after the last
- * sequence that was received.
+ * Reads the stream like a browser. `reconnect` opens a stream on the other core. The stream starts
+ * after the last received sequence.
  */
 async function createReader(visitor: TestVisitor) {
   const session = await cores.core.sessions.find(visitor.sessionId)

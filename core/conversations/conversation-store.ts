@@ -14,9 +14,8 @@ export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSe
    */
   erasing?: true | string
   /**
-   * Time from which the period counts until the retention checks whether the conversation has a
-   * message. Conversations that earlier versions stored have no such time and are always due for
-   * the check.
+   * Start of the period after which the retention checks whether the conversation has a message.
+   * Conversations that earlier versions stored have no such time and are always due for the check.
    */
   reviewAt?: Date
   /** Operators' notes, oldest first. Only `notesOf` reads them. */

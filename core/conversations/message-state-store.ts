@@ -20,13 +20,14 @@ export interface MessageStateStore {
   latestAgentMessage(conversationId: string, upTo: number): Promise<LogEvent | undefined>
   /**
    * Sets each message to the state of its event and marks the event as applied. A message that is
-   * already in a later state is not changed. A receipt also changes earlier messages of agents, up
-   * to the latest one that has reached the state; at most 100 messages.
+   * already in a later state is not changed. For a receipt, also changes the agents' messages
+   * before this message, newest first. Stops at a message that has already reached the state, and
+   * after 100 messages.
    */
   apply(changes: MessageStateChange[]): Promise<void>
   /**
-   * Returns state events before a time whose change is not applied. Their process died before it
-   * applied them.
+   * Returns unapplied state events that occurred at this time or earlier. The process that wrote
+   * them died before it applied them.
    */
   unapplied(before: Date, limit: number): Promise<LogEvent[]>
 }

@@ -188,7 +188,7 @@ describe('receipts for agents’ messages', () => {
     expect(await statesOf(visitor)).toEqual(['read', 'read'])
   })
 
-  it('are rejected for another state and after the session was closed', async () => {
+  it('are rejected for a state other than `delivered` and `read`, and after the session was revoked', async () => {
     const visitor = await cores.newVisitor()
     await answer(cores.core, visitor, 'one')
     for (const state of ['sent', 'failed', ''])

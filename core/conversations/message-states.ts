@@ -20,9 +20,9 @@ export interface MessageStates {
     workspaceId: string | undefined,
   ): Promise<{ changed: number; remaining: number }>
   /**
-   * Advances agents' messages up to a sequence to `delivered` or `read`. Writes one event for the
-   * latest of them, and none if that message has reached the state. Errors: those of
-   * VisitorAccess.authorize, ValidationFailed, ServiceUnavailable.
+   * Advances agents' messages up to a sequence to `delivered` or `read`. Writes one event, for the
+   * latest of these messages. Writes none if that message has already reached the state. Errors:
+   * those of VisitorAccess.authorize, ValidationFailed, ServiceUnavailable.
    */
   receive(receipt: { credentials: VisitorCredentials; upToSequence: number; state: string }): Promise<void>
   /**
@@ -38,13 +38,13 @@ export interface MessageStates {
 const maxChanges = 100
 const maxCounted = 10_000
 const maxWaiting = 10_000
-/** Age in milliseconds of an unapplied event after which its writer is considered dead. */
+/** If an event is still unapplied at this age in milliseconds, its writer is treated as dead. */
 const abandonedMs = 10_000
 
 /**
- * Changes the states of messages. The event is written first, then the message is
- * updated. The event is marked as unapplied until its message is updated, so a crash in between is
- * repaired.
+ * Changes the states of messages. The event is written first, then the message is updated. The
+ * event is marked as unapplied until its message is updated, so that `reconcile` can repair a crash
+ * between the two writes.
  */
 export function createMessageStates(dependencies: {
   store: MessageStateStore

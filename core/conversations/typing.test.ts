@@ -44,7 +44,7 @@ describe('typing', () => {
     expect(await typesOf(conversationId)).toEqual(['typing.started', 'typing.stopped'])
   })
 
-  it('whose process died before it wrote the end event is ended by another process', async () => {
+  it('is ended by another process if the first process died before it wrote the end event', async () => {
     const { conversationId } = await cores.newVisitor()
     const { typing } = cores.core.database.collections
     const turn = {

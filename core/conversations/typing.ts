@@ -24,9 +24,9 @@ export interface Typing {
    */
   setByVisitor(credentials: VisitorCredentials, state: TypingState): Promise<void>
   /**
-   * Starts or stops an agent's typing, by default that of the assigned agent. Errors: NotFound if
-   * the conversation does not exist, ValidationFailed; RouteNotAdvertised if no installation
-   * of the conversation supports typing.
+   * Starts or stops an agent's typing. The default is the assigned agent. Errors: NotFound if the
+   * conversation does not exist, ValidationFailed; RouteNotAdvertised if no installation of the
+   * conversation supports typing.
    */
   setByAgent(
     request: { conversationId: string; state: TypingState; agent?: Agent },
@@ -50,16 +50,16 @@ interface TypingSettings {
 /** Number of turns in one query for expired turns. */
 const overdueBatch = 200
 /**
- * Minimum interval in milliseconds between two lookups of `ending`. A lookup covers all authors who
- * sent a message since the previous one, because few of them have a turn.
+ * Minimum interval in milliseconds between two lookups of `ending`. One lookup covers all authors
+ * who sent a message since the previous lookup. Few of them have a turn.
  */
 const paceMs = 200
 
 /**
  * Records who is typing. A turn is a document until it ends. The operation keys of its events are
- * derived from the turn, so any process can finish a turn, and no event is written twice. In the
- * log a turn is always one start, then its renewals, then one end: each step first ensures that the
- * event of the previous step is written.
+ * derived from the turn. So any process can finish a turn, and no event is written twice. In the
+ * log, a turn is one start, then its renewals, then one end. Each step first ensures that the event
+ * of the previous step is written.
  */
 export function createTyping(dependencies: {
   store: TypingStore

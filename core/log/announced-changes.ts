@@ -2,7 +2,7 @@ import type { Bus } from '../bus.ts'
 
 /** Interval in milliseconds at which state is read while the result of an announced change is unknown. */
 const rereadEveryMs = 400
-/** Time in milliseconds after which the write of an announced change has ended or failed. */
+/** Time in milliseconds within which the write of an announced change succeeds or fails. */
 export const unknownForMs = 10_000
 
 export interface AnnouncedChanges {
@@ -13,8 +13,8 @@ export interface AnnouncedChanges {
 }
 
 /**
- * Emits `changed` repeatedly for changes that a process has announced and that have no known result.
- * If the process died after its write, readers find the change without its wake-up.
+ * Emits `changed` repeatedly for announced changes whose result is unknown. So readers find a
+ * change even if the process died after the write and sent no wake-up for the change.
  */
 export function createAnnouncedChanges({ bus, monotonic }: { bus: Bus; monotonic: () => number }): AnnouncedChanges {
   const announced = new Map<string, { ids: string[]; until: number }>()

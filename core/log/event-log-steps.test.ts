@@ -96,7 +96,7 @@ describe('appending an event', () => {
     expect(known.get('c')).toEqual({ sequence: 2, closed: false })
   })
 
-  it('queries no operation keys if no event is a repeat and no conversation is closed', async () => {
+  it('writes new events to open conversations without a query for operation keys', async () => {
     const scene = newScene()
     const finding = vi.spyOn(scene, 'finding')
     await Promise.all([scene.append(draft('c')), scene.append(message('d', 'op'))])
@@ -283,7 +283,7 @@ describe('batches', () => {
     expect(scene.stored).toHaveLength(5)
   })
 
-  it('wait in a queue that rejects events beyond 20,000', async () => {
+  it('wait in a queue of at most 20,000 events, and further events are rejected', async () => {
     const heads = { get: () => new Promise<never>(() => {}) } as unknown as EventLogDependencies['heads']
     const { append, metrics, drain } = newScene({ heads })
     await drain()

@@ -22,8 +22,8 @@ export interface EventLog {
    * before the message. Closing a closed conversation appends nothing and returns `replayed`.
    *
    * Errors: `IdempotencyConflict` when the operation key was used with different input.
-   * `ServiceUnavailable` when the store failed or the queue is full. The event may or may not be in
-   * the log then, and the caller can safely retry.
+   * `ServiceUnavailable` when the store failed or the queue is full. It is then unknown whether the
+   * log has the event, and the caller can safely retry.
    */
   append(draft: EventDraft): Promise<Appended>
   /** Resolves when no write is in progress. */

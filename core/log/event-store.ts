@@ -22,9 +22,9 @@ export interface Range {
 export interface EventStore {
   /**
    * Writes a batch with at most one event of each conversation. With two events of a conversation,
-   * the store could keep the second and refuse the first. Another process would then fill the first
-   * one's sequence after readers have passed it. If the call throws, each event may or may not be
-   * written.
+   * the store could keep the second and refuse the first. Another process could then write an event
+   * with the first one's sequence after readers have passed that sequence. If the call throws, each
+   * event may or may not be written.
    */
   insert(events: LogEvent[]): Promise<InsertOutcome[]>
   /** Returns the events of these operations, in any order. */
@@ -202,8 +202,8 @@ function toEvent({ _id, ...event }: WithId<EventDocument>): LogEvent {
 }
 
 /**
- * Returns the index of each rejected event and the reason. Throws `error` again if it has another
- * cause than rejected events.
+ * Returns the index of each rejected event and the reason. If `error` has a cause other than
+ * rejected events, throws it again.
  */
 function rejections(error: unknown): [number, InsertOutcome][] {
   if (!(error instanceof MongoBulkWriteError) || hasWriteConcernError(error.result)) throw error

@@ -93,7 +93,7 @@ export interface LogEvent {
   removableAt?: Date
   /** Only in `message.state.changed`: sequence of the message whose state changed. */
   messageSequence?: number
-  /** True until the state change is applied to its message. A crash can delay that. */
+  /** True until the state change is applied to its message. A crash can delay this step. */
   unapplied?: true
 }
 

@@ -3,8 +3,8 @@ export interface PrimaryProof {
   /** Must be called when the reader received this document. */
   received(id: string): void
   /**
-   * Returns a time before which every written document has reached the reader; undefined while no
-   * such time is known.
+   * Returns a time: every document written before it has reached the reader. Returns undefined
+   * while no such time is known.
    */
   asOf(): number | undefined
 }
@@ -18,10 +18,10 @@ const lostAfterMs = 5_000
 
 /**
  * Finds out up to which time a tailable cursor has returned every document. An empty result of the
- * cursor is no proof. Its server may have stopped being the primary, or may be cut off from the
- * other servers without knowing it yet. So `readNewest` reads the newest document with a
- * linearizable read, which a majority of the servers confirms. Once the cursor has returned that
- * document, it has returned everything that was written before the read began.
+ * cursor is no proof. The server of the cursor may no longer be the primary, or may be cut off from
+ * the other servers, and may not have detected this yet. So `readNewest` reads the newest document
+ * with a linearizable read, which a majority of the servers confirms. Once the cursor has returned
+ * that document, it has returned everything that was written before the read began.
  *
  * Errors: `asOf` throws if the cursor has been behind for several seconds. The reader must then
  * open a new cursor.

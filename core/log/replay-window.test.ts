@@ -85,7 +85,7 @@ describe('the start of a stream', () => {
     expect(await windowOver({ c: 7 }).startAt({ lastEventId, afterSequence: 7 })).toEqual(resetFor('epoch_changed'))
   })
 
-  it('beyond the last event that this core has received is accepted up to the committed end of the log', async () => {
+  it('may be later than the last event that this core has received, but not later than the committed end of the log', async () => {
     const { startAt, store } = windowOver({ c: 7 })
     expect(await startAt({ afterSequence: 7 }, 4)).toEqual({ state: 'ready', sequence: 7 })
     expect(store.ends.mock.calls).toEqual([[['c'], { committed: true }]])

@@ -65,8 +65,8 @@ export function createReplayWindow(
       })
       const found = await events.readManyAfter(ranges, sharedEvents)
       // The result is sorted by conversation. A full result may miss events of its last
-      // conversation and has no events of later ones. Streams of those conversations read for
-      // themselves.
+      // conversation and has no events of later ones. The streams of these conversations then read
+      // their own pages.
       const brokenOff = found.length === sharedEvents ? found.at(-1)?.conversationId : undefined
       const byConversation = Map.groupBy(found, ({ conversationId }) => conversationId)
       return new Map(
@@ -98,8 +98,8 @@ export function createReplayWindow(
       const positions = [last?.sequence, start.afterSequence].filter((sequence) => sequence !== undefined)
       if (positions.length === 0) return { state: 'ready', sequence: head }
       const sequence = Math.max(...positions)
-      // Another process may have sent a newer position to the client before its wake-up arrived
-      // here.
+      // The client may have received a newer position from another process whose wake-up has not
+      // arrived here yet.
       if (sequence > head) {
         const end = (await events.ends([conversationId], { committed: true })).get(conversationId)
         return sequence > (end?.sequence ?? 0) ? reset('position_unknown') : { state: 'ready', sequence }

@@ -20,9 +20,9 @@ export interface LogService {
 }
 
 /**
- * Each core periodically compares the ends of the logs that it follows with the database, a
- * fraction of the logs per run. So a lost wake-up delays an event by at most `checkEveryMs *
- * checkSteps`. No event is lost.
+ * Each core periodically compares the ends of its followed logs with the database. Each run checks
+ * a fraction of the logs. So a lost wake-up delays an event by at most `checkEveryMs * checkSteps`.
+ * No event is lost.
  */
 const checkEveryMs = 300
 const checkSteps = 10

@@ -124,7 +124,7 @@ export interface StreamSubscription {
   /** Number of events sent since the current replay began. */
   replayed: number
   isOpen: boolean
-  /** The availability, as JSON, that the reader knows. */
+  /** The availability that was last sent to the reader, as JSON. */
   toldAvailability?: string | undefined
   /** True while nothing may be sent, because the state of the session is not known yet. */
   isHeld: boolean

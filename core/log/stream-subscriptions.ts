@@ -40,7 +40,7 @@ export interface StreamSubscriptions extends SessionStreams {
     session: StreamSession
     epoch: string
     start: StartPoint
-    /** The availability, as JSON, that the reader learns with `opened`. */
+    /** The availability that the reader receives with `opened`, as JSON. */
     toldAvailability?: string
   }): Promise<StreamSubscription>
   /** Continues a paused replay. */

@@ -63,7 +63,7 @@ describe('the sweep of transient events', () => {
     expect((await log.append(draft(visitor, 'two'))).event.sequence).toBe(4)
   })
 
-  it('keeps a typing event that is the last of its log, and removes it once later events follow, also with batches of one', async () => {
+  it('keeps a typing event at the end of its log, and removes it after later events, even with batches of one', async () => {
     const visitor = await cores.newVisitor()
     await type(visitor)
     cores.advance(2 * hour)
@@ -82,7 +82,7 @@ describe('the sweep of transient events', () => {
     expect(await sequencesOf(visitor)).toEqual([4])
   })
 
-  it('makes a writer whose cached end is two hours old append at the next free sequence', async () => {
+  it('lets a writer append at the next free sequence although its cached end is two hours old', async () => {
     const visitor = await cores.newVisitor()
     const store = createEventStore(cores.core.database.collections)
     let elapsed = 0
@@ -102,7 +102,7 @@ describe('the sweep of transient events', () => {
   it.each([
     ['the wall clock was set back', { wall: -hourMs, elapsed: 2 * hourMs }],
     ['the machine slept', { wall: 2 * hourMs, elapsed: 0 }],
-  ])('cannot mislead writers with cached ends, because these expire even when %s', async (_, { wall, elapsed }) => {
+  ])('causes no wrong sequence, because cached ends expire even when %s', async (_, { wall, elapsed }) => {
     const seen: string[][] = []
     const store = createEventStore(cores.core.database.collections)
     const counting = {
@@ -121,7 +121,7 @@ describe('the sweep of transient events', () => {
     expect(seen).toEqual([['cnv_x']])
   })
 
-  it('does not change replay windows, because transient events count neither by number nor by age', async () => {
+  it('does not change replay windows, because these ignore transient events', async () => {
     const visitor = await cores.newVisitor()
     const { conversationId } = visitor
     const store = createEventStore(cores.core.database.collections)

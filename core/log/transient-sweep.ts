@@ -3,13 +3,13 @@ import type { EventStore } from './event-store.ts'
 /**
  * Removes old transient events from the log, but never the last event of a conversation.
  *
- * Why no reader misses an event and no sequence is used twice:
+ * These rules ensure that no reader misses an event and that no sequence is used twice:
  * - The end of a log never goes back. A sweep removes only events before an end that a majority
  *   has, so no failover rolls that end back. An end is removed only after a later end exists. So
  *   concurrent or interrupted sweeps are safe.
- * - A hole is never filled. A writer fills n + 1 only if it believes that n is the end of the log.
- *   The sweep removes event n + 1 only after the minimum age of transient events. `log-heads.ts`
- *   drops a cached end after a fraction of that age, measured by two clocks.
+ * - A hole is never filled. A writer writes event n + 1 only if n is its cached end of the log. The
+ *   sweep removes event n + 1 only after the minimum age of transient events. `log-heads.ts` drops
+ *   a cached end after a fraction of that age, measured by two clocks.
  * - Readers take the events after their position in order and accept holes. A feed reads up to an
  *   announced end. If the read returns no more events, the log has none (`feeds.ts`). A replay
  *   skips transient events, continues to the feed's position and reports that position with

@@ -39,8 +39,8 @@ export interface WakeupStore {
    */
   follow(signal: AbortSignal, monotonic: () => number): AsyncIterable<WakeupDocument | CaughtUp>
   /**
-   * Removes wake-ups from before `time`, except the newest one, because cursors wait there. If the
-   * newest wake-up is outdated too, adds an empty wake-up, so that a later call can remove the
+   * Removes wake-ups from before `time`. Keeps the newest wake-up, because cursors wait at it. If
+   * the newest wake-up is outdated too, adds an empty wake-up, so that a later call can remove the
    * outdated one. If the server does not allow deletes in a capped collection, new wake-ups
    * overwrite the old ones.
    */
@@ -64,8 +64,8 @@ const batchSize = 1000
 /** Time limit in milliseconds for a majority to confirm the linearizable read. */
 const confirmedWithinMs = 2_000
 /**
- * If an empty result arrives faster than this time in milliseconds, the server does not wait for
- * documents. The embedded database does not wait. The reader then pauses by itself.
+ * If an empty result arrives within this time in milliseconds, the server did not wait for
+ * documents. The embedded database never waits. The reader then pauses before the next read.
  */
 const minAwaitMs = 50
 /** Maximum wait for a nudge before the next read, in milliseconds. */

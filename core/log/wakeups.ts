@@ -11,10 +11,10 @@ import type { Wakeup, WakeupDocument, WakeupStore } from './wakeup-store.ts'
 
 export interface Wakeups {
   /**
-   * Runs a write that changes the state of these ids. Announces it to every process before the write,
-   * and `stateChanged` after it. If this process dies during the write, or the result of the write is
-   * unknown, every process reads the state again several times. So every process finds the change
-   * within a second. Errors: those of the announcement and of the write.
+   * Runs a write that changes the state of these ids. Announces the change to every process before
+   * the write, and calls `stateChanged` after the write. If this process dies during the write, or
+   * the result of the write is unknown, every process reads the state again several times. So every
+   * process finds the change within a second. Errors: those of the announcement and of the write.
    */
   changing<T>(ids: string[], write: () => Promise<T>): Promise<T>
   /**
@@ -41,8 +41,8 @@ const paceMs = 10
 const CURSOR_PAUSES = { minMs: 50, maxMs: 1_000 }
 
 /**
- * Caches are current if the last complete read of wake-ups began less than this time in
- * milliseconds ago.
+ * Caches are current while the last complete read of wake-ups is younger than this time in
+ * milliseconds. The age of a read counts from its start.
  */
 const currentForMs = 900
 
