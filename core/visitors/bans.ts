@@ -48,7 +48,7 @@ export function createBans(dependencies: {
       const known = await unended()
       await wakeups.changing([...known, sessionId], async () => {
         for (const id of bannedIdsOf(session)) await store.ban(id, { at, reason, connectionId })
-        // A session may have begun before the ban was written.
+        // `known` lacks sessions that began after the first read and before the ban was written.
         const late = (await unended()).filter((id) => !known.includes(id))
         await store.endAll([...known, ...late], 'banned')
         await wakeups.stateChanged(...late)
@@ -75,7 +75,7 @@ export function createBans(dependencies: {
   }
 }
 
-/** Bounds of a ban of a network address: 1 hour and 30 days. */
+/** Minimum and maximum duration of a ban of a network address: 1 hour and 30 days. */
 const minAddressBanSeconds = 3_600
 const maxAddressBanSeconds = 2_592_000
 

@@ -14,8 +14,9 @@ export interface ConsentStore {
    */
   addToOthers(session: Session, consent: StoredConsent): Promise<string[]>
   /**
-   * Adds the latest decision of a session that will be removed to the visitor's newest session on
-   * the installation that stays, if there is one. Otherwise an earlier decision would apply again.
+   * Keeps the latest decision of a session that will be removed, because an earlier decision would
+   * otherwise apply again. Adds it to the visitor's newest other session on the same installation,
+   * except those in `removedIds`. Changes nothing if there is no such session.
    */
   keepLatest(session: Session, removedIds: string[]): Promise<void>
   /** Returns the latest decision in another session of the same visitor on the installation. */
@@ -50,7 +51,7 @@ export function createConsentStore({ sessions }: { sessions: Collection<SessionD
 
     async keepLatest(session, removedIds) {
       const latest = session.consents?.at(-1)
-      // A session begins with a copy of the visitor's earlier decision.
+      // A decision from before the session began is a copy of an earlier session's decision.
       if (!latest || latest.decidedAt < session.createdAt) return
       const [heir] = await sessions
         .find({ ...othersOf(session), _id: { $nin: removedIds } }, { projection: { _id: 1 } })
@@ -61,8 +62,8 @@ export function createConsentStore({ sessions }: { sessions: Collection<SessionD
     },
 
     async latestOf(session) {
-      // Erasures of the visitor that began before the session do not remove the session. So it must
-      // not copy data that these erasures remove.
+      // Erasures of the visitor that began before the session do not remove the session. So the
+      // session must not copy data that these erasures remove.
       const own = await sessions.findOne({ _id: session.sessionId }, { projection: { afterErasures: 1 } })
       const kept = (own?.afterErasures ?? []).map((erasureId) => ({
         $or: [{ afterErasures: erasureId }, { joinedAfterErasures: erasureId }],

@@ -152,7 +152,7 @@ describe('a consent decision', () => {
     expect(await sendOf(await newSession(site, browser))).toBe('CONSENT_REQUIRED')
   })
 
-  it('does not count on another installation', async () => {
+  it('does not apply to another installation', async () => {
     const browser = randomUUID()
     await decide(await newSession(await newSite(), browser))
     expect(await sendOf(await newSession(await newSite(), browser))).toBe('CONSENT_REQUIRED')

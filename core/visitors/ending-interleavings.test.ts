@@ -20,7 +20,7 @@ const isErasure = (name: string) => name.includes('erased')
 const lasting = waysToEnd(cores).filter(({ code }) => code !== 'GrantExpired')
 
 describe.each(lasting)('when $name while the visitor sends a message, opens a stream and renews the session', (way) => {
-  it('no stream stays open, no grant stays accepted, and every acknowledged message is kept', async () => {
+  it('every stream ends, every grant is refused, and every acknowledged message is kept', async () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), async (scheduler) => {
         const scene = await createScene(cores, way)

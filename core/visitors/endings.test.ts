@@ -103,7 +103,7 @@ describe.each(waysToEnd(cores))('when $name', { retry: 2 }, (way) => {
 })
 
 describe('a change of an installation', () => {
-  it('keeps the streams open that it still allows, and these streams receive every message', async () => {
+  it('does not end streams that are still allowed, and these streams receive every message', async () => {
     const scene = await openScene({})
     const { conversationId } = scene.session
     const bodies = Array.from({ length: 30 }, (_, index) => `message ${index}`)

@@ -10,7 +10,7 @@ const cores = testCores()
 const evenWrites = isLong ? {} : { step: 2 }
 const oddWrites = isLong ? {} : { from: 1, step: 2 }
 
-/** Seconds after which an operation in progress counts as abandoned. */
+/** Seconds after which an operation in progress is treated as abandoned. */
 const abandonedAfterSeconds = 16
 
 type Attempt = (how: { core?: TestCores['core']; key: string }) => Promise<SessionContent>

@@ -143,7 +143,7 @@ describe('an identification by a closed session', () => {
     expect(await clear()).toMatchObject({ sessionId: 'ses_2' })
   })
 
-  it('is rejected unless the same operation closed the session', async () => {
+  it('is rejected if another operation closed the session', async () => {
     await rejectsWith(identificationInMemory({ session: closedBy('op_2'), before }).identify(), 'SESSION_CLOSED')
     await rejectsWith(
       identificationInMemory({ session: { ...anonymous, status: 'closed' } }).identify(),
@@ -233,7 +233,7 @@ describe('the steps of an identification by a verified session', () => {
     })
   })
 
-  it('refresh the session without using the assertion again if a process that died already used it', async () => {
+  it('refresh the session without using the assertion again if the process that used it died', async () => {
     const identity = identityOf('ada', operation)
     const { identify, steps, details } = identificationInMemory({ session: { ...verified, identity } })
     await identify()

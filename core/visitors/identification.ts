@@ -188,7 +188,7 @@ export function createIdentification(dependencies: IdentificationDependencies): 
       await conversations.setLastSession(session.conversationId, { sequence, sessionId: session.sessionId })
     }
     // The replaced anonymous session now belongs to the verified visitor, so its consent decision
-    // counts for that visitor. After a logout another person may use the browser, and that person
+    // applies to that visitor. After a logout another person may use the browser, and that person
     // must decide anew.
     if (session.identity) await consents.inherit(session)
     await wakeups.stateChanged(old.sessionId)
@@ -208,7 +208,7 @@ export function createIdentification(dependencies: IdentificationDependencies): 
 
   /**
    * Ends the new session if its visitor is banned. A ban that was set between the check and the
-   * insert of the session did not end it.
+   * insert of the session did not end the session.
    */
   async function rejectBanned({ sessionId, visitorId, identity }: Session) {
     if (!(await store.isBanned(visitorId, ...(identity ? [identity.subjectId] : [])))) return

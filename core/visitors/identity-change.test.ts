@@ -93,7 +93,7 @@ describe('clearing the identity', () => {
 })
 
 describe('an assertion', () => {
-  it('is accepted once when 20 sessions use it at once on two cores', async () => {
+  it('is accepted from exactly one of 20 sessions that use it concurrently on two cores', async () => {
     const sub = newSubject()
     const assertion = cores.sign({ sub })
     const sessions = await Promise.all(Array.from({ length: 20 }, () => cores.newSession()))
@@ -105,7 +105,7 @@ describe('an assertion', () => {
     expect(identities.filter(({ identity }) => identity)).toHaveLength(1)
   })
 
-  it('is accepted once when one session uses it 20 times at once with 20 idempotency keys', async () => {
+  it('is accepted exactly once when one session uses it concurrently with 20 idempotency keys', async () => {
     const session = await cores.newSession()
     const assertion = cores.sign({ sub: newSubject() })
     const outcomes = await Promise.all(
@@ -131,7 +131,7 @@ describe('an assertion', () => {
     for (const secret of [first.accessGrant, first.renewalToken, assertion]) expect(stored).not.toContain(secret)
   })
 
-  it('gives the first result again when the request that switched the visitor is repeated with the ended grant', async () => {
+  it('returns the first result when the request that changed the visitor is repeated with the ended grant', async () => {
     const ada = await cores.newVerified()
     const assertion = cores.sign({ sub: newSubject() })
     const key = randomUUID()

@@ -20,8 +20,8 @@ export interface SubjectStore {
    */
   find(subjectId: string): Promise<Subject | undefined>
   /**
-   * Sets the conversation of a verified visitor if the stored conversation is `from`; if `from` is
-   * undefined, only if none is stored. Otherwise returns false and changes nothing.
+   * Sets the conversation of a verified visitor if the stored conversation is `from`. If `from` is
+   * undefined, sets it only if none is stored. Otherwise returns false and changes nothing.
    */
   setConversation(subject: Subject, from: string | undefined): Promise<boolean>
   remove(subjectId: string): Promise<void>
@@ -75,9 +75,9 @@ export interface NonceDocument {
 
 export interface NonceStore {
   /**
-   * Uses up a nonce for one operation. The same operation may use the nonce again after its process
-   * died. Returns false when another operation has used the nonce. When operations run at once in
-   * several processes, exactly one of them succeeds.
+   * Marks a nonce as used by one operation. The same operation may use the nonce again after its
+   * process died. Returns false when another operation has used the nonce. If several operations
+   * use a nonce concurrently, exactly one of them succeeds.
    */
   consume(
     nonce: { publicSiteKey: string; nonce: string; operation: string; expiresAt: Date },

@@ -84,12 +84,12 @@ export interface Session {
   successor?: { operation: string; sessionId: string }
   /**
    * Id of the session that this one replaces. The field is removed once the conversation of this
-   * session is decided. No client gets the credentials of this session before that.
+   * session is decided. Before this decision, no client gets the credentials of this session.
    */
   provisionalFor?: string
   /**
    * Id of the anonymous session before this one. The browser may repeat operations of that session
-   * here, because their outcome may be unknown.
+   * in this session, because their outcome may be unknown.
    */
   operationSessionId?: string
   /** The visitor's operation that closed the session. */

@@ -101,7 +101,7 @@ describe('a ban with the network address', () => {
     })
   })
 
-  it('affects an address that two visitors share until both visitors are unbanned', async () => {
+  it('affects a shared address until both of its visitors are unbanned', async () => {
     const address = newAddress()
     const [one, two] = [await begin(address), await begin(address)]
     await ban(one)

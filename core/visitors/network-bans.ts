@@ -7,8 +7,8 @@ import type { NetworkBanStore } from './network-ban-store.ts'
 /** Bans network addresses for a time. Stores only keyed hashes of addresses. */
 export interface NetworkBans {
   /**
-   * Returns the keyed hash of a client's network on a connection: of the IPv4 address, or of the /64
-   * of an IPv6 address. Undefined without an address.
+   * Returns the keyed hash of a client's network on a connection. The network is the IPv4 address,
+   * or the /64 prefix of the IPv6 address. Returns undefined without an address.
    */
   networkOf(connectionId: string, clientAddress: string | undefined): Promise<string | undefined>
   /** Bans the network of a session's visitor. A repeat replaces the end of the ban. */

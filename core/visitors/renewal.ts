@@ -23,8 +23,8 @@ import type { Directory, VisitorAccess } from './visitor-access.ts'
 export interface Renewals {
   /**
    * Issues a new grant for a live session. The grant of the request may have expired (contract,
-   * section 2). Throws `GrantInvalid` if the token is invalid or belongs to another session,
-   * `ValidationFailed`, and the errors of `VisitorAccess.authorize` (except `GrantExpired`) and
+   * section 2). Errors: `GrantInvalid` if the token is invalid or belongs to another session;
+   * `ValidationFailed`; those of `VisitorAccess.authorize` (except `GrantExpired`) and of
    * `Idempotency.once`.
    */
   renew(request: {
@@ -57,12 +57,13 @@ export function createRenewals(dependencies: RenewalsDependencies): Renewals {
   const { store, contents, directory, access, grants, networkBans, wakeups, idempotency, settings, now } = dependencies
 
   /**
-   * Rotates the renewal token. The previous token stays valid until its grant expires. If that grant
-   * has already expired, the previous token stays valid until the new grant expires: a duplicated tab
-   * may have slept too, and the response may be lost. A renewal with the previous token returns the
-   * current token. So all tabs of a duplicated session end with the same token.
+   * Rotates the renewal token. The previous token stays valid until its grant expires. If that
+   * grant has already expired, the previous token stays valid until the new grant expires. A
+   * duplicated tab may have slept too, and the response may be lost. A renewal with the previous
+   * token returns the current token. So all tabs of a duplicated session get the same token.
    *
-   * An operation whose process died after the rotation may run again with its token at any time.
+   * If the process of an operation died after the rotation, a repeat of that operation may use the
+   * previous token at any time.
    */
   async function rotate(
     sessionId: string,

@@ -15,9 +15,8 @@ export type SessionDocument = Omit<Session, 'sessionId'> & {
    */
   joinedAfterErasures?: string[]
   /**
-   * Time from which the period counts until the retention checks whether the session has a
-   * message. Sessions that earlier versions stored have no such time and are always due for the
-   * check.
+   * Start of the period after which the retention checks whether the session has a message.
+   * Sessions that earlier versions stored have no such time and are always due for the check.
    */
   reviewAt?: Date
   /** Time of the next review of a session that is kept although its period is over. */

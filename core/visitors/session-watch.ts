@@ -52,7 +52,7 @@ interface Watched {
 
 /**
  * Ends the streams of sessions whose requests are refused. The end of a session is an event in the
- * log. The first core that notices the end writes this event once. A refusal that can be undone has
+ * log. The first core that detects the end writes this event once. A refusal that can be undone has
  * no event: the core closes the stream, and the next request returns the reason. An operator can
  * undo the refusal of an origin or an installation, and a renewal can undo the refusal of an
  * expired grant. After a wake-up, the affected streams send nothing until the core has read the
@@ -130,8 +130,7 @@ export function createSessionWatch(dependencies: {
     const entry = watched.get(sessionId) ?? { session, streams: 0, expiresAt, changes: 0, isHeld: false }
     entry.streams += 1
     watched.set(sessionId, entry)
-    // The state of the session changed between its authorization and now, so the stream missed the
-    // wake-up.
+    // If the state of the session changed after its authorization, the stream missed the wake-up.
     if (entry.isHeld || !access.isUnchanged(session)) holdAndCheck(sessionId, entry)
   }
 

@@ -89,7 +89,7 @@ describe('a session whose grant has expired', () => {
     expect(await codeOf(renew(session, { core: cores.other }))).toBe(code)
   })
 
-  it('cannot be renewed if an earlier version stored it, unless it was renewed before the grant expired', async () => {
+  it('cannot be renewed if an earlier version created it and the current version never renewed it', async () => {
     const [one, two] = [await cores.newSession(), await cores.newSession()]
     for (const { sessionId } of [one, two])
       await cores.core.database.collections.sessions.updateOne({ _id: sessionId }, { $unset: { renewableUntil: '' } })
@@ -137,7 +137,7 @@ describe('the renewal token of a session whose grant has expired', () => {
     expect(await codeOf(renew(session))).toBe('GRANT_INVALID')
   })
 
-  it('is invalid if it was used for a renewal before the page slept and its own grant has expired', async () => {
+  it('is invalid after its own grant has expired if a renewal replaced it before the page slept', async () => {
     const session = await cores.newSession()
     cores.advance(600)
     const renewed = await renew(session)

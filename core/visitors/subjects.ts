@@ -62,7 +62,8 @@ export function createSubjects(dependencies: {
   async function decideConversation(session: Session, predecessor: Session): Promise<Session> {
     const { sessionId, identity, provisionalFor } = session
     if (!identity || provisionalFor === undefined) return session
-    // True if the predecessor was anonymous. The write that closed it then set the same identity.
+    // True if the predecessor was anonymous. In this case, the write that closed the predecessor
+    // set the same identity.
     const isJoined = predecessor.identity?.operation === identity.operation
     const own = isJoined ? predecessor.conversationId : session.conversationId
     const replaces = isJoined && (predecessor.hasWritten || (await events.firstMessage(own)) !== undefined)

@@ -73,8 +73,8 @@ export function createVisitorAccess({
   now: () => number
 }): VisitorAccess {
   /**
-   * @param grantEnd end of a grant of the session, in milliseconds since 1970. Another core may have
-   * issued it after the session was cached, so the session lives at least as long.
+   * @param grantEnd end of a grant of the session, in milliseconds since 1970. Another core may
+   * have issued it after the session was cached. So the session does not expire before this grant.
    */
   function classifyEnd(session: Session, connection: Connection | undefined, grantEnd = 0): SessionEnd | undefined {
     const expiry = Math.max(expiryOf(session).getTime(), grantEnd)
@@ -102,8 +102,8 @@ export function createVisitorAccess({
       const grantIssuedAt = new Date(claims.iat * 1000)
       const grantExpiresAt = new Date(claims.exp * 1000)
       const hasExpired = grantExpiresAt.getTime() <= now()
-      // Renewals send no wake-ups. So the end of a session with an expired grant is read from the
-      // store: another core may have renewed the session.
+      // Renewals send no wake-ups, so another core may have renewed the session. If the grant has
+      // expired, the session is therefore read from the store.
       const session = await (closedToo || resumed || hasExpired
         ? directory.sessions.reload(claims.sid)
         : directory.sessions.get(claims.sid))

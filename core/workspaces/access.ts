@@ -43,9 +43,9 @@ interface TokenGrant {
 export interface Access {
   /**
    * Returns the caller identified by an `Authorization` header, if the caller has the scope. The
-   * header has a service token, a workspace session or the secret of a console session. Errors: `Unauthenticated` without a valid
-   * token, `PermissionDenied` without the scope, `ServiceUnavailable` while the keys of workspace
-   * sessions cannot be loaded.
+   * header has a service token, a workspace session or the secret of a console session. Errors:
+   * `Unauthenticated` without a valid token, `PermissionDenied` without the scope,
+   * `ServiceUnavailable` while the keys of workspace sessions cannot be loaded.
    */
   authenticate(authorization: string | null, scope: string): Promise<Caller>
   /** Issues a service token: a JWT (HS256) for the audience `service.core`. */
@@ -58,22 +58,22 @@ export interface Access {
  */
 export const knownScopes = [...operatorScopes, 'visitors:act', 'deliveries:work']
 
-/** Declared scope of a method that any service token may call, but no workspace session. */
+/** Declared scope of a method that accepts any service token and no workspace session. */
 const anyScope = '*'
 
 const audience = 'service.core'
 const type = 'service-token+jwt'
 const maxCached = 1000
 /**
- * Maximum time in milliseconds for which a verified token is cached. A removed key is accepted for
- * this time.
+ * Maximum time in milliseconds for which a verified token is cached. After the removal of a key,
+ * its tokens may be accepted for this time.
  */
 const maxCachedMs = 60_000
 
 /**
  * Authenticates callers of internal services by service token, and operators' consoles by workspace
- * session. The audience of a token determines which kind it is. Service tokens and workspace
- * sessions have separate keys.
+ * session. The audience of a token determines its kind. Service tokens and workspace sessions have
+ * separate keys.
  */
 export function createAccess(
   keyring: Keyring,

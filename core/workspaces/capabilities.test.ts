@@ -99,7 +99,7 @@ describe('with the capability `identity` off', () => {
     expect((await cores.identify(visitor, assertion, { key: same })).sessionId).toBe(first.sessionId)
   })
 
-  it('a repeat completes an interrupted identification that has replaced the session, and is refused otherwise', async () => {
+  it('a repeat completes an interrupted identification only if that identification has replaced the session', async () => {
     await cores.untilOneSurvives(async (mortal) => {
       const { at, visitor, set } = await newChat()
       const [assertion, same] = [at.sign(), key()]

@@ -79,7 +79,7 @@ describe('concurrent writes of operators, in random order', () => {
     })
   })
 
-  it('to the same field: one of the values is stored, and other fields stay unchanged', async () => {
+  it('to the same field store one of the values and leave other fields unchanged', async () => {
     await inEveryOrder(async (scheduler) => {
       const { publicSiteKey: siteKey } = await cores.newSite()
       const { updateInstallation } = workspacesOn(scheduler)
@@ -162,7 +162,7 @@ describe('concurrent writes of operators, in random order', () => {
     })
   })
 
-  it('that repeat a rotation with its key during the first call create one secret', async () => {
+  it('that repeat a running rotation with the same key create one secret', async () => {
     await inEveryOrder(async (scheduler) => {
       const { publicSiteKey: siteKey } = await cores.newSite()
       const workspaces = workspacesOn(scheduler)
@@ -197,7 +197,7 @@ async function newSubscription() {
   return { subscriptionId: subscription.subscriptionId, by }
 }
 
-/** Runs two rotations concurrently. One of them is sent twice with its key. */
+/** Runs two rotations concurrently. One of them is sent twice with the same key. */
 async function rotatedAtOnce(scheduler: Scheduler, overlapSeconds: number) {
   const subscriptions = subscriptionsOn(scheduler)
   const { subscriptionId, by } = await newSubscription()

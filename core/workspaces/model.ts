@@ -228,7 +228,7 @@ export interface PolicySetting {
   value: string
 }
 
-/** Entry of the record of who changed a policy. */
+/** Entry of the record of policy changes. */
 export interface PolicyChange {
   changeId: string
   workspaceId: string

@@ -55,8 +55,8 @@ function spansOn({ weeklyHours, exceptions }: OpeningHours, date: Temporal.Plain
 }
 
 /**
- * Returns the first change after `now` that lies within `days` days, counted from the date `first`;
- * undefined if there is none.
+ * Returns the first change after `now`. Searches `days` days, beginning with the date `first`.
+ * Returns undefined if they have no change.
  */
 function changeWithin(
   hours: OpeningHours,

@@ -19,12 +19,12 @@ export interface OperatorPresence {
 export const presenceChanged = 'operator-presence'
 
 /**
- * Lease of a process in milliseconds. If the process dies, its operators count as present until the
- * lease ends.
+ * Lease of a process in milliseconds. If the process dies, its operators are treated as present
+ * until the lease ends.
  */
 const leaseMs = 10_000
 /**
- * Time in milliseconds for which an operator who has left still counts as present, because consoles
+ * Time in milliseconds for which an operator is treated as present after leaving, because consoles
  * reconnect.
  */
 const graceMs = 5_000

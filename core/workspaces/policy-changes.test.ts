@@ -17,7 +17,7 @@ async function newSiteKey(): Promise<string> {
 
 const changesOf = async (target: string) => (await (await clients()).workspaces.listPolicyChanges({ target })).changes
 
-it('records who changed which setting of an installation, without a second entry for a repeat', async () => {
+it('the record of policy changes shows who changed which setting of an installation, once per operation', async () => {
   const { workspaces } = await clients()
   const siteKey = await newSiteKey()
   const consent = { required: true, policyUrl: 'https://shop.example/privacy', policyVersion: 'v1' }
@@ -47,7 +47,7 @@ it('records who changed which setting of an installation, without a second entry
   ])
 })
 
-it('records the creation of an installation, the status of a connection, suppressions and bans', async () => {
+it('the record of policy changes contains new installations, connection states, suppressions and bans', async () => {
   const { workspaces, sessions } = await clients()
   const { workspaceId } = cores
   const { connection } = await workspaces.createConnection({ workspaceId, name: 'Site' })
@@ -80,7 +80,7 @@ it('records the creation of an installation, the status of a connection, suppres
   expect(bans.flatMap(({ settings }) => settings)).toEqual([])
 })
 
-it('shows no entries of another workspace, and none of a rejected call', async () => {
+it('the record of policy changes omits entries of other workspaces and of rejected calls', async () => {
   const siteKey = await newSiteKey()
   const { workspaces } = await clients()
   expect(await codeOf(workspaces.updateInstallation({ siteKey, appearance: { position: 'top' } }))).not.toBe('ok')
@@ -93,7 +93,7 @@ it('shows no entries of another workspace, and none of a rejected call', async (
   expect(await changesOf(siteKey)).toHaveLength(1)
 })
 
-it('has an entry for every change that has taken effect, whenever the process dies', async () => {
+it('the record of policy changes has an entry for every stored change, no matter at which write the process dies', async () => {
   await cores.untilOneSurvives(async (mortal) => {
     const siteKey = await newSiteKey()
     const { workspaces } = await clientsOf(mortal, cores.workspaceId)
@@ -108,7 +108,7 @@ it('has an entry for every change that has taken effect, whenever the process di
   })
 })
 
-it('removes the session from its entries when the visitor is erased, and keeps the rest', async () => {
+it('the record of policy changes keeps its entries without the session when the visitor is erased', async () => {
   const { sessions } = await clients()
   const { sessionId } = await cores.newSession()
   await sessions.banVisitor({ sessionId, reason: 'x' })
@@ -119,7 +119,7 @@ it('removes the session from its entries when the visitor is erased, and keeps t
   expect(changes.filter(({ action, target }) => action === 'BanVisitor' && target === '')).toHaveLength(1)
 })
 
-it('records the deletion of each object once, also if the call is repeated on another core', async () => {
+it('the record of policy changes contains a deletion once, even if the call is repeated on another core', async () => {
   const { workspaces } = await clients()
   const other = await clients(cores.other)
   const siteKey = await newSiteKey()
@@ -136,13 +136,13 @@ it('records the deletion of each object once, also if the call is repeated on an
     expect(await changesOf(target)).toMatchObject([{ actor: 'ada', action, confirmed: true }])
 })
 
-it('has no entry for a deletion of an unknown object', async () => {
+it('the record of policy changes omits the deletion of an unknown object', async () => {
   const { workspaces } = await clients()
   expect(await codeOf(workspaces.deleteInstallation({ siteKey: 'pk_unknown' }))).not.toBe('ok')
   expect(await changesOf('pk_unknown')).toEqual([])
 })
 
-it('is listed in pages', async () => {
+it('the record of policy changes is listed in pages', async () => {
   const { workspaces } = await clients()
   const target = await newSiteKey()
   for (let index = 0; index < 5; index++) await workspaces.updateInstallation({ siteKey: target, defaultLocale: 'de' })

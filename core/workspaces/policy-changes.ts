@@ -8,8 +8,8 @@ import type { PolicyChangeStore } from './policy-change-store.ts'
 /** Records who changed which policy of a workspace, and when. */
 export interface PolicyChanges {
   /**
-   * Runs a write and records it. The entry is stored before the write and confirmed after it, so a
-   * change never lacks its entry, also if the process dies. A rejected write leaves no entry. A repeat
+   * Runs a write and records it. The entry is stored before the write and confirmed after it. So
+   * every change has an entry, even if the process dies. A rejected write leaves no entry. A repeat
    * of the operation adds no entry.
    */
   record<R>(
@@ -17,7 +17,10 @@ export interface PolicyChanges {
     change: Omit<PolicyChange, 'changeId' | 'at' | 'isConfirmed'>,
     write: () => Promise<R>,
   ): Promise<R>
-  /** Returns a page, newest first. With `target`, only its entries. Errors: `ValidationFailed`. */
+  /**
+   * Returns a page, newest first. With `target`, returns only entries of this target. Errors:
+   * `ValidationFailed`.
+   */
   list(query: {
     workspaceId: string
     limit?: number

@@ -7,8 +7,8 @@ import { type Retention, type RetentionKind, retentionKinds, type WorkspaceSetti
 const maxDays = 3_650
 
 /**
- * Returns the periods of a workspace in days; 0 means no limit. A period that the workspace has not
- * set has its default from the settings.
+ * Returns the periods of a workspace in days; 0 means no limit. If the workspace has not set a
+ * period, the default of the settings applies.
  */
 export type RetentionOf = (workspace: { retention?: Retention }) => Record<RetentionKind, number>
 

@@ -107,7 +107,7 @@ describe('a workspace session', () => {
     expect((await access.authenticate(`Bearer ${service}`, 'leads:deliver')).workspaceId).toBeUndefined()
   })
 
-  it('without a signature, with a broken signature or with one of another key is rejected', async () => {
+  it('is rejected without a signature, with a broken signature or with a signature of another key', async () => {
     const { refusal } = accessWith()
     const good = await signWorkspaceSession({ now: start })
     const unsigned = new UnsecuredJWT({ wid: 'ws_1', scope: 'leads:deliver' })

@@ -47,7 +47,8 @@ export interface WorkspaceSessionKeys {
 
 const skewSeconds = 30
 /**
- * A token with an unknown key reloads the key set, but at most once in this time (milliseconds).
+ * Minimum time in milliseconds between two reloads of the key set that tokens with an unknown key
+ * cause.
  */
 const jwksCooldownMs = 30_000
 const publicKeyAlgorithms = ['RS256', 'ES256', 'EdDSA']
@@ -64,9 +65,9 @@ export function createWorkspaceSessions(
   const keySet = jwksUrl === undefined ? undefined : createRemoteJWKSet(new URL(jwksUrl), options)
 
   /**
-   * Returns a function that finds the public key of a token. This function throws
-   * `ServiceUnavailable` if the key set cannot be loaded, and the error of `find` if the key set
-   * does not have the key.
+   * Returns a function that finds the public key of a token. If the key set cannot be loaded, this
+   * function throws `ServiceUnavailable`. If the key set does not have the key, it throws the error
+   * of `find`.
    */
   function publicKeyFrom(find: JWTVerifyGetKey): JWTVerifyGetKey {
     return async (header, token) => {
@@ -126,7 +127,7 @@ function isName(value: unknown): value is string {
 const minSecretBytes = 32
 
 /**
- * Parses `new,old` as HS256 keys in UTF-8. An error has the position of a key that is too short,
+ * Parses `new,old` as HS256 keys in UTF-8. If a key is too short, the error has its position and
  * never its text.
  */
 export function parseWorkspaceSessionSecrets(text: string): Uint8Array[] {
