@@ -25,8 +25,8 @@ export interface CommandStore {
   move(commandId: string, from: CommandState, step: Transition, expiresAt?: Date): Promise<Command | undefined>
 
   /**
-   * Registers the file of an upload before its first byte is written, so that the cleanup job can
-   * delete the file after a crash. Returns false if the command allows no upload now.
+   * Registers the file of an upload before its first byte is written. After a crash, the cleanup
+   * job finds the file by this record. Returns false if the command allows no upload now.
    */
   beginUpload(commandId: string, upload: Upload, maxUploads: number): Promise<boolean>
   /**

@@ -97,7 +97,7 @@ describe('commands', () => {
     expect(await core.commands.list(session.sessionId, undefined)).toHaveLength(1)
   })
 
-  it('the request event of a command precedes its cancellation event, even if both event writes failed and both calls are repeated', async () => {
+  it('the request event precedes the cancellation event, even if both writes failed and both calls are repeated', async () => {
     const session = core.newSession()
     const request = { sessionId: session.sessionId, clientOperationId: 'op' }
     core.breakLog(new Error('killed'))
@@ -211,7 +211,7 @@ describe('commands after random calls by the operator and the visitor', () => {
     ['cmd', navigationSteps],
     ['scr', screenshotSteps],
   ] as const)(
-    'a command after random calls by the operator and the visitor has the state and transitions that the API contract describes (prefix of the command id: %s)',
+    'have the state and the transitions that the API contract describes (prefix of the command id: %s)',
     async (kind, steps) => {
       await fc.assert(
         fc.asyncProperty(fc.array(step(steps), { minLength: 1, maxLength: 8 }), async (calls) => {

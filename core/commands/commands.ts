@@ -88,8 +88,8 @@ export function createCommands(dependencies: CommandsDependencies): Commands {
 
   /**
    * Stores the command first, then writes its event. The call resolves after both writes. If the
-   * process dies in between, a repeated call finds the command and writes the event. Without a
-   * repeat, the command expires and the visitor never sees it.
+   * process dies between the writes, a repeated call finds the command and writes the event.
+   * Without a repeat, the command expires and the visitor never sees it.
    */
   async function request(
     kind: CommandKind,
@@ -136,8 +136,8 @@ export function createCommands(dependencies: CommandsDependencies): Commands {
   }
 
   /**
-   * Returns the command of a repeated request. If the capability is disabled by now, the event of
-   * the command is not written, and the command expires.
+   * Returns the command of a repeated request. If the capability has been disabled since the first
+   * request, a missing event of the command is not written. The command then expires.
    */
   async function repeat(command: Command, session: Session, inputHash: string): Promise<Repeatable<Command>> {
     if (command.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
@@ -206,8 +206,8 @@ export function createCommands(dependencies: CommandsDependencies): Commands {
       await find(commandId, workspaceId)
       const cancelled = await takeStep(store, now, { commandId, to: 'cancelled', by: subject })
       // The event of the request must come before the cancellation event. If the process that
-      // stored the command died, the event of the request may be missing. So this call writes it
-      // first.
+      // stored the command died, the event of the request may be missing. So this call writes the
+      // event of the request first.
       await announce(cancelled)
       if (cancelled.kind === 'navigation') await writeEvent(cancelled, 'navigation.cancelled', { commandId })
       else await writeEvent(cancelled, 'screenshot.cancelled', { requestId: commandId })

@@ -26,8 +26,8 @@ export function createScreenshotStore(bucket: GridFSBucket): ScreenshotStore {
       // reports the same error.
       stream.on('error', () => {})
       try {
-        // Waits until each chunk is written. So if `chunks` throws, no write is still running that
-        // could store data after the caller has deleted the file.
+        // Waits until each chunk is written. So no write is running if `chunks` throws. A running
+        // write could store data after the caller has deleted the file.
         for await (const chunk of chunks) await settled((done) => stream.write(chunk, done))
         await settled((done) => stream.end(done))
       } catch (error) {

@@ -21,7 +21,10 @@ export interface LeadStore {
    */
   insert(lead: Lead): Promise<Lead | undefined>
   find(leadId: string): Promise<Lead | undefined>
-  /** Returns the ids of leads with one of these contact hashes, after `after` in order of ids. */
+  /**
+   * Returns the ids of leads that have one of these contact hashes. The ids are sorted and greater
+   * than `after`.
+   */
   idsByContacts(contacts: string[], after: string, limit: number): Promise<string[]>
   findByOperation(operationKey: string): Promise<Lead | undefined>
   findMany(leadIds: string[]): Promise<Lead[]>

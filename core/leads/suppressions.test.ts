@@ -43,7 +43,7 @@ const claim = (core = cores.core) =>
   })
 
 describe('a suppressed person', () => {
-  it('cannot submit a form or be captured as a lead on any core, but can chat, until the entry is removed', async () => {
+  it('cannot submit a form or be captured as a lead on any core until the entry is removed, but can chat', async () => {
     const [session, address] = [await cores.newSession(), newEmail()]
     expect(await add([email(address.toUpperCase())])).toEqual({ added: 1, existing: 0 })
     for (const core of cores.cores)
@@ -124,7 +124,7 @@ describe('a delivery of a suppressed person', () => {
     expect((await deliveriesOf(leadId)).at(-1)).toMatchObject({ status: 'failed', responseClass: 'suppressed' })
   })
 
-  it('ends when a worker claims it if an earlier version stored its lead without contacts', async () => {
+  it('ends at its next claim if an earlier version stored its lead without contact hashes', async () => {
     const address = newEmail()
     const leadId = await capture({ address })
     await cores.core.database.collections.leads.updateOne({ _id: leadId }, { $unset: { contacts: '' } })
@@ -184,7 +184,7 @@ describe('the suppression list', () => {
     expect(await codeOf(capture({ address }))).toBe('ok')
   })
 
-  it('takes at most 1,000 entries per call', async () => {
+  it('accepts 1 to 1,000 entries per call', async () => {
     const entries = Array.from({ length: 1001 }, (_, index) => email(`a${index}@example.com`))
     expect(await codeOf(add(entries))).toBe('VALIDATION_FAILED')
     expect(await codeOf(add([]))).toBe('VALIDATION_FAILED')

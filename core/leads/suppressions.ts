@@ -85,7 +85,10 @@ export function createSuppressions(dependencies: {
 }): Suppressions {
   const { store, sessions, workspaceStore, endDeliveries, idsKey, bus, wakeups, now } = dependencies
 
-  /** Whether a workspace has entries, so that a workspace without a list costs no lookup per lead. */
+  /**
+   * Whether a workspace has entries. The cache saves a lookup per lead in workspaces without
+   * entries.
+   */
   const hasEntries = createLiveCache<{ any: boolean }>({
     bus,
     isCurrent: wakeups.isCurrent,
@@ -199,7 +202,10 @@ const cacheKey = (workspaceId: string) => `${cachePrefix}${workspaceId}`
 const workspaceOf = (key: string) => key.slice(cachePrefix.length)
 const noEntries: FieldIssue = { path: '/entries', rule: 'minItems' }
 
-/** Returns the entries in normal form. Throws `ValidationFailed` that names each invalid one. */
+/**
+ * Returns the entries in normal form. If entries are invalid, throws a `ValidationFailed` that
+ * names each of them.
+ */
 function readEntries(entries: SuppressionEntry[], pathOf = (index: number) => `/entries/${index}`): Contact[] {
   if (entries.length > maxEntries) validate({ path: '/entries', rule: 'maxItems' })
   const contacts = entries.map(({ kind, value }) => ({ kind, value: kind && normal[kind](value) }))

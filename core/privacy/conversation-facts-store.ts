@@ -6,17 +6,20 @@ import { expiryOf, type Session } from '../visitors/model.ts'
 import { type SessionDocument, toSession } from '../visitors/session-store.ts'
 import type { ConversationFacts } from './model.ts'
 
-/** Reads what decides whether conversations and sessions are older than allowed. */
+/** Reads the facts that decide whether conversations and sessions are older than allowed. */
 export interface ConversationFactsStore {
   /**
    * Returns facts from the logs, the sessions and the leads. Skips conversations that do not exist.
    */
   factsOf(conversationIds: string[]): Promise<ConversationFacts[]>
-  /** Adds a conversation with a message to the inbox, if the inbox missed the message. */
+  /** Repairs the inbox if it lacks the last message of a conversation. */
   repairInbox(conversationId: string): Promise<void>
   /** Returns the sessions of these conversations. */
   sessionsOf(conversationIds: string[]): Promise<Session[]>
-  /** Returns the sessions that wrote a message, or else a form, in the conversation. */
+  /**
+   * Returns what these sessions wrote in the conversation. `form` means a form but no message.
+   * Leaves out sessions that wrote nothing.
+   */
   writersIn(conversationId: string, sessions: Session[]): Promise<Map<string, 'message' | 'form'>>
 }
 
@@ -96,8 +99,8 @@ export function createConversationFactsStore({
         events.distinct('message.sessionId', { conversationId, 'message.sessionId': { $in: ids } }),
         leads.find({ conversationId }, { projection: { operationKey: 1 } }).toArray(),
       ])
-      // The operation key of a form begins with a session id: that of its session or, after an
-      // identification, that of the anonymous session before it.
+      // The operation key of a form begins with a session id. For an identified session, this is
+      // the id of the anonymous session before it.
       const submitters = new Set(forms.map(({ operationKey }) => operationKey?.split(' ')[0]))
       const submitted = among.filter(({ sessionId, operationSessionId }) =>
         [sessionId, operationSessionId].some((id) => id !== undefined && submitters.has(id)),

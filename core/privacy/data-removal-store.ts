@@ -30,7 +30,8 @@ export interface DataRemoval {
   removeCommands(commandIds: string[]): Promise<void>
   /**
    * Stores the id of the session's verified visitor in the anonymous sessions of the same browser.
-   * So an erasure of that visitor finds them even after this session has been removed.
+   * An erasure of that visitor then finds the anonymous sessions even after this session has been
+   * removed.
    */
   keepLink(session: Session): Promise<void>
   /**
@@ -39,8 +40,8 @@ export interface DataRemoval {
   removeSessions(sessions: Session[]): Promise<number>
   /**
    * Makes the session's events transient, except messages. The sweep of transient events then
-   * removes these events, but never the end of the log. If the session was the last one of its
-   * conversation, stores `lastSessionId` as the last one.
+   * removes these events, but never the end of the log. If the conversation names this session as
+   * its last one, replaces it by `lastSessionId`.
    */
   detachSession(session: Session, lastSessionId: string): Promise<void>
   /** Removes conversations whose events and sessions have been removed. */

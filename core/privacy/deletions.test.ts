@@ -160,7 +160,7 @@ describe('a deletion', () => {
     expect(await codeOf(workspaceId)).toBe('NotFound')
   })
 
-  it('of a subscription records the result of a running attempt, and no other delivery is sent', async () => {
+  it('of a subscription records the result of a running attempt and sends no other delivery', async () => {
     const shop = await newShop()
     const { core } = cores
     const claim = () =>

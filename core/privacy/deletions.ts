@@ -40,10 +40,12 @@ const sessionBatch = 1_000
 const chunk = 100
 
 /**
- * Deletes workspaces, connections, installations and lead subscriptions in steps that can be
- * repeated: `marking` hides the object; `checking`, after every earlier call has ended, hides what
- * such a call has added; `removing` removes what belongs to it. Conversations are removed by removals
- * of their own (`removals.ts`).
+ * Deletes workspaces, connections, installations and lead subscriptions in three steps. Each step
+ * can be repeated.
+ *
+ * 1. `marking` hides the object.
+ * 2. `checking`, after every earlier call has ended, hides what these calls have added.
+ * 3. `removing` removes what belongs to the object. `removals.ts` removes the conversations.
  */
 export function createDeletions(dependencies: {
   store: DeletionStore
@@ -91,8 +93,8 @@ export function createDeletions(dependencies: {
   }
 
   /**
-   * Begins to remove the conversations of an installation. A conversation that also has sessions
-   * of another installation stays, and loses only the sessions of this one. Returns the pause in
+   * Begins to remove the conversations of an installation. A conversation with sessions of another
+   * installation stays. Only its sessions of this installation are removed. Returns the pause in
    * milliseconds before the next call; undefined when no session is left.
    */
   async function removeBySession(workspaceId: string, siteKey: string) {
@@ -183,7 +185,7 @@ export function createDeletions(dependencies: {
       }
       const inserted = await removals.insert(removal, later(firstLeaseMs))
       // A repeated call announces the deletion again, because the process of the first call may
-      // have died before it did so.
+      // have died before its announcement.
       await (inserted ? steps.marking(inserted) : mark({ ...removal, fencingToken: 0 }))
     },
 

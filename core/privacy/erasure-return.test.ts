@@ -67,7 +67,7 @@ const workThrough = () => finishErasures(cores)
 
 describe('a person who returns during an erasure', () => {
   it.each(ways)(
-    'gets a new conversation and keeps the new message if they return two seconds after its start (%s)',
+    'gets a new conversation and keeps the new message if they return two seconds after the erasure began (%s)',
     async (way) => {
       const person = await newPerson()
       await cores.core.erasures.begin(person.visitor, 'desk')
@@ -80,7 +80,7 @@ describe('a person who returns during an erasure', () => {
   )
 
   it.each(ways)(
-    'gets a new conversation and keeps the new message if they return right after its start (%s)',
+    'gets a new conversation and keeps the new message if they return right after the erasure began (%s)',
     async (way) => {
       const person = await newPerson()
       await cores.core.erasures.begin(person.visitor, 'desk')

@@ -167,7 +167,7 @@ describe('an erased visitor', () => {
     expect(await cores.history(again)).toEqual(['after'])
   })
 
-  it('removes the data of the erased person and keeps the data of other people in the same browser', async () => {
+  it('has no data left, while other people in the same browser keep their data', async () => {
     const browser = randomUUID()
     const one = await cores.identify(await cores.newSession(cores.core, browser), cores.sign({ sub: randomUUID() }))
     await cores.send(one, 'mine')
@@ -210,9 +210,9 @@ describe('the export of a visitor', () => {
     )
     const all =
       lines.join('\n') + records.map(({ data }) => Buffer.from(String(data), 'base64').toString('latin1')).join()
-    // Each field of the visitor's data has a unique text (a mark). The export does not contain these
-    // marks, because the database stores only hashes of idempotency keys and nonces, and only the
-    // visitor's latest page.
+    // Each field of the visitor's data has a unique text (a mark). The export does not contain the
+    // marks in `notStored`. The database stores only hashes of idempotency keys and nonces, and
+    // only the visitor's latest page.
     const notStored =
       /^(createkey|identifykey|nonce|firstnonce|pagekey|formkey|consentkey|uploadkey|agentoperation|created|message)/
     expect(planted.marks.filter((mark) => !notStored.test(mark) && !all.includes(mark))).toEqual([])

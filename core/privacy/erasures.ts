@@ -41,10 +41,12 @@ const clockSkewMs = 2000
  * Erases a visitor in three steps. Each step can be repeated. The first step ends the sessions and
  * hides the conversations. After `propagationMs`, the second step records which data to remove and
  * removes it. After `maxCallMs`, the third step removes data that calls wrote in the meantime. At
- * its end, it removes the visitor's ids from the record of the erasure. A visitor who returns
- * during an erasure is a new visitor: their sessions store the ids of the unfinished erasures
- * (`core/visitors/open-erasures-store.ts`), and these erasures skip them. A new session may still
- * have joined a conversation that the erasure removes. Such a session is ended first.
+ * the end of this step, the visitor's ids are removed from the record of the erasure.
+ *
+ * A visitor who returns during an erasure is treated as a new visitor. The new sessions store the
+ * ids of the unfinished erasures (`core/visitors/open-erasures-store.ts`), and these erasures skip
+ * the sessions. A new session may still have joined a conversation that the erasure removes. Such a
+ * session is ended first.
  */
 export function createErasures(dependencies: {
   store: ErasureStore
@@ -84,7 +86,7 @@ export function createErasures(dependencies: {
   }
 
   /**
-   * Sends wake-ups with these ids to every core. Checks the lease first: wake-ups stay stored for a
+   * Sends wake-ups with these ids to every core. Checks the lease first. Wake-ups stay stored for a
    * while, so a core that lost the lease must not write ids of removed data.
    */
   async function announce(erasure: OpenErasure, ids: string[]) {

@@ -98,7 +98,7 @@ export interface Removal {
   fencingToken: number
 }
 
-/** What decides whether a conversation may be removed. */
+/** Facts that decide whether a conversation may be removed. */
 export interface ConversationFacts {
   conversationId: string
   hasMessage: boolean
@@ -118,8 +118,8 @@ export function cutOffOf(days: number, now: number): Date | undefined {
 
 /**
  * Returns whether a conversation is older than allowed. A conversation with a lead but without a
- * message has the same period as one with a message, because its session has the visitor's consent
- * to the lead.
+ * message has the period of a conversation with messages, because its session has the visitor's
+ * consent to the lead.
  */
 export function isConversationDue(
   { hasMessage, hasLead, lastActivityAt }: ConversationFacts,
@@ -130,5 +130,8 @@ export function isConversationDue(
   return cutOff !== undefined && lastActivityAt <= cutOff
 }
 
-/** How long something that is older than a period, but kept for another reason, is not reviewed. */
+/**
+ * Time in milliseconds until the next review of data that is older than its period but kept for
+ * another reason.
+ */
 export const postponedMs = dayMs

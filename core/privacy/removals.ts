@@ -80,8 +80,9 @@ export function createRemovals(dependencies: {
     for (let start = 0; start < ids.length; start += groupSize) {
       if (start > 0 && performance.now() - began > stepMs) return ids.slice(start)
       const group = ids.slice(start, start + groupSize)
-      // A conversation with a form may have been kept for its lead only. Its review is set before and
-      // after the removal: the process may die, and a sweep may run in between.
+      // A conversation with a form may have been kept only for its lead. Make its review due before
+      // the removal, because the process may die. Make it due again afterwards, because a sweep may
+      // have run during the removal.
       const freed = kind === 'leads' ? await retention.conversationsOfLeads(group) : []
       await retention.reviewAll(workspaceId, freed, new Date(now()))
       await paced[kind](group)

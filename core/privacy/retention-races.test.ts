@@ -216,7 +216,7 @@ describe('after random calls and a sweep', () => {
         await sweepAll(cores)
         days(1)
         await sweepAll(cores)
-        // What was kept for another reason is reviewed after a day.
+        // Data that was kept for another reason is reviewed after a day.
         expect(await findOverdue(cores, -86_400)).toEqual([])
         const after = new Set(await ids())
         const isOfDue = (id: string) => due.includes(id) || due.some((each) => each.startsWith('conversations'))

@@ -6,7 +6,7 @@ import { type SessionDocument, toSession } from '../visitors/session-store.ts'
 import type { Retention } from '../workspaces/model.ts'
 import type { ConnectionDocument, InstallationDocument, WorkspaceDocument } from '../workspaces/workspace-store.ts'
 
-/** A workspace whose data is being swept. A core whose token is outdated does not end the sweep. */
+/** A workspace whose data is being swept. A core with an outdated token cannot end the sweep. */
 export interface Sweep {
   workspaceId: string
   retention?: Retention
@@ -54,14 +54,14 @@ export interface RetentionStore {
   /** Returns those of the leads that were captured at this time or earlier. */
   leadsBefore(leadIds: string[], before: Date): Promise<string[]>
   /**
-   * Returns conversations whose review time is before `before`, then postponed ones that are due
-   * `now`.
+   * Returns conversations whose `reviewAt` is not later than `before`, then postponed conversations
+   * that are due at `now`.
    */
   conversationsToReview(connectionId: string, times: ReviewTimes, limit: number): Promise<string[]>
   sessionsToReview(publicSiteKey: string, times: ReviewTimes, limit: number): Promise<Session[]>
   /**
-   * Sets when a conversation or session is reviewed again: when the period that begins at this time
-   * is over, at an absolute time, or never.
+   * Sets the next review of a conversation or session: at the end of the period that begins at
+   * `periodBeginsAt`, at `postponedUntil`, or never.
    */
   reviewConversation(conversationId: string, next: NextReview): Promise<void>
   reviewSession(sessionId: string, next: NextReview): Promise<void>
@@ -210,7 +210,7 @@ export function createRetentionStore(collections: RetentionCollections): Retenti
       const due = nextReviewUpdate({ periodBeginsAt: new Date(0) })
       await conversations.updateMany({ _id: { $in: conversationIds } }, due)
       await sessions.updateMany({ conversationId: { $in: conversationIds } }, due)
-      // Raises the token, so that a sweep in progress does not replace the time.
+      // Raises the token, so that a sweep in progress does not overwrite `sweepAt`.
       await workspaces.updateOne({ _id: workspaceId }, { $min: { sweepAt: now }, $inc: { sweepToken: 1 } })
     },
   }

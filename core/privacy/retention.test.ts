@@ -32,7 +32,7 @@ async function useSilently(session: SessionContent) {
 }
 
 describe('the collections of the database', () => {
-  it('each have a rule of retention', async () => {
+  it('each have a retention rule', async () => {
     await cores.send(await cores.newSession(), 'hello')
     await cores.newVerified()
     const names = await withDatabase(cores, async (client, name) =>
@@ -110,7 +110,7 @@ describe('a session without a message', () => {
     await keep({ leads: null })
   })
 
-  it('is removed from a conversation without messages to which its visitor returned', async () => {
+  it('is removed from a conversation without messages if its visitor has a newer session there', async () => {
     const sub = newSubject()
     const first = await cores.newVerified(sub)
     days(2)
@@ -125,7 +125,7 @@ describe('a session without a message', () => {
     expect(await cores.core.messages.list(again.conversationId, {})).toMatchObject({ messages: [{}] })
   })
 
-  it('is removed when it is due, also if conversations have a shorter period', async () => {
+  it('is removed after the period of empty sessions, even if conversations have a shorter period', async () => {
     await keep({ emptySessions: 3, conversations: 1 })
     const session = await cores.newSession()
     for (const hours of [30, 24, 14]) {

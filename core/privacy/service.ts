@@ -48,7 +48,10 @@ export interface PrivacyService {
 }
 
 const erasureEveryMs = 1000
-/** Interval of the sweep in milliseconds. It lets a changed policy take effect within a second. */
+/**
+ * Interval of the sweep in milliseconds. It is below a second, so that a changed policy takes
+ * effect within a second.
+ */
 const sweepEveryMs = 700
 
 export function createPrivacyService(

@@ -20,8 +20,8 @@ const hourMs = 3_600_000
 export const dayMs = 24 * hourMs
 
 /**
- * The rule of each collection: whether a raw document is older than allowed. A new collection has no
- * rule, and fails the tests until it has one.
+ * The rule of each collection: whether a raw document is older than allowed. A new collection fails
+ * the tests until it has a rule.
  */
 const rules: Record<string, IsOverdue> = {
   conversations(conversation, scan) {
@@ -140,8 +140,8 @@ function inMs({ core }: TestCores, workspace: { retention?: Retention }) {
 }
 
 /**
- * Sweeps every workspace and runs every step of every removal, and advances the clock between
- * steps, so that the leases of dead processes expire.
+ * Sweeps every workspace and runs every step of every removal. Advances the clock between steps, so
+ * that the leases of dead processes expire.
  */
 export async function sweepAll(cores: TestCores, core = cores.core): Promise<void> {
   for (const seconds of [0, 3_700, 66, 31, 66, 31, 66]) {

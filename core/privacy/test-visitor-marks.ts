@@ -114,7 +114,7 @@ export async function placesOfTexts({ uri, name }: TestCores, texts: string[]): 
 }
 
 /**
- * Runs every step of every erasure and advances the clock between steps, so that the leases of dead
+ * Runs every step of every erasure. Advances the clock between steps, so that the leases of dead
  * processes expire.
  */
 export async function finishErasures(cores: TestCores, core = cores.core) {

@@ -117,7 +117,8 @@ export interface VisitorTraceStore {
    * Finds the visitor's sessions that began at `until` or earlier, including anonymous sessions in
    * a verified visitor's browsers. Also finds all sessions in the same conversations. With
    * `erasureId`, skips sessions that began after the start of this erasure. With `known`, the
-   * result also contains these earlier traces, even if their sessions have been removed since.
+   * result also contains these traces of an earlier call, even if their sessions have since been
+   * removed.
    */
   find(visitor: VisitorName, by: { until: Date; erasureId?: string }, known?: VisitorTraces): Promise<VisitorTraces>
 }

@@ -49,8 +49,9 @@ export interface VisitorNames {
    */
   ofSession(sessionId: string, workspaceId: string | undefined): Promise<VisitorName>
   /**
-   * Returns the verified visitor with this user id of the host, on all connections of a workspace,
-   * even if no data is stored. Errors: `NotFound` for an unknown workspace, `ValidationFailed`.
+   * Returns the verified visitor with this user id of the host on all connections of a workspace.
+   * Does so even if no data of the visitor is stored. Errors: `NotFound` for an unknown workspace,
+   * `ValidationFailed`.
    */
   ofSubject(workspaceId: string, externalSubject: string): Promise<VisitorName>
 }
