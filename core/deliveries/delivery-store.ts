@@ -221,14 +221,14 @@ export function createDeliveryHoldStore({
 }: {
   deliveries: Collection<DeliveryDocument>
 }): DeliveryHoldStore {
-  /** Updates at most `limit` matching deliveries. The update checks the filter again. */
-  async function updateSome(filter: Filter<DeliveryDocument>, limit: number, update: Document[]): Promise<number> {
+  /** Updates at most `limit` matching deliveries. Without hints, each step would read all of them. */
+  async function updateSome(filter: Filter<DeliveryDocument>, hint: string, limit: number, update: Document[]) {
     const found = await deliveries
-      .find(filter, { projection: { _id: 1 }, batchSize: limit + 1 })
+      .find(filter, { projection: { _id: 1 }, batchSize: limit + 1, hint })
       .limit(limit)
       .toArray()
     const ids = found.map(({ _id }) => _id)
-    if (ids.length > 0) await deliveries.updateMany({ $and: [{ _id: { $in: ids } }, filter] }, update)
+    if (ids.length > 0) await deliveries.updateMany({ $and: [{ _id: { $in: ids } }, filter] }, update, { hint: '_id_' })
     return ids.length
   }
 
@@ -242,7 +242,7 @@ export function createDeliveryHoldStore({
         ],
         dueAt: { $exists: true },
       }
-      return updateSome(waiting, limit, [
+      return updateSome(waiting, 'due_by_destination', limit, [
         { $set: { status: 'held', heldDueAt: '$dueAt', updatedAt: now } },
         { $unset: ['dueAt', 'claim'] },
       ])
@@ -250,7 +250,7 @@ export function createDeliveryHoldStore({
 
     release(subscriptionId, now, spreadMs, limit) {
       const moment = { $add: [now, { $multiply: [{ $rand: {} }, spreadMs] }] }
-      return updateSome({ destination: subscriptionId, status: 'held' }, limit, [
+      return updateSome({ destination: subscriptionId, status: 'held' }, 'held_since', limit, [
         {
           $set: {
             status: { $cond: [{ $eq: [{ $type: '$next' }, 'missing'] }, 'pending', 'retry_scheduled'] },
