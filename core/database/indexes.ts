@@ -130,6 +130,7 @@ export const indexes: IndexPlan[] = [
   ],
   ['signInAttempts', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['signInLinks', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
+  ['signInLinks', { workspaceId: 1 }, { name: 'by_workspace' }],
   ['nonces', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['installations', { origins: 1 }, { name: 'by_origin' }],
   ['installations', { workspaceId: 1 }, { name: 'by_workspace' }],
