@@ -30,9 +30,6 @@ export type ResponseClass =
   | 'destination_blocked'
   | 'suppressed'
 
-/** Classes after which an attempt is repeated. The last one of the schedule is a dead letter. */
-export const retryableClasses: ResponseClass[] = ['rate_limited', 'server_error', 'timeout', 'network_error']
-
 /** Phase in which an attempt without a complete answer ended. */
 export type AttemptPhase = 'resolve' | 'connect' | 'tls' | 'headers' | 'body'
 

@@ -35,7 +35,6 @@ import { createLeadFanOut } from './lead-fan-out.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import { createLeadSubscriptions, type LeadSubscriptions } from './lead-subscriptions.ts'
 import { createLiveSubscriptions, type LiveSubscriptions } from './live-subscriptions.ts'
-import { disabledReasons, retryableClasses } from './model.ts'
 import { createOperationalEvents, type OperationalEvents } from './operational-events.ts'
 import { type ClaimedDelivery, createReadyRequests } from './webhook-requests.ts'
 
@@ -190,10 +189,6 @@ export function createDeliveryService(
     announce,
     now,
   })
-
-  // A counter that begins without a value would hide its first increase from alerts.
-  for (const reason of disabledReasons) if (reason !== 'operator') metrics.subscriptionsDisabled.inc({ reason }, 0)
-  for (const response_class of retryableClasses) metrics.attempts.inc({ status: 'dead_lettered', response_class }, 0)
 
   // Each task has its own job, so that a failure of one does not stop the others.
   const jobs = [

@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, MongoClient } from 'mongodb'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { allMetrics } from '../../dev/write-metrics.ts'
 import { startDeliveryWorker, type WorkerProcess } from '../support/delivery-worker.ts'
 import { scrape, sumOf } from '../support/metrics.ts'
@@ -52,12 +53,14 @@ async function inDatabase<T>(run: (db: Db) => Promise<T>): Promise<T> {
   return run(client.db(database.name)).finally(() => client.close())
 }
 
-async function deliver(path: string) {
+/** Requests a delivery of a new lead. Returns the id of its new subscription. */
+async function deliver(path: string): Promise<string> {
   const { workspaceId } = stack.demo
   const destinationUrl = path.startsWith('http') ? path : `${receiver.http}${path}`
   const { subscriptionId } = await operator.leads.createSubscription({ workspaceId, destinationUrl })
   const { leadId } = await operator.leads.captureLead({ workspaceId, source: 'test', fields: { email: 'a@b.example' } })
   await operator.leads.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: randomUUID() })
+  return subscriptionId
 }
 
 it('a gateway reports its CPU time, memory and event loop lag', async () => {
@@ -245,6 +248,14 @@ it('expired leases and late results are counted when a worker hangs', async () =
   await delay(500)
   worker.process().kill('SIGCONT')
   expect(await ofWorker('late_results_total')).toBeGreaterThanOrEqual(1)
+})
+
+it('disabled subscriptions and their held deliveries are measured', async () => {
+  await deliver('/401')
+  expect(await ofCores('subscriptions_disabled_total', { reason: 'rejected_auth' })).toBe(1)
+  const subscriptionId = await deliver('/503')
+  await operator.leads.updateSubscription({ subscriptionId, status: SubscriptionStatus.DISABLED })
+  expect(await ofCores('deliveries_held')).toBeGreaterThanOrEqual(1)
 })
 
 /** The retention removes data that is at least a day old. `core/privacy/retention.test.ts` reads these counters. */
