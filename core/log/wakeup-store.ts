@@ -10,7 +10,7 @@ export interface WakeupDocument {
   /** Ids of sessions, connections and installations whose state changed. */
   changed: string[]
   /** Changes that the process is about to write, each with the ids whose state changes. */
-  announced?: [change: string, ids: string[]][]
+  announced?: { change: string; ids: string[] }[]
   /** Announced changes whose write has succeeded. */
   ended?: string[]
   at: Date

@@ -78,14 +78,14 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
 
   /** Writes wake-ups. Each has every end and every state change since the previous wake-up. */
   const publishing = createSingleFlight(
-    () => heads.size > 0 || changes.ids.size > 0 || changes.announced.size > 0,
+    () => heads.size > 0 || changes.ids.size > 0 || changes.announced.length > 0,
     async () => {
       const { ids, announced: begun, ended, published } = changes
       const wakeup: WakeupDocument = {
         from: processId,
         heads: [...heads].map(([id, { sequence, closed }]) => [id, sequence, closed] as [string, number, boolean]),
         changed: [...ids],
-        ...(begun.size > 0 && { announced: [...begun] }),
+        ...(begun.length > 0 && { announced: begun }),
         ...(ended.length > 0 && { ended }),
         at: new Date(now()),
       }
@@ -124,7 +124,7 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
     if (changed.length > 0) bus.emit('changed', changed)
     for (const change of ended) announced.remove(change)
     // The cursor also reads old wake-ups, for example after the start of this process.
-    if (now() - at.getTime() < unknownForMs) for (const [change, ids] of begun) announced.add(change, ids)
+    if (now() - at.getTime() < unknownForMs) for (const { change, ids } of begun) announced.add(change, ids)
   }
 
   /** Resolves when the other processes can read everything that was added to `changes`. */
@@ -176,7 +176,7 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
     async changing(ids, write) {
       const change = randomUUID()
       announced.add(change, ids)
-      changes.announced.set(change, ids)
+      changes.announced.push({ change, ids })
       await published()
       const result = await write()
       announced.remove(change)
@@ -206,5 +206,10 @@ function newChanges() {
   const published = Promise.withResolvers<void>()
   // Prevents an unhandled rejection when no caller waits for the promise.
   published.promise.catch(() => {})
-  return { ids: new Set<string>(), announced: new Map<string, string[]>(), ended: [] as string[], published }
+  return {
+    ids: new Set<string>(),
+    announced: [] as { change: string; ids: string[] }[],
+    ended: [] as string[],
+    published,
+  }
 }

@@ -254,7 +254,11 @@ export function createVisitorRemoval(collections: VisitorCollections): VisitorRe
   async function removeWakeups({ sessionIds, conversationIds }: VisitorTraces) {
     const ids = [...sessionIds, ...conversationIds]
     await deleteFromCapped(wakeups, {
-      $or: [{ changed: { $in: ids } }, { heads: { $elemMatch: { $elemMatch: { $in: ids } } } }],
+      $or: [
+        { changed: { $in: ids } },
+        { 'announced.ids': { $in: ids } },
+        { heads: { $elemMatch: { $elemMatch: { $in: ids } } } },
+      ],
     })
   }
 

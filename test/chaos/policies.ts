@@ -197,7 +197,7 @@ export async function changePolicy(service: Service, recorder: Recorder, run: Po
 async function announceAndWrite(world: World, change: PolicyChange) {
   const { db, site } = world
   const { sessionId } = site.visits[0]!.visitor.session
-  const announced: [string, string[]][] = [[randomUUID(), [site.siteKey, site.connectionId, sessionId]]]
+  const announced = [{ change: randomUUID(), ids: [site.siteKey, site.connectionId, sessionId] }]
   const wakeups = createWakeupStore({ wakeups: db.wakeups })
   await wakeups.publish({ from: 'dead', heads: [], changed: [], announced, at: new Date() })
   await change.write(world)
