@@ -8,8 +8,8 @@ export type { TlsFiles } from '../platform/tls/tls-files.ts'
 export { errorInfoOf } from './error-info.ts'
 
 /**
- * Connects an internal service to the cores. Calls go to the less busy of two cores. A call that a core
- * did not get, or that may be repeated, goes to the next core. Resolves once the address of a core is
+ * Connects an internal service to the cores. Calls go to the less busy of two cores. A failed call
+ * is sent to the next core if the first core did not receive it, or if it is safe to repeat. Resolves once the address of a core is
  * known.
  *
  * @returns `transport` for `createClient` of `@connectrpc/connect`, and `stop`, which ends the checks

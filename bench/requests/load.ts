@@ -36,7 +36,10 @@ interface Visitor extends BenchVisitor {
   commandId: string
 }
 
-/** A multiple of the number of connections, so that no two connections use the same visitor. */
+/**
+ * Visitors of the load. Requests use connections and visitors in turn. Because this number is a
+ * multiple of the number of connections, each visitor always has the same connection.
+ */
 const visitorCount = 256
 const historyLength = 25
 const atOnce = 16

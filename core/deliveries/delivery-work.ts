@@ -14,7 +14,8 @@ interface Waiter<Found, Room> {
 export interface Waiting<Found, Room> {
   room: Room
   /**
-   * Ends the wait with `found`. If `found` is undefined, the worker polls again and keeps waiting.
+   * Answers the waiting worker with `found`. If `found` is undefined, the worker polls again and
+   * keeps waiting.
    */
   answer(found: Found | undefined): void
 }

@@ -28,7 +28,7 @@ const workspacesOn = (scheduler: Scheduler) =>
     directory: cores.core.siteDirectory,
     secretBox: cores.core.secretBox,
     plannedIds,
-    wakeups: scheduledStore(scheduler, wakeups),
+    wakeups,
     now: cores.now,
   })
 

@@ -25,8 +25,8 @@ export type WorkspaceDocument = Omit<Workspace, 'workspaceId'> & { _id: string }
     /** Number of the sweep's lease. A change of the workspace raises it, so that a new sweep begins. */
     sweepToken?: number
     /**
-     * Last conversation that the sweep has checked, in the order of last messages; absent at the
-     * beginning.
+     * Conversation that the sweep checked most recently. The sweep checks conversations in the order
+     * of their last messages. Absent when a sweep begins.
      */
     sweepAfter?: { lastMessageAt: Date; conversationId: string }
   }

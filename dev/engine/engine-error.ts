@@ -1,10 +1,10 @@
 /**
  * The reason why the embedded engine is not available:
  *
- * - `held`: another engine uses the folder and does not respond at the computed address
+ * - `held`: another engine uses the data folder, but does not respond at the socket of this folder
  * - `glibc`: the C library is too old, and a newer one could not be fetched
- * - `missing`: its package is not installed, or has no build for this platform
- * - `failed`: it exited at its start, or rejected the folder
+ * - `missing`: the engine's package is not installed, or has no build for this platform
+ * - `failed`: the engine exited at its start, or rejected the folder
  */
 export type EngineFailure = 'held' | 'glibc' | 'missing' | 'failed'
 

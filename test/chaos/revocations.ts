@@ -28,7 +28,8 @@ export async function revokeSessions(context: ClientContext, name: string): Prom
       const isRevoked = await revoke(visitor.session.sessionId)
       const isEnded = stream.ended.then(() => true)
       const streamEnded = (await Promise.race([isEnded, pause(endsWithinMs, stopped)])) === true
-      // If the run was aborted, an open stream proves nothing and is not recorded.
+      // If the run was aborted, the service may have had too little time to end the stream. An open
+      // stream is then not recorded.
       if (isRevoked && (streamEnded || !stopped.aborted))
         recorder.add({ kind: 'revoked', visitor: `${name}-${count}`, streamEnded })
     }

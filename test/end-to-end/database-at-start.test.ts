@@ -4,7 +4,8 @@ import { useStartingCores } from './starting-cores.ts'
 
 const { newFolder, newEngine, startCore, expectWaiting, untilReady, logger } = useStartingCores()
 
-// database-at-start.long.test.ts tests suspended, slow and resetting databases.
+// database-at-start.long.test.ts tests databases that are suspended, answer slowly or reset
+// connections.
 describe('a core that starts', () => {
   it('becomes ready when its database starts later', async () => {
     const engineDir = await newFolder()

@@ -118,7 +118,7 @@ describe('each unary method over a link', () => {
   const linkOnce = () => (shared ??= linked())
 })
 
-describe('a link', () => {
+describe('a link between a client process and a core', () => {
   const origin = 'https://a.example'
   let headers: { authorization: string }
   beforeAll(async () => {

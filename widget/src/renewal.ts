@@ -27,8 +27,8 @@ export interface RenewalDeps {
 /**
  * Renews the grant of a session before it expires. Retries temporary failures until the grant
  * expires. An expired grant can still be renewed for some hours, for example when the computer
- * wakes up (section 2 of the contract). The client then makes one attempt for the first request
- * that needs a grant. It makes another attempt each time the page becomes visible, the network
+ * wakes up (section 2 of the contract). The client tries to renew an expired grant once when the
+ * first request needs a grant. It tries again each time the page becomes visible, the network
  * returns or the visitor acts.
  */
 export function createRenewal(deps: RenewalDeps) {
