@@ -75,6 +75,15 @@ const pauseMs = 10
 
 const removedAtOnce = 500
 
+/** Selects the wake-ups that contain any of these ids. */
+export const wakeupsWith = (ids: string[]): Filter<WakeupDocument> => ({
+  $or: [
+    { changed: { $in: ids } },
+    { 'announced.ids': { $in: ids } },
+    { heads: { $elemMatch: { $elemMatch: { $in: ids } } } },
+  ],
+})
+
 /** Deletes from a capped collection. Returns 0 if the server does not allow it. */
 export async function deleteFromCapped<D extends Document>(
   collection: Collection<D>,

@@ -7,7 +7,7 @@ import type { LeadSubscriptionDocument } from '../deliveries/lead-subscription-s
 import type { IdempotencyDocument } from '../idempotency/idempotency-store.ts'
 import type { LeadDocument } from '../leads/lead-store.ts'
 import type { EventDocument } from '../log/event-store.ts'
-import { deleteFromCapped, type WakeupDocument } from '../log/wakeup-store.ts'
+import { deleteFromCapped, type WakeupDocument, wakeupsWith } from '../log/wakeup-store.ts'
 import type { SubjectDocument } from '../visitors/identity-store.ts'
 import type { NetworkBanDocument } from '../visitors/network-ban-store.ts'
 import type { SessionDocument, VisitorDocument } from '../visitors/session-store.ts'
@@ -252,14 +252,7 @@ export function createVisitorRemoval(collections: VisitorCollections): VisitorRe
   }
 
   async function removeWakeups({ sessionIds, conversationIds }: VisitorTraces) {
-    const ids = [...sessionIds, ...conversationIds]
-    await deleteFromCapped(wakeups, {
-      $or: [
-        { changed: { $in: ids } },
-        { 'announced.ids': { $in: ids } },
-        { heads: { $elemMatch: { $elemMatch: { $in: ids } } } },
-      ],
-    })
+    await deleteFromCapped(wakeups, wakeupsWith([...sessionIds, ...conversationIds]))
   }
 
   return {
