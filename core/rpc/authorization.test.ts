@@ -45,13 +45,15 @@ async function documentHashes(): Promise<Record<string, string>> {
   const { wakeups: _, ...collections } = cores.core.database.collections
   const documents = await Promise.all(
     Object.entries(collections).map(async ([name, collection]) =>
-      // The sweep of the retention changes `sweepAt` at any time.
-      (await (collection as Collections['workspaces']).find({}, { projection: { sweepAt: 0 } }).toArray()).map(
-        (document): [string, string] => [
-          `${name} ${document._id}`,
-          createHash('sha256').update(JSON.stringify(document)).digest('hex'),
-        ],
-      ),
+      // The retention's sweep changes these fields at any time.
+      (
+        await (collection as Collections['workspaces'])
+          .find({}, { projection: { sweepAt: 0, sweepToken: 0, sweepAfter: 0 } })
+          .toArray()
+      ).map((document): [string, string] => [
+        `${name} ${document._id}`,
+        createHash('sha256').update(JSON.stringify(document)).digest('hex'),
+      ]),
     ),
   )
   return Object.fromEntries(documents.flat())
