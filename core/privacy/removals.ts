@@ -29,7 +29,7 @@ export interface Removals {
 }
 
 /** Number of conversations or leads that are removed together. */
-const groupSize = 50
+const groupSize = 20
 /** Maximum time in milliseconds for a step, so that it ends well within its lease. */
 const stepMs = 5_000
 

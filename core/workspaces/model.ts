@@ -217,11 +217,6 @@ function canonicalOrigin(text: string): string | undefined {
   return parsed && (parsed.protocol === 'http:' || parsed.protocol === 'https:') ? parsed.origin : undefined
 }
 
-/**
- * Allowed origins: an entry is an origin (scheme, host, port) or `https://*.example.com`, where the
- * wildcard matches one or more labels (contract, section 1).
- */
-
 /** A setting that a change has set. The value is cut to 256 characters. */
 export interface PolicySetting {
   name: string
