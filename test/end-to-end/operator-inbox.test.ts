@@ -1,20 +1,19 @@
-import { Code, ConnectError } from '@connectrpc/connect'
+import { Code } from '@connectrpc/connect'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { TypingState, type WatchConversationsResponse } from '#proto/messaging/v1/messaging_pb.js'
-import { isLong } from '../support/is-long.ts'
+import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import type { Operator } from '../support/operator.ts'
-import { type Stack, startStack } from '../support/stack.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 import type { Visitor } from '../support/visitor.ts'
+import { watchInbox } from './watch-inbox.ts'
 
 const database = testDatabase()
-let stack: Stack
+let stack: LocalStack
 let onA: Operator
 let onB: Operator
 
 beforeAll(async () => {
-  stack = await startStack({
+  stack = await startLocalStack({
     database,
     cores: 2,
     gateways: 2,
@@ -27,36 +26,6 @@ beforeAll(async () => {
 const newVisitor = (): Promise<Visitor> => stack.newVisitor()
 
 const ada = { displayName: 'Ada' }
-
-/** Opens an operator's inbox stream and collects its frames. */
-function watchInbox({ messaging }: Operator, workspaceId?: string) {
-  const abort = new AbortController()
-  const frames: WatchConversationsResponse['frame'][] = []
-  const ended = (async () => {
-    const request = workspaceId === undefined ? {} : { workspaceId }
-    for await (const { frame } of messaging.watchConversations(request, { signal: abort.signal })) frames.push(frame)
-    return 'ended'
-  })().catch((error) => ConnectError.from(error).code)
-  return {
-    frames,
-    ended,
-    close: () => abort.abort(),
-    ready: () => until('the inbox', () => frames.some(({ case: kind }) => kind === 'ready')),
-    /** Returns the events of a conversation, in order, without repeated events. */
-    eventsOf(conversationId: string) {
-      const events = frames.flatMap((frame) =>
-        frame.case === 'changed' && frame.value.conversation?.conversationId === conversationId
-          ? frame.value.events
-          : [],
-      )
-      return events.filter(({ sequence }, index) => events.findIndex((event) => event.sequence === sequence) === index)
-    },
-    latest: (conversationId: string) =>
-      frames
-        .flatMap(({ case: kind, value }) => (kind === 'changed' ? [value.conversation!] : []))
-        .findLast((conversation) => conversation.conversationId === conversationId),
-  }
-}
 
 describe('an operator’s inbox stream from another core', () => {
   it('gets messages, typing, assignment, closing and reopening live, and marks the visitor’s messages as sent', async () => {
@@ -162,21 +131,16 @@ describe('an operator’s inbox stream from another core', () => {
     all.close()
   })
 
-  it.runIf(isLong)(
-    'ends when its core is stopped, and can be reopened on another core; the core exits with code 0',
-    async () => {
-      const inbox = watchInbox(onB)
-      await inbox.ready()
-      const stopped = stack.cores[1]!.process()
-      await stopped.stop()
-      expect(await stopped.exited).toMatchObject({ code: 0 })
-      expect(['ended', Code.Unavailable, Code.Canceled, Code.Aborted]).toContain(await inbox.ended)
-      const again = watchInbox(onA)
-      await again.ready()
-      await stack.cores[1]!.start()
-      again.close()
-    },
-  )
+  it('ends when its core stops, and can be reopened on another core', async () => {
+    const inbox = watchInbox(onB)
+    await inbox.ready()
+    await stack.cores[1]!.stop()
+    expect(['ended', Code.Unavailable, Code.Canceled, Code.Aborted]).toContain(await inbox.ended)
+    const again = watchInbox(onA)
+    await again.ready()
+    await stack.cores[1]!.start()
+    again.close()
+  })
 })
 
 describe('the list of conversations', () => {
@@ -191,21 +155,5 @@ describe('the list of conversations', () => {
       const ids = [...first.conversations, ...second.conversations].map(({ conversationId }) => conversationId)
       return ids.slice(0, 3).join() === latest.join()
     })
-  })
-})
-
-describe('an agent’s typing', () => {
-  it.runIf(isLong)('ends if the core that the agent called is killed: another core sends one stop event', async () => {
-    const visitor = await newVisitor()
-    const { conversationId } = visitor.session
-    const live = await visitor.openStream({ via: stack.gateways[1]!.url })
-    await onA.messaging.setTyping({ conversationId, state: TypingState.STARTED, agent: ada })
-    await stack.cores[0]!.kill()
-    await until('the end', () => live.events.some(({ type }) => type === 'typing.stopped'))
-    await stack.cores[0]!.start()
-    await onB.messaging.sendAgentMessage({ conversationId, clientOperationId: 'a', body: 'Hi', agent: ada })
-    await until('the message', () => live.events.some(({ type }) => type === 'message.received'))
-    expect(live.events.map(({ type }) => type)).toEqual(['typing.started', 'typing.stopped', 'message.received'])
-    live.close()
   })
 })
