@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { imageOf } from '../../test/support/images.ts'
-import { isLong } from '../../test/support/is-long.ts'
+import { runs } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { type Database, openDatabase } from '../database/database.ts'
 import type { ServiceError } from '../errors.ts'
@@ -245,7 +245,7 @@ describe('commands after random calls by the operator and the visitor', () => {
           const written = await types(session)
           expect(written.length).toBe(state === 'cancelled' ? 2 : 1)
         }),
-        { numRuns: isLong ? 120 : 25 },
+        runs(120),
       )
     },
   )

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { runs } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { answer, send, type TestVisitor, testCores } from '../test-support/cores.ts'
 
@@ -155,7 +155,7 @@ it('readers and history agree with the event log under random concurrent calls o
         [...stateOf],
       )
     }),
-    { numRuns: isLong ? 50 : 10 },
+    runs(50),
   )
 })
 

@@ -1,6 +1,6 @@
 import fc, { type Scheduler } from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { runs } from '../../test/support/is-long.ts'
 import type { CoreContext } from '../context.ts'
 import { testCores } from '../test-support/cores.ts'
 import { inTurn } from '../test-support/scheduled-database.ts'
@@ -8,7 +8,7 @@ import type { SessionContent } from '../visitors/model.ts'
 import type { MessagePage, PageQuery } from './messages.ts'
 import { stateOf } from './model.ts'
 
-const runs = { numRuns: isLong ? 60 : 12 }
+const fewRuns = runs(60)
 const beyondNewest = 2 ** 31 - 1
 const pageSize = fc.constantFrom(2, 50)
 const cores = testCores()
@@ -79,7 +79,7 @@ describe('history pages during concurrent writes', () => {
         for (const page of pages)
           expect(page.messages.every(({ sequence }) => sequence <= page.lastSequence)).toBe(true)
       }),
-      runs,
+      fewRuns,
     )
   })
 
@@ -98,7 +98,7 @@ describe('history pages during concurrent writes', () => {
         const all = await loggedMessages(session)
         await expect.poll(() => [...sequencesOf(pages), ...stream.sequences]).toEqual(all)
       }),
-      runs,
+      fewRuns,
     )
   })
 
@@ -132,7 +132,7 @@ describe('history pages during concurrent writes', () => {
           }
         }
       }),
-      runs,
+      fewRuns,
     )
   })
 })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { runs } from '../../test/support/is-long.ts'
 import { newId } from '../ids.ts'
 import { operationKeys } from '../log/model.ts'
 import { testCores } from '../test-support/cores.ts'
@@ -80,6 +80,6 @@ it('an inbox list shows the last message of each conversation if it is read afte
       await scheduler.waitIdle()
       expect(seen).toBe(2)
     }),
-    { numRuns: isLong ? 100 : 25 },
+    runs(100),
   )
 })

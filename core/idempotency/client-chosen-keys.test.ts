@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import type { Collection } from 'mongodb'
 import { beforeAll, expect, it } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { runs } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { Collections } from '../database/collections.ts'
 import { indexes } from '../database/indexes.ts'
@@ -201,6 +201,6 @@ it('keys that clients choose never conflict with keys that the service generates
       }
       await endSession(scene, stream)
     }),
-    { numRuns: isLong ? 24 : 6 },
+    runs(24),
   )
 })

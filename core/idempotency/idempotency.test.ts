@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { isLong } from '../../test/support/is-long.ts'
+import { runs } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { type Database, openDatabase } from '../database/database.ts'
 import { scheduledStore } from '../test-support/scheduled-database.ts'
@@ -181,7 +181,7 @@ describe('an operation whose slow run is considered dead', () => {
         })
         for (const answer of answers) expect(answer).toEqual(last.result)
       }),
-      { numRuns: isLong ? 300 : 60 },
+      runs(300),
     )
   })
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { runs } from '../../test/support/is-long.ts'
 import { authorizeStream, openStreamAt, testCores } from '../test-support/cores.ts'
 import { inTurn } from '../test-support/scheduled-database.ts'
 
@@ -55,6 +55,6 @@ it('a stream sends every event after its start position once and in order during
         expect(stream.ended).toBe(isRevoked)
       },
     ),
-    { numRuns: isLong ? 100 : 20 },
+    runs(100),
   )
 })

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { isLong, runs } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
 import { hasFailed, testCores } from '../test-support/cores.ts'
@@ -133,7 +133,7 @@ describe('a person who returns during an erasure', () => {
           for (const text of person.old) writesOf.set(text, writes)
           return died
         },
-        isLong ? { from: 1 } : { from: 1 + 2 * index, step: 6 },
+        isLong ? { from: 1 } : { from: 1 + 6 * index, step: 18 },
       )
       const places = await placesOf([...writesOf.keys()])
       expect(places.map((place) => [place, writesOf.get(place.split(': ')[1]!)])).toEqual([])
@@ -196,7 +196,7 @@ describe('an erasure process that lost its lease', () => {
         const places = await placesOf(person.old)
         expect(places.filter((place) => !place.startsWith('wakeups'))).toEqual([])
       }),
-      { numRuns: isLong ? 100 : 6 },
+      runs(100),
     )
   })
 })
@@ -245,7 +245,7 @@ describe('erasures, returns, bans and ends of sessions in any order', () => {
           expect(await placesOf(person.old)).toEqual([])
         },
       ),
-      { numRuns: isLong ? 200 : 10 },
+      runs(200),
     )
   }, 240_000)
 })

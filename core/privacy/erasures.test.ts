@@ -57,7 +57,7 @@ describe.each([{ verified: false }, { verified: true }])('the erasure of a visit
         expect([writes, await placesOf(traces)]).toEqual([writes, []])
         return died
       },
-      isLong ? { from: 1 } : { from: kind.verified ? 1 : 3, step: 4 },
+      isLong ? { from: 1 } : { from: kind.verified ? 1 : 8, step: 14 },
     )
   })
 })

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { isLong, runs } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
 import { credentialsOf, hasFailed, newSubject, testCores } from '../test-support/cores.ts'
@@ -77,7 +77,7 @@ describe('a message that is acknowledged during a sweep', () => {
           await keep({ conversations: 30 })
         },
       ),
-      { numRuns: isLong ? 150 : 12 },
+      runs(150),
     )
   })
 
@@ -102,7 +102,7 @@ describe('a message that is acknowledged during a sweep', () => {
         expect(await bodiesOf(conversationId)).toContain(body)
         days(31)
       }),
-      { numRuns: isLong ? 20 : 5 },
+      runs(20),
     )
   })
 })
@@ -125,7 +125,7 @@ describe('a sweep', () => {
         if (gone.length > 0) lost.push([writes, gone])
         return died
       },
-      isLong ? { from: 0, step: 3 } : { from: 2, step: 23 },
+      isLong ? { from: 0, step: 3 } : { from: 2, step: 41 },
     )
     expect(lost).toEqual([])
     expect(await findOverdue(cores)).toEqual([])
@@ -222,7 +222,7 @@ describe('after random calls and a sweep', () => {
         const isOfDue = (id: string) => due.includes(id) || due.some((each) => each.startsWith('conversations'))
         expect(before.filter((id) => !after.has(id) && !isOfDue(id))).toEqual([])
       }),
-      { numRuns: isLong ? 60 : 8 },
+      runs(60),
     )
   })
 })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { runs } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { credentialsOf, type TestStream, testCores } from '../test-support/cores.ts'
 import { runScheduled } from '../test-support/scheduled-database.ts'
@@ -64,7 +64,7 @@ describe.each(lasting)('when $name while the visitor sends a message, opens a st
         }
         await runScheduled(scheduler, Promise.all(both.map((core) => core.stop())))
       }),
-      { numRuns: isLong ? 100 : 2 },
+      runs(100, 100),
     )
   })
 })

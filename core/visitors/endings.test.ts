@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
 import { hasFailed, testCores } from '../test-support/cores.ts'
@@ -97,7 +98,7 @@ describe.each(waysToEnd(cores))('when $name', { retry: 2 }, (way) => {
         await expectOver(scene, way, began)
         return died
       },
-      { from: 1 },
+      { from: 1, step: isLong ? 1 : 3 },
     )
   })
 })

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { runs } from '../../test/support/is-long.ts'
 import { codeOf, type TestCores, testCores } from '../test-support/cores.ts'
 import type { SessionContent } from './model.ts'
 
@@ -137,7 +137,7 @@ describe('identifications, sends, closes and process deaths in any order', () =>
           expect(alive).toBe(1)
         },
       ),
-      { numRuns: isLong ? 300 : 25 },
+      runs(300),
     )
   }, 240_000)
 })

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { timestampDate } from '@bufbuild/protobuf/wkt'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { runs } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
 import { answer, codeOf, credentialsOf, hasFailed, testCores } from '../test-support/cores.ts'
@@ -221,7 +221,7 @@ describe('the expiry of the latest grant', () => {
         expect(stream.types.filter((type) => type !== 'message.accepted')).toEqual([])
         expect(await typesIn(session)).toEqual(['message.accepted'])
       }),
-      { numRuns: isLong ? 50 : 3 },
+      runs(50),
     )
   })
 })

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import fc, { type Scheduler } from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { runs } from '../../test/support/is-long.ts'
 import { createDeliveryHolds } from '../deliveries/delivery-holds.ts'
 import { createLeadSubscriptions } from '../deliveries/lead-subscriptions.ts'
 import { createIdempotency } from '../idempotency/idempotency.ts'
@@ -53,8 +53,8 @@ function subscriptionsOn(scheduler: Scheduler) {
   })
 }
 
-const inEveryOrder = (run: (scheduler: Scheduler) => Promise<void>, numRuns = isLong ? 80 : 15) =>
-  fc.assert(fc.asyncProperty(fc.scheduler(), run), { numRuns })
+const inEveryOrder = (run: (scheduler: Scheduler) => Promise<void>, parameters = runs(80)) =>
+  fc.assert(fc.asyncProperty(fc.scheduler(), run), parameters)
 
 const installationOf = async (siteKey: string) => (await cores.core.stores.workspaces.findInstallations([siteKey]))[0]!
 

@@ -1,5 +1,5 @@
 import { Code } from '@connectrpc/connect'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import type { Operator } from '../support/operator.ts'
 import { testDatabase } from '../support/test-database.ts'
@@ -59,8 +59,21 @@ describe('an operator’s inbox stream from another core', () => {
     expect(changes().map(({ data }) => data.state)).toEqual(['sent', 'sent'])
     expect((await visitor.history()).map(({ state }) => state)).toEqual(['sent', 'sent'])
     expect(stream.events.some(({ type }) => type.startsWith('typing'))).toBe(false)
-    await until('a heartbeat', () => inbox.frames.some(({ case: kind }) => kind === 'heartbeat'))
     stream.close()
+    inbox.close()
+  })
+
+  it('gets a heartbeat after 15 s without frames', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const inbox = watchInbox(onB, stack.demo.workspaceId)
+    await inbox.ready()
+    const heartbeats = () => inbox.frames.filter(({ case: kind }) => kind === 'heartbeat').length
+    vi.advanceTimersByTime(14_900)
+    await onB.messaging.listConversations({})
+    expect(heartbeats()).toBe(0)
+    vi.advanceTimersByTime(200)
+    await until('the heartbeat', () => heartbeats() === 1)
     inbox.close()
   })
 
