@@ -17,6 +17,7 @@ import { docsRoutes, useDocsOrigin } from './docs/docs-routes.ts'
 import { GatewayError, toGatewayError, unavailable } from './errors.ts'
 import { createEventHub } from './events/event-hub.ts'
 import { createEventStreams } from './events/event-streams.ts'
+import { createPresenceRelay } from './events/presence-relay.ts'
 import { boundConnections } from './http/connections.ts'
 import { correlationIdOf } from './http/correlation.ts'
 import { answerFailures, sendFailure } from './http/failures.ts'
@@ -71,7 +72,8 @@ export function createGateway(deps: {
     now,
     metrics,
   })
-  const hub = createEventHub({ core, clock, random, logger, metrics })
+  const presence = createPresenceRelay()
+  const hub = createEventHub({ core, presence, clock, random, logger, metrics })
   const streams = createEventStreams({ hub, config, clock, random, metrics })
   const sharedBuckets =
     config.RATE_LIMIT_REDIS_URL === ''
@@ -179,6 +181,7 @@ export function createGateway(deps: {
     refusals,
     batcher,
     streams,
+    presence,
     checkRate,
   })
   return app

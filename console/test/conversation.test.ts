@@ -1,5 +1,6 @@
 import { Code } from '@connectrpc/connect'
 import { beforeEach, describe, expect, it } from 'vitest'
+import { Presence } from '#proto/messaging/v1/messaging_pb.js'
 import { until } from '../../test/support/until.ts'
 import { addDemoData, samplePicture } from './demo-data.ts'
 import { type FakeCore, workspaceSession } from './fake-core.ts'
@@ -38,6 +39,29 @@ describe('conversations in the console', () => {
     await page.getByText('Maria Huber is typing').waitFor({ state: 'detached' })
     expect(core.calls('SetTyping').length).toBeGreaterThan(0)
     expect(complaints).toEqual([])
+    await close()
+  })
+
+  it('the list and the conversation show whether the visitor is online, away or offline, also after a reconnection', async () => {
+    const { page, close } = await browser.open(core, 'conversations/cnv_maria')
+    const head = page.locator('.thread-head')
+    const row = page.locator('.row', { hasText: 'Maria Huber' })
+    const shows = async (words: string, mark: string) => {
+      await head.getByText(new RegExp(`^${words} · Verified`)).waitFor()
+      await row.getByText(`, ${words}`).waitFor({ state: 'attached' })
+      expect(await row.locator('.avatar-mark').getAttribute('class')).toBe(mark)
+    }
+    page.setDefaultTimeout(5_000)
+    await shows('Online', 'avatar-mark here')
+    await page.locator('.row', { hasText: 'X7F3' }).getByText(', Away').waitFor({ state: 'attached' })
+    core.conversations.setPresence('cnv_maria', Presence.AWAY)
+    await shows('Away', 'avatar-mark away')
+    core.conversations.setPresence('cnv_maria', Presence.GONE)
+    await head.getByText(/^Offline · Verified/).waitFor()
+    expect(await row.locator('.avatar-mark').count()).toBe(0)
+    core.cutStreams()
+    await until('no presence without a stream', async () => (await page.locator('.avatar-mark').count()) === 0)
+    await page.locator('.row', { hasText: 'X7F3' }).getByText(', Away').waitFor({ state: 'attached' })
     await close()
   })
 

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AttemptPhase, DeliveryStatus, FailureReason, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
 import { DisabledReason, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { Presence } from '#proto/messaging/v1/messaging_pb.js'
 import { at, type FakeCore } from './fake-core.ts'
 
 /** Fills the fake core with typical conversations, leads and deliveries of a shop. */
@@ -45,6 +46,8 @@ export async function addDemoData({ conversations, visitors, workspace, leads }:
     conversations.past(conversationId, kind, body, ago, state)
     visitors.addSession({ sessionId, conversationId, visitorId: conversationId.replace('cnv', 'vis') })
   }
+  conversations.setPresence('cnv_maria', Presence.HERE)
+  conversations.setPresence('cnv_x7f3', Presence.AWAY)
   conversations.assign('cnv_m4t1', 'Jonas')
   conversations.add({ conversationId: 'cnv_done', sessionId: 'ses_done' })
   conversations.past('cnv_done', 'visitor', 'All is well now, goodbye', 7000, 'read')

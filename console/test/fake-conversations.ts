@@ -12,6 +12,7 @@ import {
   type MessagingService,
   type Note,
   NoteSchema,
+  type Presence,
   type WatchConversationsResponseSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
 
@@ -32,6 +33,7 @@ interface StoredConversation {
 export function fakeConversations(publish: (frame: Frame) => void) {
   const stored = new Map<string, StoredConversation>()
   const operations = new Map<string, Message>()
+  const presences = new Map<string, Presence>()
   const ranks = ['queued', 'sent', 'delivered', 'read']
 
   function found(conversationId: string): StoredConversation {
@@ -226,6 +228,17 @@ export function fakeConversations(publish: (frame: Frame) => void) {
         occurredAt: timestampFromMs(Date.now()),
         author: { kind: 'visitor' },
       })
+    },
+
+    setPresence(conversationId: string, presence: Presence) {
+      presences.set(conversationId, presence)
+      publish({ case: 'presence', value: { conversations: [{ conversationId, presence }] } })
+    },
+
+    /** Returns the frame with the presence of all visitors, which follows `ready`. */
+    presenceFrame(): Frame {
+      const conversations = [...presences].map(([conversationId, presence]) => ({ conversationId, presence }))
+      return { case: 'presence', value: { complete: true, conversations } }
     },
 
     assign(conversationId: string, displayName: string) {

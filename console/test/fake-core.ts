@@ -71,7 +71,7 @@ export async function startFakeCore() {
   }
 
   async function* watchConversations(_: unknown, { signal }: { signal: AbortSignal }) {
-    const queue: (Frame | 'cut')[] = [{ case: 'ready', value: {} }]
+    const queue: (Frame | 'cut')[] = [{ case: 'ready', value: {} }, conversations.presenceFrame()]
     let wake = () => {}
     const push = (frame: Frame | 'cut') => {
       queue.push(frame)

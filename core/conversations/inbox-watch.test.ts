@@ -9,11 +9,12 @@ import { createInboxWatch } from './inbox-watch.ts'
 const cores = testCores({ env: { INBOX_QUEUE_MAX: '5' }, started: false })
 
 describe('a watched inbox', () => {
-  it('sends `ready` first, then changes, and ends when the caller aborts', async () => {
+  it('sends `ready` and the visitors’ presence first, then changes, and ends when the caller aborts', async () => {
     const visitor = await cores.newVisitor()
     const abort = new AbortController()
     const frames = watchConversations(cores.core, visitor.workspaceId, abort.signal)
     expect((await frames.next()).value?.frame.case).toBe('ready')
+    expect((await frames.next()).value?.frame).toMatchObject({ case: 'presence', value: { complete: true } })
     await send(cores.core, visitor, 'hello')
     const { value } = await frames.next()
     expect(value?.frame).toMatchObject({
@@ -29,7 +30,7 @@ describe('a watched inbox', () => {
     const { signal } = new AbortController()
     const slow = watchConversations(cores.core, undefined, signal)
     const quick = watchConversations(cores.core, undefined, signal)
-    await Promise.all([slow.next(), quick.next()])
+    await Promise.all([slow.next(), quick.next(), quick.next()])
     for (let index = 0; index < 8; index += 1) {
       await send(cores.core, visitor, `m${index}`)
       expect((await quick.next()).value?.frame.case).toBe('changed')
@@ -71,6 +72,7 @@ describe('a watched inbox', () => {
   it('sends `ready` again after a gap in the wake-ups', async () => {
     const { signal } = new AbortController()
     const frames = watchConversations(cores.core, 'ws_quiet', signal)
+    await frames.next()
     await frames.next()
     cores.core.bus.emit('gap')
     expect((await frames.next()).value?.frame.case).toBe('ready')

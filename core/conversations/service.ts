@@ -23,6 +23,7 @@ import { createMessages, type Messages } from './messages.ts'
 import { createNotes, type Notes } from './notes.ts'
 import { createTyping, type Typing } from './typing.ts'
 import type { TypingStore } from './typing-store.ts'
+import { createVisitorPresence, type VisitorPresence } from './visitor-presence.ts'
 
 interface ConversationStores {
   conversations: ConversationStore
@@ -42,6 +43,7 @@ export interface ConversationService {
   conversationSummaries: ConversationSummaries
   inbox: Inbox
   inboxWatch: InboxWatch
+  visitorPresence: VisitorPresence
   jobs: Job[]
   /** Resolves when every background write has ended. */
   drain(): Promise<void>
@@ -50,6 +52,7 @@ export interface ConversationService {
 const typingEveryMs = 500
 const reconcileEveryMs = 10_000
 const missedMessagesEveryMs = 3000
+const presenceEveryMs = 200
 
 /** Number of messages in a page of history if the request has no limit. */
 const historyPageDefault = 50
@@ -118,6 +121,8 @@ export function createConversationService(
     now,
   })
 
+  const visitorPresence = createVisitorPresence({ now })
+
   async function reconcile() {
     await states.reconcile()
     await assignments.reconcile()
@@ -133,6 +138,7 @@ export function createConversationService(
     conversationSummaries: createConversationSummaries({ sessions: stores.sessions, events }),
     inbox,
     inboxWatch,
+    visitorPresence,
     jobs: [
       createJob({ name: 'expire typing', everyMs: typingEveryMs, run: typing.endOverdue, logger }),
       createJob({
@@ -147,6 +153,7 @@ export function createConversationService(
         run: inboxWatch.check,
         logger,
       }),
+      createJob({ name: 'check of visitors’ presence', everyMs: presenceEveryMs, run: visitorPresence.check, logger }),
     ],
     async drain() {
       await Promise.all([typing.drain(), states.drain()])

@@ -4,6 +4,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
   ConversationStatus,
   type MessagingService,
+  Presence,
   TypingState as TypingStateMessage,
   type WatchConversationsResponse,
   WatchConversationsResponseSchema,
@@ -125,6 +126,8 @@ const statusNames = {
   [ConversationStatus.CLOSED]: 'closed',
 } as const
 
+const presenceStates = { here: Presence.HERE, away: Presence.AWAY, gone: Presence.GONE }
+
 function fromTypingState(state: TypingStateMessage): TypingState {
   if (state === TypingStateMessage.STARTED) return 'started'
   if (state === TypingStateMessage.STOPPED) return 'stopped'
@@ -142,7 +145,7 @@ const heartbeatMs = 15_000
  * reconnects, it lists the conversations again.
  */
 export async function* watchConversations(
-  { inboxWatch, operatorPresence, states, config }: CoreContext,
+  { inboxWatch, operatorPresence, visitorPresence, states, config }: CoreContext,
   workspaceId: string | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<WatchConversationsResponse> {
@@ -172,6 +175,13 @@ export async function* watchConversations(
     noted: (conversationId) => push({ case: 'notes', value: { conversationId } }),
   })
   const leavePresence = operatorPresence.enter(workspaceId)
+  const leaveVisitors = visitorPresence.watch(workspaceId, (changes, complete) => {
+    const conversations = changes.map(({ conversationId, presence }) => ({
+      conversationId,
+      presence: presenceStates[presence],
+    }))
+    push({ case: 'presence', value: { complete, conversations } })
+  })
   const heartbeat = setInterval(() => {
     if (frames.length === 0) push({ case: 'heartbeat', value: {} })
   }, heartbeatMs)
@@ -193,5 +203,6 @@ export async function* watchConversations(
     signal.removeEventListener('abort', finish)
     leave()
     leavePresence()
+    leaveVisitors()
   }
 }

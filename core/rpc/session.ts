@@ -131,6 +131,8 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
         expiresAt: timestampFromDate(grantExpiresAt),
         renewableUntil: timestampFromDate(expiryOf(session)),
         capabilities: installation.capabilities,
+        conversationId: session.conversationId,
+        workspaceId: session.workspaceId,
       }
     },
 

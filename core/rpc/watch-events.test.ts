@@ -2,6 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { WatchEventsRequestSchema, type WatchEventsResponse } from '#proto/messaging/v1/messaging_pb.js'
 import type { CoreContext } from '../context.ts'
+import { createVisitorPresence } from '../conversations/visitor-presence.ts'
 import type { SubscriptionSink } from '../log/session-streams.ts'
 import { watchEvents } from './watch-events.ts'
 
@@ -15,6 +16,7 @@ const core = {
   visitorAccess: { authorize: async () => ({ session: { sessionId: 'ses_1', conversationId: 'cnv_1' } }) },
   availabilityOf: async () => ({ online: true }),
   conversationAccess: { epochOf: async () => 'e1' },
+  visitorPresence: createVisitorPresence({ now: Date.now }),
   streamSubscriptions: {
     async open(request: { sink: SubscriptionSink }) {
       sink = request.sink

@@ -3,6 +3,8 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import {
   type Command,
   type FrameSchema,
+  Presence,
+  type PresenceUpdate as PresenceUpdateMessage,
   type Subscribe,
   type WatchEventsRequest,
   type WatchEventsResponse,
@@ -28,7 +30,7 @@ const framesPerMessage = 1000
  * core sends batches of frames.
  */
 export async function* watchEvents(
-  { visitorAccess, availabilityOf, streamSubscriptions, conversationAccess }: CoreContext,
+  { visitorAccess, availabilityOf, streamSubscriptions, conversationAccess, visitorPresence }: CoreContext,
   messages: AsyncIterable<WatchEventsRequest>,
   signal: AbortSignal,
 ): AsyncGenerator<WatchEventsResponse> {
@@ -37,9 +39,10 @@ export async function* watchEvents(
   let unread = 0
   let wake: () => void = () => {}
   let over = false
-  /** Availability that will be sent with `opened`, by subscription id. */
-  const told = new Map<number, string>()
+  /** Values that will be sent with `opened`, by subscription id. */
+  const told = new Map<number, { availability: string; workspaceId: string }>()
   const open = new Map<number, StreamSubscription | 'opening'>()
+  const visitors = visitorPresence.addSource()
 
   function push(frame: Frame['frame'], size = 0) {
     frames.push({ frame, size })
@@ -49,10 +52,10 @@ export async function* watchEvents(
   }
 
   const sink: SubscriptionSink = {
-    opened(subscriptionId, { sessionId }, { epoch, sequence }) {
-      const availability = told.get(subscriptionId) ?? ''
+    opened(subscriptionId, { sessionId, conversationId }, { epoch, sequence }) {
+      const values = { sessionId, conversationId, epoch, sequence, ...told.get(subscriptionId) }
       told.delete(subscriptionId)
-      push({ case: 'opened', value: { subscriptionId, sessionId, epoch, sequence, availability } })
+      push({ case: 'opened', value: { subscriptionId, ...values } })
     },
     event: (subscriptionIds, event) => push({ case: 'event', value: { subscriptionIds, ...event } }, event.json.length),
     advanced: (subscriptionIds, sequence) => push({ case: 'advanced', value: { subscriptionIds, sequence } }),
@@ -76,7 +79,7 @@ export async function* watchEvents(
     try {
       const { session, installation } = await visitorAccess.authorize(fromCredentials(credentials), { resumed })
       const toldAvailability = encodeAvailability(await availabilityOf(installation))
-      told.set(id, toldAvailability)
+      told.set(id, { availability: toldAvailability, workspaceId: session.workspaceId })
       const epoch = (await conversationAccess.epochOf(session.conversationId)) ?? ''
       const start = { afterSequence, lastEventId }
       const subscription = await streamSubscriptions.open({ id, sink, session, epoch, start, toldAvailability })
@@ -95,6 +98,7 @@ export async function* watchEvents(
 
   function handleCommand(command: Command['command']) {
     if (command.case === 'subscribe') void subscribe(command.value)
+    else if (command.case === 'presence') visitors.update(fromPresenceUpdate(command.value))
     else if (command.case !== undefined) {
       const { subscriptionId } = command.value
       const subscription = open.get(subscriptionId)
@@ -122,6 +126,13 @@ export async function* watchEvents(
     }
   } finally {
     over = true
+    visitors.end()
     for (const subscription of open.values()) if (subscription !== 'opening') streamSubscriptions.close(subscription)
   }
 }
+
+const fromPresenceUpdate = ({ opened, ended, reports }: PresenceUpdateMessage) => ({
+  opened,
+  ended,
+  reports: reports.map(({ presence, ...report }) => ({ ...report, isHere: presence === Presence.HERE })),
+})

@@ -11,30 +11,9 @@ import { errorFromInfo, type GatewayError, unavailable } from '../errors.ts'
 import type { GatewayMetrics } from '../metrics.ts'
 import { forwardAvailability } from './availability.ts'
 import { createEventLink, type EventLink } from './event-link.ts'
+import type { EventSink, StartPoint } from './event-sink.ts'
 import { ENDING_EVENTS, encodeEvent } from './event-stream-encoding.ts'
-
-/** Position at which a browser's stream begins. */
-export interface StartPoint {
-  afterSequence?: number
-  lastEventId?: string
-}
-
-/**
- * Receives the events of a subscription: first `opened`, then events, then `ended` once. A refused
- * subscription gets `ended` only.
- */
-export interface EventSink<Reader> {
-  opened(reader: Reader, sessionId: string): void
-  /** The bytes of one event. All readers share the buffer. */
-  write(reader: Reader, bytes: Buffer): void
-  /** Calls `run` once the bytes written so far have left the buffers of the process. */
-  whenDrained(reader: Reader, run: () => void): void
-  /**
-   * @param refusal why the subscription was refused; only before `opened`
-   * @param endedBy type of the event that ended the stream; only after `opened`
-   */
-  ended(reader: Reader, refusal?: GatewayError, endedBy?: string): void
-}
+import { PRESENCE_FLUSH_MS, type PresenceRelay } from './presence-relay.ts'
 
 export interface StreamSubscription {
   /** Sequence up to which the reader has every event. */
@@ -96,12 +75,13 @@ const ORPHAN_MS = 30_000
  */
 export function createEventHub<Reader>(options: {
   core: CoreClients
+  presence: PresenceRelay
   clock: Clock
   random: () => number
   logger: FastifyBaseLogger
   metrics: GatewayMetrics
 }): EventHub<Reader> {
-  const { core, clock, logger } = options
+  const { core, presence, clock, logger } = options
   const links = new Map<CoreNode, Link<Reader>>()
   readAtScrape([options.metrics.linksUp], () => [
     [...links.values()].filter(({ link }) => link.state() === 'up').length,
@@ -109,7 +89,7 @@ export function createEventHub<Reader>(options: {
   /** Subscriptions without a core. */
   const pending = new Set<Entry<Reader>>()
   let lastId = 0
-  let stopTicking = () => {}
+  const stopTimers: (() => void)[] = []
 
   function addNode(node: CoreNode): void {
     const entries = new Map<number, Entry<Reader>>()
@@ -120,6 +100,7 @@ export function createEventHub<Reader>(options: {
       logger: logger.child({ core: node.url }),
       onUp() {
         core.pool.markAlive(node)
+        presence.greet(link)
         for (const entry of [...pending]) if (entry.link === undefined) attach(entry)
       },
       onDown: () => release(entries),
@@ -166,9 +147,15 @@ export function createEventHub<Reader>(options: {
     entry.attached = false
   }
 
-  function finish(entry: Entry<Reader>, refusal?: GatewayError): void {
+  /** Forgets a subscription that has ended. */
+  function drop(entry: Entry<Reader>): void {
     detach(entry)
     pending.delete(entry)
+    presence.ended(entry)
+  }
+
+  function finish(entry: Entry<Reader>, refusal?: GatewayError): void {
+    drop(entry)
     entry.sink.ended(entry.reader, entry.opened ? undefined : refusal, entry.endedBy)
   }
 
@@ -226,10 +213,12 @@ export function createEventHub<Reader>(options: {
     }
   }
 
-  function onOpened(entry: Entry<Reader>, { sessionId, epoch, sequence, availability }: Opened): void {
+  function onOpened(entry: Entry<Reader>, opened: Opened): void {
+    const { sessionId, epoch, sequence, availability } = opened
     pending.delete(entry)
     entry.attached = true
     entry.epoch = epoch
+    presence.opened(entry, opened)
     // A resumed subscription keeps the position of its reader.
     if (entry.opened && availability !== '') forwardAvailability([entry], availability, new Date(clock.now()))
     if (entry.opened) return
@@ -284,15 +273,15 @@ export function createEventHub<Reader>(options: {
     unsubscribe(subscription) {
       const entry = subscription as Entry<Reader>
       sendUnsubscribe(entry)
-      detach(entry)
-      pending.delete(entry)
+      drop(entry)
     },
     start() {
       core.pool.follow({ added: addNode, removed: removeNode })
-      stopTicking = clock.every(TICK_MS, tick)
+      const flush = () => presence.flush([...links.values()].map(({ link }) => link))
+      stopTimers.push(clock.every(TICK_MS, tick), clock.every(PRESENCE_FLUSH_MS, flush))
     },
     stop() {
-      stopTicking()
+      for (const stopTimer of stopTimers) stopTimer()
       for (const { link } of links.values()) link.stop()
     },
   }

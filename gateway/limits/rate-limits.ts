@@ -11,15 +11,17 @@ import type { SharedBuckets } from './shared-rate-limiter.ts'
 declare module 'fastify' {
   interface FastifyContextConfig {
     /**
-     * The rate limit of the route. `sends` and `calls` count per session, the others per client
-     * address.
+     * The rate limit of the route. `sends`, `calls` and `presence` count per session, the others per
+     * client address.
      */
-    rate?: 'config' | 'sessions' | 'sends' | 'calls' | 'leads' | 'rpc'
+    rate?: 'config' | 'sessions' | 'sends' | 'calls' | 'presence' | 'leads' | 'rpc'
   }
 }
 
 /** Maximum number of addresses or sessions with a bucket per limit. */
 const KEYS_MAX = 100_000
+/** Reports of presence per session and minute. A tab that shows the chat sends 30. */
+const PRESENCE_PER_MINUTE = 120
 
 /** Creates the rate limits: the last check of a request, and the limit on refusals. */
 export function createRateLimits(
@@ -42,6 +44,7 @@ export function createRateLimits(
     sessions: limiter('sessions', config.RATE_LIMIT_SESSIONS_PER_MINUTE),
     sends: limiter('sends', config.RATE_LIMIT_SENDS_PER_MINUTE, config.RATE_LIMIT_SENDS_BURST),
     calls: limiter('calls', config.RATE_LIMIT_CALLS_PER_MINUTE),
+    presence: limiter('presence', PRESENCE_PER_MINUTE),
     leads: limiter('leads', config.RATE_LIMIT_LEADS_PER_MINUTE),
     rpc: limiter('rpc', config.RATE_LIMIT_RPC_PER_MINUTE),
   }
@@ -56,7 +59,7 @@ export function createRateLimits(
   const checkRate: Check = (request) => {
     const { rate } = request.routeOptions.config
     if (rate === undefined) return
-    const isPerSession = rate === 'sends' || rate === 'calls'
+    const isPerSession = rate === 'sends' || rate === 'calls' || rate === 'presence'
     const key = isPerSession ? request.visitor!.sessionId : clientNetwork(request.ip)
     const decision = limiters[rate].take(key)
     if (decision instanceof Promise) return decision.then((made) => enforce(made, rate))

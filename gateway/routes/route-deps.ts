@@ -5,6 +5,7 @@ import type { CoreClients } from '../core/core-clients.ts'
 import type { GrantCache } from '../core/grant-cache.ts'
 import type { SendBatcher } from '../core/send-batcher.ts'
 import type { EventStreams } from '../events/event-streams.ts'
+import type { PresenceRelay } from '../events/presence-relay.ts'
 import type { RefusalLimit } from '../limits/refusals.ts'
 
 /** Dependencies of the routes. */
@@ -13,6 +14,7 @@ export interface RouteDeps {
   grants: GrantCache
   batcher: SendBatcher
   streams: EventStreams
+  presence: PresenceRelay
   refusals: RefusalLimit
   now: () => number
   heartbeatSeconds: number

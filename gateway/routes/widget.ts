@@ -20,6 +20,7 @@ import { eventRoutes } from './events.ts'
 import { formRoutes } from './forms.ts'
 import { identityRoutes } from './identity.ts'
 import { messageRoutes } from './messages.ts'
+import { presenceRoutes } from './presence.ts'
 import type { RouteDeps } from './route-deps.ts'
 import { sessionRoutes } from './sessions.ts'
 
@@ -47,7 +48,7 @@ export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) =>
   })
   app.addHook('onRoute', refuseQuery)
   // Pick single fields: `deps` also contains the prefix of this plugin, which would be added twice.
-  const { core, grants, batcher, streams, refusals, now, config } = deps
+  const { core, grants, batcher, streams, presence, refusals, now, config } = deps
   const checks = [
     forbidStorage,
     createOriginCheck(deps.requireOrigin),
@@ -71,9 +72,10 @@ export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) =>
     identityRoutes,
     messageRoutes,
     eventRoutes,
+    presenceRoutes,
     formRoutes,
   ]) {
-    await app.register(routes, { core, grants, batcher, streams, refusals, now, heartbeatSeconds })
+    await app.register(routes, { core, grants, batcher, streams, presence, refusals, now, heartbeatSeconds })
   }
   await app.register(commandRoutes, {
     core,

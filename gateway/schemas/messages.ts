@@ -117,3 +117,8 @@ export const ReceiptBody = Strict(
 )
 
 export const TypingBody = Strict({ state: OneOf(['started', 'stopped']) }, { examples: [{ state: 'started' }] })
+
+export const PresenceBody = Strict(
+  { tab: Type.String({ pattern: '^[A-Za-z0-9-]{1,64}$' }), state: OneOf(['here', 'away']) },
+  { examples: [{ tab: '3735928559-1-2-3', state: 'here' }] },
+)

@@ -1,7 +1,8 @@
 import { EventEmitter } from 'node:events'
 import type { FastifyReply } from 'fastify'
 import { vi } from 'vitest'
-import type { EventHub, EventSink } from '../events/event-hub.ts'
+import type { EventHub } from '../events/event-hub.ts'
+import type { EventSink } from '../events/event-sink.ts'
 import { createEventStreams, type Stream } from '../events/event-streams.ts'
 import { createGatewayMetrics } from '../metrics.ts'
 

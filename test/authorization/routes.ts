@@ -41,6 +41,7 @@ export const routeRequests: Record<string, (resources: VisitorResources) => Rout
   },
   'GET /events': () => ({ path: '/events' }),
   'POST /messages/receipts': () => ({ path: '/messages/receipts', body: { upToSequence: 1, state: 'read' } }),
+  'POST /presence': () => ({ path: '/presence', body: { tab: 'tab-1', state: 'away' } }),
   'POST /typing': () => ({ path: '/typing', body: { state: 'stopped' } }),
   'POST /forms/pre-chat': () => ({ path: '/forms/pre-chat', body: { fields: {} } }),
   'POST /forms/offline': () => ({ path: '/forms/offline', body: { fields: {} } }),

@@ -28,13 +28,16 @@ type FeatureCalls = Pick<Api, 'call' | 'post' | 'exchange'>
 export type FeatureApi = ReturnType<typeof createFeatureApi>
 
 /**
- * The routes for typing, page reports, forms and agents' requests. Each call makes one attempt and
+ * The routes for typing, presence, page reports, forms and agents' requests. Each call makes one attempt and
  * rejects with a `WidgetError`.
  */
 export function createFeatureApi({ call, post, exchange }: FeatureCalls, upload: Platform['upload']) {
   return {
     setTyping: (state: 'started' | 'stopped', grant: string) =>
       call<void>({ method: 'POST', path: '/typing', body: { state }, grant }),
+
+    reportPresence: (tab: string, state: 'here' | 'away', grant: string) =>
+      call<void>({ method: 'POST', path: '/presence', body: { tab, state }, grant }),
 
     reportPage: (page: PageContext, grant: string) =>
       call<void>({ method: 'POST', path: '/context/page', body: page, grant }),

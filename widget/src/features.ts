@@ -46,6 +46,11 @@ export interface FeatureOperations {
    */
   stopTyping(): void
   /**
+   * Reports to operators whether the visitor sees the chat. The widget calls it; call it if you show
+   * the chat in your own interface. A hidden page counts as not shown.
+   */
+  setChatShown(isShown: boolean): void
+  /**
    * Reports the visitor's page after a short delay, without query and fragment. Does nothing if the
    * installation's `pageContext` capability is off.
    *
@@ -137,9 +142,16 @@ export function createFeatures(deps: FeaturesDeps): Features {
         current: pageContext,
         report: (page) => grants()((grant) => api.reportPage(page, grant)),
       },
+      presence: {
+        clock: platform.clock,
+        lifecycle: platform.lifecycle,
+        isAllowed: () => hasSession && platform.lifecycle.isOnline(),
+        report: (state) => grants()((grant) => api.reportPresence(tab, state, grant)),
+      },
     })
     return reports
   }, 'network_error')
+  const tab = platform.newId()
   let reports: VisitorReports | undefined
   let hasSession = false
   /** Upper bound of the browser's time minus the service's time, in milliseconds. */
@@ -171,6 +183,7 @@ export function createFeatures(deps: FeaturesDeps): Features {
         hasSession = true
         checkMessages()
         reports?.typing.reset()
+        void reports?.presence.update()
         requests.begin()
         forms.resume()
       },
@@ -221,6 +234,7 @@ export function createFeatures(deps: FeaturesDeps): Features {
       prepare: () => loadReports().then(ignored, ignored),
       startTyping: () => withReports(({ typing }) => typing.writes()),
       stopTyping: () => withReports(({ typing }) => typing.stops()),
+      setChatShown: (isShown) => withReports(({ presence }) => presence.setShown(isShown)),
       updatePageContext: (page) => withReports(({ pages }) => pages.update(page)),
       presence: presence.presence,
       activity: presence.activity,

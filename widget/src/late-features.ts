@@ -23,7 +23,7 @@ const unloaded = {
  * loading fails, the operations in `answered` reject, and those in `quiet` resolve.
  */
 const answered = ['acknowledgeNavigation', 'acknowledgeScreenshot', 'uploadScreenshot', 'submitForm'] as const
-const quiet: readonly string[] = ['prepare', 'startTyping', 'stopTyping', 'updatePageContext']
+const quiet: readonly string[] = ['prepare', 'startTyping', 'stopTyping', 'setChatShown', 'updatePageContext']
 
 /**
  * Imports the code for typing, presence, forms, agents' requests and page reports on demand. The

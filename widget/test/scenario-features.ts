@@ -112,7 +112,7 @@ export function createScenarioFeatures(now: () => number) {
 
   function act({ method, path, body, bytes }: SeenRequest): Answered {
     if (method !== 'POST') return undefined
-    if (path === '/typing' || path === '/messages/receipts' || path === '/context/page') return { status: 204 }
+    if (['/typing', '/presence', '/messages/receipts', '/context/page'].includes(path)) return { status: 204 }
     if (path === '/sessions/consent') {
       consents.push(String(body?.decision))
       const decidedAt = new Date(now()).toISOString()

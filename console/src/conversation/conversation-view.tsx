@@ -5,7 +5,7 @@ import { useConsole } from '../console-context.ts'
 import { visitorName } from '../inbox/inbox-merge.ts'
 import { pathOf } from '../router.ts'
 import { useAction } from '../ui/action.ts'
-import { Avatar } from '../ui/avatar.tsx'
+import { Avatar, presenceWords, VerifiedMark } from '../ui/avatar.tsx'
 import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Empty, FailureNotice } from '../ui/notice.tsx'
@@ -82,6 +82,7 @@ export function ConversationView({ conversationId, details }: { conversationId: 
 
   const name = visitorName(conversation ?? { conversationId, visitor: undefined })
   const closed = conversation?.status === ConversationStatus.CLOSED
+  const presence = inbox.presenceOf(conversationId)
   const verified = conversation?.visitor?.identityState === 'verified'
   return (
     <>
@@ -90,12 +91,13 @@ export function ConversationView({ conversationId, details }: { conversationId: 
           <a class="icon-button only-narrow" href={pathOf({ view: 'inbox' })} aria-label="Back to the list">
             <Icon name="back" />
           </a>
-          <Avatar name={name} id={conversationId} verified={verified} />
+          <Avatar name={name} id={conversationId} presence={presence} />
           <div class="thread-title">
             <h2 class="ellipsis" tabIndex={-1}>
-              {name}
+              <bdi>{name}</bdi> {verified && <VerifiedMark />}
             </h2>
             <p class="ellipsis">
+              {presenceWords[presence] && `${presenceWords[presence]} · `}
               {verified ? 'Verified' : 'Anonymous'}
               {thread.session.value?.visitorBanned && ' · Banned'}
               {closed && ' · Closed'}

@@ -1,17 +1,18 @@
 import { ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole } from '../console-context.ts'
 import { conversationPath } from '../router.ts'
-import { Avatar } from '../ui/avatar.tsx'
+import { Avatar, presenceWords, VerifiedMark } from '../ui/avatar.tsx'
 import { When } from '../ui/when.tsx'
 import { type InboxEntry, isUnread, visitorName } from './inbox-merge.ts'
 
 export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: boolean; me: string }) {
-  const { outbox } = useConsole()
+  const { inbox, outbox } = useConsole()
   const { conversation, typingSince } = entry
   const { conversationId, lastMessage, lastMessageAt, visitor, agent, status } = conversation
   const name = visitorName(conversation)
   const unread = isUnread(entry)
   const unsent = outbox.markOf(conversationId)
+  const presence = inbox.presenceOf(conversationId)
   const verified = visitor?.identityState === 'verified'
   const from = lastMessage?.author?.kind === 'agent' ? authorOf(lastMessage.author.displayName, me) : ''
   return (
@@ -21,13 +22,13 @@ export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: 
         href={conversationPath(conversationId)}
         aria-current={open ? 'true' : undefined}
       >
-        <Avatar name={name} id={conversationId} verified={verified} />
+        <Avatar name={name} id={conversationId} presence={presence} />
         <span class="row-text">
           <span class="row-top">
             <span class="row-name ellipsis">
-              <bdi>{name}</bdi>
+              <bdi>{name}</bdi> {verified && <VerifiedMark />}
+              {presenceWords[presence] && <span class="visually-hidden">, {presenceWords[presence]}</span>}
             </span>
-            {verified && <span class="visually-hidden">, verified</span>}
             <When at={lastMessageAt} />
           </span>
           <span class="row-bottom">

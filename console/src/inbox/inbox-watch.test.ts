@@ -30,6 +30,7 @@ function watching(scripts: (() => AsyncGenerator<WatchConversationsResponse>)[])
     },
     onChanged: () => {},
     onNotes: () => {},
+    onPresence: () => {},
     onState: ({ name }: LinkState) => states.push(name),
     now: Date.now,
     random: () => 1,

@@ -1,5 +1,5 @@
 import { Code, ConnectError } from '@connectrpc/connect'
-import type { ConversationChanged } from '#proto/messaging/v1/messaging_pb.js'
+import type { ConversationChanged, PresenceChanged } from '#proto/messaging/v1/messaging_pb.js'
 import { createPause } from '../../../widget/src/pause.ts'
 import { systemClock } from '../../../widget/src/platform.ts'
 import type { Api } from '../api.ts'
@@ -19,6 +19,7 @@ export interface WatchOptions {
   onChanged(change: ConversationChanged): void
   /** Called when a conversation may have a new note. */
   onNotes(conversationId: string): void
+  onPresence(change: PresenceChanged): void
   onState(state: LinkState): void
   now: () => number
   random: () => number
@@ -39,7 +40,7 @@ const maxPauseMs = 20_000
  * it.
  */
 export function watchInbox(options: WatchOptions): () => void {
-  const { messaging, onReady, onChanged, onNotes, onState, now, random, browserEvents } = options
+  const { messaging, onReady, onChanged, onNotes, onPresence, onState, now, random, browserEvents } = options
   const pause = createPause(systemClock)
   const stopped = new AbortController()
   let failures = 0
@@ -60,6 +61,7 @@ export function watchInbox(options: WatchOptions): () => void {
           onReady()
         } else if (frame.case === 'changed') onChanged(frame.value)
         else if (frame.case === 'notes') onNotes(frame.value.conversationId)
+        else if (frame.case === 'presence') onPresence(frame.value)
       }
     } finally {
       clearTimeout(silence)

@@ -4,6 +4,7 @@ import {
   type ConversationChanged,
   ConversationStatus,
   type InboxEvent,
+  Presence,
 } from '#proto/messaging/v1/messaging_pb.js'
 import { createTabStream, type TabStreamDeps } from '../../../widget/src/tab-stream.ts'
 import type { Api } from '../api.ts'
@@ -52,6 +53,8 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
   /** Token of the next page for each status. Null after the last page. */
   const isListed = signal(false)
   const next = signal<Partial<Record<InboxFilter['status'], string | null>>>({})
+  /** Presence of visitors who are not gone, by conversation. */
+  const presence = signal<ReadonlyMap<string, Presence>>(new Map())
   const followers = new Map<string, Set<ConversationFollower>>()
   let revision = 0
   let closeStream = () => {}
@@ -106,6 +109,14 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
       onNotes(conversationId) {
         for (const follower of followers.get(conversationId) ?? []) follower.onNotes()
       },
+      onPresence({ complete, conversations }) {
+        const next = new Map(complete ? [] : presence.value)
+        for (const { conversationId, presence: state } of conversations) {
+          if (state === Presence.GONE) next.delete(conversationId)
+          else next.set(conversationId, state)
+        }
+        presence.value = next
+      },
       onState(state) {
         link.value = state
         if (state.name === 'live') tab.onOnline()
@@ -137,6 +148,9 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
       if (typeof token === 'string' && !loading.value) await list(status, token)
     },
     reload: () => list(filter.value.status),
+    /** Returns whether the visitor is there. Unspecified while the stream is not live. */
+    presenceOf: (conversationId: string): Presence =>
+      link.value.name === 'live' ? (presence.value.get(conversationId) ?? Presence.GONE) : Presence.UNSPECIFIED,
     /** Merges the conversation that a call has returned. */
     update(conversation: Conversation) {
       revision += 1

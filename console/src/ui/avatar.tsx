@@ -1,11 +1,34 @@
+import { Presence } from '#proto/messaging/v1/messaging_pb.js'
 import { initialsOf } from '../../../widget/src/ui/initials.ts'
+import { Icon } from './icon.tsx'
 
-/** Shows a visitor's initials on a colour that is derived from the ID. */
-export function Avatar({ name, id, verified }: { name: string; id: string; verified: boolean }) {
+/** Shows a visitor's initials on a colour that is derived from the ID, with a dot for their presence. */
+export function Avatar({ name, id, presence }: { name: string; id: string; presence: Presence }) {
+  const mark = presenceMarks[presence]
   return (
     <span class={`avatar tint-${hash(id) % tints}`} aria-hidden="true">
       {initialsOf(name)}
-      {verified && <span class="avatar-mark" />}
+      {mark && <span class={`avatar-mark ${mark}`} />}
+    </span>
+  )
+}
+
+const presenceMarks: Partial<Record<Presence, string>> = { [Presence.HERE]: 'here', [Presence.AWAY]: 'away' }
+
+/** Words for the presence of a visitor. Empty while it is unknown. */
+export const presenceWords = {
+  [Presence.UNSPECIFIED]: '',
+  [Presence.HERE]: 'Online',
+  [Presence.AWAY]: 'Away',
+  [Presence.GONE]: 'Offline',
+}
+
+/** A mark beside the name of a visitor whom the site has verified. */
+export function VerifiedMark() {
+  return (
+    <span class="verified-mark" title="Verified by the site">
+      <Icon name="check" />
+      <span class="visually-hidden">, verified</span>
     </span>
   )
 }

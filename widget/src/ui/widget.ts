@@ -84,8 +84,7 @@ export function createWidget(
   client.on('messages.changed', () => {
     if (isOpen) client.markRead()
   })
-  client.on('unread.changed', showLauncherState)
-  client.on('requests.changed', showLauncherState)
+  for (const name of ['unread.changed', 'requests.changed'] as const) client.on(name, showLauncherState)
   client.on('config.loaded', configure)
   const refusals = followRefusals({
     client,
@@ -107,9 +106,9 @@ export function createWidget(
       if (!mounted) return
       isOpen = false
       openRecord.write(false)
+      client.setChatShown(false)
       mounted.remove()
-      mounted = undefined
-      shownLocale = undefined
+      mounted = shownLocale = undefined
       client.stop()
     },
     open: () => setOpen(true),
@@ -241,6 +240,7 @@ export function createWidget(
   function setOpen(next: boolean, focuses = true) {
     if (next === isOpen) return
     openRecord.write(next)
+    client.setChatShown(next)
     if (next) {
       isOpen = true
       movesFocus = focuses

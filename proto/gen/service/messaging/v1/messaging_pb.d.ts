@@ -1197,6 +1197,12 @@ export declare type WatchConversationsResponse = Message$1<"service.messaging.v1
      */
     value: NotesChanged;
     case: "notes";
+  } | {
+    /**
+     * @generated from field: service.messaging.v1.PresenceChanged presence = 5;
+     */
+    value: PresenceChanged;
+    case: "presence";
   } | { case: undefined; value?: undefined };
 };
 
@@ -1252,6 +1258,52 @@ export declare type NotesChanged = Message$1<"service.messaging.v1.NotesChanged"
  * Use `create(NotesChangedSchema)` to create a new message.
  */
 export declare const NotesChangedSchema: GenMessage<NotesChanged>;
+
+/**
+ * Visitors arrived, left, or became away.
+ *
+ * @generated from message service.messaging.v1.PresenceChanged
+ */
+export declare type PresenceChanged = Message$1<"service.messaging.v1.PresenceChanged"> & {
+  /**
+   * True for the first such frame of a call. It has all visitors who are here or away.
+   *
+   * @generated from field: bool complete = 1;
+   */
+  complete: boolean;
+
+  /**
+   * @generated from field: repeated service.messaging.v1.ConversationPresence conversations = 2;
+   */
+  conversations: ConversationPresence[];
+};
+
+/**
+ * Describes the message service.messaging.v1.PresenceChanged.
+ * Use `create(PresenceChangedSchema)` to create a new message.
+ */
+export declare const PresenceChangedSchema: GenMessage<PresenceChanged>;
+
+/**
+ * @generated from message service.messaging.v1.ConversationPresence
+ */
+export declare type ConversationPresence = Message$1<"service.messaging.v1.ConversationPresence"> & {
+  /**
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+
+  /**
+   * @generated from field: service.messaging.v1.Presence presence = 2;
+   */
+  presence: Presence;
+};
+
+/**
+ * Describes the message service.messaging.v1.ConversationPresence.
+ * Use `create(ConversationPresenceSchema)` to create a new message.
+ */
+export declare const ConversationPresenceSchema: GenMessage<ConversationPresence>;
 
 /**
  * A conversation changed.
@@ -1413,6 +1465,12 @@ export declare type Command = Message$1<"service.messaging.v1.Command"> & {
      */
     value: Continue;
     case: "continue";
+  } | {
+    /**
+     * @generated from field: service.messaging.v1.PresenceUpdate presence = 4;
+     */
+    value: PresenceUpdate;
+    case: "presence";
   } | { case: undefined; value?: undefined };
 };
 
@@ -1421,6 +1479,105 @@ export declare type Command = Message$1<"service.messaging.v1.Command"> & {
  * Use `create(CommandSchema)` to create a new message.
  */
 export declare const CommandSchema: GenMessage<Command>;
+
+/**
+ * What changed for this gateway's visitors since its last update. A gateway sends updates to every
+ * core, at least twice a second. After two seconds without an update, its streams count as ended.
+ *
+ * @generated from message service.messaging.v1.PresenceUpdate
+ */
+export declare type PresenceUpdate = Message$1<"service.messaging.v1.PresenceUpdate"> & {
+  /**
+   * Streams that were opened. The first updates of a call have all open streams.
+   *
+   * @generated from field: repeated service.messaging.v1.PresentStream opened = 1;
+   */
+  opened: PresentStream[];
+
+  /**
+   * Ids of streams that ended.
+   *
+   * @generated from field: repeated uint32 ended = 2;
+   */
+  ended: number[];
+
+  /**
+   * Reports of visitors' tabs, in the order of their arrival.
+   *
+   * @generated from field: repeated service.messaging.v1.PresenceReport reports = 3;
+   */
+  reports: PresenceReport[];
+};
+
+/**
+ * Describes the message service.messaging.v1.PresenceUpdate.
+ * Use `create(PresenceUpdateSchema)` to create a new message.
+ */
+export declare const PresenceUpdateSchema: GenMessage<PresenceUpdate>;
+
+/**
+ * @generated from message service.messaging.v1.PresentStream
+ */
+export declare type PresentStream = Message$1<"service.messaging.v1.PresentStream"> & {
+  /**
+   * Id that the gateway chooses. It stays when the subscription moves to another core.
+   *
+   * @generated from field: uint32 stream_id = 1;
+   */
+  streamId: number;
+
+  /**
+   * @generated from field: string conversation_id = 2;
+   */
+  conversationId: string;
+
+  /**
+   * @generated from field: string workspace_id = 3;
+   */
+  workspaceId: string;
+};
+
+/**
+ * Describes the message service.messaging.v1.PresentStream.
+ * Use `create(PresentStreamSchema)` to create a new message.
+ */
+export declare const PresentStreamSchema: GenMessage<PresentStream>;
+
+/**
+ * A tab's report that it shows the chat, or no longer shows it (POST /presence). `here` expires
+ * after 4 seconds.
+ *
+ * @generated from message service.messaging.v1.PresenceReport
+ */
+export declare type PresenceReport = Message$1<"service.messaging.v1.PresenceReport"> & {
+  /**
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+
+  /**
+   * @generated from field: string workspace_id = 2;
+   */
+  workspaceId: string;
+
+  /**
+   * Id that the tab chose.
+   *
+   * @generated from field: string tab = 3;
+   */
+  tab: string;
+
+  /**
+   * @generated from field: service.messaging.v1.Presence presence = 4;
+   */
+  presence: Presence;
+};
+
+/**
+ * Describes the message service.messaging.v1.PresenceReport.
+ * Use `create(PresenceReportSchema)` to create a new message.
+ */
+export declare const PresenceReportSchema: GenMessage<PresenceReport>;
 
 /**
  * @generated from message service.messaging.v1.Subscribe
@@ -1623,6 +1780,16 @@ export declare type Opened = Message$1<"service.messaging.v1.Opened"> & {
    * @generated from field: string availability = 5;
    */
   availability: string;
+
+  /**
+   * @generated from field: string conversation_id = 6;
+   */
+  conversationId: string;
+
+  /**
+   * @generated from field: string workspace_id = 7;
+   */
+  workspaceId: string;
 };
 
 /**
@@ -1821,6 +1988,45 @@ export enum TypingState {
  * Describes the enum service.messaging.v1.TypingState.
  */
 export declare const TypingStateSchema: GenEnum<TypingState>;
+
+/**
+ * Whether a conversation's visitor is there. The state comes from the visitor's event streams and
+ * from the reports of their tabs, and is at most 5 seconds old.
+ *
+ * @generated from enum service.messaging.v1.Presence
+ */
+export enum Presence {
+  /**
+   * @generated from enum value: PRESENCE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The visitor sees the chat in at least one tab.
+   *
+   * @generated from enum value: PRESENCE_HERE = 1;
+   */
+  HERE = 1,
+
+  /**
+   * A tab is connected, but none shows the chat.
+   *
+   * @generated from enum value: PRESENCE_AWAY = 2;
+   */
+  AWAY = 2,
+
+  /**
+   * No tab is connected.
+   *
+   * @generated from enum value: PRESENCE_GONE = 3;
+   */
+  GONE = 3,
+}
+
+/**
+ * Describes the enum service.messaging.v1.Presence.
+ */
+export declare const PresenceSchema: GenEnum<Presence>;
 
 /**
  * @generated from service service.messaging.v1.MessagingService

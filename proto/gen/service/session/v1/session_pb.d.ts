@@ -922,6 +922,16 @@ export declare type AuthorizeGrantResponse = Message<"service.session.v1.Authori
    * @generated from field: google.protobuf.Timestamp renewable_until = 4;
    */
   renewableUntil?: Timestamp | undefined;
+
+  /**
+   * @generated from field: string conversation_id = 5;
+   */
+  conversationId: string;
+
+  /**
+   * @generated from field: string workspace_id = 6;
+   */
+  workspaceId: string;
 };
 
 /**

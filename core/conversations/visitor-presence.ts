@@ -1,0 +1,190 @@
+/** Whether a conversation's visitor is there (`Presence` in messaging.proto). */
+export type Presence = 'here' | 'away' | 'gone'
+
+/** What changed for the visitors of one gateway since its last update. */
+export interface PresenceUpdate {
+  opened: { streamId: number; conversationId: string; workspaceId: string }[]
+  ended: number[]
+  reports: { conversationId: string; workspaceId: string; tab: string; isHere: boolean }[]
+}
+
+/** Visitors of one gateway. */
+interface PresenceSource {
+  update(update: PresenceUpdate): void
+  /** Ends all streams of the gateway. */
+  end(): void
+}
+
+export interface PresenceChange {
+  conversationId: string
+  workspaceId: string
+  presence: Presence
+}
+
+export interface VisitorPresence {
+  addSource(): PresenceSource
+  /**
+   * Calls `changed` with the conversations of a workspace, or of all workspaces, whose presence has
+   * changed, until the returned function is called. The first call is made at once and has every
+   * visitor who is not gone.
+   */
+  watch(workspaceId: string | undefined, changed: (changes: PresenceChange[], isComplete: boolean) => void): () => void
+  /** Finds visitors who left, and reports all changes. */
+  check(): Promise<void>
+}
+
+/** Time in milliseconds after which a tab's report expires. Tabs repeat it every 2 s. */
+const hereMs = 4_000
+/** A visitor without a stream is gone after this time in milliseconds, because tabs reconnect. */
+const graceMs = 2_000
+/** Time in milliseconds without an update after which the streams of a gateway do not count. */
+const silentMs = 2_000
+/** If a check begins later than this after the previous one, this process was busy or stopped. */
+const lateCheckMs = 1_000
+const maxTabs = 50
+
+interface VisitorState {
+  workspaceId: string
+  /** Number of open streams, without those of silent gateways. */
+  streams: number
+  /** Time at which the last stream ended. */
+  endedAt: number
+  /** Tabs that showed the chat: time of their last report. */
+  tabs: Map<string, { at: number; isLost: boolean }>
+  shown: Presence
+}
+
+/**
+ * Derives the presence of visitors from their streams and their tabs' reports. Every gateway sends
+ * both to every core, so each core knows all visitors and nothing is stored.
+ */
+export function createVisitorPresence({ now }: { now: () => number }): VisitorPresence {
+  const visitors = new Map<string, VisitorState>()
+  /** Conversations whose presence may change without an update. */
+  const pending = new Set<string>()
+  const watchers = new Set<(changes: readonly PresenceChange[]) => void>()
+  const sources = new Set<() => void>()
+  let checkedAt = now()
+
+  function visitorOf(conversationId: string, workspaceId: string): VisitorState {
+    let visitor = visitors.get(conversationId)
+    if (!visitor) {
+      visitor = { workspaceId, streams: 0, endedAt: 0, tabs: new Map(), shown: 'gone' }
+      visitors.set(conversationId, visitor)
+    }
+    pending.add(conversationId)
+    return visitor
+  }
+
+  function countStream({ conversationId, workspaceId }: PresenceUpdate['opened'][number], step: 1 | -1) {
+    const visitor = visitorOf(conversationId, workspaceId)
+    visitor.streams += step
+    if (step > 0) return
+    visitor.endedAt = now()
+    const lost = [...visitor.tabs].find(([, { isLost }]) => isLost)
+    if (lost) visitor.tabs.delete(lost[0])
+  }
+
+  function report({ conversationId, workspaceId, tab, isHere }: PresenceUpdate['reports'][number]) {
+    const { tabs } = visitorOf(conversationId, workspaceId)
+    tabs.delete(tab)
+    if (isHere) tabs.set(tab, { at: now(), isLost: false })
+    if (tabs.size > maxTabs) tabs.delete(tabs.keys().next().value!)
+  }
+
+  /**
+   * A tab that stops its reports without closing its stream is lost: its computer sleeps or has no
+   * network. Its stream is open until a timeout, and does not count.
+   */
+  function expireTabs({ tabs, streams, endedAt }: VisitorState) {
+    for (const [tab, entry] of tabs) {
+      if (entry.isLost || now() - entry.at < hereMs) continue
+      if (streams > 0 && endedAt < entry.at) entry.isLost = true
+      else tabs.delete(tab)
+    }
+  }
+
+  function presenceOf(visitor: VisitorState): Presence {
+    const lost = [...visitor.tabs.values()].filter(({ isLost }) => isLost).length
+    if (visitor.tabs.size > lost) return 'here'
+    if (visitor.streams > lost) return 'away'
+    const isLeaving = visitor.streams === 0 && now() - visitor.endedAt < graceMs
+    return isLeaving && visitor.shown !== 'gone' ? 'away' : 'gone'
+  }
+
+  function evaluate(changes: PresenceChange[], conversationId: string) {
+    const visitor = visitors.get(conversationId)!
+    expireTabs(visitor)
+    const presence = presenceOf(visitor)
+    if (presence !== visitor.shown) changes.push({ conversationId, workspaceId: visitor.workspaceId, presence })
+    visitor.shown = presence
+    const isWaiting = presence === 'here' || (presence === 'away' && visitor.streams === 0)
+    if (!isWaiting) pending.delete(conversationId)
+    if (presence === 'gone' && visitor.streams === 0) visitors.delete(conversationId)
+  }
+
+  return {
+    addSource() {
+      const streams = new Map<number, PresenceUpdate['opened'][number]>()
+      let heardAt = now()
+      let isSilent = false
+
+      function setSilent(next: boolean) {
+        if (next === isSilent) return
+        isSilent = next
+        for (const stream of streams.values()) countStream(stream, isSilent ? -1 : 1)
+      }
+      const listen = () => setSilent(now() - heardAt >= silentMs)
+      sources.add(listen)
+
+      return {
+        update({ opened, ended, reports }) {
+          heardAt = now()
+          setSilent(false)
+          for (const stream of opened) {
+            if (streams.has(stream.streamId)) continue
+            streams.set(stream.streamId, stream)
+            countStream(stream, 1)
+          }
+          for (const streamId of ended) {
+            const stream = streams.get(streamId)
+            if (stream && streams.delete(streamId)) countStream(stream, -1)
+          }
+          reports.forEach(report)
+        },
+
+        end() {
+          sources.delete(listen)
+          if (!isSilent) for (const stream of streams.values()) countStream(stream, -1)
+          streams.clear()
+        },
+      }
+    },
+
+    watch(workspaceId, changed) {
+      const isTheirs = (visitor: Pick<PresenceChange, 'workspaceId'>) =>
+        workspaceId === undefined || visitor.workspaceId === workspaceId
+      const present = [...visitors]
+        .filter(([, visitor]) => visitor.shown !== 'gone' && isTheirs(visitor))
+        .map(([conversationId, { workspaceId, shown }]) => ({ conversationId, workspaceId, presence: shown }))
+      changed(present, true)
+      const watcher = (changes: readonly PresenceChange[]) => {
+        const own = changes.filter(isTheirs)
+        if (own.length > 0) changed(own, false)
+      }
+      watchers.add(watcher)
+      return () => void watchers.delete(watcher)
+    },
+
+    async check() {
+      const isLate = now() - checkedAt > lateCheckMs
+      checkedAt = now()
+      // Updates that arrived meanwhile may not be read yet.
+      if (isLate) return
+      for (const listen of sources) listen()
+      const changes: PresenceChange[] = []
+      for (const conversationId of pending) evaluate(changes, conversationId)
+      if (changes.length > 0) for (const watcher of watchers) watcher(changes)
+    },
+  }
+}

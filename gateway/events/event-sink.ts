@@ -1,0 +1,24 @@
+import type { GatewayError } from '../errors.ts'
+
+/** Position at which a browser's stream begins. */
+export interface StartPoint {
+  afterSequence?: number
+  lastEventId?: string
+}
+
+/**
+ * Receives the events of a subscription: first `opened`, then events, then `ended` once. A refused
+ * subscription gets `ended` only.
+ */
+export interface EventSink<Reader> {
+  opened(reader: Reader, sessionId: string): void
+  /** The bytes of one event. All readers share the buffer. */
+  write(reader: Reader, bytes: Buffer): void
+  /** Calls `run` once the bytes written so far have left the buffers of the process. */
+  whenDrained(reader: Reader, run: () => void): void
+  /**
+   * @param refusal why the subscription was refused; only before `opened`
+   * @param endedBy type of the event that ended the stream; only after `opened`
+   */
+  ended(reader: Reader, refusal?: GatewayError, endedBy?: string): void
+}

@@ -1,0 +1,34 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
+import { Presence } from '#proto/messaging/v1/messaging_pb.js'
+import { PresenceBody } from '../schemas/messages.ts'
+import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
+
+const states = { here: Presence.HERE, away: Presence.AWAY }
+
+/** POST /presence */
+export const presenceRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, presence }) => {
+  // A report replaces the tab's earlier report, so this route takes no `Idempotency-Key`.
+  app.post(
+    '/presence',
+    {
+      schema: {
+        operationId: 'reportPresence',
+        summary: 'Report whether the visitor sees the chat',
+        description:
+          '`here` while this tab shows the chat: repeat it every 2 seconds, because it expires after 4. `away` when the tab no longer shows the chat. Operators see it; nothing is stored.',
+        tags: ['Events'],
+        body: PresenceBody,
+        response: { 204: Type.Null({ description: 'Operators are notified.' }) },
+      },
+      config: { scoped: true, rate: 'presence' },
+    },
+    async (request, reply) => {
+      const { credentials } = visitorOf(request)
+      const { tab, state } = request.body
+      const { conversationId, workspaceId } = await core.sessions.authorizeGrant({ credentials }, callOptions(request))
+      presence.report({ conversationId, workspaceId, tab, presence: states[state] })
+      return reply.code(204).send(null)
+    },
+  )
+}
