@@ -26,6 +26,9 @@ export const groups: Record<string, Record<string, string[][]>> = {
     mount: [['dev/measure-mount.ts']],
     sizes: [['widget/sizes.ts']],
   },
+  conformance: {
+    default: [['test/conformance/main.ts']],
+  },
   chaos: {
     default: [['test/chaos/main.ts']],
     bugs: [['test/chaos/bugs.ts']],

@@ -1,16 +1,11 @@
 // `npm run chaos -- bugs`: inserts each known bug into a copy of the source and checks that a chaos
 // run detects it.
 import { execFile } from 'node:child_process'
-import { cp, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { rm } from 'node:fs/promises'
+import { copyWithChanges } from '../support/source-copy.ts'
 import { rules } from './checker.ts'
-import { changedFile, type KnownBug, knownBugs } from './known-bugs.ts'
+import { type KnownBug, knownBugs } from './known-bugs.ts'
 
-const root = join(import.meta.dirname, '../..')
-const linkedEntries = ['node_modules', '.cache']
-/** Files and folders of the project that a chaos run does not need. The copy omits them. */
-const excludedEntries = ['.git', '.data', 'bench', 'console', 'docs', 'widget', ...linkedEntries]
 const maxSeeds = 4
 const minutesPerRun = 0.2
 
@@ -18,7 +13,7 @@ let found = 0
 const filters = process.argv.slice(2)
 const bugs = knownBugs.filter(({ name }) => filters.length === 0 || filters.some((word) => name.includes(word)))
 for (const bug of bugs) {
-  const folder = await copyWithBug(bug)
+  const folder = await copyWithChanges(bug.changes)
   try {
     const result = await runUntilFound(folder, bug)
     if (result.by.length > 0) found += 1
@@ -30,18 +25,6 @@ for (const bug of bugs) {
 }
 console.log(`${found} of ${bugs.length} bugs found`)
 process.exitCode = found === bugs.length ? 0 : 1
-
-async function copyWithBug({ changes }: KnownBug): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'service-bug-'))
-  const copied = (await readdir(root)).filter((each) => !excludedEntries.includes(each))
-  for (const each of copied) await cp(join(root, each), join(folder, each), { recursive: true })
-  for (const each of linkedEntries) await symlink(join(root, each), join(folder, each))
-  for (const change of changes) {
-    const { path, source } = await changedFile(folder, change)
-    await writeFile(path, source)
-  }
-  return folder
-}
 
 async function runUntilFound(folder: string, bug: KnownBug): Promise<{ by: string[]; operations: number }> {
   let operations = 0

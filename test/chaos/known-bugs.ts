@@ -1,5 +1,4 @@
-import { glob, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import type { SourceChange } from '../support/source-copy.ts'
 import type { FaultName } from './faults.ts'
 
 /** A bug that existed or is likely. Replacements in the source insert the bug. */
@@ -9,36 +8,6 @@ export interface KnownBug {
   faults: FaultName[]
   changes: SourceChange[]
 }
-
-/**
- * A replacement of a text in the source. The text must occur exactly once in the folder. White
- * space may differ.
- */
-export interface SourceChange {
-  folder: string
-  from: string
-  to: string
-}
-
-/**
- * Applies the replacement to the file that contains the text. Returns the file's path and new source.
- *
- * @throws if the text does not occur exactly once in the folder
- */
-export async function changedFile(root: string, { folder, from, to }: SourceChange) {
-  const pattern = new RegExp(from.trim().split(/\s+/).map(escapeForPattern).join('\\s+'), 'g')
-  const found: { path: string; source: string }[] = []
-  for await (const name of glob('**/*.ts', { cwd: join(root, folder), exclude: ['**/*.test.ts'] })) {
-    const path = join(root, folder, name)
-    const source = await readFile(path, 'utf8')
-    for (const _ of source.matchAll(pattern)) found.push({ path, source })
-  }
-  const [first, second] = found
-  if (!first || second) throw new Error(`${folder} has the text to replace ${found.length} times, not once: ${from}`)
-  return { path: first.path, source: first.source.replace(pattern, () => to) }
-}
-
-const escapeForPattern = (text: string) => text.replace(/[^\w\s]/g, '\\$&')
 
 export const knownBugs: KnownBug[] = [
   {

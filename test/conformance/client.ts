@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import { internals, internalWords } from '../support/leaks.ts'
 import type { RunningStack } from '../support/stack.ts'
-import { startVisitor, type Visitor } from '../support/visitor.ts'
+import type { Visitor } from '../support/visitor.ts'
 import { type DocumentCheck, loadDocument } from './document-check.ts'
 import { failures } from './rules.ts'
 
@@ -49,9 +49,13 @@ export interface Client {
   seen: Seen
 }
 
-/** Creates a client for visitors of one stack. */
-export async function createClient(stack: RunningStack): Promise<Client> {
-  const { origin, siteKey } = stack.demo
+/**
+ * Creates a client for visitors of one stack.
+ *
+ * @param send sends a request
+ */
+export async function createClient(stack: RunningStack, send: typeof fetch = fetch): Promise<Client> {
+  const { origin } = stack.demo
   const gatewayUrl = stack.gateways[0]!.url
   const document: DocumentCheck = await loadDocument(gatewayUrl)
   const seen: Seen = { codes: new Set(), problems: [] }
@@ -65,7 +69,7 @@ export async function createClient(stack: RunningStack): Promise<Client> {
       ...headers,
     }
     const isRaw = typeof body === 'string' || body instanceof Uint8Array
-    const response = await fetch(`${via}${BASE}${path}`, {
+    const response = await send(`${via}${BASE}${path}`, {
       method,
       headers: Object.fromEntries(Object.entries(all).filter((each): each is [string, string] => each[1] !== null)),
       body: isRaw ? (body as string) : JSON.stringify(body),
@@ -101,7 +105,8 @@ export async function createClient(stack: RunningStack): Promise<Client> {
       // Retries after other retryable errors, which a busy machine may cause.
       for (let times = 0; answer.body?.retryable && answer.body.code !== code && times < 10; times += 1)
         answer = await call(method, path, request)
-      const { correlationId, retryAfter, issues, ...rest } = answer.body ?? {}
+      // The credentials of an answer that should be an error must not appear in the difference.
+      const { correlationId, retryAfter, issues, accessGrant: _, renewalToken: __, ...rest } = answer.body ?? {}
       const [status, retryable, terminal] = failures[code]!
       expect({ status: answer.status, ...rest }).toEqual({ status, code, retryable, terminal })
       expect(answer.headers.get('content-type')).toBe('application/json')
@@ -117,7 +122,7 @@ export async function createClient(stack: RunningStack): Promise<Client> {
       if (hasCors) expect(cors).toBe(request?.headers?.origin ?? origin)
       return answer
     },
-    visitor: () => startVisitor({ gatewayUrl, origin, siteKey }),
+    visitor: () => stack.newVisitor(),
   }
 }
 

@@ -1,65 +1,21 @@
-import { beforeAll, describe, expect } from 'vitest'
+import { beforeAll, describe } from 'vitest'
 import { testDatabase } from '../support/test-database.ts'
-import { assertionRules } from './assertions.ts'
-import { BASE } from './client.ts'
-import { commandRules } from './commands.ts'
-import { connectionRules } from './connections.ts'
-import { conversationRules } from './conversations.ts'
-import { loadDocument } from './document-check.ts'
-import { failureRules } from './failures.ts'
-import { idempotencyRules } from './idempotency.ts'
-import { identityRules } from './identity.ts'
-import { interleavingRules } from './interleavings.ts'
-import { lifetimeRules } from './lifetimes.ts'
-import { policyRules } from './policies.ts'
-import { rateRules } from './rate-limits.ts'
-import { replayRules } from './replay.ts'
-import { requestRules } from './requests.ts'
-import { restartRules } from './restarts.ts'
-import { routeRules } from './routes.ts'
-import { everyRuleIsTested, rule } from './rule.ts'
-import { sessionEndRules, sessionRules } from './sessions.ts'
-import { streamRules } from './streams.ts'
-import { type Suite, startSuite } from './suite.ts'
-import { uploadRules } from './uploads.ts'
+import { allRules } from './all-rules.ts'
+import { everyRuleIsTested } from './rule.ts'
+import { type LocalSuite, startSuite } from './suite.ts'
 
 const databases = [testDatabase(), testDatabase()] as const
-let started: Suite
-const suite = () => started
+let started: LocalSuite
 
 beforeAll(async () => {
   started = await startSuite([databases[0], databases[1]])
 })
 
-describe('all requests', () => requestRules(suite))
-describe('connections', () => connectionRules(suite))
-describe('sessions', () => {
-  sessionRules(suite, databases[0])
-  sessionEndRules(suite)
-})
-describe('routes', () => routeRules(suite))
-describe('events', () => {
-  replayRules(suite)
-  streamRules(suite)
-})
-describe('policies', () => policyRules(suite))
-describe('identity, commands and conversations', () => {
-  identityRules(suite)
-  assertionRules(suite)
-  commandRules(suite, databases[0])
-  uploadRules(suite, databases[0])
-  conversationRules(suite)
-})
-describe('interleavings and lifetimes', () => {
-  interleavingRules(suite, { races: 4, runs: 10 })
-  lifetimeRules(suite)
-})
-describe('rate limits', () => rateRules(suite))
-describe('idempotency', () => idempotencyRules(suite))
-describe('failures', () => failureRules(suite, databases[0]))
-describe('restarts', () =>
-  restartRules(() => {
-    const { roomy } = suite()
+allRules(
+  () => started,
+  databases[0],
+  () => {
+    const { roomy } = started
     const { cores, gateways } = roomy.stack
     return {
       ...roomy,
@@ -69,34 +25,7 @@ describe('restarts', () =>
         await Promise.all([cores[0]!.start(), gateways[0]!.start()])
       },
     }
-  }))
-
-describe('all responses in this suite', () => {
-  const problems = (about: (problem: string) => boolean) =>
-    [started.roomy, started.short].flatMap(({ client }) => client.seen.problems.filter(about))
-
-  rule('S7.2', async () => {
-    expect(started.roomy.client.seen.codes.size).toBeGreaterThan(15)
-    expect(problems((problem) => problem.includes(': reveals '))).toEqual([])
-  })
-  rule('S9.1', async () => {
-    // A response that violates the API document must be reported. Otherwise this rule proves
-    // nothing.
-    const document = await loadDocument(started.roomy.stack.gateways[0]!.url)
-    const headers = new Headers({ 'content-type': 'application/json' })
-    const envelope = { code: 'GrantMissing', retryable: false, terminal: false, correlationId: 'x' }
-    const wrong = (status: number, body: object) =>
-      document.problems('GET', `${BASE}/messages`, { status, headers, body })
-    expect(wrong(401, envelope)).toEqual([])
-    for (const [status, body] of [
-      [401, { ...envelope, stack: 'at x' }],
-      [401, { ...envelope, code: 'CommandExpired' }],
-      [410, { ...envelope, code: 'CommandExpired' }],
-      [200, { messages: [{}], hasMore: false, lastSequence: 1, oldestSequence: 1 }],
-    ] as const)
-      expect(wrong(status, body)).not.toEqual([])
-    expect([...new Set(problems((problem) => !problem.includes(': reveals ')))]).toEqual([])
-  })
-})
+  },
+)
 
 describe('the list in rules.ts', () => everyRuleIsTested())

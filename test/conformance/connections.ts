@@ -1,8 +1,9 @@
 import { expect, onTestFinished } from 'vitest'
-import { answersIn, openRawSocket, type RawSocket } from '../support/raw-socket.ts'
+import { answersIn, type RawSocket } from '../support/raw-socket.ts'
 import { until } from '../support/until.ts'
 import type { Visitor } from '../support/visitor.ts'
 import { BASE, message } from './client.ts'
+import { openGateway } from './raw-stream.ts'
 import { concurrentRule, rule } from './rule.ts'
 import type { Suite } from './suite.ts'
 
@@ -12,8 +13,7 @@ const SLACK_MS = 2_000
 
 /** Tests of contract section 1: connections and raw requests. */
 export function connectionRules(suite: () => Suite): void {
-  const open = (bytes: string) =>
-    openRawSocket(Number(new URL(suite().roomy.stack.gateways[0]!.url).port), bytes, { encoding: 'utf8' })
+  const open = (bytes: string) => openGateway(suite().roomy, bytes, 'utf8')
 
   function request(method: string, path: string, id: string, visitor?: Visitor, more = '', body = '') {
     const authorization = visitor ? `Authorization: Bearer ${visitor.session.accessGrant}\r\n` : ''

@@ -114,15 +114,15 @@ export function failureRules(suite: () => Suite, database: TestDatabase): void {
   })
 
   rule('E.RateLimited', async () => {
-    const { client, stack } = suite().short
-    const headers = { 'x-forwarded-for': '192.0.2.99' }
-    const path = `/config/${stack.demo.siteKey}`
+    const { client } = suite().limited
+    const visitor = await client.visitor()
+    const headers = bearer(visitor)
     await until('a refused request', async () => {
-      const answers = await Promise.all(Array.from({ length: 20 }, () => client.call('GET', path, { headers })))
+      const answers = await Promise.all(Array.from({ length: 20 }, () => client.call('GET', '/messages', { headers })))
       return answers.some(({ status }) => status === 429)
     })
-    // The limit allows four more requests a second, so a single request may be accepted.
-    await expect.poll(() => client.fails('RateLimited', 'GET', path, { headers })).toBeDefined()
+    // The limit allows two more requests a second, so a single request may be accepted.
+    await expect.poll(() => client.fails('RateLimited', 'GET', '/messages', { headers })).toBeDefined()
   })
 
   rule('E.InternalError', async () => {

@@ -150,7 +150,7 @@ export function idempotencyRules(suite: () => Suite): void {
   rule('C1.37', async () => {
     const { client, stack } = suite().short
     const request = {
-      headers: { 'idempotency-key': randomUUID(), 'x-forwarded-for': '192.0.2.37' },
+      headers: { 'idempotency-key': randomUUID(), ...suite().fromAddress(37) },
       body: { publicSiteKey: stack.demo.siteKey, clientInstanceId: 'i' },
     }
     const first = await client.call('POST', '/sessions', request)

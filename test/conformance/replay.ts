@@ -4,12 +4,19 @@ import { until } from '../support/until.ts'
 import type { EventStream, Visitor } from '../support/visitor.ts'
 import { readRaw } from './raw-stream.ts'
 import { rule } from './rule.ts'
-import { REPLAY_WINDOW_EVENTS, type Suite } from './suite.ts'
+import type { Suite } from './suite.ts'
 
 const sequencesOf = ({ events }: EventStream) => events.map(({ sequence }) => sequence)
 
 export async function sendMany(visitor: Visitor, count: number) {
   for (let index = 0; index < count; index++) expect((await visitor.send(`message ${index}`)).status).toBe(202)
+}
+
+/** Sends messages of an agent, one after the other. No rate limit applies to them. */
+export async function sendAgentMessages({ roomy }: Suite, { session }: Visitor, count: number, body = 'Hello') {
+  const { conversationId } = session
+  for (let index = 1; index <= count; index++)
+    await roomy.operator.messaging.sendAgentMessage({ conversationId, clientOperationId: `fill-${index}`, body })
 }
 
 /** Tests of contract section 4: the start position of a stream, and replay. */
@@ -105,11 +112,12 @@ export function replayRules(suite: () => Suite): void {
 
   rule('C4.6', async () => {
     const visitor = await suite().roomy.client.visitor()
-    const count = REPLAY_WINDOW_EVENTS + 3
-    await sendMany(visitor, count)
+    const { replayWindowEvents } = suite()
+    const count = replayWindowEvents + 3
+    await sendAgentMessages(suite(), visitor, count)
     await expectReset(visitor, { after: 2 }, 'window_exceeded', count)
     const inside = await visitor.openStream({ after: 3 })
-    await until('the window', () => inside.events.length === REPLAY_WINDOW_EVENTS)
+    await until('the window', () => inside.events.length === replayWindowEvents)
     inside.close()
   })
 

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, expect } from 'vitest'
+import { expect } from 'vitest'
 import { until } from '../support/until.ts'
-import type { Visitor } from '../support/visitor.ts'
-import { type Answer, bearer, message } from './client.ts'
+import { bearer, message } from './client.ts'
 import { rule } from './rule.ts'
 import { type StackWithClients, waitForStreams } from './suite.ts'
 
@@ -18,14 +17,16 @@ export interface RestartedStack extends StackWithClients {
  * outage.
  */
 export function restartRules(restarted: () => RestartedStack): void {
-  let visitor: Visitor
-  let firsts: Answer[]
-  let refusals: PromiseSettledResult<Answer>[]
-  let repeats: Answer[]
+  let outage: ReturnType<typeof runOutage> | undefined
+  const afterOutage = () => {
+    outage ??= runOutage()
+    return outage
+  }
 
-  beforeAll(async () => {
+  /** Makes calls before, during and after an outage of all cores. */
+  async function runOutage() {
     const { client, stack, endCores, restart } = restarted()
-    visitor = await client.visitor()
+    const visitor = await client.visitor()
     const headers = bearer(visitor)
     const body = { publicSiteKey: stack.demo.siteKey, clientInstanceId: 'restart' }
     const createRequest = { headers: { 'idempotency-key': randomUUID() }, body }
@@ -34,9 +35,9 @@ export function restartRules(restarted: () => RestartedStack): void {
       await client.call('POST', '/sessions', createRequest),
       await client.call('POST', '/messages', sendRequest),
     ]
-    firsts = await send()
+    const firsts = await send()
     await endCores()
-    refusals = await Promise.allSettled([
+    const refusals = await Promise.allSettled([
       client.fails('ServiceUnavailable', 'POST', '/messages', {
         headers: { ...headers, 'idempotency-key': 'refused' },
         body: message('refused'),
@@ -46,19 +47,22 @@ export function restartRules(restarted: () => RestartedStack): void {
     await restart()
     await until('the core to be back', () => visitor.history().catch(() => undefined))
     await waitForStreams(stack, visitor)
-    repeats = await send()
-  })
+    return { visitor, firsts, refusals, repeats: await send() }
+  }
 
   rule('E.ServiceUnavailable', async () => {
+    const { refusals } = await afterOutage()
     for (const refusal of refusals) if (refusal.status === 'rejected') throw refusal.reason
   })
 
   rule('C3.14', async () => {
+    const { visitor, firsts } = await afterOutage()
     const { messageId, sequence } = firsts[1]!.body
     expect(await visitor.history()).toMatchObject([{ messageId, sequence, body: 'Hello' }])
   })
 
   rule('C1.36', async () => {
+    const { firsts, repeats } = await afterOutage()
     for (const [index, repeat] of repeats.entries()) {
       expect(repeat.body).toEqual(firsts[index]!.body)
       expect(repeat.headers.get('idempotency-replayed')).toBe('true')

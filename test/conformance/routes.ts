@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import { until } from '../support/until.ts'
 import { bearer, message } from './client.ts'
+import { sendAgentMessages } from './replay.ts'
 import { rule } from './rule.ts'
 import type { Suite } from './suite.ts'
 
@@ -115,7 +116,7 @@ export function routeRules(suite: () => Suite): void {
   rule('C3.6', async () => {
     const { client } = suite().roomy
     const visitor = await client.visitor()
-    for (let index = 1; index <= 52; index++) await visitor.send(`message ${index}`)
+    await sendAgentMessages(suite(), visitor, 52)
     const page = (query: string) => client.call('GET', `/messages${query}`, { headers: bearer(visitor) })
     const sequences = ({ body }: { body: { messages: { sequence: number }[] } }) =>
       body.messages.map(({ sequence }) => sequence)

@@ -8,8 +8,9 @@ import { until } from '../support/until.ts'
 import type { Visitor } from '../support/visitor.ts'
 import { bearer } from './client.ts'
 import { identify, newSubject } from './identity.ts'
+import { sendAgentMessages } from './replay.ts'
 import { rule } from './rule.ts'
-import { REPLAY_WINDOW_EVENTS, type Suite } from './suite.ts'
+import type { Suite } from './suite.ts'
 
 const decode = (part: string | undefined) => JSON.parse(Buffer.from(part ?? '', 'base64url').toString('utf8'))
 const millis = (time: string) => new Date(time).getTime()
@@ -115,12 +116,13 @@ export function sessionRules(suite: () => Suite, database: TestDatabase): void {
   rule('C2.8', async () => {
     const { client } = suite().roomy
     const visitor = await client.visitor()
-    for (let index = 0; index < REPLAY_WINDOW_EVENTS + 2; index++) await visitor.send(`message ${index}`)
+    const { replayWindowEvents } = suite()
     const { epoch } = visitor.session.replay
-    const last = REPLAY_WINDOW_EVENTS + 2
+    const last = replayWindowEvents + 2
+    await sendAgentMessages(suite(), visitor, last)
     const states: [string, string][] = [
       [`${epoch}-${last}`, 'ready'],
-      [`${epoch}-${last - REPLAY_WINDOW_EVENTS}`, 'ready'],
+      [`${epoch}-${last - replayWindowEvents}`, 'ready'],
       [`${epoch}-1`, 'reset_required'],
       [`${epoch}-${last + 1}`, 'reset_required'],
       [`other-${last}`, 'reset_required'],

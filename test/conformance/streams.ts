@@ -6,7 +6,7 @@ import type { Visitor } from '../support/visitor.ts'
 import { bearer } from './client.ts'
 import { loadDocument } from './document-check.ts'
 import { openRaw, readRaw } from './raw-stream.ts'
-import { sendMany } from './replay.ts'
+import { sendAgentMessages, sendMany } from './replay.ts'
 import { rule } from './rule.ts'
 import type { Suite } from './suite.ts'
 
@@ -144,21 +144,15 @@ export function streamRules(suite: () => Suite): void {
   }
 
   rule('C4.14', async () => {
-    const { client, operator } = suite().roomy
+    const { client } = suite().roomy
     const visitor = await client.visitor()
-    const { conversationId } = visitor.session
     const stream = openRaw(suite().roomy, visitor, '?afterSequence=0')
     await until('the opening', () => stream.text().includes(': open'))
     stream.socket.pause()
-    // Each message has 300 KB. All messages together exceed what the kernel can buffer on both
-    // sides.
-    const sent = 30
-    for (let index = 0; index < sent; index++)
-      await operator.messaging.sendAgentMessage({
-        conversationId,
-        clientOperationId: `a${index}`,
-        body: '行'.repeat(1e5),
-      })
+    // The messages together have 9 MB. This exceeds what the kernel can buffer on both sides.
+    const { agentBodyLength } = suite()
+    const sent = 3e6 / agentBodyLength
+    await sendAgentMessages(suite(), visitor, sent, '行'.repeat(agentBodyLength))
     stream.socket.resume()
     await stream.ended
     const ids = [...stream.text().matchAll(/^id: \S+-(\d+)$/gm)].map(([, sequence]) => Number(sequence))

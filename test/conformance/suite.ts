@@ -15,12 +15,23 @@ export interface StackWithClients<S extends RunningStack = RunningStack> {
 
 export interface Suite {
   /** Stack with two gateways, two cores, very high rate limits and a small replay window. */
-  roomy: StackWithClients<LocalStack>
-  /** Stack with one gateway, one core, default rate limits and short lifetimes. */
+  roomy: StackWithClients
+  /** Stack with short lifetimes. */
   short: StackWithClients
+  /** Stack with the contract's rate limits. */
+  limited: StackWithClients
+  /** Headers that make a request to `limited` come from another client address. */
+  fromAddress(last: number): Record<string, string>
+  /** Clients of all stacks. */
+  clients: Client[]
+  /** Number of events that a stream of `roomy` replays. */
+  replayWindowEvents: number
+  /** Maximum length of an agent's message to `roomy`. */
+  agentBodyLength: number
 }
 
-export const REPLAY_WINDOW_EVENTS = 20
+const REPLAY_WINDOW_EVENTS = 20
+const AGENT_BODY_LENGTH = 100_000
 /**
  * Lifetime of a grant in seconds. It is long enough that a busy machine renews the grant in time.
  */
@@ -31,9 +42,14 @@ export const RENEWABLE_SECONDS = 5
 /** Maximum age of a stream, in seconds. */
 export const STREAM_SECONDS = 8
 
-export async function startSuite(databases: [TestDatabase, TestDatabase]): Promise<Suite> {
-  const roomy = startLocalStack({ database: databases[0], ...roomyOptions })
-  const short = startLocalStack({
+/** A suite whose stacks run in this process. */
+export interface LocalSuite extends Suite {
+  roomy: StackWithClients<LocalStack>
+}
+
+export async function startSuite(databases: [TestDatabase, TestDatabase]): Promise<LocalSuite> {
+  const roomyStack = startLocalStack({ database: databases[0], ...roomyOptions })
+  const shortStack = startLocalStack({
     database: databases[1],
     env: {
       // Lets each test choose its client address with X-Forwarded-For.
@@ -48,7 +64,17 @@ export async function startSuite(databases: [TestDatabase, TestDatabase]): Promi
       MONGODB_TIMEOUT_MS: '3000',
     },
   })
-  return { roomy: await withClients(await roomy), short: await withClients(await short) }
+  const roomy = await withClients(await roomyStack)
+  const short = await withClients(await shortStack)
+  return {
+    roomy,
+    short,
+    limited: short,
+    fromAddress: (last) => ({ 'x-forwarded-for': `192.0.2.${last}` }),
+    clients: [roomy.client, short.client],
+    replayWindowEvents: REPLAY_WINDOW_EVENTS,
+    agentBodyLength: AGENT_BODY_LENGTH,
+  }
 }
 
 /** Options of the stack with very high rate limits and a small replay window. */
@@ -62,7 +88,7 @@ export const roomyOptions = {
   },
   // Raises the limit for agents' messages only. The gateways still limit visitors' messages to the
   // contract's maximum.
-  coreEnv: { MESSAGE_BODY_MAX_LENGTH: '100000' },
+  coreEnv: { MESSAGE_BODY_MAX_LENGTH: String(AGENT_BODY_LENGTH) },
 }
 
 export const withClients = async <S extends RunningStack>(stack: S): Promise<StackWithClients<S>> => ({

@@ -17,8 +17,8 @@ const maxBytes = 5 * 1024 * 1024
 
 /** Tests of contract section 3: commands as operators see them, and stored uploads. */
 export function uploadRules(suite: () => Suite, database: TestDatabase): void {
-  const mongo = new MongoClient(database.uri)
-  afterAll(() => mongo.close())
+  let mongo: MongoClient | undefined
+  afterAll(() => mongo?.close())
   const commands = () => suite().roomy.operator.commands
 
   async function grantedScreenshot(visitor: Visitor): Promise<string> {
@@ -62,6 +62,7 @@ export function uploadRules(suite: () => Suite, database: TestDatabase): void {
 
   /** Counts stored files, chunks without a file, and registered uploads of one screenshot. */
   async function storedOf(requestId: string) {
+    mongo ??= new MongoClient(database.uri)
     const db = mongo.db(database.name)
     const command = await db.collection<{ _id: string; uploads: unknown[] }>('commands').findOne({ _id: requestId })
     const files = await db.collection('screenshots.files').find().toArray()

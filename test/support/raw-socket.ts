@@ -30,14 +30,16 @@ export interface RawSocketOptions {
    * Default: true.
    */
   allowHalfOpen?: boolean
+  /** Default: 127.0.0.1. */
+  host?: string
 }
 
 export function openRawSocket(
   port: number,
   bytes = '',
-  { encoding = 'latin1', allowHalfOpen = true }: RawSocketOptions = {},
+  { encoding = 'latin1', allowHalfOpen = true, host = '127.0.0.1' }: RawSocketOptions = {},
 ): RawSocket {
-  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen })
+  const socket = connect({ port, host, allowHalfOpen })
   const closing = Promise.withResolvers<string>()
   const { promise: ended, resolve } = Promise.withResolvers<string>()
   let text = ''

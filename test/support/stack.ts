@@ -55,6 +55,8 @@ export interface StackOptions {
   env?: Record<string, string>
   /** Settings that only the cores get. */
   coreEnv?: Record<string, string>
+  /** Folder of the source that the processes run. Default: this checkout. */
+  root?: string
 }
 
 /**
@@ -67,6 +69,7 @@ export async function startStack({
   gateways = 1,
   env = {},
   coreEnv = {},
+  root,
 }: StackOptions): Promise<Stack> {
   const dataDir = await mkdtemp(join(tmpdir(), 'service-stack-'))
   atFileEnd(async () => {
@@ -83,7 +86,7 @@ export async function startStack({
 
   const coreParts = await Promise.all(
     Array.from({ length: cores }, (_, index) =>
-      startPart('dev/core.ts', `core ${index + 1}`, 'CORE_PORT', { ...shared, ...coreEnv }),
+      startPart('dev/core.ts', `core ${index + 1}`, 'CORE_PORT', { ...shared, ...coreEnv }, root),
     ),
   )
   const coreUrls = coreParts.map(({ url }) => url)
@@ -91,10 +94,8 @@ export async function startStack({
     Array.from({ length: gateways }, (_, index) => {
       // Each gateway lists a different core first, so that tests cover wake-ups between cores.
       const preferred = [...coreUrls.slice(index % cores), ...coreUrls.slice(0, index % cores)]
-      return startPart('gateway/main.ts', `gateway ${index + 1}`, 'GATEWAY_PORT', {
-        ...shared,
-        CORE_URLS: preferred.join(','),
-      })
+      const settings = { ...shared, CORE_URLS: preferred.join(',') }
+      return startPart('gateway/main.ts', `gateway ${index + 1}`, 'GATEWAY_PORT', settings, root)
     }),
   )
   const demo: DemoFile = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
@@ -117,7 +118,13 @@ export async function startStack({
   }
 }
 
-async function startPart(entry: string, name: string, portSetting: string, env: Record<string, string>): Promise<Part> {
+async function startPart(
+  entry: string,
+  name: string,
+  portSetting: string,
+  env: Record<string, string>,
+  root?: string,
+): Promise<Part> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const metricsPort = await freePort()
@@ -126,6 +133,7 @@ async function startPart(entry: string, name: string, portSetting: string, env: 
   async function start() {
     running = await startProcess({
       entry,
+      root,
       name,
       env: { ...env, [portSetting]: String(port), METRICS_PORT: String(metricsPort) },
       readyUrl: `${url}/readyz`,

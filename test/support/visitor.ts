@@ -74,6 +74,8 @@ export interface VisitorOptions {
   creationKey?: string
   /** Timeout of a call, and of the first byte of a stream, in milliseconds. Default: none. */
   callTimeoutMs?: number
+  /** Sends a request. Default: the global `fetch`. */
+  fetch?: typeof fetch
 }
 
 /** Starts a visitor without a browser. This client follows the public contract. */
@@ -84,6 +86,7 @@ export async function startVisitor({
   clientInstanceId = randomUUID(),
   creationKey = randomUUID(),
   callTimeoutMs,
+  fetch = globalThis.fetch,
 }: VisitorOptions): Promise<Visitor> {
   const versioned = { Origin: origin, 'X-Service-Widget-Version': '1.0' }
 

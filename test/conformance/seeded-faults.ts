@@ -1,0 +1,173 @@
+import type { SourceChange } from '../support/source-copy.ts'
+
+/** A fault of the service that violates one rule. */
+export interface SeededFault {
+  name: string
+  /** Id of the rule whose tests must fail. */
+  rule: string
+  changes: SourceChange[]
+}
+
+const fault = (rule: string, name: string, folder: string, from: string, to: string): SeededFault => {
+  return { rule, name, changes: [{ folder, from, to }] }
+}
+
+/** Faults that `npm run conformance` must find, each by another rule. */
+export const seededFaults: SeededFault[] = [
+  fault(
+    'C1.1',
+    'checks the version before the origin',
+    'gateway/routes',
+    'createOriginCheck(deps.requireOrigin), requireVersion,',
+    'requireVersion, createOriginCheck(deps.requireOrigin),',
+  ),
+  fault(
+    'C1.4',
+    'ignores unknown query parameters',
+    'gateway/routes',
+    "app.addHook('onRoute', refuseQuery) // Pick single fields:",
+    '// Pick single fields:',
+  ),
+  fault(
+    'C1.10',
+    'replaces a valid correlation id',
+    'gateway/http',
+    "typeof given === 'string' && CORRELATION_ID.test(given) ? given : randomUUID()",
+    'CORRELATION_ID.test(String(given)) ? randomUUID() : randomUUID()',
+  ),
+  fault(
+    'C1.12',
+    'allows credentials in a preflight',
+    'gateway/checks',
+    "reply.header('access-control-max-age', PREFLIGHT_MAX_AGE)",
+    "reply.header('access-control-max-age', PREFLIGHT_MAX_AGE).header('access-control-allow-credentials', 'true')",
+  ),
+  fault(
+    'C1.13',
+    'sends CORS headers to an origin that no installation allows',
+    'gateway/checks',
+    '} catch { // The page must not read the answer.',
+    '} catch {\n    allowOrigin(reply, request.headers.origin)',
+  ),
+  fault(
+    'C1.14',
+    'does not expose Idempotency-Replayed',
+    'gateway/checks',
+    "'X-Correlation-Id, Retry-After, Idempotency-Replayed'",
+    "'X-Correlation-Id, Retry-After'",
+  ),
+  fault(
+    'C1.20',
+    'answers 429 without Retry-After',
+    'gateway/http',
+    '(httpStatus === 429 || httpStatus === 503)',
+    'httpStatus === 503',
+  ),
+  fault(
+    'C1.30',
+    'stores a repeated message again',
+    'core/conversations',
+    'operationKeys.visitorMessage(operationSessionOf(session), clientOperationId)',
+    "operationKeys.visitorMessage(operationSessionOf(session), newId('msg'))",
+  ),
+  fault(
+    'C1.32',
+    'accepts other input with the same idempotency key',
+    'core/idempotency',
+    'if (earlier.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)',
+    '',
+  ),
+  fault(
+    'C1.50',
+    'has no limit on a burst of messages',
+    'gateway/limits',
+    'burst: burst * config.RATE_LIMIT_FACTOR',
+    'burst: perMinute * config.RATE_LIMIT_FACTOR',
+  ),
+  fault(
+    'C1.53',
+    'opens any number of streams for one session',
+    'gateway/events',
+    'ofSession.length >= config.STREAMS_PER_SESSION',
+    'ofSession.length >= 1000',
+  ),
+  fault(
+    'C2.1',
+    'issues grants for twice the lifetime',
+    'core/visitors',
+    'Math.min(issuedAt + grantLifetime, sessionEnd)',
+    'Math.min(issuedAt + 2 * grantLifetime, sessionEnd)',
+  ),
+  fault(
+    'C2.4',
+    'accepts an old renewal token',
+    'core/visitors',
+    'generation > 0 && grants.isRenewalToken(renewalToken, sessionId, generation - 1)',
+    'Array.from({ length: generation }, (_, old) => old).some((old) => grants.isRenewalToken(renewalToken, sessionId, old))',
+  ),
+  fault('C3.20', 'stores the query of a page', 'core/visitors', "page.search = ''", ''),
+  fault(
+    'C3.29',
+    'accepts an upload whose bytes are no JPEG',
+    'core/commands',
+    "'image/jpeg': (bytes) => startsWith(bytes, [0xff, 0xd8, 0xff]),",
+    "'image/jpeg': () => true,",
+  ),
+  fault(
+    'C3.43',
+    'accepts a consent for an earlier policy version',
+    'core/visitors',
+    "return latest?.decision === 'granted' && latest.policyVersion === consent.policyVersion",
+    "return latest?.decision === 'granted'",
+  ),
+  fault(
+    'C3.45',
+    'ignores a ban of an address',
+    'core/visitors',
+    'isBanned: async (network) => network !== undefined && store.isBanned(network, new Date(now())),',
+    'isBanned: async (network) => network !== undefined && !store,',
+  ),
+  fault(
+    'C3.53',
+    'accepts an assertion twice',
+    'core/visitors',
+    'if (!(await nonces.consume({ publicSiteKey, nonce, operation, expiresAt }, new Date(now())))) {',
+    'await nonces.consume({ publicSiteKey, nonce, operation, expiresAt }, new Date(now()))\n    if (nonce.length === 0) {',
+  ),
+  fault(
+    'C4.3',
+    'starts a stream after the lower of two positions',
+    'core/log',
+    'const sequence = Math.max(...positions)',
+    'const sequence = Math.min(...positions)',
+  ),
+  fault(
+    'C4.6',
+    'replays more events than the window has',
+    'core/log',
+    "if (await tooMany()) return reset('window_exceeded')",
+    'await tooMany()',
+  ),
+  fault(
+    'C4.9',
+    'sends a heartbeat without the position',
+    'gateway/events',
+    'encodeHeartbeat(subscription.position)',
+    'encodeHeartbeat(0)',
+  ),
+  fault('C4.11', 'allows proxies to buffer a stream', 'gateway/events', "'x-accel-buffering': 'no',", ''),
+  fault(
+    'C4.18',
+    'sends a command to another session of the visitor',
+    'core/log',
+    'return sessionId === undefined || sessionId === session.sessionId',
+    'return sessionId === undefined || session.sessionId !== undefined',
+  ),
+  fault(
+    'E.GrantMissing',
+    'answers a missing grant with the code of an invalid one',
+    'gateway/checks',
+    "throw new GatewayError('GrantMissing')",
+    "throw new GatewayError('GrantInvalid')",
+  ),
+]

@@ -1,0 +1,89 @@
+import { readFile } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
+import Type, { type Static } from 'typebox'
+import Value from 'typebox/value'
+import type { DemoFile } from '../../dev/demo-seed.ts'
+import { operatorOf } from '../support/operator.ts'
+import type { RunningStack } from '../support/stack.ts'
+import { startVisitor } from '../support/visitor.ts'
+import { createClient } from './client.ts'
+import { MissingAccess, missing } from './missing-access.ts'
+import type { Suite } from './suite.ts'
+
+/** The contract's number of events that a stream replays. */
+const REPLAY_WINDOW_EVENTS = 1000
+const AGENT_BODY_LENGTH = 4000
+
+const Text = Type.String({ minLength: 1 })
+const TargetSchema = Type.Object({
+  gatewayUrl: Text,
+  coreUrl: Text,
+  siteKey: Text,
+  origin: Text,
+  workspaceId: Text,
+  serviceToken: Text,
+  identity: Type.Object({ kid: Text, secret: Text }),
+})
+
+/** Addresses and credentials of a deployment to check. `DATA_DIR/demo.json` has these fields. */
+export type Target = Static<typeof TargetSchema>
+
+/** @throws an error that names the invalid fields and shows no value */
+export async function readTarget(path: string): Promise<Target> {
+  const target: unknown = JSON.parse(await readFile(path, 'utf8'))
+  const invalid = [...Value.Errors(TargetSchema, target)].map(
+    ({ instancePath, message }) => `${instancePath || '/'} ${message}`,
+  )
+  if (invalid.length > 0) throw new Error(`${path}: ${invalid.join(', ')}`)
+  return target as Target
+}
+
+/** Repeats a request that a rate limit refused, after the time that the answer names. */
+const patientFetch: typeof fetch = async (input, init) => {
+  for (;;) {
+    const answer = await fetch(input, init)
+    if (answer.status !== 429) return answer
+    await answer.body?.cancel()
+    await delay(Number(answer.headers.get('retry-after')) * 1000)
+  }
+}
+
+/** Waits only while a rate limit refuses new sessions. */
+const sessionsPatiently: typeof fetch = (input, init) =>
+  (String(input).endsWith('/sessions') ? patientFetch : fetch)(input, init)
+
+/** A suite against a running deployment. Reading what it does not have throws `MissingAccess`. */
+export async function suiteOf({ gatewayUrl, ...target }: Target): Promise<Suite> {
+  const urls = gatewayUrl.split(',').map((url) => ({ url: url.replace(/\/$/, '') }))
+  const withClients = async (send: typeof fetch) => {
+    const stack: RunningStack = {
+      demo: { ...target, gatewayUrl, workspaceSession: '', mongodbUri: '' } satisfies DemoFile,
+      get dataDir(): string {
+        throw new MissingAccess('the signing keys of the deployment')
+      },
+      cores: [{ url: target.coreUrl }],
+      // Many tests use two gateways. If there is one, they use it twice.
+      gateways: urls.length > 1 ? urls : [...urls, ...urls],
+      operator: () => operatorOf(target.coreUrl, target.serviceToken),
+      newVisitor: ({ origin = target.origin, siteKey = target.siteKey, ...options } = {}) =>
+        startVisitor({ gatewayUrl: urls[0]!.url, origin, siteKey, fetch: send, ...options }),
+      addGateway: () => {
+        throw new MissingAccess('another gateway')
+      },
+    }
+    return { stack, client: await createClient(stack, send), operator: stack.operator() }
+  }
+  const roomy = await withClients(patientFetch)
+  const limited = await withClients(sessionsPatiently)
+  return {
+    roomy,
+    short: missing('short lifetimes'),
+    limited,
+    fromAddress: () => {
+      throw new MissingAccess('several client addresses')
+    },
+    clients: [roomy.client, limited.client],
+    replayWindowEvents: REPLAY_WINDOW_EVENTS,
+    agentBodyLength: AGENT_BODY_LENGTH,
+  }
+}
