@@ -4,22 +4,11 @@
 import { launchChromium } from '../test/support/chromium.ts'
 import { openWidgetPage } from '../test/support/widget-page.ts'
 import { startScenarioServer } from '../widget/test/scenario-server.ts'
+import { readTrace } from './trace-times.ts'
 
 const rounds = 5
 const slowdown = 4
 const limitMs = 50
-
-interface TraceEvent {
-  name: string
-  pid: number
-  tid: number
-  /** Start of the event in microseconds. */
-  ts: number
-  dur?: number
-  /** Thread time in microseconds. */
-  tdur?: number
-  args: { name?: string }
-}
 
 const browser = await launchChromium()
 const gateway = await startScenarioServer({ heartbeatMs: 1_000 })
@@ -35,7 +24,7 @@ for (let round = 0; round < rounds; round += 1) {
     await browser.startTracing(page, { categories: ['toplevel', 'devtools.timeline'] })
     await act()
     await page.waitForTimeout(300)
-    found[name]!.push(longestTaskMs(JSON.parse(String(await browser.stopTracing())).traceEvents))
+    found[name]!.push(readTrace(String(await browser.stopTracing())).longestTaskMs)
   }
   // A script clicks, because simulated input and polling add work that no visitor causes.
   const open = () =>
@@ -63,15 +52,3 @@ console.log(`Longest task in ms, ${rounds} rounds, ${slowdown}x CPU throttling`)
 for (const [name, worst] of Object.entries(found))
   console.log(`${name.padEnd(28)}${worst.map((ms) => ms.toFixed(0).padStart(5)).join('')}`)
 if (Object.values(found).some((worst) => worst.sort((a, b) => a - b)[rounds >> 1]! > limitMs)) process.exitCode = 1
-
-function longestTaskMs(events: TraceEvent[]): number {
-  const mains = events.filter(({ name, args }) => name === 'thread_name' && args.name === 'CrRendererMain')
-  const tasks = events.filter(
-    ({ name, pid, tid }) =>
-      name === 'ThreadControllerImpl::RunTask' && mains.some((main) => main.pid === pid && main.tid === tid),
-  )
-  // Excludes the task that unloads the previous page.
-  const commits = events.filter(({ name }) => name === 'CommitLoad')
-  const own = tasks.filter((task) => !commits.some(({ ts }) => ts >= task.ts && ts <= task.ts + (task.dur ?? 0)))
-  return Math.max(0, ...own.map(({ tdur }) => tdur ?? 0)) / 1_000
-}
