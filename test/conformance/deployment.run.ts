@@ -1,16 +1,16 @@
 import { afterAll, beforeAll } from 'vitest'
 import { allRules } from './all-rules.ts'
+import { targetFile } from './config.ts'
 import { MissingAccess, missing } from './missing-access.ts'
 import { countTests, skipped } from './rule.ts'
 import type { Suite } from './suite.ts'
 import { readTarget, suiteOf } from './target.ts'
 
 // `npm run conformance`: checks a running deployment.
-const { CONFORMANCE_TARGET = '' } = process.env
 let suite: Suite
 
 beforeAll(async () => {
-  suite = await suiteOf(await readTarget(CONFORMANCE_TARGET))
+  suite = await suiteOf(await readTarget(targetFile()))
 })
 
 allRules(

@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { setTargetFile } from './config.ts'
 import { rules } from './rules.ts'
 import { readTarget } from './target.ts'
 
@@ -17,19 +18,19 @@ if (selected.length === 0) {
   console.error(`--rules selects no rule. There are: ${rules.map(({ id }) => id).join(' ')}`)
   process.exit(2)
 }
-const target = resolve(process.env.INIT_CWD ?? '.', values.target)
+const target = resolve(values.target)
 await readTarget(target).catch((error: Error) => {
   console.error(error.message)
   process.exit(2)
 })
 
+setTargetFile(target)
 const names =
   values.rules === undefined ? [] : ['-t', `(^| )(${selected.map((id) => id.replace('.', '\\.')).join('|')}) `]
 const vitest = resolve(import.meta.dirname, '../../node_modules/vitest/vitest.mjs')
 const child = spawn(process.execPath, [vitest, 'run', '--config', 'test/conformance/vitest.config.ts', ...names], {
   cwd: resolve(import.meta.dirname, '../..'),
   stdio: 'inherit',
-  env: { ...process.env, CONFORMANCE_TARGET: target },
 })
 child.on('exit', (code) => {
   process.exitCode = code ?? 1
