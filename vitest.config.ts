@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
@@ -36,8 +37,9 @@ export default defineConfig(({ mode }) => ({
       `{core,core-client,gateway,delivery,platform,widget,console,test,dev,admin}/**/${suffixes[mode] ?? suffixes.test}`,
     ],
     exclude: ['**/node_modules/**', '**/dist/**', ...(mode === 'long' ? [] : ['**/*.long.test.ts'])],
-    // More workers than processors: most tests wait for processes and pages.
-    maxWorkers: '200%',
+    // One more worker than processors, because many tests wait. Vitest would reduce a percentage to
+    // the number of processors.
+    maxWorkers: availableParallelism() + 1,
     sequence: { sequencer: LongestFirst },
     // All files of a worker share its loaded modules, so each file starts faster.
     isolate: false,

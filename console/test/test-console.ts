@@ -63,7 +63,8 @@ const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-prac
  * rules.
  */
 export async function accessibilityFindings(page: Page, rules?: string[]): Promise<string[]> {
-  const axe = new AxeBuilder({ page }).options({ resultTypes: ['violations'] })
+  // Selectors are not used, and take time.
+  const axe = new AxeBuilder({ page }).options({ resultTypes: ['violations'], selectors: false, elementRef: false })
   // Legacy mode skips frames, so axe needs no second page to merge results.
   axe.setLegacyMode()
   const { violations } = await (rules ? axe.withRules(rules) : axe.withTags(tags)).analyze()

@@ -83,7 +83,7 @@ const upperLayers: { layer: RegExp; onlyFrom: RegExp }[] = [
 /** Files besides `config.ts` that may read the environment, with the reason. */
 export const environmentReaders: Record<string, string> = {
   'deploy/compose/init-replica-set.js': 'runs in mongosh in a container, which gets its secrets by environment',
-  'test/documents/operating.test.ts': 'passes PATH and HOME to the commands of the document',
+  'test/documents/operating.long.test.ts': 'passes PATH and HOME to the commands of the document',
   'test/support/chromium.ts': 'passes the environment to the browser and sets its font folder',
   'test/chaos/moved-clock.ts': 'is preloaded and gets the path of its clock file by environment',
   'test/packages/fixtures/next/app/page.jsx': 'is a page of a host, which reads its own settings',

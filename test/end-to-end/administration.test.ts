@@ -85,7 +85,7 @@ async function serveAdmin(): Promise<number> {
 /**
  * A shell function that replaces `npm run -s`. It sends administration commands to the server of
  * `serveAdmin`. It runs other scripts without npm, whose start takes longer than the script.
- * operating.test.ts runs the same scripts with npm.
+ * operating.long.test.ts runs the same scripts with npm.
  */
 const npmFunction = (adminPort: number) => {
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {

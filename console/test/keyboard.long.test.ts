@@ -1,0 +1,1 @@
+import './keyboard.test.ts'
