@@ -68,6 +68,8 @@ export function createClaims(options: {
   answerWithinMs: number
   backoff: () => Backoff
   open: OpenDeliveries
+  /** Number of deliveries to claim in advance, for each destination that answers quickly. */
+  ahead: () => Record<string, number>
   /** Number of deliveries that the worker has room for. Open claims are not subtracted. */
   room: () => number
   /** Returns true if the worker has enough waiting deliveries, so that it need not claim now. */
@@ -80,7 +82,7 @@ export function createClaims(options: {
 }): Claims {
   const { core, followCores, workerId, perDestination, waitMs, answerWithinMs, open, room, isStocked, onClaimed } =
     options
-  const { abandon, metrics, logger } = options
+  const { ahead, abandon, metrics, logger } = options
   const stopped = new AbortController()
   let reserved = 0
   let pollCap: number | undefined
@@ -131,7 +133,7 @@ export function createClaims(options: {
           limit,
           perDestination: most,
           underWay: open.underWay(),
-          ahead: open.ahead(),
+          ahead: ahead(),
           waitMs: wait,
           onlyNew,
         },

@@ -24,11 +24,6 @@ export interface OpenDeliveries {
   ready(): number
   /** Number of running and waiting deliveries per destination. Claims contain these numbers. */
   underWay(): Record<string, number>
-  /**
-   * Number of deliveries to claim in advance for each destination that has `perDestination` open
-   * deliveries or more and answers quickly.
-   */
-  ahead(): Record<string, number>
   /** Destinations with `perDestination` running and waiting deliveries or more. */
   full(): Set<string>
   /** Returns true if a destination has `perDestination` running and waiting deliveries or more. */
@@ -109,13 +104,6 @@ export function createOpenDeliveries({
       return ready
     },
     underWay: () => Object.fromEntries(held),
-    ahead: () =>
-      Object.fromEntries(
-        fullDestinations().flatMap((name) => {
-          const ahead = aheadOf(name)
-          return ahead > 0 ? [[name, ahead]] : []
-        }),
-      ),
     full: () => new Set(fullDestinations()),
     anyFull: () => full > 0,
     add(open) {

@@ -20,12 +20,16 @@ describe('createPace', () => {
     expect(pace.perWindow()).toBe(0)
   })
 
-  it('`ofDestination` counts the attempts of one destination', () => {
+  it('`ofDestination` counts the attempts of one destination, and `destinations` lists the recent ones', () => {
     let time = 1_000
     const pace = createPace({ windowMs: 200, monotonic: () => time })
     for (const name of ['a', 'a', 'b']) pace.done(name)
     expect([pace.ofDestination('a'), pace.ofDestination('b'), pace.ofDestination('c')]).toEqual([2, 1, 0])
-    time += 400
+    time += 200
+    pace.done('c')
+    expect(pace.destinations()).toEqual(['a', 'b', 'c'])
+    time += 200
     expect(pace.ofDestination('a')).toBe(0)
+    expect(pace.destinations()).toEqual(['c'])
   })
 })

@@ -5,6 +5,8 @@ interface Pace {
   perWindow(): number
   /** The same count for one destination. */
   ofDestination(destination: string): number
+  /** Destinations that completed attempts in the previous or the current window. */
+  destinations(): string[]
 }
 
 /**
@@ -36,6 +38,10 @@ export function createPace({ windowMs, monotonic }: { windowMs: number; monotoni
     ofDestination(destination) {
       advance()
       return Math.max(current.of.get(destination) ?? 0, previous.of.get(destination) ?? 0)
+    },
+    destinations() {
+      advance()
+      return [...new Set([...previous.of.keys(), ...current.of.keys()])]
     },
   }
 }

@@ -95,6 +95,10 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
     metrics,
     backoff,
     open,
+    ahead: () => {
+      const counts = pace.destinations().map((name) => [name, aheadOf(name)] as const)
+      return Object.fromEntries(counts.filter(([, count]) => count > 0))
+    },
     // Claims nothing while reports fail, so that the backlog of results stays bounded.
     room: () => (reports.backlog() > 2 * concurrency + spare() ? 0 : open.places() + spare() - open.ready()),
     isStocked: () => open.ready() > spare() / 2,
