@@ -20,6 +20,7 @@ export interface DeliveryHolds {
   applyStatus(subscriptionId: string): Promise<void>
   /** Makes the deliveries match the status of their subscriptions, after a crash or a race. */
   reconcile(): Promise<void>
+  /** Returns the number of held deliveries per subscription, counted up to `heldCountMax`. */
   heldCounts(subscriptionIds: string[]): Promise<Map<string, number>>
   /** Ends the work in the background. `reconcile` completes it later. */
   close(): void
@@ -33,6 +34,10 @@ const spreadPerDeliveryMs = 10
 const spreadMaxMs = 30_000
 /** Maximum number of deliveries that one step holds or releases. */
 const stepMax = 200
+/** The same for the first step, because the call that changes the subscription waits for it. */
+const firstStepMax = 60
+/** Higher numbers of held deliveries are not counted exactly, because a count reads each of them. */
+const heldCountMax = 10_000
 /** A pause lasts this many times as long as the step before it. So steps take a fifth of the time. */
 const pauseFactor = 4
 const pauseMaxMs = 1000
@@ -50,33 +55,36 @@ export function createDeliveryHolds(dependencies: {
   /** Subscriptions with work in the background. `again` is set if their status may have changed. */
   const running = new Map<string, { again: boolean }>()
 
-  async function release(subscriptionId: string) {
+  async function release(subscriptionId: string, limit: number) {
     const held = await store.countHeld(subscriptionId, spreadMaxMs / spreadPerDeliveryMs + 1)
     if (held === 0) return 0
     const spread = Math.min((held - 1) * spreadPerDeliveryMs, spreadMaxMs)
-    const released = await store.release(subscriptionId, new Date(now()), spread, stepMax)
+    const released = await store.release(subscriptionId, new Date(now()), spread, limit)
     announce()
     return released
   }
 
   /**
-   * Runs one step. `applied` is the status that the deliveries have. Returns undefined if the
-   * subscription still has this status.
+   * Holds or releases up to `limit` deliveries. Returns undefined if the subscription still has the
+   * status `applied`, which earlier steps gave to all its deliveries.
    */
-  async function step(subscriptionId: string, applied?: SubscriptionStatus) {
+  async function step(subscriptionId: string, limit: number, applied?: SubscriptionStatus) {
     const [subscription] = await subscriptions.find([subscriptionId])
     if (!subscription || subscription.status === applied) return undefined
     const { status } = subscription
     const changed = await (status === 'disabled'
-      ? store.hold(subscriptionId, new Date(now()), stepMax)
-      : release(subscriptionId))
-    return { applied: changed < stepMax ? status : undefined }
+      ? store.hold(subscriptionId, new Date(now()), limit)
+      : release(subscriptionId, limit))
+    return { applied: changed < limit ? status : undefined }
   }
 
   /** Runs the first step, and further ones only if the status changed. */
   async function applyStatus(subscriptionId: string) {
-    for (let done = await step(subscriptionId); done; done = await step(subscriptionId, done.applied)) {
+    for (let applied: SubscriptionStatus | undefined; ; ) {
+      const done = await step(subscriptionId, firstStepMax, applied)
+      if (!done) return
       if (done.applied === undefined) return continueLater(subscriptionId)
+      applied = done.applied
     }
   }
 
@@ -94,7 +102,7 @@ export function createDeliveryHolds(dependencies: {
         state.again = false
         for (let applied: SubscriptionStatus | undefined; ; ) {
           const began = performance.now()
-          const done = await step(subscriptionId, applied)
+          const done = await step(subscriptionId, stepMax, applied)
           if (!done) break
           applied = done.applied
           const pauseMs = Math.min((performance.now() - began) * pauseFactor, pauseMaxMs)
@@ -114,7 +122,7 @@ export function createDeliveryHolds(dependencies: {
       if (!running.has(subscriptionId)) await applyStatus(subscriptionId)
     },
     applyStatus,
-    heldCounts: store.heldCounts,
+    heldCounts: (subscriptionIds) => store.heldCounts(subscriptionIds, heldCountMax),
 
     async reconcile() {
       const pending = [

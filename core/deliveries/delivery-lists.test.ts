@@ -98,7 +98,7 @@ describe(`lists of ${count} deliveries`, () => {
   it('the counts and lists of held deliveries read the held ones only', async () => {
     const holds = createDeliveryHoldStore({ deliveries: client.db.collection('deliveries') })
     for (const ask of [
-      () => holds.heldCounts(['sub_large', 'sub_small']),
+      () => holds.heldCounts(['sub_large', 'sub_small'], 10_000),
       () => holds.countHeld('sub_large', 3001),
       () => holds.holding(),
       () => holds.waiting(),

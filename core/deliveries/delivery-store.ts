@@ -198,8 +198,8 @@ export interface DeliveryHoldStore {
   countAllHeld(max: number): Promise<number>
   /** Counts the held deliveries of the subscription, up to `max`. */
   countHeld(subscriptionId: string, max: number): Promise<number>
-  /** Returns the number of held deliveries per subscription. */
-  heldCounts(subscriptionIds: string[]): Promise<Map<string, number>>
+  /** Returns the number of held deliveries per subscription, counted up to `max`. */
+  heldCounts(subscriptionIds: string[], max: number): Promise<Map<string, number>>
   /** Returns the ids of subscriptions with held deliveries. */
   holding(): Promise<string[]>
   /** Returns the ids of subscriptions with queued deliveries. */
@@ -231,6 +231,9 @@ export function createDeliveryHoldStore({
     if (ids.length > 0) await deliveries.updateMany({ $and: [{ _id: { $in: ids } }, filter] }, update, { hint: '_id_' })
     return ids.length
   }
+
+  const countHeld = (subscriptionId: string, max: number) =>
+    deliveries.countDocuments({ destination: subscriptionId, status: 'held' }, { limit: max })
 
   return {
     hold(subscriptionId, now, limit) {
@@ -264,17 +267,16 @@ export function createDeliveryHoldStore({
 
     countAllHeld: (max) => deliveries.countDocuments({ ...anyDestination, status: 'held' }, { limit: max }),
 
-    countHeld: (subscriptionId, max) =>
-      deliveries.countDocuments({ destination: subscriptionId, status: 'held' }, { limit: max }),
+    countHeld,
 
-    async heldCounts(subscriptionIds) {
-      const counts = await deliveries
-        .aggregate<{ _id: string; count: number }>([
-          { $match: { status: 'held', destination: { $in: subscriptionIds } } },
-          { $group: { _id: '$destination', count: { $sum: 1 } } },
-        ])
-        .toArray()
-      return new Map(counts.map(({ _id, count }) => [_id, count]))
+    async heldCounts(subscriptionIds, max) {
+      const counts = new Map<string, number>()
+      for (const subscriptionId of await deliveries.distinct('destination', {
+        destination: { $in: subscriptionIds },
+        status: 'held',
+      }))
+        counts.set(subscriptionId, await countHeld(subscriptionId, max))
+      return counts
     },
 
     holding: () => deliveries.distinct('destination', { ...anyDestination, status: 'held' }),

@@ -20,7 +20,7 @@ import { When } from '../ui/when.tsx'
 import { HeadersCard } from './headers-card.tsx'
 import { RecoveryCard } from './recovery-card.tsx'
 import { SubscriptionForm, type SubscriptionInput } from './subscription-form.tsx'
-import { actionText, disabledText } from './subscription-words.ts'
+import { actionText, disabledText, heldNumber } from './subscription-words.ts'
 
 export function SubscriptionView({ subscriptionId }: { subscriptionId: string }) {
   const { api } = useConsole()
@@ -99,7 +99,7 @@ function StatusCard({ subscription, onChanged }: SubscriptionPart) {
         <Notice tone="warning">
           Disabled. {disabledText(disabledReason)}{' '}
           {heldDeliveries > 0
-            ? `${heldDeliveries} ${heldDeliveries === 1 ? 'delivery is' : 'deliveries are'} held and will be sent when you enable it.`
+            ? `${heldNumber(heldDeliveries)} ${heldDeliveries === 1 ? 'delivery is' : 'deliveries are'} held and will be sent when you enable it.`
             : 'New deliveries are held, not lost.'}
         </Notice>
       )}

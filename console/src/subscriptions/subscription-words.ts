@@ -8,6 +8,10 @@ const reasons: Partial<Record<DisabledReason, string>> = {
   [DisabledReason.GONE]: 'The destination is gone (410, or repeated 404). Check its URL, then enable it again.',
 }
 
+/** The service counts held deliveries up to this number. */
+const heldCountMax = 10_000
+export const heldNumber = (held: number) => (held < heldCountMax ? String(held) : `${heldCountMax} or more`)
+
 export const disabledText = (reason: DisabledReason) => reasons[reason] ?? 'The reason is unknown.'
 
 const actions: Record<string, string> = {

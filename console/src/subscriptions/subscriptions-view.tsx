@@ -6,7 +6,7 @@ import { Icon } from '../ui/icon.tsx'
 import { useLoad } from '../ui/load.ts'
 import { Empty, WhenLoaded } from '../ui/notice.tsx'
 import { Page } from '../ui/page.tsx'
-import { disabledText } from './subscription-words.ts'
+import { disabledText, heldNumber } from './subscription-words.ts'
 
 export function SubscriptionsView() {
   const { api } = useConsole()
@@ -56,7 +56,7 @@ function SubscriptionRow({ subscription }: { subscription: Subscription }) {
             {mappedFields.join(', ') || 'no fields, only the reference'}
           </span>
         </span>
-        {heldDeliveries > 0 && <span class="tag warn">{heldDeliveries} held</span>}
+        {heldDeliveries > 0 && <span class="tag warn">{heldNumber(heldDeliveries)} held</span>}
       </a>
     </li>
   )

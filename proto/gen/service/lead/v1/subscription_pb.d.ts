@@ -82,7 +82,7 @@ export declare type Subscription = Message<"service.lead.v1.Subscription"> & {
   updatedAt?: Timestamp | undefined;
 
   /**
-   * Number of held deliveries.
+   * Number of held deliveries, counted up to 10000.
    *
    * @generated from field: uint32 held_deliveries = 11;
    */
