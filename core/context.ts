@@ -1,6 +1,7 @@
 import { splitList } from '../platform/settings/settings.ts'
 import { createBus } from './bus.ts'
 import { type CommandService, createCommandService } from './commands/service.ts'
+import type { Conversation } from './conversations/model.ts'
 import { type ConversationService, createConversationService } from './conversations/service.ts'
 import type { Database } from './database/database.ts'
 import { createStores, type Stores } from './database/stores.ts'
@@ -15,6 +16,9 @@ import type { Nudge } from './log/wakeup-store.ts'
 import { createCoreMetrics } from './metrics.ts'
 import { createOperatorService, type OperatorService } from './operators/service.ts'
 import { createPrivacyService, type PrivacyService } from './privacy/service.ts'
+import { createSearch, type Search } from './search/search.ts'
+import { createSearchService, type SearchService } from './search/service.ts'
+import { createSourceTexts } from './search/source-texts.ts'
 import { createVisitorService, type VisitorService } from './visitors/service.ts'
 import { type Access, createAccess } from './workspaces/access.ts'
 import { createWorkspaceService, type WorkspaceService } from './workspaces/service.ts'
@@ -26,12 +30,14 @@ export interface CoreContext
     Omit<WorkspaceService, 'workspaceSessions' | 'jobs'>,
     Omit<OperatorService, 'jobs'>,
     Omit<VisitorService, 'jobs'>,
+    Omit<SearchService, 'jobs'>,
     Omit<ConversationService, 'jobs' | 'drain'>,
     Omit<CommandService, 'jobs'>,
     Omit<DeliveryService, 'jobs' | 'close'>,
     Omit<PrivacyService, 'jobs'> {
   database: Database
   stores: Stores
+  search: Search<Conversation>
   access: Access
   /** Starts the jobs, and starts reading the wake-ups of other processes. */
   start(): void
@@ -89,11 +95,12 @@ export function createCoreContext({
   const workspaces = createWorkspaceService(kit, stores, log, workspaceSessionSecrets)
   const operators = createOperatorService(kit, stores, log, workspaces)
   const visitors = createVisitorService(kit, stores, log, workspaces)
-  const conversations = createConversationService(kit, stores, log, workspaces, visitors)
+  const search = createSearchService(kit, stores)
+  const conversations = createConversationService(kit, stores, log, workspaces, visitors, search)
   const commands = createCommandService(kit, stores, log, workspaces, visitors)
-  const deliveries = createDeliveryService(kit, stores, log, visitors, conversations, isAllowedDestination)
+  const deliveries = createDeliveryService(kit, stores, log, visitors, search, conversations, isAllowedDestination)
   const privacy = createPrivacyService(kit, stores, log, workspaces, visitors)
-  const jobs = [log, workspaces, operators, visitors, conversations, commands, deliveries, privacy].flatMap(
+  const jobs = [log, workspaces, operators, visitors, search, conversations, commands, deliveries, privacy].flatMap(
     (module) => module.jobs,
   )
 
@@ -103,12 +110,18 @@ export function createCoreContext({
     ...workspaces,
     ...operators,
     ...visitors,
+    ...search,
     ...conversations,
     ...commands,
     ...deliveries,
     ...privacy,
     database,
     stores,
+    search: createSearch({
+      store: stores.searchEntries,
+      conversationsOf: stores.conversations.find,
+      textsOf: createSourceTexts(stores),
+    }),
     access: createAccess(keyring, now, {
       workspaceSessions: workspaces.workspaceSessions,
       consoleCallers: operators.consoleSessions,

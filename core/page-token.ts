@@ -19,8 +19,11 @@ export function cutPage<T>(
   const page = found.slice(0, limit)
   const last = page.at(-1)
   if (found.length <= limit || last === undefined) return { page }
-  const { at, id } = endOf(last)
-  return { page, nextPageToken: Buffer.from(`${at.getTime()} ${id}`).toString('base64url') }
+  return { page, nextPageToken: pageTokenOf(endOf(last)) }
+}
+
+export function pageTokenOf({ at, id }: PageEnd): string {
+  return Buffer.from(`${at.getTime()} ${id}`).toString('base64url')
 }
 
 /**

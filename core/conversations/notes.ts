@@ -6,6 +6,7 @@ import type { Agent } from '../log/model.ts'
 import type { Wakeups } from '../log/wakeups.ts'
 import { useLineFeeds } from '../repairs.ts'
 import { agentIssues, field, messageBody, operationId, validate } from '../rules.ts'
+import type { SearchIndex } from '../search/search-index.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import type { ConversationStore } from './conversation-store.ts'
 import type { Note } from './model.ts'
@@ -34,14 +35,15 @@ export function createNotes(dependencies: {
   store: Pick<ConversationStore, 'addNote' | 'notesOf'>
   conversationAccess: ConversationAccess
   wakeups: Pick<Wakeups, 'stateChanged'>
+  searchIndex: Pick<SearchIndex, 'add'>
   bodyMaxLength: number
   now: () => number
 }): Notes {
-  const { store, conversationAccess, wakeups, bodyMaxLength, now } = dependencies
+  const { store, conversationAccess, wakeups, searchIndex, bodyMaxLength, now } = dependencies
 
   return {
     async add({ conversationId, clientOperationId, body, agent }, workspaceId) {
-      await conversationAccess.find(conversationId, workspaceId)
+      const conversation = await conversationAccess.find(conversationId, workspaceId)
       const text = useLineFeeds(body)
       validate(
         field('/clientOperationId', clientOperationId, operationId),
@@ -58,7 +60,11 @@ export function createNotes(dependencies: {
         throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/conversationId', rule: 'maxItems' }] })
       }
       if (stored.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
-      if (isAdded) await wakeups.stateChanged(conversationId)
+      if (isAdded) {
+        await wakeups.stateChanged(conversationId)
+        const source = { kind: 'note' as const, conversationId, operationId: clientOperationId }
+        await searchIndex.add({ source, workspaceId: conversation.workspaceId, at: stored.createdAt, texts: [text] })
+      }
       return stored
     },
 

@@ -4,6 +4,7 @@ import type { CoreKit } from '../kit.ts'
 import type { EventStore } from '../log/event-store.ts'
 import { createLiveCache } from '../log/live-cache.ts'
 import type { LogService } from '../log/service.ts'
+import type { SearchService } from '../search/service.ts'
 import type { VisitorService } from '../visitors/service.ts'
 import type { SessionStore } from '../visitors/session-store.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
@@ -63,6 +64,7 @@ export function createConversationService(
   { log, wakeups }: LogService,
   { siteDirectory: { installations } }: WorkspaceService,
   { visitorAccess: access, consents }: VisitorService,
+  { searchIndex }: SearchService,
 ): ConversationService {
   const { conversations, events } = stores
   const conversationAccess = createConversationAccess(
@@ -117,6 +119,7 @@ export function createConversationService(
     store: conversations,
     conversationAccess,
     wakeups,
+    searchIndex,
     bodyMaxLength: config.MESSAGE_BODY_MAX_LENGTH,
     now,
   })

@@ -9,6 +9,7 @@ import type {
 import type { ErasureDocument } from '../privacy/erasure-store.ts'
 import type { RemovalDocument } from '../privacy/removal-store.ts'
 import type { VisitorCollections } from '../privacy/visitor-data-store.ts'
+import type { SearchProgressDocument } from '../search/search-entry-store.ts'
 import type { NonceDocument } from '../visitors/identity-store.ts'
 import type { OperatorPresenceDocument } from '../workspaces/operator-presence-store.ts'
 import type { ConnectionDocument, InstallationDocument, WorkspaceDocument } from '../workspaces/workspace-store.ts'
@@ -26,6 +27,7 @@ export interface Collections extends VisitorCollections {
   signInLinks: Collection<SignInLinkDocument>
   signInAttempts: Collection<SignInAttemptDocument>
   suppressions: Collection<SuppressionDocument>
+  searchProgress: Collection<SearchProgressDocument>
 }
 
 export function collectionsOf(db: Db): Collections {
@@ -55,6 +57,8 @@ export function collectionsOf(db: Db): Collections {
     signInAttempts: db.collection('signInAttempts'),
     networkBans: db.collection('networkBans'),
     suppressions: db.collection('suppressions'),
+    searchEntries: db.collection('searchEntries'),
+    searchProgress: db.collection('searchProgress'),
     policyChanges: db.collection('policyChanges'),
   }
 }

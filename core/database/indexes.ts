@@ -176,4 +176,13 @@ export const indexes: IndexPlan[] = [
   ['erasures', { nextAt: 1 }, { name: 'due', sparse: true }],
   ['erasures', { 'traces.visitorIds': 1 }, { name: 'by_visitor', sparse: true }],
   ['sessions', { conversationId: 1 }, { name: 'by_conversation' }],
+  // Finds entries by their words, and counts them. The queries name their index.
+  ['searchEntries', { workspaceId: 1, terms: 1 }, { name: 'by_term' }],
+  ['searchEntries', { workspaceId: 1, at: -1, _id: -1 }, { name: 'by_time' }],
+  // Finds the entries of sessions and leads. The ids of other entries begin with the conversation.
+  [
+    'searchEntries',
+    { conversationId: 1 },
+    { name: 'by_conversation', partialFilterExpression: { conversationId: { $exists: true } } },
+  ],
 ]

@@ -21,7 +21,9 @@ import { createDeletionStore } from '../privacy/deletion-store.ts'
 import { createErasureStore } from '../privacy/erasure-store.ts'
 import { createRemovalStore } from '../privacy/removal-store.ts'
 import { createRetentionStore } from '../privacy/retention-store.ts'
-import { createVisitorDataStore, createVisitorRemoval, createVisitorTraceStore } from '../privacy/visitor-data-store.ts'
+import { createVisitorDataStore, createVisitorRemoval } from '../privacy/visitor-data-store.ts'
+import { createVisitorTraceStore } from '../privacy/visitor-trace-store.ts'
+import { createSearchEntryStore } from '../search/search-entry-store.ts'
 import { createConsentStore } from '../visitors/consent-store.ts'
 import { createNonceStore, createSubjectStore } from '../visitors/identity-store.ts'
 import { createNetworkBanStore } from '../visitors/network-ban-store.ts'
@@ -63,6 +65,7 @@ export function createStores({ collections, screenshots }: Database, nudge?: Nud
     removals: createRemovalStore(collections),
     retention: createRetentionStore(collections),
     screenshots: createScreenshotStore(screenshots),
+    searchEntries: createSearchEntryStore(collections),
     sessions: createSessionStore(collections),
     subjects: createSubjectStore(collections),
     typing: createTypingStore(collections),

@@ -8,6 +8,7 @@ import type { LeadFanOut } from '../leads/model.ts'
 import type { SuppressionStore } from '../leads/suppression-store.ts'
 import { createSuppressions, type Suppressions } from '../leads/suppressions.ts'
 import type { LogService } from '../log/service.ts'
+import type { SearchService } from '../search/service.ts'
 import type { VisitorService } from '../visitors/service.ts'
 import type { SessionStore } from '../visitors/session-store.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
@@ -85,6 +86,7 @@ export function createDeliveryService(
   stores: DeliveryStores,
   { wakeups }: LogService,
   { visitorAccess: access, consents, idsKey }: VisitorService,
+  { searchIndex }: SearchService,
   { conversationAccess }: ConversationService,
   isAllowedDestination: IsAllowedDestination,
 ): DeliveryService {
@@ -209,6 +211,7 @@ export function createDeliveryService(
       access,
       consents,
       suppressions,
+      searchIndex,
       sessions: stores.sessions,
       plannedIds,
       now,

@@ -7,6 +7,7 @@ import { newId } from '../ids.ts'
 import type { PlannedIds } from '../keys/keyring.ts'
 import { cutPage, readPageToken } from '../page-token.ts'
 import { field, integer, isIdempotencyKey, text, validate } from '../rules.ts'
+import type { SearchIndex } from '../search/search-index.ts'
 import type { Consents } from '../visitors/consents.ts'
 import { operationSessionOf, type VisitorCredentials } from '../visitors/model.ts'
 import type { SessionStore } from '../visitors/session-store.ts'
@@ -64,16 +65,25 @@ export function createLeads(dependencies: {
   consents: Pick<Consents, 'require'>
   suppressions: Pick<Suppressions, 'isSuppressed' | 'contactIds'>
   sessions: Pick<SessionStore, 'subjectsIn'>
+  searchIndex: Pick<SearchIndex, 'add'>
   conversationAccess: ConversationAccess
   plannedIds: PlannedIds
   now: () => number
 }): Leads {
   const { store, fanOut, workspaceStore, access, consents, suppressions, sessions } = dependencies
-  const { conversationAccess, plannedIds, now } = dependencies
+  const { searchIndex, conversationAccess, plannedIds, now } = dependencies
 
   async function subjectsOf(conversationId: string | undefined): Promise<string[]> {
     if (conversationId === undefined) return []
     return (await sessions.subjectsIn([conversationId])).get(conversationId) ?? []
+  }
+
+  async function finish(lead: Lead) {
+    const { leadId, conversationId, workspaceId, createdAt: at, fields } = lead
+    await fanOut.send(lead)
+    if (conversationId === undefined) return
+    const source = { kind: 'lead' as const, conversationId, leadId }
+    await searchIndex.add({ source, workspaceId, at, texts: Object.values(fields) })
   }
 
   return {
@@ -96,7 +106,7 @@ export function createLeads(dependencies: {
       }
       // If an earlier run of the operation stored the lead, that run or the fan-out job creates the
       // deliveries.
-      if (!(await store.insert(lead))) await fanOut.send(lead)
+      if (!(await store.insert(lead))) await finish(lead)
       return lead.leadId
     },
 
@@ -131,7 +141,7 @@ export function createLeads(dependencies: {
       }
       const earlier = await store.insert(lead)
       if (!earlier) {
-        await fanOut.send(lead)
+        await finish(lead)
         return { formSubmissionId, replayed: false }
       }
       if (earlier.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)

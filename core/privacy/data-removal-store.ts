@@ -1,5 +1,6 @@
 import type { Collection, Filter } from 'mongodb'
 import type { DeliveryDocument } from '../deliveries/delivery-store.ts'
+import { entriesOf } from '../search/search-entry-store.ts'
 import type { Session } from '../visitors/model.ts'
 import type { ErasureDocument } from './erasure-store.ts'
 import { removeAttemptReferences, type VisitorCollections } from './visitor-data-store.ts'
@@ -44,6 +45,8 @@ export interface DataRemoval {
    * its last one, replaces it by `lastSessionId`.
    */
   detachSession(session: Session, lastSessionId: string): Promise<void>
+  /** Removes search entries of the conversations. Returns their number; 0 when none is left. */
+  removeSearchEntries(conversationIds: string[], limit: number): Promise<number>
   /** Removes conversations whose events and sessions have been removed. */
   removeConversations(conversationIds: string[]): Promise<number>
   /** Removes deliveries that were held at this time or earlier. Returns their number. */
@@ -62,7 +65,7 @@ export function createDataRemoval(
   collections: VisitorCollections & { erasures: Collection<ErasureDocument> },
 ): DataRemoval {
   const { sessions, subjects, conversations, events, idempotency } = collections
-  const { commands, leads, leadSubscriptions, deliveries, erasures, policyChanges } = collections
+  const { commands, leads, leadSubscriptions, deliveries, erasures, policyChanges, searchEntries } = collections
   const hideable = { conversations, leads } as unknown as Record<
     Hidden,
     Collection<{ _id: string; erasing?: true | string }>
@@ -116,7 +119,9 @@ export function createDataRemoval(
     removeDeliveries: removeSome,
 
     async removeLeads(leadIds) {
-      return (await leads.deleteMany({ _id: { $in: leadIds } })).deletedCount
+      const { deletedCount } = await leads.deleteMany({ _id: { $in: leadIds } })
+      await searchEntries.deleteMany({ _id: { $in: leadIds } })
+      return deletedCount
     },
 
     async detachLeads(ofThem) {
@@ -163,7 +168,9 @@ export function createDataRemoval(
         { $unset: { successor: '' } },
       )
       await policyChanges.updateMany({ target: { $in: sessionIds } }, { $unset: { target: '' } })
-      return (await sessions.deleteMany({ _id: { $in: sessionIds } })).deletedCount
+      const { deletedCount } = await sessions.deleteMany({ _id: { $in: sessionIds } })
+      await searchEntries.deleteMany({ _id: { $in: sessionIds } })
+      return deletedCount
     },
 
     async detachSession({ sessionId, conversationId }, lastSessionId) {
@@ -179,6 +186,14 @@ export function createDataRemoval(
           $unset: { sessionId: '', operationKey: '', inputHash: '', data: '' },
         },
       )
+    },
+
+    async removeSearchEntries(conversationIds, limit) {
+      for (const filter of entriesOf(conversationIds)) {
+        const found = await searchEntries.find(filter, idOnly).limit(limit).toArray()
+        if (found.length > 0) return (await searchEntries.deleteMany({ _id: { $in: ids(found) } })).deletedCount
+      }
+      return 0
     },
 
     async removeConversations(conversationIds) {

@@ -15,7 +15,8 @@ import {
   type VisitorName,
   type VisitorTraces,
 } from './model.ts'
-import type { VisitorRemoval, VisitorTraceStore } from './visitor-data-store.ts'
+import type { VisitorRemoval } from './visitor-data-store.ts'
+import type { VisitorTraceStore } from './visitor-trace-store.ts'
 
 export interface Erasures {
   /**

@@ -65,6 +65,7 @@ export function createPacedRemoval(dependencies: {
   return {
     async conversations(conversationIds) {
       await inChunks('events', (limit) => data.removeEvents(conversationIds, limit))
+      await inChunks('search_entries', (limit) => data.removeSearchEntries(conversationIds, limit))
       const sessions = await paced(() => factStore.sessionsOf(conversationIds))
       await data.detachLeads(sessions)
       for (let start = 0; start < sessions.length; start += chunk)

@@ -19,7 +19,8 @@ import { createRemovals, type Removals } from './removals.ts'
 import { createRetention, type Retention } from './retention.ts'
 import type { RetentionStore } from './retention-store.ts'
 import { createVisitorExport, createVisitorNames, type VisitorExport, type VisitorNames } from './visitor-data.ts'
-import type { VisitorDataStore, VisitorRemoval, VisitorTraceStore } from './visitor-data-store.ts'
+import type { VisitorDataStore, VisitorRemoval } from './visitor-data-store.ts'
+import type { VisitorTraceStore } from './visitor-trace-store.ts'
 
 interface PrivacyStores {
   erasures: ErasureStore

@@ -3,6 +3,7 @@ import { MongoClient } from 'mongodb'
 import type { TestCores } from '../test-support/cores.ts'
 import { expiryOf } from '../visitors/model.ts'
 import { type Retention, retentionKinds } from '../workspaces/model.ts'
+import { flushSearch } from './test-visitor-marks.ts'
 
 /** The raw documents of a database, by collection. */
 type Raw = Map<string, Document[]>
@@ -53,6 +54,11 @@ const rules: Record<string, IsOverdue> = {
     return expiryOf(session as never).getTime() < scan.now - emptySessions
   },
   events: (event, { raw }) => !raw.get('conversations')!.some(({ _id }) => _id === event.conversationId),
+  searchEntries({ _id, conversationId }, { raw }) {
+    const has = (collection: string, id: string) => raw.get(collection)!.some((each) => each._id === id)
+    if (conversationId === undefined) return !has('conversations', _id.split(':')[0])
+    return !has('conversations', conversationId) || !(has('leads', _id) || has('sessions', _id))
+  },
   typing: (turn, { raw }) => !raw.get('conversations')!.some(({ _id }) => _id === turn.conversationId),
   subjects: (subject, { raw }) => !raw.get('conversations')!.some(({ _id }) => _id === subject.conversationId),
   commands: (command, { raw }) => !raw.get('sessions')!.some(({ _id }) => _id === command.sessionId),
@@ -88,6 +94,7 @@ const rules: Record<string, IsOverdue> = {
   installations: () => false,
   keys: () => false,
   migrations: () => false,
+  searchProgress: () => false,
   locks: () => false,
 }
 
@@ -145,6 +152,7 @@ function inMs({ core }: TestCores, workspace: { retention?: Retention }) {
  */
 export async function sweepAll(cores: TestCores, core = cores.core): Promise<void> {
   for (const seconds of [0, 3_700, 66, 31, 66, 31, 66]) {
+    await flushSearch(cores)
     cores.advance(seconds)
     await core.typing.endOverdue()
     await core.retention.sweep()

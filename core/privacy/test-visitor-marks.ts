@@ -114,11 +114,19 @@ export async function placesOfTexts({ uri, name }: TestCores, texts: string[]): 
 }
 
 /**
+ * Writes the search entries of all events. The tests move the clock by more time than such a write
+ * takes.
+ */
+export const flushSearch = ({ cores }: Pick<TestCores, 'cores'>) =>
+  Promise.all(cores.map(({ searchIndex }) => searchIndex.flush()))
+
+/**
  * Runs every step of every erasure. Advances the clock between steps, so that the leases of dead
  * processes expire.
  */
 export async function finishErasures(cores: TestCores, core = cores.core) {
   for (const seconds of [0, 3, 31, 3, 61, 3, 61]) {
+    await flushSearch(cores)
     cores.advance(seconds)
     await core.erasures.work()
   }

@@ -8,11 +8,12 @@ import type { IdempotencyDocument } from '../idempotency/idempotency-store.ts'
 import type { LeadDocument } from '../leads/lead-store.ts'
 import type { EventDocument } from '../log/event-store.ts'
 import { deleteFromCapped, type WakeupDocument, wakeupsWith } from '../log/wakeup-store.ts'
+import { entriesOf, type SearchEntryDocument } from '../search/search-entry-store.ts'
 import type { SubjectDocument } from '../visitors/identity-store.ts'
 import type { NetworkBanDocument } from '../visitors/network-ban-store.ts'
 import type { SessionDocument, VisitorDocument } from '../visitors/session-store.ts'
 import type { PolicyChangeDocument } from '../workspaces/policy-change-store.ts'
-import { noTraces, type VisitorName, type VisitorTraces } from './model.ts'
+import type { VisitorTraces } from './model.ts'
 
 /** The collections that have data of visitors. */
 export interface VisitorCollections {
@@ -30,6 +31,7 @@ export interface VisitorCollections {
   typing: Collection<TypingDocument>
   wakeups: Collection<WakeupDocument>
   policyChanges: Collection<PolicyChangeDocument>
+  searchEntries: Collection<SearchEntryDocument>
 }
 
 /** One stored record of a visitor. */
@@ -112,85 +114,6 @@ export function createVisitorDataStore(collections: VisitorCollections): Visitor
   }
 }
 
-export interface VisitorTraceStore {
-  /**
-   * Finds the visitor's sessions that began at `until` or earlier, including anonymous sessions in
-   * a verified visitor's browsers. Also finds all sessions in the same conversations. With
-   * `erasureId`, skips sessions that began after the start of this erasure. With `known`, the
-   * result also contains these traces of an earlier call, even if their sessions have since been
-   * removed.
-   */
-  find(visitor: VisitorName, by: { until: Date; erasureId?: string }, known?: VisitorTraces): Promise<VisitorTraces>
-}
-
-export function createVisitorTraceStore({ sessions, commands, leads }: VisitorCollections): VisitorTraceStore {
-  const part = {
-    projection: { visitorId: 1, conversationId: 1, formerConversationIds: 1 },
-  } as const
-
-  return {
-    async find({ browserIds, subjectIds }, { until, erasureId }, known = noTraces()) {
-      const notAfterErasure = erasureId === undefined ? undefined : { $ne: erasureId }
-      const begun = { createdAt: { $lte: until }, afterErasures: notAfterErasure }
-      const verified = await sessions
-        .find({ 'identity.subjectId': { $in: subjectIds }, ...begun, joinedAfterErasures: notAfterErasure }, part)
-        .toArray()
-      const linked = await sessions.find({ linkedSubjectIds: { $in: subjectIds }, ...begun }, part).toArray()
-      const browsers = unique([
-        ...browserIds,
-        ...known.visitorIds,
-        ...[...verified, ...linked].map(({ visitorId }) => visitorId),
-      ])
-      // Matches sessions that are anonymous, or were anonymous when the erasure began.
-      const anonymous = [
-        { identity: { $exists: false } },
-        ...(erasureId === undefined ? [] : [{ joinedAfterErasures: erasureId }]),
-      ]
-      const inBrowsers = await sessions.find({ visitorId: { $in: browsers }, ...begun, $or: anonymous }, part).toArray()
-      const found: Pick<SessionDocument, '_id' | 'conversationId' | 'formerConversationIds'>[] = [
-        ...verified,
-        ...inBrowsers,
-      ]
-      const conversationIds = unique([
-        ...known.conversationIds,
-        ...found.flatMap(({ conversationId, formerConversationIds = [] }) => [
-          conversationId,
-          ...formerConversationIds,
-        ]),
-      ])
-      const inThem = await sessions
-        .find({ conversationId: { $in: conversationIds } }, { projection: { _id: 1 } })
-        .toArray()
-      const sessionIds = unique([...known.sessionIds, ...[...found, ...inThem].map(({ _id }) => _id)])
-      const visitorIds = unique([...subjectIds, ...browsers])
-      const [foundCommands, foundLeads] = await Promise.all([
-        commands.find({ sessionId: { $in: sessionIds } }, { projection: { uploads: 1, screenshot: 1 } }).toArray(),
-        leads
-          .find(
-            { $or: [{ conversationId: { $in: conversationIds } }, { visitorIds: { $in: visitorIds } }] },
-            { projection: { _id: 1 } },
-          )
-          .toArray(),
-      ])
-      return {
-        sessionIds,
-        visitorIds,
-        conversationIds,
-        commandIds: foundCommands.map(({ _id }) => _id),
-        leadIds: foundLeads.map(({ _id }) => _id),
-        fileIds: foundCommands.flatMap(({ uploads, screenshot }) => [
-          ...uploads.map(({ fileId }) => fileId),
-          ...(screenshot ? [screenshot.fileId] : []),
-        ]),
-      }
-    },
-  }
-}
-
-function unique(ids: string[]): string[] {
-  return [...new Set(ids)]
-}
-
 export interface VisitorRemoval {
   /** Hides the conversations from operators. */
   hideConversations(conversationIds: string[]): Promise<void>
@@ -224,7 +147,8 @@ export async function removeAttemptReferences(
 /** Removes a visitor's data from every collection. */
 export function createVisitorRemoval(collections: VisitorCollections): VisitorRemoval {
   const { sessions, visitors, networkBans, subjects, conversations, events, typing } = collections
-  const { idempotency, commands, leads, leadSubscriptions, deliveries, wakeups, policyChanges } = collections
+  const { idempotency, commands, leads, leadSubscriptions, deliveries, wakeups, policyChanges, searchEntries } =
+    collections
 
   async function removeDeliveries(leadIds: string[]) {
     const found = await deliveries
@@ -273,6 +197,8 @@ export function createVisitorRemoval(collections: VisitorCollections): VisitorRe
       await typing.deleteMany({ conversationId: { $in: conversationIds } })
       await events.deleteMany({ conversationId: { $in: conversationIds } })
       await conversations.deleteMany({ _id: { $in: conversationIds } })
+      await searchEntries.deleteMany({ _id: { $in: [...leadIds, ...sessionIds] } })
+      for (const filter of entriesOf(conversationIds)) await searchEntries.deleteMany(filter)
       await subjects.deleteMany({ _id: { $in: visitorIds }, conversationId: { $in: conversationIds } })
       // The previous session in the same browser stays if it belongs to another person. Only its
       // reference to the removed session is removed.

@@ -6,7 +6,8 @@ import type { Sessions } from '../visitors/sessions.ts'
 import type { Subjects } from '../visitors/subjects.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
 import type { VisitorName } from './model.ts'
-import type { VisitorDataStore, VisitorTraceStore } from './visitor-data-store.ts'
+import type { VisitorDataStore } from './visitor-data-store.ts'
+import type { VisitorTraceStore } from './visitor-trace-store.ts'
 
 export interface VisitorExport {
   /** Yields all data of a visitor as JSON, one object per line. Screenshots are in base64. */

@@ -1,10 +1,12 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import { timestampDate } from '@bufbuild/protobuf/wkt'
 import type { ServiceImpl } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
   ConversationStatus,
   type MessagingService,
   Presence,
+  type SearchConversationsRequest,
   TypingState as TypingStateMessage,
   type WatchConversationsResponse,
   WatchConversationsResponseSchema,
@@ -13,13 +15,14 @@ import type { CoreContext } from '../context.ts'
 import type { TypingState } from '../conversations/typing.ts'
 import { ServiceError } from '../errors.ts'
 import type { LogEvent } from '../log/model.ts'
-import { callerOf, workspaceOf } from './caller.ts'
-import { fromAgent, toConversation, toInboxEvent, toNote } from './messaging-values.ts'
+import { callerOf, requiredWorkspace, workspaceOf } from './caller.ts'
+import { fromAgent, toConversation, toInboxEvent, toNote, toSearchResult } from './messaging-values.ts'
 import { fromCredentials } from './visitor.ts'
 
 type ConversationMethods = Pick<
   ServiceImpl<typeof MessagingService>,
   | 'listConversations'
+  | 'searchConversations'
   | 'getConversation'
   | 'setTyping'
   | 'setVisitorTyping'
@@ -36,7 +39,7 @@ type ConversationMethods = Pick<
 
 /** The methods of `service.messaging.v1.MessagingService` for conversations and typing. */
 export function conversationMethods(core: CoreContext): ConversationMethods {
-  const { inbox, typing, states, assignments, notes, conversationAccess, conversationSummaries } = core
+  const { inbox, search, typing, states, assignments, notes, conversationAccess, conversationSummaries } = core
   return {
     async listConversations({ workspaceId, limit, pageToken, status }, context) {
       const workspace = workspaceOf(context, workspaceId)
@@ -49,6 +52,24 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
       const summaries = await conversationSummaries.of(conversations)
       return {
         conversations: conversations.map((conversation, index) => toConversation(conversation, summaries[index])),
+        nextPageToken,
+      }
+    },
+
+    async searchConversations({ workspaceId, query, limit, pageToken, status, assignee, from, to }, context) {
+      const { results, nextPageToken } = await search.find({
+        workspaceId: requiredWorkspace(context, workspaceId),
+        query,
+        limit,
+        pageToken,
+        status: statusNames[status],
+        assignee: fromAssignee(assignee),
+        from: from && timestampDate(from),
+        to: to && timestampDate(to),
+      })
+      const summaries = await conversationSummaries.of(results.map(({ conversation }) => conversation))
+      return {
+        results: results.map((result, index) => toSearchResult(result, summaries[index])),
         nextPageToken,
       }
     },
@@ -127,6 +148,12 @@ const statusNames = {
 } as const
 
 const presenceStates = { here: Presence.HERE, away: Presence.AWAY, gone: Presence.GONE }
+function fromAssignee({ case: name, value }: SearchConversationsRequest['assignee']): string | null | undefined {
+  if (name === 'agentName') return value
+  if (name === undefined) return undefined
+  if (!value) throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/unassigned', rule: 'const' }] })
+  return null
+}
 
 function fromTypingState(state: TypingStateMessage): TypingState {
   if (state === TypingStateMessage.STARTED) return 'started'

@@ -8,10 +8,12 @@ import {
   type Message,
   MessageSchema,
   type NoteSchema,
+  type SearchResultSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
 import type { MessagePage } from '../conversations/messages.ts'
 import { type Conversation, type ConversationSummary, type Note, stateOf } from '../conversations/model.ts'
 import { type Agent, agentOperationIn, type LogEvent } from '../log/model.ts'
+import type { SearchResult } from '../search/search.ts'
 
 export function toMessage(event: LogEvent): Message {
   const { conversationId, sequence, occurredAt, message } = event
@@ -42,6 +44,27 @@ export function toConversation(
     agent,
     visitor,
     lastMessage: lastMessage && toMessage(lastMessage),
+  }
+}
+
+export function toSearchResult(
+  { conversation, source, at, author, snippet }: SearchResult<Conversation>,
+  summary: ConversationSummary | undefined,
+): MessageInitShape<typeof SearchResultSchema> {
+  const sources = {
+    message: () => ({ case: 'messageSequence' as const, value: source.kind === 'message' ? source.sequence : 0 }),
+    note: () => ({ case: 'note' as const, value: true }),
+    visitor: () => ({ case: 'visitor' as const, value: true }),
+    lead: () => ({ case: 'leadId' as const, value: source.kind === 'lead' ? source.leadId : '' }),
+  }
+  const { text, highlights } = snippet
+  return {
+    conversation: toConversation(conversation, summary),
+    source: sources[source.kind](),
+    at: timestampFromDate(at),
+    author,
+    snippet: text,
+    highlights,
   }
 }
 

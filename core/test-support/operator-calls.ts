@@ -46,6 +46,7 @@ export const requests: Record<string, (things: Things) => Record<string, unknown
   'MessagingService.ListMessages': ({ conversationId }) => ({ conversationId }),
   'MessagingService.GetConversation': ({ conversationId }) => ({ conversationId }),
   'MessagingService.ListConversations': ({ workspaceId }) => ({ workspaceId }),
+  'MessagingService.SearchConversations': ({ workspaceId }) => ({ workspaceId, query: 'Hello' }),
   'MessagingService.WatchConversations': ({ workspaceId }) => ({ workspaceId }),
   'MessagingService.SetTyping': ({ conversationId }) => ({ conversationId, state: 1, agent }),
   'MessagingService.UpdateMessageState': ({ conversationId }) => ({ conversationId, upToSequence: 1, state: 'read' }),

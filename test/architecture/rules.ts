@@ -48,6 +48,7 @@ const coreLayers = [
   /^core\/workspaces\//,
   /^core\/operators\//,
   /^core\/visitors\//,
+  /^core\/search\//,
   /^core\/conversations\//,
   /^core\/commands\//,
   /^core\/leads\//,

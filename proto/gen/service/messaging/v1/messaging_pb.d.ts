@@ -589,6 +589,220 @@ export declare type ListConversationsResponse = Message$1<"service.messaging.v1.
 export declare const ListConversationsResponseSchema: GenMessage<ListConversationsResponse>;
 
 /**
+ * @generated from message service.messaging.v1.SearchConversationsRequest
+ */
+export declare type SearchConversationsRequest = Message$1<"service.messaging.v1.SearchConversationsRequest"> & {
+  /**
+   * Id of the workspace. If unset, the token's workspace is used.
+   *
+   * @generated from field: optional string workspace_id = 1;
+   */
+  workspaceId?: string | undefined;
+
+  /**
+   * 1 to 200 characters with 1 to 8 words. Case and diacritics are ignored. The last word also finds
+   * longer words, unless a space follows it.
+   *
+   * @generated from field: string query = 2;
+   */
+  query: string;
+
+  /**
+   * Maximum number of results: 1 to 50. Default: 20.
+   *
+   * @generated from field: optional uint32 limit = 3;
+   */
+  limit?: number | undefined;
+
+  /**
+   * `next_page_token` of the previous response. Unset for the first page.
+   *
+   * @generated from field: optional string page_token = 4;
+   */
+  pageToken?: string | undefined;
+
+  /**
+   * Status of the conversations. If unspecified, open and closed conversations are searched.
+   *
+   * @generated from field: service.messaging.v1.ConversationStatus status = 5;
+   */
+  status: ConversationStatus;
+
+  /**
+   * Agent of the conversations. If unset, all conversations are searched.
+   *
+   * @generated from oneof service.messaging.v1.SearchConversationsRequest.assignee
+   */
+  assignee: {
+    /**
+     * Display name of the assigned agent.
+     *
+     * @generated from field: string agent_name = 6;
+     */
+    value: string;
+    case: "agentName";
+  } | {
+    /**
+     * Must be true. Searches conversations without an agent.
+     *
+     * @generated from field: bool unassigned = 7;
+     */
+    value: boolean;
+    case: "unassigned";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * Only texts of this time or later.
+   *
+   * @generated from field: google.protobuf.Timestamp from = 8;
+   */
+  from?: Timestamp | undefined;
+
+  /**
+   * Only texts before this time.
+   *
+   * @generated from field: google.protobuf.Timestamp to = 9;
+   */
+  to?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.SearchConversationsRequest.
+ * Use `create(SearchConversationsRequestSchema)` to create a new message.
+ */
+export declare const SearchConversationsRequestSchema: GenMessage<SearchConversationsRequest>;
+
+/**
+ * @generated from message service.messaging.v1.SearchConversationsResponse
+ */
+export declare type SearchConversationsResponse = Message$1<"service.messaging.v1.SearchConversationsResponse"> & {
+  /**
+   * @generated from field: repeated service.messaging.v1.SearchResult results = 1;
+   */
+  results: SearchResult[];
+
+  /**
+   * Token of the next page. Unset on the last page. A page may have fewer results than `limit`, or
+   * none, and still have a next page, because a call reads a limited number of texts.
+   *
+   * @generated from field: optional string next_page_token = 2;
+   */
+  nextPageToken?: string | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.SearchConversationsResponse.
+ * Use `create(SearchConversationsResponseSchema)` to create a new message.
+ */
+export declare const SearchConversationsResponseSchema: GenMessage<SearchConversationsResponse>;
+
+/**
+ * @generated from message service.messaging.v1.SearchResult
+ */
+export declare type SearchResult = Message$1<"service.messaging.v1.SearchResult"> & {
+  /**
+   * The conversation, in the form of ListConversations.
+   *
+   * @generated from field: service.messaging.v1.Conversation conversation = 1;
+   */
+  conversation?: Conversation | undefined;
+
+  /**
+   * The text that matches.
+   *
+   * @generated from oneof service.messaging.v1.SearchResult.source
+   */
+  source: {
+    /**
+     * Sequence of a message.
+     *
+     * @generated from field: uint32 message_sequence = 2;
+     */
+    value: number;
+    case: "messageSequence";
+  } | {
+    /**
+     * @generated from field: bool note = 3;
+     */
+    value: boolean;
+    case: "note";
+  } | {
+    /**
+     * Name, subject or context of the verified visitor.
+     *
+     * @generated from field: bool visitor = 4;
+     */
+    value: boolean;
+    case: "visitor";
+  } | {
+    /**
+     * Id of a lead.
+     *
+     * @generated from field: string lead_id = 5;
+     */
+    value: string;
+    case: "leadId";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * Time of the message, note or lead, or of the visitor's identification.
+   *
+   * @generated from field: google.protobuf.Timestamp at = 6;
+   */
+  at?: Timestamp | undefined;
+
+  /**
+   * Author of a message or note.
+   *
+   * @generated from field: optional service.messaging.v1.Author author = 7;
+   */
+  author?: Author | undefined;
+
+  /**
+   * Part of the text around the first matched word.
+   *
+   * @generated from field: string snippet = 8;
+   */
+  snippet: string;
+
+  /**
+   * The matched words in the snippet.
+   *
+   * @generated from field: repeated service.messaging.v1.Highlight highlights = 9;
+   */
+  highlights: Highlight[];
+};
+
+/**
+ * Describes the message service.messaging.v1.SearchResult.
+ * Use `create(SearchResultSchema)` to create a new message.
+ */
+export declare const SearchResultSchema: GenMessage<SearchResult>;
+
+/**
+ * A range of a snippet, in UTF-16 code units.
+ *
+ * @generated from message service.messaging.v1.Highlight
+ */
+export declare type Highlight = Message$1<"service.messaging.v1.Highlight"> & {
+  /**
+   * @generated from field: uint32 start = 1;
+   */
+  start: number;
+
+  /**
+   * @generated from field: uint32 end = 2;
+   */
+  end: number;
+};
+
+/**
+ * Describes the message service.messaging.v1.Highlight.
+ * Use `create(HighlightSchema)` to create a new message.
+ */
+export declare const HighlightSchema: GenMessage<Highlight>;
+
+/**
  * @generated from message service.messaging.v1.Conversation
  */
 export declare type Conversation = Message$1<"service.messaging.v1.Conversation"> & {
@@ -2098,6 +2312,19 @@ export declare const MessagingService: GenService<{
     methodKind: "unary";
     input: typeof ListConversationsRequestSchema;
     output: typeof ListConversationsResponseSchema;
+  },
+  /**
+   * Searches messages, notes, leads of conversations, and names, subjects and contexts of verified
+   * visitors. Returns the texts that have all words of the query, newest first. A message is found
+   * some seconds after it was accepted. Errors: NotFound for a workspace that the token may not
+   * access, ValidationFailed.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.SearchConversations
+   */
+  searchConversations: {
+    methodKind: "unary";
+    input: typeof SearchConversationsRequestSchema;
+    output: typeof SearchConversationsResponseSchema;
   },
   /**
    * Returns one conversation, in the form of ListConversations. Errors: NotFound for an unknown

@@ -1,0 +1,82 @@
+import type { SessionDocument } from '../visitors/session-store.ts'
+import { noTraces, type VisitorName, type VisitorTraces } from './model.ts'
+import type { VisitorCollections } from './visitor-data-store.ts'
+
+export interface VisitorTraceStore {
+  /**
+   * Finds the visitor's sessions that began at `until` or earlier, including anonymous sessions in
+   * a verified visitor's browsers. Also finds all sessions in the same conversations. With
+   * `erasureId`, skips sessions that began after the start of this erasure. With `known`, the
+   * result also contains these traces of an earlier call, even if their sessions have since been
+   * removed.
+   */
+  find(visitor: VisitorName, by: { until: Date; erasureId?: string }, known?: VisitorTraces): Promise<VisitorTraces>
+}
+
+export function createVisitorTraceStore({ sessions, commands, leads }: VisitorCollections): VisitorTraceStore {
+  const part = {
+    projection: { visitorId: 1, conversationId: 1, formerConversationIds: 1 },
+  } as const
+
+  return {
+    async find({ browserIds, subjectIds }, { until, erasureId }, known = noTraces()) {
+      const notAfterErasure = erasureId === undefined ? undefined : { $ne: erasureId }
+      const begun = { createdAt: { $lte: until }, afterErasures: notAfterErasure }
+      const verified = await sessions
+        .find({ 'identity.subjectId': { $in: subjectIds }, ...begun, joinedAfterErasures: notAfterErasure }, part)
+        .toArray()
+      const linked = await sessions.find({ linkedSubjectIds: { $in: subjectIds }, ...begun }, part).toArray()
+      const browsers = unique([
+        ...browserIds,
+        ...known.visitorIds,
+        ...[...verified, ...linked].map(({ visitorId }) => visitorId),
+      ])
+      // Matches sessions that are anonymous, or were anonymous when the erasure began.
+      const anonymous = [
+        { identity: { $exists: false } },
+        ...(erasureId === undefined ? [] : [{ joinedAfterErasures: erasureId }]),
+      ]
+      const inBrowsers = await sessions.find({ visitorId: { $in: browsers }, ...begun, $or: anonymous }, part).toArray()
+      const found: Pick<SessionDocument, '_id' | 'conversationId' | 'formerConversationIds'>[] = [
+        ...verified,
+        ...inBrowsers,
+      ]
+      const conversationIds = unique([
+        ...known.conversationIds,
+        ...found.flatMap(({ conversationId, formerConversationIds = [] }) => [
+          conversationId,
+          ...formerConversationIds,
+        ]),
+      ])
+      const inThem = await sessions
+        .find({ conversationId: { $in: conversationIds } }, { projection: { _id: 1 } })
+        .toArray()
+      const sessionIds = unique([...known.sessionIds, ...[...found, ...inThem].map(({ _id }) => _id)])
+      const visitorIds = unique([...subjectIds, ...browsers])
+      const [foundCommands, foundLeads] = await Promise.all([
+        commands.find({ sessionId: { $in: sessionIds } }, { projection: { uploads: 1, screenshot: 1 } }).toArray(),
+        leads
+          .find(
+            { $or: [{ conversationId: { $in: conversationIds } }, { visitorIds: { $in: visitorIds } }] },
+            { projection: { _id: 1 } },
+          )
+          .toArray(),
+      ])
+      return {
+        sessionIds,
+        visitorIds,
+        conversationIds,
+        commandIds: foundCommands.map(({ _id }) => _id),
+        leadIds: foundLeads.map(({ _id }) => _id),
+        fileIds: foundCommands.flatMap(({ uploads, screenshot }) => [
+          ...uploads.map(({ fileId }) => fileId),
+          ...(screenshot ? [screenshot.fileId] : []),
+        ]),
+      }
+    },
+  }
+}
+
+function unique(ids: string[]): string[] {
+  return [...new Set(ids)]
+}

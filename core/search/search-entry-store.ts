@@ -1,0 +1,292 @@
+import { type Collection, type Document, type Filter, ObjectId } from 'mongodb'
+import type { EventDocument } from '../log/event-store.ts'
+import type { LogEvent } from '../log/model.ts'
+import type { EntryQuery, FoundEntry, SearchEntry, SearchPlace, SearchSource, SearchText } from './model.ts'
+import type { SearchTerm } from './terms.ts'
+
+export interface SearchEntryDocument {
+  /**
+   * `<conversation>:<sequence>` for a message and `<conversation>:n:<operation>` for a note, so that
+   * a range of ids contains the entries of a conversation. The session's or lead's id otherwise.
+   */
+  _id: string
+  workspaceId: string
+  at: Date
+  terms: string[]
+  /** Set in entries of sessions and leads only. */
+  conversationId?: string
+}
+
+/** Up to which event of all logs the catch-up has checked the entries. */
+export interface SearchProgressDocument {
+  _id: 'events'
+  after: ObjectId
+}
+
+/** Position of the catch-up in the order in which events were created. */
+export type SearchPosition = string | undefined
+
+export interface SearchEntryStore {
+  /** Inserts the entries that are missing. Existing entries stay unchanged. */
+  insert(entries: SearchEntry[]): Promise<void>
+  /** Inserts entries, and replaces entries with other terms. */
+  replace(entries: SearchEntry[]): Promise<void>
+  remove(sources: SearchSource[]): Promise<void>
+  /** Returns those of the sources that have no entry. */
+  missing<S extends SearchSource>(sources: S[]): Promise<S[]>
+  /** Returns the workspaces of conversations, also of hidden ones. */
+  workspacesOf(conversationIds: string[]): Promise<Map<string, string>>
+  leadsAndNotesOf(conversationIds: string[]): Promise<SearchText[]>
+  position(): Promise<SearchPosition>
+  /** Moves the position. Returns false if another core has moved it. */
+  advance(from: SearchPosition, to: string): Promise<boolean>
+  /** Returns the events that were created after a position and before a time, oldest first. */
+  eventsAfter(
+    position: SearchPosition,
+    before: Date,
+    limit: number,
+  ): Promise<{ events: LogEvent[]; end: SearchPosition }>
+  /** Counts the entries with a term. Stops counting at `limit`. */
+  count(workspaceId: string, term: SearchTerm, limit: number): Promise<number>
+  /** Returns the matching entries among the first `limit` entries with the term `rarest`, newest first. */
+  matchesOf(query: EntryQuery, rarest: SearchTerm, limit: number): Promise<FoundEntry[]>
+  /** Returns the matching ones of the next `limit` entries, newest first, and the place of the last entry read. */
+  matchesAmongNext(query: EntryQuery, limit: number): Promise<{ found: FoundEntry[]; end?: SearchPlace }>
+}
+
+interface SearchCollections {
+  searchEntries: Collection<SearchEntryDocument>
+  searchProgress: Collection<SearchProgressDocument>
+  events: Collection<EventDocument>
+  /** Typed as far as this store reads them, because the modules of their types come later. */
+  conversations: object
+  leads: object
+}
+
+interface StoredConversation {
+  _id: string
+  workspaceId: string
+  notes?: StoredNote[]
+}
+
+interface StoredNote {
+  operationId: string
+  body: string
+  createdAt: Date
+}
+
+interface StoredLead {
+  _id: string
+  workspaceId: string
+  conversationId?: string
+  fields: Record<string, string>
+  createdAt: Date
+}
+
+/** The entries are derived from other data and checked by the catch-up, so writes do not wait for the journal. */
+const derived = { ordered: false, writeConcern: { w: 1 } } as const
+const newestFirst = { at: -1, _id: -1 } as const
+
+export function createSearchEntryStore(collections: SearchCollections): SearchEntryStore {
+  const { searchEntries: entries, searchProgress: progress, events } = collections
+  const conversations = collections.conversations as Collection<StoredConversation>
+  const leads = collections.leads as Collection<StoredLead>
+
+  return {
+    async insert(added) {
+      if (added.length === 0) return
+      await entries.bulkWrite(
+        added.map((entry) => {
+          const { _id, ...rest } = toDocument(entry)
+          return { updateOne: { filter: { _id }, update: { $setOnInsert: rest }, upsert: true } }
+        }),
+        derived,
+      )
+    },
+
+    async replace(changed) {
+      if (changed.length === 0) return
+      await entries.bulkWrite(
+        changed.map((entry) => {
+          const { _id, ...rest } = toDocument(entry)
+          return { updateOne: { filter: { _id }, update: { $set: rest }, upsert: true } }
+        }),
+        derived,
+      )
+    },
+
+    async remove(sources) {
+      await entries.deleteMany({ _id: { $in: sources.map(idOf) } })
+    },
+
+    async missing(sources) {
+      const found = await entries.find({ _id: { $in: sources.map(idOf) } }, { projection: { _id: 1 } }).toArray()
+      const known = new Set(found.map(({ _id }) => _id))
+      return sources.filter((source) => !known.has(idOf(source)))
+    },
+
+    async workspacesOf(conversationIds) {
+      const found = conversations.find({ _id: { $in: conversationIds } }, { projection: { workspaceId: 1 } })
+      return new Map((await found.toArray()).map(({ _id, workspaceId }) => [_id, workspaceId]))
+    },
+
+    async leadsAndNotesOf(conversationIds) {
+      const noted = await conversations
+        .find(
+          { _id: { $in: conversationIds }, 'notes.0': { $exists: true } },
+          { projection: { workspaceId: 1, notes: 1 } },
+        )
+        .toArray()
+      const captured = await leads.find({ conversationId: { $in: conversationIds } }).toArray()
+      return [
+        ...noted.flatMap(({ _id: conversationId, workspaceId, notes = [] }) =>
+          notes.map(({ operationId, body, createdAt }) => ({
+            source: { kind: 'note' as const, conversationId, operationId },
+            workspaceId,
+            at: createdAt,
+            texts: [body],
+          })),
+        ),
+        ...captured.map(({ _id: leadId, conversationId = '', workspaceId, createdAt, fields }) => ({
+          source: { kind: 'lead' as const, conversationId, leadId },
+          workspaceId,
+          at: createdAt,
+          texts: Object.values(fields),
+        })),
+      ]
+    },
+
+    async position() {
+      return (await progress.findOne({ _id: 'events' }))?.after.toHexString()
+    },
+
+    async advance(from, to) {
+      const after = new ObjectId(to)
+      if (from !== undefined) {
+        const { modifiedCount } = await progress.updateOne(
+          { _id: 'events', after: new ObjectId(from) },
+          { $set: { after } },
+        )
+        return modifiedCount === 1
+      }
+      const { upsertedCount } = await progress.updateOne(
+        { _id: 'events' },
+        { $setOnInsert: { after } },
+        { upsert: true },
+      )
+      return upsertedCount === 1
+    },
+
+    async eventsAfter(position, before, limit) {
+      const created = {
+        ...(position !== undefined && { $gt: new ObjectId(position) }),
+        $lt: ObjectId.createFromTime(Math.floor(before.getTime() / 1000)),
+      }
+      const found = await events
+        .find({ _id: created }, { projection: { operationKey: 0, inputHash: 0, data: 0 } })
+        .sort({ _id: 1 })
+        .limit(limit)
+        .toArray()
+      return { events: found.map(({ _id, ...event }) => event), end: found.at(-1)?._id.toHexString() }
+    },
+
+    async count(workspaceId, term, limit) {
+      return entries.countDocuments({ workspaceId, terms: pattern(term) }, { limit, hint: 'by_term' })
+    },
+
+    async matchesOf({ workspaceId, terms, ...range }, rarest, limit) {
+      const found = await entries
+        .aggregate<SearchEntryDocument>(
+          [
+            { $match: { workspaceId, terms: pattern(rarest) } },
+            // This stage keeps the database from using another term of the query for the index.
+            { $limit: limit },
+            { $match: { $and: [...allOf(terms), ...inRange(range)] } },
+            { $project: { at: 1, conversationId: 1 } },
+            { $sort: newestFirst },
+          ],
+          { hint: 'by_term' },
+        )
+        .toArray()
+      return found.map(toFound)
+    },
+
+    async matchesAmongNext({ workspaceId, terms, ...range }, limit) {
+      const next = { workspaceId, $and: [{}, ...inRange(range)] }
+      const [last] = await entries
+        .find(next, { projection: { at: 1 } })
+        .sort(newestFirst)
+        .skip(limit - 1)
+        .limit(1)
+        .hint('by_time')
+        .toArray()
+      const found = await entries
+        .aggregate<SearchEntryDocument>(
+          [
+            { $match: next },
+            { $sort: newestFirst },
+            { $limit: limit },
+            { $match: { $and: allOf(terms) } },
+            { $project: { at: 1, conversationId: 1 } },
+          ],
+          { hint: 'by_time' },
+        )
+        .toArray()
+      return { found: found.map(toFound), end: last && { at: last.at, id: last._id } }
+    },
+  }
+}
+
+/** Terms consist of letters and digits, so they need no escaping. */
+const pattern = ({ term, isPrefix }: SearchTerm) => (isPrefix ? { $regex: `^${term}` } : term)
+
+const allOf = (terms: SearchTerm[]) => terms.map((term) => ({ terms: pattern(term) }))
+
+function inRange({ from, to, after }: Pick<EntryQuery, 'from' | 'to' | 'after'>): Filter<SearchEntryDocument>[] {
+  return [
+    ...(from ? [{ at: { $gte: from } }] : []),
+    ...(to ? [{ at: { $lt: to } }] : []),
+    ...(after ? [{ at: { $lte: after.at } }, { $or: [{ at: { $lt: after.at } }, { _id: { $lt: after.id } }] }] : []),
+  ]
+}
+
+function idOf(source: SearchSource): string {
+  switch (source.kind) {
+    case 'message':
+      return `${source.conversationId}:${source.sequence}`
+    case 'note':
+      return `${source.conversationId}:n:${source.operationId}`
+    case 'visitor':
+      return source.sessionId
+    case 'lead':
+      return source.leadId
+  }
+}
+
+function toDocument({ source, ...rest }: SearchEntry): SearchEntryDocument {
+  const isOwn = source.kind === 'visitor' || source.kind === 'lead'
+  return { _id: idOf(source), ...rest, ...(isOwn && { conversationId: source.conversationId }) }
+}
+
+function toFound({ _id, at, conversationId }: Pick<SearchEntryDocument, '_id' | 'at' | 'conversationId'>): FoundEntry {
+  return { place: { at, id: _id }, source: sourceOf(_id, conversationId) }
+}
+
+function sourceOf(id: string, conversationId: string | undefined): SearchSource {
+  if (conversationId !== undefined)
+    return id.startsWith('lead_')
+      ? { kind: 'lead', conversationId, leadId: id }
+      : { kind: 'visitor', conversationId, sessionId: id }
+  const [owner = '', place = '', ...operation] = id.split(':')
+  return place === 'n'
+    ? { kind: 'note', conversationId: owner, operationId: operation.join(':') }
+    : { kind: 'message', conversationId: owner, sequence: Number(place) }
+}
+
+/** Returns a filter of all entries of these conversations. */
+export function entriesOf(conversationIds: string[]): Document[] {
+  return [
+    { conversationId: { $in: conversationIds } },
+    ...conversationIds.map((id) => ({ _id: { $gte: `${id}:`, $lt: `${id};` } })),
+  ]
+}

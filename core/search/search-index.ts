@@ -1,0 +1,203 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { createLruCache } from '../../platform/lru-cache.ts'
+import type { Bus } from '../bus.ts'
+import { createSingleFlight } from '../concurrency/single-flight.ts'
+import type { LogEvent } from '../log/model.ts'
+import type { Session } from '../visitors/model.ts'
+import type { SessionStore } from '../visitors/session-store.ts'
+import { maxTerms, type SearchEntry, type SearchSource, type SearchText } from './model.ts'
+import type { SearchEntryStore } from './search-entry-store.ts'
+import { termsOf } from './terms.ts'
+
+type MessageSource = Extract<SearchSource, { kind: 'message' }>
+
+export interface SearchIndex {
+  /** Adds the entry of a stored note or lead. Never throws, because `catchUp` adds missing entries. */
+  add(text: SearchText): Promise<void>
+  /**
+   * Writes the entries of events that this process has appended. Resolves when the events that were
+   * appended before this call have entries.
+   */
+  flush(): Promise<void>
+  /** Adds missing entries of events that any process has appended. Runs until none is left. */
+  catchUp(): Promise<void>
+}
+
+/** Maximum number of events that wait in memory. `catchUp` adds the entries of further events. */
+const maxWaiting = 10_000
+/** Events written together. A write of this size delays other database calls by some milliseconds. */
+const batchSize = 50
+const catchUpBatch = 500
+/**
+ * A pause lasts this many times as long as the write before it, so that indexing never takes more
+ * than a fifth of the time of the database.
+ */
+const pauseFactor = 4
+/**
+ * Age in milliseconds of the events that `catchUp` reads. The insert of an event takes less, so no
+ * event appears later before the position of `catchUp`.
+ */
+const settledMs = 90_000
+/**
+ * Maximum time in milliseconds between the read of a text and the write of its entry. It is below
+ * the time after which a removal removes late writes.
+ */
+const maxAgeMs = 20_000
+const maxKnown = 50_000
+
+/**
+ * Maintains the search entries behind the log, so that a send waits for no entry. The log is the
+ * truth: `catchUp` reads every event once more and adds the entries that a crash, a full queue or a
+ * failed write has left out.
+ */
+export function createSearchIndex(dependencies: {
+  store: SearchEntryStore
+  sessions: Pick<SessionStore, 'find'>
+  bus: Bus
+  logger: Logger
+  now: () => number
+}): SearchIndex {
+  const { store, sessions, bus, logger, now } = dependencies
+  let waiting: { event: LogEvent; readAt: number }[] = []
+  const workspaces = createLruCache<string>(maxKnown)
+  /** Sessions whose visitor has an entry or no name. */
+  const knownVisitors = createLruCache<true>(maxKnown)
+
+  bus.on('appended', (event) => {
+    if (isSearched(event) && waiting.length < maxWaiting) waiting.push({ event, readAt: performance.now() })
+  })
+
+  async function loadWorkspaces(conversationIds: string[]) {
+    const unknown = [...new Set(conversationIds)].filter((id) => workspaces.get(id) === undefined)
+    if (unknown.length === 0) return
+    for (const [id, workspaceId] of await store.workspacesOf(unknown)) workspaces.set(id, workspaceId)
+  }
+
+  async function addMessages(events: LogEvent[]) {
+    await loadWorkspaces(events.map(({ conversationId }) => conversationId))
+    const entries = events.flatMap((event) => toEntry(event, workspaces.get(event.conversationId)) ?? [])
+    await store.insert(entries)
+  }
+
+  /** Adds the names of visitors. A session that was removed meanwhile must keep no entry. */
+  async function addVisitors(events: LogEvent[]) {
+    for (const { type, sessionId } of events)
+      if (type === 'session.identified' && sessionId !== undefined) knownVisitors.delete(sessionId)
+    const sessionIds = [...new Set(events.flatMap(visitorSessionOf))].filter((id) => !knownVisitors.get(id))
+    if (sessionIds.length === 0) return
+    const named = (await sessions.find(sessionIds)).filter(({ identity }) => identity)
+    await store.replace(named.map(toVisitorEntry))
+    const left = new Set(
+      (await sessions.find(named.map(({ sessionId }) => sessionId))).map(({ sessionId }) => sessionId),
+    )
+    const removed = named.filter(({ sessionId }) => !left.has(sessionId))
+    if (removed.length > 0) await store.remove(removed.map((session) => toVisitorEntry(session).source))
+    for (const id of sessionIds) knownVisitors.set(id, true)
+  }
+
+  /** Adds missing entries of the leads and notes of these conversations. */
+  async function addOthers(events: LogEvent[]) {
+    const texts = await store.leadsAndNotesOf([...new Set(events.map(({ conversationId }) => conversationId))])
+    const missing = new Set(await store.missing(texts.map(({ source }) => source)))
+    await store.insert(texts.filter(({ source }) => missing.has(source)).map(indexed))
+  }
+
+  async function pauseAfter(work: () => Promise<unknown>) {
+    const began = performance.now()
+    await work()
+    await delay((performance.now() - began) * pauseFactor)
+  }
+
+  const flushing = createSingleFlight(
+    () => waiting.length > 0,
+    async () => {
+      const batch = waiting.slice(0, batchSize)
+      waiting = waiting.slice(batchSize)
+      const events = batch.filter(({ readAt }) => isRecent(readAt)).map(({ event }) => event)
+      if (events.length === 0) return
+      await pauseAfter(async () => {
+        await addMessages(events)
+        await addVisitors(events)
+      })
+    },
+  )
+
+  return {
+    async add(text) {
+      await store.insert([indexed(text)]).catch((error: Error) => {
+        logger.warn({ reason: error.name }, 'search entry not written; the catch-up will add it')
+      })
+    },
+
+    flush: flushing.run,
+
+    async catchUp() {
+      for (;;) {
+        const from = await store.position()
+        const readAt = performance.now()
+        const { events, end } = await store.eventsAfter(from, new Date(now() - settledMs), catchUpBatch)
+        if (end === undefined) return
+        const searched = events.filter(isSearched)
+        const missing = new Set((await store.missing(searched.flatMap(sourceOf))).map(placeOf))
+        const absent = searched.filter((event) => sourceOf(event).some((source) => missing.has(placeOf(source))))
+        for (let start = 0; start < absent.length; start += batchSize) {
+          if (!isRecent(readAt)) throw new Error('the events were read too long ago')
+          await pauseAfter(() => addMessages(absent.slice(start, start + batchSize)))
+        }
+        await pauseAfter(() => addVisitors(searched))
+        await pauseAfter(() => addOthers(searched))
+        // Another core that has moved the position continues.
+        if (!(await store.advance(from, end))) return
+        if (absent.length > 0) logger.debug({ count: absent.length }, 'missing search entries added')
+      }
+    },
+  }
+}
+
+const isSearched = ({ message, type }: LogEvent) => message !== undefined || type === 'session.identified'
+
+const sourceOf = ({ conversationId, sequence, message }: LogEvent): MessageSource[] =>
+  message ? [{ kind: 'message', conversationId, sequence }] : []
+
+const placeOf = ({ conversationId, sequence }: MessageSource) => `${conversationId} ${sequence}`
+
+const visitorSessionOf = ({ message, sessionId }: LogEvent) => message?.sessionId ?? sessionId ?? []
+
+function toEntry(event: LogEvent, workspaceId: string | undefined): SearchEntry | undefined {
+  const [source] = sourceOf(event)
+  // The conversation was removed.
+  if (!source || workspaceId === undefined) return undefined
+  const terms = distinctTerms([event.message!.body])
+  return terms.length === 0 ? undefined : { source, workspaceId, at: event.occurredAt, terms }
+}
+
+function toVisitorEntry({ sessionId, conversationId, workspaceId, identity }: Session): SearchEntry {
+  return {
+    source: { kind: 'visitor', conversationId, sessionId },
+    workspaceId,
+    at: identity!.verifiedAt,
+    terms: distinctTerms(visitorTexts(identity!)),
+  }
+}
+
+/** Texts by which a verified visitor is found. */
+export function visitorTexts({
+  displayName,
+  externalSubject,
+  context = [],
+}: NonNullable<Session['identity']>): string[] {
+  return [
+    displayName ?? '',
+    externalSubject,
+    ...context.flatMap(([, value]) => (typeof value === 'string' ? value : [])),
+  ]
+}
+
+const indexed = ({ texts, ...entry }: SearchText): SearchEntry => ({ ...entry, terms: distinctTerms(texts) })
+
+function distinctTerms(texts: string[]): string[] {
+  return [...new Set(texts.flatMap((text) => termsOf(text).map(({ term }) => term)))].slice(0, maxTerms)
+}
+
+const isRecent = (readAt: number) => performance.now() - readAt < maxAgeMs

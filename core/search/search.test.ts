@@ -1,0 +1,204 @@
+import { randomUUID } from 'node:crypto'
+import fc from 'fast-check'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { runs } from '../../test/support/is-long.ts'
+import { finishErasures, flushSearch, visitorOf } from '../privacy/test-visitor-marks.ts'
+import { codeOf, newSubject, type TestVisitor, testCores } from '../test-support/cores.ts'
+import type { SearchRequest } from './search.ts'
+
+const cores = testCores({ started: false, count: 2 })
+const agent = { displayName: 'Ada' }
+let elsewhere: Awaited<ReturnType<typeof cores.newSite>>
+beforeAll(async () => {
+  elsewhere = await cores.newSite()
+})
+
+/** Returns a word that no other test uses. */
+const newWord = () => `w${randomUUID().replaceAll('-', '')}`
+
+async function find(query: string, request: Partial<SearchRequest> = {}, core = cores.other) {
+  await flushSearch(cores)
+  return core.search.find({ workspaceId: cores.workspaceId, query, ...request })
+}
+
+const snippetsOf = async (query: string, request: Partial<SearchRequest> = {}) =>
+  (await find(query, request)).results.map(({ snippet }) => snippet.text)
+
+const note = ({ conversationId }: TestVisitor, body: string) =>
+  cores.core.notes.add({ conversationId, clientOperationId: randomUUID(), body, agent }, undefined)
+
+const lead = (conversationId: string | undefined, fields: Record<string, string>) =>
+  cores.core.leads.capture({ workspaceId: cores.workspaceId, source: 'crm', fields, conversationId }, undefined)
+
+describe('a search', () => {
+  it('finds messages of both sides, notes, leads and verified visitors', async () => {
+    const word = newWord()
+    const visitor = await cores.newVisitor()
+    await cores.send(visitor, `Where is my ${word}?`)
+    await cores.core.messages.sendAsAgent({
+      conversationId: visitor.conversationId,
+      clientOperationId: randomUUID(),
+      body: `Your ${word} is here.`,
+      agent,
+    })
+    await note(visitor, `${word} is late`)
+    const leadId = await lead(visitor.conversationId, { email: `${word}@example.org` })
+    const claims = { sub: newSubject(), name: `Mia ${word}`, ctx: { email: 'mia@example.net' } }
+    const known = await cores.identify(await cores.newSession(), cores.sign(claims))
+    await cores.send(known, 'hello')
+
+    const { results } = await find(word)
+    const { conversationId } = visitor
+    expect(results.map(({ source }) => source)).toEqual(
+      expect.arrayContaining([
+        { kind: 'message', conversationId, sequence: 1 },
+        { kind: 'message', conversationId, sequence: 2 },
+        expect.objectContaining({ kind: 'note', conversationId }),
+        { kind: 'lead', conversationId, leadId },
+        { kind: 'visitor', conversationId: known.conversationId, sessionId: known.sessionId },
+      ]),
+    )
+    expect(results).toHaveLength(5)
+    for (const one of [claims.sub, `mia@example.net ${word}`, `MIA ${word.slice(0, 20)}`])
+      expect((await find(one)).results.map(({ conversation }) => conversation.conversationId)).toEqual([
+        known.conversationId,
+      ])
+  })
+
+  it('returns each match once, newest first, on pages of any size and with any filter', async () => {
+    const [rare, visitors] = [newWord(), [await cores.newVisitor(), await cores.newVisitor(), await cores.newVisitor()]]
+    const sent: string[] = []
+    for (let index = 0; index < 12; index += 1) {
+      sent.unshift(`${index} ${rare}`)
+      await cores.send(visitors[index % 3]!, sent[0]!)
+    }
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 13 }),
+        fc.constantFrom(undefined, 'open' as const),
+        async (limit, status) => {
+          const found: string[] = []
+          for (let pageToken: string | undefined, isFirst = true; isFirst || pageToken; isFirst = false) {
+            const page = await find(rare, { limit, status, pageToken })
+            expect(page.results.length).toBeLessThanOrEqual(limit)
+            found.push(...page.results.map(({ snippet }) => snippet.text))
+            pageToken = page.nextPageToken
+          }
+          expect(found).toEqual(sent)
+        },
+      ),
+      runs(100, 5),
+    )
+  })
+
+  it('filters by status, agent and time', async () => {
+    const word = newWord()
+    const [open, closed] = [await cores.newVisitor(), await cores.newVisitor()]
+    await cores.send(open, `open ${word}`)
+    await cores.core.assignments.assign(open.conversationId, agent, undefined)
+    const between = new Date(cores.now() + 1)
+    cores.advance(1)
+    await cores.send(closed, `closed ${word}`)
+    await cores.core.assignments.close(closed.conversationId, undefined)
+    expect(await snippetsOf(word, { status: 'closed' })).toEqual([`closed ${word}`])
+    expect(await snippetsOf(word, { status: 'open' })).toEqual([`open ${word}`])
+    expect(await snippetsOf(word, { assignee: 'Ada' })).toEqual([`open ${word}`])
+    expect(await snippetsOf(word, { assignee: null })).toEqual([`closed ${word}`])
+    expect(await snippetsOf(word, { assignee: 'Bea' })).toEqual([])
+    expect(await snippetsOf(word, { from: between })).toEqual([`closed ${word}`])
+    expect(await snippetsOf(word, { to: between })).toEqual([`open ${word}`])
+  })
+
+  it('finds nothing of another workspace', async () => {
+    const word = newWord()
+    const stranger = await cores.newVisitor(elsewhere)
+    await cores.send(stranger, word)
+    await note(stranger, word)
+    expect(await snippetsOf(word)).toEqual([])
+    expect(await snippetsOf(word, { workspaceId: elsewhere.workspaceId })).toHaveLength(2)
+  })
+
+  it.each(['', '   ', '🙂 ?!', 'a b c d e f g h i', 'x'.repeat(201)])('rejects the query “%s”', async (query) => {
+    expect(await codeOf(find(query))).toBe('VALIDATION_FAILED')
+  })
+
+  it('treats a query of special characters as text', async () => {
+    for (const query of ['.*', '^w', '$where', 'a(b', '[a-z]+', '\\p{L}', '{"$ne":1}', '⑴'])
+      expect(['ok', 'VALIDATION_FAILED']).toContain(await codeOf(find(query)))
+    expect(
+      (await find('.*w').catch(() => ({ results: [] }))).results.every(({ snippet }) => /\bw/i.test(snippet.text)),
+    ).toBe(true)
+  })
+})
+
+describe('a text that is gone', () => {
+  it('is not found, and no entry has a word of it, after an erasure at any time during the indexing', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.scheduler(), async (scheduler) => {
+        const word = newWord()
+        const visitor = await cores.newVisitor()
+        const slow = cores.scheduledCore(scheduler)
+        const sending = scheduler.waitFor(cores.send(visitor, `first ${word}`, { core: slow }))
+        await sending
+        const indexing = scheduler.waitFor(slow.searchIndex.flush())
+        await cores.core.erasures.begin(await visitorOf(cores, visitor), 'desk')
+        await indexing
+        await finishErasures(cores)
+        expect(await snippetsOf(word)).toEqual([])
+        expect(await entriesWith(word)).toBe(0)
+      }),
+      runs(40),
+    )
+  })
+
+  it('is not found while its conversation is hidden or when its lead was removed', async () => {
+    const word = newWord()
+    const visitor = await cores.newVisitor()
+    await cores.send(visitor, `message ${word}`)
+    const leadId = await lead(visitor.conversationId, { name: `lead ${word}` })
+    expect(await snippetsOf(word)).toHaveLength(2)
+    await cores.core.stores.dataRemoval.removeLeads([leadId])
+    expect(await snippetsOf(word)).toEqual([`message ${word}`])
+    expect(await entriesWith(word)).toBe(1)
+    await cores.core.stores.dataRemoval.hide('conversations', [visitor.conversationId], 'rmv_test')
+    expect(await snippetsOf(word)).toEqual([])
+  })
+})
+
+describe('the catch-up', () => {
+  it('adds the entries of a core that died before it wrote them, and moves on only once', async () => {
+    const word = newWord()
+    const mortal = cores.mortalCore(Number.POSITIVE_INFINITY)
+    const visitor = await cores.newVisitor()
+    await cores.send(visitor, `lost ${word}`, { core: mortal })
+    await cores.core.database.collections.searchEntries.deleteMany({ terms: word })
+    expect(await snippetsOf(word)).toEqual([])
+    cores.advance(200)
+    await Promise.all(cores.cores.map(({ searchIndex }) => searchIndex.catchUp()))
+    expect(await snippetsOf(word)).toEqual([`lost ${word}`])
+    const at = await cores.core.stores.searchEntries.position()
+    await cores.core.searchIndex.catchUp()
+    expect(await cores.core.stores.searchEntries.position()).toBe(at)
+  })
+
+  it('adds entries of notes, leads and names that earlier versions stored', async () => {
+    const word = newWord()
+    const known = await cores.identify(await cores.newSession(), cores.sign({ sub: newSubject(), name: `Mia ${word}` }))
+    await cores.send(known, 'hello')
+    await lead(known.conversationId, { name: `lead ${word}` })
+    await cores.core.notes.add(
+      { conversationId: known.conversationId, clientOperationId: randomUUID(), body: `note ${word}`, agent },
+      undefined,
+    )
+    await flushSearch(cores)
+    await cores.core.database.collections.searchEntries.deleteMany({ terms: word })
+    await cores.core.database.collections.searchProgress.deleteMany({})
+    cores.advance(200)
+    const restarted = cores.mortalCore(Number.POSITIVE_INFINITY)
+    await restarted.searchIndex.catchUp()
+    expect((await snippetsOf(word)).sort()).toEqual([`lead ${word}`, `Mia ${word}`, `note ${word}`].sort())
+  })
+})
+
+const entriesWith = (word: string) =>
+  cores.core.database.collections.searchEntries.countDocuments({ terms: { $regex: `^${word}` } })

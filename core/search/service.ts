@@ -1,0 +1,28 @@
+import { createJob, type Job } from '../concurrency/job.ts'
+import type { CoreKit } from '../kit.ts'
+import type { SessionStore } from '../visitors/session-store.ts'
+import type { SearchEntryStore } from './search-entry-store.ts'
+import { createSearchIndex, type SearchIndex } from './search-index.ts'
+
+export interface SearchService {
+  searchIndex: SearchIndex
+  jobs: Job[]
+}
+
+/** Pause in milliseconds between two writes of search entries. */
+const flushEveryMs = 300
+const catchUpEveryMs = 10_000
+
+export function createSearchService(
+  { bus, logger, now }: CoreKit,
+  { searchEntries: store, sessions }: { searchEntries: SearchEntryStore; sessions: SessionStore },
+): SearchService {
+  const searchIndex = createSearchIndex({ store, sessions, bus, logger, now })
+  return {
+    searchIndex,
+    jobs: [
+      createJob({ name: 'search entries', everyMs: flushEveryMs, run: searchIndex.flush, logger }),
+      createJob({ name: 'catch-up of search entries', everyMs: catchUpEveryMs, run: searchIndex.catchUp, logger }),
+    ],
+  }
+}

@@ -1,0 +1,150 @@
+/** A word of a text, in the form in which the search compares words. */
+interface Term {
+  term: string
+  /** Place of the word in the text, in UTF-16 code units. */
+  start: number
+  end: number
+}
+
+/** Maximum length of a term. Longer words are cut, in entries and in queries. */
+const maxTermLength = 40
+
+/** Letters that have no decomposition, and the letters that people type instead. */
+const plainLetters: Record<string, string> = {
+  ø: 'o',
+  ł: 'l',
+  đ: 'd',
+  ð: 'd',
+  þ: 'th',
+  æ: 'ae',
+  œ: 'oe',
+  ı: 'i',
+  ς: 'σ',
+}
+
+const words = /[\p{L}\p{N}\p{M}]+/gu
+/** Scripts without spaces between words. Their runs are divided into pairs of letters. */
+const unspaced = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u
+
+/** Removes case, diacritics and compatibility variants of a word. Returns only letters and digits. */
+function foldWord(text: string): string {
+  return text
+    .normalize('NFKD')
+    .toUpperCase()
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, '')
+    .replace(/[øłđðþæœıς]/g, (letter) => plainLetters[letter]!)
+}
+
+/** Divides a text into terms, in the order of the text. */
+export function termsOf(text: string): Term[] {
+  return [...text.matchAll(words)].flatMap(({ 0: word, index }) => {
+    if (!unspaced.test(word)) return toTerm(word, index)
+    return divide(word).flatMap(({ part, at }) =>
+      unspaced.test(part) ? pairs(part, index + at) : toTerm(part, index + at),
+    )
+  })
+}
+
+function toTerm(word: string, start: number): Term[] {
+  const term = [...foldWord(word)].slice(0, maxTermLength).join('')
+  return term === '' ? [] : [{ term, start, end: start + word.length }]
+}
+
+/** Divides a word where a script without spaces begins or ends. */
+function divide(word: string): { part: string; at: number }[] {
+  const parts: { part: string; at: number }[] = []
+  let at = 0
+  for (const letter of word) {
+    const last = parts.at(-1)
+    if (last && unspaced.test(last.part) === unspaced.test(letter)) last.part += letter
+    else parts.push({ part: letter, at })
+    at += letter.length
+  }
+  return parts
+}
+
+/** Returns every pair of adjacent letters, and the last letter alone. */
+function pairs(run: string, start: number): Term[] {
+  const letters = [...run]
+  let at = start
+  return letters.flatMap((letter, index) => {
+    const found = toTerm(letter + (letters[index + 1] ?? ''), at)
+    at += letter.length
+    return found
+  })
+}
+
+/** A word that is searched for. A prefix also finds longer words. */
+export interface SearchTerm {
+  term: string
+  isPrefix: boolean
+}
+
+/**
+ * Divides a query into search terms. The last word of the query is a prefix, because the person may
+ * still be typing it, unless a space follows it. The last letter of a run of a script without spaces
+ * is part of the pair before it.
+ */
+export function searchTermsOf(query: string): SearchTerm[] {
+  const terms = termsOf(query)
+  const isTyping = terms.length > 0 && terms.at(-1)!.end === query.length
+  const wanted = terms.filter(({ term, start }, index) => {
+    const before = terms[index - 1]
+    return !(before && before.end > start && before.term.endsWith(term))
+  })
+  const found = wanted.map(({ term }, index) => ({
+    term,
+    isPrefix: (isTyping && index === wanted.length - 1) || unspaced.test(term),
+  }))
+  return [...new Map(found.map((each) => [each.term, each])).values()]
+}
+
+export const isMatch = ({ term, isPrefix }: SearchTerm, found: string) =>
+  isPrefix ? found.startsWith(term) : found === term
+
+/** Returns whether a text has all of these terms. */
+export function hasTerms(text: string, wanted: SearchTerm[]): boolean {
+  const terms = termsOf(text)
+  return wanted.every((each) => terms.some(({ term }) => isMatch(each, term)))
+}
+
+interface Snippet {
+  text: string
+  /** The matched words in `text`, in UTF-16 code units, without overlaps. */
+  highlights: { start: number; end: number }[]
+}
+
+const snippetLength = 160
+const leadLength = 40
+
+/** Returns the part of the text around its first match. */
+export function snippetOf(text: string, wanted: SearchTerm[]): Snippet {
+  const matches = termsOf(text).filter(({ term }) => wanted.some((each) => isMatch(each, term)))
+  const first = matches[0]?.start ?? 0
+  const from = wordBoundary(text, Math.max(0, text.length <= snippetLength ? 0 : first - leadLength))
+  const to = letterBoundary(text, Math.min(text.length, from + snippetLength))
+  const [before, after] = [from > 0 ? '…' : '', to < text.length ? '…' : '']
+  const highlights: Snippet['highlights'] = []
+  for (const match of matches) {
+    if (match.start < from || match.end > to) continue
+    const [start, end] = [match.start - from + before.length, match.end - from + before.length]
+    const last = highlights.at(-1)
+    if (last && start <= last.end) last.end = end
+    else highlights.push({ start, end })
+  }
+  return { text: before + text.slice(from, to) + after, highlights }
+}
+
+/** Moves a position forward to the next beginning of a word, but not far. */
+function wordBoundary(text: string, at: number): number {
+  if (at === 0) return 0
+  const space = text.slice(at, at + leadLength).search(/\s/u)
+  return letterBoundary(text, space < 0 ? at : at + space + 1)
+}
+
+/** Moves a position that is inside a surrogate pair to the end of the pair. */
+function letterBoundary(text: string, at: number): number {
+  const unit = text.charCodeAt(at)
+  return unit >= 0xdc00 && unit <= 0xdfff ? at + 1 : at
+}
