@@ -1,4 +1,4 @@
-import type { SearchTerm } from './terms.ts'
+import type { SearchTerm } from './terms-model.ts'
 
 /** What a search entry describes. */
 export type SearchSource =

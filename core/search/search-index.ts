@@ -8,7 +8,7 @@ import type { Session } from '../visitors/model.ts'
 import type { SessionStore } from '../visitors/session-store.ts'
 import { maxTerms, type SearchEntry, type SearchSource, type SearchText } from './model.ts'
 import type { SearchEntryStore } from './search-entry-store.ts'
-import { termsOf } from './terms.ts'
+import { termsOf } from './terms-model.ts'
 
 type MessageSource = Extract<SearchSource, { kind: 'message' }>
 

@@ -4,7 +4,7 @@ import { pageTokenOf, readPageToken } from '../page-token.ts'
 import { field, integer, text, validate } from '../rules.ts'
 import type { EntryQuery, FoundEntry, SearchPlace, SearchSource } from './model.ts'
 import type { SearchEntryStore } from './search-entry-store.ts'
-import { hasTerms, type SearchTerm, searchTermsOf, snippetOf } from './terms.ts'
+import { hasTerms, type SearchTerm, searchTermsOf, snippetOf } from './terms-model.ts'
 
 /** The fields of a conversation by which results are filtered. */
 interface SearchedConversation {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
-import { hasTerms, searchTermsOf, snippetOf, termsOf } from './terms.ts'
+import { hasTerms, searchTermsOf, snippetOf, termsOf } from './terms-model.ts'
 
 const finds = (query: string, text: string) => hasTerms(text, searchTermsOf(query))
 
