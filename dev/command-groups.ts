@@ -30,6 +30,9 @@ export const groups: Record<string, Record<string, string[][]>> = {
   conformance: {
     default: [['test/conformance/main.ts']],
   },
+  rehearsal: {
+    default: [['test/upgrade/main.ts']],
+  },
   chaos: {
     default: [['test/chaos/main.ts']],
     bugs: [['test/chaos/bugs.ts']],

@@ -23,6 +23,8 @@ export interface RunOptions {
   arrivalSeconds: number
   visitors: number
   say: (line: string) => void
+  /** Folder of the source that the service starts with. Default: this checkout. */
+  root?: string
 }
 
 export interface Report {
@@ -74,14 +76,14 @@ export async function runChaos({
  * Runs clients until `disturb` has ended and the service has recovered. Then checks the guarantees.
  */
 export async function runWith(
-  { seed, arrivalSeconds, visitors: visitorCount, say }: RunOptions,
+  { seed, arrivalSeconds, visitors: visitorCount, say, root }: RunOptions,
   disturb: (service: Service, random: Random, recorder: Recorder) => Promise<void>,
 ): Promise<Report> {
   const random = createRandom(seed)
   // Faults have their own random generator, so that the same seed causes the same faults, no matter
   // how many random numbers the clients use.
   const [faultRandom, clientRandom] = [createRandom(random.between(0, 1e9)), createRandom(random.between(0, 1e9))]
-  const service = await startService({ chance: clientRandom.next })
+  const service = await startService({ chance: clientRandom.next, ...(root !== undefined && { root }) })
   const receiver = await startReceiver()
   const client = new MongoClient(service.engine.uri)
   const db = client.db('service')

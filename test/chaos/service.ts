@@ -16,7 +16,8 @@ export interface Part {
   url: string
   pid(): number
   output(): string
-  start(): Promise<void>
+  /** Starts the process, from the source in this folder. Default: the service's first folder. */
+  start(root?: string): Promise<void>
   /** Kills the process with SIGKILL. */
   kill(): Promise<void>
   /** Sends SIGTERM. Resolves with the time until the exit, and the exit code. */
@@ -55,6 +56,7 @@ export interface Engine {
 
 export interface Service {
   demo: DemoFile
+  dataDir: string
   deliveryToken: string
   engine: Engine
   cores: Core[]
@@ -69,6 +71,8 @@ export interface ServiceOptions {
   workers?: number
   chance?: () => number
   env?: Record<string, string>
+  /** Folder of the source that gateways, cores and workers run. Default: this checkout. */
+  root?: string
 }
 
 export const leaseMs = 1_500
@@ -78,7 +82,7 @@ export const leaseMs = 1_500
  * gateways and workers to cores, and of visitors to gateways, go through links that tests can break.
  */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
-  const { cores = 2, gateways = 2, workers = 2, chance, env = {} } = options
+  const { cores = 2, gateways = 2, workers = 2, chance, env = {}, root } = options
   const dataDir = await mkdtemp(join(tmpdir(), 'service-chaos-'))
   const shared = {
     DATA_DIR: dataDir,
@@ -98,7 +102,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   for (let index = 0; index < cores; index += 1) {
     const link = await startLink(socketPath, chance)
     const uri = `mongodb://127.0.0.1:${link.port}/?directConnection=true&w=1&journal=true`
-    const core = await newPart('dev/core.ts', `core ${index + 1}`, 'CORE_PORT', { ...shared, MONGODB_URI: uri })
+    const core = await newPart('dev/core.ts', `core ${index + 1}`, 'CORE_PORT', { ...shared, MONGODB_URI: uri }, root)
     const callers = await startLink(Number(new URL(core.url).port), chance)
     coreParts.push({ ...core, link, callers })
   }
@@ -107,19 +111,26 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     Array.from({ length: gateways }, async (_, index): Promise<Gateway> => {
       const preferred = [...urls.slice(index % cores), ...urls.slice(0, index % cores)].join(',')
       const settings = { ...shared, CORE_URLS: preferred }
-      const gateway = await newPart('gateway/main.ts', `gateway ${index + 1}`, 'GATEWAY_PORT', settings)
+      const gateway = await newPart('gateway/main.ts', `gateway ${index + 1}`, 'GATEWAY_PORT', settings, root)
       const link = await startLink(Number(new URL(gateway.url).port), chance)
       return { ...gateway, link, publicUrl: `http://127.0.0.1:${link.port}` }
     }),
   )
   const workerParts = await Promise.all(
     Array.from({ length: workers }, (_, index) =>
-      newPart('delivery/main.ts', `worker ${index + 1}`, 'DELIVERY_PORT', { ...shared, CORE_URLS: urls.join(',') }),
+      newPart(
+        'delivery/main.ts',
+        `worker ${index + 1}`,
+        'DELIVERY_PORT',
+        { ...shared, CORE_URLS: urls.join(',') },
+        root,
+      ),
     ),
   )
 
   return {
     demo: JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8')),
+    dataDir,
     deliveryToken: await readFile(join(dataDir, 'delivery.token'), 'utf8'),
     engine,
     cores: coreParts,
@@ -140,16 +151,23 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
 }
 
 /** Starts a process on a free port and waits until it is ready. */
-async function newPart(entry: string, name: string, portSetting: string, env: Record<string, string>): Promise<Part> {
+async function newPart(
+  entry: string,
+  name: string,
+  portSetting: string,
+  env: Record<string, string>,
+  firstRoot?: string,
+): Promise<Part> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const clock = join(env.DATA_DIR ?? '', `clock of ${name}`)
   await writeFile(clock, '0')
   let running: StartedProcess
 
-  async function start() {
+  async function start(root = firstRoot) {
     running = await startProcess({
       entry,
+      root,
       name,
       env: { ...env, [portSetting]: String(port), CHAOS_CLOCK: clock },
       preload: ['test/chaos/moved-clock.ts'],

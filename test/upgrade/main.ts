@@ -1,0 +1,31 @@
+// `npm run rehearsal`: upgrades a running service from the last release to this source, under traffic.
+// Prints broken guarantees. Example: `npm run rehearsal -- --from v0.2.0 --seed 7`
+import { parseArgs } from 'node:util'
+import { rules } from '../chaos/checker.ts'
+import { rehearse } from './rehearsal.ts'
+import { lastRelease, unpack } from './versions.ts'
+
+const { values } = parseArgs({
+  options: {
+    from: { type: 'string', default: await lastRelease() },
+    seed: { type: 'string', default: '1' },
+    visitors: { type: 'string', default: '8' },
+  },
+})
+if (values.from === undefined) {
+  console.error('This checkout has no tag of a release. Fetch the tags, or name a commit: --from COMMIT')
+  process.exit(2)
+}
+const old = await unpack(values.from)
+try {
+  console.log(`from ${values.from} to this source, seed ${values.seed}`)
+  const options = { oldRoot: old.root, seed: Number(values.seed), visitors: Number(values.visitors), say: console.log }
+  const { operations, observations, violations, killed } = await rehearse(options)
+  console.table(observations)
+  for (const { rule, what } of violations.slice(0, 50)) console.log(`${rules[rule]}: ${what}`)
+  for (const name of killed) console.log(`did not stop by itself: ${name}`)
+  console.log(`${operations} operations, violations: ${violations.length}`)
+  if (violations.length + killed.length > 0) process.exitCode = 1
+} finally {
+  await old.remove()
+}

@@ -1,0 +1,31 @@
+import { rm } from 'node:fs/promises'
+import { expect, it } from 'vitest'
+import { copyWithChanges } from '../support/source-copy.ts'
+import { rehearse } from './rehearsal.ts'
+import { lastRelease, unpack } from './versions.ts'
+
+const release = await lastRelease()
+const title = 'no message or delivery is lost when the last release is upgraded, rolled back and upgraded under traffic'
+
+it.skipIf(release === undefined)(release ? title : `${title}: skipped, because this checkout has no tag`, async () => {
+  const old = await unpack(release!)
+  try {
+    const report = await rehearse({ oldRoot: old.root, seed: 1, visitors: 8, say: () => {} })
+    expect(report.violations).toEqual([])
+    expect(report.killed).toEqual([])
+    expect(report.operations).toBeGreaterThan(200)
+  } finally {
+    await old.remove()
+  }
+})
+
+it('finds that a version is incompatible which names the operations of visitors differently', async () => {
+  const [from, to] = ['keyOf(sessionId, clientOperationId)', "keyOf(sessionId, '', clientOperationId)"]
+  const oldRoot = await copyWithChanges([{ folder: 'core/log', from, to }])
+  try {
+    const { violations } = await rehearse({ oldRoot, seed: 1, visitors: 8, say: () => {} })
+    expect(violations.map(({ rule }) => rule)).toContain('once')
+  } finally {
+    await rm(oldRoot, { recursive: true })
+  }
+})

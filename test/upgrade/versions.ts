@@ -1,0 +1,42 @@
+import { execFile } from 'node:child_process'
+import { cp, mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+export const presentRoot = join(import.meta.dirname, '../..')
+
+/** Returns the tag of the last release, or undefined if this checkout has no tag of a release. */
+export async function lastRelease(): Promise<string | undefined> {
+  const args = ['describe', '--tags', '--abbrev=0', '--match', 'v[0-9]*']
+  const found = await run('git', args, { cwd: presentRoot }).catch(() => undefined)
+  return found?.stdout.trim()
+}
+
+/**
+ * Unpacks a version of the source into a temporary folder. It gets its own packages if its lock file
+ * differs from the present one.
+ */
+export async function unpack(version: string): Promise<{ root: string; remove(): Promise<void> }> {
+  const root = await mkdtemp(join(tmpdir(), 'service-version-'))
+  const archive = join(root, 'source.tar')
+  await run('git', ['archive', '--output', archive, version], { cwd: presentRoot })
+  await run('tar', ['-xf', archive, '-C', root])
+  const locks = await Promise.all(
+    [root, presentRoot].map((folder) => readFile(join(folder, 'package-lock.json'), 'utf8')),
+  )
+  const [own, present] = locks.map((text) => JSON.stringify(packagesOf(text)))
+  if (own === present) await symlink(join(presentRoot, 'node_modules'), join(root, 'node_modules'))
+  else {
+    await cp(join(presentRoot, '.npmrc'), join(root, '.npmrc')).catch(() => {})
+    await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: root })
+  }
+  return { root, remove: () => rm(root, { recursive: true, force: true }) }
+}
+
+/** The packages of a lock file, without the version of the project itself. */
+function packagesOf(lock: string): [path: string, value: unknown][] {
+  const { packages } = JSON.parse(lock) as { packages: Record<string, unknown> }
+  return Object.entries(packages).filter(([path]) => path.startsWith('node_modules/'))
+}
