@@ -1,7 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -20,13 +22,15 @@ if (!isThere) console.info('nginx is not installed; skipping the test of its con
 const database = testDatabase()
 let stack: Stack
 let proxyUrl: string
-let proxy: ChildProcess
+const proxies: ChildProcess[] = []
 
 /**
  * Starts nginx with the configuration of compose.yaml. Docker's host name is replaced by local
  * gateways.
+ *
+ * @param cdn address of a CDN in front of the proxy
  */
-async function startProxy(): Promise<void> {
+async function startProxy(cdn?: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'service-proxy-'))
   atFileEnd(() => rm(folder, { recursive: true, force: true }))
   const port = await freePort()
@@ -34,6 +38,9 @@ async function startProxy(): Promise<void> {
   const text = await readFile(join(root, 'deploy/compose/nginx.conf'), 'utf8')
   const config = `daemon off; pid ${folder}/pid; error_log stderr;\n${text
     .replace(/^ *(zone|resolver) .*$/gm, '')
+    .replace(/^ *#((?:set_)?real_ip_.*)$/gm, (_, line: string) =>
+      cdn === undefined ? '' : line.replace('192.0.2.0/24', cdn),
+    )
     .replace('server gateway:8080 resolve;', servers)
     .replace('listen 8080;', `listen 127.0.0.1:${port};`)
     .replace(
@@ -41,14 +48,50 @@ async function startProxy(): Promise<void> {
       `http {\n${['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((kind) => `${kind}_temp_path ${folder};`).join('\n')}`,
     )}`
   await writeFile(join(folder, 'nginx.conf'), config)
-  proxy = spawn(nginx, ['-c', join(folder, 'nginx.conf'), '-p', folder, '-e', 'stderr'], { stdio: 'inherit' })
-  proxyUrl = `http://127.0.0.1:${port}`
+  proxies.push(spawn(nginx, ['-c', join(folder, 'nginx.conf'), '-p', folder, '-e', 'stderr'], { stdio: 'inherit' }))
+  const url = `http://127.0.0.1:${port}`
   await until('the proxy', () =>
-    fetch(`${proxyUrl}/readyz`).then(
+    fetch(`${url}/readyz`).then(
       ({ ok }) => ok,
       () => false,
     ),
   )
+  return url
+}
+
+interface From {
+  /** Address from which the client connects, in 127.0.0.0/8. */
+  from: string
+  /** Value of `X-Forwarded-For` that the client sends. */
+  forged?: string
+  via?: string
+}
+
+/** Sends a request of a page from another client address. Returns the code of the answer, or `ok`. */
+async function codeOf(path: string, { from, forged, via = proxyUrl }: From, body?: object): Promise<string> {
+  const sent = request(`${via}/api/integrations/v1/widget${path}`, {
+    method: body ? 'POST' : 'GET',
+    localAddress: from,
+    headers: {
+      origin: stack.demo.origin,
+      'x-service-widget-version': '1.0',
+      ...(forged && { 'x-forwarded-for': forged }),
+      ...(body && { 'content-type': 'application/json', 'idempotency-key': randomUUID() }),
+    },
+  })
+  sent.end(body && JSON.stringify(body))
+  const [answer] = await once(sent, 'response')
+  const text = Buffer.concat(await answer.toArray()).toString()
+  return answer.statusCode < 300 ? 'ok' : JSON.parse(text).code
+}
+
+const config = (client: From) => codeOf(`/config/${stack.demo.siteKey}`, client)
+const begin = (client: From) =>
+  codeOf('/sessions', client, { publicSiteKey: stack.demo.siteKey, clientInstanceId: randomUUID() })
+/** Requests the configuration until the limit of the address is reached. */
+const exhaust = (client: (attempt: number) => From) => {
+  let attempt = 0
+  return until('the limit', async () => (await config(client(attempt++))) === 'RateLimited')
 }
 
 describe.skipIf(!isThere)('the proxy of compose.yaml, in front of two gateways', () => {
@@ -59,12 +102,13 @@ describe.skipIf(!isThere)('the proxy of compose.yaml, in front of two gateways',
       gateways: 2,
       env: { TRUST_PROXY: '1', RATE_LIMIT_CONFIG_PER_MINUTE: '5' },
     })
-    await startProxy()
+    proxyUrl = await startProxy()
   })
   afterAll(async () => {
-    if (proxy?.exitCode !== null) return
-    proxy.kill('SIGTERM')
-    await once(proxy, 'exit')
+    for (const proxy of proxies.filter(({ exitCode }) => exitCode === null)) {
+      proxy.kill('SIGTERM')
+      await once(proxy, 'exit')
+    }
   })
 
   it('the proxy of compose.yaml forwards events without buffering, and forwards each message once', async () => {
@@ -82,15 +126,35 @@ describe.skipIf(!isThere)('the proxy of compose.yaml, in front of two gateways',
     expect(await visitor.history()).toHaveLength(2)
   })
 
-  it('the proxy of compose.yaml sets the client address and ignores a forged X-Forwarded-For', async () => {
-    const limited = async (address: string) => {
-      const answer = await fetch(`${proxyUrl}/api/integrations/v1/widget/config/${stack.demo.siteKey}`, {
-        headers: { Origin: stack.demo.origin, 'X-Service-Widget-Version': '1.0', 'X-Forwarded-For': address },
-      })
-      return answer.status === 429
-    }
-    let tries = 0
-    while (!(await limited(`203.0.113.${tries}`)) && tries < 40) tries++
-    expect(tries).toBeLessThan(40)
+  it('a rate limit counts the client behind the proxy, whatever X-Forwarded-For it sends', async () => {
+    await exhaust((attempt) => ({ from: '127.0.0.11', forged: `203.0.113.${attempt % 250}` }))
+    expect(await config({ from: '127.0.0.12' })).toBe('ok')
+    expect(await config({ from: '127.0.0.12', forged: '127.0.0.11' })).toBe('ok')
+  })
+
+  it('an address ban affects the client behind the proxy, whatever X-Forwarded-For it sends', async () => {
+    const visitor = await stack.newVisitor({ gatewayUrl: proxyUrl })
+    const { sessionId } = visitor.session
+    await stack.operator().sessions.banVisitor({ sessionId, reason: 'x', addressBanSeconds: 3600 })
+    expect(await begin({ from: '127.0.0.1' })).toBe('VisitorBanned')
+    expect(await begin({ from: '127.0.0.1', forged: '127.0.0.21' })).toBe('VisitorBanned')
+    expect(await begin({ from: '127.0.0.21' })).toBe('ok')
+    expect(await begin({ from: '127.0.0.21', forged: '127.0.0.1' })).toBe('ok')
+    await stack.operator().sessions.unbanVisitor({ sessionId })
+  })
+
+  it('a gateway that names its proxies ignores the X-Forwarded-For of others', async () => {
+    const { url: via } = await stack.addGateway({ TRUST_PROXY: '127.0.0.31', RATE_LIMIT_CONFIG_PER_MINUTE: '5' })
+    await exhaust((attempt) => ({ from: '127.0.0.32', forged: `203.0.113.${attempt % 250}`, via }))
+    expect(await config({ from: '127.0.0.31', forged: '203.0.113.99', via })).toBe('ok')
+  })
+
+  it('a proxy that knows its CDN takes the client’s address from the CDN only', async () => {
+    const via = await startProxy('127.0.0.41')
+    await exhaust((attempt) => ({ from: '127.0.0.42', forged: `203.0.113.${attempt % 250}`, via }))
+    await exhaust(() => ({ from: '127.0.0.41', forged: '203.0.113.1', via }))
+    expect(await config({ from: '127.0.0.41', forged: '203.0.113.2', via })).toBe('ok')
+    // A client behind the CDN can only add addresses in front of its own.
+    expect(await config({ from: '127.0.0.41', forged: '198.51.100.1, 203.0.113.1', via })).toBe('RateLimited')
   })
 })
