@@ -1,0 +1,2 @@
+// Also scrolls back through more messages.
+import './visitor-session.test.ts'
