@@ -11,6 +11,7 @@ import { createIdempotency } from './idempotency/idempotency.ts'
 import { createKeyring, createPlannedIds, type SecretKey } from './keys/keyring.ts'
 import { createSecretBox } from './keys/secret-box.ts'
 import type { CoreKit } from './kit.ts'
+import { createContactsOf } from './leads/conversation-contacts.ts'
 import { createLogService, type LogService } from './log/service.ts'
 import type { Nudge } from './log/wakeup-store.ts'
 import { createCoreMetrics } from './metrics.ts'
@@ -96,7 +97,15 @@ export function createCoreContext({
   const operators = createOperatorService(kit, stores, log, workspaces)
   const visitors = createVisitorService(kit, stores, log, workspaces)
   const search = createSearchService(kit, stores)
-  const conversations = createConversationService(kit, stores, log, workspaces, visitors, search)
+  const conversations = createConversationService(
+    kit,
+    stores,
+    log,
+    workspaces,
+    visitors,
+    search,
+    createContactsOf(stores.leads),
+  )
   const commands = createCommandService(kit, stores, log, workspaces, visitors)
   const deliveries = createDeliveryService(kit, stores, log, visitors, search, conversations, isAllowedDestination)
   const privacy = createPrivacyService(kit, stores, log, workspaces, visitors)

@@ -65,6 +65,45 @@ describe('conversations in the console', () => {
     await close()
   })
 
+  it('a visitor’s name and e-mail from a form are shown as not verified, with a link to the lead and back', async () => {
+    const { page, close } = await browser.open(core, 'conversations/cnv_p2k9')
+    await page.locator('.row', { hasText: 'Li Wei' }).waitFor()
+    await page
+      .locator('.thread-head')
+      .getByText(/Name not verified/)
+      .waitFor()
+    await page.locator('.thread-head').getByRole('link', { name: 'li@example.net' }).click()
+    await page.getByRole('heading', { name: 'Li Wei' }).waitFor()
+    expect(page.url()).toContain('/leads/lead_li')
+    await close()
+  })
+
+  it('the log shows assignments, closings, requests and their answers between the messages, also after a reload', async () => {
+    const { page, close } = await browser.open(core, 'conversations/cnv_maria')
+    await page.getByRole('button', { name: 'Assign to me' }).click()
+    await page.locator('.happened', { hasText: 'Assigned to you' }).waitFor()
+    core.conversations.visitorSays('cnv_maria', 'Are you there?')
+    await page.getByRole('button', { name: 'Close', exact: true }).click()
+    await page.locator('.happened', { hasText: 'Conversation closed' }).waitFor()
+    const lines = () => page.locator('.messages > li').allInnerTexts()
+    const places = async () => {
+      const all = await lines()
+      return ['Assigned to you', 'Are you there?', 'Conversation closed'].map((text) =>
+        all.findIndex((line) => line.includes(text)),
+      )
+    }
+    const expectOrder = async () => {
+      const found = await places()
+      expect(found[0]).toBeGreaterThan(-1)
+      expect(found).toEqual(found.toSorted((one, other) => one - other))
+    }
+    await expectOrder()
+    await page.reload()
+    await page.locator('.happened', { hasText: 'Conversation closed' }).waitFor()
+    await expectOrder()
+    await close()
+  })
+
   it('a reply with an unknown outcome is marked in the list and sent once, also after a reload', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_x7f3')
     core.fault('SendAgentMessage', { code: Code.Unavailable })
@@ -221,7 +260,10 @@ describe('conversations in the console', () => {
   it('an operator can assign and close a conversation, ban the visitor after a confirmation, and lift the ban', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')
     await page.getByRole('button', { name: 'Assign to me' }).click()
-    await page.getByText(/Assigned to you/).waitFor()
+    await page
+      .locator('.thread-title')
+      .getByText(/Assigned to you/)
+      .waitFor()
     await page.getByRole('button', { name: 'Revoke session' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByText(/cannot be reopened/).waitFor()

@@ -42,7 +42,9 @@ export async function addDemoData({ conversations, visitors, workspace, leads }:
   ]
   for (const [conversationId, body, ago, kind = 'visitor', state] of others) {
     const sessionId = conversationId.replace('cnv', 'ses')
-    conversations.add({ conversationId, sessionId })
+    const contact =
+      conversationId === 'cnv_p2k9' ? { leadId: 'lead_li', name: 'Li Wei', email: 'li@example.net' } : undefined
+    conversations.add({ conversationId, sessionId, contact })
     conversations.past(conversationId, kind, body, ago, state)
     visitors.addSession({ sessionId, conversationId, visitorId: conversationId.replace('cnv', 'vis') })
   }

@@ -24,6 +24,7 @@ interface StoredConversation {
   messages: Message[]
   sequence: number
   notes: Note[]
+  events: EventInit[]
 }
 
 /**
@@ -52,6 +53,7 @@ export function fakeConversations(publish: (frame: Frame) => void) {
 
   function changed(entry: StoredConversation, ...events: EventInit[]) {
     const { visitor: _, lastMessage: __, ...conversation } = shown(entry)
+    entry.events.push(...events.map((event) => ({ occurredAt: timestampFromMs(Date.now()), ...event })))
     publish({ case: 'changed', value: { conversation, events } })
   }
 
@@ -90,6 +92,12 @@ export function fakeConversations(publish: (frame: Frame) => void) {
 
     async getConversation({ conversationId }) {
       return { conversation: shown(found(conversationId)) }
+    },
+
+    async listConversationEvents({ conversationId, afterSequence, beforeSequence = Number.POSITIVE_INFINITY }) {
+      const isListed = ({ type, sequence = 0 }: EventInit) =>
+        sequence > afterSequence && sequence < beforeSequence && !/^(message|typing)/.test(type ?? '')
+      return { events: found(conversationId).events.filter(isListed) }
     },
 
     async listMessages({ conversationId, afterSequence, beforeSequence, limit = 50 }) {
@@ -138,15 +146,16 @@ export function fakeConversations(publish: (frame: Frame) => void) {
       const entry = found(conversationId)
       entry.conversation.agent = agent
       entry.sequence += 1
-      changed(entry, { sequence: entry.sequence, type: 'agent.assigned' })
+      changed(entry, { sequence: entry.sequence, type: 'agent.assigned', agent })
       return { conversation: shown(entry) }
     },
 
     async unassignAgent({ conversationId }) {
       const entry = found(conversationId)
+      const { agent } = entry.conversation
       entry.conversation.agent = undefined
       entry.sequence += 1
-      changed(entry, { sequence: entry.sequence, type: 'agent.unassigned' })
+      changed(entry, { sequence: entry.sequence, type: 'agent.unassigned', agent })
       return { conversation: shown(entry) }
     },
 
@@ -202,6 +211,7 @@ export function fakeConversations(publish: (frame: Frame) => void) {
         messages: [],
         sequence: 0,
         notes: [],
+        events: [],
       })
     },
 

@@ -117,7 +117,10 @@ describe('the console, used with the keyboard only', () => {
     await page.locator('.message', { hasText: 'From the keyboard' }).waitFor()
     await page.keyboard.press('Escape')
     await page.keyboard.press('a')
-    await page.getByText(/Assigned to you/).waitFor()
+    await page
+      .locator('.thread-title')
+      .getByText(/Assigned to you/)
+      .waitFor()
 
     const { stops, missed, unseen } = await walk(page)
     expect({ missed, unseen }).toEqual({ missed: [], unseen: [] })

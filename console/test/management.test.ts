@@ -187,7 +187,7 @@ describe('leads in the console', () => {
       'one more delivery',
       () => core.leads.attempts.filter(({ leadId }) => leadId === 'lead_maria').length === 3,
     )
-    await page.getByRole('link', { name: 'cnv_maria' }).click()
+    await page.getByRole('link', { name: 'Open conversation' }).click()
     await page.getByText('And if it does not fit?').first().waitFor()
     expect(complaints).toEqual([])
     await close()

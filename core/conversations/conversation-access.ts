@@ -5,7 +5,7 @@ import type { LiveCache } from '../log/live-cache.ts'
 import type { Session } from '../visitors/model.ts'
 import type { SessionStore } from '../visitors/session-store.ts'
 import type { ConversationStore } from './conversation-store.ts'
-import type { Conversation, ConversationSummary } from './model.ts'
+import type { ContactsOf, Conversation, ConversationSummary } from './model.ts'
 
 /** The immutable fields of a conversation. */
 interface ConversationFacts {
@@ -48,27 +48,35 @@ export function createConversationAccess(
 }
 
 export interface ConversationSummaries {
-  /** Returns one summary per conversation, in the same order. */
-  of(conversations: Conversation[]): Promise<ConversationSummary[]>
+  /** Returns one summary per conversation, in the same order. Contacts are included on request. */
+  of(conversations: Conversation[], options?: { contacts?: boolean }): Promise<ConversationSummary[]>
 }
 
 /**
- * Creates conversation summaries. Loads visitors and latest messages of a page with two queries.
+ * Creates conversation summaries. Loads visitors, latest messages and contacts of a page with one
+ * query each.
  */
 export function createConversationSummaries({
   sessions,
   events,
+  contactsOf,
 }: {
   sessions: Pick<SessionStore, 'find'>
   events: Pick<EventStore, 'at'>
+  contactsOf: ContactsOf
 }): ConversationSummaries {
   return {
-    async of(conversations) {
+    async of(conversations, { contacts: withContacts = false } = {}) {
       const places = conversations.flatMap(({ conversationId, lastSequence }) =>
         lastSequence === undefined ? [] : [{ conversationId, sequence: lastSequence }],
       )
       const sessionIds = conversations.flatMap(({ lastSessionId }) => lastSessionId ?? [])
-      const [found, latest] = await Promise.all([sessions.find(sessionIds), events.at(places)])
+      const ids = conversations.map(({ conversationId }) => conversationId)
+      const [found, latest, contacts] = await Promise.all([
+        sessions.find(sessionIds),
+        events.at(places),
+        withContacts ? contactsOf(ids) : undefined,
+      ])
       const sessionsById = byKey(found, ({ sessionId }) => sessionId)
       const latestById = byKey(latest, ({ conversationId }) => conversationId)
       return conversations.map(({ conversationId, lastSessionId }) => {
@@ -77,6 +85,7 @@ export function createConversationSummaries({
         return {
           visitor: session && toVisitor(session),
           lastMessage: lastMessage?.message && lastMessage,
+          contact: contacts?.get(conversationId),
         }
       })
     },

@@ -62,6 +62,33 @@ describe("the operators' list of conversations", () => {
   })
 })
 
+describe('the contact of a conversation', () => {
+  it('is the latest lead with a name or an e-mail address, only for callers who may read leads', async () => {
+    const visitor = await cores.newVisitor()
+    const { workspaceId, conversationId } = visitor
+    await send(cores.core, visitor, 'hello')
+    const capture = (fields: Record<string, string>) =>
+      cores.core.leads.capture({ workspaceId, source: 'pre-chat-form', fields, conversationId }, undefined)
+    await capture({ name: 'Maria', email: 'maria@example.org' })
+    cores.advance(1)
+    const leadId = await capture({ Name: ' Maria Huber ', contact: 'maria.huber@example.org' })
+    cores.advance(1)
+    await capture({ topic: 'Shipping' })
+    const contactFor = async (scopes: string[]) => {
+      const token = await cores.core.access.issue({ subject: 'test', scopes, workspaceId })
+      const options = { headers: { authorization: `Bearer ${token}` } }
+      const { conversations } = await messaging.listConversations({}, options)
+      const { conversation } = await messaging.getConversation({ conversationId }, options)
+      const listed = conversations.find((each) => each.conversationId === conversationId)
+      expect(listed?.contact).toEqual(conversation?.contact)
+      return conversation?.contact
+    }
+    const contact = { leadId, name: 'Maria Huber', email: 'maria.huber@example.org' }
+    expect(await contactFor(['messages:read', 'leads:read'])).toMatchObject(contact)
+    expect(await contactFor(['messages:read'])).toBeUndefined()
+  })
+})
+
 describe("a workspace's data", () => {
   it('is readable with a token of that workspace and hidden from tokens of other workspaces', async () => {
     const { workspaceId } = await cores.newSite()

@@ -118,4 +118,15 @@ export interface ConversationSummary {
   /** The visitor of the session that sent the latest message. */
   visitor?: { identityState: 'anonymous' | 'verified'; displayName?: string; externalSubject?: string }
   lastMessage?: LogEvent
+  contact?: ConversationContact
 }
+
+/** Contact data of a lead of the conversation. Nobody has verified it. */
+export interface ConversationContact {
+  leadId: string
+  name?: string
+  email?: string
+}
+
+/** Finds contact data by conversation. The leads implement it. */
+export type ContactsOf = (conversationIds: string[]) => Promise<Map<string, ConversationContact>>

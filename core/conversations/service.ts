@@ -15,12 +15,14 @@ import {
   createConversationAccess,
   createConversationSummaries,
 } from './conversation-access.ts'
+import { type ConversationEvents, createConversationEvents } from './conversation-events.ts'
 import type { ConversationStore } from './conversation-store.ts'
 import { createInbox, type Inbox } from './inbox.ts'
 import { createInboxWatch, type InboxWatch } from './inbox-watch.ts'
 import type { MessageStateStore } from './message-state-store.ts'
 import { createMessageStates, type MessageStates } from './message-states.ts'
 import { createMessages, type Messages } from './messages.ts'
+import type { ContactsOf } from './model.ts'
 import { createNotes, type Notes } from './notes.ts'
 import { createTyping, type Typing } from './typing.ts'
 import type { TypingStore } from './typing-store.ts'
@@ -40,6 +42,7 @@ export interface ConversationService {
   states: MessageStates
   assignments: Assignments
   notes: Notes
+  conversationEvents: ConversationEvents
   conversationAccess: ConversationAccess
   conversationSummaries: ConversationSummaries
   inbox: Inbox
@@ -65,6 +68,7 @@ export function createConversationService(
   { siteDirectory: { installations } }: WorkspaceService,
   { visitorAccess: access, consents }: VisitorService,
   { searchIndex }: SearchService,
+  contactsOf: ContactsOf,
 ): ConversationService {
   const { conversations, events } = stores
   const conversationAccess = createConversationAccess(
@@ -137,8 +141,9 @@ export function createConversationService(
     states,
     assignments,
     notes,
+    conversationEvents: createConversationEvents({ events, conversationAccess }),
     conversationAccess,
-    conversationSummaries: createConversationSummaries({ sessions: stores.sessions, events }),
+    conversationSummaries: createConversationSummaries({ sessions: stores.sessions, events, contactsOf }),
     inbox,
     inboxWatch,
     visitorPresence,

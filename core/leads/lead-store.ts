@@ -28,6 +28,8 @@ export interface LeadStore {
   idsByContacts(contacts: string[], after: string, limit: number): Promise<string[]>
   findByOperation(operationKey: string): Promise<Lead | undefined>
   findMany(leadIds: string[]): Promise<Lead[]>
+  /** Returns leads of these conversations, newest first. */
+  ofConversations(conversationIds: string[], limit: number): Promise<Lead[]>
   /** Returns leads, newest first. */
   list(workspaceId: string, limit: number, before?: { createdAt: Date; id: string }): Promise<Lead[]>
   /** Returns leads whose fan-out is not complete, because it failed or its process died. */
@@ -69,6 +71,11 @@ export function createLeadStore({ leads }: { leads: Collection<LeadDocument> }):
       return (
         await leads.find({ _id: { $in: leadIds }, ...notErasing }, { batchSize: leadIds.length + 1 }).toArray()
       ).map(toLead)
+    },
+
+    async ofConversations(conversationIds, limit) {
+      const found = leads.find({ conversationId: { $in: conversationIds }, ...notErasing })
+      return (await found.sort({ createdAt: -1 }).limit(limit).toArray()).map(toLead)
     },
 
     async list(workspaceId, limit, before) {

@@ -1,6 +1,6 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { timestampDate } from '@bufbuild/protobuf/wkt'
-import type { ServiceImpl } from '@connectrpc/connect'
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
   ConversationStatus,
@@ -24,6 +24,7 @@ type ConversationMethods = Pick<
   | 'listConversations'
   | 'searchConversations'
   | 'getConversation'
+  | 'listConversationEvents'
   | 'setTyping'
   | 'setVisitorTyping'
   | 'reportReceipt'
@@ -39,7 +40,8 @@ type ConversationMethods = Pick<
 
 /** The methods of `service.messaging.v1.MessagingService` for conversations and typing. */
 export function conversationMethods(core: CoreContext): ConversationMethods {
-  const { inbox, search, typing, states, assignments, notes, conversationAccess, conversationSummaries } = core
+  const { inbox, search, typing, states, assignments, notes } = core
+  const { conversationEvents, conversationAccess, conversationSummaries } = core
   return {
     async listConversations({ workspaceId, limit, pageToken, status }, context) {
       const workspace = workspaceOf(context, workspaceId)
@@ -49,7 +51,7 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
         limit,
         pageToken,
       })
-      const summaries = await conversationSummaries.of(conversations)
+      const summaries = await conversationSummaries.of(conversations, shown(context))
       return {
         conversations: conversations.map((conversation, index) => toConversation(conversation, summaries[index])),
         nextPageToken,
@@ -67,7 +69,10 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
         from: from && timestampDate(from),
         to: to && timestampDate(to),
       })
-      const summaries = await conversationSummaries.of(results.map(({ conversation }) => conversation))
+      const summaries = await conversationSummaries.of(
+        results.map(({ conversation }) => conversation),
+        shown(context),
+      )
       return {
         results: results.map((result, index) => toSearchResult(result, summaries[index])),
         nextPageToken,
@@ -79,8 +84,13 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
       // accepted.
       await inbox.noted()
       const conversation = await conversationAccess.find(conversationId, callerOf(context).workspaceId)
-      const [summary] = await conversationSummaries.of([conversation])
+      const [summary] = await conversationSummaries.of([conversation], shown(context))
       return { conversation: toConversation(conversation, summary) }
+    },
+
+    async listConversationEvents({ conversationId, ...range }, context) {
+      const { events, hasMore } = await conversationEvents.list(conversationId, range, callerOf(context).workspaceId)
+      return { events: events.map(toInboxEvent), hasMore }
     },
 
     async setTyping({ conversationId, state, agent }, context) {
@@ -140,6 +150,9 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
       watchConversations(core, workspaceOf(context, workspaceId), context.signal),
   }
 }
+
+/** Contact data belongs to leads, so it needs their scope. */
+const shown = (context: HandlerContext) => ({ contacts: callerOf(context).scopes.has('leads:read') })
 
 const statusNames = {
   [ConversationStatus.UNSPECIFIED]: undefined,

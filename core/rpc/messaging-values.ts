@@ -27,7 +27,7 @@ export function toPage({ messages, ...page }: MessagePage) {
 
 export function toConversation(
   conversation: Conversation,
-  { visitor, lastMessage }: ConversationSummary = {},
+  { visitor, lastMessage, contact }: ConversationSummary = {},
 ): MessageInitShape<typeof ConversationSchema> {
   const { conversationId, workspaceId, connectionId, createdAt, lastMessageAt, lastSequence, lastSessionId } =
     conversation
@@ -44,6 +44,7 @@ export function toConversation(
     agent,
     visitor,
     lastMessage: lastMessage && toMessage(lastMessage),
+    contact,
   }
 }
 
@@ -84,6 +85,10 @@ export function toInboxEvent(event: LogEvent): MessageInitShape<typeof InboxEven
     messageId: data?.messageId,
     state: data?.state,
     clientOperationId: operation,
+    agent: data?.agent,
+    commandId: data?.commandId ?? data?.requestId,
+    url: data?.url,
+    label: data?.label ?? data?.purpose,
   }
 }
 

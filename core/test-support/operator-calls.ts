@@ -45,6 +45,7 @@ export const requests: Record<string, (things: Things) => Record<string, unknown
   }),
   'MessagingService.ListMessages': ({ conversationId }) => ({ conversationId }),
   'MessagingService.GetConversation': ({ conversationId }) => ({ conversationId }),
+  'MessagingService.ListConversationEvents': ({ conversationId }) => ({ conversationId }),
   'MessagingService.ListConversations': ({ workspaceId }) => ({ workspaceId }),
   'MessagingService.SearchConversations': ({ workspaceId }) => ({ workspaceId, query: 'Hello' }),
   'MessagingService.WatchConversations': ({ workspaceId }) => ({ workspaceId }),

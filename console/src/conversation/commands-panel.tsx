@@ -14,6 +14,7 @@ import { type CommandInput, RequestForm } from './request-form.tsx'
 import { Screenshot } from './screenshot.tsx'
 import type { Thread } from './thread.ts'
 
+const loadedCommands = 30
 const shownCommands = 6
 /** The inbox stream does not report every decision of a visitor, so pending requests are polled. */
 const pollMs = 1500
@@ -32,11 +33,12 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
   const [openForm, setOpenForm] = useState<'screenshot' | 'navigation'>()
   const section = useRef<HTMLElement>(null)
   const changes = thread.commandChanges.value
-  const list = useLoad(
-    async () => (await api.commands.listCommands({ sessionId, limit: shownCommands })).commands,
-    [sessionId],
-  )
-  const commands = list.value ?? []
+  const list = useLoad(async () => {
+    const { commands } = await api.commands.listCommands({ sessionId, limit: loadedCommands })
+    thread.commands.value = commands
+    return commands
+  }, [sessionId])
+  const commands = (list.value ?? []).slice(0, shownCommands)
   usePolling(list.reload, commands.some(isOpen) ? pollMs : undefined)
   useEffect(() => {
     if (changes > 0) void list.reload()

@@ -1,6 +1,6 @@
 import { useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
+import { type Conversation, ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole } from '../console-context.ts'
 import { visitorName } from '../inbox/inbox-merge.ts'
 import { pathOf } from '../router.ts'
@@ -98,7 +98,15 @@ export function ConversationView({ conversationId, details }: { conversationId: 
             </h2>
             <p class="ellipsis">
               {presenceWords[presence] && `${presenceWords[presence]} · `}
-              {verified ? 'Verified' : 'Anonymous'}
+              {identityText(conversation)}
+              {conversation?.contact && (
+                <>
+                  {' · '}
+                  <a href={pathOf({ view: 'lead', leadId: conversation.contact.leadId })} title="Show the lead">
+                    {conversation.contact.email ?? 'Lead'}
+                  </a>
+                </>
+              )}
               {thread.session.value?.visitorBanned && ' · Banned'}
               {closed && ' · Closed'}
               {conversation?.agent &&
@@ -131,6 +139,11 @@ export function ConversationView({ conversationId, details }: { conversationId: 
       <Details thread={thread} name={name} backPath={path(false)} open={details} />
     </>
   )
+}
+
+function identityText(conversation: Conversation | undefined): string {
+  if (conversation?.visitor?.identityState === 'verified') return 'Verified'
+  return conversation?.contact?.name ? 'Name not verified' : 'Anonymous'
 }
 
 /** Marks messages as read while the page is visible and has the focus. */

@@ -1,3 +1,4 @@
+import type { ConversationContact } from '#proto/messaging/v1/messaging_pb.js'
 import { ConsentDecision, type Session } from '#proto/session/v1/session_pb.js'
 import { safeHref } from '../../../widget/src/ui/linkify.ts'
 import { pathOf } from '../router.ts'
@@ -36,6 +37,7 @@ export function Details({ thread, name, backPath, open }: DetailsProps) {
         <div class="details-body">
           <PageSection session={session} />
           <IdentitySection session={session} />
+          <ContactSection contact={thread.conversation.value?.contact} />
           <CommandsPanel thread={thread} session={session} />
           <SessionSection session={session} />
           <ConsentSection session={session} />
@@ -105,6 +107,23 @@ function IdentitySection({ session }: { session: Session }) {
         </Facts>
       )}
       {isVerified && facts.length > 0 && <p class="hint">Provided by the site, for information only.</p>}
+    </section>
+  )
+}
+
+function ContactSection({ contact }: { contact: ConversationContact | undefined }) {
+  if (!contact) return null
+  return (
+    <section class="details-section">
+      <h3>Contact details</h3>
+      <Facts>
+        <Fact name="Name">{contact.name && <bdi>{contact.name}</bdi>}</Fact>
+        <Fact name="E-mail">{contact.email && <span class="breakable">{contact.email}</span>}</Fact>
+        <Fact name="Lead">
+          <a href={pathOf({ view: 'lead', leadId: contact.leadId })}>Show lead</a>
+        </Fact>
+      </Facts>
+      <p class="hint">The visitor wrote this in a form. Nobody has verified it.</p>
     </section>
   )
 }

@@ -1,3 +1,4 @@
+import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { Fragment } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Message, Note } from '#proto/messaging/v1/messaging_pb.js'
@@ -9,6 +10,7 @@ import { Loading } from '../ui/notice.tsx'
 import { When } from '../ui/when.tsx'
 import type { OutgoingMessage } from './outbox.ts'
 import type { Thread } from './thread.ts'
+import { buildTimeline, type TimelineItem } from './timeline.ts'
 
 /** Distance from the end, in pixels, up to which the log counts as scrolled to the end. */
 const nearEnd = 80
@@ -26,7 +28,15 @@ export function MessageLog({ thread, name, me, composer }: MessageLogProps) {
   const [hasNew, setHasNew] = useState(false)
   const messages = thread.messages.value
   const outgoing = thread.outgoing.list.value
-  const notes = thread.notes.value
+  const timeline = buildTimeline({
+    messages,
+    events: thread.events.value,
+    notes: thread.notes.value,
+    commands: thread.commands.value,
+    consent: thread.session.value?.consent,
+    hasOlder: thread.hasOlder.value,
+    me,
+  })
   const types = thread.visitorTypes.value
   const first = messages[0]?.messageId ?? ''
   const last = messages.at(-1)?.messageId ?? ''
@@ -41,7 +51,7 @@ export function MessageLog({ thread, name, me, composer }: MessageLogProps) {
     else if (firstBefore !== '' && firstBefore !== first) element.scrollTop += element.scrollHeight - height
     else setHasNew(true)
     position.current = { ...position.current, height: element.scrollHeight, first }
-  }, [first, last, outgoing, types, notes])
+  }, [first, last, outgoing, types, timeline.length])
 
   function scrollToEnd() {
     scroller.current!.scrollTop = scroller.current!.scrollHeight
@@ -69,18 +79,24 @@ export function MessageLog({ thread, name, me, composer }: MessageLogProps) {
         )}
         {thread.loading.value && messages.length === 0 && <Loading label="Loading messages" />}
         <ol class="messages">
-          {!thread.hasOlder.value && <Notes notes={notesBetween(notes, undefined, messages[0])} me={me} />}
-          {messages.map((message, index) => (
-            <Fragment key={message.messageId}>
-              <DayBefore message={message} before={messages[index - 1]} />
-              <MessageItem
-                message={message}
-                before={messages[index - 1]}
-                after={messages[index + 1]}
-                name={name}
-                me={me}
-              />
-              <Notes notes={notesBetween(notes, message, messages[index + 1])} me={me} />
+          {timeline.map((item, index) => (
+            <Fragment key={item.key}>
+              <DayBefore at={item.at} before={timeline[index - 1]?.at} />
+              {item.kind === 'message' && (
+                <MessageItem
+                  message={item.message}
+                  before={messageAt(timeline, index - 1)}
+                  after={messageAt(timeline, index + 1)}
+                  name={name}
+                  me={me}
+                />
+              )}
+              {item.kind === 'note' && <NoteItem note={item.note} me={me} />}
+              {item.kind === 'event' && (
+                <li class="happened">
+                  <bdi>{item.text}</bdi> · <When at={timestampFromMs(item.at)} />
+                </li>
+              )}
             </Fragment>
           ))}
           {outgoing.map((message) => (
@@ -108,41 +124,30 @@ export function MessageLog({ thread, name, me, composer }: MessageLogProps) {
   )
 }
 
-/** Returns the notes that were written after one message and before the next one. */
-function notesBetween(notes: readonly Note[], after: Message | undefined, before: Message | undefined) {
-  const from = dateOf(after?.createdAt)?.getTime() ?? 0
-  const to = dateOf(before?.createdAt)?.getTime() ?? Number.POSITIVE_INFINITY
-  return notes.filter(({ createdAt }) => {
-    const at = dateOf(createdAt)?.getTime() ?? 0
-    return at >= from && at < to
-  })
+function messageAt(timeline: readonly TimelineItem[], index: number): Message | undefined {
+  const item = timeline[index]
+  return item?.kind === 'message' ? item.message : undefined
 }
 
-function Notes({ notes, me }: { notes: readonly Note[]; me: string }) {
+function NoteItem({ note: { author, body, createdAt }, me }: { note: Note; me: string }) {
   return (
-    <>
-      {notes.map(({ noteId, author, body, createdAt }) => (
-        <li class="message note" key={noteId}>
-          <div class="message-head">Note · {author?.displayName === me ? 'You' : author?.displayName}</div>
-          <div class="bubble" dir="auto">
-            <MessageText text={body} />
-          </div>
-          <div class="message-foot">
-            <When at={createdAt} />
-          </div>
-        </li>
-      ))}
-    </>
+    <li class="message note">
+      <div class="message-head">Note · {author?.displayName === me ? 'You' : author?.displayName}</div>
+      <div class="bubble" dir="auto">
+        <MessageText text={body} />
+      </div>
+      <div class="message-foot">
+        <When at={createdAt} />
+      </div>
+    </li>
   )
 }
 
-function DayBefore({ message, before }: { message: Message; before: Message | undefined }) {
-  const date = dateOf(message.createdAt)
-  const earlier = dateOf(before?.createdAt)
-  if (!date || (earlier && isSameDay(date, earlier))) return null
+function DayBefore({ at, before }: { at: number; before: number | undefined }) {
+  if (before !== undefined && isSameDay(new Date(at), new Date(before))) return null
   return (
     <li class="day">
-      <span>{formatDay(date, new Date())}</span>
+      <span>{formatDay(new Date(at), new Date())}</span>
     </li>
   )
 }

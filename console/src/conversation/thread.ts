@@ -1,14 +1,17 @@
 import { signal } from '@preact/signals'
+import type { Command } from '#proto/command/v1/command_pb.js'
 import type { Conversation, InboxEvent, Message, Note } from '#proto/messaging/v1/messaging_pb.js'
 import { TypingState } from '#proto/messaging/v1/messaging_pb.js'
 import type { Session } from '#proto/session/v1/session_pb.js'
 import type { Api } from '../api.ts'
 import { describeFailure, type Failure } from '../failures.ts'
 import type { Inbox } from '../inbox/inbox.ts'
-import { typingLastsMs } from '../inbox/inbox-merge.ts'
+import { summaryOf, typingLastsMs } from '../inbox/inbox-merge.ts'
+import { createConversationEvents } from './conversation-events.ts'
 import { mergeMessages, withState } from './message-merge.ts'
 import type { Outbox } from './outbox.ts'
 import { createReceipts } from './receipts.ts'
+import { eventText } from './timeline.ts'
 
 export type Thread = ReturnType<typeof createThread>
 
@@ -39,6 +42,9 @@ export function createThread(deps: ThreadDeps) {
   const messages = signal<readonly Message[]>([])
   /** Notes of operators, oldest first. Visitors never see them. */
   const notes = signal<readonly Note[]>([])
+  const happened = createConversationEvents(messaging, conversationId)
+  /** Latest requests to the visitor's page. The panel of requests loads them. */
+  const commands = signal<readonly Command[]>([])
   const hasOlder = signal(false)
   /** True until the first page of messages has loaded or failed to load. */
   const loading = signal(true)
@@ -81,7 +87,11 @@ export function createThread(deps: ThreadDeps) {
     if (known === undefined) hasOlder.value = page.hasMore
     add(page.messages)
     conversation.value = found.conversation
+    await happened.load(firstLoaded() - 1)
   }
+
+  /** Sequence from which everything is loaded. */
+  const firstLoaded = () => (hasOlder.value ? (messages.value[0]?.sequence ?? 1) : 1)
 
   async function reload() {
     try {
@@ -109,7 +119,7 @@ export function createThread(deps: ThreadDeps) {
 
   function onChange(next: Conversation, events: InboxEvent[]) {
     const before = conversation.value
-    conversation.value = { ...next, visitor: before?.visitor, lastMessage: before?.lastMessage }
+    conversation.value = { ...next, ...summaryOf(before) }
     for (const event of events) apply(event)
     if (before?.sessionId !== next.sessionId || events.some(({ type }) => type.startsWith('session.')))
       void reloadConversation()
@@ -121,7 +131,9 @@ export function createThread(deps: ThreadDeps) {
     await refreshSession()
   }
 
-  function apply({ type, message, author, occurredAt, messageId, state, clientOperationId }: InboxEvent) {
+  function apply(event: InboxEvent) {
+    const { type, message, author, occurredAt, messageId, state, clientOperationId } = event
+    if (eventText(event, '') !== undefined) happened.add([event])
     if (message) {
       const isNew = !messages.value.some((known) => known.messageId === message.messageId)
       if (clientOperationId !== undefined) outgoing.confirm(clientOperationId)
@@ -148,11 +160,7 @@ export function createThread(deps: ThreadDeps) {
     const { conversation: updated } = await call
     if (!updated) return
     inbox.update(updated)
-    conversation.value = {
-      ...updated,
-      visitor: conversation.value?.visitor,
-      lastMessage: conversation.value?.lastMessage,
-    }
+    conversation.value = { ...updated, ...summaryOf(conversation.value) }
   }
 
   const unfollow = inbox.follow(conversationId, {
@@ -167,6 +175,8 @@ export function createThread(deps: ThreadDeps) {
     conversation,
     messages,
     notes,
+    events: happened.list,
+    commands,
     hasOlder,
     loading,
     loadingOlder,
@@ -186,6 +196,7 @@ export function createThread(deps: ThreadDeps) {
         const page = await messaging.listMessages({ conversationId, beforeSequence: first.sequence, limit: pageSize })
         hasOlder.value = page.hasMore
         add(page.messages)
+        await happened.load(firstLoaded() - 1, first.sequence)
         failure.value = undefined
       } catch (error) {
         failure.value = describeFailure(error)

@@ -107,5 +107,13 @@ describe('the inbox list', () => {
   it('the inbox list shows an anonymous visitor as `Visitor` with the end of the conversation ID', () => {
     expect(visitorName(conversation(1, { conversationId: 'cnv_x7f3' }))).toBe('Visitor X7F3')
     expect(visitorName(conversation(1, { visitor: { externalSubject: 'c-1' } }))).toBe('c-1')
+    expect(visitorName(conversation(1, { contact: { leadId: 'l', name: 'Mia', email: 'mia@x.org' } }))).toBe('Mia')
+    expect(visitorName(conversation(1, { contact: { leadId: 'l', email: 'mia@x.org' } }))).toBe('mia@x.org')
+  })
+
+  it('the inbox list keeps the contact of a conversation when a change arrives', () => {
+    const listedFirst = mergeList(none, [conversation(1, { contact: { leadId: 'l', name: 'Mia' } })], 0)
+    const changed = mergeChange(listedFirst, { conversation: conversation(2), events: [] }, 1)
+    expect(listed(changed).contact?.name).toBe('Mia')
   })
 })

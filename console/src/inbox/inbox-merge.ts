@@ -50,6 +50,7 @@ function mergeListed(known: InboxEntry, listed: Conversation, listRevision: numb
     conversation: {
       ...base,
       visitor: listed.visitor ?? known.conversation.visitor,
+      contact: listed.contact ?? known.conversation.contact,
       lastMessage: latest(known.conversation.lastMessage, listed.lastMessage),
     },
   }
@@ -70,14 +71,19 @@ export function mergeChange(
     conversation: {
       ...conversation,
       lastSequence: Math.max(conversation.lastSequence, known?.conversation.lastSequence ?? 0),
-      // A change from the stream contains neither the visitor nor the last message, so keep the
-      // known visitor and message.
-      visitor: known?.conversation.visitor,
-      lastMessage: known?.conversation.lastMessage,
+      ...summaryOf(known?.conversation),
     },
   }
   for (const event of events) entry = applyEvent(entry, event)
   return new Map(entries).set(conversation.conversationId, entry)
+}
+
+/**
+ * Returns the fields that only lists and `GetConversation` contain. A change from the stream or the
+ * answer of a call must keep them.
+ */
+export function summaryOf(known: Conversation | undefined): Partial<Conversation> {
+  return { visitor: known?.visitor, contact: known?.contact, lastMessage: known?.lastMessage }
 }
 
 function applyEvent(entry: InboxEntry, event: InboxEvent): InboxEntry {
@@ -146,6 +152,7 @@ export function selectEntries(entries: Entries, { status, mine, text }: InboxFil
 const searchable = (conversation: Conversation) =>
   [
     visitorName(conversation),
+    conversation.contact?.email ?? '',
     conversation.visitor?.externalSubject ?? '',
     conversation.lastMessage?.body ?? '',
     conversation.agent?.displayName ?? '',
@@ -154,9 +161,15 @@ const searchable = (conversation: Conversation) =>
     .join('\n')
     .toLowerCase()
 
-/** Returns the name of a verified visitor, or a generated name for an anonymous one. */
-export function visitorName({ visitor, conversationId }: Pick<Conversation, 'visitor' | 'conversationId'>): string {
-  return visitor?.displayName || visitor?.externalSubject || `Visitor ${conversationId.slice(-4).toUpperCase()}`
+type Named = Pick<Conversation, 'visitor' | 'conversationId'> & Partial<Pick<Conversation, 'contact'>>
+
+/**
+ * Returns the name of a verified visitor, the name or address that an anonymous visitor left in a
+ * form, or a generated name.
+ */
+export function visitorName({ visitor, contact, conversationId }: Named): string {
+  const given = visitor?.displayName || visitor?.externalSubject || contact?.name || contact?.email
+  return given || `Visitor ${conversationId.slice(-4).toUpperCase()}`
 }
 
 function millisecondsOf(time: { seconds: bigint; nanos: number } | undefined): number {

@@ -9,7 +9,15 @@ import {
 import { createTabStream, type TabStreamDeps } from '../../../widget/src/tab-stream.ts'
 import type { Api } from '../api.ts'
 import { describeFailure, type Failure } from '../failures.ts'
-import { type Entries, type InboxFilter, isUnread, mergeChange, mergeList, selectEntries } from './inbox-merge.ts'
+import {
+  type Entries,
+  type InboxFilter,
+  isUnread,
+  mergeChange,
+  mergeList,
+  selectEntries,
+  summaryOf,
+} from './inbox-merge.ts'
 import { type LinkState, type WatchOptions, watchInbox } from './inbox-watch.ts'
 
 /** Callbacks for changes of the conversation that is open in the console. */
@@ -157,8 +165,7 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
       const { conversationId } = conversation
       const known = entries.value.get(conversationId)
       if (!known) return
-      const { visitor, lastMessage } = known.conversation
-      const merged = { ...conversation, visitor, lastMessage }
+      const merged = { ...conversation, ...summaryOf(known.conversation) }
       entries.value = new Map(entries.value).set(conversationId, { ...known, revision, conversation: merged })
     },
     follow(conversationId: string, follower: ConversationFollower) {

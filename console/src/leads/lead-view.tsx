@@ -46,11 +46,7 @@ export function LeadView({ leadId }: { leadId: string }) {
                   <When at={createdAt} full />
                 </Fact>
                 <Fact name="Conversation">
-                  {conversationId && (
-                    <a class="mono breakable" href={conversationPath(conversationId)}>
-                      {conversationId}
-                    </a>
-                  )}
+                  {conversationId && <a href={conversationPath(conversationId)}>Open conversation</a>}
                 </Fact>
                 <Fact name="Lead ID">
                   <span class="mono breakable">{leadId}</span>

@@ -526,6 +526,66 @@ export declare type SendAgentMessageResponse = Message$1<"service.messaging.v1.S
 export declare const SendAgentMessageResponseSchema: GenMessage<SendAgentMessageResponse>;
 
 /**
+ * @generated from message service.messaging.v1.ListConversationEventsRequest
+ */
+export declare type ListConversationEventsRequest = Message$1<"service.messaging.v1.ListConversationEventsRequest"> & {
+  /**
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+
+  /**
+   * Lists events after this sequence.
+   *
+   * @generated from field: uint32 after_sequence = 2;
+   */
+  afterSequence: number;
+
+  /**
+   * Lists only events before this sequence.
+   *
+   * @generated from field: optional uint32 before_sequence = 3;
+   */
+  beforeSequence?: number | undefined;
+
+  /**
+   * Maximum number of events: 1 to 100. Default: 50.
+   *
+   * @generated from field: optional uint32 limit = 4;
+   */
+  limit?: number | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.ListConversationEventsRequest.
+ * Use `create(ListConversationEventsRequestSchema)` to create a new message.
+ */
+export declare const ListConversationEventsRequestSchema: GenMessage<ListConversationEventsRequest>;
+
+/**
+ * @generated from message service.messaging.v1.ListConversationEventsResponse
+ */
+export declare type ListConversationEventsResponse = Message$1<"service.messaging.v1.ListConversationEventsResponse"> & {
+  /**
+   * @generated from field: repeated service.messaging.v1.InboxEvent events = 1;
+   */
+  events: InboxEvent[];
+
+  /**
+   * True if there are more events in this range.
+   *
+   * @generated from field: bool has_more = 2;
+   */
+  hasMore: boolean;
+};
+
+/**
+ * Describes the message service.messaging.v1.ListConversationEventsResponse.
+ * Use `create(ListConversationEventsResponseSchema)` to create a new message.
+ */
+export declare const ListConversationEventsResponseSchema: GenMessage<ListConversationEventsResponse>;
+
+/**
  * @generated from message service.messaging.v1.ListConversationsRequest
  */
 export declare type ListConversationsRequest = Message$1<"service.messaging.v1.ListConversationsRequest"> & {
@@ -868,6 +928,14 @@ export declare type Conversation = Message$1<"service.messaging.v1.Conversation"
    * @generated from field: optional service.messaging.v1.Message last_message = 11;
    */
   lastMessage?: Message | undefined;
+
+  /**
+   * Contact data that the visitor left in a form. Set only by ListConversations and
+   * GetConversation, for callers with the scope `leads:read`. The site has not verified it.
+   *
+   * @generated from field: optional service.messaging.v1.ConversationContact contact = 12;
+   */
+  contact?: ConversationContact | undefined;
 };
 
 /**
@@ -875,6 +943,34 @@ export declare type Conversation = Message$1<"service.messaging.v1.Conversation"
  * Use `create(ConversationSchema)` to create a new message.
  */
 export declare const ConversationSchema: GenMessage<Conversation>;
+
+/**
+ * @generated from message service.messaging.v1.ConversationContact
+ */
+export declare type ConversationContact = Message$1<"service.messaging.v1.ConversationContact"> & {
+  /**
+   * The latest lead of the conversation that has a name or an e-mail address.
+   *
+   * @generated from field: string lead_id = 1;
+   */
+  leadId: string;
+
+  /**
+   * @generated from field: optional string name = 2;
+   */
+  name?: string | undefined;
+
+  /**
+   * @generated from field: optional string email = 3;
+   */
+  email?: string | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.ConversationContact.
+ * Use `create(ConversationContactSchema)` to create a new message.
+ */
+export declare const ConversationContactSchema: GenMessage<ConversationContact>;
 
 /**
  * @generated from message service.messaging.v1.ConversationVisitor
@@ -1601,6 +1697,30 @@ export declare type InboxEvent = Message$1<"service.messaging.v1.InboxEvent"> & 
    * @generated from field: optional string client_operation_id = 8;
    */
   clientOperationId?: string | undefined;
+
+  /**
+   * Set on assignments only.
+   *
+   * @generated from field: optional service.messaging.v1.Agent agent = 9;
+   */
+  agent?: Agent | undefined;
+
+  /**
+   * Set on requests to the visitor's page only: id of the command, its URL and label or purpose.
+   *
+   * @generated from field: optional string command_id = 10;
+   */
+  commandId?: string | undefined;
+
+  /**
+   * @generated from field: optional string url = 11;
+   */
+  url?: string | undefined;
+
+  /**
+   * @generated from field: optional string label = 12;
+   */
+  label?: string | undefined;
 };
 
 /**
@@ -2301,6 +2421,18 @@ export declare const MessagingService: GenService<{
     methodKind: "unary";
     input: typeof ListMessagesRequestSchema;
     output: typeof ListMessagesResponseSchema;
+  },
+  /**
+   * Lists what happened in a conversation besides its messages, in order: assignments, closings,
+   * changes of the visitor's session, and requests to the visitor's page. Errors: NotFound for an
+   * unknown conversation, ValidationFailed.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.ListConversationEvents
+   */
+  listConversationEvents: {
+    methodKind: "unary";
+    input: typeof ListConversationEventsRequestSchema;
+    output: typeof ListConversationEventsResponseSchema;
   },
   /**
    * Lists conversations with at least one message, latest message first. Errors: NotFound for a

@@ -1,0 +1,116 @@
+import { type Command, CommandKind } from '#proto/command/v1/command_pb.js'
+import type { InboxEvent, Message, Note } from '#proto/messaging/v1/messaging_pb.js'
+import { ConsentDecision, type ConsentRecord } from '#proto/session/v1/session_pb.js'
+import { dateOf } from '../time.ts'
+
+/** An entry of a conversation's log: a message, a note, or something that happened. */
+export type TimelineItem = { key: string; at: number } & (
+  | { kind: 'message'; message: Message }
+  | { kind: 'note'; note: Note }
+  | { kind: 'event'; text: string }
+)
+
+interface TimelineParts {
+  messages: readonly Message[]
+  /** Events of the log, in order. */
+  events: readonly InboxEvent[]
+  notes: readonly Note[]
+  commands: readonly Command[]
+  consent: ConsentRecord | undefined
+  /** True if the conversation has messages that are not loaded. */
+  hasOlder: boolean
+  /** Name of the operator. */
+  me: string
+}
+
+/**
+ * Merges the parts of a conversation. Messages and events keep the order of the log. Notes, answers
+ * to requests and the consent have only a time, and follow the last entry before it.
+ */
+export function buildTimeline({ messages, events, notes, commands, consent, hasOlder, me }: TimelineParts) {
+  const oldest = hasOlder ? (messages[0]?.sequence ?? 0) : 0
+  const logged = [
+    ...messages.map((message) => ({ sequence: message.sequence, item: messageItem(message) })),
+    ...events.flatMap((event) => {
+      const text = event.sequence < oldest ? undefined : eventText(event, me)
+      return text === undefined
+        ? []
+        : [{ sequence: event.sequence, item: eventItem(`${event.sequence}`, event.occurredAt, text) }]
+    }),
+  ]
+  const timeline: TimelineItem[] = logged.sort((one, other) => one.sequence - other.sequence).map(({ item }) => item)
+  const from = hasOlder ? (timeline[0]?.at ?? 0) : 0
+  const timed = [...notes.map(noteItem), ...commands.flatMap(answerItems), ...consentItems(consent)]
+  for (const item of timed.filter(({ at }) => at >= from).sort((one, other) => one.at - other.at)) {
+    const before = timeline.findLastIndex(({ at }) => at <= item.at)
+    timeline.splice(before + 1, 0, item)
+  }
+  return timeline
+}
+
+const timeOf = (time: Message['createdAt']) => dateOf(time)?.getTime() ?? 0
+
+const messageItem = (message: Message): TimelineItem => ({
+  kind: 'message',
+  key: message.messageId,
+  at: timeOf(message.createdAt),
+  message,
+})
+
+const noteItem = (note: Note): TimelineItem => ({ kind: 'note', key: note.noteId, at: timeOf(note.createdAt), note })
+
+const eventItem = (key: string, time: Message['createdAt'], text: string): TimelineItem => ({
+  kind: 'event',
+  key: `event ${key}`,
+  at: timeOf(time),
+  text,
+})
+
+const fixedTexts: Record<string, string> = {
+  'conversation.closed': 'Conversation closed',
+  'conversation.reopened': 'Conversation reopened',
+  'session.identified': 'The site verified the visitor',
+  'session.closed': 'The session ended',
+  'session.expired': 'The session expired',
+  'session.revoked': 'The session was revoked',
+  'visitor.banned': 'The visitor was banned',
+  'connection.disabled': 'The connection was disabled',
+  'navigation.cancelled': 'Navigation request cancelled',
+  'screenshot.requested': 'Screenshot requested',
+  'screenshot.cancelled': 'Screenshot request cancelled',
+}
+
+/** Returns the text of an event, or undefined if the timeline does not show events of this type. */
+export function eventText({ type, agent, label, url }: InboxEvent, me: string): string | undefined {
+  const name = agent?.displayName
+  if (type === 'agent.assigned') return `Assigned to ${name === me ? 'you' : name}`
+  if (type === 'agent.unassigned') return name === me ? 'You were unassigned' : `${name} was unassigned`
+  if (type === 'navigation.requested') return `Navigation requested: ${label || url}`
+  return fixedTexts[type]
+}
+
+const answerTexts: Record<string, string> = {
+  accepted: 'accepted by the visitor',
+  declined: 'declined by the visitor',
+  completed: 'completed',
+  failed: 'failed',
+  granted: 'allowed by the visitor',
+  denied: 'denied by the visitor',
+  uploaded: 'received',
+  unsupported: 'not supported by the browser',
+  expired: 'expired',
+}
+
+function answerItems({ commandId, kind, transitions }: Command): TimelineItem[] {
+  const name = kind === CommandKind.SCREENSHOT ? 'Screenshot' : 'Navigation'
+  return transitions.flatMap(({ state, at }) => {
+    const text = answerTexts[state]
+    return text === undefined ? [] : [eventItem(`${commandId} ${state}`, at, `${name} ${text}`)]
+  })
+}
+
+function consentItems(consent: ConsentRecord | undefined): TimelineItem[] {
+  if (!consent) return []
+  const decision = consent.decision === ConsentDecision.GRANTED ? 'granted' : 'denied'
+  return [eventItem('consent', consent.decidedAt, `Consent ${decision}`)]
+}

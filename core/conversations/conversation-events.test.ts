@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { answer, send, site, testCores } from '../test-support/cores.ts'
+
+const cores = testCores({ count: 2, started: false })
+
+describe('the events of a conversation', () => {
+  it('are assignments, closings and requests in their order, without messages, states and typing', async () => {
+    const visitor = await cores.newVisitor()
+    const { conversationId, sessionId, credentials } = visitor
+    await send(cores.core, visitor, 'hello')
+    await cores.core.typing.setByVisitor(credentials, 'started')
+    await cores.other.assignments.assign(conversationId, { displayName: 'Ada' }, undefined)
+    await answer(cores.other, visitor, 'hi')
+    await cores.core.commands.requestNavigation(
+      { sessionId, url: `${site}/prices`, label: 'Prices' },
+      { subject: 'desk' },
+    )
+    await cores.core.assignments.close(conversationId, undefined)
+    await cores.other.assignments.reopen(conversationId, undefined)
+    const all = await cores.core.conversationEvents.list(conversationId, { afterSequence: 0 }, visitor.workspaceId)
+    const types = ['agent.assigned', 'navigation.requested', 'conversation.closed', 'conversation.reopened']
+    expect(all.events.map(({ type }) => type)).toEqual(types)
+    expect(all.events[0]!.data).toMatchObject({ agent: { displayName: 'Ada' } })
+    expect(all.hasMore).toBe(false)
+
+    const [, second] = all.events
+    const range = { afterSequence: second!.sequence, limit: 1 }
+    const page = await cores.other.conversationEvents.list(conversationId, range, undefined)
+    expect(page).toMatchObject({ events: [{ type: 'conversation.closed' }], hasMore: true })
+    const before = { afterSequence: 0, beforeSequence: second!.sequence }
+    const earlier = await cores.other.conversationEvents.list(conversationId, before, undefined)
+    expect(earlier.events.map(({ type }) => type)).toEqual(['agent.assigned'])
+  })
+
+  it('has one assignment at a time if two operators assign the conversation at the same moment', async () => {
+    const visitor = await cores.newVisitor()
+    const { conversationId } = visitor
+    await send(cores.core, visitor, 'hello')
+    const names = ['Ada', 'Jonas', 'Mia', 'Noor']
+    await Promise.all(
+      names.map((displayName, index) =>
+        cores.cores[index % 2]!.assignments.assign(conversationId, { displayName }, undefined),
+      ),
+    )
+    const { events } = await cores.core.conversationEvents.list(conversationId, { afterSequence: 0 }, undefined)
+    const assigned = events.map(({ data }) => data?.agent?.displayName)
+    expect(assigned.toSorted()).toEqual(names.toSorted())
+    const conversation = await cores.other.conversationAccess.find(conversationId, undefined)
+    expect(conversation.assignment?.agent?.displayName).toBe(assigned.at(-1))
+  })
+
+  it('are refused for another workspace and with an invalid limit', async () => {
+    const { conversationId } = await cores.newVisitor()
+    const list = (limit: number, workspaceId?: string) =>
+      cores.core.conversationEvents.list(conversationId, { afterSequence: 0, limit }, workspaceId)
+    await expect(list(10, 'ws_other')).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
+    for (const limit of [0, 101]) await expect(list(limit)).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED })
+  })
+})

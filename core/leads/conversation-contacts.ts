@@ -1,0 +1,28 @@
+import type { ContactsOf } from '../conversations/model.ts'
+import { normalEmail } from './contacts.ts'
+import type { LeadStore } from './lead-store.ts'
+
+/** Maximum number of leads that are read for one page of conversations. */
+const maxLeads = 500
+
+/** Finds the latest lead of each conversation that has a name or an e-mail address. */
+export function createContactsOf(leads: Pick<LeadStore, 'ofConversations'>): ContactsOf {
+  return async (conversationIds) => {
+    const found = await leads.ofConversations(conversationIds, maxLeads)
+    const contacts = found.flatMap(({ leadId, conversationId, fields }) => {
+      const name = fieldNamed(fields, 'name')
+      const email =
+        fieldNamed(fields, 'email') ?? Object.values(fields).find((value) => normalEmail(value) !== undefined)
+      if (conversationId === undefined || (name ?? email) === undefined) return []
+      return [[conversationId, { leadId, name, email }] as const]
+    })
+    // The last entry of a key remains, so the newest lead must come last.
+    return new Map(contacts.reverse())
+  }
+}
+
+/** Returns the value of a field, whatever the case of its name; undefined if it is empty. */
+function fieldNamed(fields: Record<string, string>, wanted: string): string | undefined {
+  const [, value = ''] = Object.entries(fields).find(([name]) => name.toLowerCase() === wanted) ?? []
+  return value.trim() || undefined
+}
