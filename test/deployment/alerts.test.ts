@@ -1,0 +1,156 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, expect, it } from 'vitest'
+import { parse, stringify } from 'yaml'
+
+const promtool = '/usr/bin/promtool'
+const isThere = existsSync(promtool)
+if (!isThere) console.info('promtool is not installed; skipping the tests of the alerts')
+
+const folder = await mkdtemp(join(tmpdir(), 'alerts-test-'))
+afterAll(() => rm(folder, { recursive: true }))
+
+const alertsFile = join(import.meta.dirname, '../../deploy/prometheus/alerts.yaml')
+
+/** Values of time series, one per minute, in the notation of promtool. */
+type Series = Record<string, string>
+
+interface Case {
+  /** Series with which the alert fires after `minutes`. */
+  firing: Series
+  /** Series with which the alert does not fire, although it is near. */
+  quiet: Series
+  minutes: number
+  /** Labels of the alert besides its severity. */
+  labels?: Record<string, string>
+}
+
+const up = (job: string) => `up{job="service-${job}",instance="${job}-1"}`
+const allUp = { [up('core')]: '1x30', [up('gateway')]: '1x30', [up('delivery')]: '1x30' }
+const answered = (status: string) => `service_gateway_requests_total{status="${status}"}`
+const sends = (le: string) =>
+  `service_gateway_request_duration_seconds_bucket{method="POST",route="/api/integrations/v1/widget/messages",le="${le}"}`
+const lag = (le: string) => `service_core_wakeup_lag_seconds_bucket{le="${le}"}`
+const links = 'service_gateway_core_links_up{instance="gateway-1"}'
+const deadLetters = 'service_core_attempts_total{status="dead_lettered"}'
+const disabled = 'service_core_subscriptions_disabled_total{reason="gone"}'
+const unreported = 'service_delivery_unreported{instance="delivery-1"}'
+const eventLoop = 'nodejs_eventloop_lag_p99_seconds{job="service-core",instance="core-1"}'
+
+const cases: Record<string, Case> = {
+  ServicePartDown: {
+    firing: { ...allUp, [up('core')]: '1x5 0x10' },
+    quiet: { ...allUp, [up('core')]: '1x9 0 1x10' },
+    minutes: 11,
+    labels: { job: 'service-core', instance: 'core-1' },
+  },
+  ServicePartMissing: {
+    firing: { [up('core')]: '1x30', [up('gateway')]: '1x30' },
+    quiet: allUp,
+    minutes: 5,
+    labels: { job: 'service-delivery' },
+  },
+  ServiceFailures: {
+    firing: { [answered('2xx')]: '0+980x30', [answered('5xx')]: '0+20x30' },
+    quiet: { [answered('2xx')]: '0+995x30', [answered('5xx')]: '0+5x30' },
+    minutes: 12,
+  },
+  ServiceSendsSlow: {
+    firing: { [sends('0.5')]: '0+980x30', [sends('1')]: '0+1000x30', [sends('+Inf')]: '0+1000x30' },
+    quiet: { [sends('0.5')]: '0+995x30', [sends('1')]: '0+1000x30', [sends('+Inf')]: '0+1000x30' },
+    minutes: 20,
+  },
+  ServiceSendQueueGrows: {
+    firing: { service_core_log_queue_length: '10001x10' },
+    quiet: { service_core_log_queue_length: '10000x10', service_gateway_send_queue_length: '5000x10' },
+    minutes: 5,
+  },
+  ServiceGatewayWithoutCore: {
+    firing: { [links]: '2 0x10' },
+    quiet: { [links]: '2 1x10' },
+    minutes: 5,
+    labels: { instance: 'gateway-1' },
+  },
+  ServiceWakeupsLate: {
+    firing: { [lag('1')]: '0+980x30', [lag('2')]: '0+1000x30', [lag('+Inf')]: '0+1000x30' },
+    quiet: { [lag('1')]: '0+995x30', [lag('2')]: '0+1000x30', [lag('+Inf')]: '0+1000x30' },
+    minutes: 12,
+  },
+  ServiceWakeupsMissed: {
+    firing: { service_core_missed_wakeups_total: '0+90x40' },
+    quiet: { service_core_missed_wakeups_total: '0+30x40' },
+    minutes: 25,
+  },
+  ServiceDatabaseFailures: {
+    firing: { service_core_database_failures_total: '0+90x30' },
+    quiet: { service_core_database_failures_total: '0+30x30' },
+    minutes: 12,
+  },
+  ServiceDeliveriesLate: {
+    firing: { service_core_oldest_due_age_seconds: '61x20' },
+    quiet: { service_core_oldest_due_age_seconds: '59x20' },
+    minutes: 10,
+  },
+  ServiceLeasesExpire: {
+    firing: { service_core_lease_expiries_total: '0x5 30x30' },
+    quiet: { service_core_lease_expiries_total: '0x5 10x30' },
+    minutes: 8,
+  },
+  // The counter begins at 0, so its first increase counts.
+  ServiceDeadLetters: {
+    firing: { [deadLetters]: '0x5 1x30' },
+    quiet: { [deadLetters]: '1x30' },
+    minutes: 10,
+  },
+  ServiceSubscriptionDisabled: {
+    firing: { [disabled]: '0x5 1x30' },
+    quiet: { [disabled]: '1x30' },
+    minutes: 10,
+    labels: { reason: 'gone' },
+  },
+  ServiceResultsUnreported: {
+    firing: { [unreported]: '501x10' },
+    quiet: { [unreported]: '500x10' },
+    minutes: 5,
+    labels: { instance: 'delivery-1' },
+  },
+  ServiceEventLoopSlow: {
+    firing: { [eventLoop]: '0.3x20' },
+    quiet: { [eventLoop]: '0.3x7 0.1 0.3x20' },
+    minutes: 10,
+    labels: { job: 'service-core', instance: 'core-1' },
+  },
+}
+
+const { groups } = parse(await readFile(alertsFile, 'utf8')) as {
+  groups: {
+    rules: { alert: string; labels: Record<string, string>; annotations: { summary: string } }[]
+  }[]
+}
+const rules = groups.flatMap((group) => group.rules)
+
+it('every alert has a case', () => {
+  expect(Object.keys(cases)).toEqual(rules.map(({ alert }) => alert))
+})
+
+it.skipIf(!isThere).each(rules)('the alert $alert fires when it should, and only then', async (rule) => {
+  const { firing, quiet, minutes, labels = {} } = cases[rule.alert]!
+  const summary = rule.annotations.summary.replace(
+    /\{\{ \$labels\.(\w+) \}\}/g,
+    (_, name: string) => labels[name] ?? '',
+  )
+  const expected = { exp_labels: { ...rule.labels, ...labels }, exp_annotations: { summary } }
+  const test = (series: Series, alerts: object[]) => ({
+    interval: '1m',
+    input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
+    alert_rule_test: [{ eval_time: `${minutes}m`, alertname: rule.alert, exp_alerts: alerts }],
+  })
+  const file = join(folder, `${rule.alert}.yaml`)
+  await writeFile(file, stringify({ rule_files: [alertsFile], tests: [test(firing, [expected]), test(quiet, [])] }))
+  const { stdout } = await promisify(execFile)(promtool, ['test', 'rules', file])
+  expect(stdout).toContain('SUCCESS')
+})
