@@ -143,10 +143,12 @@ export const deliveries: Group = {
       subscription: { type: 'string', description: 'only deliveries to this subscription' },
       lead: { type: 'string', description: 'only deliveries of this lead' },
       status: { type: 'string', multiple: true, description: Object.keys(deliveryStatuses).join(', ') },
+      since: { type: 'string', description: 'ISO time; only deliveries that were created then or later' },
+      until: { type: 'string', description: 'ISO time; only deliveries that were created earlier' },
       limit: { type: 'string', description: '1 to 100; default 50' },
       page: { type: 'string', description: '`nextPageToken` of the previous page' },
     },
-    run: async ({ leads }, { workspace, subscription, lead, status = [], limit, page = '' }) =>
+    run: async ({ leads }, { workspace, subscription, lead, status = [], since, until, limit, page = '' }) =>
       toJson(
         ListDeliveriesResponseSchema,
         await leads.listDeliveries({
@@ -154,6 +156,8 @@ export const deliveries: Group = {
           subscriptionId: subscription,
           leadId: lead,
           statuses: status.map((each) => oneOf('status', each, deliveryStatuses)),
+          createdSince: since === undefined ? undefined : timeOf('since', since),
+          createdUntil: until === undefined ? undefined : timeOf('until', until),
           limit: limit === undefined ? undefined : Number(limit),
           pageToken: page,
         }),

@@ -8,7 +8,7 @@ export type Route =
   | { view: 'installation'; siteKey: string }
   | { view: 'leads' }
   | { view: 'lead'; leadId: string }
-  | { view: 'deliveries'; status?: string; subscriptionId?: string }
+  | { view: 'deliveries'; status?: string; subscriptionId?: string; withinHours?: string }
   | { view: 'delivery'; deliveryId: string }
   | { view: 'subscriptions' }
   | { view: 'new-subscription' }
@@ -39,7 +39,13 @@ export function parseRoute(address: string): Route {
       if (id !== undefined) return { view: 'delivery', deliveryId: id }
       const status = searchParams.get('status')
       const subscriptionId = searchParams.get('subscription')
-      return { view: 'deliveries', status: status ?? undefined, subscriptionId: subscriptionId ?? undefined }
+      const withinHours = searchParams.get('hours')
+      return {
+        view: 'deliveries',
+        status: status ?? undefined,
+        subscriptionId: subscriptionId ?? undefined,
+        withinHours: withinHours ?? undefined,
+      }
     }
     case 'subscriptions':
       if (id === undefined) return { view: 'subscriptions' }
@@ -80,6 +86,7 @@ export function pathOf(route: Exclude<Route, { view: 'unknown' }>): string {
       const query = new URLSearchParams()
       if (route.status) query.set('status', route.status)
       if (route.subscriptionId) query.set('subscription', route.subscriptionId)
+      if (route.withinHours) query.set('hours', route.withinHours)
       return `${base}/deliveries${query.size > 0 ? `?${query}` : ''}`
     }
     default:

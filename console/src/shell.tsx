@@ -187,7 +187,7 @@ function View({ route }: { route: Route }) {
     case 'lead':
       return <LeadView key={route.leadId} leadId={route.leadId} />
     case 'deliveries':
-      return <DeliveriesView status={route.status} subscriptionId={route.subscriptionId} />
+      return <DeliveriesView {...route} />
     case 'delivery':
       return <DeliveryView key={route.deliveryId} deliveryId={route.deliveryId} />
     case 'subscriptions':

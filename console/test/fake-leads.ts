@@ -75,12 +75,14 @@ export function fakeLeads() {
         listLeads: () => ({ leads }),
         listSubscriptions: () => ({ subscriptions }),
         getSubscription: ({ subscriptionId }) => ({ subscription: found(subscriptionId), audit: audits }),
-        createSubscription({ destinationUrl, mappedFields, automatic }) {
+        createSubscription({ destinationUrl, mappedFields, automatic, purpose, maxPerSecond }) {
           const subscription = create(SubscriptionSchema, {
             subscriptionId: `sub_${subscriptions.length + 1}`,
             destinationUrl,
             mappedFields,
             automatic,
+            purpose,
+            maxPerSecond,
             status: SubscriptionStatus.ENABLED,
             secrets: [{ secretId: 'sec_new', masked: 'whsec_new1••••', createdAt: now() }],
             updatedAt: now(),

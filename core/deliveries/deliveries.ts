@@ -37,6 +37,8 @@ interface DeliveryFilter {
   subscriptionId?: string
   leadId?: string
   statuses?: DeliveryStatus[]
+  since?: Date
+  until?: Date
   limit?: number
   pageToken?: string
 }
@@ -237,7 +239,11 @@ export function createDeliveries(dependencies: {
     },
 
     async list({ limit = defaultPage, pageToken, ...query }) {
-      validate(field('/limit', limit, integer(1, maxPage)))
+      const { since, until } = query
+      validate(
+        field('/limit', limit, integer(1, maxPage)),
+        since && until && since >= until ? { path: '/createdUntil', rule: 'minimum' } : undefined,
+      )
       const end = pageToken === undefined ? undefined : readPageToken(pageToken)
       const found = await store.list({ ...query, before: end && { createdAt: end.at, id: end.id } }, limit + 1)
       const { page, nextPageToken } = cutPage(found, limit, ({ createdAt, deliveryId }) => ({

@@ -69,6 +69,16 @@ const questions: [string, Omit<DeliveryQuery, 'workspaceId'>][] = [
     [`of a workspace with the status ${status}`, { statuses: [status] }],
     [`of a subscription with the status ${status}`, { subscriptionId: 'sub_large', statuses: [status] }],
   ]),
+  ['of a workspace between two times', { since: new Date(firstAt + 1000), until: new Date(firstAt + 2000) }],
+  [
+    'of a subscription with one status between two times',
+    {
+      subscriptionId: 'sub_large',
+      statuses: ['accepted'],
+      since: new Date(firstAt + 1000),
+      until: new Date(firstAt + 2000),
+    },
+  ],
   ['with two rare statuses', { statuses: ['failed', 'dead_lettered'] }],
   ['of a subscription with two rare statuses', { subscriptionId: 'sub_large', statuses: ['failed', 'sending'] }],
 ]
@@ -85,6 +95,8 @@ describe(`lists of ${count} deliveries`, () => {
             (!query.subscriptionId || each.subscriptionId === query.subscriptionId) &&
             (!query.leadId || each.leadId === query.leadId) &&
             (!query.statuses || query.statuses.includes(each.status)) &&
+            (!query.since || each.createdAt >= query.since) &&
+            (!query.until || each.createdAt < query.until) &&
             (!from || each._id < from.id),
         )
         .slice(0, limit)

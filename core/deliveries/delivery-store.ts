@@ -82,12 +82,12 @@ export function createDeliveryStore({ deliveries }: { deliveries: Collection<Del
     findByAttempt: (attemptId) => findOne({ 'attempts.attemptId': attemptId }),
     findByOperation: (key) => findOne({ 'operations.key': key }),
 
-    list({ workspaceId, subscriptionId, leadId, statuses, before }, limit) {
+    list({ workspaceId, subscriptionId, leadId, statuses, since, until, before }, limit) {
       const filter: Filter<DeliveryDocument> = {
         workspaceId,
         subscriptionId,
         leadId,
-        createdAt: before && { $lte: before.createdAt },
+        createdAt: createdWithin(since, until, before?.createdAt),
         $or: before && [{ createdAt: { $lt: before.createdAt } }, { _id: { $lt: before.id } }],
       }
       // A lead has few deliveries.
@@ -140,6 +140,12 @@ export function createDeliveryStore({ deliveries }: { deliveries: Collection<Del
         .slice(0, limit)
     },
   }
+}
+
+/** Returns the condition on the time of creation, or undefined if every time matches. */
+function createdWithin(since: Date | undefined, until: Date | undefined, latest: Date | undefined) {
+  const bounds = Object.entries({ $gte: since, $lt: until, $lte: latest }).filter(([, time]) => time !== undefined)
+  return bounds.length > 0 ? Object.fromEntries(bounds) : undefined
 }
 
 function newestFirst(a: Delivery, b: Delivery): number {

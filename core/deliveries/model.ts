@@ -163,6 +163,10 @@ export interface DeliveryQuery {
   subscriptionId?: string
   leadId?: string
   statuses?: DeliveryStatus[]
+  /** Creation at this time or later. */
+  since?: Date
+  /** Creation before this time. */
+  until?: Date
   before?: { createdAt: Date; id: string }
 }
 

@@ -1,5 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
-import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ServiceImpl } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
@@ -59,7 +59,8 @@ export function deliveryCalls({
       return { attempts: (await deliveries.listAttempts(of, callerOf(context))).map(toAttempt) }
     },
 
-    async listDeliveries({ workspaceId, subscriptionId, leadId, statuses, limit, pageToken }, context) {
+    async listDeliveries(request, context) {
+      const { workspaceId, subscriptionId, leadId, statuses, createdSince, createdUntil, limit, pageToken } = request
       const names = statuses.map((status) => {
         const name = statusName(status)
         if (!name) throw invalid('/statuses', 'enum')
@@ -70,6 +71,8 @@ export function deliveryCalls({
         subscriptionId,
         leadId,
         statuses: names.length === 0 ? undefined : names,
+        since: createdSince && timestampDate(createdSince),
+        until: createdUntil && timestampDate(createdUntil),
         limit,
         pageToken: pageToken || undefined,
       })

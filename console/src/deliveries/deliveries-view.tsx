@@ -1,3 +1,4 @@
+import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import type { Delivery } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { useConsole } from '../console-context.ts'
@@ -14,30 +15,43 @@ import { StatusTag } from './status-tag.tsx'
 
 const pollMs = 4000
 
+/** Choices for the time of creation, in hours before now. */
+const periods = [
+  ['', 'Any time'],
+  ['1', 'Last hour'],
+  ['24', 'Last 24 hours'],
+  ['168', 'Last 7 days'],
+  ['720', 'Last 30 days'],
+] as const
+
 interface Filter {
   status?: string
   subscriptionId?: string
+  withinHours?: string
 }
 
-export function DeliveriesView({ status, subscriptionId }: Filter) {
+export function DeliveriesView({ status, subscriptionId, withinHours }: Filter) {
   const { api, router } = useConsole()
   const statusFilter = statusByName(status)
   const subscriptions = useLoad(async () => (await api.leads.listSubscriptions({})).subscriptions, [])
   const list = usePages<Delivery>(
     async (pageToken) => {
       const statuses = statusFilter === undefined ? [] : [statusFilter]
-      const { deliveries, nextPageToken } = await api.leads.listDeliveries({ pageToken, subscriptionId, statuses })
+      const createdSince = sinceOf(withinHours)
+      const query = { pageToken, subscriptionId, statuses, createdSince }
+      const { deliveries, nextPageToken } = await api.leads.listDeliveries(query)
       return { items: deliveries, nextPageToken }
     },
     ({ deliveryId }) => deliveryId,
-    [status, subscriptionId],
+    [status, subscriptionId, withinHours],
   )
   usePolling(list.reload, list.items.some((delivery) => isPending(delivery.status)) ? pollMs : undefined)
   const destinations = new Map(subscriptions.value?.map((known) => [known.subscriptionId, known.destinationUrl]))
   const disabled = subscriptions.value?.filter((known) => known.status === SubscriptionStatus.DISABLED) ?? []
-  const filter = (change: Filter) => router.go(pathOf({ view: 'deliveries', status, subscriptionId, ...change }))
+  const filter = (change: Filter) =>
+    router.go(pathOf({ view: 'deliveries', status, subscriptionId, withinHours, ...change }))
   const empty =
-    status !== undefined || subscriptionId !== undefined ? (
+    status !== undefined || subscriptionId !== undefined || withinHours !== undefined ? (
       <Empty icon="deliveries" title="No deliveries match">
         <a class="button" href={pathOf({ view: 'deliveries' })}>
           Show all deliveries
@@ -85,6 +99,12 @@ export function DeliveriesView({ status, subscriptionId }: Filter) {
           options={[['', 'All'], ...destinations]}
           onChange={(value) => filter({ subscriptionId: value || undefined })}
         />
+        <SelectField
+          label="Created"
+          value={withinHours ?? ''}
+          options={periods}
+          onChange={(value) => filter({ withinHours: value || undefined })}
+        />
       </div>
       <PagedList list={list} name="deliveries" empty={empty}>
         {(delivery) => (
@@ -97,6 +117,11 @@ export function DeliveriesView({ status, subscriptionId }: Filter) {
       </PagedList>
     </Page>
   )
+}
+
+function sinceOf(withinHours: string | undefined) {
+  const hours = Number(withinHours)
+  return hours > 0 ? timestampFromMs(Date.now() - hours * 3_600_000) : undefined
 }
 
 function DeliveryRow({ delivery, destination }: { delivery: Delivery; destination: string | undefined }) {

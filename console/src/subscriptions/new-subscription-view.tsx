@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { SubscriptionPurpose } from '#proto/lead/v1/subscription_pb.js'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { Page } from '../ui/page.tsx'
@@ -11,9 +12,18 @@ export function NewSubscriptionView() {
   return (
     <Page title="New subscription" back={{ path: pathOf({ view: 'subscriptions' }), label: 'Subscriptions' }}>
       <SubscriptionForm
-        initial={{ destinationUrl: '', mappedFields: [], automatic: true }}
+        initial={{
+          destinationUrl: '',
+          mappedFields: [],
+          automatic: true,
+          purpose: SubscriptionPurpose.LEADS,
+          maxPerSecond: 0,
+        }}
+        isNew
         action="Create subscription"
-        submit={async (input) => setCreated(await api.leads.createSubscription(input))}
+        submit={async ({ maxPerSecond, ...input }) =>
+          setCreated(await api.leads.createSubscription({ ...input, maxPerSecond: maxPerSecond || undefined }))
+        }
       >
         <a class="button ghost" href={pathOf({ view: 'subscriptions' })}>
           Cancel

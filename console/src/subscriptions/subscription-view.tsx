@@ -147,7 +147,7 @@ function DeleteSubscription({
 
 function EditForm({ subscription, onChanged }: SubscriptionPart) {
   const { api, announcer } = useConsole()
-  const { subscriptionId, destinationUrl, mappedFields, automatic } = subscription
+  const { subscriptionId, destinationUrl, mappedFields, automatic, purpose, maxPerSecond = 0 } = subscription
 
   /** Sends only edited fields, so that other fields keep concurrent changes. */
   async function save(input: SubscriptionInput) {
@@ -156,12 +156,14 @@ function EditForm({ subscription, onChanged }: SubscriptionPart) {
       destinationUrl: input.destinationUrl === destinationUrl ? undefined : input.destinationUrl,
       mappedFields: input.mappedFields.join() === mappedFields.join() ? undefined : { names: input.mappedFields },
       automatic: input.automatic === automatic ? undefined : input.automatic,
+      maxPerSecond: input.maxPerSecond === maxPerSecond ? undefined : input.maxPerSecond,
     })
     announcer.say('Subscription saved.')
     await onChanged()
   }
 
-  return <SubscriptionForm initial={subscription} action="Save changes" submit={save} />
+  const initial = { destinationUrl, mappedFields, automatic, purpose, maxPerSecond }
+  return <SubscriptionForm initial={initial} action="Save changes" submit={save} />
 }
 
 /** Choices for the time until the previous secret expires, in seconds. */

@@ -1,4 +1,4 @@
-import { type Subscription, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { type Subscription, SubscriptionPurpose, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { EnabledTag } from '../ui/enabled.tsx'
@@ -42,6 +42,7 @@ export function SubscriptionsView() {
 function SubscriptionRow({ subscription }: { subscription: Subscription }) {
   const { subscriptionId, destinationUrl, status, disabledReason, mappedFields, automatic, heldDeliveries } =
     subscription
+  const { purpose, maxPerSecond = 0 } = subscription
   const isEnabled = status === SubscriptionStatus.ENABLED
   return (
     <li>
@@ -51,9 +52,10 @@ function SubscriptionRow({ subscription }: { subscription: Subscription }) {
           <span class="table-title breakable">{destinationUrl}</span>
           <span class="table-sub ellipsis">
             {!isEnabled && `${disabledText(disabledReason)} `}
-            {automatic ? 'Every lead' : 'On request'}
-            {' · '}
-            {mappedFields.join(', ') || 'no fields, only the reference'}
+            {purpose === SubscriptionPurpose.OPERATIONAL_EVENTS
+              ? 'Operational events'
+              : `${automatic ? 'Every lead' : 'On request'} · ${mappedFields.join(', ') || 'no fields, only the reference'}`}
+            {maxPerSecond > 0 && ` · at most ${maxPerSecond} per second`}
           </span>
         </span>
         {heldDeliveries > 0 && <span class="tag warn">{heldNumber(heldDeliveries)} held</span>}

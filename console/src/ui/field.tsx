@@ -46,7 +46,7 @@ interface TextFieldProps extends FieldProps {
   takesFocus?: boolean
   onChange: (value: string) => void
   /** Set to `url` for URLs: phones then show a matching keyboard and do not correct the text. */
-  inputMode?: 'url'
+  inputMode?: 'url' | 'numeric'
   type?: 'number' | 'date'
   min?: number
   max?: number

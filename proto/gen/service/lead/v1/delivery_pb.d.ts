@@ -463,6 +463,20 @@ export declare type ListDeliveriesRequest = Message<"service.lead.v1.ListDeliver
    * @generated from field: string page_token = 6;
    */
   pageToken: string;
+
+  /**
+   * Lists only deliveries that were created at this time or later.
+   *
+   * @generated from field: optional google.protobuf.Timestamp created_since = 7;
+   */
+  createdSince?: Timestamp | undefined;
+
+  /**
+   * Lists only deliveries that were created before this time.
+   *
+   * @generated from field: optional google.protobuf.Timestamp created_until = 8;
+   */
+  createdUntil?: Timestamp | undefined;
 };
 
 /**

@@ -1,0 +1,210 @@
+import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt'
+import { Code } from '@connectrpc/connect'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { SubscriptionPurpose, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { until } from '../../test/support/until.ts'
+import { addDemoData } from './demo-data.ts'
+import type { FakeCore } from './fake-core.ts'
+import { accessibilityFindings, consoleBrowser } from './test-console.ts'
+
+const browser = consoleBrowser()
+let core: FakeCore
+beforeEach(async () => {
+  core = await browser.newCore()
+  await addDemoData(core)
+})
+
+describe('deliveries in the console', () => {
+  it('a double click retries a delivery once; a later click retries it again with a new idempotency key', async () => {
+    const { page, close } = await browser.open(core, 'deliveries/dlv_1')
+    await page.getByRole('button', { name: 'Retry now' }).dblclick()
+    await page.getByText('#3', { exact: true }).waitFor()
+    expect(core.calls('RetryDeliveryAttempt')).toHaveLength(1)
+    core.leads.attempts.at(-1)!.status = 6
+    await page.getByRole('button', { name: 'Retry now' }).click()
+    await page.getByText('#4', { exact: true }).waitFor()
+    const keys = core.calls('RetryDeliveryAttempt').map(({ idempotencyKey }) => idempotencyKey)
+    expect(new Set(keys).size).toBe(2)
+    await close()
+  })
+
+  it('a delivery gets only one new attempt if the response to a retry is lost and the operator clicks again', async () => {
+    const { page, close } = await browser.open(core, 'deliveries/dlv_1')
+    core.fault('RetryDeliveryAttempt', { code: Code.Unavailable, afterwards: true })
+    const button = page.getByRole('button', { name: 'Retry now' })
+    await button.click()
+    await page.getByText(/cannot be reached/).waitFor()
+    // Clicks again before the list has been reloaded.
+    if (await button.isVisible()) await button.click({ timeout: 1000 }).catch(() => {})
+    await page.getByText('#3', { exact: true }).waitFor()
+    expect(core.leads.attempts.filter(({ deliveryId }) => deliveryId === 'dlv_1')).toHaveLength(3)
+    await close()
+  })
+
+  it('deliveries can be filtered by status and time, and the URL contains the filter', async () => {
+    const { page, close } = await browser.open(core, 'deliveries')
+    await page.getByText('Dead letter').last().waitFor()
+    await page.getByLabel('Status').selectOption('accepted')
+    await until('one row', async () => (await page.locator('.table-row').count()) === 1)
+    expect(page.url()).toMatch(/\/console\/deliveries\?status=accepted$/)
+    await page.goBack()
+    await until('both rows', async () => (await page.locator('.table-row').count()) === 2)
+    const from = Date.now() - 3_600_000
+    await page.getByLabel('Created').selectOption('Last hour')
+    const lists = (): { createdSince?: Timestamp }[] => core.calls('ListDeliveries')
+    const sinceOf = () => lists().at(-1)?.createdSince
+    await until('a call with the time', () => sinceOf() !== undefined)
+    const createdSince = sinceOf()!
+    expect(timestampMs(createdSince)).toBeGreaterThanOrEqual(from)
+    expect(timestampMs(createdSince)).toBeLessThanOrEqual(Date.now() - 3_600_000)
+    expect(page.url()).toMatch(/\/console\/deliveries\?hours=1$/)
+    await close()
+  })
+})
+
+describe('lead subscriptions in the console', () => {
+  it('the secret of a new lead subscription is shown once, until the operator confirms that it is stored', async () => {
+    const { page, complaints, close } = await browser.open(core, 'subscriptions/new')
+    const address = page.getByLabel('Destination URL')
+    await address.fill('https://user:secret@hooks.example.com/')
+    await page.getByRole('button', { name: 'Create subscription' }).click()
+    await page.getByText(/Remove the user name and password/).waitFor()
+    await address.fill('https://hooks.example.com/leads')
+    const field = page.getByRole('combobox', { name: 'Fields to send' })
+    await field.fill('reference')
+    await page.keyboard.press('Enter')
+    await page.getByText(/always sent/).waitFor()
+    await field.fill('email')
+    await page.keyboard.press('Enter')
+    await page.getByRole('button', { name: 'Create subscription' }).click()
+    const dialog = page.getByRole('dialog')
+    expect(await dialog.getByLabel('Secret').inputValue()).toBe('whsec_new1c2VjcmV0')
+    expect(await accessibilityFindings(page)).toEqual([])
+    await page.keyboard.press('Escape')
+    await dialog.getByLabel(/I have stored it/).check()
+    await dialog.getByRole('button', { name: 'Done' }).click()
+    await page.getByRole('heading', { level: 1, name: 'hooks.example.com' }).waitFor()
+    expect(await page.content()).not.toContain('whsec_new1c2VjcmV0')
+    expect(core.calls('CreateSubscription')).toMatchObject([{ mappedFields: ['email'], automatic: true }])
+    expect(complaints).toEqual([])
+    await close()
+  })
+
+  it('a disabled lead subscription shows the reason; an operator can enable and change it, rotate its secret and disable it again', async () => {
+    const { page, close } = await browser.open(core, 'subscriptions/sub_old')
+    await page.getByText(/3 deliveries are held/).waitFor()
+    await page.getByRole('button', { name: 'Enable' }).click()
+    await page.getByText('Enabled. Leads are sent.').waitFor()
+    await page.getByLabel('Destination URL').fill('https://new.example.com/in')
+    await page.getByRole('button', { name: 'Save changes' }).click()
+    await page.getByRole('heading', { level: 1, name: 'new.example.com' }).waitFor()
+    await page.getByRole('button', { name: 'Rotate' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Previous secret expires').selectOption('in 1 hour')
+    await dialog.getByRole('button', { name: 'Create new secret' }).click()
+    await dialog.getByText('New signing secret').waitFor()
+    expect(await dialog.getByLabel('Secret').inputValue()).toBe('whsec_rotatedc2VjcmV0')
+    expect(core.calls('RotateSubscriptionSecret')).toMatchObject([{ overlapSeconds: 3600 }])
+    await dialog.getByLabel(/I have stored it/).check()
+    await dialog.getByRole('button', { name: 'Done' }).click()
+    await page.getByRole('button', { name: 'Disable' }).click()
+    await dialog.getByText(/held, not lost/).waitFor()
+    await dialog.getByRole('button', { name: 'Disable' }).click()
+    await page.getByText(/An operator disabled it/).waitFor()
+    expect(core.leads.subscription('sub_old').status).toBe(SubscriptionStatus.DISABLED)
+    await close()
+  })
+})
+
+describe('an operational endpoint', () => {
+  it('an operator creates it with a rate, without fields of leads', async () => {
+    const { page, complaints, close } = await browser.open(core, 'subscriptions/new')
+    await page.getByLabel('Destination URL').fill('https://ops.example.com/events')
+    await page.getByLabel('Receives').selectOption('Operational events')
+    await page.getByRole('combobox', { name: 'Fields to send' }).waitFor({ state: 'detached' })
+    const rate = page.getByLabel('Requests per second at most')
+    await rate.fill('1001')
+    await page.getByRole('button', { name: 'Create subscription' }).click()
+    await page.getByText(/whole number from 1 to 1,000/).waitFor()
+    await rate.fill('5')
+    await page.getByRole('button', { name: 'Create subscription' }).click()
+    await page.getByRole('dialog').waitFor()
+    const purpose = SubscriptionPurpose.OPERATIONAL_EVENTS
+    expect(core.calls('CreateSubscription')).toMatchObject([
+      { purpose, mappedFields: [], automatic: false, maxPerSecond: 5 },
+    ])
+    expect(await accessibilityFindings(page)).toEqual([])
+    expect(complaints).toEqual([])
+    await close()
+  })
+})
+
+describe('an enabled lead subscription', () => {
+  it('an operator activates the new secret, adds a header, recovers deliveries and sends a test', async () => {
+    const { page, close, complaints } = await browser.open(core, 'subscriptions/sub_crm')
+    await page.getByRole('button', { name: 'Activate new secret' }).click()
+    await page.getByText(/previous secret still signs/).waitFor({ state: 'detached' })
+    expect(core.calls('ActivateSubscriptionSecret')).toMatchObject([{ secretId: 'sec_2' }])
+    await page.getByLabel('Header name').fill('Authorization')
+    await page.getByLabel('Header value').fill('Bearer key')
+    await page.keyboard.press('Enter')
+    await page.getByText('Authorization: ••••').waitFor()
+    const updates: { headers?: unknown }[] = core.calls('UpdateSubscription')
+    const update = updates.find(({ headers }) => headers !== undefined)
+    expect(update!.headers).toMatchObject({
+      headers: [{ name: 'x-tenant' }, { name: 'Authorization', value: 'Bearer key' }],
+    })
+    await page.getByRole('button', { name: 'Count deliveries' }).click()
+    await page.getByText('7 deliveries can be sent again.').waitFor()
+    await page.getByRole('button', { name: 'Send again' }).click()
+    await page.getByText('7 deliveries can be sent again.').waitFor({ state: 'detached' })
+    expect(core.calls('RecoverDeliveries').map(({ preview }) => preview)).toEqual([true, false])
+    expect(await accessibilityFindings(page)).toEqual([])
+    await page.getByRole('button', { name: 'Send test' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Delivery' }).waitFor()
+    await page.getByText('None: test or operational event').waitFor()
+    expect(complaints).toEqual([])
+    await close()
+  })
+})
+
+describe('changes of lead subscriptions', () => {
+  it('a secret rotation is retried with the same idempotency key if the response is lost; the next rotation has a new key', async () => {
+    const { page, close } = await browser.open(core, 'subscriptions/sub_old')
+    const dialog = page.getByRole('dialog')
+    core.fault('RotateSubscriptionSecret', { code: Code.Unavailable, afterwards: true })
+    await page.getByRole('button', { name: 'Rotate' }).click()
+    await dialog.getByRole('button', { name: 'Create new secret' }).click()
+    await dialog.getByText(/cannot be reached/).waitFor()
+    for (const _ of [1, 2]) {
+      await dialog.getByRole('button', { name: 'Create new secret' }).click()
+      await dialog.getByLabel(/I have stored it/).check()
+      await dialog.getByRole('button', { name: 'Done' }).click()
+      await page.getByRole('button', { name: 'Rotate' }).click()
+    }
+    const keys = core.calls('RotateSubscriptionSecret').map(({ idempotencyKey }) => idempotencyKey)
+    expect(keys).toEqual([expect.stringMatching(/^op_/), keys[0], expect.stringMatching(/^op_/)])
+    expect(keys[2]).not.toBe(keys[0])
+    await close()
+  })
+
+  it('a change of a lead subscription or an installation sends only the edited fields', async () => {
+    const { page, close } = await browser.open(core, 'subscriptions/sub_old')
+    await page.getByLabel('Destination URL').fill('https://new.example.com/in')
+    await page.getByRole('button', { name: 'Save changes' }).click()
+    await page.getByRole('heading', { level: 1, name: 'new.example.com' }).waitFor()
+    const [subscription] = core.calls('UpdateSubscription')
+    const { destinationUrl, automatic, mappedFields } = subscription!
+    expect([destinationUrl, automatic, mappedFields]).toEqual(['https://new.example.com/in', undefined, undefined])
+    await close()
+
+    const installation = await browser.open(core, 'installations/pk_shop')
+    await installation.page.getByRole('textbox', { name: 'Accent colour', exact: true }).fill('#aa3311')
+    await installation.page.getByRole('button', { name: 'Save appearance' }).click()
+    await until('the colour', () => core.workspace.installation('pk_shop').appearance?.accentColor === '#aa3311')
+    expect(core.calls('UpdateInstallation')).toMatchObject([
+      { appearance: { accentColor: '#aa3311', title: '', greeting: '', position: '' }, origins: [] },
+    ])
+    await installation.close()
+  })
+})
