@@ -39,6 +39,7 @@ export const groups: Record<string, Record<string, string[][]>> = {
     delivery: chaosRun('delivery'),
     isolation: chaosRun('isolation'),
     hostile: chaosRun('hostile'),
+    recovery: chaosRun('recovery'),
     soak: [['test/chaos/soak.ts']],
   },
 }

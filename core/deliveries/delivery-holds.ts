@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { CoreMetrics } from '../metrics.ts'
-import type { DeliveryHoldStore } from './delivery-store.ts'
+import type { DeliveryHoldStore } from './delivery-hold-store.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import type { LiveSubscriptions } from './live-subscriptions.ts'
 import type { DisabledReason, PendingFault, SubscriptionStatus } from './model.ts'

@@ -15,6 +15,7 @@ import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
 import { createBusyDestinations } from './busy-destinations.ts'
 import { createDeliveries, type Deliveries } from './deliveries.ts'
 import { type ClaimRequest, createDeliveryClaims, type DeliveryClaims } from './delivery-claims.ts'
+import type { DeliveryHoldStore } from './delivery-hold-store.ts'
 import {
   createDeliveryHolds,
   createSubscriptionDisabling,
@@ -26,7 +27,7 @@ import type { DeliveryQueue } from './delivery-queue-store.ts'
 import { createDeliveryRecoveries, type DeliveryRecoveries } from './delivery-recovery.ts'
 import type { DeliveryRecoveryStore } from './delivery-recovery-store.ts'
 import { createDeliveryResults, type DeliveryResults } from './delivery-results.ts'
-import type { DeliveryHoldStore, DeliveryStore } from './delivery-store.ts'
+import type { DeliveryStore } from './delivery-store.ts'
 import { createDeliveryEnding, createSuppressionGate } from './delivery-suppression.ts'
 import type { DeliverySuppressionStore } from './delivery-suppression-store.ts'
 import { createDeliveryWork, type DeliveryWork } from './delivery-work.ts'

@@ -74,8 +74,8 @@ export function DeliveriesView({ status, subscriptionId, withinHours }: Filter) 
     >
       {disabled.length > 0 && (
         <Notice tone="warning">
-          {disabled.length === 1 ? '1 subscription is disabled' : `${disabled.length} subscriptions are disabled`}.
-          Their deliveries are held:{' '}
+          {disabled.length === 1 ? '1 subscription is disabled' : `${disabled.length} subscriptions are disabled`}.{' '}
+          {disabled.length === 1 ? 'Its' : 'Their'} deliveries are held:{' '}
           {disabled.map((known, index) => (
             <span key={known.subscriptionId}>
               {index > 0 && ', '}
