@@ -110,7 +110,7 @@ describe('the console, used with the keyboard only', () => {
     await page.keyboard.press('Enter')
     await page.keyboard.press('Enter')
     await page.getByRole('textbox', { name: 'Reply' }).waitFor()
-    await until('the heading', async () => (await focused(page)) === 'Maria Huber')
+    await until('the heading', async () => /^Maria Huber\s*, verified$/.test(await focused(page)))
     await page.keyboard.press('r')
     await page.keyboard.type('From the keyboard')
     await page.keyboard.press('Enter')

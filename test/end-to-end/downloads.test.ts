@@ -1,10 +1,12 @@
+import { readdir, readFile } from 'node:fs/promises'
 import { get, type IncomingMessage } from 'node:http'
+import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { beforeAll, expect, test } from 'vitest'
-import { buildConsole, consoleDist } from '../../console/build.ts'
+import { buildConsoleIfStale, consoleDist } from '../../console/build.ts'
 import { startTestGateway } from '../../gateway/test/test-gateway.ts'
-import { type BuiltFile, buildWidget, widgetDist } from '../../widget/build.ts'
+import { type BuiltFile, buildWidgetIfStale, type PinnedLoader, widgetDist } from '../../widget/build.ts'
 import { measureSizes } from '../../widget/sizes.ts'
 
 /** Limit of everything that the console downloads before its first call, in bytes. */
@@ -12,9 +14,19 @@ const consoleLimit = 112 * 1024
 
 let widget: BuiltFile[]
 beforeAll(async () => {
-  const [files] = await Promise.all([buildWidget(), buildConsole()])
-  widget = files
+  await Promise.all([buildWidgetIfStale(), buildConsoleIfStale()])
+  widget = await latestBuild()
 })
+
+/** Reads the files of the latest build. The folder also has files of earlier builds. */
+async function latestBuild(): Promise<BuiltFile[]> {
+  const { path }: PinnedLoader = JSON.parse(await readFile(join(widgetDist, 'widget.json'), 'utf8'))
+  const version = path.slice(1, path.lastIndexOf('/') + 1)
+  const names = (await readdir(widgetDist, { recursive: true })).filter(
+    (name) => /\.js$/.test(name) && (!name.startsWith('widget/') || name.startsWith(version)),
+  )
+  return Promise.all(names.map(async (name) => ({ name, content: await readFile(join(widgetDist, name)) })))
+}
 
 /**
  * Starts a gateway with the built files. Returns a function that downloads a file without decoding it,
