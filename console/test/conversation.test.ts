@@ -78,6 +78,49 @@ describe('conversations in the console', () => {
     await close()
   })
 
+  it('a closed conversation offers to undo, and a double click on Close does not reopen it', async () => {
+    const { page, close } = await browser.open(core, 'conversations/cnv_maria')
+    await page.getByRole('button', { name: 'Close', exact: true }).dblclick()
+    const undo = page.getByRole('button', { name: 'Undo' })
+    await undo.waitFor()
+    expect(core.calls('ReopenConversation')).toHaveLength(0)
+    await undo.click()
+    await undo.waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'Close', exact: true }).waitFor()
+    expect(core.calls('ReopenConversation')).toHaveLength(1)
+    await close()
+  })
+
+  it('an operator can assign the conversation to a colleague who is signed in, and to nobody', async () => {
+    const { page, close } = await browser.open(core, 'conversations/cnv_maria')
+    const select = page.getByRole('combobox', { name: 'Assigned to' })
+    await select.selectOption({ label: 'Jonas' })
+    await page
+      .locator('.thread-title')
+      .getByText(/Assigned to Jonas/)
+      .waitFor()
+    await select.selectOption({ label: 'Nobody' })
+    await page.locator('.happened', { hasText: 'Jonas was unassigned' }).waitFor()
+    await close()
+  })
+
+  it('a note with an unknown outcome stays a note after a reload, and is added once', async () => {
+    const { page, close } = await browser.open(core, 'conversations/cnv_maria')
+    await page.getByRole('checkbox', { name: 'Internal note' }).check()
+    await page.getByRole('textbox', { name: 'Note' }).fill('Call her back')
+    core.fault('AddNote', { code: Code.Unavailable, afterwards: true })
+    await page.keyboard.press('Enter')
+    await page.locator('.composer .notice').waitFor()
+    await page.reload()
+    const field = page.getByRole('textbox', { name: 'Note' })
+    await field.waitFor()
+    expect(await field.inputValue()).toBe('Call her back')
+    await field.press('Enter')
+    await until('the note', async () => (await field.inputValue()) === '')
+    expect(core.conversations.notes('cnv_maria').map(({ body }) => body)).toEqual(['Call her back'])
+    await close()
+  })
+
   it('the log shows assignments, closings, requests and their answers between the messages, also after a reload', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')
     await page.getByRole('button', { name: 'Assign to me' }).click()

@@ -150,6 +150,10 @@ export function fakeConversations(publish: (frame: Frame) => void) {
       return { conversation: shown(entry) }
     },
 
+    async listAgents() {
+      return { agents: [{ displayName: 'Ada' }, { displayName: 'Jonas' }] }
+    },
+
     async unassignAgent({ conversationId }) {
       const entry = found(conversationId)
       const { agent } = entry.conversation

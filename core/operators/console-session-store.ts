@@ -15,6 +15,8 @@ export interface ConsoleSessionStore {
   takeLink(id: string, now: Date): Promise<SignInLink | undefined>
   insertSession(session: ConsoleSession): Promise<void>
   findSessions(ids: string[]): Promise<ConsoleSession[]>
+  /** Returns the names in the sessions of a workspace that have not expired, each once. */
+  namesIn(workspaceId: string, now: Date): Promise<string[]>
   removeSession(id: string): Promise<void>
   /** Changes a session, unless its sealed refresh token has changed. */
   updateSession(
@@ -57,6 +59,10 @@ export function createConsoleSessionStore({
 
     async findSessions(ids) {
       return (await consoleSessions.find({ _id: { $in: ids } }).toArray()).map(withId)
+    },
+
+    async namesIn(workspaceId, now) {
+      return consoleSessions.distinct('displayName', { workspaceId, expiresAt: { $gt: now } })
     },
 
     async removeSession(id) {

@@ -42,6 +42,8 @@ export interface ConsoleSessions extends ConsoleCallers {
   begin(session: NewSession, replacedId: string | undefined): Promise<SignedIn>
   /** Returns the session of a secret. Errors: `Unauthenticated` if it has ended. */
   find(secret: string): Promise<ConsoleSession>
+  /** Returns the names of the operators of a workspace who are signed in, in alphabetical order. */
+  namesIn(workspaceId: string): Promise<string[]>
   /** Ends a session on all cores. */
   signOut(secret: string): Promise<void>
 }
@@ -49,6 +51,7 @@ export interface ConsoleSessions extends ConsoleCallers {
 const secretBytes = 32
 const secretForm = /^[\w-]{43}$/
 const maxCached = 10_000
+const maxNames = 200
 
 export function createConsoleSessions(dependencies: {
   store: ConsoleSessionStore
@@ -137,6 +140,12 @@ export function createConsoleSessions(dependencies: {
     begin,
 
     find,
+
+    async namesIn(workspaceId) {
+      const names = await store.namesIn(workspaceId, new Date(now()))
+      return names.sort((one, other) => one.localeCompare(other)).slice(0, maxNames)
+    },
+
     signOut: (secret) => end(secretId(secret)),
 
     async callerOf(secret) {

@@ -31,6 +31,7 @@ type ConversationMethods = Pick<
   | 'updateMessageState'
   | 'assignAgent'
   | 'unassignAgent'
+  | 'listAgents'
   | 'closeConversation'
   | 'reopenConversation'
   | 'addNote'
@@ -123,6 +124,11 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
       return {
         conversation: toConversation(await assignments.unassign(conversationId, callerOf(context).workspaceId)),
       }
+    },
+
+    async listAgents({ workspaceId }, context) {
+      const names = await core.consoleSessions.namesIn(requiredWorkspace(context, workspaceId))
+      return { agents: names.map((displayName) => ({ displayName })) }
     },
 
     async closeConversation({ conversationId }, context) {

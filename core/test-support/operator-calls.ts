@@ -52,6 +52,7 @@ export const requests: Record<string, (things: Things) => Record<string, unknown
   'MessagingService.SetTyping': ({ conversationId }) => ({ conversationId, state: 1, agent }),
   'MessagingService.UpdateMessageState': ({ conversationId }) => ({ conversationId, upToSequence: 1, state: 'read' }),
   'MessagingService.AssignAgent': ({ conversationId }) => ({ conversationId, agent }),
+  'MessagingService.ListAgents': ({ workspaceId }) => ({ workspaceId }),
   'MessagingService.UnassignAgent': ({ conversationId }) => ({ conversationId }),
   'MessagingService.CloseConversation': ({ conversationId }) => ({ conversationId }),
   'MessagingService.ReopenConversation': ({ conversationId }) => ({ conversationId }),

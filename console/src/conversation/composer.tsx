@@ -1,5 +1,6 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useConsole } from '../console-context.ts'
+import { newOperationId } from '../operations.ts'
 import { useAction } from '../ui/action.ts'
 import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
@@ -17,10 +18,10 @@ interface ComposerProps {
 }
 
 export function Composer({ thread, closed, field }: ComposerProps) {
-  const { drafts, operations, announcer } = useConsole()
+  const { drafts, announcer } = useConsole()
   const { conversationId } = thread
   const [text, setText] = useState(() => drafts.text(conversationId))
-  const [isNote, setNote] = useState(false)
+  const [isNote, setNote] = useState(() => drafts.note(conversationId) !== undefined)
   const { busy, failure, run } = useAction()
   const idle = useRef<ReturnType<typeof setTimeout>>(undefined)
   const length = [...text].length
@@ -57,9 +58,12 @@ export function Composer({ thread, closed, field }: ComposerProps) {
   }
 
   async function addNote() {
-    const target = `note ${conversationId} ${text}`
-    await thread.addNote(text, operations.keyFor(target))
-    operations.finish(target)
+    const earlier = drafts.note(conversationId)?.attempt
+    const attempt = earlier?.body === text ? earlier : { operationId: newOperationId(), body: text }
+    // A repeat after a reload must have the same operation ID, so that it adds no second note.
+    drafts.keepNote(conversationId, { attempt })
+    await thread.addNote(text, attempt.operationId)
+    drafts.keepNote(conversationId, {})
     announcer.say('Note added.')
     clear()
   }
@@ -87,6 +91,7 @@ export function Composer({ thread, closed, field }: ComposerProps) {
             checked={isNote}
             onChange={(event) => {
               setNote(event.currentTarget.checked)
+              drafts.keepNote(conversationId, event.currentTarget.checked ? {} : undefined)
               thread.setTyping(false)
             }}
           />

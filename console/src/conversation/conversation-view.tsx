@@ -8,11 +8,14 @@ import { useAction } from '../ui/action.ts'
 import { Avatar, presenceWords, VerifiedMark } from '../ui/avatar.tsx'
 import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
-import { Empty, FailureNotice } from '../ui/notice.tsx'
+import { Empty, FailureNotice, Notice } from '../ui/notice.tsx'
 import { Composer } from './composer.tsx'
 import { Details } from './details.tsx'
 import { MessageLog } from './message-log.tsx'
 import { createThread, type Thread } from './thread.ts'
+
+/** Time in milliseconds for which a double click on *Close* does not reopen the conversation. */
+const restMs = 1_000
 
 /** Shows one conversation: messages, reply field and visitor details. */
 export function ConversationView({ conversationId, details }: { conversationId: string; details: boolean }) {
@@ -44,14 +47,18 @@ export function ConversationView({ conversationId, details }: { conversationId: 
       await thread.assign(assigned ? undefined : session.displayName)
       announcer.say(assigned ? 'Conversation unassigned.' : 'Conversation assigned to you.')
     })
+  const [undo, setUndo] = useState<'offered' | 'resting'>()
   const close = () =>
     run(async () => {
       await thread.close()
-      announcer.say('Conversation closed.')
+      setUndo('resting')
+      setTimeout(() => setUndo((now) => now && 'offered'), restMs)
+      announcer.say('Conversation closed. To undo, choose Undo.')
     })
   const reopen = () =>
     run(async () => {
       await thread.reopen()
+      setUndo(undefined)
       announcer.say('Conversation reopened.')
     })
   useEffect(
@@ -123,7 +130,11 @@ export function ConversationView({ conversationId, details }: { conversationId: 
                 </span>
               )}
             </Button>
-            <Button kind="small close-toggle" disabled={busy || !conversation} onClick={closed ? reopen : close}>
+            <Button
+              kind="small close-toggle"
+              disabled={busy || !conversation || undo === 'resting'}
+              onClick={closed ? reopen : close}
+            >
               {closed ? 'Reopen' : 'Close'}
             </Button>
             <a class="icon-button only-medium" href={path(!details)} aria-label="Visitor details">
@@ -131,6 +142,18 @@ export function ConversationView({ conversationId, details }: { conversationId: 
             </a>
           </div>
         </header>
+        {closed && undo && (
+          <Notice
+            tone="info"
+            action={
+              <Button kind="small" disabled={busy} onClick={reopen}>
+                Undo
+              </Button>
+            }
+          >
+            Conversation closed.
+          </Notice>
+        )}
         <FailureNotice failure={failure} />
         <FailureNotice failure={thread.failure.value} retry={() => void thread.reload()} />
         <MessageLog thread={thread} name={name} me={session.displayName} composer={composer} />

@@ -1,10 +1,13 @@
 import type { ConversationContact } from '#proto/messaging/v1/messaging_pb.js'
 import { ConsentDecision, type Session } from '#proto/session/v1/session_pb.js'
 import { safeHref } from '../../../widget/src/ui/linkify.ts'
+import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
+import { useAction } from '../ui/action.ts'
+import { SelectField } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
-import { usePolling } from '../ui/load.ts'
-import { Loading } from '../ui/notice.tsx'
+import { useLoad, usePolling } from '../ui/load.ts'
+import { FailureNotice, Loading } from '../ui/notice.tsx'
 import { Fact, Facts } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
 import { CommandsPanel } from './commands-panel.tsx'
@@ -35,6 +38,7 @@ export function Details({ thread, name, backPath, open }: DetailsProps) {
       </header>
       {session ? (
         <div class="details-body">
+          <AssignmentSection thread={thread} />
           <PageSection session={session} />
           <IdentitySection session={session} />
           <ContactSection contact={thread.conversation.value?.contact} />
@@ -51,6 +55,35 @@ export function Details({ thread, name, backPath, open }: DetailsProps) {
     </aside>
   )
 }
+
+/** Assigns the conversation to an operator who is signed in. */
+function AssignmentSection({ thread }: { thread: Thread }) {
+  const { api, session, announcer } = useConsole()
+  const { busy, failure, run } = useAction()
+  const agents = useLoad(async () => (await api.messaging.listAgents({})).agents, [thread])
+  const assigned = thread.conversation.value?.agent?.displayName ?? ''
+  const names = new Set([session.displayName, ...(agents.value ?? []).map(({ displayName }) => displayName)])
+  if (assigned) names.add(assigned)
+  const assign = (name: string) =>
+    run(async () => {
+      await thread.assign(name || undefined)
+      announcer.say(name ? `Conversation assigned to ${name}.` : 'Conversation unassigned.')
+    })
+  return (
+    <section class="details-section">
+      <SelectField
+        label="Assigned to"
+        value={assigned}
+        disabled={busy}
+        options={[['', 'Nobody'], ...[...names].map((name) => [name, nameFor(name, session.displayName)] as const)]}
+        onChange={(name) => void assign(name)}
+      />
+      <FailureNotice failure={failure ?? agents.failure} />
+    </section>
+  )
+}
+
+const nameFor = (name: string, me: string) => (name === me ? `${name} (you)` : name)
 
 function PageSection({ session: { pageContext, pageContextAt } }: { session: Session }) {
   const href = safeHref(pageContext?.url ?? '')

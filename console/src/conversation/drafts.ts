@@ -8,9 +8,17 @@ export interface Unsent {
 
 export type Drafts = ReturnType<typeof createDrafts>
 
+/** A draft of an internal note. */
+export interface NoteDraft {
+  /** The attempt to add the note whose outcome is unknown. */
+  attempt?: { operationId: string; body: string }
+}
+
 interface StoredDraft {
   text: string
   unsent: Unsent[]
+  /** Set if the text is an internal note. */
+  note?: NoteDraft
 }
 
 type Storage = Pick<globalThis.Storage, 'getItem' | 'setItem' | 'removeItem'>
@@ -33,9 +41,10 @@ export function createDrafts(storage: Storage, owner: string) {
   }
 
   function store(conversationId: string, change: Partial<StoredDraft>) {
-    const { text, unsent } = { text: '', unsent: [], ...stored[conversationId], ...change }
+    const { text, unsent, note } = { text: '', unsent: [], ...stored[conversationId], ...change }
     const { [conversationId]: _, ...others } = stored
-    stored = text === '' && unsent.length === 0 ? others : { ...others, [conversationId]: { text, unsent } }
+    const isEmpty = text === '' && unsent.length === 0 && !note
+    stored = isEmpty ? others : { ...others, [conversationId]: { text, unsent, ...(note && { note }) } }
     storage.setItem(key, JSON.stringify({ owner, conversations: stored }))
   }
 
@@ -44,9 +53,12 @@ export function createDrafts(storage: Storage, owner: string) {
     unsent: (conversationId: string) => stored[conversationId]?.unsent ?? [],
     conversationsWithUnsent: () => Object.keys(stored).filter((id) => stored[id]!.unsent.length > 0),
     keepText: (conversationId: string, text: string) => store(conversationId, { text }),
+    /** Returns the note if the text is an internal note, which visitors must not get. */
+    note: (conversationId: string) => stored[conversationId]?.note,
+    keepNote: (conversationId: string, note: NoteDraft | undefined) => store(conversationId, { note }),
     keepUnsent: (conversationId: string, unsent: Unsent[]) => store(conversationId, { unsent }),
     /** Returns the number of conversations with a draft or an unsent reply. */
-    count: () => Object.keys(stored).length,
+    count: () => Object.values(stored).filter(({ text, unsent }) => text !== '' || unsent.length > 0).length,
     /** Deletes all drafts. */
     clear() {
       stored = {}

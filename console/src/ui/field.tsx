@@ -88,14 +88,21 @@ interface SelectFieldProps {
   hint?: string
   value: string
   options: readonly (readonly [value: string, text: string])[]
+  disabled?: boolean
   onChange: (value: string) => void
 }
 
-export function SelectField({ label, hint, value, options, onChange }: SelectFieldProps) {
+export function SelectField({ label, hint, value, options, disabled, onChange }: SelectFieldProps) {
   return (
     <Field label={label} hint={hint}>
       {(attributes) => (
-        <select {...attributes} class="input" value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+        <select
+          {...attributes}
+          class="input"
+          value={value}
+          disabled={disabled}
+          onChange={(event) => onChange(event.currentTarget.value)}
+        >
           {options.map(([option, text]) => (
             <option key={option} value={option}>
               {text}

@@ -1243,6 +1243,42 @@ export declare type AssignAgentResponse = Message$1<"service.messaging.v1.Assign
 export declare const AssignAgentResponseSchema: GenMessage<AssignAgentResponse>;
 
 /**
+ * @generated from message service.messaging.v1.ListAgentsRequest
+ */
+export declare type ListAgentsRequest = Message$1<"service.messaging.v1.ListAgentsRequest"> & {
+  /**
+   * Id of the workspace. If unset, the token's workspace is used.
+   *
+   * @generated from field: optional string workspace_id = 1;
+   */
+  workspaceId?: string | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.ListAgentsRequest.
+ * Use `create(ListAgentsRequestSchema)` to create a new message.
+ */
+export declare const ListAgentsRequestSchema: GenMessage<ListAgentsRequest>;
+
+/**
+ * @generated from message service.messaging.v1.ListAgentsResponse
+ */
+export declare type ListAgentsResponse = Message$1<"service.messaging.v1.ListAgentsResponse"> & {
+  /**
+   * At most 200 agents.
+   *
+   * @generated from field: repeated service.messaging.v1.Agent agents = 1;
+   */
+  agents: Agent[];
+};
+
+/**
+ * Describes the message service.messaging.v1.ListAgentsResponse.
+ * Use `create(ListAgentsResponseSchema)` to create a new message.
+ */
+export declare const ListAgentsResponseSchema: GenMessage<ListAgentsResponse>;
+
+/**
  * @generated from message service.messaging.v1.UnassignAgentRequest
  */
 export declare type UnassignAgentRequest = Message$1<"service.messaging.v1.UnassignAgentRequest"> & {
@@ -2525,6 +2561,18 @@ export declare const MessagingService: GenService<{
     methodKind: "unary";
     input: typeof AssignAgentRequestSchema;
     output: typeof AssignAgentResponseSchema;
+  },
+  /**
+   * Lists the names of the operators who are signed in to the console of a workspace, in alphabetical
+   * order. Errors: NotFound for a workspace that the token may not access, ValidationFailed if
+   * neither the request nor the token names a workspace.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.ListAgents
+   */
+  listAgents: {
+    methodKind: "unary";
+    input: typeof ListAgentsRequestSchema;
+    output: typeof ListAgentsResponseSchema;
   },
   /**
    * Removes the assigned agent. Does nothing if no agent is assigned. Errors: NotFound for an
