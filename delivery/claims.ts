@@ -70,7 +70,10 @@ export function createClaims(options: {
   open: OpenDeliveries
   /** Number of deliveries to claim in advance, for each destination that answers quickly. */
   ahead: () => Record<string, number>
-  /** Number of deliveries that the worker has room for. Open claims are not subtracted. */
+  /**
+   * Number of deliveries that the worker has room for. Places that open claims reserve are
+   * included.
+   */
   room: () => number
   /** Returns true if the worker has enough waiting deliveries, so that it need not claim now. */
   isStocked: () => boolean

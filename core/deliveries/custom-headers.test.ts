@@ -64,7 +64,7 @@ describe('custom headers', () => {
     expect(claimed!.headers['content-type']).toBe('application/json')
   })
 
-  it('an update replaces the list, and a header without a value keeps its value', async () => {
+  it('an update replaces the list, and a header without a value keeps its stored value', async () => {
     const { operator, subscriptionId, send } = await test.newScene()
     const first = [
       { name: 'X-One', value: '1' },

@@ -35,7 +35,10 @@ const token = /^[0-9a-z][!#$%&'*+.^_`|~0-9a-z-]*$/
 /** Visible ASCII characters. Spaces and tabs may stand between them. */
 const fieldValue = /^[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?$/
 
-/** Returns the violated rules of custom headers. `stored` are the present headers. */
+/**
+ * Returns the violated rules of custom headers. `stored` are the headers that the subscription has
+ * before the change.
+ */
 export function headerIssues(headers: GivenHeader[], stored: CustomHeader[]): (FieldIssue | undefined)[] {
   if (headers.length > maxHeaders) return [{ path: '/headers', rule: 'maxItems' }]
   const names = headers.map(({ name }) => name.toLowerCase())

@@ -57,7 +57,7 @@ describe('claims', () => {
     },
   )
 
-  it('a claim reads due deliveries of at most as many destinations as its limit, chosen at random', async () => {
+  it('a claim with a limit of n deliveries reads the due deliveries of at most n destinations, chosen at random', async () => {
     const scene = newScene({ due: { a: ['a0'], b: ['b0'], c: ['c0'] } })
     const chances = [0.9, 0.5, 0.1, 0.2, 0.1, 0.3]
     scene.random = () => chances.shift()!
@@ -196,7 +196,7 @@ describe('claims that read the first 256 queue entries', () => {
 describe('claims during a backlog of many destinations', () => {
   const destinations = (count: number) => Object.fromEntries(many('d', count).map((name) => [name, [`${name}x`]]))
 
-  it('each destination has its turn once, and one list of due destinations serves many claims', async () => {
+  it('each destination is chosen once before any is chosen again, and many claims share one list of due destinations', async () => {
     const scene = newScene({ due: destinations(300) })
     const taken: string[] = []
     for (let turn = 0; turn < 6; turn += 1) taken.push(...(await scene.claim({ limit: 50 })))
@@ -204,7 +204,7 @@ describe('claims during a backlog of many destinations', () => {
     expect(scene.seen.dueDestinations).toBe(1)
   })
 
-  it('a destination for which a worker has no room keeps its turn for other workers', async () => {
+  it('a destination for which one worker has no room is chosen for the next worker that has room', async () => {
     const scene = newScene({ due: destinations(300) })
     const taken = await scene.claim({ limit: 299, underWay: new Map([['d7', 5]]) })
     expect(taken).toHaveLength(299)
@@ -212,7 +212,7 @@ describe('claims during a backlog of many destinations', () => {
     expect(scene.seen.dueDestinations).toBe(1)
   })
 
-  it('the list is read again after half a second, so that a destination that became due has its turn', async () => {
+  it('the list of due destinations is read again after half a second, so that it includes destinations that became due', async () => {
     const scene = newScene({ due: destinations(300) })
     await scene.claim({ limit: 50 })
     scene.time += 499
@@ -223,7 +223,7 @@ describe('claims during a backlog of many destinations', () => {
     expect(scene.seen.dueDestinations).toBe(2)
   })
 
-  it('the list is read again at once if other cores have taken the deliveries of its destinations', async () => {
+  it('the list of due destinations is read again at once if other cores have claimed the deliveries of all its destinations', async () => {
     const due = destinations(300)
     const scene = newScene({ due })
     await scene.claim({ limit: 50 })

@@ -190,8 +190,9 @@ export function createDeliveryClaims(dependencies: {
   }
 
   /**
-   * Returns the deliveries that the rate limits of their destinations allow now. Reserves their
-   * requests first, so that the rate is kept even if the claim fails or another core claims.
+   * Returns the deliveries that the rate limits of their destinations allow now. Reserves the
+   * requests before the claim. So the rate limit holds even if the claim fails or another core
+   * claims.
    */
   async function withinRates(ids: string[], found: Sendable[], time: Date): Promise<string[]> {
     const selected = new Set(ids)
@@ -206,7 +207,8 @@ export function createDeliveryClaims(dependencies: {
       )
       const isReserved = granted > 0 && (await queue.reserve(subscriptionId, rateFreeAt, freeAt))
       for (const id of wanted.slice(isReserved ? granted : 0)) selected.delete(id)
-      // If another core reserved requests first, its reservation decides. The next claim reads it.
+      // If another core reserved requests first, this core's reservation fails. So no delivery is
+      // claimed here, and the next claim reads the other core's reservation.
       if (granted < wanted.length) dueDestinations.pause(subscriptionId, nextAt)
       else if (!isReserved && granted > 0) dueDestinations.pause(subscriptionId, time.getTime() + conflictPauseMs)
     }

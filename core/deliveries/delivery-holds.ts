@@ -8,14 +8,15 @@ import type { DisabledReason, PendingFault, SubscriptionStatus } from './model.t
 
 export interface DeliveryHolds {
   /**
-   * Holds the waiting deliveries of a disabled subscription. Holds the first ones at once, and many
-   * in the background, in steps with pauses. Claims skip the others meanwhile.
+   * Holds the waiting deliveries of a disabled subscription: the first ones at once, the others
+   * later in the background, in steps with pauses. Claims skip deliveries of the subscription that
+   * are not held yet.
    */
   hold(subscriptionId: string): Promise<void>
   /**
-   * Holds the subscription's deliveries if it is disabled, as `hold` does. Queues its held
-   * deliveries again in the same way if it is enabled. Repeats if the status changed in the
-   * meantime.
+   * If the subscription is disabled, holds its deliveries, as `hold` does. If the subscription is
+   * enabled, queues its held deliveries again, in the same steps. Repeats this if the status of the
+   * subscription changed in the meantime.
    */
   applyStatus(subscriptionId: string): Promise<void>
   /** Makes the deliveries match the status of their subscriptions, after a crash or a race. */
@@ -34,11 +35,17 @@ const spreadPerDeliveryMs = 10
 const spreadMaxMs = 30_000
 /** Maximum number of deliveries that one step holds or releases. */
 const stepMax = 200
-/** The same for the first step, because the call that changes the subscription waits for it. */
+/**
+ * Maximum for the first step. It is lower, because the call that changes the subscription waits for
+ * the first step.
+ */
 const firstStepMax = 60
 /** Higher numbers of held deliveries are not counted exactly, because a count reads each of them. */
 const heldCountMax = 10_000
-/** A pause lasts this many times as long as the step before it. So steps take a fifth of the time. */
+/**
+ * A pause lasts this many times as long as the step before it. So the steps use a fifth of the
+ * time.
+ */
 const pauseFactor = 4
 const pauseMaxMs = 1000
 
@@ -52,7 +59,10 @@ export function createDeliveryHolds(dependencies: {
 }): DeliveryHolds {
   const { store, subscriptions, announce, logger, now } = dependencies
   const closed = new AbortController()
-  /** Subscriptions with work in the background. `again` is set if their status may have changed. */
+  /**
+   * Subscriptions whose deliveries are held or released in the background. `again` is set if the
+   * status of the subscription may have changed.
+   */
   const running = new Map<string, { again: boolean }>()
 
   async function release(subscriptionId: string, limit: number) {
@@ -66,25 +76,25 @@ export function createDeliveryHolds(dependencies: {
 
   /**
    * Holds or releases up to `limit` deliveries. Returns undefined if the subscription still has the
-   * status `applied`, which earlier steps gave to all its deliveries.
+   * status `completed`, for which earlier steps have already changed all its deliveries.
    */
-  async function step(subscriptionId: string, limit: number, applied?: SubscriptionStatus) {
+  async function step(subscriptionId: string, limit: number, completed?: SubscriptionStatus) {
     const [subscription] = await subscriptions.find([subscriptionId])
-    if (!subscription || subscription.status === applied) return undefined
+    if (!subscription || subscription.status === completed) return undefined
     const { status } = subscription
     const changed = await (status === 'disabled'
       ? store.hold(subscriptionId, new Date(now()), limit)
       : release(subscriptionId, limit))
-    return { applied: changed < limit ? status : undefined }
+    return { completed: changed < limit ? status : undefined }
   }
 
   /** Runs the first step, and further ones only if the status changed. */
   async function applyStatus(subscriptionId: string) {
-    for (let applied: SubscriptionStatus | undefined; ; ) {
-      const done = await step(subscriptionId, firstStepMax, applied)
+    for (let completed: SubscriptionStatus | undefined; ; ) {
+      const done = await step(subscriptionId, firstStepMax, completed)
       if (!done) return
-      if (done.applied === undefined) return continueLater(subscriptionId)
-      applied = done.applied
+      if (done.completed === undefined) return continueLater(subscriptionId)
+      completed = done.completed
     }
   }
 
@@ -100,11 +110,11 @@ export function createDeliveryHolds(dependencies: {
     try {
       while (state.again) {
         state.again = false
-        for (let applied: SubscriptionStatus | undefined; ; ) {
+        for (let completed: SubscriptionStatus | undefined; ; ) {
           const began = performance.now()
-          const done = await step(subscriptionId, stepMax, applied)
+          const done = await step(subscriptionId, stepMax, completed)
           if (!done) break
-          applied = done.applied
+          completed = done.completed
           const pauseMs = Math.min((performance.now() - began) * pauseFactor, pauseMaxMs)
           await delay(pauseMs, undefined, { signal: closed.signal })
         }

@@ -76,7 +76,8 @@ export function createDeliveryIntake(dependencies: {
   function handOver(arrival: Arrival, handovers: Handover[], at: Date): NewDelivery | undefined {
     const { delivery, by } = arrival
     const { subscriptionId, body } = delivery
-    // A claim from the queue keeps the rate limit of the destination.
+    // Only claims from the queue apply rate limits. So a delivery to a destination with a rate
+    // limit is queued.
     if (delivery.status !== 'pending' || !body || by.subscription.maxPerSecond) return undefined
     const secrets = requests.secretsOf(by.subscription, at)
     if (!secrets) return undefined

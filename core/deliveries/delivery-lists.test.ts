@@ -10,7 +10,10 @@ const workspaceId = 'ws_large'
 const firstAt = Date.UTC(2026, 0, 1)
 const limit = 51
 const count = isLong ? 200_000 : 5_000
-/** Of each status except `accepted`, this many deliveries exist. They are older than all others. */
+/**
+ * Number of deliveries with each status except `accepted`. These deliveries are older than all
+ * others.
+ */
 const rare = 3
 
 const test = testDeliveries()
@@ -102,13 +105,14 @@ describe(`lists of ${count} deliveries`, () => {
         )
         .slice(0, limit)
       expect(answer.map(({ deliveryId }) => deliveryId)).toEqual(expected.map(({ _id }) => _id))
-      // A few more keys show that a page has ended. A lead has five deliveries.
+      // A query may read up to three more keys to detect the end of a page. The list of a lead
+      // reads all five deliveries of the lead.
       expect(cost.documents).toBeLessThanOrEqual(Math.max(expected.length, 5) + 1)
       expect(cost.keys).toBeLessThanOrEqual(Math.max(expected.length, 5) + 3)
     }
   })
 
-  it('the counts and lists of held deliveries read the held ones only', async () => {
+  it('the counts and lists of held deliveries read only held deliveries', async () => {
     const holds = createDeliveryHoldStore({ deliveries: client.db.collection('deliveries') })
     for (const ask of [
       () => holds.heldCounts(['sub_large', 'sub_small'], 10_000),

@@ -35,8 +35,8 @@ export interface QueuedDelivery extends Delivery {
 
 export interface DeliveryQueue {
   /**
-   * Returns the `limit` queue entries with the earliest due times, over all destinations. Reads
-   * `limit` index keys and no documents, and the keys of destinations to skip.
+   * Returns the `limit` queue entries with the earliest due times, over all destinations. Reads no
+   * documents. Reads `limit` index keys, and the keys of skipped destinations.
    */
   upcoming(limit: number, skipped?: string[]): Promise<{ destination: string; dueAt: Date }[]>
   /** Returns the destinations with due deliveries. Reads one or two index keys per destination. */
@@ -44,8 +44,8 @@ export interface DeliveryQueue {
   /** Returns up to `perDestination` due deliveries per destination. */
   candidates(destinations: string[], now: Date, perDestination: number): Promise<Candidates[]>
   /**
-   * Claims those deliveries that no other worker claimed first. If a delivery has a scheduled
-   * retry, also adds the attempt of this retry to the delivery.
+   * Claims the given deliveries, except those that another worker claimed first. If a delivery has
+   * a scheduled retry, also adds the attempt of this retry to the delivery.
    */
   take(deliveryIds: string[], claim: Claim): Promise<TakenDelivery[]>
   /**
@@ -63,8 +63,8 @@ export interface DeliveryQueue {
    */
   settle(settlements: Settlement[]): Promise<number>
   /**
-   * Stores the state of a rate limit. Returns false if it is no longer `before`, because another
-   * claim stored it first.
+   * Stores the state of a rate limit. Returns false if the stored state is no longer `before`,
+   * because another claim changed it first.
    */
   reserve(subscriptionId: string, before: number | undefined, freeAt: number): Promise<boolean>
   /** Returns the given deliveries to the queue, except those that no longer have this claim. */

@@ -32,8 +32,9 @@ export interface DeliveryRecoveryStore {
   /** Returns the next deliveries of a recovery, oldest first. */
   next(of: Recovering, status: RecoverableStatus, limit: number): Promise<Recoverable[]>
   /**
-   * Schedules deliveries again, from the given time on, with this interval. A delivery is scheduled
-   * once per recovery, even if the call is repeated. Returns their number.
+   * Schedules deliveries again. The first is due at `dueAt`, and each other one `everyMs` after the
+   * one before it. A delivery is scheduled once per recovery, even if the call is repeated. Returns
+   * the number of scheduled deliveries.
    */
   schedule(
     deliveries: Recoverable[],
@@ -136,7 +137,7 @@ export function createDeliveryRecoveryStore({
         const due = { dueAt: new Date(dueAt.getTime() + position * everyMs), updatedAt: at }
         const filter = { _id, status, body: { $exists: true }, 'operations.key': { $ne: key } }
         if (status === 'held') {
-          // The waiting attempt continues, so no attempt is added.
+          // A held delivery already has an attempt that waits, so no attempt is added.
           const operation = { key, inputHash: '', attemptId: attempts.at(-1)!.attemptId }
           return {
             updateOne: {

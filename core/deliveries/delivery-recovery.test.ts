@@ -14,7 +14,10 @@ beforeEach(() => test.clear())
 const minute = 60_000
 const deliveriesOf = () => test.cores[0]!.database.collections.deliveries
 
-/** A subscription with ended deliveries, created one minute apart, the last one a minute ago. */
+/**
+ * Creates a subscription with one delivery for each given status. The deliveries were created one
+ * minute apart, the last one a minute ago.
+ */
 async function outage(statuses: Status[]) {
   const scene = await test.newScene()
   const { workspaceId, subscriptionId, leadId, operator } = scene
@@ -44,7 +47,7 @@ async function outage(statuses: Status[]) {
   const recover = (more: object = {}) =>
     operator.recoverDeliveries({ subscriptionId, since: timestampFromDate(at(0)), ...more })
   const proceed = () => test.cores[0]!.deliveryRecoveries.proceed()
-  /** Takes steps until the recovery has ended. Time passes between them. */
+  /** Runs steps of the recovery until it has ended. Advances the clock between the steps. */
   const finish = async () => {
     for (let turn = 0; turn < 200; turn += 1) {
       for (const core of test.cores) await core.deliveryRecoveries.proceed()
@@ -147,7 +150,8 @@ describe('RecoverDeliveries', () => {
     await proceed()
     const { recovered } = (await subscription()).recovery!
     expect(recovered).toBeGreaterThanOrEqual(1000)
-    // Ten seconds ahead, one step, and the time that the steps took.
+    // A recovery schedules 100 deliveries per second, at most ten seconds ahead. One more step of
+    // 200 deliveries may pass this limit. The last term counts the time that the test itself took.
     expect(recovered).toBeLessThanOrEqual(1200 + (test.now() - began) / 10)
     await finish()
     const found = await deliveriesOf()
@@ -172,7 +176,7 @@ describe('RecoverDeliveries', () => {
           () => false,
           () => true,
         )
-      // The lease of the dead core ends.
+      // The lease of the dead core expires.
       test.advance(31_000)
       if (!died) break
     }

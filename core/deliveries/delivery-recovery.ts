@@ -11,7 +11,7 @@ import { type RecoverableStatus, type RecoveryRange, recoverableStatuses } from 
 interface RecoveryRequest {
   subscriptionId: string
   since: Date
-  /** End of the period, excluded. Default: now. */
+  /** End of the period, exclusive. Default: now. */
   until?: Date
   /** Default: all statuses that can be recovered. */
   statuses?: RecoverableStatus[]
@@ -30,7 +30,7 @@ export interface DeliveryRecoveries {
    * while another recovery of the subscription is running.
    */
   begin(request: RecoveryRequest, by: Requester, operation?: string): Promise<void>
-  /** Takes the due steps of all recoveries. */
+  /** Runs the due steps of all recoveries. */
   proceed(): Promise<void>
 }
 

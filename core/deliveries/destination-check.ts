@@ -22,8 +22,8 @@ export function createDestinationCheck(options: { allowedCidrs: string[]; lookup
     resolver.resolve(url.hostname, AbortSignal.timeout(resolveTimeoutMs)).then(
       () => true,
       (error: Error) => {
-        // A host name without an address is rejected like a forbidden address. So callers cannot
-        // tell the two cases apart.
+        // Rejects a host name without an address like a forbidden address, so that callers cannot
+        // distinguish the two cases.
         if (error instanceof DestinationBlockedError) return false
         if (error instanceof NameError && error.reason === 'not_found') return false
         throw unavailable()

@@ -44,7 +44,7 @@ describe('a subscription that fails for five days', () => {
     expect(audit[0]).toMatchObject({ actor: 'service', action: 'disabled', disabledReason: DisabledReason.FAILING })
   })
 
-  it('a success in between resets the time', async () => {
+  it('a success between two failures resets the time of the first failure', async () => {
     const { answer, subscription } = await answering()
     await answer(500)
     test.advance(failingMaxMs - hour)
@@ -73,22 +73,25 @@ describe('a subscription that fails for five days', () => {
     expect([status, failingSince]).toEqual([SubscriptionStatus.ENABLED, undefined])
   })
 
-  it.each(['enabling it', 'a new destination'])('%s resets the time', async (what) => {
-    const { answer, subscription, operator, subscriptionId } = await answering()
-    await answer(500)
-    test.advance(failingMaxMs)
-    if (what === 'a new destination') {
-      await operator.updateSubscription({ subscriptionId, destinationUrl: 'https://crm.example/new' })
-    } else {
-      for (const status of [SubscriptionStatus.DISABLED, SubscriptionStatus.ENABLED])
-        await operator.updateSubscription({ subscriptionId, status })
-    }
-    test.advance(hour)
-    await answer(500)
-    expect((await subscription()).status).toBe(SubscriptionStatus.ENABLED)
-  })
+  it.each(['enabling the subscription', 'a new destination'])(
+    'the time of the first failure is reset by %s',
+    async (what) => {
+      const { answer, subscription, operator, subscriptionId } = await answering()
+      await answer(500)
+      test.advance(failingMaxMs)
+      if (what === 'a new destination') {
+        await operator.updateSubscription({ subscriptionId, destinationUrl: 'https://crm.example/new' })
+      } else {
+        for (const status of [SubscriptionStatus.DISABLED, SubscriptionStatus.ENABLED])
+          await operator.updateSubscription({ subscriptionId, status })
+      }
+      test.advance(hour)
+      await answer(500)
+      expect((await subscription()).status).toBe(SubscriptionStatus.ENABLED)
+    },
+  )
 
-  it('a core that dies while it disables leaves the rest to the repeated report', async () => {
+  it('if a core dies while it disables a subscription, a repeated report of the worker completes the change', async () => {
     const { answer, subscription, send, worker } = await answering()
     await answer(500)
     test.advance(failingMaxMs)

@@ -2,22 +2,23 @@
 interface Rate {
   maxPerSecond: number
   /**
-   * Time in milliseconds since 1970 at which the requests so far are paid for, if one request costs
-   * one interval. Absent before the first request.
+   * End of the time that the requests so far have used up, in milliseconds since 1970. Each request
+   * uses one interval. Absent before the first request.
    */
   freeAt: number | undefined
 }
 
 /**
  * Returns how many of the `wanted` requests may start at `now`, the state after them, and the time
- * at which the next request may start. A tenth of the rate may start at once. The interval is
- * longer for that, so that no second has more than `maxPerSecond` requests.
+ * at which the next request may start. A tenth of the requests of one second may start at once.
+ * Therefore the interval between the others is longer than `1000 / maxPerSecond`, and no second has
+ * more than `maxPerSecond` requests.
  */
 export function reserveRequests({ maxPerSecond, freeAt }: Rate, wanted: number, now: number) {
   const burst = Math.ceil(maxPerSecond / 10)
   const intervalMs = 1000 / (maxPerSecond - burst + 1)
   const from = Math.max(freeAt ?? 0, now)
-  // The sum compensates for rounding errors of the division.
+  // The added 1e-6 compensates for rounding errors of the division.
   const free = Math.floor((now - from) / intervalMs + 1e-6) + burst
   const granted = Math.max(0, Math.min(wanted, free))
   const after = from + granted * intervalMs

@@ -32,8 +32,8 @@ export interface DueDestinations {
 /** Number of queue entries that a poll reads to find due deliveries. */
 const lookAhead = 256
 /**
- * Maximum age in milliseconds of the list of due destinations. A destination that becomes due during
- * a backlog waits at most this long for its first turn.
+ * Maximum age in milliseconds of the list of due destinations. A destination that becomes due
+ * during a backlog waits at most this long until it can be chosen.
  */
 const backlogMaxAgeMs = 500
 
@@ -79,8 +79,8 @@ export function createDueDestinations({
 
   /**
    * Removes up to `limit` destinations from the backlog for which the worker has room. So each
-   * destination has its turn before one of them has a second turn, and one list of all due
-   * destinations serves many claims.
+   * destination is chosen once before any is chosen again, and many claims share one list of all
+   * due destinations.
    */
   function takeFromBacklog({ destinations }: { destinations: string[] }, request: Room): string[] {
     const chosen: string[] = []

@@ -62,8 +62,9 @@ export interface LeadSubscriptionStore {
    * Disables a subscription, after a request or because of an answer. Changes nothing if it is
    * disabled, if the operation is already recorded, or if the subscription changed since `sentAt`.
    * `sentAt` is the start of the attempt that got the answer. A rejected signature also changes
-   * nothing if the overlap of two secrets had not ended at that time. `failingBefore` is the latest
-   * allowed beginning of the failures. The same write stores a notice for the operational endpoints.
+   * nothing if the overlap of two secrets had not ended at that time. With `failingBefore`, also
+   * changes nothing if the failures began after that time. The same write stores a notice for the
+   * operational endpoints.
    */
   disable(
     subscriptionId: string,
@@ -80,8 +81,8 @@ export interface LeadSubscriptionStore {
   /** Removes the times of the first failed attempt and the first dead letter, after a success. */
   resetFailures(subscriptionIds: string[]): Promise<void>
   /**
-   * Stores the time of the first dead letter and a notice about it. Changes nothing if a dead letter
-   * is stored.
+   * Stores the time of the first dead letter and a notice about it. Changes nothing if the time of
+   * an earlier dead letter is stored.
    */
   beginDeadLetters(subscriptionId: string, deliveryId: string, at: Date): Promise<void>
   /** Returns subscriptions with notices. */

@@ -311,7 +311,7 @@ describe('a disabled subscription with many waiting deliveries', () => {
     await test.clear()
   })
 
-  it('are held by another core if the core that began dies', async () => {
+  it('has its deliveries held by another core if the first core dies while it holds them', async () => {
     const { send, operator, subscriptionId, subscription, workspaceId } = await test.newScene()
     await Promise.all(Array.from({ length: 450 }, () => send()))
     const dying = await test.client(test.mortalCore(2), ['subscriptions:write'], workspaceId)

@@ -4,7 +4,8 @@ import { createLiveSubscriptions } from './live-subscriptions.ts'
 import type { LeadSubscription } from './model.ts'
 
 /**
- * Creates a store with one subscription. The URL of the subscription is the number of reads so far.
+ * Creates a store with one subscription. The store writes the number of reads so far into the URL
+ * of the subscription.
  */
 function newScene() {
   const scene = { reads: 0, now: 1_000, isCurrent: true, published: [] as string[] }

@@ -48,7 +48,7 @@ async function watched() {
 }
 
 describe('the operational endpoint', () => {
-  it('the operational endpoint gets a signed event for each disabling, with ids and the reason only', async () => {
+  it('the operational endpoint gets a signed event with ids and the reason each time a subscription is disabled', async () => {
     const { worker, send, subscriptionId, events, setStatus } = await watched()
     await send()
     const [claimed] = await worker.claim()
@@ -68,11 +68,12 @@ describe('the operational endpoint', () => {
     expect(await events()).toMatchObject([{ data: { subscriptionId, reason: 'operator' } }])
   })
 
-  it('the operational endpoint gets one event when dead letters begin, and another after a success', async () => {
+  it('the operational endpoint gets one event for the first dead letter, and another for the first dead letter after a success', async () => {
     const { deadLetter, subscriptionId, events, send, worker } = await watched()
     const deliveryId = await deadLetter()
     expect(await events()).toMatchObject([{ eventType: 'lead.delivery-failed', data: { subscriptionId, deliveryId } }])
-    // Dead letters of the same row cause no further event. The row lasts less than five days.
+    // Further dead letters cause no event until a delivery succeeds. Without the time of the first
+    // failure, the subscription is not disabled after five days of failures.
     const subscriptions = test.cores[0]!.database.collections.leadSubscriptions
     await subscriptions.updateOne({ _id: subscriptionId }, { $unset: { failingSince: '' } })
     await deadLetter()

@@ -1,10 +1,13 @@
 export const recoverableStatuses = ['failed', 'dead_lettered', 'held'] as const
 export type RecoverableStatus = (typeof recoverableStatuses)[number]
 
-/** Deliveries that a recovery schedules again: those with a status, created in a period. */
+/**
+ * Selects the deliveries that a recovery schedules again, by their status and the time of their
+ * creation.
+ */
 export interface RecoveryRange {
   since: Date
-  /** End of the period, excluded. */
+  /** End of the period. A delivery that was created at exactly this time is not included. */
   until: Date
   statuses: RecoverableStatus[]
 }
@@ -13,19 +16,28 @@ export interface RecoveryRange {
 export interface DeliveryRecovery extends RecoveryRange {
   recoveryId: string
   requestedAt: Date
-  /** Statuses that are not searched to the end yet. The search is in the first one. */
+  /**
+   * Statuses that the recovery has not searched completely. It currently searches for deliveries
+   * with the first of them.
+   */
   remaining: RecoverableStatus[]
-  /** The last delivery that was found with the first remaining status. */
+  /**
+   * The last delivery that was found with the first remaining status. The search continues after
+   * it.
+   */
   after?: { createdAt: Date; id: string }
-  /** Due time of the next delivery that is scheduled. */
+  /** Due time of the next delivery that the recovery schedules. */
   nextDueAt: Date
   recovered: number
   /**
    * Time at which a core may take the next step. While a step runs, it is the end of the step's
-   * lease. Absent after the end.
+   * lease. Absent after the recovery has ended.
    */
   nextStepAt?: Date
-  /** Increased by each lease. A step whose lease was taken over changes nothing here. */
+  /**
+   * Increased by each lease. A core whose lease was taken over has an earlier number and cannot
+   * change the recovery.
+   */
   fencingToken: number
   finishedAt?: Date
 }

@@ -117,8 +117,8 @@ export function createDeliveryService(
     const isDue = ({ dueAt }: { dueAt: Date }) => dueAt.getTime() <= now()
     const due = (await queue.upcoming(countedMax)).filter(isDue)
     const held = await holdStore.countAllHeld(countedMax)
-    // A destination that is slow or hangs keeps its own deliveries waiting. They say nothing about
-    // the workers.
+    // Leaves out destinations to which workers are sending. Their deliveries wait because the
+    // destination is slow, not because workers are missing.
     const [oldest] = (await queue.upcoming(1, busyDestinations.list())).filter(isDue)
     return [due.length, held, oldest === undefined ? 0 : (now() - oldest.dueAt.getTime()) / 1000]
   })

@@ -19,7 +19,7 @@ export interface SubscriptionSettings {
 const maxMapped = 50
 const maxRate = 1000
 
-/** Returns the violated rules of settings. `stored` is the present subscription. */
+/** Returns the violated rules of settings. `stored` is the subscription before the change. */
 export const settingIssues = (
   { destinationUrl, mappedFields = [], headers = [], automatic = false, maxPerSecond = 0 }: SubscriptionSettings,
   stored: Pick<LeadSubscription, 'headers' | 'isOperational'>,

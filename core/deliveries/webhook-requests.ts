@@ -192,7 +192,7 @@ export function activeSecret(secrets: WebhookSecret[], at: Date): WebhookSecret 
   return live.find(({ pending }) => !pending) ?? live.at(-1)
 }
 
-/** Returns the secrets after this one was activated. */
+/** Returns the list of secrets as it is after the activation of this secret. */
 export function activatedSecrets(secrets: WebhookSecret[], secretId: string): WebhookSecret[] {
   return secrets.map((secret) => {
     const { pending: _, ...activated } = secret

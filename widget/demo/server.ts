@@ -35,8 +35,8 @@ const contentTypes: Record<string, string> = {
 
 /**
  * Creates a small shop with the widget, as a customer of the service would build it. It has its own
- * origin, its own sessions and a Content-Security-Policy. That policy needs only one addition for
- * the widget: `connect-src`. The caller starts and closes the server.
+ * origin, its own sessions and a Content-Security-Policy. For the widget, the policy needs only an
+ * additional `connect-src`. The caller starts and closes the server.
  */
 export async function createDemoSite({
   gatewayUrl,

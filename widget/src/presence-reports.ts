@@ -56,7 +56,7 @@ export function createPresenceReports({ clock, lifecycle, isAllowed, report }: P
     reported = state
     isReporting = false
     timer = clock.setTimeout(() => {
-      // The report has expired.
+      // The last report has expired, so the service already counts the visitor as away.
       reported = 'away'
       void update()
     }, pauseMs)

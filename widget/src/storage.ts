@@ -35,8 +35,8 @@ export function storageFor(
     attempt((storage) => storage.removeItem(key))
   }
   return {
-    // Read memory first: it holds only values that session storage rejected, so they are newer than
-    // the stored ones.
+    // Read memory first. The memory contains only values that session storage rejected, which are
+    // newer than the stored values.
     getItem: (key) => memory.get(key) ?? attempt((storage) => storage.getItem(key)) ?? null,
     setItem(key, value) {
       // Remove the old value first. If session storage rejects the new value, a reload must not

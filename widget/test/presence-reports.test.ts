@@ -7,7 +7,7 @@ const fixture = serverPerTest()
 const reports = () => fixture.server.seen('POST /presence').map(({ body }) => body?.state)
 const settled = () => new Promise((resolve) => setTimeout(resolve, 30))
 
-/** A client whose page can be hidden. */
+/** Starts a client whose page the test can hide. */
 async function started() {
   const listeners = new Set<(signal: LifecycleSignal) => void>()
   const page = { isHidden: false, isOnline: true }
@@ -57,7 +57,7 @@ describe('the visitor’s presence', () => {
     client.stop()
   })
 
-  it('is `away` on a hidden page, and not reported while the page is left, offline or has no session', async () => {
+  it('is reported as `away` on a hidden page, and not at all on a left page, offline or without a session', async () => {
     const { client, page, signal, reported } = await started()
     client.setChatShown(true)
     await reported('here')

@@ -1,5 +1,5 @@
-// The functions of React that this package uses. So the package is built and checked without React,
-// which the host's application provides.
+// Types of the React functions that this package uses. With these types, the package is built and
+// checked without React, which the host's application provides.
 declare module 'react' {
   export function useEffect(effect: () => undefined | (() => void), dependencies?: readonly unknown[]): void
   export function useRef<Value>(initial: Value): { current: Value }
