@@ -19,7 +19,7 @@ export interface BuiltFile {
 const keepMs = 24 * 3_600_000
 
 /**
- * Builds the console into `dist`. Copies the assets before the page that refers to them, and keeps
+ * Builds the console into `dist`. Copies the assets before the page that refers to them. Keeps
  * assets of earlier builds for a day, so that open pages can still load them.
  */
 export async function buildConsole(): Promise<BuiltFile[]> {

@@ -44,8 +44,8 @@ export function newId(prefix: IdPrefix): string {
 }
 
 /**
- * Returns an id in the form of `newId` from the bytes of a keyed hash, so that every run of an
- * operation creates the same id.
+ * Returns an id in the form of `newId` from the bytes of a keyed hash. So every run of an operation
+ * creates the same id.
  */
 export function plannedId(prefix: IdPrefix, bytes: Uint8Array): string {
   let text = ''

@@ -101,9 +101,9 @@ export function createClaims(options: {
   const free = () => room() - reserved
   // `share` and `cap` limit a claim, so that some places stay free even if many destinations hang.
   // `left` is the number of free places. A claim reserves at most `share` of them. `cap` is the
-  // maximum number of deliveries per destination: half of the places that the claim leaves free,
-  // but at least 1 and at most `perDestination`. For a refill, places that the open poll reserves
-  // count as free.
+  // maximum number of deliveries per destination. It is half of the places that the claim leaves
+  // free, but at least 1 and at most `perDestination`. For a refill, places that the open poll
+  // reserves count as free.
   const share = (left: number) => Math.min(claimMax, Math.max(Math.ceil(left / 2), left - 2 * perDestination))
   const cap = (left: number) => Math.max(1, Math.min(perDestination, Math.floor((left - share(left)) / 2)))
 

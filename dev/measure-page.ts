@@ -1,8 +1,9 @@
-// Prints what the widget costs a page at a quarter of the speed: `npm run bench -- page`. The page, the
-// gateway and the core are real; the page has no other script. Script and main-thread times are
-// thread time at full speed, times four: Chromium's slowdown waits for elapsed time, so it would
-// multiply other load on the machine. The interaction is measured with that slowdown. Fails if the
-// widget takes more than 10 ms of script before it is opened, or shifts the layout.
+// Prints how much time the widget takes in a page on a processor of a quarter of the speed: `npm
+// run bench -- page`. The page, the gateway and the core are real; the page has no other script.
+// Script and main-thread times are thread time at full speed, multiplied by four. They are not
+// measured with Chromium's slowdown, because it would also multiply the effect of other load on the
+// machine. Only the interaction is measured with that slowdown. Fails if the widget takes more than
+// 10 ms of script before it is opened, or shifts the layout.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Browser, CDPSession, Page } from 'playwright-core'
@@ -19,7 +20,10 @@ const maxScriptMs = 10
 /** Time in milliseconds that is recorded after a step. */
 const settleMs = 3_000
 
-/** Main-thread time before opening as published for other chats on a slowed-down phone. */
+/**
+ * Published main-thread times of other chats before they are opened, in milliseconds, on a
+ * slowed-down phone.
+ */
 const published = { Crisp: 33, Tawk: 440, Intercom: 1_433, Zendesk: 2_157 }
 
 /** Script of the page: collects layout shifts and the durations of interactions. */
@@ -76,7 +80,10 @@ await cleanUp()
 const middle = (steps: Step[], field: keyof Step) => median(steps.map((step) => step[field]))
 type Time = keyof TraceTimes
 const slow = (steps: Step[], field: Time) => slowdown * middle(steps, field)
-/** A time of the page with the widget, less the time of the same page without it. */
+/**
+ * Returns the time that the widget adds: the time of the page with the widget minus the time
+ * without it.
+ */
 const added = (field: Time) => Math.max(0, slow(found.before, field) - slow(found.without, field))
 const kib = (bytes: number) => `${(bytes / 1024).toFixed(1)} KiB`
 const ms = (value: number) => `${value.toFixed(0)} ms`
@@ -106,7 +113,8 @@ async function visit(path: '/with' | '/without', rate = 1): Promise<Step[]> {
   await page.addInitScript({ content: observe })
   const steps = [await measure(browser, page, devtools, () => page.goto(`${origin}${path}`))]
   if (path === '/with') {
-    // Playwright's own actions run scripts in the page, so the click is sent by the protocol.
+    // Send the click over the DevTools protocol, because Playwright's own actions run scripts in
+    // the page.
     const { x, y, width, height } = (await page.locator('[data-service-widget] .launcher').boundingBox())!
     const click = { x: x + width / 2, y: y + height / 2, button: 'left', clickCount: 1 } as const
     steps.push(

@@ -51,7 +51,7 @@ export function readTrace(json: string): TraceTimes {
 const endOf = ({ ts, dur = 0 }: TraceEvent) => ts + dur
 const sum = (values: number[]) => values.reduce((total, value) => total + value, 0)
 
-/** Leaves out events within other events of the same thread. */
+/** Returns only events that are not within another event of the same thread. */
 function outermost(events: TraceEvent[]): TraceEvent[] {
   const ends = new Map<string, number>()
   return events

@@ -64,7 +64,7 @@ it('readSuppressionList reads quoted cells that contain separators, quotes and l
   })
 })
 
-it('readSuppressionList loses only the line with a quote that is never closed', () => {
+it('readSuppressionList reports only the line as invalid if a quote is never closed, and reads the other lines', () => {
   expect(read('"ada@example.com\nbob@example.com\n"eve@example.com')).toEqual({
     ...nothing,
     entries: ['2 email bob@example.com'],

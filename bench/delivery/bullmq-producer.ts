@@ -50,7 +50,7 @@ async function settled(): Promise<void> {
 
 handleCommands(async (command: ProducerCommand) => {
   switch (command.do) {
-    // The queue does not know destinations, so one is like many.
+    // BullMQ does not distinguish destinations, so `fillOne` does the same as `fill`.
     case 'fillOne':
     case 'fill':
       return fill(command.count)

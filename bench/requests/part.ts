@@ -25,9 +25,9 @@ interface Figures {
 type Results = Map<Layout, Map<RequestKind, Figures[]>>
 
 /**
- * Measures the CPU time of each kind of request with 32 connections. Compares gateway and core in
- * two processes with both in one process. `against` also measures two processes of another
- * checkout. `only` selects kinds of requests.
+ * Measures the CPU time of each kind of request with 32 connections. Compares two layouts: gateway
+ * and core in two processes, and both in one process. With `against`, also measures two processes
+ * of another checkout. `only` selects kinds of requests.
  */
 export const requestsPart: Part = async ({ rounds, quick, only, against, profile, log }) => {
   const times = quick ? { warmUpMs: 300, measuredMs: 1_000 } : { warmUpMs: 500, measuredMs: 3_000 }

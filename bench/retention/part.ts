@@ -12,7 +12,8 @@ import { perConversation, writeOldConversations } from './old-data.ts'
 const sendsPerMeasure = 500
 
 /**
- * Measures sends during a sweep of old messages, while it removes and while it waits.
+ * Measures the latency of sends while a sweep removes old messages, and while no removal is
+ * running.
  */
 export const retentionPart: Part = async ({ rounds, quick, full, profile, log }) => {
   const messages = full ? 1_000_000 : quick ? 20_000 : 200_000

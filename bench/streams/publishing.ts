@@ -8,7 +8,7 @@ import { marker } from './marker.ts'
 
 /**
  * Events for visitors with indexes `from` to `from + count`. A Poisson process with the given rate
- * decides when the next event is due; each event goes to a random visitor of this range.
+ * decides when the next event is due. Each event goes to a random visitor of this range.
  */
 export interface Flow {
   from: number

@@ -30,8 +30,9 @@ export function createOperations(newId: () => string = newOperationId) {
 export const newOperationId = () => `op_${newRandomId()}`
 
 /**
- * Adds an idempotency key to each write that accepts one. A call with the same input keeps its key
- * until its outcome is known, so a second click after a lost response does not repeat the write.
+ * Adds an idempotency key to each write that accepts one. Calls with the same input use the same
+ * key until the outcome is known. So a second click after a lost response does not repeat the
+ * write.
  */
 export function addIdempotencyKeys(operations: Operations): Interceptor {
   return (next) => async (request) => {

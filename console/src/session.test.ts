@@ -153,7 +153,10 @@ describe('the secret of a sign-in link', () => {
     expect(open('#sign-in=abc_-1')).toEqual({ found: { link: 'abc_-1' }, replaced: ['/console/leads?a=1'] })
   })
 
-  it.each(['', '#', '#main', '#sign-in=', '#sign-in=a%20b', '#sign-in=<x>'])('is absent from %j', (hash) => {
-    expect(open(hash)).toEqual({ found: undefined, replaced: [] })
-  })
+  it.each(['', '#', '#main', '#sign-in=', '#sign-in=a%20b', '#sign-in=<x>'])(
+    'is not found in the fragment %j',
+    (hash) => {
+      expect(open(hash)).toEqual({ found: undefined, replaced: [] })
+    },
+  )
 })

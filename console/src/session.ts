@@ -59,7 +59,7 @@ export function createSessionHolder({
   function begin(session: WorkspaceSession) {
     changes += 1
     ended.value = undefined
-    // An object with the same id would create the views anew.
+    // If the id is the same, keep the object, because another object would create all views again.
     if (current.value?.id !== session.id) current.value = session
     watchExpiry()
   }

@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 
 describe('the retention of a workspace', () => {
-  it('is changed per period, and only edited periods are sent', async () => {
+  it('can be changed for each kind of data, and a save sends only the edited periods', async () => {
     const { page, complaints, close } = await browser.open(core, 'workspace')
     const conversations = page.getByLabel('Conversations', { exact: true })
     expect(await conversations.locator('option:checked').textContent()).toBe('Default (no limit)')
@@ -68,7 +68,7 @@ describe('a deletion in the console', () => {
     await close()
   })
 
-  it('of a connection removes its card', async () => {
+  it('of a connection removes the card of the connection', async () => {
     const { page, close } = await browser.open(core, 'installations')
     await page.getByRole('button', { name: 'Delete Website' }).click()
     const dialog = page.getByRole('dialog')

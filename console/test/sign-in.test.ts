@@ -57,7 +57,7 @@ describe('signing in to the console', () => {
     await close()
   })
 
-  it('a first wrong token gets a message for a first sign-in, and a session that ended gets its reason', async () => {
+  it('a wrong token at the first sign-in shows that the token is not accepted, and no text about an earlier session', async () => {
     const core = await browser.newCore()
     const { page, close } = await browser.open(core, 'leads', { token: null })
     await page.getByLabel('Or paste a token').fill('not a token')

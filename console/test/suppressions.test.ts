@@ -47,7 +47,7 @@ describe('the suppression list in the console', () => {
     await close()
   })
 
-  it('is shown in pages, and names each entry by its id', async () => {
+  it('is shown in pages, with the id of each entry instead of its value', async () => {
     await addDemoData(core)
     const { page, close } = await browser.open(core, 'suppressions')
     const rows = page.locator('.table-row')

@@ -63,7 +63,7 @@ const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-prac
  * rules.
  */
 export async function accessibilityFindings(page: Page, rules?: string[]): Promise<string[]> {
-  // Selectors are not used, and take time.
+  // The tests do not use the selectors of axe, and computing them takes time.
   const axe = new AxeBuilder({ page }).options({ resultTypes: ['violations'], selectors: false, elementRef: false })
   // Legacy mode skips frames, so axe needs no second page to merge results.
   axe.setLegacyMode()

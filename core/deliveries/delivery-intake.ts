@@ -12,8 +12,9 @@ import { bodiesMaxBytes, type ClaimedDelivery, newClaimId, type ReadyRequests } 
 export interface DeliveryIntake {
   /**
    * Inserts a new delivery. Returns false for a duplicate operation. If a worker with free capacity
-   * is waiting on this core, the insert also claims the delivery for that worker, and the worker
-   * gets it at once. Otherwise the delivery is queued, and waiting workers on all cores are woken.
+   * is waiting on this core, the insert also claims the delivery for that worker. The worker then
+   * gets the delivery at once. Otherwise the delivery is queued, and waiting workers on all cores
+   * are woken.
    */
   add(delivery: NewDelivery, by: KnownSubscription): Promise<boolean>
 }

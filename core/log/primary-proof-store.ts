@@ -19,12 +19,10 @@ const lostAfterMs = 5_000
 /**
  * Finds out up to which time a tailable cursor has returned every document. An empty result of the
  * cursor is no proof. The server of the cursor may no longer be the primary, or may be cut off from
- * the other servers, and may not have detected this yet. So `readNewest` reads the newest document
+ * the other servers. It may not have detected this yet. So `readNewest` reads the newest document
  * with a linearizable read, which a majority of the servers confirms. Once the cursor has returned
- * that document, it has returned everything that was written before the read began.
- *
- * Errors: `asOf` throws if the cursor has been behind for several seconds. The reader must then
- * open a new cursor.
+ * that document, it has returned everything that was written before the read began. Errors: `asOf`
+ * throws if the cursor has been behind for several seconds. The reader must then open a new cursor.
  */
 export function createPrimaryProof(readNewest: () => Promise<string>, monotonic: () => number): PrimaryProof {
   const createdAt = monotonic()

@@ -25,8 +25,8 @@ export interface ConsoleSessionStore {
     sealed: string,
   ): Promise<void>
   /**
-   * Returns a session whose claims must be read again, and sets the time of the next try, so that
-   * only one core reads them.
+   * Returns a session whose claims must be read again. Sets the time of the next try, so that only
+   * one core reads the claims.
    */
   claimRecheck(now: Date, retryAt: Date): Promise<ConsoleSession | undefined>
   insertAttempt(attempt: SignInAttempt): Promise<void>

@@ -118,8 +118,8 @@ export function cutOffOf(days: number, now: number): Date | undefined {
 
 /**
  * Returns whether a conversation is older than allowed. A conversation with a lead but without a
- * message has the period of a conversation with messages, because its session has the visitor's
- * consent to the lead.
+ * message has the period of a conversation with messages. The reason is that its session has the
+ * visitor's consent to the lead.
  */
 export function isConversationDue(
   { hasMessage, hasLead, lastActivityAt }: ConversationFacts,

@@ -30,8 +30,8 @@ const maxWaiting = 10_000
 const batchSize = 50
 const catchUpBatch = 500
 /**
- * A pause lasts this many times as long as the write before it, so that indexing never takes more
- * than a fifth of the time of the database.
+ * A pause lasts this many times as long as the write before it. So indexing never takes more than a
+ * fifth of the time of the database.
  */
 const pauseFactor = 4
 /**
@@ -47,9 +47,9 @@ const maxAgeMs = 20_000
 const maxKnown = 50_000
 
 /**
- * Maintains the search entries behind the log, so that a send waits for no entry. The log is the
- * truth: `catchUp` reads every event once more and adds the entries that a crash, a full queue or a
- * failed write has left out.
+ * Maintains the search entries behind the log, so that a send waits for no entry. `catchUp` reads
+ * every event of the logs once more. It adds the entries that are missing because of a crash, a
+ * full queue or a failed write.
  */
 export function createSearchIndex(dependencies: {
   store: SearchEntryStore

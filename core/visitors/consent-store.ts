@@ -82,8 +82,8 @@ export function createConsentStore({ sessions }: { sessions: Collection<SessionD
 }
 
 /**
- * Matches the other sessions of the same visitor on the same installation: the anonymous sessions of
- * the browser, or all sessions of the verified subject.
+ * Matches the other sessions of the same visitor on the same installation. These are the anonymous
+ * sessions of the browser, or all sessions of the verified subject.
  */
 function othersOf({ sessionId, publicSiteKey, visitorId, identity }: Session): Filter<SessionDocument> {
   return {

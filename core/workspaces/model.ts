@@ -172,7 +172,7 @@ export const defaultCapabilities: Capabilities = {
 const hostLabel = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/
 
 /**
- * Whether a text is a valid entry of the allowed origins: an origin in canonical form, or a
+ * Returns true if a text is a valid entry of the allowed origins: an origin in canonical form, or a
  * wildcard before at least two labels.
  */
 export function isOriginEntry(entry: string): boolean {

@@ -94,7 +94,7 @@ test('a backup of a running service is refused and leaves no file', async () => 
   expect((await readdir(folder)).sort()).toEqual(['data'])
 })
 
-test('a truncated archive and an archive of something else are refused and leave no data folder', async () => {
+test('a truncated archive and an archive that is no backup are refused, and no data folder is created', async () => {
   const engine = await attachEngine({ dataDir, logger })
   await engine.stop()
   await backUp({ dataDir, file, logger })

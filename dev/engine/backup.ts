@@ -20,10 +20,9 @@ interface BackupOptions {
 }
 
 /**
- * Writes a data folder, with its secrets, into one compressed archive that only its owner can read.
- * The service must be stopped. The archive appears only when it is complete.
- *
- * @throws EngineError `held` if an engine uses the folder; Error if one was started during the backup
+ * Writes a data folder, with its secrets, into one compressed archive that only the owner of the
+ * file can read. The service must be stopped. The archive appears only when it is complete. @throws
+ * EngineError `held` if an engine uses the folder; Error if one was started during the backup
  */
 export async function backUp({ dataDir, file, logger }: BackupOptions): Promise<void> {
   await closeCleanly(dataDir, logger)

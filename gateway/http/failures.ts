@@ -52,7 +52,7 @@ export function sendFailure(failure: GatewayError, reply: FastifyReply): Fastify
 /**
  * Errors of the session and of its capabilities come before errors of later checks, but the cached
  * authorization may be outdated. So if a check of the gateway fails, a core confirms the session
- * first: an ended session gets its own error and not, say, `ValidationFailed`.
+ * first. An ended session then gets its own error and not, for example, `ValidationFailed`.
  */
 async function earliestFailure(
   failure: GatewayError,

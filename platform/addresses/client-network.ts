@@ -5,7 +5,7 @@ const MAPPED_IPV4 = '::ffff:'
 
 /**
  * Returns the key under which limits count an address: the IPv4 address, or the /64 network of an
- * IPv6 address, because one client usually owns a whole /64.
+ * IPv6 address. One client usually owns a whole /64 network.
  */
 export function clientNetwork(address: string): string {
   // Most addresses are IPv4 addresses, which need no parsing.

@@ -115,8 +115,9 @@ const changes: Record<string, PolicyChange> = {
   },
 
   suppression: {
-    // The id of an entry is a keyed hash, so a core must add it first. It is removed without a wake-up,
-    // and the caches learn within a second that the list is empty.
+    // The id of an entry is a keyed hash that only a core can compute. So a core adds the entry
+    // first, and this function removes it from the database without a wake-up. Within a second, the
+    // caches of the cores have the empty list.
     async prepare({ db, site: { workspaceId, visits } }, { workspaces }) {
       await workspaces.addSuppressions({ workspaceId, ...suppressed }, options)
       const [entry] = await suppressionList(db).list(workspaceId, 1, {})
@@ -132,7 +133,7 @@ const changes: Record<string, PolicyChange> = {
   },
 }
 
-/** Entries of suppression lists that are written later, by workspace. */
+/** Suppression entries that `write` stores later, by workspace id. */
 const hidden = new Map<string, Awaited<ReturnType<ReturnType<typeof createSuppressionStore>['list']>>[number]>()
 
 export const policyNames = Object.keys(changes)
@@ -144,7 +145,7 @@ export interface PolicyRun {
    * soon as the change is in the database. `made`: a core makes the change.
    */
   how: 'lost' | 'killed' | 'made'
-  /** Maximum age of a change, in milliseconds, that a gateway or stream may not show. */
+  /** Time in milliseconds within which every gateway and stream must show the change. */
   withinMs: number
 }
 
@@ -251,7 +252,7 @@ async function prepared(service: Service): Promise<Site | undefined> {
       for (const visit of visits) for (let count = 0; count < 4; count += 1) await act(visit, '/typing', started)
       return { siteKey, connectionId, workspaceId, visits }
     } catch {
-      // A part is down because of a fault. It is tried again.
+      // A process is down because of a fault. The loop tries again.
     }
   }
   return undefined

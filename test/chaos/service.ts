@@ -78,8 +78,8 @@ export interface ServiceOptions {
 export const leaseMs = 1_500
 
 /**
- * Starts gateways, cores, workers and engine as processes. Connections of cores to the engine, of
- * gateways and workers to cores, and of visitors to gateways, go through links that tests can break.
+ * Starts gateways, cores, workers and engine as processes. Cores connect to the engine through
+ * links that tests can break. So do gateways and workers to cores, and visitors to gateways.
  */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const { cores = 2, gateways = 2, workers = 2, chance, env = {}, root } = options

@@ -9,12 +9,14 @@ import { gatewayOf, pause } from './visitors.ts'
  * faults may delay it.
  */
 const endsWithinMs = 15_000
-/** Shortest period of retention: nothing of a run is that old, so nothing may be removed. */
+/**
+ * Shortest retention period. A chaos run is shorter than a day, so its data must not be removed.
+ */
 const oneDay = { period: { case: 'days' as const, value: 1 } }
 
 /**
- * Repeatedly creates a site, opens a stream there and deletes the site, and changes the retention of
- * the demo's workspace, so that sweeps run during the faults. Nothing of other sites may vanish.
+ * Repeatedly creates a site, opens a stream there and deletes the site. Also changes the retention
+ * of the demo's workspace, so that sweeps run during the faults. The data of other sites must stay.
  */
 export async function deleteSites(context: ClientContext, name: string): Promise<void> {
   const { service, recorder, random, draining, stopped } = context

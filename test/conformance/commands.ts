@@ -82,8 +82,9 @@ export function commandRules(suite: () => Suite, database: TestDatabase): void {
   rule('C3.23', async () => {
     const visitor = await suite().roomy.client.visitor()
     /**
-     * States of a navigation. Each entry has the outcomes whose reports lead to the state, the
-     * outcomes that may be reported next, and the error code for reports of all other outcomes.
+     * States of a navigation. Each entry has the outcomes whose reports lead to the state, and the
+     * outcomes that may be reported next. The third part is the error code for reports of all other
+     * outcomes.
      */
     const navigations: [steps: string[], next: string[], rejection: string][] = [
       [[], ['accepted', 'declined', 'unsupported'], 'CommandAlreadyResolved'],

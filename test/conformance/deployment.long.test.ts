@@ -35,18 +35,18 @@ function runCommand(args: string[]): Promise<{ code: number; output: string }> {
   })
 }
 
-it('passes all rules that need no more than addresses and credentials, with the default settings', async () => {
+it('a deployment with the default settings passes all rules whose tests need only addresses and credentials', async () => {
   const { code, output } = await check([], [])
   expect(code, output).toBe(0)
   const [, skipped, all] = /(\d+) of (\d+) tests need more/.exec(output) ?? []
   expect(Number(all) - Number(skipped)).toBeGreaterThan(140)
 })
 
-it('has faults of at least twenty rules', () => {
+it('the seeded faults violate at least twenty rules', () => {
   expect(new Set(seededFaults.map(({ rule }) => rule)).size).toBeGreaterThanOrEqual(20)
 })
 
-it.each(seededFaults)('fails by rule $rule if the service $name', async ({ rule, changes }) => {
+it.each(seededFaults)('the conformance check fails by rule $rule if the service $name', async ({ rule, changes }) => {
   const { code, output } = await check(changes, ['--rules', rule], { HEARTBEAT_SECONDS: '1' })
   expect(code, output).not.toBe(0)
   expect(output).toMatch(new RegExp(`(FAIL|×).* ${rule.replace('.', '\\.')} `))

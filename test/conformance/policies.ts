@@ -154,7 +154,7 @@ export function policyRules(suite: () => Suite): void {
       })
       expect(refused).toBe('ConsentRequired')
     }
-    // A repeat of the operation that was accepted under v1 is still answered with 202.
+    // A repeat of the operation that was accepted under policy v1 still gets 202.
     expect((await send(visitor, 'accepted')).status).toBe(202)
     await decide(visitor, 'v2', 'granted')
     for (const via of gateways()) expect((await send(visitor, randomUUID(), via)).status).toBe(202)
@@ -200,7 +200,8 @@ export function policyRules(suite: () => Suite): void {
     const body = () => ({ publicSiteKey: siteKey, clientInstanceId: randomUUID() })
     await operator.sessions.banVisitor({ sessionId, reason: 'x', addressBanSeconds: 3600 })
     for (const via of gateways()) await client.fails('VisitorBanned', 'POST', '/sessions', { body: body(), via })
-    // Another visitor has the same address. The open session can still send, but not be renewed.
+    // The other visitor has the banned address. The open session of this visitor can still send,
+    // but cannot be renewed.
     expect((await send(other, 'op')).status).toBe(202)
     const renewal = { sessionId: other.session.sessionId, renewalToken: other.session.renewalToken }
     await client.fails('VisitorBanned', 'POST', '/sessions/renew', { headers: bearer(other), body: renewal })
@@ -232,7 +233,7 @@ export function policyRules(suite: () => Suite): void {
       const { body } = await client.call('GET', `/config/${siteKey}`)
       return body.availability.online === false
     })
-    // The event takes no sequence, and a stream that resumes does not get it again.
+    // The event has no sequence number, and a stream that resumes does not get the event again.
     await visitor.send('first')
     await until('the message', () => raw.text().includes('message.accepted'))
     expect(raw.text()).toMatch(/^id: \S+-1$/m)

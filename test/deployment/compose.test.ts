@@ -87,7 +87,7 @@ describe('compose.yaml', () => {
     expect(inDatabase.toSorted()).toEqual(['core', 'migrate', 'mongodb-1', 'mongodb-2', 'mongodb-3', 'mongodb-init'])
     expect(compose.networks.database?.internal).toBe(true)
     expect(service('delivery').networks.toSorted()).toEqual(['inside', 'world'])
-    // Cores look up destinations and fetch key sets.
+    // Cores need the internet to look up destinations and to fetch key sets.
     const inWorld = services.filter(([, { networks }]) => networks.includes('world')).map(([name]) => name)
     expect(inWorld.toSorted()).toEqual(['core', 'delivery', 'migrate'])
     expect(compose.networks.world?.internal).toBeUndefined()

@@ -36,7 +36,7 @@ const wiring = [...files].filter((file) => file.startsWith('core/'))
 
 /**
  * Returns true if the code of step `from` calls or notifies the code of step `to` in the way that
- * the document states: through an import, an RPC method or a bus event.
+ * the document states. The ways are an import, an RPC method and a bus event.
  */
 function isHandedOver(from: Step, to: Step, earlier: Step[]): boolean {
   const [name = ''] = namesIn(to.seam)

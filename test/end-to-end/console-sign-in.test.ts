@@ -98,7 +98,7 @@ describe('signing in to the console', () => {
     expect((await signIn(link)).status).toBe(200)
   })
 
-  it('never keeps a secret that the browser had before', async () => {
+  it('gives the browser a new secret, and the secret that the browser had before is invalid', async () => {
     const planted = await newCookie()
     const answer = await signIn(await newLink(), { cookie: planted })
     expect(cookieOf(answer)).not.toBe(planted)
@@ -120,7 +120,7 @@ const foreign: [string, Headers][] = [
 ]
 
 describe.each(foreign)('%s', (_, headers) => {
-  it('cannot use the cookie', async () => {
+  it('cannot use the cookie of the console', async () => {
     const cookie = await newCookie()
     const link = await newLink()
     const before = await stack.operator().messaging.listConversations({ workspaceId: 'ws_demo' })

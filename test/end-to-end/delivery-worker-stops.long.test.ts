@@ -11,8 +11,8 @@ import { until } from '../support/until.ts'
 
 const database = testDatabase()
 /**
- * Response time of the slow destination. It is shorter than the deadline of an attempt (10 s) and
- * the default grace time of a stopping worker (11 s), so the worker can complete the attempt.
+ * Response time of the slow destination. The worker can complete the attempt, because the deadline
+ * of an attempt (10 s) and the default grace time of a stopping worker (11 s) are longer.
  */
 const slowAnswerMs = 8_500
 let stack: Stack

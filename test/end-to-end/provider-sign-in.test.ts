@@ -137,7 +137,7 @@ describe('signing in at an OpenID Connect provider', () => {
       return address.href
     }
     expect(await browser.redirectOf(changed({ state: 'x'.repeat(43) }))).toBe('/console/#sign-in-failed=refused')
-    // A code of another sign-in belongs to another code verifier.
+    // A code of another sign-in does not match the code verifier of this sign-in.
     const again = new URL(await browser.authorize())
     again.searchParams.set('code', used)
     expect(await browser.redirectOf(again.href)).toBe('/console/#sign-in-failed=refused')

@@ -45,7 +45,7 @@ describe('the presence of a visitor over two gateways and two cores', () => {
     for (const inbox of [...inboxes, late]) inbox.close()
   })
 
-  it('is unknown to operators of another workspace, also if a visitor of it names the same tab', async () => {
+  it('is unknown to operators of another workspace, even if a visitor of that workspace uses the same tab id', async () => {
     const operator = stack.operator()
     const elsewhere = await newSite(operator, [stack.demo.origin])
     const [inbox, other] = [stack.demo.workspaceId, elsewhere.workspaceId].map((id) => followPresence(operator, id))

@@ -96,7 +96,7 @@ export function rpcProblems({ status, headers, trailers, body }: RpcAnswer): str
 
 /**
  * Lists the problems of a call that the core reset. A reset is allowed only for gRPC calls with
- * JSON: gRPC sends the error message in a header, and a header cannot contain a lone surrogate from
+ * JSON. gRPC sends the error message in a header, and a header cannot contain a lone surrogate from
  * the invalid JSON.
  */
 export function resetProblems({ headers }: RpcRequest, error: Error): string[] {

@@ -99,6 +99,6 @@ export async function deletable(stack: RunningStack, fixtures: Fixtures): Promis
   const { installation } = await workspaces.createInstallation({ connectionId, origins: ['https://gone.example'] })
   const siteKey = [installation!.publicSiteKey]
   const known = { ...fixtures.known, workspaceId: [workspaceId], connectionId: [connectionId], siteKey }
-  // The session of the site's workspace could delete that workspace.
+  // Leave out the workspace session, because with it a call could delete the site's workspace.
   return { ...fixtures, known, workspaceSession: 'a.b.c' }
 }

@@ -86,7 +86,8 @@ export async function fuzz({ stack, seed, casesEach, shouldContinue }: FuzzOptio
 
   async function rpcJobs(roundSeed: number) {
     const fixtures = await newFixtures(stack)
-    // Calls that delete must not delete the site that all other calls use.
+    // Calls of delete methods get their own site, because they must not delete the site that all
+    // other calls use.
     const ofDeletions = await deletable(stack, fixtures)
     return methods.flatMap((method, index) =>
       fc

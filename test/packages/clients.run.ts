@@ -20,7 +20,7 @@ beforeAll(async () => {
   await run('npm', ['install', '--no-audit', '--no-fund', tarball], { cwd: project })
 })
 
-test('clients from outside chat over the generated API client, eventsource and grpc-js; spectral finds nothing', async () => {
+test('a visitor and an agent can chat with clients of other packages, and spectral finds no problem in the API document', async () => {
   const { gateways, cores, demo } = await startLocalStack({ database })
   const document = await (await fetch(`${gateways[0]!.url}/docs/openapi.json`)).text()
   await writeFile(join(project, 'openapi.json'), document)

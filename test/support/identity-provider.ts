@@ -5,7 +5,7 @@ import { decodeJwt, decodeProtectedHeader, exportJWK, generateKeyPair, SignJWT }
 import Provider, { type Configuration } from 'oidc-provider'
 import { atFileEnd } from './clean-up.ts'
 
-/** What the provider knows about a person. */
+/** Claims about a person that the provider returns. */
 export interface Account {
   name?: string
   groups?: string[]

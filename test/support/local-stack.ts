@@ -27,7 +27,7 @@ const root = join(import.meta.dirname, '../..')
 export interface LocalPart {
   url: string
   stop(): Promise<void>
-  /** Starts it again on the same port. */
+  /** Starts the core or gateway again on the same port. */
   start(): Promise<void>
 }
 

@@ -57,9 +57,9 @@ export function createForms({
     state,
 
     /**
-     * Returns the form that is due before the first message: the form that the visitor has begun to
-     * fill in, else the offline form if no operator is online, else the pre-chat form. Returns
-     * undefined if a form was submitted or the conversation has messages.
+     * Returns the form that is due before the first message. This is the form that the visitor has
+     * begun to fill in, if any. Otherwise it is the offline form if no operator is online, else the
+     * pre-chat form. Returns undefined if a form was submitted or the conversation has messages.
      */
     due(begun?: FormKind): FormKind | undefined {
       const { hasBegun, forms } = records.current()

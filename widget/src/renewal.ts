@@ -158,8 +158,8 @@ export function createRenewal(deps: RenewalDeps) {
     const nowMs = clock.now()
     if (nowMs >= endsAtMs) deps.onEnd('session.expired')
     else if (!isExpired()) {
-      // Adds a random delay of up to a tenth of the time until expiry, so that tabs of one visitor do
-      // not renew at the same time.
+      // Add a random delay of up to a tenth of the time until expiry. So tabs of one visitor do not
+      // renew at the same time.
       const jitterMs = random() * 0.1 * Math.max(0, expiresAtMs - renewAtMs)
       wait(renewAtMs + jitterMs, () => void (isExpired() ? schedule() : start()))
     } else if (isTried) wait(endsAtMs, schedule)

@@ -125,7 +125,7 @@ export function createTabStream({ platform: { clock, lifecycle, tabs }, session,
   }
 
   function onLifecycle(signal: LifecycleSignal) {
-    // Release the stream and the slot: browsers do not put a page with an open request or lock into
+    // Release the stream and the slot. Browsers do not put a page with an open request or lock into
     // the back/forward cache, and a frozen page must not hold a slot.
     if (signal === 'pagehide') leave()
     else if (signal !== 'hidden') join()

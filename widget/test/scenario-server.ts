@@ -317,9 +317,9 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
   }
 
   /**
-   * Returns the conversation that the session after an identification continues: an anonymous
-   * conversation if it has messages, else the subject's newest conversation, else the anonymous
-   * conversation.
+   * Returns the conversation that the session after an identification continues. This is the
+   * anonymous conversation if it has messages, else the subject's newest conversation. If the
+   * subject has none, this is the anonymous conversation without messages.
    */
   function continuedBy(site: Site, { subject, conversation }: Session, next: string | undefined) {
     if (next === undefined) return undefined

@@ -1,8 +1,8 @@
 /** Records for which messages the operator was alerted, for all tabs of the browser. */
 export interface AlertedMessages {
   /**
-   * Returns true to one caller per message, in whichever tab it runs. A message before the latest
-   * one of its conversation counts as alerted.
+   * Returns true for the first caller per message, over all tabs. Returns false if this or a later
+   * message of the conversation was claimed before.
    */
   claim(conversationId: string, sequence: number): Promise<boolean>
 }

@@ -39,12 +39,16 @@ export function createAlerts(deps: AlertDeps) {
   const isEnabled = signal(storage.getItem(enabledKey) === 'on' && deps.permission() !== 'denied')
   /** Latest sequence of each conversation that this tab has handled. */
   const handled = new Map<string, number>()
-  /** Messages up to this time were there when the console began. Undefined before the first list. */
+  /**
+   * Messages up to this time existed when the console loaded its first list, so they cause no
+   * alert. Undefined before the first list.
+   */
   let since: number | undefined
 
   async function alert(found: Alert, sequence: number) {
     const isOn = isEnabled.peek()
-    // Also claimed while alerts are off, so that a slower tab does not alert after a switch.
+    // Claim the message even while alerts are off. Otherwise a slower tab could alert of it if
+    // alerts are switched on meanwhile.
     if (!(await messages.claim(found.conversationId, sequence)) || !isOn) return
     const { isFocused, isShown } = await focus.query(found.conversationId)
     if (!isShown) playSound()

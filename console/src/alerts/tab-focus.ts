@@ -34,7 +34,10 @@ export function createTabFocus(locks: LockManager | undefined, page: Document, w
       shown = conversationId ?? ''
       update()
     },
-    /** Whether a focused tab of the console exists, and whether it shows the conversation. */
+    /**
+     * Returns whether a tab of the console has the focus, and whether that tab shows the
+     * conversation.
+     */
     async query(conversationId: string): Promise<{ isFocused: boolean; isShown: boolean }> {
       if (!locks) return { isFocused: page.hasFocus(), isShown: page.hasFocus() && shown === conversationId }
       const held = (await locks.query()).held?.map(({ name = '' }) => name) ?? []

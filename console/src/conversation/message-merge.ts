@@ -38,8 +38,8 @@ export function withState(messages: readonly Message[], messageId: string, state
 }
 
 /**
- * Returns the sequence number of the visitor's latest message that has not reached the state, or 0
- * if every message has reached the state.
+ * Returns the sequence number of the visitor's latest message that has not reached the state.
+ * Returns 0 if every message has reached it.
  */
 export function lastBefore(messages: readonly Message[], state: 'delivered' | 'read'): number {
   const found = messages.findLast(

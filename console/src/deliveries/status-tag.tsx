@@ -3,7 +3,7 @@ import { deliveryStatuses } from './delivery-words.ts'
 
 /**
  * Shows the status of a delivery or attempt. `past` is true for an attempt that was followed by a
- * later attempt. Its status “retry scheduled” is then shown as “Retried”.
+ * later attempt. For such an attempt, the status “retry scheduled” is shown as “Retried”.
  */
 export function StatusTag({ status, past = false }: { status: DeliveryStatus; past?: boolean }) {
   const word = deliveryStatuses.get(status)

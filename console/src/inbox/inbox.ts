@@ -58,8 +58,8 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
   const link = signal<LinkState>({ name: 'connecting' })
   const loading = signal(true)
   const failure = signal<Failure | undefined>(undefined)
-  /** Token of the next page for each status. Null after the last page. */
   const isListed = signal(false)
+  /** Token of the next page for each status. Null after the last page. */
   const next = signal<Partial<Record<InboxFilter['status'], string | null>>>({})
   /** Presence of visitors who are not gone, by conversation. */
   const presence = signal<ReadonlyMap<string, Presence>>(new Map())

@@ -266,8 +266,9 @@ export function createWidget(
   }
 
   /**
-   * Sends a request. If a request without a grant fails because the service refuses the page's
-   * origin, resolves to a response with the error code instead of rejecting.
+   * Sends a request. If the service refuses the page's origin, a request without a grant fails in
+   * the browser. This function then resolves to a response with the error code instead of
+   * rejecting.
    */
   function fetchReadably(...[input, init]: Parameters<typeof fetch>): Promise<Response> {
     const send = () => (options.platform?.fetch ?? fetch)(input, init)
