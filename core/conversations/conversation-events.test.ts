@@ -5,7 +5,7 @@ import { answer, send, site, testCores } from '../test-support/cores.ts'
 const cores = testCores({ count: 2, started: false })
 
 describe('the events of a conversation', () => {
-  it('are assignments, closings and requests in their order, without messages, states and typing', async () => {
+  it('include assignments, closings and requests in their order, and no messages, state changes and typing', async () => {
     const visitor = await cores.newVisitor()
     const { conversationId, sessionId, credentials } = visitor
     await send(cores.core, visitor, 'hello')

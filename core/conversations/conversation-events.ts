@@ -5,7 +5,7 @@ import type { ConversationAccess } from './conversation-access.ts'
 
 export interface ConversationEvents {
   /**
-   * Returns the events of a conversation in a range that operators see between its messages, oldest
+   * Returns the events in a range of a conversation that operators see between the messages, oldest
    * first. Errors: NotFound if the conversation does not exist, ValidationFailed.
    */
   list(

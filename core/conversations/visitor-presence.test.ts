@@ -72,7 +72,7 @@ describe('the presence of a visitor', () => {
     expect(of()).toBe('gone')
   })
 
-  it('is `here` if one of several tabs shows the chat, over any gateways', async () => {
+  it('is `here` if one of several tabs shows the chat, whichever gateways the tabs use', async () => {
     const { newGateway, of, pass } = newScene()
     const [one, other] = [newGateway(), newGateway()]
     one.open()
@@ -142,7 +142,7 @@ describe('the presence of a visitor', () => {
     expect(of()).toBe('away')
   })
 
-  it('does not change because the core itself was stopped for a while', async () => {
+  it('does not change if only the core itself was stopped for a while', async () => {
     const { newGateway, of, pass, jump } = newScene()
     const gateway = newGateway()
     gateway.open()
@@ -182,7 +182,7 @@ describe('the presence of a visitor', () => {
     expect(of()).toBe('away')
   })
 
-  it('is the truth 5 s after any sequence of changes', async () => {
+  it('matches the open streams and tabs 5 s after any sequence of changes', async () => {
     const step = fc.oneof(
       fc.record({ kind: fc.constantFrom('open', 'close', 'stop', 'end'), gateway: fc.nat(2), ms: fc.nat(3_000) }),
       fc.record({
@@ -210,7 +210,8 @@ describe('the presence of a visitor', () => {
           }
           await pass(each.ms)
         }
-        // Tabs that say that they show the chat keep saying so; `away` ends every earlier report.
+        // A tab that shows the chat would repeat its report. So each tab reports `away`, which
+        // replaces its earlier report.
         for (const tab of ['a', 'b']) gateways[0]!.gateway.report(false, tab)
         await pass(5_000)
         const open = gateways.filter(({ gateway }) => !gateway.isStopped).flatMap(({ streams }) => streams)

@@ -179,7 +179,7 @@ export function createVisitorPresence({ now }: { now: () => number }): VisitorPr
     async check() {
       const isLate = now() - checkedAt > lateCheckMs
       checkedAt = now()
-      // Updates that arrived meanwhile may not be read yet.
+      // This process may not have read the updates that arrived while it was busy or stopped.
       if (isLate) return
       for (const listen of sources) listen()
       const changes: PresenceChange[] = []

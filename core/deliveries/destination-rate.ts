@@ -2,8 +2,8 @@
 interface Rate {
   maxPerSecond: number
   /**
-   * End of the time that the requests so far have used up, in milliseconds since 1970. Each request
-   * uses one interval. Absent before the first request.
+   * Time up to which granted requests have reserved the limit, in milliseconds since 1970. Each
+   * request reserves one interval. Absent before the first request.
    */
   freeAt: number | undefined
 }

@@ -54,7 +54,7 @@ describe('a replay', () => {
     expect(subscription.replayed).toBe(0)
   })
 
-  it('sends the page that was read to decide its start, without another read', async () => {
+  it('sends the page that was read to find its start, and does not read that page again', async () => {
     const scene = newScene(upTo(3))
     const page = [eventAt(2), eventAt(3)]
     scene.replayWindow.resolveStart.mockResolvedValue({ state: 'ready', sequence: 1, page })

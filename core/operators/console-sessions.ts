@@ -127,7 +127,7 @@ export function createConsoleSessions(dependencies: {
     },
 
     async signIn(credential, displayName, replacedSecret) {
-      // Checked first, because a link works only once.
+      // Check the name before the link is used, because a link works only once.
       validate(field('/displayName', displayName.trim(), line(1, 128)))
       const { workspaceId, operator, scopes, endsBy = Number.POSITIVE_INFINITY } = await ownerOf(credential)
       const expiresAt = new Date(Math.min(now() + sessionLifetimeMs, endsBy))

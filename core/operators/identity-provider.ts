@@ -11,7 +11,9 @@ export interface ProviderIdentity {
   displayName: string
   workspaceId: string
   scopes: string[]
-  /** Allows reading the claims again. Undefined if the provider issues none. */
+  /**
+   * Token with which the claims can be read again. Undefined if the provider issues no such token.
+   */
   refreshToken: string | undefined
 }
 

@@ -12,7 +12,7 @@ export interface ConsoleSession {
   scopes: string[]
   createdAt: Date
   expiresAt: Date
-  /** For sessions that began at an OpenID Connect provider. */
+  /** Set for sessions that began at an OpenID Connect provider. */
   provider?: ProviderCheck
 }
 

@@ -28,9 +28,12 @@ export interface ProviderSignIn {
 }
 
 const callbackPath = '/console/session/callback'
-/** Time in milliseconds after which claims are read again. A revoked scope holds this long. */
+/**
+ * Time in milliseconds after which claims are read again. A scope that the provider has revoked
+ * stays effective for at most this time.
+ */
 const recheckMs = 60_000
-/** Time in milliseconds after which another core may repeat a reading that failed. */
+/** Time in milliseconds after which another core may retry a failed read of the claims. */
 const retryMs = 30_000
 /** Lifetime in milliseconds of a session whose claims cannot be read again. */
 const uncheckedLifetimeMs = 3_600_000

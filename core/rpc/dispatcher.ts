@@ -19,7 +19,7 @@ export interface UnaryMethod {
 export interface CallInput {
   header: Headers
   timeoutMs?: number
-  /** Decodes the request. Called after the call was admitted. */
+  /** Decodes the request. Called after the gate has allowed the call. */
   message(): Message
   /** Returns the signal that is aborted when the caller cancels the call. */
   signal(): AbortSignal

@@ -89,14 +89,17 @@ export function policyChangeCalls({
 
 const maxSettings = 64
 const maxValueLength = 256
-/** Fields that name the object of a call, or that contain text about a person. */
-const left = ['siteKey', 'sessionId', 'connectionId', 'workspaceId', 'idempotencyKey', 'reason']
+/**
+ * Request fields that are not recorded. They name the object of a call, or contain text about a
+ * person.
+ */
+const unrecorded = ['siteKey', 'sessionId', 'connectionId', 'workspaceId', 'idempotencyKey', 'reason']
 
 /** Returns the settings that a request contains, by their paths. */
 function settingsOf({ method }: HandlerContext, request: Message): PolicySetting[] {
   const fields = Object.entries(toJson(method.input, request) as Record<string, unknown>)
   return fields
-    .filter(([name]) => !left.includes(name))
+    .filter(([name]) => !unrecorded.includes(name))
     .flatMap(([name, value]) =>
       isObject(value)
         ? Object.entries(value).map(([inner, given]) => toSetting(`${name}.${inner}`, given))

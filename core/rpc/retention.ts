@@ -4,7 +4,7 @@ import { validate } from '../rules.ts'
 import { retentionKinds, type Workspace, type WorkspaceSettings } from '../workspaces/model.ts'
 import type { RetentionOf } from '../workspaces/retention.ts'
 
-/** Errors: `ValidationFailed` for a period below a day. */
+/** Converts the periods of a request. Errors: `ValidationFailed` for a period below a day. */
 export function fromRetention(message: RetentionMessage): WorkspaceSettings['retention'] {
   return Object.fromEntries(
     retentionKinds.flatMap((kind) => {

@@ -17,7 +17,7 @@ export interface SearchEntryDocument {
   conversationId?: string
 }
 
-/** Up to which event of all logs the catch-up has checked the entries. */
+/** Position in all logs up to which the catch-up has checked that every event has its entry. */
 export interface SearchProgressDocument {
   _id: 'events'
   after: ObjectId
@@ -50,7 +50,10 @@ export interface SearchEntryStore {
   count(workspaceId: string, term: SearchTerm, limit: number): Promise<number>
   /** Returns the matching entries among the first `limit` entries with the term `rarest`, newest first. */
   matchesOf(query: EntryQuery, rarest: SearchTerm, limit: number): Promise<FoundEntry[]>
-  /** Returns the matching ones of the next `limit` entries, newest first, and the place of the last entry read. */
+  /**
+   * Reads the next `limit` entries, newest first. Returns the matching ones, and the place of the
+   * last entry read.
+   */
   matchesAmongNext(query: EntryQuery, limit: number): Promise<{ found: FoundEntry[]; end?: SearchPlace }>
 }
 
@@ -58,7 +61,7 @@ interface SearchCollections {
   searchEntries: Collection<SearchEntryDocument>
   searchProgress: Collection<SearchProgressDocument>
   events: Collection<EventDocument>
-  /** Typed as far as this store reads them, because the modules of their types come later. */
+  /** These two collections have the type `object`, because their types belong to later layers. */
   conversations: object
   leads: object
 }

@@ -35,8 +35,8 @@ const catchUpBatch = 500
  */
 const pauseFactor = 4
 /**
- * Age in milliseconds of the events that `catchUp` reads. The insert of an event takes less, so no
- * event appears later before the position of `catchUp`.
+ * Minimum age in milliseconds of the events that `catchUp` reads. The insert of an event takes less
+ * time. So no event is added before the position of `catchUp` after `catchUp` has passed it.
  */
 const settledMs = 90_000
 /**
@@ -47,9 +47,9 @@ const maxAgeMs = 20_000
 const maxKnown = 50_000
 
 /**
- * Maintains the search entries behind the log, so that a send waits for no entry. `catchUp` reads
- * every event of the logs once more. It adds the entries that are missing because of a crash, a
- * full queue or a failed write.
+ * Adds search entries after the events were written to the log, so that a send waits for no entry.
+ * `catchUp` reads every event of the logs once more. It adds the entries that are missing because
+ * of a crash, a full queue or a failed write.
  */
 export function createSearchIndex(dependencies: {
   store: SearchEntryStore
@@ -147,7 +147,7 @@ export function createSearchIndex(dependencies: {
         }
         await pauseAfter(() => addVisitors(searched))
         await pauseAfter(() => addOthers(searched))
-        // Another core that has moved the position continues.
+        // Another core has moved the position, and continues from there.
         if (!(await store.advance(from, end))) return
         if (absent.length > 0) logger.debug({ count: absent.length }, 'missing search entries added')
       }

@@ -166,7 +166,7 @@ describe('a text that is gone', () => {
 })
 
 describe('the catch-up', () => {
-  it('adds the entries of a core that died before it wrote them, and moves on only once', async () => {
+  it('adds the entries of a core that died before it wrote them, and moves its position only once', async () => {
     const word = newWord()
     const mortal = cores.mortalCore(Number.POSITIVE_INFINITY)
     const visitor = await cores.newVisitor()

@@ -68,7 +68,7 @@ const budgetMs = 100
  */
 export function createSearch<C extends SearchedConversation>(dependencies: {
   store: Pick<SearchEntryStore, 'count' | 'matchesOf' | 'matchesAmongNext'>
-  /** Returns visible conversations. */
+  /** Returns those of the conversations that are not hidden. */
   conversationsOf: (conversationIds: string[]) => Promise<C[]>
   /** Returns the current text of each source; undefined if the source was removed or is hidden. */
   textsOf: (sources: SearchSource[]) => Promise<(SourceText | undefined)[]>

@@ -10,7 +10,9 @@ interface Note {
   author: { displayName: string }
 }
 
-/** Stores of the texts of conversations and leads. Hidden ones are not returned. */
+/**
+ * Stores of the texts of conversations and leads. Hidden conversations and leads are not returned.
+ */
 export interface TextStores {
   conversations: { notesOf(conversationId: string): Promise<Note[]> }
   leads: { findMany(leadIds: string[]): Promise<{ leadId: string; fields: Record<string, string> }[]> }

@@ -23,7 +23,10 @@ const plainLetters: Record<string, string> = {
 }
 
 const words = /[\p{L}\p{N}\p{M}]+/gu
-/** Scripts without spaces between words. Their runs are divided into pairs of letters. */
+/**
+ * Scripts without spaces between words. A sequence of such letters is divided into pairs of
+ * letters.
+ */
 const unspaced = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u
 
 /** Removes case, diacritics and compatibility variants of a word. Returns only letters and digits. */
@@ -83,8 +86,8 @@ export interface SearchTerm {
 
 /**
  * Divides a query into search terms. The last word of the query is a prefix, because the person may
- * still be typing it, unless a space follows it. The last letter of a run of a script without spaces
- * is part of the pair before it.
+ * still be typing it, unless a space follows it. In a script without spaces, the last letter of a
+ * sequence is part of the pair before it.
  */
 export function searchTermsOf(query: string): SearchTerm[] {
   const terms = termsOf(query)

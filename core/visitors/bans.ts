@@ -6,7 +6,10 @@ import type { Session } from './model.ts'
 import { bannedIdsOf, type NetworkBans } from './network-bans.ts'
 import type { SessionStore } from './session-store.ts'
 
-/** Errors: `NotFound` for an unknown session or a session of another workspace. */
+/**
+ * Bans of visitors. Errors of all methods: `NotFound` for an unknown session or a session of
+ * another workspace.
+ */
 export interface Bans {
   /**
    * Bans the browser. For a verified session, also bans the subject on the whole connection. With

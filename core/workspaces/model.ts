@@ -108,7 +108,10 @@ export interface Span {
 }
 
 export interface Availability {
-  /** `auto` follows the opening hours. `online` and `away` override them and `requiresOperator`. */
+  /**
+   * `auto` follows the opening hours. `online` and `away` override the opening hours and
+   * `requiresOperator`.
+   */
   mode: 'auto' | 'online' | 'away'
   /** IANA name of the time zone of the hours. */
   timeZone: string

@@ -37,8 +37,8 @@ export interface GrantCache {
   /** Returns an authorization that is at most `RECHECK_MS` old. Rejects if the core refuses. */
   confirm(credentials: Credentials, correlationId: string, expiredToo: boolean): Promise<Authorization>
   /**
-   * Caches the authorization of a grant that a core has just issued. Its capabilities are not
-   * known, so `confirm` does not use it.
+   * Caches the authorization of a grant that a core has just issued. The capabilities of the
+   * installation are not known then, so `confirm` does not use this authorization.
    */
   remember(origin: string, session: SessionContent): void
   forget(credentials: Credentials): void
@@ -97,9 +97,10 @@ export function createGrantCache(options: { core: CoreClients; now: () => number
   }
 
   /**
-   * Whether a request with this `expiredToo` may use the call. A pending call must have the same
-   * `expiredToo`. In an answered call, the grant must not have expired, or its session must be
-   * renewable if `expiredToo` is true.
+   * Returns whether a request may use this earlier call. `expiredToo` says whether the request
+   * accepts an expired grant. A pending call must have been made with the same value. An answered
+   * call may be used until the grant expires. If `expiredToo` is true, it may be used while the
+   * session can be renewed.
    */
   function isAccepted({ expiredToo: wasExpiredToo, known }: Call, expiredToo: boolean): boolean {
     if (known === undefined) return wasExpiredToo === expiredToo

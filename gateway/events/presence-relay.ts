@@ -16,8 +16,8 @@ type Update = MessageInitShape<typeof PresenceUpdateSchema>
  */
 export interface PresenceRelay {
   /**
-   * Call when a stream has opened, or is open on another core. `stream` identifies it in `ended`.
-   * Does nothing if a core of an earlier version has not named the visitor.
+   * Call when a stream has opened, or is open on another core. `stream` identifies the stream in a
+   * later call of `ended`. Does nothing if a core of an earlier version has not named the visitor.
    */
   opened(stream: object, visitor: { conversationId: string; workspaceId: string }): void
   ended(stream: object): void

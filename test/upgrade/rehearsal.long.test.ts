@@ -19,7 +19,7 @@ it.skipIf(release === undefined)(release ? title : `${title}: skipped, because t
   }
 })
 
-it('finds that a version is incompatible which names the operations of visitors differently', async () => {
+it('the rehearsal reports a version as incompatible if it uses other operation keys for visitors', async () => {
   const [from, to] = ['keyOf(sessionId, clientOperationId)', "keyOf(sessionId, '', clientOperationId)"]
   const oldRoot = await copyWithChanges([{ folder: 'core/log', from, to }])
   try {
