@@ -43,7 +43,9 @@ export function createDeliveryHoldStore({
 }: {
   deliveries: Collection<DeliveryDocument>
 }): DeliveryHoldStore {
-  /** Updates at most `limit` matching deliveries. Without hints, each step would read all of them. */
+  /**
+   * Updates at most `limit` matching deliveries. Without index hints, it would read all of them.
+   */
   async function updateSome(filter: Filter<DeliveryDocument>, hint: string, limit: number, update: Document[]) {
     const found = await deliveries
       .find(filter, { projection: { _id: 1 }, batchSize: limit + 1, hint })

@@ -89,7 +89,7 @@ export function createDeliveryStore({ deliveries }: { deliveries: Collection<Del
         createdAt: createdWithin(since, until, before?.createdAt),
         $or: before && [{ createdAt: { $lt: before.createdAt } }, { _id: { $lt: before.id } }],
       }
-      // A lead has few deliveries.
+      // A lead has so few deliveries that a query can read them all.
       if (leadId !== undefined) return findMany({ ...filter, status: statuses && { $in: statuses } }, limit, 'by_lead')
       const index = subscriptionId === undefined ? 'by_workspace' : 'by_subscription'
       return statuses ? findByStatus(filter, statuses, limit, `${index}_status`) : findMany(filter, limit, index)
