@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { clusterSettings } from '../test/cluster/config.ts'
 import { freePort, type StartedProcess, startProcess } from '../test/support/processes.ts'
 import { scratchFolder } from './workspace.ts'
 
@@ -36,7 +37,7 @@ export async function startCore({
   const dataDir = beside?.dataDir ?? (await scratchFolder('core'))
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
-  const shared = { DATA_DIR: dataDir, LOG_LEVEL: 'warn', METRICS_PORT: '0', ...env }
+  const shared = { DATA_DIR: dataDir, LOG_LEVEL: 'warn', METRICS_PORT: '0', ...clusterSettings(), ...env }
   const running = await startProcess({
     entry: 'dev/core.ts',
     root,

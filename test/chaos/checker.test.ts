@@ -195,6 +195,12 @@ describe('the checker reports', () => {
       {},
       ['access ended'],
     ],
+    [
+      'a majority read without the message',
+      [...good, { kind: 'not in majority', operation: 'op-4' }],
+      {},
+      ['majority'],
+    ],
     ['unfinished work', [...good, { kind: 'stuck', what: 'op-4 is not answered' }], {}, ['recovered']],
   ])('%s', (_name, entries, change, rules) => {
     expect(brokenRules(entries, change).toSorted()).toEqual(rules.toSorted())

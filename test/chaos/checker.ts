@@ -9,6 +9,7 @@ export interface Violation {
 /** Guarantees that the service must keep during all faults. */
 export const rules = {
   acknowledged: 'an acknowledged message is in the log once, with the acknowledged id and sequence',
+  majority: 'a majority read after the acknowledgement of a message has the message',
   once: 'a repeated operation creates one message',
   refused: 'no valid send is rejected',
   ordered: 'the sequences of a stream strictly grow, across reconnects',
@@ -39,6 +40,7 @@ export function check(entries: Entry[], records: Records): Violation[] {
     ),
     ...checkLeads(entries, records),
     ...entriesOf(entries, 'refused').map(({ operation, code }) => violation('refused', `${operation}: ${code}`)),
+    ...entriesOf(entries, 'not in majority').map(({ operation }) => violation('majority', operation)),
     ...entriesOf(entries, 'still live').map(({ what }) => violation('access ended', what)),
     ...entriesOf(entries, 'stuck').map(({ what }) => violation('recovered', what)),
   ]

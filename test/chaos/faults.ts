@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Long, MongoClient } from 'mongodb'
+import { until } from '../support/until.ts'
 import type { Recorder } from './history.ts'
 import { changePolicy, policyNames } from './policies.ts'
 import { repeatBan } from './repeated-bans.ts'
@@ -110,7 +111,7 @@ export const faults = {
     if (cursor === undefined) return `${name} has no cursor to kill`
     const client = new MongoClient(engine.uri, { serverSelectionTimeoutMS: 1_000 })
     try {
-      await client.db('service').command({ killCursors: 'wakeups', cursors: [Long.fromBigInt(cursor)] })
+      await client.db(engine.database).command({ killCursors: 'wakeups', cursors: [Long.fromBigInt(cursor)] })
     } catch {
       return `the engine is down, and with it ${name}'s cursor`
     } finally {
@@ -129,6 +130,25 @@ export const faults = {
       await part.moveClock(0)
       return `clock of ${part.name} moved by ${ms / 1000} s`
     })
+  },
+
+  /** Makes the members of a replica set elect another primary. */
+  async 'primary-stepped-down'({ engine }, { lastsMs }) {
+    const client = new MongoClient(engine.uri, { serverSelectionTimeoutMS: 30_000 })
+    try {
+      const admin = client.db('admin')
+      const before = await admin.command({ hello: 1 })
+      if (before.setName === undefined) return 'no election: the database is not a replica set'
+      const seconds = Math.ceil(lastsMs / 1000) + 5
+      // The primary closes its connections, so a lost answer is no failure.
+      await admin.command({ replSetStepDown: seconds, secondaryCatchUpPeriodSecs: 4 }).catch(() => {})
+      const after = await until('another primary', () =>
+        admin.command({ hello: 1 }, { readPreference: 'primary' }).catch(() => undefined),
+      )
+      return `${before.primary} stepped down; the primary is ${after.primary}`
+    } finally {
+      await client.close()
+    }
   },
 
   async 'disk-full'({ engine }, { lastsMs }) {
@@ -186,3 +206,10 @@ export const faults = {
 
 export type FaultName = keyof typeof faults
 export const faultNames = Object.keys(faults) as FaultName[]
+
+/** Faults that need control of the engine's process, its disk or the connections to it. */
+const engineFaults = /^(engine-|cursor-|disk-)/
+/** Faults that are possible with a database whose processes belong to others. */
+export const clusterFaults = faultNames.filter((name) => !engineFaults.test(name))
+/** Faults that are possible with the embedded engine, which holds no elections. */
+export const localFaults = faultNames.filter((name) => name !== 'primary-stepped-down')

@@ -37,6 +37,8 @@ export type Entry =
   | { kind: 'late result'; claimId: string; counted: boolean }
   /** A credential still works although the core acknowledged the end of its session. */
   | { kind: 'still live'; what: string }
+  /** A majority read that began after the acknowledgement did not have the message. */
+  | { kind: 'not in majority'; operation: string }
   /** An operation did not complete in time after the faults ended. */
   | { kind: 'stuck'; what: string }
 

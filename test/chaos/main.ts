@@ -1,8 +1,9 @@
 // Runs clients while faults happen, and prints broken guarantees. Example:
 // `npm run chaos -- --seed 7 --minutes 10 --faults core-killed,engine-cut`
 import { parseArgs } from 'node:util'
+import { chaosDatabase } from '../cluster/config.ts'
 import { rules } from './checker.ts'
-import { type FaultName, faultNames } from './faults.ts'
+import { clusterFaults, type FaultName, localFaults } from './faults.ts'
 import { runChaos } from './run.ts'
 
 const { values } = parseArgs({
@@ -10,20 +11,29 @@ const { values } = parseArgs({
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     minutes: { type: 'string', default: '2' },
     visitors: { type: 'string', default: '10' },
-    faults: { type: 'string', default: faultNames.join(',') },
+    faults: { type: 'string' },
   },
 })
-const selected = values.faults.split(',') as FaultName[]
-const unknown = selected.filter((name) => !faultNames.includes(name))
+const database = chaosDatabase()
+const possible = database ? clusterFaults : localFaults
+const selected = (values.faults?.split(',') ?? possible) as FaultName[]
+const unknown = selected.filter((name) => !possible.includes(name))
 const numbers = [values.seed, values.minutes, values.visitors].map(Number)
 const [seed = 0, minutes = 0, visitors = 0] = numbers
 if (unknown.length > 0 || !numbers.every((number) => number > 0)) {
-  console.error(`--seed, --minutes and --visitors must be above 0; --faults must be among ${faultNames.join(', ')}`)
+  console.error(`--seed, --minutes and --visitors must be above 0; --faults must be among ${possible.join(', ')}`)
   process.exit(2)
 }
 
 console.log(`seed ${seed}, ${minutes} min, ${visitors} visitors`)
-const report = await runChaos({ seed, seconds: minutes * 60, visitors, faults: selected, say: console.log })
+const report = await runChaos({
+  seed,
+  seconds: minutes * 60,
+  visitors,
+  faults: selected,
+  say: console.log,
+  ...(database && { database }),
+})
 console.log('\nfaults')
 console.table(report.faults)
 console.log('observations')

@@ -157,7 +157,7 @@ export async function changePolicy(service: Service, recorder: Recorder, run: Po
   const { name, how, withinMs } = run
   const change = changes[name]!
   const client = new MongoClient(service.engine.uri, { serverSelectionTimeoutMS: 1_000 })
-  const world = { service, recorder, db: collectionsOf(client.db('service')) }
+  const world = { service, recorder, db: collectionsOf(client.db(service.engine.database)) }
   const site = await prepared(service)
   if (!site) return `${name}: no site could be prepared`
   try {

@@ -91,7 +91,7 @@ let sends = 0
 async function writeBan({ engine }: Service, sessionId: string): Promise<boolean> {
   const client = new MongoClient(engine.uri, { serverSelectionTimeoutMS: 1_000 })
   try {
-    const db = client.db('service')
+    const db = client.db(engine.database)
     const sessions = db.collection<SessionDocument>('sessions')
     const { visitorId } = (await sessions.findOne({ _id: sessionId })) ?? {}
     if (visitorId === undefined) return false

@@ -3,11 +3,13 @@ import { type Db, MongoClient } from 'mongodb'
 import type { DeliveryDocument } from '../../core/deliveries/delivery-store.ts'
 import type { EventDocument } from '../../core/log/event-store.ts'
 import { startReceiver } from '../support/receiver.ts'
+import type { TestDatabase } from '../support/test-database.ts'
 import { check, type Violation } from './checker.ts'
 import type { ClientContext } from './client-context.ts'
 import { type FaultName, faults } from './faults.ts'
 import { createRecorder, type Entry, type Recorder } from './history.ts'
 import { captureLeads, prepareLeads, reportTooLate } from './leads.ts'
+import { checkMajorityReads } from './majority-reads.ts'
 import { answerVisitors } from './operators.ts'
 import { createRandom, type Random } from './random.ts'
 import { readRecords } from './records.ts'
@@ -25,6 +27,8 @@ export interface RunOptions {
   say: (line: string) => void
   /** Folder of the source that the service starts with. Default: this checkout. */
   root?: string
+  /** Database to use instead of an engine of this run. */
+  database?: TestDatabase
 }
 
 export interface Report {
@@ -76,17 +80,17 @@ export async function runChaos({
  * Runs clients until `disturb` has ended and the service has recovered. Then checks the guarantees.
  */
 export async function runWith(
-  { seed, arrivalSeconds, visitors: visitorCount, say, root }: RunOptions,
+  { seed, arrivalSeconds, visitors: visitorCount, say, root, database }: RunOptions,
   disturb: (service: Service, random: Random, recorder: Recorder) => Promise<void>,
 ): Promise<Report> {
   const random = createRandom(seed)
   // Faults have their own random generator, so that the same seed causes the same faults, no matter
   // how many random numbers the clients use.
   const [faultRandom, clientRandom] = [createRandom(random.between(0, 1e9)), createRandom(random.between(0, 1e9))]
-  const service = await startService({ chance: clientRandom.next, ...(root !== undefined && { root }) })
+  const service = await startService({ chance: clientRandom.next, database, ...(root !== undefined && { root }) })
   const receiver = await startReceiver()
   const client = new MongoClient(service.engine.uri)
-  const db = client.db('service')
+  const db = client.db(service.engine.database)
   const [draining, stopped] = [new AbortController(), new AbortController()]
   const recorder = createRecorder()
   const context: ClientContext = {
@@ -112,6 +116,7 @@ export async function runWith(
       revokeSessions(context, 'leaver'),
       deleteSites(context, 'site'),
       reportTooLate(context, db),
+      checkMajorityReads(context, db),
     ]
     await disturb(service, faultRandom, recorder)
     await waitForRecovery()

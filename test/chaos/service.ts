@@ -7,6 +7,7 @@ import type { DemoFile } from '../../dev/demo-seed.ts'
 import { enginePlace } from '../../dev/engine/engine-place.ts'
 import { type Link, startLink } from '../support/link.ts'
 import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
+import type { TestDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 
 /** A process of the service. */
@@ -44,6 +45,8 @@ export interface Gateway extends Part {
 export interface Engine {
   /** URI of the engine itself, not of a link. */
   uri: string
+  /** Name of the cores' database. */
+  database: string
   pid(): number
   kill(): void
   signal(signal: NodeJS.Signals): void
@@ -66,6 +69,8 @@ export interface Service {
 }
 
 export interface ServiceOptions {
+  /** Database to use instead of an engine of this run. Faults of the engine are then impossible. */
+  database?: TestDatabase | undefined
   cores?: number
   gateways?: number
   workers?: number
@@ -82,7 +87,7 @@ export const leaseMs = 1_500
  * links that tests can break. So do gateways and workers to cores, and visitors to gateways.
  */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
-  const { cores = 2, gateways = 2, workers = 2, chance, env = {}, root } = options
+  const { cores = 2, gateways = 2, workers = 2, chance, env = {}, root, database } = options
   const dataDir = await mkdtemp(join(tmpdir(), 'service-chaos-'))
   const shared = {
     DATA_DIR: dataDir,
@@ -94,15 +99,16 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     MONGODB_TIMEOUT_MS: '2000',
     ...env,
   }
-  const { engine, stop: stopEngine } = await startEngine(dataDir)
+  const { engine, stop: stopEngine } = database ? externalEngine(database) : await startEngine(dataDir)
   const socketPath = join(dataDir, 'engine.sock')
 
   const coreParts: Core[] = []
   // Starts the cores one after the other, because the first core creates the secrets and the demo.
   for (let index = 0; index < cores; index += 1) {
     const link = await startLink(socketPath, chance)
-    const uri = `mongodb://127.0.0.1:${link.port}/?directConnection=true&w=1&journal=true`
-    const core = await newPart('dev/core.ts', `core ${index + 1}`, 'CORE_PORT', { ...shared, MONGODB_URI: uri }, root)
+    const linked = `mongodb://127.0.0.1:${link.port}/?directConnection=true&w=1&journal=true`
+    const settings = { ...shared, MONGODB_URI: database?.uri ?? linked, MONGODB_DATABASE: engine.database }
+    const core = await newPart('dev/core.ts', `core ${index + 1}`, 'CORE_PORT', settings, root)
     const callers = await startLink(Number(new URL(core.url).port), chance)
     coreParts.push({ ...core, link, callers })
   }
@@ -232,6 +238,15 @@ async function smallDiskCommand(databaseDir: string): Promise<string[]> {
   return isAllowed ? [...unshare, 'sh', '-c', `${mount} && exec "$@"`, databaseDir] : []
 }
 
+/** A database whose processes belong to others. */
+function externalEngine({ uri, name }: TestDatabase): { engine: Engine; stop(): Promise<void> } {
+  const absent = () => {
+    throw new Error('the engine is not part of this run')
+  }
+  const control = { pid: absent, kill: absent, signal: absent, fillDisk: absent, emptyDisk: absent }
+  return { engine: { uri, database: name, hasOwnDisk: false, ...control }, stop: async () => {} }
+}
+
 async function startEngine(dataDir: string): Promise<{ engine: Engine; stop(): Promise<void> }> {
   const { databaseDir, uri } = enginePlace(dataDir)
   const through = await smallDiskCommand(databaseDir)
@@ -253,6 +268,7 @@ async function startEngine(dataDir: string): Promise<{ engine: Engine; stop(): P
   return {
     engine: {
       uri,
+      database: 'service',
       pid,
       kill: () => signal('SIGKILL'),
       signal,

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import type { TestProject } from 'vitest/node'
 import { attachEngine } from '../../dev/engine/engine.ts'
+import { clusterUri } from '../cluster/config.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -30,8 +31,10 @@ function folderForData() {
   }
 }
 
-/** Starts one database engine for the whole test run, in a temporary folder. */
+/** Starts one database engine for the whole test run, in a temporary folder; none for `test:cluster`. */
 export default async (project: TestProject) => {
+  const cluster = clusterUri()
+  if (cluster !== undefined) return project.provide('mongodbUri', cluster)
   const dataDir = mkdtempSync(join(folderForData(), 'service-test-'))
   const remove = () => rmSync(dataDir, { recursive: true, force: true })
   process.once('exit', remove)

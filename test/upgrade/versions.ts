@@ -1,14 +1,20 @@
 import { execFile } from 'node:child_process'
-import { cp, mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { rehearsalFrom } from './config.ts'
 
 const run = promisify(execFile)
 export const presentRoot = join(import.meta.dirname, '../..')
 
-/** Returns the tag of the last release, or undefined if this checkout has no tag of a release. */
+/**
+ * Returns the tag of the last release, or undefined if this checkout has no tag of a release. The
+ * environment variable `REHEARSAL_FROM` can name another version.
+ */
 export async function lastRelease(): Promise<string | undefined> {
+  const given = rehearsalFrom()
+  if (given !== undefined) return given
   const args = ['describe', '--tags', '--abbrev=0', '--match', 'v[0-9]*']
   const found = await run('git', args, { cwd: presentRoot }).catch(() => undefined)
   return found?.stdout.trim()
@@ -29,7 +35,6 @@ export async function unpack(version: string): Promise<{ root: string; remove():
   const [own, present] = locks.map((text) => JSON.stringify(packagesOf(text)))
   if (own === present) await symlink(join(presentRoot, 'node_modules'), join(root, 'node_modules'))
   else {
-    await cp(join(presentRoot, '.npmrc'), join(root, '.npmrc')).catch(() => {})
     await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: root })
   }
   return { root, remove: () => rm(root, { recursive: true, force: true }) }

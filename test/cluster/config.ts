@@ -1,0 +1,33 @@
+import { randomBytes } from 'node:crypto'
+import type { TestDatabase } from '../support/test-database.ts'
+
+const uri = 'TEST_MONGODB_URI'
+const name = 'TEST_MONGODB_DATABASE'
+
+/** URI of the database of `npm run test:cluster`, which it passes to the tests, chaos and benches. */
+export const clusterUri = (): string | undefined => process.env[uri]
+
+/** The database of a chaos run in `npm run test:cluster`. */
+export function chaosDatabase(): TestDatabase | undefined {
+  const found = process.env[uri]
+  return found === undefined ? undefined : { uri: found, name: process.env[name] ?? 'service-chaos' }
+}
+
+/** Settings of cores that use this database; none outside of `npm run test:cluster`. */
+export function clusterSettings(): Record<string, string> {
+  const database = chaosDatabase()
+  if (!database) return {}
+  // Each core of a bench begins with an empty database.
+  return { MONGODB_URI: database.uri, MONGODB_DATABASE: `${database.name}-${randomBytes(4).toString('hex')}` }
+}
+
+/** Returns `MONGODB_URI`, and passes it with the name of a database to processes that start from now on. */
+export function takeClusterUri(database: string): string | undefined {
+  const { MONGODB_URI } = process.env
+  if (MONGODB_URI === undefined || MONGODB_URI === '') return undefined
+  process.env[uri] = MONGODB_URI
+  process.env[name] = database
+  // The tests set the database of each part themselves.
+  delete process.env.MONGODB_URI
+  return MONGODB_URI
+}

@@ -1,0 +1,62 @@
+// `MONGODB_URI=… npm run test:cluster`: runs tests, chaos and benches on a replica set. Creates databases
+// whose names begin with `test-` and `service-cluster-`, and drops them.
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { MongoClient } from 'mongodb'
+import { takeClusterUri } from './config.ts'
+
+const { values } = parseArgs({ options: { minutes: { type: 'string', default: '3' } } })
+const database = `service-cluster-${randomBytes(4).toString('hex')}`
+const uri = takeClusterUri(database)
+if (uri === undefined) {
+  console.error('Set MONGODB_URI to the URI of a replica set.')
+  process.exit(2)
+}
+
+const vitest = ['node_modules/vitest/vitest.mjs', 'run']
+const steps: [name: string, args: string[]][] = [
+  ['conversations', [...vitest, 'test/conformance/conformance.test.ts', 'core/log', 'core/conversations']],
+  ['deliveries', [...vitest, 'test/end-to-end/lead-delivery.test.ts', 'core/deliveries']],
+  ['indexes and migrations', [...vitest, 'core/database']],
+  ['chaos', ['test/chaos/main.ts', '--minutes', values.minutes]],
+  ['bench of sends', ['bench/main.ts', 'send', '--quick', '--only', '64']],
+  ['bench of the latency', ['bench/main.ts', 'latency', '--quick']],
+]
+
+const client = new MongoClient(uri)
+const results: [string, string][] = []
+try {
+  const hello = await client.db('admin').command({ hello: 1 })
+  const { version } = await client.db('admin').command({ buildInfo: 1 })
+  const kind = hello.setName
+    ? `replica set ${hello.setName} with ${hello.hosts?.length ?? 0} members`
+    : hello.msg === 'isdbgrid'
+      ? 'sharded cluster'
+      : 'single server'
+  console.log(`MongoDB ${version}, ${kind}`)
+  for (const [name, args] of steps) {
+    console.log(`\n== ${name}`)
+    const code = await run(args)
+    results.push([name, code === 0 ? 'passed' : `FAILED with code ${code}`])
+  }
+  if (hello.setName === undefined)
+    results.push(['elections', 'NOT TESTED: the database is no replica set, so no primary can step down'])
+  else if ((hello.hosts?.length ?? 0) < 3)
+    results.push(['elections', 'NOT TESTED: a replica set needs three members to elect another primary'])
+} finally {
+  const { databases } = await client.db('admin').admin().listDatabases({ nameOnly: true })
+  for (const { name } of databases.filter(({ name }) => name.startsWith(database))) await client.db(name).dropDatabase()
+  await client.close()
+}
+console.log('')
+for (const [name, result] of results) console.log(`${name.padEnd(24)} ${result}`)
+if (results.some(([, result]) => result !== 'passed')) process.exitCode = 1
+
+async function run(args: string[]): Promise<number> {
+  const child = spawn(process.execPath, args, { cwd: join(import.meta.dirname, '../..'), stdio: 'inherit' })
+  const [code] = await once(child, 'exit')
+  return code ?? 1
+}
