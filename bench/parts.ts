@@ -27,6 +27,7 @@ export const parts: Record<string, () => Promise<Part>> = {
   latency: async () => (await import('./latency/part.ts')).latencyPart,
   history: async () => (await import('./history/part.ts')).historyPart,
   retention: async () => (await import('./retention/part.ts')).retentionPart,
+  search: async () => (await import('./search/part.ts')).searchPart,
   start: async () => (await import('./start/part.ts')).startPart,
   capacity: async () => (await import('./capacity/part.ts')).capacityPart,
   delivery: async () => (await import('./delivery/part.ts')).deliveryPart,

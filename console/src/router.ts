@@ -3,7 +3,7 @@ import { computed, signal } from '@preact/signals'
 /** A view of the console and its parameters, as in its URL. */
 export type Route =
   | { view: 'inbox' }
-  | { view: 'conversation'; conversationId: string; details: boolean }
+  | { view: 'conversation'; conversationId: string; details: boolean; message?: number }
   | { view: 'installations' }
   | { view: 'installation'; siteKey: string }
   | { view: 'leads' }
@@ -30,7 +30,12 @@ export function parseRoute(address: string): Route {
     case 'conversations':
       return id === undefined
         ? { view: 'inbox' }
-        : { view: 'conversation', conversationId: id, details: more === 'details' }
+        : {
+            view: 'conversation',
+            conversationId: id,
+            details: more === 'details',
+            message: Number(searchParams.get('message')) || undefined,
+          }
     case 'installations':
       return id === undefined ? { view: 'installations' } : { view: 'installation', siteKey: id }
     case 'leads':
@@ -67,7 +72,11 @@ export function pathOf(route: Exclude<Route, { view: 'unknown' }>): string {
     case 'inbox':
       return `${base}/conversations`
     case 'conversation':
-      return `${base}/conversations/${encodeURIComponent(route.conversationId)}${route.details ? '/details' : ''}`
+      return [
+        `${base}/conversations/${encodeURIComponent(route.conversationId)}`,
+        route.details ? '/details' : '',
+        route.message === undefined ? '' : `?message=${route.message}`,
+      ].join('')
     case 'installation':
       return `${base}/installations/${encodeURIComponent(route.siteKey)}`
     case 'lead':

@@ -177,7 +177,7 @@ function View({ route }: { route: Route }) {
     case 'inbox':
       return <InboxView />
     case 'conversation':
-      return <InboxView conversationId={route.conversationId} details={route.details} />
+      return <InboxView {...route} />
     case 'installations':
       return <InstallationsView />
     case 'installation':

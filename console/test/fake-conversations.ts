@@ -90,6 +90,52 @@ export function fakeConversations(publish: (frame: Frame) => void) {
       return { conversations: all.slice(from, from + limit), ...(more && { nextPageToken: String(from + limit) }) }
     },
 
+    /** Finds messages, notes and names that contain the query, without the rules of the service for words. */
+    async searchConversations({ query, status, assignee, limit = 20, pageToken }) {
+      const wanted = query.trim().toLowerCase()
+      const all = [...stored.values()].filter(({ conversation: { status: is, agent } }) => {
+        if (status && is !== status) return false
+        if (assignee.case === 'unassigned') return agent === undefined
+        return assignee.case === undefined || agent?.displayName === assignee.value
+      })
+      const texts = all.flatMap((entry) => [
+        {
+          entry,
+          body: entry.conversation.visitor?.displayName ?? '',
+          author: undefined,
+          at: entry.conversation.createdAt,
+          source: { case: 'visitor' as const, value: true },
+        },
+        ...entry.messages.map(({ body, author, createdAt, sequence }) => ({
+          entry,
+          body,
+          author,
+          at: createdAt,
+          source: { case: 'messageSequence' as const, value: sequence },
+        })),
+        ...entry.notes.map(({ body, author, createdAt }) => ({
+          entry,
+          body,
+          author: { kind: 'agent', displayName: author?.displayName ?? '' },
+          at: createdAt,
+          source: { case: 'note' as const, value: true },
+        })),
+      ])
+      const matches = texts
+        .filter(({ body }) => body.toLowerCase().includes(wanted))
+        .sort((one, other) => Number(other.at!.seconds - one.at!.seconds))
+      const from = Number(pageToken ?? 0)
+      const more = matches.length > from + limit
+      return {
+        results: matches.slice(from, from + limit).map(({ entry, body, ...rest }) => {
+          const start = body.toLowerCase().indexOf(wanted)
+          const highlights = [{ start, end: start + wanted.length }]
+          return { ...rest, conversation: shown(entry), snippet: body, highlights }
+        }),
+        ...(more && { nextPageToken: String(from + limit) }),
+      }
+    },
+
     async getConversation({ conversationId }) {
       return { conversation: shown(found(conversationId)) }
     },

@@ -57,8 +57,9 @@ const defaultPage = 20
 /** A term with fewer entries is rare: all its entries are read. */
 const rareEntries = 2000
 const conversationsAtOnce = 100
-/** Entries that one step reads if every term is frequent. */
-const stepEntries = 4000
+/** Entries that the first step reads if every term is frequent. Each step reads four times as many as the step before. */
+const firstStepEntries = 300
+const maxStepEntries = 4800
 /** Time in milliseconds after which a call reads no further entries. */
 const budgetMs = 100
 
@@ -92,8 +93,8 @@ export function createSearch<C extends SearchedConversation>(dependencies: {
       }
       return
     }
-    for (let after = query.after; ; ) {
-      const { found, end } = await store.matchesAmongNext({ ...query, after }, stepEntries)
+    for (let after = query.after, entries = firstStepEntries; ; entries = Math.min(4 * entries, maxStepEntries)) {
+      const { found, end } = await store.matchesAmongNext({ ...query, after }, entries)
       yield { found, end }
       if (!end) return
       after = end

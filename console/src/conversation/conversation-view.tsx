@@ -18,7 +18,14 @@ import { createThread, type Thread } from './thread.ts'
 const restMs = 1_000
 
 /** Shows one conversation: messages, reply field and visitor details. */
-export function ConversationView({ conversationId, details }: { conversationId: string; details: boolean }) {
+interface ConversationViewProps {
+  conversationId: string
+  details: boolean
+  /** Sequence of the message to scroll to. */
+  message: number | undefined
+}
+
+export function ConversationView({ conversationId, details, message }: ConversationViewProps) {
   const { api, inbox, outbox, session, announcer, router, shortcuts } = useConsole()
   const thread = useMemo(
     () =>
@@ -34,6 +41,9 @@ export function ConversationView({ conversationId, details }: { conversationId: 
     [conversationId],
   )
   useEffect(() => () => thread.stop(), [thread])
+  useEffect(() => {
+    if (message !== undefined) void thread.reveal(message)
+  }, [thread, message])
   useVisibility(thread)
   const { busy, failure, run } = useAction()
   const composer = useRef<HTMLTextAreaElement>(null)
@@ -156,7 +166,7 @@ export function ConversationView({ conversationId, details }: { conversationId: 
         )}
         <FailureNotice failure={failure} />
         <FailureNotice failure={thread.failure.value} retry={() => void thread.reload()} />
-        <MessageLog thread={thread} name={name} me={session.displayName} composer={composer} />
+        <MessageLog thread={thread} name={name} me={session.displayName} composer={composer} target={message} />
         <Composer thread={thread} closed={closed} field={composer} />
       </section>
       <Details thread={thread} name={name} backPath={path(false)} open={details} />

@@ -20,9 +20,11 @@ interface MessageLogProps {
   name: string
   me: string
   composer: { current: HTMLTextAreaElement | null }
+  /** Sequence of the message to scroll to when it is loaded. */
+  target: number | undefined
 }
 
-export function MessageLog({ thread, name, me, composer }: MessageLogProps) {
+export function MessageLog({ thread, name, me, composer, target }: MessageLogProps) {
   const scroller = useRef<HTMLElement>(null)
   const position = useRef({ atEnd: true, height: 0, first: '' })
   const [hasNew, setHasNew] = useState(false)
@@ -52,6 +54,15 @@ export function MessageLog({ thread, name, me, composer }: MessageLogProps) {
     else setHasNew(true)
     position.current = { ...position.current, height: element.scrollHeight, first }
   }, [first, last, outgoing, types, timeline.length])
+
+  const hasTarget = messages.some(({ sequence }) => sequence === target)
+  useLayoutEffect(() => {
+    const found = hasTarget && scroller.current?.querySelector<HTMLElement>('.message.found')
+    if (!found) return
+    position.current.atEnd = false
+    found.scrollIntoView({ block: 'center' })
+    found.focus({ preventScroll: true })
+  }, [target, hasTarget])
 
   function scrollToEnd() {
     scroller.current!.scrollTop = scroller.current!.scrollHeight
@@ -89,6 +100,7 @@ export function MessageLog({ thread, name, me, composer }: MessageLogProps) {
                   after={messageAt(timeline, index + 1)}
                   name={name}
                   me={me}
+                  isFound={item.message.sequence === target}
                 />
               )}
               {item.kind === 'note' && <NoteItem note={item.note} me={me} />}
@@ -156,12 +168,13 @@ interface MessageItemProps extends Pick<MessageLogProps, 'name' | 'me'> {
   message: Message
   before: Message | undefined
   after: Message | undefined
+  isFound: boolean
 }
 
 /** Time in seconds within which messages of one author form a group. */
 const groupSeconds = 300
 
-function MessageItem({ message, before, after, name, me }: MessageItemProps) {
+function MessageItem({ message, before, after, name, me, isFound }: MessageItemProps) {
   const kind = message.author?.kind ?? 'system'
   const date = dateOf(message.createdAt)
   const author = authorName(message, name, me)
@@ -175,7 +188,10 @@ function MessageItem({ message, before, after, name, me }: MessageItemProps) {
   // Time and state are shown once per group, below its last message with this state.
   const showsFoot = !isGroup(message, after) || (after !== undefined && stateText(after) !== stateText(message))
   return (
-    <li class={`message ${kind}${continues ? ' continues' : ''}`}>
+    <li
+      class={`message ${kind}${continues ? ' continues' : ''}${isFound ? ' found' : ''}`}
+      tabIndex={isFound ? -1 : undefined}
+    >
       <div class="message-head">{author}</div>
       <div class="bubble" dir="auto" lang={message.locale}>
         <MessageText text={message.body} />

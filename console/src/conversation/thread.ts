@@ -163,12 +163,29 @@ export function createThread(deps: ThreadDeps) {
     conversation.value = { ...updated, ...summaryOf(conversation.value) }
   }
 
+  async function loadOlder() {
+    const first = messages.value[0]
+    if (!first || loadingOlder.value) return
+    loadingOlder.value = true
+    try {
+      const page = await messaging.listMessages({ conversationId, beforeSequence: first.sequence, limit: pageSize })
+      hasOlder.value = page.hasMore
+      add(page.messages)
+      await happened.load(firstLoaded() - 1, first.sequence)
+      failure.value = undefined
+    } catch (error) {
+      failure.value = describeFailure(error)
+    } finally {
+      loadingOlder.value = false
+    }
+  }
+
   const unfollow = inbox.follow(conversationId, {
     onGap: () => void reload(),
     onChange,
     onNotes: () => void loadNotes(),
   })
-  void reload()
+  const firstLoad = reload()
 
   return {
     conversationId,
@@ -188,20 +205,14 @@ export function createThread(deps: ThreadDeps) {
     reload,
     refreshSession,
 
-    async loadOlder() {
-      const first = messages.value[0]
-      if (!first || loadingOlder.value) return
-      loadingOlder.value = true
-      try {
-        const page = await messaging.listMessages({ conversationId, beforeSequence: first.sequence, limit: pageSize })
-        hasOlder.value = page.hasMore
-        add(page.messages)
-        await happened.load(firstLoaded() - 1, first.sequence)
-        failure.value = undefined
-      } catch (error) {
-        failure.value = describeFailure(error)
-      } finally {
-        loadingOlder.value = false
+    loadOlder,
+
+    /** Loads older messages until the message with this sequence is loaded, or a page fails. */
+    async reveal(sequence: number) {
+      await firstLoad
+      while (hasOlder.value && !stopped && (messages.value[0]?.sequence ?? 0) > sequence) {
+        await loadOlder()
+        if (failure.value) return
       }
     },
 

@@ -130,36 +130,21 @@ export function isUnread({ conversation: { lastMessage } }: InboxEntry): boolean
 export interface InboxFilter {
   status: 'open' | 'closed' | 'all'
   mine: boolean
-  text: string
 }
 
 /** Returns the entries that match the filter, latest message first. */
-export function selectEntries(entries: Entries, { status, mine, text }: InboxFilter, me: string): InboxEntry[] {
-  const query = text.trim().toLowerCase()
+export function selectEntries(entries: Entries, { status, mine }: InboxFilter, me: string): InboxEntry[] {
   return [...entries.values()]
     .filter(({ conversation }) => {
       const closed = conversation.status === ConversationStatus.CLOSED
       if (status !== 'all' && closed !== (status === 'closed')) return false
-      if (mine && conversation.agent?.displayName !== me) return false
-      return query === '' || searchable(conversation).includes(query)
+      return !mine || conversation.agent?.displayName === me
     })
     .sort((one, other) => {
       const late = millisecondsOf(other.conversation.lastMessageAt) - millisecondsOf(one.conversation.lastMessageAt)
       return late || (other.conversation.conversationId > one.conversation.conversationId ? 1 : -1)
     })
 }
-
-const searchable = (conversation: Conversation) =>
-  [
-    visitorName(conversation),
-    conversation.contact?.email ?? '',
-    conversation.visitor?.externalSubject ?? '',
-    conversation.lastMessage?.body ?? '',
-    conversation.agent?.displayName ?? '',
-    conversation.conversationId,
-  ]
-    .join('\n')
-    .toLowerCase()
 
 type Named = Pick<Conversation, 'visitor' | 'conversationId'> & Partial<Pick<Conversation, 'contact'>>
 

@@ -7,19 +7,27 @@ import { Icon } from '../ui/icon.tsx'
 import { Empty, FailureNotice, Loading } from '../ui/notice.tsx'
 import { ConversationRow } from './conversation-row.tsx'
 import type { InboxFilter } from './inbox-merge.ts'
+import { SearchFilters, SearchResults } from './search-results.tsx'
 
 /**
  * Shows the list of conversations beside the open one. On a phone, the list and the conversation
  * are separate pages.
  */
-export function InboxView({ conversationId, details = false }: { conversationId?: string; details?: boolean }) {
+interface InboxViewProps {
+  conversationId?: string
+  details?: boolean
+  /** Sequence of the message that the conversation shows first. */
+  message?: number
+}
+
+export function InboxView({ conversationId, details = false, message }: InboxViewProps) {
   const { inbox } = useConsole()
   return (
     <div class={conversationId === undefined ? 'inbox' : `inbox open${details ? ' details-open' : ''}`}>
       <h1 class="visually-hidden" tabIndex={-1}>
         Inbox
       </h1>
-      <ConversationList openId={conversationId} />
+      <ConversationList openId={conversationId} openMessage={message} />
       {conversationId === undefined ? (
         <div class="thread thread-empty">
           {inbox.shown.value.length > 0 && (
@@ -32,7 +40,7 @@ export function InboxView({ conversationId, details = false }: { conversationId?
           )}
         </div>
       ) : (
-        <ConversationView key={conversationId} conversationId={conversationId} details={details} />
+        <ConversationView key={conversationId} conversationId={conversationId} details={details} message={message} />
       )}
     </div>
   )
@@ -40,18 +48,24 @@ export function InboxView({ conversationId, details = false }: { conversationId?
 
 const statuses = { open: 'Open', closed: 'Closed', all: 'All' } as const
 
-function ConversationList({ openId }: { openId: string | undefined }) {
-  const { inbox, session, shortcuts, router, announcer } = useConsole()
-  const list = useRef<HTMLUListElement>(null)
-  const search = useRef<HTMLInputElement>(null)
+interface ConversationListProps {
+  openId: string | undefined
+  openMessage: number | undefined
+}
+
+function ConversationList({ openId, openMessage }: ConversationListProps) {
+  const { inbox, shortcuts, router } = useConsole()
+  const list = useRef<HTMLElement>(null)
+  const field = useRef<HTMLInputElement>(null)
+  const { search } = inbox
   const filter = inbox.filter.value
-  const shown = inbox.shown.value
+  const searches = search.isActive.value
   const set = (change: Partial<InboxFilter>) => {
     inbox.filter.value = { ...inbox.filter.value, ...change }
   }
 
   useEffect(() => {
-    const rows = () => [...(list.current?.querySelectorAll<HTMLElement>('a') ?? [])]
+    const rows = () => [...(list.current?.querySelectorAll<HTMLElement>('.rows a') ?? [])]
     function move(step: number) {
       const all = rows()
       const at = all.findIndex((row) => row === document.activeElement || row.contains(document.activeElement))
@@ -64,14 +78,14 @@ function ConversationList({ openId }: { openId: string | undefined }) {
       k: () => move(-1),
       '/': () => {
         // On a phone, the search field is on the page of the list, so go there first.
-        if (search.current?.offsetParent === null) router.go(pathOf({ view: 'inbox' }))
-        requestAnimationFrame(() => search.current?.focus())
+        if (field.current?.offsetParent === null) router.go(pathOf({ view: 'inbox' }))
+        requestAnimationFrame(() => field.current?.focus())
       },
     })
   }, [shortcuts])
 
   return (
-    <section class="conversations" aria-label="Conversations">
+    <section class="conversations" aria-label="Conversations" ref={list}>
       <header class="conversations-head">
         <p class="list-title" aria-hidden="true">
           Inbox
@@ -79,19 +93,20 @@ function ConversationList({ openId }: { openId: string | undefined }) {
         <div class="search">
           <Icon name="search" />
           <input
-            ref={search}
+            ref={field}
             type="search"
             class="input"
-            aria-label="Search loaded conversations"
+            aria-label="Search messages, notes, leads and names"
             placeholder="Search"
-            value={filter.text}
-            onInput={(event) => set({ text: event.currentTarget.value })}
+            maxLength={200}
+            value={search.query.value.text}
+            onInput={(event) => search.change({ text: event.currentTarget.value })}
             onKeyDown={(event) => {
               if (event.key === 'ArrowDown' || event.key === 'Enter') {
                 event.preventDefault()
-                list.current?.querySelector('a')?.focus()
+                list.current?.querySelector<HTMLElement>('.rows a')?.focus()
               } else if (event.key === 'Escape') {
-                set({ text: '' })
+                search.clear()
                 event.currentTarget.blur()
               }
             }}
@@ -105,24 +120,44 @@ function ConversationList({ openId }: { openId: string | undefined }) {
             <legend class="visually-hidden">Conversation status</legend>
             {(['open', 'closed', 'all'] as const).map((status) => (
               <label key={status}>
-                <input type="radio" name="status" checked={filter.status === status} onChange={() => set({ status })} />
+                <input
+                  type="radio"
+                  name="status"
+                  checked={(searches ? search.query.value.status : filter.status) === status}
+                  onChange={() => (searches ? search.change({ status }) : set({ status }))}
+                />
                 <span>{statuses[status]}</span>
               </label>
             ))}
           </fieldset>
-          <label class="chip">
-            <input
-              type="checkbox"
-              checked={filter.mine}
-              onChange={(event) => set({ mine: event.currentTarget.checked })}
-            />
-            <span>Mine</span>
-          </label>
+          {!searches && (
+            <label class="chip">
+              <input
+                type="checkbox"
+                checked={filter.mine}
+                onChange={(event) => set({ mine: event.currentTarget.checked })}
+              />
+              <span>Mine</span>
+            </label>
+          )}
         </div>
+        {searches && <SearchFilters />}
       </header>
+      {searches ? <SearchResults openId={openId} openMessage={openMessage} /> : <LoadedConversations openId={openId} />}
+    </section>
+  )
+}
+
+/** The loaded conversations that match the filter, latest message first. */
+function LoadedConversations({ openId }: { openId: string | undefined }) {
+  const { inbox, session, announcer } = useConsole()
+  const filter = inbox.filter.value
+  const shown = inbox.shown.value
+  return (
+    <>
       <FailureNotice failure={inbox.failure.value} retry={() => void inbox.reload()} />
       {shown.length > 0 && (
-        <ul class="rows" ref={list}>
+        <ul class="rows">
           {shown.map((entry) => (
             <ConversationRow
               key={entry.conversation.conversationId}
@@ -137,7 +172,14 @@ function ConversationList({ openId }: { openId: string | undefined }) {
         (inbox.loading.value ? (
           <Loading label="Loading conversations" />
         ) : (
-          !inbox.failure.value && <NothingToShow filter={filter} onReset={() => set({ text: '', mine: false })} />
+          !inbox.failure.value && (
+            <NothingToShow
+              filter={filter}
+              onReset={() => {
+                inbox.filter.value = { ...inbox.filter.peek(), mine: false }
+              }}
+            />
+          )
         ))}
       {inbox.hasMore.value && (
         <Button
@@ -148,16 +190,15 @@ function ConversationList({ openId }: { openId: string | undefined }) {
           Load earlier conversations
         </Button>
       )}
-    </section>
+    </>
   )
 }
 
 function NothingToShow({ filter, onReset }: { filter: InboxFilter; onReset: () => void }) {
-  if (filter.text !== '' || filter.mine) {
+  if (filter.mine) {
     return (
-      <Empty icon="search" title="No results">
-        <p>Only loaded conversations are searched.</p>
-        <Button onClick={onReset}>Clear filters</Button>
+      <Empty icon="inbox" title="No conversations assigned to you">
+        <Button onClick={onReset}>Show all</Button>
       </Empty>
     )
   }

@@ -19,6 +19,7 @@ import {
   summaryOf,
 } from './inbox-merge.ts'
 import { type LinkState, type WatchOptions, watchInbox } from './inbox-watch.ts'
+import { createSearch } from './search.ts'
 
 /** Callbacks for changes of the conversation that is open in the console. */
 interface ConversationFollower {
@@ -53,7 +54,7 @@ const statuses = {
  * The operator's inbox. Loads the list when the stream is live, and merges changes from the stream.
  */
 export function createInbox({ api: { messaging }, me, platform, now, random, browserEvents }: InboxDeps) {
-  const filter = signal<InboxFilter>({ status: 'open', mine: false, text: '' })
+  const filter = signal<InboxFilter>({ status: 'open', mine: false })
   const entries = signal<Entries>(new Map())
   const link = signal<LinkState>({ name: 'connecting' })
   const loading = signal(true)
@@ -139,6 +140,7 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
   }
 
   return {
+    search: createSearch({ messaging, me }),
     filter,
     entries,
     link,

@@ -1,0 +1,157 @@
+import { Fragment } from 'preact'
+import { ConversationStatus, type SearchResult } from '#proto/messaging/v1/messaging_pb.js'
+import { useConsole } from '../console-context.ts'
+import { pathOf } from '../router.ts'
+import { Avatar } from '../ui/avatar.tsx'
+import { Button } from '../ui/button.tsx'
+import { SelectField } from '../ui/field.tsx'
+import { Empty, FailureNotice, Loading } from '../ui/notice.tsx'
+import { When } from '../ui/when.tsx'
+import { visitorName } from './inbox-merge.ts'
+import type { SearchQuery } from './search.ts'
+
+const assignees = { anyone: 'Anyone', me: 'Me', nobody: 'Nobody' } as const
+const ages: [days: number, label: string][] = [
+  [0, 'Any time'],
+  [1, 'Last 24 hours'],
+  [7, 'Last 7 days'],
+  [30, 'Last 30 days'],
+  [365, 'Last year'],
+]
+
+/** Filters of the search by agent and time. */
+export function SearchFilters() {
+  const { search } = useConsole().inbox
+  const { assignee, days } = search.query.value
+  return (
+    <div class="search-filters">
+      <SelectField
+        label="Assigned to"
+        value={assignee}
+        onChange={(value) => search.change({ assignee: value as SearchQuery['assignee'] })}
+        options={Object.entries(assignees)}
+      />
+      <SelectField
+        label="Time"
+        value={String(days)}
+        onChange={(value) => search.change({ days: Number(value) })}
+        options={ages.map(([age, label]) => [String(age), label])}
+      />
+    </div>
+  )
+}
+
+/** The texts that the search has found, newest first. */
+export function SearchResults({
+  openId,
+  openMessage,
+}: {
+  openId: string | undefined
+  openMessage: number | undefined
+}) {
+  const { inbox, session, announcer } = useConsole()
+  const { search } = inbox
+  const results = search.results.value
+  return (
+    <>
+      <FailureNotice failure={search.failure.value} retry={() => void search.retry()} />
+      {results.length > 0 && (
+        <ul class="rows" aria-label="Search results">
+          {results.map((result) => (
+            <ResultRow
+              key={keyOf(result)}
+              result={result}
+              me={session.displayName}
+              open={
+                result.conversation?.conversationId === openId &&
+                result.source.case === 'messageSequence' &&
+                result.source.value === openMessage
+              }
+            />
+          ))}
+        </ul>
+      )}
+      {search.loading.value && <Loading label="Searching" />}
+      {results.length === 0 && !search.loading.value && !search.failure.value && !search.hasMore.value && (
+        <Empty icon="search" title="No results">
+          <p>Messages, notes, leads and names of signed-in visitors are searched. All words must be in one text.</p>
+          <Button onClick={search.clear}>Clear search</Button>
+        </Empty>
+      )}
+      {search.hasMore.value && !search.loading.value && (
+        <Button
+          kind="ghost more"
+          onClick={() => search.more().then(() => announcer.say(`${search.results.peek().length} results.`))}
+        >
+          Load more results
+        </Button>
+      )}
+    </>
+  )
+}
+
+const keyOf = ({ conversation, source, at, snippet }: SearchResult) =>
+  [conversation?.conversationId, source.case, source.value, at?.seconds, at?.nanos, snippet].join(' ')
+
+const kinds = { messageSequence: '', note: 'Note', visitor: 'Name', leadId: 'Lead' }
+
+function ResultRow({ result, me, open }: { result: SearchResult; me: string; open: boolean }) {
+  const { conversation, source, at, author } = result
+  if (!conversation || source.case === undefined) return null
+  const { inbox } = useConsole()
+  const { conversationId, agent, status } = conversation
+  const name = visitorName(conversation)
+  const from = author?.kind === 'agent' ? (author.displayName === me ? 'You' : (author.displayName ?? 'Agent')) : ''
+  return (
+    <li>
+      <a class="row" href={pathOfResult(result, conversationId)} aria-current={open ? 'true' : undefined}>
+        <Avatar name={name} id={conversationId} presence={inbox.presenceOf(conversationId)} />
+        <span class="row-text">
+          <span class="row-top">
+            <span class="row-name ellipsis">
+              <bdi>{name}</bdi>
+            </span>
+            <When at={at} />
+          </span>
+          <span class="row-snippet" dir={from ? undefined : 'auto'}>
+            {from && <span class="row-from">{from}: </span>}
+            <bdi>
+              <Snippet result={result} />
+            </bdi>
+          </span>
+          <span class="row-bottom row-tags">
+            {kinds[source.case] && <span class="tag">{kinds[source.case]}</span>}
+            {status === ConversationStatus.CLOSED && <span class="tag">Closed</span>}
+            {agent && <span class="tag">{agent.displayName === me ? 'Mine' : agent.displayName}</span>}
+          </span>
+        </span>
+      </a>
+    </li>
+  )
+}
+
+function pathOfResult({ source }: SearchResult, conversationId: string): string {
+  if (source.case === 'leadId') return pathOf({ view: 'lead', leadId: source.value })
+  const message = source.case === 'messageSequence' ? source.value : undefined
+  return pathOf({ view: 'conversation', conversationId, details: false, message })
+}
+
+function Snippet({ result: { snippet, highlights } }: { result: SearchResult }) {
+  let at = 0
+  const parts = highlights.map(({ start, end }) => {
+    const before = snippet.slice(at, start)
+    at = end
+    return (
+      <Fragment key={start}>
+        {before}
+        <mark>{snippet.slice(start, end)}</mark>
+      </Fragment>
+    )
+  })
+  return (
+    <>
+      {parts}
+      {snippet.slice(at)}
+    </>
+  )
+}
