@@ -1,0 +1,117 @@
+import { describe, expect, test } from 'vitest'
+import { refusal } from '../test/test-core.ts'
+import { startTestGateway } from '../test/test-gateway.ts'
+import { ids, openRawStream, openStream } from '../test/test-streams.ts'
+
+describe('heartbeats', () => {
+  test('send the position of the stream every 15 s; the position includes events that this stream does not get', async () => {
+    const gateway = await startTestGateway()
+    const stream = await openStream(gateway)
+    gateway.core.publish('message.received')
+    const link = gateway.core.links[0]!
+    link.push({ case: 'advanced', value: { subscriptionIds: [...link.open.keys()], sequence: 5 } })
+    gateway.core.log.push(...[2, 3, 4, 5].map((sequence) => ({ sequence, type: 'typing.started', json: '{}' })))
+    gateway.core.publish('message.received')
+    await expect.poll(() => ids(stream)).toEqual(['e1-1', 'e1-6'])
+    gateway.clock.advance(14_000)
+    gateway.clock.advance(1_000)
+    await expect.poll(() => stream.comments).toEqual(['open', 'hb 6'])
+    gateway.clock.advance(30_000)
+    await expect.poll(() => stream.comments).toEqual(['open', 'hb 6', 'hb 6', 'hb 6'])
+  })
+
+  test('are not sent while no core serves the stream', async () => {
+    const gateway = await startTestGateway()
+    const stream = await openStream(gateway)
+    gateway.core.down = true
+    gateway.core.links[0]!.break()
+    await expect.poll(() => gateway.core.links.length).toBe(0)
+    await expect.poll(() => gateway.lines.join('')).toContain('event link is down')
+    gateway.clock.advance(20_000)
+    gateway.core.down = false
+    await expect.poll(() => gateway.core.links[0]?.open.size).toBe(1)
+    gateway.core.publish('message.received')
+    await expect.poll(() => ids(stream)).toEqual(['e1-1'])
+    expect(stream.comments).toEqual(['open'])
+    expect(stream.ended).toBe(false)
+  })
+})
+
+describe('stream limits', () => {
+  test('the seventh stream of a session closes only the oldest of that session', async () => {
+    const gateway = await startTestGateway()
+    gateway.core.grants.set('grant-2', 'ok')
+    const other = await openStream(gateway, '/events', { authorization: 'Bearer grant-2' })
+    const streams: Awaited<ReturnType<typeof openStream>>[] = []
+    for (let opened = 0; opened < 7; opened++) streams.push(await openStream(gateway))
+    await expect.poll(() => streams.map(({ ended }) => ended)).toEqual([true, ...Array(6).fill(false)])
+    expect(other.ended).toBe(false)
+    await expect.poll(() => gateway.core.links[0]!.open.size).toBe(7)
+  })
+
+  test('a stream ends within 30 minutes', async () => {
+    const gateway = await startTestGateway()
+    const stream = await openStream(gateway)
+    gateway.clock.advance(24 * 60_000)
+    await expect.poll(() => stream.comments.length).toBe(1 + 24 * 4)
+    expect(stream.ended).toBe(false)
+    gateway.clock.advance(6 * 60_000)
+    await expect.poll(() => stream.ended).toBe(true)
+  })
+
+  test('a reader that does not read is disconnected, and others continue', async () => {
+    const gateway = await startTestGateway()
+    const reader = await openStream(gateway)
+    const { socket, closed } = openRawStream(gateway)
+    socket.pause()
+    await expect.poll(() => gateway.core.links[0]!.open.size).toBe(2)
+    let sent = 0
+    await expect
+      .poll(
+        () => {
+          for (let burst = 0; burst < 4; burst++)
+            gateway.core.publish('message.received', { sent: sent++, x: 'x'.repeat(32_768) })
+          return gateway.core.links[0]!.open.size
+        },
+        { interval: 5, timeout: 20_000 },
+      )
+      .toBe(1)
+    socket.resume()
+    await closed
+    await expect.poll(() => reader.events.length, { timeout: 10_000 }).toBe(gateway.core.log.length)
+    expect(reader.broken).toBe(false)
+  })
+
+  test('streams end when the gateway stops', async () => {
+    const gateway = await startTestGateway()
+    const stream = await openStream(gateway)
+    await gateway.gateway.close()
+    await expect.poll(() => stream.ended).toBe(true)
+    expect(stream.broken).toBe(false)
+  })
+
+  test('a pending stream is rejected when the gateway stops', async () => {
+    const gateway = await startTestGateway()
+    gateway.core.onSubscribe = () => {}
+    const asked = openStream(gateway)
+    await expect.poll(() => gateway.core.links[0]?.subscribed.length).toBe(1)
+    await gateway.gateway.close()
+    expect((await asked).response.status).toBe(503)
+  })
+
+  test('opening a stream counts towards the limit of calls per session', async () => {
+    const gateway = await startTestGateway({ env: { RATE_LIMIT_CALLS_PER_MINUTE: '1' } })
+    expect((await openStream(gateway)).response.status).toBe(200)
+    expect((await openStream(gateway)).response.status).toBe(429)
+  })
+
+  test('a request with a rejected grant opens no stream', async () => {
+    const gateway = await startTestGateway()
+    gateway.core.refuseNext = undefined
+    await gateway.call('GET', '/messages')
+    gateway.core.refuseNext = refusal('GrantInvalid')
+    const { response } = await openStream(gateway, '/events', { authorization: 'Bearer forged' })
+    expect([response.status, await response.json()]).toMatchObject([401, { code: 'GrantInvalid' }])
+    expect(gateway.core.links[0]!.subscribed).toHaveLength(0)
+  })
+})

@@ -1,0 +1,128 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Code, ConnectError, createClient } from '@connectrpc/connect'
+import { connectNodeAdapter } from '@connectrpc/connect-node'
+import { createConnectTransport } from '@connectrpc/connect-web'
+import { onTestFinished } from 'vitest'
+import { CommandService } from '#proto/command/v1/command_pb.js'
+import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
+import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
+import { signWorkspaceSession } from '../../test/support/workspace-session.ts'
+import { startTestGateway } from './test-gateway.ts'
+
+export const SEND = '/rpc/service.messaging.v1.MessagingService/SendAgentMessage'
+export const LIST = '/rpc/service.messaging.v1.MessagingService/ListConversations'
+export const WATCH = '/rpc/service.messaging.v1.MessagingService/WatchConversations'
+/** Starts a core over HTTP with the methods that operators call. */
+async function startCore() {
+  const core = {
+    url: '',
+    calls: [] as { method: string; headers: Headers; request: unknown }[],
+    watching: 0,
+    refuse: undefined as ConnectError | undefined,
+    tell: () => {},
+    /** The core answers a call after this promise has resolved. */
+    held: undefined as Promise<void> | undefined,
+    async die() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+  const server: Server = createServer(
+    connectNodeAdapter({
+      routes(router) {
+        router.service(MessagingService, {
+          async sendAgentMessage(request, { requestHeader }) {
+            core.calls.push({ method: 'sendAgentMessage', headers: requestHeader, request })
+            await core.held
+            if (core.refuse) throw core.refuse
+            return { message: { messageId: 'msg_1', body: request.body } }
+          },
+          async listConversations(request, { requestHeader }) {
+            core.calls.push({ method: 'listConversations', headers: requestHeader, request })
+            await core.held
+            return { conversations: [] }
+          },
+          async *watchConversations(_request, { signal }) {
+            core.watching += 1
+            try {
+              yield { frame: { case: 'ready' as const, value: {} } }
+              for (;;) {
+                await new Promise<void>((resolve) => {
+                  core.tell = resolve
+                  signal.addEventListener('abort', () => resolve())
+                })
+                if (signal.aborted) return
+                yield { frame: { case: 'heartbeat' as const, value: {} } }
+              }
+            } finally {
+              core.watching -= 1
+            }
+          },
+        })
+        router.service(WorkspaceService, {
+          async createConnection(request, { requestHeader }) {
+            core.calls.push({ method: 'createConnection', headers: requestHeader, request })
+            await core.held
+            return {}
+          },
+        })
+        router.service(CommandService, {
+          async *getScreenshot({ commandId }) {
+            yield { part: { case: 'header' as const, value: { commandId, byteLength: 600_000 } } }
+            for (let n = 0; n < 6; n += 1)
+              yield { part: { case: 'chunk' as const, value: new Uint8Array(100_000).fill(n) } }
+          },
+        })
+      },
+    }),
+  )
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  core.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  onTestFinished(() => core.die().catch(() => {}))
+  return core
+}
+
+/** Starts a gateway with cores, and returns clients that send a workspace session. */
+export async function startRpc({ cores = 1, env = {} as Record<string, string> } = {}) {
+  const session = await signWorkspaceSession({ claims: { scope: 'messages:read messages:write' } })
+  const wired = await Promise.all(Array.from({ length: cores }, startCore))
+  const gateway = await startTestGateway({ env: { CORE_URLS: wired.map(({ url }) => url).join(','), ...env } })
+  const transport = (format: 'json' | 'binary' = 'json', token = session) =>
+    createConnectTransport({
+      baseUrl: `${gateway.url}/rpc`,
+      useBinaryFormat: format === 'binary',
+      interceptors: [
+        (next) => (request) => {
+          request.header.set('authorization', `Bearer ${token}`)
+          return next(request)
+        },
+      ],
+    })
+  return {
+    ...gateway,
+    session,
+    wired,
+    remote: wired[0]!,
+    messaging: createClient(MessagingService, transport()),
+    transport,
+    post: (path: string, headers: Record<string, string> = {}, body: string | Uint8Array<ArrayBuffer> = '{}') =>
+      fetch(`${gateway.url}${path}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${session}`, 'content-type': 'application/json', ...headers },
+        body,
+      }),
+  }
+}
+
+/** Returns the status and the error code of a failed call. */
+export async function failureOf(call: Promise<unknown>) {
+  const error = await call.then(
+    () => new ConnectError('no failure'),
+    (reason) => ConnectError.from(reason),
+  )
+  return [Code[error.code], error.findDetails(ErrorInfoSchema)[0]?.code]
+}
