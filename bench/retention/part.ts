@@ -54,7 +54,8 @@ export const retentionPart: Part = async ({ rounds, quick, full, profile, log })
     if (removing.every(Boolean)) during.push({ ...measured, removedPerSecond })
     else if (!removing.includes(true) && now === remaining) idle.push(measured)
     remaining = now
-    log(`${now.toLocaleString('en')} conversations left, p99 ${measured.p99.toFixed(2)} ms`)
+    const state = removing.every(Boolean) ? 'removing' : removing.includes(true) ? 'both' : 'waiting'
+    log(`${now.toLocaleString('en')} conversations left, ${state}, p99 ${measured.p99.toFixed(2)} ms`)
   }
   const total = Number(seconds(sweepBegan))
   for (let round = 0; round < 2 * rounds; round += 1) idle.push(await measure())
