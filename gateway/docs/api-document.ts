@@ -21,7 +21,7 @@ interface Document extends Json {
   components: Record<string, Json>
 }
 
-const DESCRIPTION = `The public API of the chat widget: \`${CONTRACT}\`, version ${CONTRACT_VERSION}.
+const DESCRIPTION = `The public API of the chat widget: \`${CONTRACT}\`, version ${CONTRACT_VERSION}. [Getting started](/docs/getting-started) has commands to try.
 
 Every request sends its \`Origin\`, which browsers do by themselves, and \`X-Service-Widget-Version\`. The access grant of a session goes into
 \`Authorization\`, never into a URL. The lead delivery routes are for backends: they need a workspace session instead of these headers. Every failure is an \`ErrorEnvelope\`: use \`retryable\` and \`terminal\` to decide what to do.`

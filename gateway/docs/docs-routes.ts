@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import type { FastifyPluginAsync, onRequestHookHandler } from 'fastify'
+import { gettingStartedPage } from './getting-started.ts'
 
 const DOCS_PREFIX = '/docs'
 const SCRIPT_MAX_AGE = 3600
@@ -17,7 +18,7 @@ const sendDocsOrigin = ({ requestBuilder }: { requestBuilder: { headers: Headers
   if (origin) requestBuilder.headers.set('X-Docs-Origin', origin)
 }
 
-/** GET /docs/: the API reference, and /docs/openapi.json. All assets come from this gateway. */
+/** GET /docs/: the API reference, /docs/getting-started, and /docs/openapi.json. All assets come from this gateway. */
 export const docsRoutes: FastifyPluginAsync = async (app) => {
   // A dynamic import, because the module contains a script of 4 MB.
   const { default: reference } = await import('@scalar/fastify-api-reference')
@@ -35,6 +36,9 @@ export const docsRoutes: FastifyPluginAsync = async (app) => {
     reply.header('content-encoding', encoding).removeHeader('content-length')
     return compressed.get(encoding)
   })
+  app.get(`${DOCS_PREFIX}/getting-started`, { schema: { hide: true } }, async ({ protocol, host }, reply) =>
+    reply.type('text/html; charset=utf-8').send(gettingStartedPage(`${protocol}://${host}`)),
+  )
   await app.register(reference, {
     routePrefix: DOCS_PREFIX,
     configuration: {
