@@ -78,7 +78,7 @@ describe('conversations in the console', () => {
     await close()
   })
 
-  it('a closed conversation offers to undo, and a double click on Close does not reopen it', async () => {
+  it('a closed conversation offers to undo the closing, and a double click on Close does not reopen it', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')
     await page.getByRole('button', { name: 'Close', exact: true }).dblclick()
     const undo = page.getByRole('button', { name: 'Undo' })

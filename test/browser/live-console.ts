@@ -124,7 +124,7 @@ export function useLiveConsole(database: TestDatabase) {
   }
 }
 
-/** Makes a call of the visitor that changes something. */
+/** Calls a POST route as the visitor, with a new idempotency key. */
 export function act(visitor: Visitor, path: string, body: unknown) {
   return visitor.call('POST', path, { body, headers: { 'Idempotency-Key': randomUUID() } })
 }

@@ -25,7 +25,10 @@ export const concurrentRule: Test = (id, run, detail) => {
   it.concurrent(name, skippable(name, run))
 }
 
-/** Skips the test if it needs what a deployment does not give. A failure before that counts. */
+/**
+ * Skips the test when it reads something that the deployment does not give. An earlier failure of
+ * the test still counts.
+ */
 function skippable(name: string, run: () => Promise<void>) {
   return async ({ skip }: TestContext) => {
     try {

@@ -22,7 +22,7 @@ type Series = Record<string, string>
 interface Case {
   /** Series with which the alert fires after `minutes`. */
   firing: Series
-  /** Series with which the alert does not fire, although it is near. */
+  /** Series with which the alert does not fire, although their values are close to its limit. */
   quiet: Series
   minutes: number
   /** Labels of the alert besides its severity. */
@@ -137,20 +137,23 @@ it('every alert has a case', () => {
   expect(Object.keys(cases)).toEqual(rules.map(({ alert }) => alert))
 })
 
-it.skipIf(!isThere).each(rules)('the alert $alert fires when it should, and only then', async (rule) => {
-  const { firing, quiet, minutes, labels = {} } = cases[rule.alert]!
-  const summary = rule.annotations.summary.replace(
-    /\{\{ \$labels\.(\w+) \}\}/g,
-    (_, name: string) => labels[name] ?? '',
-  )
-  const expected = { exp_labels: { ...rule.labels, ...labels }, exp_annotations: { summary } }
-  const test = (series: Series, alerts: object[]) => ({
-    interval: '1m',
-    input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
-    alert_rule_test: [{ eval_time: `${minutes}m`, alertname: rule.alert, exp_alerts: alerts }],
-  })
-  const file = join(folder, `${rule.alert}.yaml`)
-  await writeFile(file, stringify({ rule_files: [alertsFile], tests: [test(firing, [expected]), test(quiet, [])] }))
-  const { stdout } = await promisify(execFile)(promtool, ['test', 'rules', file])
-  expect(stdout).toContain('SUCCESS')
-})
+it.skipIf(!isThere).each(rules)(
+  'the alert $alert fires with values beyond its limit, and not with values close to it',
+  async (rule) => {
+    const { firing, quiet, minutes, labels = {} } = cases[rule.alert]!
+    const summary = rule.annotations.summary.replace(
+      /\{\{ \$labels\.(\w+) \}\}/g,
+      (_, name: string) => labels[name] ?? '',
+    )
+    const expected = { exp_labels: { ...rule.labels, ...labels }, exp_annotations: { summary } }
+    const test = (series: Series, alerts: object[]) => ({
+      interval: '1m',
+      input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
+      alert_rule_test: [{ eval_time: `${minutes}m`, alertname: rule.alert, exp_alerts: alerts }],
+    })
+    const file = join(folder, `${rule.alert}.yaml`)
+    await writeFile(file, stringify({ rule_files: [alertsFile], tests: [test(firing, [expected]), test(quiet, [])] }))
+    const { stdout } = await promisify(execFile)(promtool, ['test', 'rules', file])
+    expect(stdout).toContain('SUCCESS')
+  },
+)

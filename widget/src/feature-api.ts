@@ -28,8 +28,8 @@ type FeatureCalls = Pick<Api, 'call' | 'post' | 'exchange'>
 export type FeatureApi = ReturnType<typeof createFeatureApi>
 
 /**
- * The routes for typing, presence, page reports, forms and agents' requests. Each call makes one attempt and
- * rejects with a `WidgetError`.
+ * The routes for typing, presence, page reports, forms and agents' requests. Each call makes one
+ * attempt and rejects with a `WidgetError`.
  */
 export function createFeatureApi({ call, post, exchange }: FeatureCalls, upload: Platform['upload']) {
   return {

@@ -46,8 +46,9 @@ export interface FeatureOperations {
    */
   stopTyping(): void
   /**
-   * Reports to operators whether the visitor sees the chat. The widget calls it; call it if you show
-   * the chat in your own interface. A hidden page counts as not shown.
+   * Reports to operators whether the visitor sees the chat. The widget calls this function. An
+   * application that shows the chat in its own interface must call it. A hidden page counts as not
+   * shown.
    */
   setChatShown(isShown: boolean): void
   /**

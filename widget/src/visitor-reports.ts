@@ -6,8 +6,8 @@ import { createVisitorTyping, type VisitorTypingDeps } from './visitor-typing.ts
 export type VisitorReports = ReturnType<typeof createVisitorReports>
 
 /**
- * Reports what the visitor does (typing, the current page, whether they see the chat) and keeps the configuration up to date.
- * Imported after the chat is shown.
+ * Reports what the visitor does: typing, the current page, and whether they see the chat. Keeps the
+ * configuration up to date. Imported after the chat is shown.
  */
 export const createVisitorReports = (deps: {
   config: Parameters<typeof createConfigRefresh>[0]

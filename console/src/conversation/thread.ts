@@ -90,7 +90,7 @@ export function createThread(deps: ThreadDeps) {
     await happened.load(firstLoaded() - 1)
   }
 
-  /** Sequence from which everything is loaded. */
+  /** Sequence from which all messages and events are loaded. */
   const firstLoaded = () => (hasOlder.value ? (messages.value[0]?.sequence ?? 1) : 1)
 
   async function reload() {

@@ -3,7 +3,7 @@ import type { InboxEvent, Message, Note } from '#proto/messaging/v1/messaging_pb
 import { ConsentDecision, type ConsentRecord } from '#proto/session/v1/session_pb.js'
 import { dateOf } from '../time.ts'
 
-/** An entry of a conversation's log: a message, a note, or something that happened. */
+/** An entry of the timeline: a message, a note, or another event of the conversation. */
 export type TimelineItem = { key: string; at: number } & (
   | { kind: 'message'; message: Message }
   | { kind: 'note'; note: Note }
@@ -25,7 +25,8 @@ interface TimelineParts {
 
 /**
  * Merges the parts of a conversation. Messages and events keep the order of the log. Notes, answers
- * to requests and the consent have only a time, and follow the last entry before it.
+ * to requests and the consent have a time but no sequence. Each follows the last entry that is not
+ * later.
  */
 export function buildTimeline({ messages, events, notes, commands, consent, hasOlder, me }: TimelineParts) {
   const oldest = hasOlder ? (messages[0]?.sequence ?? 0) : 0
