@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { until } from '../../test/support/until.ts'
-import type { CoreContext } from '../context.ts'
 import { createKeyring } from '../keys/keyring.ts'
 import type { LiveCache } from '../log/live-cache.ts'
-import { site, testCores } from '../test-support/cores.ts'
+import { site } from '../test-support/cores.ts'
 import type { Connection, Installation } from '../workspaces/model.ts'
 import { createGrants } from './grants.ts'
 import type { Session } from './model.ts'
@@ -272,42 +270,5 @@ describe('a read of a live session', () => {
   it('returns the stored session', async () => {
     const storedSession = sessionWith({ hasWritten: true })
     expect(await accessTo({ storedSession }).access.live('ses_1')).toBe(storedSession)
-  })
-})
-
-describe('an authorized session', () => {
-  const cores = testCores({ count: 2 })
-
-  const seen = async (core: CoreContext) => {
-    const { accessGrant } = await cores.newSession()
-    return (await core.visitorAccess.authorize({ accessGrant, origin: site })).session
-  }
-
-  it('is reported as unchanged until this core receives the wake-up of a change', async () => {
-    for (const core of cores.cores) {
-      const session = await seen(core)
-      expect(core.visitorAccess.isUnchanged(session)).toBe(true)
-      await cores.core.sessions.revoke(session.sessionId, undefined)
-      await until('the change is known', () => !core.visitorAccess.isUnchanged(session))
-    }
-  })
-
-  it('ends a new stream without another wake-up if the session’s state changed before that stream opened', async () => {
-    // This core runs no jobs, so no periodic check can end the stream.
-    const core = cores.mortalCore(1000)
-    const session = await seen(core)
-    await core.sessions.revoke(session.sessionId, undefined)
-    const closed = new Promise<void>((resolve) => {
-      const sink = { opened() {}, event() {}, advanced() {}, availability() {}, paused() {}, closed: () => resolve() }
-      void core.streamSubscriptions.open({ id: 1, sink, session, epoch: 'e', start: {} })
-    })
-    await closed
-  })
-
-  it('is reported as changed once its connection is disabled', async () => {
-    const session = await seen(cores.core)
-    await cores.other.workspaces.setConnectionStatus(session.connectionId, 'disabled', undefined)
-    await until('the change is known', () => !cores.core.visitorAccess.isUnchanged(session))
-    await cores.other.workspaces.setConnectionStatus(session.connectionId, 'enabled', undefined)
   })
 })
