@@ -14,9 +14,9 @@ const wordsPerMessage = 12
 const vocabulary = 50_000
 const queriesPerRound = 100
 
-/** The word at a rank of frequency. */
+/** Returns the word with this rank in the order of frequency. */
 const wordAt = (rank: number) => `${'bdfgklmnprstvz'[rank % 14]}${'aeiou'[rank % 5]}${rank.toString(36)}`
-/** A rank, with the frequencies of a natural language (Zipf). */
+/** Returns a random rank, with the frequencies of words in a natural language (Zipf's law). */
 const someRank = () => Math.min(vocabulary, Math.floor(Math.exp(Math.random() * Math.log(vocabulary))))
 const someWord = () => wordAt(someRank())
 
@@ -92,7 +92,7 @@ const queries: [name: string, query: () => string][] = [
   ['a word that does not occur', () => `nothing${Math.random().toString(36).slice(2)}`],
 ]
 
-/** Measures searches in a workspace with many messages. */
+/** Measures the latency of searches in a workspace with many messages. */
 export const searchPart: Part = async ({ rounds, quick, profile, log }) => {
   const messages = quick ? 20_000 : 1_000_000
   const core = await startCore({ profile })

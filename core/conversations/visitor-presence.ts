@@ -49,7 +49,9 @@ interface VisitorState {
   streams: number
   /** Time at which the last stream ended. */
   endedAt: number
-  /** Tabs that showed the chat: time of their last report. */
+  /**
+   * Tabs that have reported that they show the chat, by id. `at` is the time of the last report.
+   */
   tabs: Map<string, { at: number; isLost: boolean }>
   shown: Presence
 }

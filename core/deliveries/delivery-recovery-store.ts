@@ -42,8 +42,8 @@ export interface DeliveryRecoveryStore {
     options: { recoveryId: string; maxAttempts: number; at: Date; dueAt: Date; everyMs: number },
   ): Promise<number>
   /**
-   * Stores the progress of a step. Without `after`, the search of the next status begins. Changes
-   * nothing if another core has taken the lease.
+   * Stores the progress of a step. Without `after`, the next step searches from the oldest delivery
+   * of the first remaining status. Changes nothing if another core has taken the lease.
    */
   advance(
     of: Recovering,

@@ -63,7 +63,7 @@ describe('the activation of a rotated secret', () => {
     expect(audit.filter(({ action }) => action === 'secret_activated')).toHaveLength(1)
   })
 
-  it('an activation is rejected for an unknown secret, an expired secret and another workspace', async () => {
+  it('an activation is rejected for an unknown secret, an expired secret and a secret of another workspace', async () => {
     const { activate, operator, subscriptionId, subscription } = await rotating(60)
     const ids = (await subscription()).secrets.map(({ secretId }) => secretId)
     await expect(activate('key_unknown')).rejects.toThrow('NotFound')

@@ -186,7 +186,7 @@ describe('messages', () => {
     expect(statuses.sort()).toEqual([202, 202, 202, 503])
   })
 
-  test('get 503 and are not sent if they wait too long in the queue', async () => {
+  test('get 503 and are not sent to a core if they wait too long in the queue', async () => {
     const env = { CORE_DEADLINE_MS: '2000' }
     const { call, core, clock, waitingSends } = await startTestGateway({ env })
     const { promise: never } = Promise.withResolvers<never>()

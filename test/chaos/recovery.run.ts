@@ -101,7 +101,10 @@ it(`a recovery of ${count} failed deliveries sends each one again, within the ra
   await Promise.all(workers.map((worker) => worker.process().stop()))
 })
 
-/** Waits until all deliveries are counted. Fails only if too much time passes without progress. */
+/**
+ * Waits until `counted` returns the number of all deliveries. Fails only if too much time passes
+ * without progress.
+ */
 async function progress(counted: () => Promise<number>) {
   for (let before = -1; before < count; )
     before = await until('progress of deliveries', async () => {

@@ -113,7 +113,7 @@ export function createSearch({
     },
     more: () => load(next.peek()),
     retry: () => load(undefined),
-    /** Ends the search. The filters begin anew with the next search. */
+    /** Ends the search. The next search begins without filters. */
     clear() {
       stop()
       query.value = start
