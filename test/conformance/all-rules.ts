@@ -5,6 +5,8 @@ import { BASE } from './client.ts'
 import { commandRules } from './commands.ts'
 import { connectionRules } from './connections.ts'
 import { conversationRules } from './conversations.ts'
+import { deliveryRules } from './deliveries.ts'
+import { ownerRules } from './delivery-owners.ts'
 import { loadDocument } from './document-check.ts'
 import { failureRules } from './failures.ts'
 import { idempotencyRules } from './idempotency.ts'
@@ -52,6 +54,10 @@ export function allRules(suite: () => Suite, database: TestDatabase, restarted: 
   describe('interleavings and lifetimes', () => {
     interleavingRules(suite, { races: 4, runs: 10 })
     lifetimeRules(suite)
+  })
+  describe('lead delivery', () => {
+    deliveryRules(suite)
+    ownerRules(suite, database)
   })
   describe('rate limits', () => rateRules(suite))
   describe('idempotency', () => idempotencyRules(suite))

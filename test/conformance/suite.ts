@@ -1,5 +1,13 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { connectCores } from '../../core-client/connect-cores.ts'
+import { createDelivery } from '../../delivery/app.ts'
+import { readDeliveryConfig } from '../../delivery/config.ts'
+import { atFileEnd } from '../support/clean-up.ts'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import type { Operator } from '../support/operator.ts'
+import { type Receiver, startReceiver } from '../support/receiver.ts'
 import type { RunningStack } from '../support/stack.ts'
 import type { TestDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
@@ -24,6 +32,8 @@ export interface Suite {
   fromAddress(last: number): Record<string, string>
   /** Clients of all stacks. */
   clients: Client[]
+  /** Destination that the delivery worker of `roomy` may reach. */
+  receiver: Receiver
   /** Number of events that a stream of `roomy` replays. */
   replayWindowEvents: number
   /** Maximum length of an agent's message to `roomy`. */
@@ -72,9 +82,26 @@ export async function startSuite(databases: [TestDatabase, TestDatabase]): Promi
     limited: short,
     fromAddress: (last) => ({ 'x-forwarded-for': `192.0.2.${last}` }),
     clients: [roomy.client, short.client],
+    receiver: await startDestination(roomy.stack),
     replayWindowEvents: REPLAY_WINDOW_EVENTS,
     agentBodyLength: AGENT_BODY_LENGTH,
   }
+}
+
+/** Starts a receiver of leads, and a delivery worker that may send to its address only. */
+async function startDestination({ cores, dataDir }: LocalStack): Promise<Receiver> {
+  const receiver = await startReceiver()
+  const token = await readFile(join(dataDir, 'delivery.token'), 'utf8')
+  const urls = cores.map(({ url }) => url)
+  const config = readDeliveryConfig({ CORE_URLS: urls.join(), DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' }, token)
+  const connected = connectCores({ urls })
+  const worker = createDelivery({ config, cores: connected.cores, logger: pino({ level: 'silent' }) })
+  worker.start()
+  atFileEnd(async () => {
+    await Promise.all([worker.stop(), receiver.close()])
+    connected.stop()
+  })
+  return receiver
 }
 
 /** Options of the stack with very high rate limits and a small replay window. */
@@ -88,7 +115,7 @@ export const roomyOptions = {
   },
   // Raises the limit for agents' messages only. The gateways still limit visitors' messages to the
   // contract's maximum.
-  coreEnv: { MESSAGE_BODY_MAX_LENGTH: String(AGENT_BODY_LENGTH) },
+  coreEnv: { MESSAGE_BODY_MAX_LENGTH: String(AGENT_BODY_LENGTH), DELIVERY_ALLOWED_CIDRS: '127.0.0.0/30' },
 }
 
 export const withClients = async <S extends RunningStack>(stack: S): Promise<StackWithClients<S>> => ({

@@ -83,6 +83,7 @@ export async function suiteOf({ gatewayUrl, ...target }: Target): Promise<Suite>
       throw new MissingAccess('several client addresses')
     },
     clients: [roomy.client, limited.client],
+    receiver: missing('a receiver that the delivery workers may reach'),
     replayWindowEvents: REPLAY_WINDOW_EVENTS,
     agentBodyLength: AGENT_BODY_LENGTH,
   }
