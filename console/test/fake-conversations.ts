@@ -51,9 +51,10 @@ export function fakeConversations(publish: (frame: Frame) => void) {
     })
   }
 
-  function changed(entry: StoredConversation, ...events: EventInit[]) {
+  function changed(entry: StoredConversation, ...given: EventInit[]) {
+    const events = given.map((event) => ({ occurredAt: timestampFromMs(Date.now()), ...event }))
     const { visitor: _, lastMessage: __, ...conversation } = shown(entry)
-    entry.events.push(...events.map((event) => ({ occurredAt: timestampFromMs(Date.now()), ...event })))
+    entry.events.push(...events)
     publish({ case: 'changed', value: { conversation, events } })
   }
 

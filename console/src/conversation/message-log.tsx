@@ -1,6 +1,6 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { Fragment } from 'preact'
-import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Message, Note } from '#proto/messaging/v1/messaging_pb.js'
 import { linkify } from '../../../widget/src/ui/linkify.ts'
 import { dateOf, formatDay, formatFull, formatTime, isSameDay } from '../time.ts'
@@ -63,6 +63,16 @@ export function MessageLog({ thread, name, me, composer, target }: MessageLogPro
     found.scrollIntoView({ block: 'center' })
     found.focus({ preventScroll: true })
   }, [target, hasTarget])
+
+  // A notice above the log or a longer draft below makes the log smaller.
+  useEffect(() => {
+    const element = scroller.current!
+    const observer = new ResizeObserver(() => {
+      if (position.current.atEnd) element.scrollTop = element.scrollHeight
+    })
+    observer.observe(element)
+    return () => observer.disconnect()
+  }, [])
 
   function scrollToEnd() {
     scroller.current!.scrollTop = scroller.current!.scrollHeight
