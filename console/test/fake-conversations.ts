@@ -34,6 +34,10 @@ interface StoredConversation {
 export function fakeConversations(publish: (frame: Frame) => void) {
   const stored = new Map<string, StoredConversation>()
   const operations = new Map<string, Message>()
+  const replies = new Map([
+    ['hours', 'We are open from 9 to 17.'],
+    ['shipping', 'We ship within two days.'],
+  ])
   const presences = new Map<string, Presence>()
   const ranks = ['queued', 'sent', 'delivered', 'read']
 
@@ -195,6 +199,20 @@ export function fakeConversations(publish: (frame: Frame) => void) {
       entry.sequence += 1
       changed(entry, { sequence: entry.sequence, type: 'agent.assigned', agent })
       return { conversation: shown(entry) }
+    },
+
+    async listSavedReplies() {
+      return { replies: [...replies].map(([shortcut, body]) => ({ shortcut, body })) }
+    },
+
+    async saveReply({ shortcut, body }) {
+      replies.set(shortcut, body)
+      return { reply: { shortcut, body } }
+    },
+
+    async deleteSavedReply({ shortcut }) {
+      replies.delete(shortcut)
+      return {}
     },
 
     async listAgents() {

@@ -31,6 +31,7 @@ import { createNetworkBanStore } from '../visitors/network-ban-store.ts'
 import { createSessionStore } from '../visitors/session-store.ts'
 import { createOperatorPresenceStore } from '../workspaces/operator-presence-store.ts'
 import { createPolicyChangeStore } from '../workspaces/policy-change-store.ts'
+import { createSavedReplyStore } from '../workspaces/saved-reply-store.ts'
 import { createWorkspaceStore } from '../workspaces/workspace-store.ts'
 import type { Database } from './database.ts'
 
@@ -65,6 +66,7 @@ export function createStores({ collections, screenshots }: Database, nudge?: Nud
     operatorPresence: createOperatorPresenceStore(collections),
     removals: createRemovalStore(collections),
     retention: createRetentionStore(collections),
+    savedReplies: createSavedReplyStore(collections),
     screenshots: createScreenshotStore(screenshots),
     searchEntries: createSearchEntryStore(collections),
     sessions: createSessionStore(collections),

@@ -32,6 +32,9 @@ type ConversationMethods = Pick<
   | 'assignAgent'
   | 'unassignAgent'
   | 'listAgents'
+  | 'listSavedReplies'
+  | 'saveReply'
+  | 'deleteSavedReply'
   | 'closeConversation'
   | 'reopenConversation'
   | 'addNote'
@@ -129,6 +132,19 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
     async listAgents({ workspaceId }, context) {
       const names = await core.consoleSessions.namesIn(requiredWorkspace(context, workspaceId))
       return { agents: names.map((displayName) => ({ displayName })) }
+    },
+
+    async listSavedReplies({ workspaceId }, context) {
+      return { replies: await core.savedReplies.list(requiredWorkspace(context, workspaceId)) }
+    },
+
+    async saveReply({ workspaceId, shortcut, body }, context) {
+      return { reply: await core.savedReplies.save(requiredWorkspace(context, workspaceId), { shortcut, body }) }
+    },
+
+    async deleteSavedReply({ workspaceId, shortcut }, context) {
+      await core.savedReplies.remove(requiredWorkspace(context, workspaceId), shortcut)
+      return {}
     },
 
     async closeConversation({ conversationId }, context) {

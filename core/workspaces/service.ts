@@ -11,6 +11,8 @@ import type { OperatorPresenceStore } from './operator-presence-store.ts'
 import type { PolicyChangeStore } from './policy-change-store.ts'
 import { createPolicyChanges, type PolicyChanges } from './policy-changes.ts'
 import { createRetentionOf, type RetentionOf } from './retention.ts'
+import { createSavedReplies, type SavedReplies } from './saved-replies.ts'
+import type { SavedReplyStore } from './saved-reply-store.ts'
 import { createWorkspaceSessions, type WorkspaceSessions } from './workspace-sessions.ts'
 import type { WorkspaceStore } from './workspace-store.ts'
 import { createWorkspaces, type SiteDirectory, type Workspaces } from './workspaces.ts'
@@ -18,6 +20,7 @@ import { createWorkspaces, type SiteDirectory, type Workspaces } from './workspa
 export interface WorkspaceService {
   workspaces: Workspaces
   policyChanges: PolicyChanges
+  savedReplies: SavedReplies
   workspaceSessions: WorkspaceSessions
   siteDirectory: SiteDirectory
   operatorPresence: OperatorPresence
@@ -45,7 +48,13 @@ export function createWorkspaceService(
     workspaces: store,
     operatorPresence,
     policyChanges,
-  }: { workspaces: WorkspaceStore; operatorPresence: OperatorPresenceStore; policyChanges: PolicyChangeStore },
+    savedReplies,
+  }: {
+    savedReplies: SavedReplyStore
+    workspaces: WorkspaceStore
+    operatorPresence: OperatorPresenceStore
+    policyChanges: PolicyChangeStore
+  },
   { wakeups, streamSubscriptions }: LogService,
   workspaceSessionSecrets: Uint8Array[],
 ): WorkspaceService {
@@ -84,6 +93,7 @@ export function createWorkspaceService(
   return {
     siteDirectory,
     policyChanges: createPolicyChanges({ store: policyChanges, plannedIds, now }),
+    savedReplies: createSavedReplies(savedReplies, config.MESSAGE_BODY_MAX_LENGTH),
     operatorPresence: presence,
     availabilityOf,
     retentionOf: createRetentionOf(config),

@@ -20,6 +20,8 @@ const notDeleted = { deleted: { $exists: false } } as const
 
 export type WorkspaceDocument = Omit<Workspace, 'workspaceId'> & { _id: string } & Deletable &
   RecordsOperations & {
+    /** Bodies of operators' saved replies by shortcut. Only `saved-reply-store.ts` reads them. */
+    savedReplies?: Record<string, string>
     /** Time at which the next sweep of the workspace is due. Absent before the first sweep. */
     sweepAt?: Date
     /** Number of the sweep's lease. A change of the workspace raises it, so that a new sweep begins. */
@@ -87,7 +89,7 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
     },
 
     async findWorkspace(workspaceId) {
-      const found = await workspaces.findOne({ _id: workspaceId, ...notDeleted })
+      const found = await workspaces.findOne({ _id: workspaceId, ...notDeleted }, { projection: { savedReplies: 0 } })
       return found ? toWorkspace(found) : undefined
     },
 
@@ -106,7 +108,8 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
     },
 
     async listWorkspaces(after, limit) {
-      const found = workspaces.find({ _id: { $gt: after }, ...notDeleted }).sort({ _id: 1 })
+      const page = workspaces.find({ _id: { $gt: after }, ...notDeleted }, { projection: { savedReplies: 0 } })
+      const found = page.sort({ _id: 1 })
       return (await found.limit(limit).toArray()).map(toWorkspace)
     },
 

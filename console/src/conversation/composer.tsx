@@ -5,6 +5,7 @@ import { useAction } from '../ui/action.ts'
 import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { FailureNotice } from '../ui/notice.tsx'
+import { chooseFirstReply, focusFirstReply, SavedReplyList } from './saved-reply-list.tsx'
 import type { Thread } from './thread.ts'
 
 const maxLength = 4000
@@ -48,6 +49,14 @@ export function Composer({ thread, closed, field }: ComposerProps) {
     // The visitor must not see that the operator writes a note.
     thread.setTyping(!isNote && next.trim() !== '')
     idle.current = setTimeout(() => thread.setTyping(false), stoppedTypingMs)
+  }
+
+  /** The letters after the slash, while the text is the beginning of a shortcut. */
+  const asked = /^\/([a-z0-9-]*)$/.exec(text)?.[1]
+
+  function insert(body: string) {
+    changed(body)
+    field.current!.focus()
   }
 
   function send() {
@@ -101,6 +110,7 @@ export function Composer({ thread, closed, field }: ComposerProps) {
         {closed && !isNote && <p class="hint">This conversation is closed. A reply reopens it.</p>}
       </div>
       <FailureNotice failure={failure} />
+      {asked !== undefined && <SavedReplyList prefix={asked} field={field} onChosen={insert} />}
       <div class="composer-row">
         <textarea
           ref={field}
@@ -117,7 +127,10 @@ export function Composer({ thread, closed, field }: ComposerProps) {
             if (event.isComposing) return
             if (event.key === 'Enter' && !event.shiftKey) {
               event.preventDefault()
-              send()
+              if (!asked || !chooseFirstReply()) send()
+            } else if (event.key === 'ArrowDown' && asked !== undefined) {
+              event.preventDefault()
+              focusFirstReply()
             } else if (event.key === 'Escape') {
               event.currentTarget.blur()
               document.querySelector<HTMLElement>('.row[aria-current]')?.focus()

@@ -10,6 +10,7 @@ import { useLoad } from '../ui/load.ts'
 import { WhenLoaded } from '../ui/notice.tsx'
 import { Card, Page } from '../ui/page.tsx'
 import { daysProblem, defaultText, inputOf, maxDays, type PeriodInput, retentionKinds } from './retention-words.ts'
+import { SavedRepliesCard } from './saved-replies-card.tsx'
 
 /** Settings of the operator's workspace. */
 export function WorkspaceView() {
@@ -25,6 +26,7 @@ export function WorkspaceView() {
         {(workspace) => (
           <>
             <RetentionCard workspace={workspace} onChanged={loaded.set} />
+            <SavedRepliesCard />
             <DeleteCard
               kind="workspace"
               name={workspace.name}

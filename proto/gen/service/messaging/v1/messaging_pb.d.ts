@@ -1279,6 +1279,142 @@ export declare type ListAgentsResponse = Message$1<"service.messaging.v1.ListAge
 export declare const ListAgentsResponseSchema: GenMessage<ListAgentsResponse>;
 
 /**
+ * A text that operators insert by its shortcut.
+ *
+ * @generated from message service.messaging.v1.SavedReply
+ */
+export declare type SavedReply = Message$1<"service.messaging.v1.SavedReply"> & {
+  /**
+   * 1 to 32 characters of a-z 0-9 -, unique in the workspace.
+   *
+   * @generated from field: string shortcut = 1;
+   */
+  shortcut: string;
+
+  /**
+   * The rules of VisitorMessage.body apply.
+   *
+   * @generated from field: string body = 2;
+   */
+  body: string;
+};
+
+/**
+ * Describes the message service.messaging.v1.SavedReply.
+ * Use `create(SavedReplySchema)` to create a new message.
+ */
+export declare const SavedReplySchema: GenMessage<SavedReply>;
+
+/**
+ * @generated from message service.messaging.v1.ListSavedRepliesRequest
+ */
+export declare type ListSavedRepliesRequest = Message$1<"service.messaging.v1.ListSavedRepliesRequest"> & {
+  /**
+   * Id of the workspace. If unset, the token's workspace is used.
+   *
+   * @generated from field: optional string workspace_id = 1;
+   */
+  workspaceId?: string | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.ListSavedRepliesRequest.
+ * Use `create(ListSavedRepliesRequestSchema)` to create a new message.
+ */
+export declare const ListSavedRepliesRequestSchema: GenMessage<ListSavedRepliesRequest>;
+
+/**
+ * @generated from message service.messaging.v1.ListSavedRepliesResponse
+ */
+export declare type ListSavedRepliesResponse = Message$1<"service.messaging.v1.ListSavedRepliesResponse"> & {
+  /**
+   * @generated from field: repeated service.messaging.v1.SavedReply replies = 1;
+   */
+  replies: SavedReply[];
+};
+
+/**
+ * Describes the message service.messaging.v1.ListSavedRepliesResponse.
+ * Use `create(ListSavedRepliesResponseSchema)` to create a new message.
+ */
+export declare const ListSavedRepliesResponseSchema: GenMessage<ListSavedRepliesResponse>;
+
+/**
+ * @generated from message service.messaging.v1.SaveReplyRequest
+ */
+export declare type SaveReplyRequest = Message$1<"service.messaging.v1.SaveReplyRequest"> & {
+  /**
+   * @generated from field: optional string workspace_id = 1;
+   */
+  workspaceId?: string | undefined;
+
+  /**
+   * @generated from field: string shortcut = 2;
+   */
+  shortcut: string;
+
+  /**
+   * @generated from field: string body = 3;
+   */
+  body: string;
+};
+
+/**
+ * Describes the message service.messaging.v1.SaveReplyRequest.
+ * Use `create(SaveReplyRequestSchema)` to create a new message.
+ */
+export declare const SaveReplyRequestSchema: GenMessage<SaveReplyRequest>;
+
+/**
+ * @generated from message service.messaging.v1.SaveReplyResponse
+ */
+export declare type SaveReplyResponse = Message$1<"service.messaging.v1.SaveReplyResponse"> & {
+  /**
+   * @generated from field: service.messaging.v1.SavedReply reply = 1;
+   */
+  reply?: SavedReply | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.SaveReplyResponse.
+ * Use `create(SaveReplyResponseSchema)` to create a new message.
+ */
+export declare const SaveReplyResponseSchema: GenMessage<SaveReplyResponse>;
+
+/**
+ * @generated from message service.messaging.v1.DeleteSavedReplyRequest
+ */
+export declare type DeleteSavedReplyRequest = Message$1<"service.messaging.v1.DeleteSavedReplyRequest"> & {
+  /**
+   * @generated from field: optional string workspace_id = 1;
+   */
+  workspaceId?: string | undefined;
+
+  /**
+   * @generated from field: string shortcut = 2;
+   */
+  shortcut: string;
+};
+
+/**
+ * Describes the message service.messaging.v1.DeleteSavedReplyRequest.
+ * Use `create(DeleteSavedReplyRequestSchema)` to create a new message.
+ */
+export declare const DeleteSavedReplyRequestSchema: GenMessage<DeleteSavedReplyRequest>;
+
+/**
+ * @generated from message service.messaging.v1.DeleteSavedReplyResponse
+ */
+export declare type DeleteSavedReplyResponse = Message$1<"service.messaging.v1.DeleteSavedReplyResponse"> & {
+};
+
+/**
+ * Describes the message service.messaging.v1.DeleteSavedReplyResponse.
+ * Use `create(DeleteSavedReplyResponseSchema)` to create a new message.
+ */
+export declare const DeleteSavedReplyResponseSchema: GenMessage<DeleteSavedReplyResponse>;
+
+/**
  * @generated from message service.messaging.v1.UnassignAgentRequest
  */
 export declare type UnassignAgentRequest = Message$1<"service.messaging.v1.UnassignAgentRequest"> & {
@@ -2573,6 +2709,38 @@ export declare const MessagingService: GenService<{
     methodKind: "unary";
     input: typeof ListAgentsRequestSchema;
     output: typeof ListAgentsResponseSchema;
+  },
+  /**
+   * Lists the saved replies of a workspace, ordered by shortcut. Errors: NotFound, ValidationFailed if
+   * neither the request nor the token names a workspace.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.ListSavedReplies
+   */
+  listSavedReplies: {
+    methodKind: "unary";
+    input: typeof ListSavedRepliesRequestSchema;
+    output: typeof ListSavedRepliesResponseSchema;
+  },
+  /**
+   * Saves a reply, in place of one with the same shortcut. Errors: NotFound, ValidationFailed, also if
+   * the workspace has 100 replies.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.SaveReply
+   */
+  saveReply: {
+    methodKind: "unary";
+    input: typeof SaveReplyRequestSchema;
+    output: typeof SaveReplyResponseSchema;
+  },
+  /**
+   * Deletes a saved reply. Does nothing if it does not exist. Errors: NotFound, ValidationFailed.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.DeleteSavedReply
+   */
+  deleteSavedReply: {
+    methodKind: "unary";
+    input: typeof DeleteSavedReplyRequestSchema;
+    output: typeof DeleteSavedReplyResponseSchema;
   },
   /**
    * Removes the assigned agent. Does nothing if no agent is assigned. Errors: NotFound for an

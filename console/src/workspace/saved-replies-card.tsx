@@ -1,0 +1,86 @@
+import { useState } from 'preact/hooks'
+import { useConsole } from '../console-context.ts'
+import { useAction } from '../ui/action.ts'
+import { Button } from '../ui/button.tsx'
+import { Field, TextField } from '../ui/field.tsx'
+import { useLoad } from '../ui/load.ts'
+import { FailureNotice } from '../ui/notice.tsx'
+import { Card } from '../ui/page.tsx'
+
+/** The replies that operators insert with `/shortcut`. */
+export function SavedRepliesCard() {
+  const { api, announcer } = useConsole()
+  const { busy, failure, run } = useAction()
+  const loaded = useLoad(async () => (await api.messaging.listSavedReplies({})).replies, [])
+  const [shortcut, setShortcut] = useState('')
+  const [body, setBody] = useState('')
+
+  const save = (event: Event) => {
+    event.preventDefault()
+    void run(async () => {
+      await api.messaging.saveReply({ shortcut, body })
+      announcer.say('Reply saved.')
+      setShortcut('')
+      setBody('')
+      await loaded.reload()
+    })
+  }
+  const remove = (name: string) =>
+    run(async () => {
+      await api.messaging.deleteSavedReply({ shortcut: name })
+      announcer.say('Reply deleted.')
+      await loaded.reload()
+    })
+
+  return (
+    <Card title="Saved replies">
+      <p class="hint">Type / and a shortcut in a reply to insert its text. Do not save personal data here.</p>
+      <FailureNotice failure={loaded.failure} retry={() => void loaded.reload()} />
+      <ul class="stack">
+        {loaded.value?.map((reply) => (
+          <li key={reply.shortcut} class="saved-reply">
+            <strong>/{reply.shortcut}</strong>
+            <span class="multi-line" dir="auto">
+              {reply.body}
+            </span>
+            <Button
+              kind="small"
+              disabled={busy}
+              aria-label={`Delete /${reply.shortcut}`}
+              onClick={() => remove(reply.shortcut)}
+            >
+              Delete
+            </Button>
+          </li>
+        ))}
+      </ul>
+      <form class="stack" onSubmit={save}>
+        <TextField
+          label="Shortcut"
+          hint="Lower-case letters, digits and hyphens."
+          value={shortcut}
+          maxLength={32}
+          onChange={setShortcut}
+        />
+        <Field label="Text">
+          {(attributes) => (
+            <textarea
+              {...attributes}
+              class="input"
+              rows={3}
+              maxLength={4000}
+              value={body}
+              onInput={(event) => setBody(event.currentTarget.value)}
+            />
+          )}
+        </Field>
+        <FailureNotice failure={failure} />
+        <div class="line">
+          <Button type="submit" kind="primary" disabled={busy || shortcut === '' || body.trim() === ''}>
+            Save reply
+          </Button>
+        </div>
+      </form>
+    </Card>
+  )
+}
