@@ -175,7 +175,7 @@ describe('npm start', () => {
     for (let index = 0; index < 30; index += 1) await visitor.sendUntilAccepted(`message ${index}`)
     const acknowledged = await visitor.history()
     service.kill('SIGKILL')
-    await stream.ended
+    await Promise.all([stream.ended, service.exited])
     service = await start()
     expect(await visitor.history()).toEqual(acknowledged)
   })
