@@ -48,7 +48,9 @@ export function Attempts({ attempts, onRetried }: { attempts: DeliveryAttempt[];
                   </>
                 )}
               </p>
-              <p class="hint mono breakable">{attempt.correlationId}</p>
+              <p class="hint">
+                Correlation ID <span class="mono breakable">{attempt.correlationId}</span>
+              </p>
             </div>
             {attempt === latest && isRetryable(attempt.status) && (
               <Button kind="small" disabled={busy} onClick={() => retry(attempt)}>

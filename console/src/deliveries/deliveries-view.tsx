@@ -126,7 +126,7 @@ function sinceOf(withinHours: string | undefined) {
 
 function DeliveryRow({ delivery, destination }: { delivery: Delivery; destination: string | undefined }) {
   const { deliveryId, leadId, subscriptionId, status, latestAttempt, updatedAt } = delivery
-  const attempt = latestAttempt ? [`attempt ${latestAttempt.attemptNumber}`, outcomeText(latestAttempt)] : []
+  const attempt = latestAttempt ? [outcomeText(latestAttempt), `attempt ${latestAttempt.attemptNumber}`] : []
   return (
     <li>
       <a class="table-row" href={pathOf({ view: 'delivery', deliveryId })}>
@@ -134,8 +134,8 @@ function DeliveryRow({ delivery, destination }: { delivery: Delivery; destinatio
         <span class="table-main">
           <span class="table-title breakable">{destination ?? subscriptionId}</span>
           <span class="table-sub ellipsis">
+            {attempt.filter(Boolean).map((text) => `${text} · `)}
             {leadId ? <span class="mono">{leadId}</span> : 'No lead: test or operational event'}
-            {attempt.filter(Boolean).map((text) => ` · ${text}`)}
           </span>
         </span>
         <When at={updatedAt} />
