@@ -17,7 +17,7 @@ describe('an operator and a visitor on the real stack', () => {
     const { visitor, stream } = await openConversation('Is the showroom open?')
     await button('Assign to me').click()
     expect((await eventOf(stream, 'agent.assigned')).data).toMatchObject({ agent: { displayName: 'Ada' } })
-    await page.getByText(/Assigned to you/).waitFor()
+    await page.locator('.happened', { hasText: 'Assigned to you' }).waitFor()
     await button('Close').click()
     await page
       .locator('.thread-title')
