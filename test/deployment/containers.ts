@@ -12,8 +12,12 @@ const baseImage = 'localhost/node-base:latest'
 const certificates = '/etc/ssl/certs/ca-certificates.crt'
 
 export interface Containers {
-  /** Builds the image of a target of the Dockerfile. Returns the folder with its files. */
-  build(target: string): Promise<string>
+  /**
+   * Builds the image of a target of the Dockerfile. Returns the folder with its files.
+   *
+   * @param version a source other than this checkout; its images get names with this suffix
+   */
+  build(target: string, version?: { root: string; suffix: string }): Promise<string>
   /** Runs a command in a new container of an image. Without a command, runs that of the image. */
   run(target: string, env: Record<string, string>, command?: string[]): Promise<{ stdout: string }>
   /** Starts the process of an image. Resolves when it listens on the port. */
@@ -93,11 +97,12 @@ export async function openContainers(): Promise<Containers> {
   return {
     inspect,
 
-    async build(target) {
+    async build(target, { root: context, suffix } = { root, suffix: '' }) {
+      const image = `service-${target}${suffix}`
       const base = ['--build-arg', `NODE_IMAGE=${baseImage}`]
       const options = ['--format', 'docker', '--layers', '--pull-never', ...base, '--target', target]
-      await buildah('build', '--isolation', 'chroot', ...options, '--tag', `service-${target}`, '.')
-      const container = await buildah('from', '--pull-never', `service-${target}`)
+      await buildah('build', '--isolation', 'chroot', ...options, '--tag', image, context)
+      const container = await buildah('from', '--pull-never', image)
       return join(await buildah('mount', container), 'service')
     },
 
