@@ -173,11 +173,7 @@ it.skipIf(!canRun)(
     await startEngine(join(folder, 'restored'))
     for (const name of parts) await replace(name, '')
     expect((await writer.history()).map(({ messageId }) => messageId)).toEqual(accepted)
-    await page.reload()
-    await page.getByRole('button', { name: /^Open chat/ }).click()
-    for (const text of ['before', 'upgraded']) await page.getByText(`About “${text}”`).waitFor()
-    await talk('restored')
-    say('restored from the backup; the visitor continued the same conversation')
+    say('restored from the backup: every acknowledged message is there')
     await stopParts()
     await stopEngine()
   },
