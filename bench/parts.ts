@@ -31,5 +31,6 @@ export const parts: Record<string, () => Promise<Part>> = {
   start: async () => (await import('./start/part.ts')).startPart,
   capacity: async () => (await import('./capacity/part.ts')).capacityPart,
   delivery: async () => (await import('./delivery/part.ts')).deliveryPart,
+  queue: async () => (await import('./delivery/queue-part.ts')).queuePart,
   streams: async () => (await import('./streams/part.ts')).streamsPart,
 }

@@ -2,30 +2,34 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePort, type StartedProcess, startCommandProcess, startProcess } from '../../test/support/processes.ts'
 import { scratchFolder } from '../workspace.ts'
-import { type Contender, concurrency } from './contender.ts'
+import { type Contender, concurrency, type Delivering } from './contender.ts'
 import { producing } from './producer.ts'
 
 /** The service: a core with its embedded engine and a delivery worker, in two processes. */
 export const ours: Contender = {
   name: 'Service',
   about: `core and delivery worker as two processes on the embedded MongoDB engine, DELIVERY_CONCURRENCY=${concurrency}, other settings at their defaults; every attempt is logged, every acknowledged write journaled`,
-  async start(receiverPort, profile) {
-    const core = await startOwnCore(profile)
-    let worker = await startWorker(core, profile)
-    const args = [core.url, join(core.dataDir, 'demo.json'), String(receiverPort)]
-    const producer = await startCommandProcess({ entry: 'bench/delivery/our-producer.ts', args })
-    return {
-      ...producing(producer),
-      worker: () => worker,
-      async startWorker() {
-        worker = await startWorker(core, profile)
-      },
-      pids: () => [core.running.pid, worker.pid],
-      async stop() {
-        for (const each of [producer, worker, core.running]) await each.stop()
-      },
-    }
-  },
+  start: async (receiverPort, profile) => (await startOurs(receiverPort, profile)).delivering,
+}
+
+/** Starts the service. Also returns the core, for benches that write to its database. */
+export async function startOurs(receiverPort: number, profile?: string) {
+  const core = await startOwnCore(profile)
+  let worker = await startWorker(core, profile)
+  const args = [core.url, join(core.dataDir, 'demo.json'), String(receiverPort)]
+  const producer = await startCommandProcess({ entry: 'bench/delivery/our-producer.ts', args })
+  const delivering: Delivering = {
+    ...producing(producer),
+    worker: () => worker,
+    async startWorker() {
+      worker = await startWorker(core, profile)
+    },
+    pids: () => [core.running.pid, worker.pid],
+    async stop() {
+      for (const each of [producer, worker, core.running]) await each.stop()
+    },
+  }
+  return { delivering, core }
 }
 
 interface OwnCore {

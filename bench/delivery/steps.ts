@@ -66,6 +66,7 @@ export async function steady(delivering: Delivering, receiver: CommandProcess, s
   const waits = put.flatMap(([id, at]) => (received.has(id) ? [(received.get(id) ?? 0) - at] : []))
   return {
     p50: quantile(waits, 0.5),
+    p95: quantile(waits, 0.95),
     p99: quantile(waits, 0.99),
     missing: put.length - answered,
     doubles,

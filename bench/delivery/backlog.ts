@@ -1,0 +1,85 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Db, type Document, MongoClient } from 'mongodb'
+
+/** Writes subscriptions and deliveries directly to the database of the service. */
+export interface Backlog {
+  /** Adds copies of a subscription. Returns the ids of all enabled subscriptions. */
+  addDestinations(count: number): Promise<string[]>
+  /** Writes deliveries, spread over the destinations. `changed` replaces fields of each delivery. */
+  write(count: number, destinations: string[], changed: Document): Promise<void>
+  countHeld(): Promise<number>
+  close(): Promise<void>
+}
+
+const step = 2_000
+
+/**
+ * Waits for a waiting delivery. The deliveries of the backlog are copies of it, each
+ * with its own ids.
+ */
+export async function openBacklog(uri: string): Promise<Backlog> {
+  const client = await new MongoClient(uri).connect()
+  const db: Db = client.db('service')
+  const deliveries = db.collection<Document & { _id: string }>('deliveries')
+  const subscriptions = db.collection<Document & { _id: string }>('leadSubscriptions')
+  const found = await waitingDelivery()
+  const subscription = await subscriptions.findOne({ _id: found.subscriptionId })
+  let written = 0
+
+  async function waitingDelivery() {
+    for (;;) {
+      const waiting = await deliveries.findOne({ status: 'pending' })
+      if (waiting) return waiting
+      await delay(20)
+    }
+  }
+
+  async function inSteps(count: number, insert: (from: number, to: number) => Promise<unknown>) {
+    for (let from = 0; from < count; from += step) await insert(from, Math.min(from + step, count))
+  }
+
+  return {
+    async addDestinations(count) {
+      await inSteps(count, (from, to) =>
+        subscriptions.insertMany(
+          range(from, to).map((index) => ({ ...subscription, _id: `sub_bench${index}`, automatic: false })),
+        ),
+      )
+      const all = await subscriptions.find({ status: 'enabled' }, { projection: { _id: 1 } }).toArray()
+      return all.map(({ _id }) => _id)
+    },
+
+    write: (count, destinations, changed) =>
+      inSteps(count, (from, to) => {
+        const now = new Date()
+        const documents = range(from, to).map((index) => {
+          const id = `bench${written++}`
+          const destination = destinations[index % destinations.length] as string
+          const attempt = { ...found.attempts[0], attemptId: `att_${id}`, createdAt: now, updatedAt: now }
+          return {
+            ...found,
+            _id: `dlv_${id}`,
+            leadId: `lead_${id}`,
+            subscriptionId: destination,
+            destination,
+            attempts: [attempt],
+            operations: [{ key: id, inputHash: '', attemptId: attempt.attemptId }],
+            createdAt: now,
+            updatedAt: now,
+            dueAt: now,
+            ...changed,
+          }
+        })
+        return deliveries.insertMany(documents.map(withoutUndefined), { ordered: false })
+      }),
+
+    countHeld: () => deliveries.countDocuments({ destination: { $gt: '' }, status: 'held' }),
+    close: () => client.close(),
+  }
+}
+
+const range = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => from + index)
+
+function withoutUndefined<T extends Document>(document: T): T {
+  return Object.fromEntries(Object.entries(document).filter(([, value]) => value !== undefined)) as T
+}
