@@ -40,9 +40,9 @@ const session = async (claims: object = {}, more: object = {}) =>
   bearer(await signWorkspaceSession({ claims: { wid: things.workspaceId, scope: all, ...claims }, ...more }))
 const seconds = () => Math.floor(Date.now() / 1000)
 
-/** Hashes of all stored documents except wake-ups. */
+/** Hashes of all stored documents, except wake-ups and search entries, which come from other documents. */
 async function documentHashes(): Promise<Record<string, string>> {
-  const { wakeups: _, ...collections } = cores.core.database.collections
+  const { wakeups: _, searchEntries: __, searchProgress: ___, ...collections } = cores.core.database.collections
   const documents = await Promise.all(
     Object.entries(collections).map(async ([name, collection]) =>
       // The retention's sweep changes these fields at any time.

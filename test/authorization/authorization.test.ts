@@ -36,14 +36,20 @@ const walk = (selected: Operation[], which: 'unauthorized' | 'authorized') =>
     return isAccepted === (which === 'authorized')
   })
 
-/** Returns hashes of all stored documents, except the wake-ups between cores. */
+/** Collections that cores write in the background. Search entries come from other documents. */
+const background = ['wakeups', 'searchEntries', 'searchProgress']
+
+/** Fields of a workspace that the retention's sweep changes at any time. */
+const sweepFields = { sweepAt: 0, sweepToken: 0, sweepAfter: 0 }
+
+/** Returns hashes of all stored documents, except those that cores write in the background. */
 async function databaseState(): Promise<Record<string, string>> {
   const collections = await client.db(database.name).collections()
   const documents = await Promise.all(
     collections
-      .filter(({ collectionName }) => collectionName !== 'wakeups')
+      .filter(({ collectionName }) => !background.includes(collectionName))
       .map(async (collection) =>
-        (await collection.find().toArray()).map((document): [string, string] => [
+        (await collection.find({}, { projection: sweepFields }).toArray()).map((document): [string, string] => [
           `${collection.collectionName} ${document._id}`,
           createHash('sha256').update(JSON.stringify(document)).digest('hex'),
         ]),
