@@ -143,6 +143,7 @@ export function createCoreContext({
 
     async stop() {
       deliveries.close()
+      search.searchIndex.close()
       await Promise.all(jobs.map((job) => job.stop()))
       await conversations.drain()
       await log.log.drain()

@@ -22,6 +22,11 @@ export interface SearchIndex {
   flush(): Promise<void>
   /** Adds missing entries of events that any process has appended. Runs until none is left. */
   catchUp(): Promise<void>
+  /**
+   * Ends the work in progress after the current write, so that a stop does not wait for it. `catchUp`
+   * of another process or of the next start adds the missing entries.
+   */
+  close(): void
 }
 
 /** Maximum number of events that wait in memory. `catchUp` adds the entries of further events. */
@@ -59,6 +64,7 @@ export function createSearchIndex(dependencies: {
   now: () => number
 }): SearchIndex {
   const { store, sessions, bus, logger, now } = dependencies
+  const closed = new AbortController()
   let waiting: { event: LogEvent; readAt: number }[] = []
   const workspaces = createLruCache<string>(maxKnown)
   /** Sessions whose visitor has an entry or no name. */
@@ -106,11 +112,12 @@ export function createSearchIndex(dependencies: {
   async function pauseAfter(work: () => Promise<unknown>) {
     const began = performance.now()
     await work()
-    await delay((performance.now() - began) * pauseFactor)
+    const pauseMs = (performance.now() - began) * pauseFactor
+    await delay(pauseMs, undefined, { signal: closed.signal }).catch(() => {})
   }
 
   const flushing = createSingleFlight(
-    () => waiting.length > 0,
+    () => waiting.length > 0 && !closed.signal.aborted,
     async () => {
       const batch = waiting.slice(0, batchSize)
       waiting = waiting.slice(batchSize)
@@ -133,7 +140,7 @@ export function createSearchIndex(dependencies: {
     flush: flushing.run,
 
     async catchUp() {
-      for (;;) {
+      while (!closed.signal.aborted) {
         const from = await store.position()
         const readAt = performance.now()
         const { events, end } = await store.eventsAfter(from, new Date(now() - settledMs), catchUpBatch)
@@ -142,6 +149,7 @@ export function createSearchIndex(dependencies: {
         const missing = new Set((await store.missing(searched.flatMap(sourceOf))).map(placeOf))
         const absent = searched.filter((event) => sourceOf(event).some((source) => missing.has(placeOf(source))))
         for (let start = 0; start < absent.length; start += batchSize) {
+          if (closed.signal.aborted) return
           if (!isRecent(readAt)) throw new Error('the events were read too long ago')
           await pauseAfter(() => addMessages(absent.slice(start, start + batchSize)))
         }
@@ -152,6 +160,8 @@ export function createSearchIndex(dependencies: {
         if (absent.length > 0) logger.debug({ count: absent.length }, 'missing search entries added')
       }
     },
+
+    close: () => closed.abort(),
   }
 }
 

@@ -1,0 +1,46 @@
+import { expect, it } from 'vitest'
+import { createBus } from '../bus.ts'
+import type { LogEvent } from '../log/model.ts'
+import type { SearchEntry } from './model.ts'
+import type { SearchEntryStore } from './search-entry-store.ts'
+import { createSearchIndex } from './search-index.ts'
+
+const event = (sequence: number) =>
+  ({
+    conversationId: 'cnv_1',
+    sequence,
+    type: 'message.accepted',
+    occurredAt: new Date(),
+    message: { messageId: `msg_${sequence}`, body: `word${sequence}` },
+  }) as unknown as LogEvent
+
+it('the search index stops after the write in progress, although many events wait', async () => {
+  const written: SearchEntry[][] = []
+  const firstWrite = Promise.withResolvers<void>()
+  const answer = Promise.withResolvers<void>()
+  const store: Partial<SearchEntryStore> = {
+    workspacesOf: async () => new Map([['cnv_1', 'ws_1']]),
+    async insert(entries) {
+      written.push(entries)
+      firstWrite.resolve()
+      await answer.promise
+    },
+    replace: async () => {},
+  }
+  const bus = createBus()
+  const index = createSearchIndex({
+    store: store as SearchEntryStore,
+    sessions: { find: async () => [] },
+    bus,
+    logger: { debug() {}, warn() {} } as never,
+    now: Date.now,
+  })
+  for (let sequence = 1; sequence <= 5_000; sequence += 1) bus.emit('appended', event(sequence))
+  const flushed = index.flush()
+  await firstWrite.promise
+  index.close()
+  answer.resolve()
+  await flushed
+  await index.catchUp()
+  expect(written).toHaveLength(1)
+})
