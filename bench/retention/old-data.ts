@@ -1,12 +1,13 @@
 import { openDatabase } from '../../core/database/database.ts'
 import { operationKeys } from '../../core/log/model.ts'
+import { skipSearchCatchUp, writeSearchEntries } from '../search-entries.ts'
 
 export const perConversation = 20
 /** Age of the messages in days. */
 const ageDays = 100
 const conversationsAtOnce = 50
 
-/** Inserts old conversations of the demo with their sessions, in the core's format. */
+/** Inserts old conversations of the demo with their sessions and search entries, in the core's format. */
 export async function writeOldConversations(mongodbUri: string, count: number): Promise<void> {
   const database = await openDatabase({ uri: mongodbUri, name: 'service', timeoutMs: 60_000 })
   const { conversations, sessions, events } = database.collections
@@ -46,27 +47,27 @@ export async function writeOldConversations(mongodbUri: string, count: number): 
       })),
       fast,
     )
-    await events.insertMany(
-      indexes.flatMap((index) =>
-        Array.from({ length: perConversation }, (_, place) => ({
-          conversationId: `cnv_old${index}`,
-          sequence: place + 1,
-          type: 'message.accepted' as const,
-          occurredAt: at,
-          operationKey: operationKeys.visitorMessage(`ses_old${index}`, `old-${place}`),
-          message: {
-            messageId: `msg_old${index}x${place}`,
-            clientOperationId: `old-${place}`,
-            sessionId: `ses_old${index}`,
-            author: { kind: 'visitor' as const },
-            body: 'Do you ship to Graz? I would like to have it there by Friday.',
-            contentType: 'text' as const,
-            state: 'queued' as const,
-          },
-        })),
-      ),
-      fast,
+    const written = indexes.flatMap((index) =>
+      Array.from({ length: perConversation }, (_, place) => ({
+        conversationId: `cnv_old${index}`,
+        sequence: place + 1,
+        type: 'message.accepted' as const,
+        occurredAt: at,
+        operationKey: operationKeys.visitorMessage(`ses_old${index}`, `old-${place}`),
+        message: {
+          messageId: `msg_old${index}x${place}`,
+          clientOperationId: `old-${place}`,
+          sessionId: `ses_old${index}`,
+          author: { kind: 'visitor' as const },
+          body: 'Do you ship to Graz? I would like to have it there by Friday.',
+          contentType: 'text' as const,
+          state: 'queued' as const,
+        },
+      })),
     )
+    await events.insertMany(written, fast)
+    await writeSearchEntries(database, demo.workspaceId, written)
   }
+  await skipSearchCatchUp(database)
   await database.close()
 }

@@ -1,10 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { openDatabase } from '../../core/database/database.ts'
-import { createSearchEntryStore } from '../../core/search/search-entry-store.ts'
-import { termsOf } from '../../core/search/terms-model.ts'
 import { operatorOf } from '../../test/support/operator.ts'
 import type { Part } from '../parts.ts'
+import { skipSearchCatchUp, writeSearchEntries } from '../search-entries.ts'
 import { startCore } from '../service.ts'
 import { cellOf, quantile } from '../table.ts'
 
@@ -24,7 +23,6 @@ const someWord = () => wordAt(someRank())
 async function writeMessages(mongodbUri: string, count: number) {
   const database = await openDatabase({ uri: mongodbUri, name: 'service', timeoutMs: 60_000 })
   const { conversations, events } = database.collections
-  const entries = createSearchEntryStore(database.collections)
   const workspaceId = 'ws_demo'
   const fast = { ordered: false, writeConcern: { w: 1 } } as const
   const began = Date.now()
@@ -59,22 +57,9 @@ async function writeMessages(mongodbUri: string, count: number) {
       })),
     )
     await events.insertMany(written, fast)
-    await entries.insert(
-      written.map(({ conversationId, sequence, occurredAt, message }) => ({
-        source: { kind: 'message', conversationId, sequence },
-        workspaceId,
-        at: occurredAt,
-        terms: [...new Set(termsOf(message.body).map(({ term }) => term))],
-      })),
-    )
+    await writeSearchEntries(database, workspaceId, written)
   }
-  // The catch-up must not read these events again during the measurement.
-  const [last] = await events.find().sort({ _id: -1 }).limit(1).toArray()
-  await database.collections.searchProgress.updateOne(
-    { _id: 'events' },
-    { $set: { after: last!._id } },
-    { upsert: true },
-  )
+  await skipSearchCatchUp(database)
   await database.close()
 }
 

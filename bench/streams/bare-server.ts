@@ -1,8 +1,11 @@
 // Server process that does the least possible work for streams. It uses node:http and keeps the
 // last events of each channel in memory. Its figures are the lower bound for a Node stream server.
+// With a data folder as its argument, it shows an event only after a journaled insert of the event.
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { MongoClient } from 'mongodb'
+import { attachEngine } from '../../dev/engine/engine.ts'
 import { handleCommands } from '../commands.ts'
 
 interface Channel {
@@ -16,6 +19,18 @@ const heartbeatSeconds = 15
 const channels = new Map<string, Channel>()
 const beats = Array.from({ length: heartbeatSeconds }, () => new Set<ServerResponse>())
 let second = 0
+
+const [dataDir] = process.argv.slice(2)
+const log = dataDir === undefined ? undefined : await openLog(dataDir)
+
+async function openLog(folder: string) {
+  const engine = await attachEngine({
+    dataDir: folder,
+    logger: { info() {}, warn: console.warn, error: console.error },
+  })
+  const client = await new MongoClient(engine.uri).connect()
+  return client.db('bare').collection('events', { writeConcern: { w: 1, journal: true } })
+}
 
 setInterval(() => {
   second += 1
@@ -48,9 +63,10 @@ const server = createServer((request, response) => {
     request.on('data', (text: string) => {
       json += text
     })
-    request.on('end', () => {
-      publish(channel, json)
-      response.writeHead(202, { 'content-length': 0 }).end()
+    request.on('end', async () => {
+      const isWritten = await log?.insertOne({ channel: name, json }).catch(() => false)
+      if (isWritten !== false) publish(channel, json)
+      response.writeHead(isWritten === false ? 503 : 202, { 'content-length': 0 }).end()
     })
     return
   }

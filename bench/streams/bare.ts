@@ -6,21 +6,37 @@ import type { Contender, Streaming } from './contender.ts'
 import { heapProbe } from './memory.ts'
 
 /** A minimal stream server. Its figures are the lower bound. */
-export const bare: Contender = {
+export const bare = bareServer({
   name: 'Bare Node',
   about: 'node:http, one process, the last 400 events of each channel in memory; no grants, no log, no limits',
-  async start({ gateways, visitors, profile }) {
-    if (gateways > 1) throw new Error('minimal stream servers cannot share events')
-    const { nodeArgs, heapBytes } = await heapProbe()
-    const profiling = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`]
-    const server = await startCommandProcess({
-      entry: 'bench/streams/bare-server.ts',
-      nodeArgs: [...nodeArgs, ...profiling],
-    })
-    const port = await server.call<number>({})
-    const streaming = await plainStreaming(server, port, visitors)
-    return { ...streaming, heapBytes: async () => ({ gateway: await heapBytes(), behind: 0 }) }
-  },
+  isJournaled: false,
+})
+
+/** The same server with the same promise about stored events as the service. */
+export const journaled = bareServer({
+  name: 'Journaled Node',
+  about: 'the bare Node server, with one journaled insert per event on the embedded engine before the event is shown',
+  isJournaled: true,
+})
+
+function bareServer({ name, about, isJournaled }: { name: string; about: string; isJournaled: boolean }): Contender {
+  return {
+    name,
+    about,
+    async start({ gateways, visitors, profile }) {
+      if (gateways > 1) throw new Error('minimal stream servers cannot share events')
+      const { nodeArgs, heapBytes } = await heapProbe()
+      const profiling = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`]
+      const server = await startCommandProcess({
+        entry: 'bench/streams/bare-server.ts',
+        args: isJournaled ? [await scratchFolder('journaled')] : [],
+        nodeArgs: [...nodeArgs, ...profiling],
+      })
+      const port = await server.call<number>({})
+      const streaming = await plainStreaming(server, port, visitors)
+      return { ...streaming, heapBytes: async () => ({ gateway: await heapBytes(), behind: 0 }) }
+    },
+  }
 }
 
 /**

@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { startCommandProcess } from '../../test/support/processes.ts'
 import type { Part } from '../parts.ts'
 import type { Table } from '../table.ts'
-import { bare } from './bare.ts'
+import { bare, journaled } from './bare.ts'
 import type { Contender } from './contender.ts'
 import { type Extent, type Step, steps } from './layouts.ts'
 import { nchan } from './nchan.ts'
@@ -12,7 +12,7 @@ import { ours } from './ours.ts'
 import type { Figures, Variants } from './steps.ts'
 import { createTurn } from './turn.ts'
 
-const contenders = [ours, bare, nchan]
+const contenders = [ours, bare, journaled, nchan]
 /**
  * Figures of one contender: for each variant, one entry per round. `failure` is the reason why the
  * contender was not measured.
@@ -23,8 +23,8 @@ interface Measured {
 }
 
 /**
- * Measures visitors' streams. Compares the service with a minimal Node server and with nginx and
- * nchan.
+ * Measures visitors' streams. Compares the service with two minimal Node servers and with nginx
+ * and nchan.
  */
 export const streamsPart: Part = async ({ rounds, quick, full, only, profile, log }) => {
   const named = (name: string) => only.some((each) => name.toLowerCase().startsWith(each.toLowerCase()))

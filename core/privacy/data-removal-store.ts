@@ -189,11 +189,12 @@ export function createDataRemoval(
     },
 
     async removeSearchEntries(conversationIds, limit) {
-      for (const filter of entriesOf(conversationIds)) {
-        const found = await searchEntries.find(filter, idOnly).limit(limit).toArray()
-        if (found.length > 0) return (await searchEntries.deleteMany({ _id: { $in: ids(found) } })).deletedCount
-      }
-      return 0
+      const found = await searchEntries
+        .find({ $or: entriesOf(conversationIds) }, idOnly)
+        .limit(limit)
+        .toArray()
+      if (found.length === 0) return 0
+      return (await searchEntries.deleteMany({ _id: { $in: ids(found) } })).deletedCount
     },
 
     async removeConversations(conversationIds) {
