@@ -1,10 +1,12 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt'
 
-const time = new Intl.DateTimeFormat(undefined, { hour: 'numeric', minute: '2-digit' })
-const day = new Intl.DateTimeFormat(undefined, { weekday: 'long', day: 'numeric', month: 'long' })
-const shortDay = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })
-const dayOfYear = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'long', year: 'numeric' })
-const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+// The texts of the console are English, and opening hours are entered as 09:00 to 24:00.
+const formatter = (options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat('en-GB', options)
+const time = formatter({ hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })
+const day = formatter({ weekday: 'long', day: 'numeric', month: 'long' })
+const shortDay = formatter({ day: 'numeric', month: 'short' })
+const dayOfYear = formatter({ day: 'numeric', month: 'short', year: 'numeric' })
+const full = formatter({ dateStyle: 'medium', timeStyle: 'medium', hourCycle: 'h23' })
 
 export const formatTime = (date: Date) => time.format(date)
 export const formatFull = (date: Date) => full.format(date)

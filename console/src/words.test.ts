@@ -3,6 +3,7 @@ import { originProblem } from './installations/installation-words.ts'
 import { createOperations } from './operations.ts'
 import { conversationPath, parseRoute, pathOf, type Route } from './router.ts'
 import { destinationProblem, mappedFieldProblem } from './subscriptions/subscription-words.ts'
+import { formatFull, formatShort, formatTime } from './time.ts'
 
 describe('the parser of routes', () => {
   it.each<Exclude<Route, { view: 'unknown' }>>([
@@ -52,6 +53,19 @@ describe('the input checks of the console', () => {
       expect(destinationProblem(bad), bad).toBeTypeOf('string')
     expect(mappedFieldProblem('e-mail_1')).toBeUndefined()
     for (const bad of ['reference', 'a b', 'ä']) expect(mappedFieldProblem(bad), bad).toBeTypeOf('string')
+  })
+})
+
+describe('the times of the console', () => {
+  it('have 24 hours in every form', () => {
+    const now = new Date(2026, 10, 23, 14, 5, 9)
+    const midnight = new Date(2026, 10, 23, 0, 5)
+    expect([formatTime(now), formatShort(midnight, now)]).toEqual(['14:05', '00:05'])
+    expect(formatFull(now)).toBe('23 Nov 2026, 14:05:09')
+    expect([formatShort(new Date(2026, 2, 4), now), formatShort(new Date(2025, 2, 4), now)]).toEqual([
+      '4 Mar',
+      '4 Mar 2025',
+    ])
   })
 })
 

@@ -3,11 +3,11 @@ import { Fragment } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Message, Note } from '#proto/messaging/v1/messaging_pb.js'
 import { linkify } from '../../../widget/src/ui/linkify.ts'
-import { dateOf, formatDay, formatFull, formatTime, isSameDay } from '../time.ts'
+import { formatDay, isSameDay } from '../time.ts'
 import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Loading } from '../ui/notice.tsx'
-import { When } from '../ui/when.tsx'
+import { TimeOfDay } from '../ui/when.tsx'
 import type { OutgoingMessage } from './outbox.ts'
 import type { Thread } from './thread.ts'
 import { buildTimeline, type TimelineItem } from './timeline.ts'
@@ -116,7 +116,7 @@ export function MessageLog({ thread, name, me, composer, target }: MessageLogPro
               {item.kind === 'note' && <NoteItem note={item.note} me={me} />}
               {item.kind === 'event' && (
                 <li class="happened">
-                  <bdi>{item.text}</bdi> · <When at={timestampFromMs(item.at)} />
+                  <bdi>{item.text}</bdi> · <TimeOfDay at={timestampFromMs(item.at)} />
                 </li>
               )}
             </Fragment>
@@ -159,7 +159,7 @@ function NoteItem({ note: { author, body, createdAt }, me }: { note: Note; me: s
         <MessageText text={body} />
       </div>
       <div class="message-foot">
-        <When at={createdAt} />
+        <TimeOfDay at={createdAt} />
       </div>
     </li>
   )
@@ -186,7 +186,6 @@ const groupSeconds = 300
 
 function MessageItem({ message, before, after, name, me, isFound }: MessageItemProps) {
   const kind = message.author?.kind ?? 'system'
-  const date = dateOf(message.createdAt)
   const author = authorName(message, name, me)
   const isGroup = (one: Message | undefined, next: Message | undefined) =>
     one !== undefined &&
@@ -208,11 +207,7 @@ function MessageItem({ message, before, after, name, me, isFound }: MessageItemP
       </div>
       {showsFoot && (
         <div class="message-foot">
-          {date && (
-            <time dateTime={date.toISOString()} title={formatFull(date)}>
-              {formatTime(date)}
-            </time>
-          )}
+          <TimeOfDay at={message.createdAt} />
           <span class="message-state">{stateText(message)}</span>
         </div>
       )}
