@@ -125,6 +125,21 @@ describe('conversations in the console', () => {
     await close()
   })
 
+  it('Enter sends no shortcut without a saved reply, and the Send button sends it', async () => {
+    const { page, close } = await browser.open(core, 'conversations/cnv_maria')
+    const field = page.getByRole('textbox', { name: 'Reply' })
+    await field.fill('/HOU')
+    await page.getByRole('button', { name: '/hours' }).waitFor()
+    await field.fill('/huors')
+    await page.getByText(/No saved reply with this shortcut/).waitFor()
+    await field.press('Enter')
+    expect(await field.inputValue()).toBe('/huors')
+    expect(core.calls('SendAgentMessage')).toHaveLength(0)
+    await page.getByRole('button', { name: 'Send', exact: true }).click()
+    await until('the message', () => bodies('cnv_maria').at(-1) === '/huors')
+    await close()
+  })
+
   it('saved replies are added and deleted in the workspace settings', async () => {
     const { page, close } = await browser.open(core, 'workspace')
     await page.getByRole('textbox', { name: 'Shortcut' }).fill('bye')

@@ -52,7 +52,7 @@ export function Composer({ thread, closed, field }: ComposerProps) {
   }
 
   /** The letters after the slash, while the text is the beginning of a shortcut. */
-  const asked = /^\/([a-z0-9-]*)$/.exec(text)?.[1]
+  const asked = /^\/([a-z0-9-]*)$/i.exec(text)?.[1]?.toLowerCase()
 
   function insert(body: string) {
     changed(body)
@@ -127,7 +127,9 @@ export function Composer({ thread, closed, field }: ComposerProps) {
             if (event.isComposing) return
             if (event.key === 'Enter' && !event.shiftKey) {
               event.preventDefault()
-              if (!asked || !chooseFirstReply()) send()
+              // A shortcut that is misspelt or still loading must not reach the visitor.
+              if (asked === undefined) send()
+              else chooseFirstReply()
             } else if (event.key === 'ArrowDown' && asked !== undefined) {
               event.preventDefault()
               focusFirstReply()

@@ -15,17 +15,13 @@ const buttons = () => [...document.querySelectorAll<HTMLElement>('.saved-replies
 
 export const focusFirstReply = () => buttons()[0]?.focus()
 
-/** Inserts the first reply of the list. Returns false if the list is empty. */
-export function chooseFirstReply(): boolean {
-  const [first] = buttons()
-  first?.click()
-  return first !== undefined
-}
+/** Inserts the first reply of the list, if there is one. */
+export const chooseFirstReply = () => buttons()[0]?.click()
 
 /**
  * Shows the saved replies whose shortcut begins with the typed letters. The down arrow moves from the
  * reply field to the list, the arrows move in the list, and Escape returns. Enter in the field inserts
- * the first reply.
+ * the first reply and sends nothing.
  */
 export function SavedReplyList({ prefix, field, onChosen }: SavedReplyListProps) {
   const { api, announcer } = useConsole()
@@ -53,7 +49,8 @@ export function SavedReplyList({ prefix, field, onChosen }: SavedReplyListProps)
       <FailureNotice failure={loaded.failure} retry={() => void loaded.reload()} />
       {count === 0 && (
         <p class="hint">
-          No saved reply. Add replies in the <a href={pathOf({ view: 'workspace' })}>workspace settings</a>.
+          No saved reply with this shortcut. Add replies in the{' '}
+          <a href={pathOf({ view: 'workspace' })}>workspace settings</a>, or press Send to send this text.
         </p>
       )}
       {found?.map(({ shortcut, body }) => (
