@@ -168,6 +168,34 @@ describe('an enabled lead subscription', () => {
   })
 })
 
+describe('a lead field that is typed and not added', () => {
+  it('is saved if it is valid, and otherwise keeps the form from being saved', async () => {
+    const { page, close } = await browser.open(core, 'subscriptions/sub_old')
+    const entry = page.getByRole('combobox', { name: 'Fields to send' })
+    await page.getByLabel('Destination URL').fill('https://new.example.com/in')
+    await entry.fill('not a field')
+    await page.getByLabel('Destination URL').focus()
+    await page.getByRole('alert').waitFor()
+    await page.getByRole('button', { name: 'Save changes' }).click()
+    await until('the focus in the field', () => entry.evaluate((field) => field === document.activeElement))
+    expect(core.calls('UpdateSubscription')).toHaveLength(0)
+    expect(await entry.inputValue()).toBe('not a field')
+    await entry.fill('company')
+    await page.getByRole('button', { name: 'Save changes' }).click()
+    await until('the field', () => core.leads.subscription('sub_old').mappedFields.includes('company'))
+    await close()
+  })
+
+  it('stays when another card of the page is saved', async () => {
+    const { page, close } = await browser.open(core, 'subscriptions/sub_old')
+    await page.getByLabel('Destination URL').fill('https://half.example.com')
+    await page.getByRole('button', { name: 'Enable' }).click()
+    await page.getByText('Enabled. Leads are sent.').waitFor()
+    expect(await page.getByLabel('Destination URL').inputValue()).toBe('https://half.example.com')
+    await close()
+  })
+})
+
 describe('changes of lead subscriptions', () => {
   it('a secret rotation is retried with the same idempotency key if the response is lost; the next rotation has a new key', async () => {
     const { page, close } = await browser.open(core, 'subscriptions/sub_old')

@@ -77,6 +77,20 @@ describe('installations in the console', () => {
     await close()
   })
 
+  it('an origin that the service rejects returns to the field', async () => {
+    const { page, close } = await browser.open(core, 'installations/pk_shop')
+    const field = page.getByRole('textbox', { name: 'Allowed origins' })
+    core.fault('UpdateInstallation', { code: Code.Unavailable })
+    await field.fill('https://more.example')
+    await field.press('Enter')
+    await page.getByRole('alert').waitFor()
+    expect(await field.inputValue()).toBe('https://more.example')
+    await field.press('Enter')
+    await until('the origin', () => core.workspace.installation('pk_shop').origins.includes('https://more.example'))
+    expect(await field.inputValue()).toBe('')
+    await close()
+  })
+
   it('an operator can create an installation on a connection, and disable the connection after a confirmation', async () => {
     const { page, close } = await browser.open(core, 'installations')
     await page.getByRole('button', { name: 'New installation' }).click()
@@ -134,6 +148,9 @@ describe('availability and translations in the console', () => {
     await card.getByRole('textbox', { name: 'Language' }).fill('not a locale')
     await card.getByText(/Enter a language tag/).waitFor()
     await card.getByRole('textbox', { name: 'Language' }).fill('de-at')
+    await card.getByRole('button', { name: 'Save translations' }).click()
+    await card.getByText(/Enter a title or a greeting/).waitFor()
+    expect(core.calls('UpdateInstallation')).toHaveLength(0)
     await card.getByLabel('Title').fill('Laden')
     await card.getByRole('button', { name: 'Save translations' }).click()
     const translations = () => core.workspace.installation('pk_shop').appearance!.translations

@@ -91,7 +91,7 @@ function OriginsCard(part: InstallationPart) {
         entries={origins}
         problemOf={originProblem}
         onChange={(changed) => {
-          if (changed.length > 0) void save({ origins: changed }, 'Origins saved.')
+          if (changed.length > 0) return save({ origins: changed }, 'Origins saved.')
         }}
       />
       <FailureNotice failure={failure} />

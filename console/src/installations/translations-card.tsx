@@ -23,17 +23,22 @@ export function TranslationsCard(part: InstallationPart) {
     Object.entries(saved).map(([tag, { title = '', greeting = '' }]) => ({ key: nextKey++, tag, title, greeting })),
   )
   const tags = rows.map(({ tag }) => tag.trim().toLowerCase())
-  const problemOf = ({ tag }: Row) => {
-    if (tag.trim() === '') return undefined
+  const [isChecked, setChecked] = useState(false)
+  const problemOf = ({ tag, title, greeting }: Row) => {
+    if (isChecked && title.trim() === '' && greeting.trim() === '')
+      return 'Enter a title or a greeting, or remove this language.'
+    if (tag.trim() === '') return isChecked ? 'Enter a language tag, for example de or de-AT.' : undefined
     if (!isLocale(tag.trim())) return 'Enter a language tag, for example de or de-AT.'
     return tags.filter((one) => one === tag.trim().toLowerCase()).length > 1
       ? 'This language is there twice.'
       : undefined
   }
-  const isWrong = rows.some((row) => row.tag.trim() === '' || problemOf(row) !== undefined)
+  const isComplete = ({ tag, title, greeting }: Row) => tag.trim() !== '' && `${title}${greeting}`.trim() !== ''
 
   function submit(event: Event) {
     event.preventDefault()
+    setChecked(true)
+    if (!rows.every((row) => isComplete(row) && problemOf(row) === undefined)) return
     const kept = rows.map(({ tag, title, greeting }) => [
       Intl.getCanonicalLocales(tag.trim())[0]!,
       { title: title.trim() || undefined, greeting: greeting.trim() || undefined },
@@ -98,7 +103,7 @@ export function TranslationsCard(part: InstallationPart) {
             <Icon name="plus" />
             Add language
           </Button>
-          <Button type="submit" kind="primary small" disabled={busy || isWrong}>
+          <Button type="submit" kind="primary small" disabled={busy}>
             Save translations
           </Button>
         </div>

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import { SubscriptionPurpose } from '#proto/lead/v1/subscription_pb.js'
 import { useAction } from '../ui/action.ts'
 import { Button } from '../ui/button.tsx'
@@ -40,6 +40,7 @@ export function SubscriptionForm({ initial, isNew = false, action, submit, child
   const [rate, setRate] = useState(initial.maxPerSecond === 0 ? '' : String(initial.maxPerSecond))
   const [problem, setProblem] = useState<string>()
   const [rateProblem, setRateProblem] = useState<string>()
+  const form = useRef<HTMLFormElement>(null)
   const isOperational = purpose === SubscriptionPurpose.OPERATIONAL_EVENTS
   const input: SubscriptionInput = {
     destinationUrl: destination.trim(),
@@ -58,7 +59,9 @@ export function SubscriptionForm({ initial, isNew = false, action, submit, child
     setProblem(urlProblem)
     const numberProblem = ratePattern.test(rate) ? undefined : 'Enter a whole number from 1 to 1,000, or nothing.'
     setRateProblem(numberProblem)
-    if (urlProblem === undefined && numberProblem === undefined) void run(() => submit(input))
+    const invalid = form.current!.querySelector<HTMLElement>('input:invalid')
+    if (invalid) invalid.focus()
+    else if (urlProblem === undefined && numberProblem === undefined) void run(() => submit(input))
   }
 
   const leadFields = (
@@ -83,7 +86,7 @@ export function SubscriptionForm({ initial, isNew = false, action, submit, child
 
   return (
     <Card title="Destination">
-      <form class="stack" onSubmit={save} noValidate>
+      <form class="stack" onSubmit={save} ref={form} noValidate>
         <TextField
           label="Destination URL"
           hint="Receives a POST request for each lead or event. Must resolve to a public address; checked now and at each delivery."

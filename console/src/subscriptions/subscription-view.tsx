@@ -42,7 +42,8 @@ export function SubscriptionView({ subscriptionId }: { subscriptionId: string })
             <>
               <StatusCard subscription={subscription} onChanged={loaded.reload} />
               <EditForm
-                key={String(subscription.updatedAt?.seconds)}
+                // A change by another card keeps what is typed here.
+                key={JSON.stringify(editedValues(subscription))}
                 subscription={subscription}
                 onChanged={loaded.reload}
               />
@@ -145,9 +146,19 @@ function DeleteSubscription({
   )
 }
 
+const editedValues = ({ destinationUrl, mappedFields, automatic, purpose, maxPerSecond = 0 }: Subscription) => ({
+  destinationUrl,
+  mappedFields,
+  automatic,
+  purpose,
+  maxPerSecond,
+})
+
 function EditForm({ subscription, onChanged }: SubscriptionPart) {
   const { api, announcer } = useConsole()
-  const { subscriptionId, destinationUrl, mappedFields, automatic, purpose, maxPerSecond = 0 } = subscription
+  const { subscriptionId } = subscription
+  const initial = editedValues(subscription)
+  const { destinationUrl, mappedFields, automatic, maxPerSecond } = initial
 
   /** Sends only edited fields, so that other fields keep concurrent changes. */
   async function save(input: SubscriptionInput) {
@@ -162,7 +173,6 @@ function EditForm({ subscription, onChanged }: SubscriptionPart) {
     await onChanged()
   }
 
-  const initial = { destinationUrl, mappedFields, automatic, purpose, maxPerSecond }
   return <SubscriptionForm initial={initial} action="Save changes" submit={save} />
 }
 

@@ -9,7 +9,8 @@ interface EntryListProps {
   entries: readonly string[]
   /** Returns the problem with a new entry, or undefined. */
   problemOf: (entry: string) => string | undefined
-  onChange: (entries: string[]) => void
+  /** May resolve to false if the entries are not stored. A new entry then returns to the field. */
+  onChange: (entries: string[]) => unknown
   suggestions?: readonly string[]
 }
 
@@ -28,24 +29,26 @@ export function EntryList({
   const [problem, setProblem] = useState<string>()
 
   /** Adds the typed entry, if it is valid. */
-  function add() {
-    const entry = input.current!.value.trim()
-    if (entry === '') return setProblem(undefined)
-    const wrong = entries.includes(entry) ? 'Already in the list.' : problemOf(entry)
+  async function add() {
+    const field = input.current!
+    const entry = field.value.trim()
+    const wrong = entry === '' ? undefined : entries.includes(entry) ? 'Already in the list.' : problemOf(entry)
     setProblem(wrong)
-    if (wrong === undefined) {
-      onChange([...entries, entry])
-      input.current!.value = ''
-    }
+    // Makes the form invalid, so that it is not saved without the entry.
+    field.setCustomValidity(wrong ?? '')
+    if (entry === '' || wrong !== undefined) return
+    field.value = ''
+    const isStored = await onChange([...entries, entry])
+    if (isStored === false && field.value === '') field.value = entry
   }
 
   function addAndStay() {
-    add()
+    void add()
     input.current!.focus()
   }
 
   function remove(entry: string) {
-    onChange(entries.filter((other) => other !== entry))
+    void onChange(entries.filter((other) => other !== entry))
     input.current!.focus()
   }
 
@@ -73,7 +76,7 @@ export function EntryList({
               autocomplete="off"
               spellcheck={false}
               // A typed entry is added when the field loses the focus, so that saving does not drop it.
-              onBlur={add}
+              onBlur={() => void add()}
               onKeyDown={(event) => {
                 if (event.key !== 'Enter') return
                 event.preventDefault()
