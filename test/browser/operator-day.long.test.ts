@@ -114,6 +114,26 @@ it('an operator’s day: nothing is lost, nothing appears twice, and no notifica
   await button(bea.one, 'Assign to me').click()
   await title(two, /Assigned to Bea/).waitFor()
 
+  // A saved reply, added in the settings of the workspace and chosen with the keyboard.
+  await bea.two.goto(`${url}/console/workspace`)
+  await bea.two.getByRole('textbox', { name: 'Shortcut' }).fill('address')
+  await bea.two.getByRole('textbox', { name: 'Text' }).fill('Send it to Example Street 1.')
+  await button(bea.two, 'Save reply').click()
+  await bea.two.getByText('/address').waitFor()
+  await bea.one.getByRole('textbox', { name: 'Reply' }).focus()
+  await bea.one.keyboard.type('/ad')
+  await button(bea.one, '/address').waitFor()
+  await bea.one.keyboard.press('ArrowDown')
+  await bea.one.keyboard.press('Enter')
+  await until(
+    'the saved reply',
+    async () => (await bea.one.getByRole('textbox', { name: 'Reply' }).inputValue()) === 'Send it to Example Street 1.',
+  )
+  await bea.one.keyboard.press('Enter')
+  await until('the answer', () => streams[1]!.events.some(({ data }) => data.message?.body?.includes('Street 1.')))
+  await bubbles(two, 'Street 1.').waitFor()
+  await bea.two.goto(`${url}/console/`)
+
   // A search opens the conversation at its message.
   await bea.two.getByRole('searchbox').fill('parcel')
   const result = bea.two.getByRole('list', { name: 'Search results' }).getByRole('link')
@@ -144,6 +164,7 @@ it('an operator’s day: nothing is lost, nothing appears twice, and no notifica
     'Do you repair zippers?',
     'We do, in a week.',
     'Great, I will send it.',
+    'Send it to Example Street 1.',
   ])
   expect(JSON.stringify(streams.map(({ events }) => events))).not.toContain('metal one')
   await until('the notification', () => shown.includes('Great, I will send it.'))
