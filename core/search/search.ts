@@ -101,16 +101,15 @@ export function createSearch<C extends SearchedConversation>(dependencies: {
     }
   }
 
-  /** Returns those of the entries that the request asks for, with their conversations and texts. */
-  async function resultsOf(found: FoundEntry[], request: SearchRequest, terms: SearchTerm[], limit: number) {
-    const results: (SearchResult<C> & { place: SearchPlace })[] = []
-    for (let start = 0; start < found.length && results.length < limit; start += conversationsAtOnce) {
+  /** Yields those of the entries that the request asks for, with their conversations and texts. */
+  async function* resultsOf(found: FoundEntry[], request: SearchRequest, terms: SearchTerm[], textsAtOnce: number) {
+    for (let start = 0; start < found.length; start += conversationsAtOnce) {
       const some = found.slice(start, start + conversationsAtOnce)
       const conversationIds = [...new Set(some.map(({ source }) => source.conversationId))]
       const conversations = new Map((await conversationsOf(conversationIds)).map((each) => [each.conversationId, each]))
       const wanted = some.filter(({ source }) => isWanted(conversations.get(source.conversationId), request))
-      for (let from = 0; from < wanted.length && results.length < limit; from += maxPage) {
-        const part = wanted.slice(from, from + Math.min(maxPage, limit + 1))
+      for (let from = 0; from < wanted.length; from += textsAtOnce) {
+        const part = wanted.slice(from, from + textsAtOnce)
         const texts = await textsOf(part.map(({ source }) => source))
         for (const [index, { source, place }] of part.entries()) {
           const current = texts[index]
@@ -118,11 +117,10 @@ export function createSearch<C extends SearchedConversation>(dependencies: {
           const shown = current.texts.find((each) => terms.some((term) => hasTerms(each, [term]))) ?? ''
           const conversation = conversations.get(source.conversationId)!
           const snippet = snippetOf(shown, terms)
-          results.push({ conversation, source, at: place.at, author: current.author, snippet, place })
+          yield { conversation, source, at: place.at, author: current.author, snippet, place }
         }
       }
     }
-    return results
   }
 
   return {
@@ -139,10 +137,14 @@ export function createSearch<C extends SearchedConversation>(dependencies: {
       const results: (SearchResult<C> & { place: SearchPlace })[] = []
       const isNewVisitor = distinctVisitors()
       let end: SearchPlace | undefined
-      for await (const step of matchesOf({ workspaceId, terms, from, to, after })) {
-        results.push(...(await resultsOf(step.found, request, terms, limit + 1 - results.length)).filter(isNewVisitor))
+      steps: for await (const step of matchesOf({ workspaceId, terms, from, to, after })) {
+        for await (const result of resultsOf(step.found, request, terms, limit + 1)) {
+          if (!isNewVisitor(result)) continue
+          results.push(result)
+          if (results.length > limit) break steps
+        }
         end = step.end
-        if (results.length > limit || performance.now() - began > budgetMs) break
+        if (performance.now() - began > budgetMs) break
       }
       const page = results.slice(0, limit)
       const next = results.length > limit ? page.at(-1)!.place : end
