@@ -58,7 +58,11 @@ export const retentionPart: Part = async ({ rounds, quick, full, profile, log })
     log(`${now.toLocaleString('en')} conversations left, ${state}, p99 ${measured.p99.toFixed(2)} ms`)
   }
   const total = Number(seconds(sweepBegan))
-  for (let round = 0; round < 2 * rounds; round += 1) idle.push(await measure())
+  for (let round = 0; round < 2 * rounds; round += 1) {
+    const measured = await measure()
+    idle.push(measured)
+    log(`nothing left, p99 ${measured.p99.toFixed(2)} ms`)
+  }
   await client.close()
   for (const each of [sender, gateway.running, core.running]) await each.stop()
   const row = (name: string, figures: Measured[]) => ({
