@@ -31,8 +31,8 @@ export interface LinkMetrics {
 }
 
 /**
- * Number of unsent bytes at which further calls are rejected. The core then reads more slowly than
- * this process sends.
+ * Number of unsent bytes at which further calls are rejected. It is reached only if the core reads
+ * more slowly than this process sends.
  */
 const unsentMaxBytes = 16 * 1024 * 1024
 const lastId = 2 ** 32 - 1

@@ -51,8 +51,8 @@ interface CoreDependencies
     Partial<Pick<CoreKit, 'metrics' | 'now' | 'random'>> {
   secretKeys: [SecretKey, ...SecretKey[]]
   /**
-   * HS256 keys of workspace sessions. If the list is empty, only the key set in the settings can
-   * verify sessions.
+   * HS256 keys that verify the tokens of workspace sessions. If the list is empty, only the key set
+   * in the settings can verify them.
    */
   workspaceSessionSecrets?: Uint8Array[]
   database: Database

@@ -7,7 +7,7 @@ import type { Visitor } from './contender.ts'
 import { marker } from './marker.ts'
 
 /**
- * Events for visitors with indexes `from` to `from + count`. A Poisson process with the given rate
+ * Events for `count` visitors, from the index `from` on. A Poisson process with the given rate
  * decides when the next event is due. Each event goes to a random visitor of this range.
  */
 export interface Flow {
@@ -26,7 +26,7 @@ export interface Flow {
 export type PublishCommand =
   | { do: 'load'; file: string }
   | { do: 'flows'; flows: Flow[]; seconds: number }
-  /** Sends `times` events to each visitor `from` to `from + count`, as fast as possible. */
+  /** Sends `times` events to each of `count` visitors from the index `from` on, as fast as possible. */
   | { do: 'each'; from: number; count: number; times: number }
 
 export interface Published {

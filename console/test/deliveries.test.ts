@@ -117,7 +117,7 @@ describe('lead subscriptions in the console', () => {
 })
 
 describe('an operational endpoint', () => {
-  it('can be created by an operator with a rate limit and without lead fields', async () => {
+  it('is created with a rate limit, and asks for no lead fields', async () => {
     const { page, complaints, close } = await browser.open(core, 'subscriptions/new')
     await page.getByLabel('Destination URL').fill('https://ops.example.com/events')
     await page.getByLabel('Receives').selectOption('Operational events')

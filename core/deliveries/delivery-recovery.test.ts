@@ -130,7 +130,7 @@ describe('RecoverDeliveries', () => {
     await recover()
   })
 
-  it('skips deliveries without a body and with the maximum number of attempts', async () => {
+  it('skips deliveries without a body, and deliveries that have had the maximum number of attempts', async () => {
     const { recover, finish, ids, subscription } = await outage(['failed', 'failed', 'failed'])
     await deliveriesOf().updateOne({ _id: ids[0]! }, { $unset: { body: '' } })
     const [one] = (await deliveriesOf().findOne({ _id: ids[1]! }))!.attempts

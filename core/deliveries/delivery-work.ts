@@ -63,8 +63,8 @@ export interface PollResult<Found> {
 export const pollEveryMs = 1000
 
 /**
- * Lets workers wait for deliveries on one core. An announcement wakes one worker, and a worker that
- * found something wakes the next one. So a hundred waiting workers do not all query the database
+ * Lets workers wait for deliveries on one core. An announced delivery wakes one worker, and a worker
+ * that has found a delivery wakes the next one. So a hundred waiting workers do not all query the database
  * for one delivery. New deliveries of this core are passed directly to a waiting worker.
  */
 export function createDeliveryWork<Found, Room>(now: () => number): DeliveryWork<Found, Room> {

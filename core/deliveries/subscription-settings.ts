@@ -28,7 +28,7 @@ export const settingIssues = (
   ...mappingIssues(mappedFields),
   ...headerIssues(headers, stored.headers ?? []),
   field('/maxPerSecond', maxPerSecond, integer(0, maxRate)),
-  // An operational endpoint receives no leads.
+  // An operational endpoint receives events about deliveries, not leads, so it maps no fields.
   stored.isOperational && mappedFields.length > 0 ? { path: '/mappedFields', rule: 'maxItems' } : undefined,
   stored.isOperational && automatic ? { path: '/automatic', rule: 'const' } : undefined,
 ]

@@ -226,8 +226,8 @@ export function encodeFor(event: LogEvent, epoch: string): EncodedEvent {
 }
 
 /**
- * Whether the streams of a session send an event. They never send typing events of visitors or
- * events of other sessions.
+ * Whether the streams of a session send an event. No stream sends typing events of visitors. Events
+ * that belong to a session are sent on its own streams only.
  */
 export function isSentTo({ sessionId, transient, data }: LogEvent, session: StreamSession): boolean {
   if (transient && data?.author?.kind === 'visitor') return false

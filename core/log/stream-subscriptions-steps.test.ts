@@ -245,8 +245,8 @@ describe('an open stream', () => {
   })
 })
 
-describe('a stream on hold', () => {
-  it('sends nothing while it is on hold, and sends the missed events afterwards', async () => {
+describe('a paused stream', () => {
+  it('sends nothing while it is paused, and sends the missed events afterwards', async () => {
     const scene = newScene(upTo(1))
     await scene.open()
     scene.take()

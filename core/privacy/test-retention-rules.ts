@@ -11,7 +11,7 @@ type Raw = Map<string, Document[]>
 interface Scan {
   raw: Raw
   now: number
-  /** Periods by workspace id, in milliseconds; infinite without a limit. */
+  /** Retention periods by workspace id, in milliseconds. `Infinity` for data that is kept for ever. */
   periods: Map<string, Record<(typeof retentionKinds)[number], number>>
 }
 

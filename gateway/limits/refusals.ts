@@ -44,9 +44,9 @@ export function createRefusalLimit(options: {
   const { limiter, metrics } = options
   const accepted = createLruCache<true>(options.acceptedMax)
   /**
-   * The running first check of each value, by value. The promise resolves to an error if no core
-   * was reachable, else to undefined. Concurrent requests with the same value wait for this check,
-   * so that a valid value takes only one token of the limiter.
+   * The first check of each origin, grant or site key, while it runs. The promise resolves to an
+   * error if no core was reachable, else to undefined. Concurrent requests with the same value wait
+   * for this check, so that a valid value takes only one token of the limiter.
    */
   const first = new Map<string, Promise<GatewayError | undefined>>()
 

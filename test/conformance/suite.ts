@@ -30,7 +30,7 @@ export interface Suite {
   limited: StackWithClients
   /** Headers that make a request to `limited` come from another client address. */
   fromAddress(last: number): Record<string, string>
-  /** Clients of all stacks. */
+  /** The test clients of all stacks that the rules have started. */
   clients: Client[]
   /** Destination that the delivery worker of `roomy` may reach. */
   receiver: Receiver

@@ -107,7 +107,7 @@ export function createSuiteContext({ serverUrl, fetch }: SuiteOptions) {
 
   /**
    * Opens a tab with a headless client. With `storage`, reloads the tab that has this storage. With
-   * `copyOf`, duplicates that tab.
+   * `copyOf`, duplicates the tab `copyOf`.
    */
   function tab(
     setting: {

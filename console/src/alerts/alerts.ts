@@ -47,8 +47,8 @@ export function createAlerts(deps: AlertDeps) {
 
   async function alert(found: Alert, sequence: number) {
     const isOn = isEnabled.peek()
-    // Claim the message even while alerts are off. Otherwise a slower tab could alert of it if
-    // alerts are switched on meanwhile.
+    // Claim the message even while alerts are off. Otherwise, if alerts are switched on now, a
+    // slower tab could show an alert for this message.
     if (!(await messages.claim(found.conversationId, sequence)) || !isOn) return
     const { isFocused, isShown } = await focus.query(found.conversationId)
     if (!isShown) playSound()
