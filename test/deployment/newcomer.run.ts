@@ -174,6 +174,11 @@ it.skipIf(!canRun)(
     for (const name of parts) await replace(name, '')
     expect((await writer.history()).map(({ messageId }) => messageId)).toEqual(accepted)
     say('restored from the backup: every acknowledged message is there')
+    // The chat was open, so it opens by itself on the new page, without a click on the launcher.
+    await page.reload()
+    await page.getByText('About “upgraded”').waitFor()
+    await talk('restored')
+    say('the visitor of the page sees the history and talks with an agent on the restored deployment')
     await stopParts()
     await stopEngine()
   },
