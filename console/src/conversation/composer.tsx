@@ -144,7 +144,11 @@ export function Composer({ thread, closed, field }: ComposerProps) {
         </Button>
       </div>
       <p class={left < 0 ? 'hint field-error' : 'hint'} id="composer-hint">
-        {length > countFrom ? `${left} of ${maxLength} characters left` : 'Enter to send, Shift+Enter for a new line'}
+        {asked !== undefined
+          ? 'Enter to insert the saved reply'
+          : length > countFrom
+            ? `${left} of ${maxLength} characters left`
+            : 'Enter to send, Shift+Enter for a new line'}
       </p>
     </form>
   )

@@ -45,7 +45,11 @@ export function createDrafts(storage: Storage, owner: string) {
     const { [conversationId]: _, ...others } = stored
     const isEmpty = text === '' && unsent.length === 0 && !note
     stored = isEmpty ? others : { ...others, [conversationId]: { text, unsent, ...(note && { note }) } }
-    storage.setItem(key, JSON.stringify({ owner, conversations: stored }))
+    try {
+      storage.setItem(key, JSON.stringify({ owner, conversations: stored }))
+    } catch {
+      // The storage is full. The drafts stay in memory, and a reload loses them.
+    }
   }
 
   return {

@@ -27,12 +27,13 @@ function outboxWith(codes: Code[], storage = memory()) {
     },
     drafts,
     agentName: () => 'Ada',
-    clock: { setTimeout: (callback) => setTimeout(callback, 0), clearTimeout: (timer) => clearTimeout(timer as never) },
+    clock: { setTimeout: (callback) => void queueMicrotask(callback), clearTimeout() {} },
   })
   return { outbox, calls, drafts, storage }
 }
 
-const idle = () => new Promise((resolve) => setTimeout(resolve, 20))
+/** Resolves when the outbox has nothing left to do, because the fakes never wait for a timer. */
+const idle = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('the outbox of the console', () => {
   it('repeats a reply with one operation id until the service answers, and keeps the order', async () => {
@@ -42,6 +43,20 @@ describe('the outbox of the console', () => {
     await idle()
     expect(calls.map(({ body }) => body)).toEqual(['one', 'one', 'one', 'one', 'two'])
     expect(new Set(calls.map(({ clientOperationId }) => clientOperationId)).size).toBe(2)
+    expect(outbox.markOf('cnv_1')).toBeUndefined()
+  })
+
+  it('sends a reply once if the storage of the tab is full', async () => {
+    const full = {
+      ...memory(),
+      setItem() {
+        throw new DOMException('full', 'QuotaExceededError')
+      },
+    }
+    const { outbox, calls } = outboxWith([], full)
+    outbox.open('cnv_1', () => {}).send('one')
+    await idle()
+    expect(calls.map(({ body }) => body)).toEqual(['one'])
     expect(outbox.markOf('cnv_1')).toBeUndefined()
   })
 
