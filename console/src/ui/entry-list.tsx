@@ -1,6 +1,7 @@
 import { useId, useRef, useState } from 'preact/hooks'
 import { Button, IconButton } from './button.tsx'
 import { Field } from './field.tsx'
+import { afterPress } from './press.ts'
 
 interface EntryListProps {
   label: string
@@ -30,7 +31,9 @@ export function EntryList({
 
   /** Adds the typed entry, if it is valid. */
   async function add() {
-    const field = input.current!
+    const field = input.current
+    // The operator has left the view.
+    if (!field) return
     const entry = field.value.trim()
     const wrong = entry === '' ? undefined : entries.includes(entry) ? 'Already in the list.' : problemOf(entry)
     setProblem(wrong)
@@ -76,7 +79,7 @@ export function EntryList({
               autocomplete="off"
               spellcheck={false}
               // A typed entry is added when the field loses the focus, so that saving does not drop it.
-              onBlur={() => void add()}
+              onBlur={() => afterPress(() => void add())}
               onKeyDown={(event) => {
                 if (event.key !== 'Enter') return
                 event.preventDefault()
