@@ -27,7 +27,7 @@ interface StartOptions {
   root?: string | undefined
 }
 
-/** Starts a core on an empty data folder, or on the folder of another core. */
+/** Starts a core on an empty data folder and database, or on the folder and database of another core. */
 export async function startCore({
   profile,
   env = {},
@@ -37,7 +37,8 @@ export async function startCore({
   const dataDir = beside?.dataDir ?? (await scratchFolder('core'))
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
-  const shared = { DATA_DIR: dataDir, LOG_LEVEL: 'warn', METRICS_PORT: '0', ...clusterSettings(), ...env }
+  const database = beside?.env ?? clusterSettings()
+  const shared = { DATA_DIR: dataDir, LOG_LEVEL: 'warn', METRICS_PORT: '0', ...database, ...env }
   const running = await startProcess({
     entry: 'dev/core.ts',
     root,
