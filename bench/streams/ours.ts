@@ -85,7 +85,7 @@ async function startOwn(part: 'core' | 'gateway', env: Record<string, string>, p
   const { nodeArgs, heapBytes } = await heapProbe()
   const name = part.toUpperCase()
   const running = await startProcess({
-    entry: `${part}/main.ts`,
+    entry: part === 'core' ? 'dev/core.ts' : 'gateway/main.ts',
     nodeArgs: [...(await scriptFlags(part)), ...nodeArgs, ...profiling(profile, part)],
     env: { ...env, LOG_LEVEL: 'warn', [`${name}_HOST`]: '127.0.0.1', [`${name}_PORT`]: String(port) },
     readyUrl: `${url}/readyz`,
