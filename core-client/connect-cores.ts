@@ -12,6 +12,7 @@ const DRAIN_POLL_MS = 250
 
 interface ConnectedCores {
   cores: CorePool
+  /** Ends the checks of the cores. Closes each connection after its last call, at the latest after 30 s. */
   stop(): void
 }
 
@@ -66,5 +67,11 @@ export function connectCores(options: {
     },
   })
 
-  return { cores, stop: () => stopped.abort() }
+  return {
+    cores,
+    stop() {
+      stopped.abort()
+      for (const [url, each] of connected) void drain(url, each)
+    },
+  }
 }

@@ -7,13 +7,15 @@ import { createFailoverTransport } from './failover-transport.ts'
 export type { TlsFiles } from '../platform/tls/tls-files.ts'
 export { errorInfoOf } from './error-info.ts'
 
+const noMetrics = { linkFrames: { observe() {} }, linkCalls: { inc() {} } }
+
 /**
  * Connects an internal service to the cores. Calls go to the less busy of two cores. A failed call
- * is sent to the next core if the first core did not receive it, or if it is safe to repeat. Resolves once the address of a core is
- * known.
+ * is sent to the next core if the first core did not receive it, or if it is safe to repeat. Unary calls
+ * to a core share one stream, the link (see link.ts). Resolves once the address of a core is known.
  *
- * @returns `transport` for `createClient` of `@connectrpc/connect`, and `stop`, which ends the checks
- * of the cores
+ * @returns `transport` for `createClient` of `@connectrpc/connect`, and `stop`, which closes the
+ * connections after the running calls
  */
 export async function connectService(options: {
   /** Addresses of the cores: `http://10.0.0.7:8090`, or `dns://core:8090` for all addresses of a name. */
@@ -26,7 +28,7 @@ export async function connectService(options: {
   deadlineMs?: number
 }): Promise<{ transport: Transport; stop(): void }> {
   const { urls, token, tls, deadlineMs = 5_000 } = options
-  const { cores, stop } = connectCores({ urls, tls })
+  const { cores, stop } = connectCores({ urls, tls, linkMetrics: noMetrics })
   await new Promise<void>((resolve) => cores.follow({ added: () => resolve(), removed() {} }))
   return { transport: createAuthorizedTransport(createFailoverTransport({ cores, deadlineMs }), token), stop }
 }

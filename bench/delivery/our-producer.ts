@@ -7,8 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createClient } from '@connectrpc/connect'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
-import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
-import { createCoreTransport } from '../../core-client/core-transport.ts'
+import { connectService } from '../../core-client/index.ts'
 import { handleCommands } from '../commands.ts'
 import { concurrency, destinations, payloadBytes } from './contender.ts'
 import { runAtRate, runConcurrently } from './pacing.ts'
@@ -16,7 +15,8 @@ import type { ProducerCommand } from './producer.ts'
 
 const [coreUrl = '', demoFile = '', receiverPort = ''] = process.argv.slice(2)
 const { serviceToken, workspaceId } = JSON.parse(await readFile(demoFile, 'utf8'))
-const leads = createClient(LeadService, createAuthorizedTransport(createCoreTransport(coreUrl), serviceToken))
+const { transport } = await connectService({ urls: [coreUrl], token: serviceToken })
+const leads = createClient(LeadService, transport)
 const fields = { email: 'visitor@example.com', message: 'x'.repeat(payloadBytes - 300) }
 const lead = () => leads.captureLead({ workspaceId, source: 'bench', fields })
 /** This lead is captured before the subscriptions exist, so that it is not sent automatically. */

@@ -4,8 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createClient } from '@connectrpc/connect'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
-import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
-import { createCoreTransport } from '../../core-client/core-transport.ts'
+import { connectService } from '../../core-client/index.ts'
 import { startCommandProcess } from '../../test/support/processes.ts'
 import { clock } from '../commands.ts'
 import type { Part } from '../parts.ts'
@@ -96,7 +95,8 @@ export const queuePart: Part = async ({ rounds, quick, full, only, profile, log 
 
   async function holdAndRelease(queued: Backlog): Promise<Table> {
     const { serviceToken } = JSON.parse(await readFile(join(core.dataDir, 'demo.json'), 'utf8'))
-    const leads = createClient(LeadService, createAuthorizedTransport(createCoreTransport(core.url), serviceToken))
+    const { transport, stop } = await connectService({ urls: [core.url], token: serviceToken })
+    const leads = createClient(LeadService, transport)
     const [subscriptionId = ''] = (await queued.addDestinations(1)).slice(-1)
     const next = { attemptId: 'att_next', correlationId: 'next' }
     const dueAt = new Date(Date.now() + day)
@@ -123,6 +123,7 @@ export const queuePart: Part = async ({ rounds, quick, full, only, profile, log 
       while ((await queued.countHeld()) !== count) await delay(500)
       log(`  ${name}: completed ${Math.round((clock() - began) / 1000)} s later`)
     }
+    stop()
     rows.push(['after', Number.NaN, await measure()])
     return {
       title: `Holding and releasing ${sizes.held.toLocaleString('en')} deliveries of one destination, others at 100/s`,

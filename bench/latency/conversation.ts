@@ -7,8 +7,7 @@ import http, { type IncomingMessage } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createClient } from '@connectrpc/connect'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
-import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
-import { createCoreTransport } from '../../core-client/core-transport.ts'
+import { connectService } from '../../core-client/index.ts'
 import { clock, handleCommands } from '../commands.ts'
 import { createVisitors, eventsPath, pageHeaders } from '../visitors.ts'
 
@@ -20,7 +19,8 @@ export interface ConversationCommand {
 
 const [coreUrl = '', demoFile = '', gatewayPort = ''] = process.argv.slice(2)
 const { serviceToken } = JSON.parse(await readFile(demoFile, 'utf8'))
-const messaging = createClient(MessagingService, createAuthorizedTransport(createCoreTransport(coreUrl), serviceToken))
+const { transport } = await connectService({ urls: [coreUrl], token: serviceToken })
+const messaging = createClient(MessagingService, transport)
 const [visitor] = await createVisitors(Number(gatewayPort), 1)
 if (!visitor) throw new Error('no visitor')
 const { conversationId, accessGrant } = visitor

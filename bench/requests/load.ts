@@ -5,8 +5,7 @@ import { readFile } from 'node:fs/promises'
 import { createClient } from '@connectrpc/connect'
 import { CommandService } from '#proto/command/v1/command_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
-import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
-import { createCoreTransport } from '../../core-client/core-transport.ts'
+import { connectService } from '../../core-client/index.ts'
 import { handleCommands } from '../commands.ts'
 import { type HttpConnection, openConnection } from '../http-connection.ts'
 import { quantile } from '../table.ts'
@@ -46,7 +45,7 @@ const atOnce = 16
 const [gatewayPort = '', corePort = '', demoFile = ''] = process.argv.slice(2)
 const port = Number(gatewayPort)
 const { serviceToken, siteKey } = JSON.parse(await readFile(demoFile, 'utf8'))
-const core = createAuthorizedTransport(createCoreTransport(`http://127.0.0.1:${corePort}`), serviceToken)
+const { transport: core } = await connectService({ urls: [`http://127.0.0.1:${corePort}`], token: serviceToken })
 await createClient(WorkspaceService, core).updateInstallation({ siteKey, origins: [pageHeaders.Origin] })
 const visitors = (await createVisitors(port, visitorCount)) as Visitor[]
 await inLanes(prepare)
