@@ -1,23 +1,12 @@
 import { inspect } from 'node:util'
-import { ConnectError } from '@connectrpc/connect'
 import fc from 'fast-check'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { headerIssues } from './custom-headers.ts'
-import { testDeliveries } from './test-deliveries.ts'
+import { issuesOf, testDeliveries } from './test-deliveries.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())
 beforeEach(() => test.clear())
-
-const issuesOf = (call: Promise<unknown>) =>
-  call.then(
-    () => [],
-    (error) =>
-      ConnectError.from(error)
-        .findDetails(ErrorInfoSchema)[0]
-        ?.issues.map(({ path, rule }) => `${path} ${rule}`),
-  )
 
 const destinationUrl = 'https://crm.example/leads'
 const reserved = [

@@ -1,6 +1,7 @@
-import { createClient, type Transport } from '@connectrpc/connect'
+import { ConnectError, createClient, type Transport } from '@connectrpc/connect'
 import { pino } from 'pino'
 import { afterAll } from 'vitest'
+import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { testDatabase } from '../../test/support/test-database.ts'
@@ -247,3 +248,17 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
 }
 
 export type TestDeliveries = ReturnType<typeof testDeliveries>
+
+/** Resolves to the details of the call's error. */
+const errorInfoOf = (call: Promise<unknown>) =>
+  call.then(
+    () => undefined,
+    (error) => ConnectError.from(error).findDetails(ErrorInfoSchema)[0],
+  )
+
+/** Resolves to the error code of the call, or to undefined if the call succeeds. */
+export const codeOf = async (call: Promise<unknown>) => (await errorInfoOf(call))?.code
+
+/** Resolves to the path and rule of each issue that the call's error names. */
+export const issuesOf = async (call: Promise<unknown>) =>
+  (await errorInfoOf(call))?.issues.map(({ path, rule }) => `${path} ${rule}`) ?? []
