@@ -1,47 +1,14 @@
-import { isIP, Socket } from 'node:net'
-import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import { Socket } from 'node:net'
+import { afterAll, describe, expect, it } from 'vitest'
 import { AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
-import { createAddressCheck } from '../platform/addresses/addresses.ts'
-import { type Lookup, NameError } from '../platform/addresses/name-service.ts'
-import { createResolver } from '../platform/addresses/resolve.ts'
-import { testAuthority } from '../test/support/certificates.ts'
+import { NameError } from '../platform/addresses/name-service.ts'
 import { startReceiver } from '../test/support/receiver.ts'
 import { retryDate } from '../test/support/receiver-behaviours.ts'
 import { until } from '../test/support/until.ts'
-import { createSender, type Outcome, type ReadyRequest, type SenderOptions } from './sender.ts'
+import { answered, body, failed, named, never, request, send, senderWith } from './test-sender.ts'
 
 const receiver = await startReceiver()
-const senders: ReturnType<typeof createSender>[] = []
 afterAll(() => receiver.close())
-afterEach(async () => {
-  await Promise.all(senders.splice(0).map((sender) => sender.close()))
-})
-
-const loopback = createAddressCheck({ allowedCidrs: ['127.0.0.0/8'] })
-const named = (...addresses: string[]): Lookup => {
-  return async () => addresses.map((address) => ({ address, family: isIP(address) as 4 | 6 }))
-}
-
-function senderWith(options: Partial<SenderOptions> & { lookup?: Lookup } = {}) {
-  const { lookup = named('127.0.0.1'), ...rest } = options
-  const resolver = createResolver({ isAllowed: loopback, lookup })
-  const sender = createSender({ resolver, responseMaxBytes: 65_536, maxIdle: 4, ca: testAuthority, ...rest })
-  senders.push(sender)
-  return sender
-}
-
-const body = new TextEncoder().encode('{"eventType":"lead.ready-for-delivery","data":{"name":"Zoë"}}')
-const request = (url: string, more: Partial<ReadyRequest> = {}): ReadyRequest => ({
-  url,
-  headers: { 'content-type': 'application/json', 'x-service-webhook-id': 'dlv_1' },
-  body,
-  deadlineMs: 20_000,
-  ...more,
-})
-const never = new AbortController().signal
-const send = (url: string, more?: Partial<ReadyRequest>) => senderWith().send(request(url, more), never)
-const answered = (status: number): Outcome => ({ case: 'response', value: { status } })
-const failed = (phase: AttemptPhase, reason: FailureReason): Outcome => ({ case: 'failure', value: { phase, reason } })
 const { RESOLVE, CONNECT, TLS, HEADERS, BODY } = AttemptPhase
 
 describe('senders', () => {
@@ -263,75 +230,5 @@ describe('senders with a deadline and an abort signal', () => {
       case: 'released',
       value: {},
     })
-  })
-})
-
-describe('idle connections', () => {
-  it('a sender reuses an idle connection for a request to the same origin', async () => {
-    const sender = senderWith()
-    const before = receiver.connections()
-    for (const path of ['/200', '/404', '/500']) await sender.send(request(`${receiver.http}${path}`), never)
-    expect(receiver.connections() - before).toBe(1)
-    await sender.send(request(`${receiver.https('good')}/200`), never)
-    await sender.send(request(`${receiver.https('good')}/200`), never)
-    expect(receiver.connections() - before).toBe(2)
-  })
-
-  it('a sender does not reuse an idle connection if the name now resolves to another address', async () => {
-    const other = await startReceiver('127.0.0.2')
-    let address = '127.0.0.1'
-    const sender = senderWith({ lookup: (...call) => named(address)(...call) })
-    const url = `http://moving.example:${receiver.port}/200`
-    const before = receiver.connections()
-    expect(await sender.send(request(url), never)).toEqual(answered(200))
-    address = '127.0.0.2'
-    expect(await sender.send(request(url), never)).toEqual(failed(CONNECT, FailureReason.CONNECTION_REFUSED))
-    address = '127.0.0.1'
-    expect(await sender.send(request(url), never)).toEqual(answered(200))
-    expect(receiver.connections() - before).toBe(1)
-    await other.close()
-  })
-
-  it('a sender tries another address if an address refuses the connection', async () => {
-    const sender = senderWith({ lookup: named('127.0.0.3', '127.0.0.1') })
-    expect(await sender.send(request(`http://two.example:${receiver.port}/200`), never)).toEqual(answered(200))
-  })
-
-  it('a sender repeats a request on a new connection if the server closed the idle connection', async () => {
-    const sender = senderWith()
-    const before = receiver.connections()
-    expect(await sender.send(request(`${receiver.http}/200-then-reset`), never)).toEqual(answered(200))
-    expect(await sender.send(request(`${receiver.http}/200-then-reset`), never)).toEqual(answered(200))
-    expect(receiver.connections() - before).toBe(2)
-  })
-
-  it('a sender succeeds with the next request if the server closes the connection right after a response', async () => {
-    const sender = senderWith()
-    receiver.on('/ends', (request, response) => {
-      const end = () => request.socket.destroy()
-      response.end('ok', () =>
-        [end, () => setImmediate(end), () => queueMicrotask(end)][receiver.requests.length % 3]?.(),
-      )
-    })
-    for (let attempt = 0; attempt < 60; attempt++) {
-      expect(await sender.send(request(`${receiver.http}/ends`), never)).toEqual(answered(200))
-    }
-  })
-
-  it('a sender does not reuse a connection if the server closes it or sends extra data', async () => {
-    const sender = senderWith()
-    expect(await sender.send(request(`${receiver.http}/200-and-close`), never)).toEqual(answered(200))
-    await until('the connection to be dropped', () => sender.idleConnections() === 0)
-    expect(await sender.send(request(`${receiver.http}/200-and-more`), never)).toEqual(answered(200))
-    await until('the connection to be dropped', () => sender.idleConnections() === 0)
-    expect(await sender.send(request(`${receiver.http}/200`), never)).toEqual(answered(200))
-  })
-
-  it('a sender keeps at most `maxIdle` idle connections', async () => {
-    const sender = senderWith({ maxIdle: 2 })
-    await Promise.all(Array.from({ length: 6 }, () => sender.send(request(`${receiver.http}/200`), never)))
-    expect(sender.idleConnections()).toBe(2)
-    await sender.close()
-    expect(sender.idleConnections()).toBe(0)
   })
 })

@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
 import type { Operation } from '../idempotency/idempotency.ts'
 import { createKeyring, createPlannedIds } from '../keys/keyring.ts'
@@ -190,4 +191,19 @@ export function identificationInMemory(given: Partial<Given> = {}) {
       (await identification.identify({ credentials, assertion, idempotencyKey })).content,
     clear: async () => (await identification.clear({ credentials, idempotencyKey })).content,
   }
+}
+
+export const rejectsWith = (attempt: Promise<unknown>, code: keyof typeof ErrorCode) =>
+  expect(attempt).rejects.toMatchObject({ code: ErrorCode[code] })
+
+/** The grant of a new session. */
+export const firstGrant = { issuedAt: seconds, expiresAt: seconds + 600, renewableUntil: seconds + 1800, generation: 0 }
+
+/** The identity that an identification as `ada` stores. */
+export const newIdentity = {
+  externalSubject: 'ada',
+  subjectId: 'sub_ada',
+  displayName: 'A',
+  operation,
+  verifiedAt: new Date(now),
 }

@@ -181,7 +181,7 @@ export const faults = {
   /** Freezes the connections to a core, and checks that calls through them end in time. */
   async 'core-frozen'({ cores, gateways, demo }, { draw, lastsMs, recorder }) {
     const frozen = breakCallers(cores, { draw, lastsMs: 4 * lastsMs }, 'frozen to its callers', ({ callers }) =>
-      callers.freeze(),
+      callers.freeze('calls', 'answers'),
     )
     const asked = Array.from({ length: 8 }, async (_, index) => {
       const { name, url } = selectFrom(gateways, index)

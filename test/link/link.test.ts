@@ -1,4 +1,3 @@
-import { connect, createServer, type Socket } from 'node:net'
 import { create, getOption } from '@bufbuild/protobuf'
 import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect'
 import { createConnectTransport } from '@connectrpc/connect-node'
@@ -10,8 +9,9 @@ import { type CoreServer, serveCore } from '../../core/server.ts'
 import { testCores } from '../../core/test-support/cores.ts'
 import { call, requests, servedMethods, type Things, thingsOf } from '../../core/test-support/operator-calls.ts'
 import { createCorePool } from '../../core-client/core-pool.ts'
-import { type CoreTransport, createCoreTransport } from '../../core-client/core-transport.ts'
+import { createCoreTransport } from '../../core-client/core-transport.ts'
 import { createFailoverTransport } from '../../core-client/failover-transport.ts'
+import { startLink } from '../support/link.ts'
 import { until } from '../support/until.ts'
 
 const cores = testCores()
@@ -35,16 +35,17 @@ function newMetrics() {
 const bearer = async (...scopes: string[]) => `Bearer ${await cores.core.access.issue({ subject: 'test', scopes })}`
 
 /** Connects to a core and waits until calls use the link. */
-async function linked(url = baseUrl): Promise<CoreTransport & { seen: ReturnType<typeof newMetrics>['seen'] }> {
+async function linked(url = baseUrl) {
   const { seen, metrics } = newMetrics()
   const transport = createCoreTransport(url, undefined, metrics)
   closers.push(() => transport.cut())
+  const client = createClient(SessionService, transport)
   const headers = { authorization: await bearer('visitors:act') }
   await until('the link', async () => {
-    await createClient(SessionService, transport).checkOrigin({ origin: 'https://a.example' }, { headers })
+    await client.checkOrigin({ origin: 'https://a.example' }, { headers })
     return seen.frames.length > 0
   })
-  return { ...transport, seen }
+  return { transport, client, seen }
 }
 
 beforeAll(async () => {
@@ -58,38 +59,22 @@ afterAll(async () => {
   await server.close()
 })
 
-/**
- * A TCP proxy in front of the core that can hold back the bytes of one direction or cut the
- * connections.
- */
-async function startWire() {
-  const pairs = new Set<{ client: Socket; core: Socket }>()
-  const wire = createServer((client) => {
-    const pair = { client, core: connect(server.port, '127.0.0.1') }
-    pairs.add(pair)
-    client.pipe(pair.core)
-    pair.core.pipe(client)
-    for (const socket of [client, pair.core]) {
-      socket.on('error', () => {})
-      socket.on('close', () => {
-        pairs.delete(pair)
-        client.destroy()
-        pair.core.destroy()
-      })
-    }
-  })
-  await new Promise<void>((resolve) => wire.listen(0, '127.0.0.1', resolve))
-  closers.push(() => wire.close())
-  const each = (act: (pair: { client: Socket; core: Socket }) => void) => {
-    for (const pair of pairs) act(pair)
-  }
+/** A TCP proxy in front of the core. */
+async function startProxy() {
+  const proxy = await startLink(server.port)
+  closers.push(() => proxy.close())
   return {
-    url: `http://127.0.0.1:${(wire.address() as { port: number }).port}`,
-    cut: () => each(({ client }) => client.destroy()),
-    holdAnswers: () => each(({ client, core }) => core.unpipe(client)),
-    holdCalls: () => each(({ client, core }) => client.unpipe(core)),
+    ...proxy,
+    url: `http://127.0.0.1:${proxy.port}`,
+    /** Cuts the open connections only. */
+    cut() {
+      proxy.cut()
+      proxy.mend()
+    },
   }
 }
+
+const linkClient = () => createClient(LinkService, createConnectTransport({ baseUrl, httpVersion: '2' }))
 
 const codeOf = (promise: Promise<unknown>) =>
   promise.then(
@@ -98,11 +83,13 @@ const codeOf = (promise: Promise<unknown>) =>
   )
 
 describe('each unary method over a link', () => {
+  let shared: ReturnType<typeof linked> | undefined
   const unary = servedMethods().filter(([, { methodKind }]) => methodKind === 'unary')
 
   it.each(unary)('%s gives the same answers and errors as over HTTP', async (name, method) => {
     const http = createConnectTransport({ baseUrl, httpVersion: '2' })
-    const link = await linkOnce()
+    shared ??= linked()
+    const { transport: link } = await shared
     const needed = getOption(method, scope)
     const tokens = [undefined, 'Bearer a.b.c', await bearer('other'), await bearer(needed)]
     for (const [index, token] of tokens.entries()) {
@@ -113,9 +100,6 @@ describe('each unary method over a link', () => {
       expect([index, overLink]).toEqual([index, overHttp])
     }
   })
-
-  let shared: Promise<Transport> | undefined
-  const linkOnce = () => (shared ??= linked())
 })
 
 describe('a link between a client process and a core', () => {
@@ -126,8 +110,7 @@ describe('a link between a client process and a core', () => {
   })
 
   it('sends the calls of one turn of the event loop together', async () => {
-    const { seen, ...transport } = await linked()
-    const client = createClient(SessionService, transport)
+    const { seen, client } = await linked()
     seen.frames.length = 0
     await Promise.all(Array.from({ length: 50 }, () => client.checkOrigin({ origin }, { headers })))
     expect(seen.frames).toEqual([50])
@@ -135,8 +118,7 @@ describe('a link between a client process and a core', () => {
   })
 
   it('does not delay small calls behind a large message', async () => {
-    const { seen: _, ...transport } = await linked()
-    const client = createClient(SessionService, transport)
+    const { client } = await linked()
     const order: string[] = []
     const large = client
       .checkOrigin({ origin: `https://${'a'.repeat(8_000_000)}.example` }, { headers })
@@ -147,18 +129,16 @@ describe('a link between a client process and a core', () => {
   })
 
   it('rejects a message that is too large, and still carries other calls', async () => {
-    const { seen: _, ...transport } = await linked()
-    const client = createClient(SessionService, transport)
+    const { client } = await linked()
     const tooLarge = client.checkOrigin({ origin: 'a'.repeat(17 * 1024 * 1024) }, { headers })
     expect(await codeOf(tooLarge)).toBe('ResourceExhausted')
     expect(await codeOf(client.checkOrigin({ origin }, { headers }))).toBe('ok')
   })
 
   it('ends calls at their deadline and on cancellation while the core does not answer', async () => {
-    const wire = await startWire()
-    const { seen, ...transport } = await linked(wire.url)
-    const client = createClient(SessionService, transport)
-    wire.holdAnswers()
+    const proxy = await startProxy()
+    const { seen, client } = await linked(proxy.url)
+    proxy.freeze('answers')
     const stop = new AbortController()
     const cancelled = codeOf(client.checkOrigin({ origin }, { headers, signal: stop.signal }))
     const expired = codeOf(client.checkOrigin({ origin }, { headers, timeoutMs: 50 }))
@@ -169,13 +149,12 @@ describe('a link between a client process and a core', () => {
   })
 
   it('fails its running calls with Unavailable when it is cut, and later calls use a new link', async () => {
-    const wire = await startWire()
-    const { seen, ...transport } = await linked(wire.url)
-    const client = createClient(SessionService, transport)
-    wire.holdAnswers()
+    const proxy = await startProxy()
+    const { seen, client } = await linked(proxy.url)
+    proxy.freeze('answers')
     const calls = Array.from({ length: 20 }, () => codeOf(client.checkOrigin({ origin }, { headers })))
     await until('the calls to be sent', () => seen.frames.at(-1) === 20)
-    wire.cut()
+    proxy.cut()
     expect(new Set(await Promise.all(calls))).toEqual(new Set(['Unavailable']))
     seen.frames.length = 0
     await until('the next link', async () => {
@@ -185,8 +164,8 @@ describe('a link between a client process and a core', () => {
   })
 
   it('does not fail idempotent calls when it is cut: the client repeats them on another core', async () => {
-    const wire = await startWire()
-    const { seen, ...first } = await linked(wire.url)
+    const proxy = await startProxy()
+    const { seen, transport: first } = await linked(proxy.url)
     const second = createCoreTransport(baseUrl)
     closers.push(() => second.cut())
     const pool = createCorePool({
@@ -196,23 +175,22 @@ describe('a link between a client process and a core', () => {
       ],
     })
     const client = createClient(SessionService, createFailoverTransport({ cores: pool, deadlineMs: 20_000 }))
-    wire.holdAnswers()
+    proxy.freeze('answers')
     const calls = Array.from({ length: 10 }, () => codeOf(client.checkOrigin({ origin }, { headers })))
     await until('a call on the link', () => seen.underWay > 0)
-    wire.cut()
+    proxy.cut()
     expect(new Set(await Promise.all(calls))).toEqual(new Set(['ok']))
   })
 
   it('rejects calls with Unavailable if the core does not read and too many bytes are unsent', async () => {
-    const wire = await startWire()
-    const { seen, ...transport } = await linked(wire.url)
-    const client = createClient(SessionService, transport)
-    wire.holdCalls()
+    const proxy = await startProxy()
+    const { seen, client } = await linked(proxy.url)
+    proxy.freeze('calls')
     const large = 'a'.repeat(4_000_000)
     const calls = Array.from({ length: 12 }, () => codeOf(client.checkOrigin({ origin: large }, { headers })))
     const first = await Promise.race(calls)
     expect(first).toBe('Unavailable')
-    wire.cut()
+    proxy.cut()
     await Promise.all(calls)
     expect(seen.underWay).toBe(0)
   })
@@ -226,7 +204,6 @@ describe('a core that serves links', () => {
 
   /** Opens a link, sends the frames and returns the frames of the core until `isDone`. */
   async function exchange(frames: object[], isDone: (seen: Frame[]) => boolean): Promise<Frame[]> {
-    const client = createClient(LinkService, createConnectTransport({ baseUrl, httpVersion: '2' }))
     const stop = new AbortController()
     async function* input() {
       yield { frames: frames.map((frame) => create(FrameSchema, frame)) }
@@ -234,7 +211,7 @@ describe('a core that serves links', () => {
     }
     const seen: Frame[] = []
     try {
-      for await (const answer of client.link(input(), { headers: { authorization }, signal: stop.signal })) {
+      for await (const answer of linkClient().link(input(), { headers: { authorization }, signal: stop.signal })) {
         seen.push(...answer.frames)
         if (isDone(seen)) break
       }
@@ -289,36 +266,29 @@ describe('a core that serves links', () => {
 
   it('ends a link if its incomplete messages together exceed 32 MiB', async () => {
     const part = Buffer.alloc(1024 * 1024)
-    const parts = Array.from({ length: 40 }, (_, index) => ({
-      id: 1 + (index % 4),
-      kind: { case: 'part', value: part },
-    }))
-    const client = createClient(LinkService, createConnectTransport({ baseUrl, httpVersion: '2' }))
     async function* input() {
-      for (const frame of parts) yield { frames: [create(FrameSchema, frame as never)] }
+      for (let index = 0; index < 40; index += 1)
+        yield { frames: [create(FrameSchema, { id: 1 + (index % 4), kind: { case: 'part', value: part } })] }
       await new Promise(() => {})
     }
     const drained = async () => {
-      for await (const { frames } of client.link(input(), { headers: { authorization } })) void frames
+      for await (const { frames } of linkClient().link(input(), { headers: { authorization } })) void frames
     }
     expect(await codeOf(drained())).toBe('ResourceExhausted')
   })
 
   it('rejects a link that is opened without a valid token', async () => {
-    const client = createClient(LinkService, createConnectTransport({ baseUrl, httpVersion: '2' }))
     for (const given of ['', 'Bearer a.b.c']) {
-      const answers = client.link((async function* () {})(), { headers: { authorization: given } })
+      const answers = linkClient().link((async function* () {})(), { headers: { authorization: given } })
       expect(await codeOf(answers[Symbol.asyncIterator]().next())).toBe('Unauthenticated')
     }
   })
 
   it('answers all received calls when it is stopped', async () => {
     const stopping = await serveCore(cores.core, { host: '127.0.0.1', port: 0 })
-    const { seen, ...transport } = await linked(`http://127.0.0.1:${stopping.port}`)
-    const client = createClient(SessionService, transport)
-    const headers = { authorization }
+    const { seen, client } = await linked(`http://127.0.0.1:${stopping.port}`)
     const calls = Array.from({ length: 30 }, (_, index) =>
-      codeOf(client.checkOrigin({ origin: `https://o${index}.example` }, { headers })),
+      codeOf(client.checkOrigin({ origin: `https://o${index}.example` }, { headers: { authorization } })),
     )
     await until('the calls to be sent', () => seen.underWay === 30)
     await new Promise(setImmediate)

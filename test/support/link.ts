@@ -2,6 +2,8 @@ import { once } from 'node:events'
 import { type AddressInfo, createConnection, createServer, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 
+type Direction = 'calls' | 'answers'
+
 /** A TCP proxy that can cut, slow down and reset connections. */
 export interface Link {
   port: number
@@ -14,8 +16,8 @@ export interface Link {
    * the probability for each chunk, from 0 to 1.
    */
   resetInAnswers(share: number): void
-  /** Forwards nothing, but keeps all connections open. */
-  freeze(): void
+  /** Keeps all connections open, but forwards nothing in these directions. */
+  freeze(...directions: Direction[]): void
   /**
    * Replaces a chunk of the server's answers by other bytes, and then resets its connection. `share`
    * is the probability for each chunk, from 0 to 1.
@@ -41,9 +43,10 @@ export async function startLink(target: number | string, chance: () => number = 
   let slowBy = 0
   let resetShare = 0
   let damagedShare = 0
-  /** Pending while the link is frozen. */
-  let thawed = Promise.withResolvers<void>()
-  thawed.resolve()
+  /** Settled for each direction that is not frozen. */
+  const thawed = { calls: Promise.withResolvers<void>(), answers: Promise.withResolvers<void>() }
+  const thaw = () => Object.values(thawed).forEach(({ resolve }) => void resolve())
+  thaw()
 
   const server = createServer({ noDelay: true }, (client) => {
     if (isCut) return void client.resetAndDestroy()
@@ -53,11 +56,11 @@ export async function startLink(target: number | string, chance: () => number = 
       typeof target === 'number'
         ? createConnection({ port: target, host: '127.0.0.1', noDelay: true })
         : createConnection({ path: target })
-    forward(client, upstream, (chunk) => {
+    forward('calls', client, upstream, (chunk) => {
       cursors = [...cursors, ...followedCursors(chunk)].slice(-20)
       return true
     })
-    forward(upstream, client, (chunk) => {
+    forward('answers', upstream, client, (chunk) => {
       if (damagedShare > 0 && chance() < damagedShare) {
         client.write(Buffer.alloc(chunk.length, 0xa5), () => client.resetAndDestroy())
         return false
@@ -71,10 +74,10 @@ export async function startLink(target: number | string, chance: () => number = 
   await once(server, 'listening')
 
   /** Forwards one chunk at a time, so that the order is kept and backpressure works. */
-  function forward(from: Socket, to: Socket, passes: (chunk: Buffer) => boolean) {
+  function forward(direction: Direction, from: Socket, to: Socket, passes: (chunk: Buffer) => boolean) {
     from.on('data', async (chunk) => {
       from.pause()
-      await thawed.promise
+      await thawed[direction].promise
       if (slowBy > 0) await delay(slowBy)
       if (to.destroyed || !passes(chunk)) return
       to.write(chunk, () => from.resume())
@@ -98,9 +101,11 @@ export async function startLink(target: number | string, chance: () => number = 
     resetInAnswers(share) {
       resetShare = share
     },
-    freeze() {
-      thawed.resolve()
-      thawed = Promise.withResolvers()
+    freeze(...directions) {
+      for (const direction of directions) {
+        thawed[direction].resolve()
+        thawed[direction] = Promise.withResolvers()
+      }
     },
     damageAnswers(share) {
       damagedShare = share
@@ -110,11 +115,11 @@ export async function startLink(target: number | string, chance: () => number = 
       slowBy = 0
       resetShare = 0
       damagedShare = 0
-      thawed.resolve()
+      thaw()
     },
     cursors: () => cursors,
     async close() {
-      thawed.resolve()
+      thaw()
       for (const socket of clients) socket.destroy()
       server.close()
       await once(server, 'close')

@@ -1,44 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import type { LifecycleSignal } from '../src/platform.ts'
-import { createMemoryStorage, type KeyValueStorage } from '../src/storage.ts'
+import { createMemoryStorage } from '../src/storage.ts'
 import { assertionOf } from './assertion-of.ts'
-import { type ClientHarness, createClientHarness, until } from './client-harness.ts'
-import type { SiteKey } from './scenarios.ts'
-import { serverPerTest } from './server-per-test.ts'
+import { until } from './client-harness.ts'
+import { grantMs, isOnline, nap, night, record, sleepingClients } from './sleeping-clients.ts'
 
-const fixture = serverPerTest()
-
-const grantMs = 900_000
-const nap = 1_200_000
-const night = 3 * 3_600_000
-const record = 'service.widget.1.pk_friendly'
-
-const start = (siteKey: SiteKey = 'pk_friendly', options: Partial<Parameters<typeof createClientHarness>[2]> = {}) =>
-  createClientHarness(fixture.server, siteKey, { clock: fixture.clock, ...options })
-
-const renewals = () => fixture.server.seen('POST /sessions/renew')
-const sends = () => fixture.server.seen('POST /messages')
-
-/** Lets the computer sleep. The service closes the stream meanwhile. */
-function sleep(ms: number, siteKey: SiteKey = 'pk_friendly') {
-  fixture.clock.sleep(ms)
-  fixture.server.conversation(siteKey).cutStreams()
-}
-
-const isOnline = ({ client }: ClientHarness) => client.connection() === 'online'
-
-/** Waits until all requests are answered and all timers of the next seconds have run. */
-async function settled() {
-  let seen = -1
-  await until(
-    () => {
-      const isQuiet = seen === fixture.server.requests.length
-      seen = fixture.server.requests.length
-      return isQuiet
-    },
-    () => fixture.clock.advance(0),
-  )
-}
+const { fixture, start, renewals, sends, sleep, settled } = sleepingClients()
 
 describe('a client after a sleep of 20 minutes', () => {
   it.each<LifecycleSignal>(['visible', 'online', 'pageshow'])(
@@ -173,111 +140,6 @@ describe('a client after a sleep of 20 minutes', () => {
     expect(harness.client.ended()).toBeUndefined()
     harness.client.stop()
     identified.client.stop()
-  })
-})
-
-describe('a client that cannot reach the service after a sleep', () => {
-  async function asleep(options: { storage?: KeyValueStorage } = {}) {
-    const harness = start('pk_renew_never', options)
-    await harness.started()
-    sleep(nap, 'pk_renew_never')
-    return harness
-  }
-
-  it('the client tries to renew once per page signal and once per action of the visitor, and not by itself', async () => {
-    const harness = await asleep()
-    let expected = 0
-    const acts = [
-      () => harness.signal('visible'),
-      () => harness.signal('online'),
-      () => void harness.client.sendMessage('Hello'),
-      () => harness.client.markRead(),
-      () => void harness.client.startTyping(),
-    ]
-    await harness.withFeatures()
-    for (const act of acts) {
-      expected += 1
-      act()
-      await until(() => renewals().length === expected)
-      await settled()
-      for (let minute = 0; minute < 5; minute += 1) {
-        fixture.clock.advance(60_000)
-        await settled()
-      }
-      expect(renewals()).toHaveLength(expected)
-    }
-    expect(sends()).toEqual([])
-    expect(fixture.server.seen('GET /events')).toHaveLength(1)
-    expect([harness.client.ended(), harness.client.connection(), harness.states()]).toEqual([
-      undefined,
-      'reconnecting',
-      ['pending'],
-    ])
-    harness.client.stop()
-  })
-
-  it('the client reports the end of a session that can no longer be renewed, and the visitor can start a new one', async () => {
-    const harness = await asleep()
-    harness.signal('visible')
-    await until(() => renewals().length === 1)
-    harness.client.sendMessage('Anyone?')
-    await until(() => renewals().length === 2)
-    await settled()
-    fixture.clock.advance(night)
-    expect(harness.client.ended()).toEqual({ event: 'session.expired', code: 'session.expired' })
-    expect(harness.client.messages().map(({ error }) => error?.code)).toEqual(['session.expired'])
-    expect(harness.client.canStartNew()).toBe(true)
-    await settled()
-    expect([renewals().length, sends().length]).toEqual([2, 0])
-  })
-
-  it('the client tries to renew again if a page signal arrives during a failing attempt', async () => {
-    const harness = await asleep()
-    harness.signal('visible')
-    harness.signal('online')
-    await until(() => renewals().length === 2)
-    await settled()
-    expect(renewals()).toHaveLength(2)
-    harness.client.stop()
-  })
-
-  it('a reload keeps the stored session, and the client renews it at the next page signal', async () => {
-    const storage = createMemoryStorage()
-    const before = start('pk_renew_refused_once', { storage })
-    await before.started()
-    const session = before.client.session()
-    before.client.stop()
-    fixture.clock.sleep(nap)
-    const after = start('pk_renew_refused_once', { storage })
-    await after.client.start()
-    expect([after.client.session(), after.client.connection(), renewals().length]).toEqual([session, 'connecting', 1])
-    after.signal('visible')
-    await until(
-      () => isOnline(after),
-      () => fixture.clock.advance(100),
-    )
-    expect(renewals()).toHaveLength(2)
-    after.client.stop()
-  })
-})
-
-describe('if the grant expires while the renewal is retried', () => {
-  it('if the grant expires while the renewal is retried, the client stops retrying and keeps the session', async () => {
-    const harness = start('pk_renew_never')
-    await harness.started()
-    fixture.clock.advance(616_000)
-    for (let failures = 1; fixture.clock.now() < Date.parse('2026-11-20T12:15:00.000Z'); failures += 1) {
-      await until(() => harness.count('error') >= failures)
-      fixture.clock.advance(30_000)
-    }
-    await settled()
-    const attempts = renewals().length
-    expect(attempts).toBeGreaterThan(3)
-    expect(new Set(renewals().map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
-    fixture.clock.advance(600_000)
-    await settled()
-    expect([renewals().length, harness.client.ended()]).toEqual([attempts, undefined])
-    harness.client.stop()
   })
 })
 

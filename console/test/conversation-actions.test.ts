@@ -1,0 +1,124 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { until } from '../../test/support/until.ts'
+import { addDemoData, samplePicture } from './demo-data.ts'
+import type { FakeCore } from './fake-core.ts'
+import { accessibilityFindings, consoleBrowser } from './test-console.ts'
+
+const browser = consoleBrowser()
+let core: FakeCore
+beforeEach(async () => {
+  core = await browser.newCore()
+  await addDemoData(core)
+})
+
+describe('actions of operators in a conversation', () => {
+  it('a closed conversation offers to undo the closing, and a double click on Close does not reopen it', async () => {
+    const { page, close } = await browser.open(core, 'conversations/cnv_maria')
+    await page.getByRole('button', { name: 'Close', exact: true }).dblclick()
+    const undo = page.getByRole('button', { name: 'Undo' })
+    await undo.waitFor()
+    expect(core.calls('ReopenConversation')).toHaveLength(0)
+    await undo.click()
+    await undo.waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'Close', exact: true }).waitFor()
+    expect(core.calls('ReopenConversation')).toHaveLength(1)
+    await close()
+  })
+
+  it('an operator can assign the conversation to a colleague who is signed in, and to nobody', async () => {
+    const { page, close } = await browser.open(core, 'conversations/cnv_maria')
+    const select = page.getByRole('combobox', { name: 'Assigned to' })
+    await select.selectOption({ label: 'Jonas' })
+    await page
+      .locator('.thread-title')
+      .getByText(/Assigned to Jonas/)
+      .waitFor()
+    await select.selectOption({ label: 'Nobody' })
+    await page.locator('.happened', { hasText: 'Jonas was unassigned' }).waitFor()
+    await close()
+  })
+
+  it('an operator can request a screenshot and see the image; the page releases the image when the dialog closes', async () => {
+    const { page, close } = await browser.open(core, 'conversations/cnv_maria')
+    await page.getByRole('button', { name: 'Screenshot' }).click()
+    await page.getByLabel('Purpose').fill('To see the error')
+    await page.keyboard.press('Enter')
+    await page.locator('.command').getByText('Waiting for the visitor').waitFor()
+    const { commandId } = core.visitors.commands()[0]!
+    core.visitors.resolve(commandId, 'granted')
+    await page.locator('.command').getByText('Allowed, waiting for the image').waitFor()
+    core.visitors.upload(commandId, await samplePicture())
+    await page.getByRole('button', { name: /^View image/ }).click()
+    const image = page.getByRole('img', { name: /^Screenshot of the visitor/ })
+    await until('the image', () => image.evaluate((element) => (element as HTMLImageElement).naturalWidth > 0))
+    const src = (await image.getAttribute('src'))!
+    expect(await accessibilityFindings(page)).toEqual([])
+    await page.keyboard.press('Escape')
+    await image.waitFor({ state: 'detached' })
+    const gone = await page.evaluate(
+      (url) =>
+        fetch(url).then(
+          () => false,
+          () => true,
+        ),
+      src,
+    )
+    expect(gone).toBe(true)
+    await close()
+  })
+
+  it.each([
+    ['declined', 'Declined'],
+    ['expired', 'Expired'],
+    ['completed', 'Completed'],
+  ])('an operator can request a navigation and sees that it was %s', async (state, text) => {
+    const { page, close } = await browser.open(core, 'conversations/cnv_maria')
+    await page.getByRole('button', { name: 'Navigation' }).click()
+    await page.getByLabel('URL').fill('shop.example/returns')
+    await page.getByRole('button', { name: 'Send request' }).click()
+    await page.getByText(/Enter a full URL/).waitFor()
+    await page.getByLabel('URL').fill('https://shop.example/returns')
+    await page.getByRole('button', { name: 'Send request' }).click()
+    await page.locator('.command').getByText('Waiting for the visitor').waitFor()
+    core.visitors.resolve(core.visitors.commands()[0]!.commandId, state)
+    await page.locator('.command').getByText(text).waitFor()
+    await close()
+  })
+
+  it('an operator can assign and close a conversation, ban the visitor after a confirmation, and lift the ban', async () => {
+    const { page, close } = await browser.open(core, 'conversations/cnv_maria')
+    await page.getByRole('button', { name: 'Assign to me' }).click()
+    await page
+      .locator('.thread-title')
+      .getByText(/Assigned to you/)
+      .waitFor()
+    await page.getByRole('button', { name: 'Revoke session' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText(/cannot be reopened/).waitFor()
+    await page.keyboard.press('Escape')
+    expect(core.visitors.session('ses_maria').state).toBe('active')
+    await page.getByRole('button', { name: 'Ban visitor' }).click()
+    await dialog.getByText(/Every active session of this visitor ends/).waitFor()
+    expect(await accessibilityFindings(page)).toEqual([])
+    await dialog.getByLabel('Reason').fill('Abuse')
+    await dialog.getByRole('button', { name: 'Ban visitor' }).click()
+    await page
+      .locator('.thread-title')
+      .getByText(/· Banned/)
+      .waitFor()
+    expect(core.calls('BanVisitor')).toMatchObject([{ sessionId: 'ses_maria', reason: 'Abuse' }])
+    // The ban is stored by the service, so it is also shown after a reload.
+    await page.reload()
+    await page.getByText(/cannot start a new session until you lift the ban/).waitFor()
+    expect(await page.getByRole('button', { name: 'Ban visitor' }).count()).toBe(0)
+    await page.getByRole('button', { name: 'Lift ban' }).click()
+    await dialog.getByRole('button', { name: 'Lift ban' }).click()
+    await page.getByText('Ban lifted. The visitor can').waitFor()
+    await page.reload()
+    await page.getByText('Ban lifted. The visitor can').waitFor()
+    await page.getByRole('button', { name: 'Ban visitor' }).waitFor()
+    await page.getByRole('button', { name: 'Close', exact: true }).click()
+    await page.getByText(/· Closed/).waitFor()
+    await close()
+  })
+})
