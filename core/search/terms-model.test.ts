@@ -55,6 +55,11 @@ describe('a query', () => {
 })
 
 describe('a term', () => {
+  it('is a pair of letters in a script without spaces; 300,000 letters are divided within seconds', () => {
+    const letters = 300_000
+    expect(termsOf('行'.repeat(letters))).toHaveLength(letters)
+  }, 20_000)
+
   it('has only letters and digits, so that it needs no escaping in a pattern, for any text', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.oneof(fc.constantFrom('⑴', 'ﷺ', '½', '㈎'), fc.string()) }), (text) => {

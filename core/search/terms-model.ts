@@ -28,6 +28,7 @@ const words = /[\p{L}\p{N}\p{M}]+/gu
  * letters.
  */
 const unspaced = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u
+const runs = new RegExp(`${unspaced.source}+|[^${unspaced.source.slice(1)}+`, 'gu')
 
 /** Removes case, diacritics and compatibility variants of a word. Returns only letters and digits. */
 function foldWord(text: string): string {
@@ -43,8 +44,9 @@ function foldWord(text: string): string {
 export function termsOf(text: string): Term[] {
   return [...text.matchAll(words)].flatMap(({ 0: word, index }) => {
     if (!unspaced.test(word)) return toTerm(word, index)
-    return divide(word).flatMap(({ part, at }) =>
-      unspaced.test(part) ? pairs(part, index + at) : toTerm(part, index + at),
+    // Divides the word where a script without spaces begins or ends.
+    return [...word.matchAll(runs)].flatMap(({ 0: run, index: at }) =>
+      unspaced.test(run) ? pairs(run, index + at) : toTerm(run, index + at),
     )
   })
 }
@@ -52,19 +54,6 @@ export function termsOf(text: string): Term[] {
 function toTerm(word: string, start: number): Term[] {
   const term = [...foldWord(word)].slice(0, maxTermLength).join('')
   return term === '' ? [] : [{ term, start, end: start + word.length }]
-}
-
-/** Divides a word where a script without spaces begins or ends. */
-function divide(word: string): { part: string; at: number }[] {
-  const parts: { part: string; at: number }[] = []
-  let at = 0
-  for (const letter of word) {
-    const last = parts.at(-1)
-    if (last && unspaced.test(last.part) === unspaced.test(letter)) last.part += letter
-    else parts.push({ part: letter, at })
-    at += letter.length
-  }
-  return parts
 }
 
 /** Returns every pair of adjacent letters, and the last letter alone. */
