@@ -1,4 +1,5 @@
 import type { Collection } from 'mongodb'
+import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { insertOnce } from '../database/insert-each.ts'
 import {
   type Command,
@@ -54,10 +55,10 @@ export function createCommandStore({ commands }: { commands: Collection<CommandD
   return {
     insert: ({ commandId, ...rest }) => insertOnce(commands, { _id: commandId, ...rest }),
 
-    async find(commandId) {
-      const found = await commands.findOne({ _id: commandId })
-      return found ? toCommand(found) : undefined
-    },
+    find: createBatchLoader(async (commandIds) => {
+      const found = await commands.find({ _id: { $in: commandIds } }).toArray()
+      return byKey(found.map(toCommand), ({ commandId }) => commandId)
+    }),
 
     async findOperation(sessionId, operationId) {
       const found = await commands.findOne({ sessionId, operationId })

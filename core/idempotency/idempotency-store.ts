@@ -1,5 +1,7 @@
 import type { Collection } from 'mongodb'
-import { insertOnce } from '../database/insert-each.ts'
+import { createBatcher } from '../../platform/concurrency/batcher.ts'
+import { insertEach } from '../database/insert-each.ts'
+import { type DocumentUpdate, updateEach } from '../database/update-each.ts'
 
 export interface IdempotencyDocument {
   _id: string
@@ -45,10 +47,16 @@ export function createIdempotencyStore({
 }: {
   idempotency: Collection<IdempotencyDocument>
 }): IdempotencyStore {
+  // Concurrent operations share calls, because a call costs the database more than a document.
+  const { add: insertOnce } = createBatcher((records: IdempotencyDocument[]) => insertEach(idempotency, records))
+  const { add: update } = createBatcher((updates: DocumentUpdate<IdempotencyDocument>[]) =>
+    updateEach(idempotency, updates),
+  )
+
   /** Inserts a record. If the key exists, returns the existing record. */
   async function insert(key: string, record: IdempotencyRecord): Promise<IdempotencyRecord | undefined> {
     for (;;) {
-      if (await insertOnce(idempotency, { _id: key, ...record })) return undefined
+      if (await insertOnce({ _id: key, ...record })) return undefined
       const found = await idempotency.findOne({ _id: key })
       if (found) return found
     }
@@ -80,11 +88,11 @@ export function createIdempotencyStore({
 
     async finish(key, lease, result, sessionId) {
       const { owner, sessionIds = [] } = lease
-      const { matchedCount } = await idempotency.updateOne(
-        { _id: key, owner },
-        { $set: { result }, $addToSet: { sessionIds: sessionId } },
-      )
-      if (matchedCount === 1) return undefined
+      const isStored = await update({
+        filter: { _id: key, owner },
+        update: { $set: { result }, $addToSet: { sessionIds: sessionId } },
+      })
+      if (isStored) return undefined
       const allSessionIds = new Set([...sessionIds, ...(sessionId === undefined ? [] : [sessionId])])
       return insert(key, { ...lease, result, sessionIds: allSessionIds.size > 0 ? [...allSessionIds] : undefined })
     },

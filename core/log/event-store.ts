@@ -1,6 +1,6 @@
-import { type BulkWriteResult, type Collection, MongoBulkWriteError, ObjectId, type WithId } from 'mongodb'
+import { type BulkWriteResult, type Collection, MongoBulkWriteError, ObjectId } from 'mongodb'
 import { duplicateIndex } from '../database/faults.ts'
-import { type HistoryPage, type HistoryPageQuery, readHistoryPage } from './history-page-store.ts'
+import { createHistoryPages, type HistoryPage, type HistoryPageQuery, toEvent } from './history-page-store.ts'
 import type { EventType, LogEnd, LogEvent, OperationKey } from './model.ts'
 
 export type EventDocument = LogEvent
@@ -48,10 +48,10 @@ export interface EventStore {
   ofTypes(types: EventType[], range: Range & { before?: number }, limit: number): Promise<LogEvent[]>
   firstMessage(conversationId: string): Promise<LogEvent | undefined>
   /**
-   * Considers the last `newest` events of a conversation, without transient events. Returns the
-   * sequence of the oldest of them that occurred after `since`; 0 when there is none.
+   * Considers the last `newest` events of a conversation, by default all, without transient events.
+   * Returns the sequence of the oldest of them that occurred after `since`; 0 when there is none.
    */
-  oldestSequence(conversationId: string, bounds: { since: Date; newest: number }): Promise<number>
+  oldestSequence(conversationId: string, bounds: { since: Date; newest?: number | undefined }): Promise<number>
   /**
    * Reads at most `limit` events that are due for removal, oldest first. Returns their
    * conversations, and in `seen` the number of events read.
@@ -69,6 +69,23 @@ export interface EventStore {
 export function createEventStore({ events }: { events: Collection<EventDocument> }): EventStore {
   const isMessage = { message: { $exists: true } }
   const lasting = { transient: { $exists: false } }
+
+  async function ends(conversationIds: string[], { committed: onlyCommitted = false } = {}) {
+    if (conversationIds.length === 0) return new Map()
+    // With this sort order the database jumps in the index from one conversation's end to the
+    // next.
+    const rows = await events
+      .aggregate<{ _id: string; sequence: number; closed: boolean | null }>(
+        [
+          { $match: { conversationId: { $in: conversationIds } } },
+          { $sort: { conversationId: -1, sequence: -1 } },
+          { $group: { _id: '$conversationId', sequence: { $first: '$sequence' }, closed: { $first: '$closed' } } },
+        ],
+        onlyCommitted ? committed : {},
+      )
+      .toArray()
+    return new Map(rows.map(({ _id, sequence, closed }) => [_id, { sequence, closed: closed === true }]))
+  }
 
   return {
     async insert(batch) {
@@ -88,22 +105,7 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
       return (await events.find({ $or: operations }, committed).toArray()).map(toEvent)
     },
 
-    async ends(conversationIds, { committed: onlyCommitted = false } = {}) {
-      if (conversationIds.length === 0) return new Map()
-      // With this sort order the database jumps in the index from one conversation's end to the
-      // next.
-      const rows = await events
-        .aggregate<{ _id: string; sequence: number; closed: boolean | null }>(
-          [
-            { $match: { conversationId: { $in: conversationIds } } },
-            { $sort: { conversationId: -1, sequence: -1 } },
-            { $group: { _id: '$conversationId', sequence: { $first: '$sequence' }, closed: { $first: '$closed' } } },
-          ],
-          onlyCommitted ? committed : {},
-        )
-        .toArray()
-      return new Map(rows.map(({ _id, sequence, closed }) => [_id, { sequence, closed: closed === true }]))
-    },
+    ends,
 
     async readAfter({ conversationId, after }, limit, { transient = false } = {}) {
       const found = events.find({ conversationId, sequence: { $gt: after }, ...(transient ? {} : lasting) }, committed)
@@ -130,7 +132,7 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
       return events.countDocuments({ conversationId, sequence: { $gt: after }, ...lasting }, { ...committed, limit })
     },
 
-    historyPage: (query) => readHistoryPage(events, query, committed),
+    historyPage: createHistoryPages(events, (ids) => ends(ids, { committed: true }), committed),
 
     async ofTypes(types, { conversationId, after, before }, limit) {
       const sequence = { $gt: after, ...(before !== undefined && { $lt: before }) }
@@ -149,12 +151,14 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
 
     async oldestSequence(conversationId, { since, newest }) {
       const options = { ...committed, projection: { _id: 0, sequence: 1 } }
-      const [edge] = await events
-        .find({ conversationId, ...lasting }, options)
-        .sort({ sequence: -1 })
-        .skip(newest - 1)
-        .limit(1)
-        .toArray()
+      const newestOnes = events.find({ conversationId, ...lasting }, options).sort({ sequence: -1 })
+      const [edge] =
+        newest === undefined
+          ? []
+          : await newestOnes
+              .skip(newest - 1)
+              .limit(1)
+              .toArray()
       const sequence = { $gte: edge?.sequence ?? 0 }
       const inWindow = { conversationId, sequence, occurredAt: { $gte: since }, ...lasting }
       const [oldest] = await events.find(inWindow, options).sort({ sequence: 1 }).limit(1).toArray()
@@ -198,10 +202,6 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
  * a reader has seen.
  */
 const committed = { readConcern: { level: 'majority' } } as const
-
-function toEvent({ _id, ...event }: WithId<EventDocument>): LogEvent {
-  return event
-}
 
 /**
  * Returns the index of each rejected event and the reason. If `error` has a cause other than

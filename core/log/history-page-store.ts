@@ -1,5 +1,6 @@
-import type { Collection, Document } from 'mongodb'
-import type { LogEvent } from './model.ts'
+import type { Collection, WithId } from 'mongodb'
+import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
+import type { LogEnd, LogEvent } from './model.ts'
 
 export interface HistoryPageQuery {
   conversationId: string
@@ -27,53 +28,50 @@ export interface HistoryPage {
 }
 
 /**
- * Reads a page with one query, so that all parts come from one server. The query reads the end of the
- * log first. So events that are written during the query come after that end, and the stream
- * delivers them.
+ * Creates a function that reads pages. It reads the end of the log first. So events that are written
+ * during the call come after that end, and the stream delivers them. It reads the unapplied changes
+ * before the messages. So a change that is applied meanwhile is in the messages. All reads go to the
+ * primary, and `options` makes them skip data that a failover could roll back.
+ *
+ * `readEnds` returns the ends of logs. Concurrent pages share the reads of ends and changes, because a
+ * call costs the database more than a document.
  */
-export async function readHistoryPage(
+export function createHistoryPages(
   events: Collection<LogEvent>,
-  { conversationId, after, before, limit }: HistoryPageQuery,
+  readEnds: (conversationIds: string[]) => Promise<Map<string, LogEnd>>,
   options: { readConcern: { level: 'majority' } },
-): Promise<HistoryPage> {
-  const upToEnd = { conversationId, $expr: { $lte: ['$sequence', '$$end'] } }
-  const isMessage = { message: { $exists: true } }
-  const sequence = before === undefined ? { $gt: after ?? 0 } : { $lt: before }
-  const lookup = (as: string, ...pipeline: Document[]) => ({
-    $lookup: { from: events.collectionName, let: { end: '$sequence' }, pipeline, as },
+): (query: HistoryPageQuery) => Promise<HistoryPage> {
+  const endOf = createBatchLoader(readEnds)
+  const changesOf = createBatchLoader(async (conversationIds) => {
+    const found = await events.find({ unapplied: true, conversationId: { $in: conversationIds } }, options).toArray()
+    return Map.groupBy(found.map(toEvent), ({ conversationId }) => conversationId)
   })
-  const [found] = await events
-    .aggregate<{ sequence: number; changes: LogEvent[]; messages: LogEvent[]; first: { sequence: number }[] }>(
-      [
-        { $match: { conversationId } },
-        { $sort: { conversationId: -1, sequence: -1 } },
-        { $limit: 1 },
-        { $project: { _id: 0, sequence: 1 } },
-        lookup('changes', { $match: { ...upToEnd, unapplied: true } }, { $unset: '_id' }),
-        lookup(
-          'messages',
-          { $match: { ...upToEnd, ...isMessage, sequence } },
-          { $sort: { sequence: before === undefined ? 1 : -1 } },
-          { $limit: limit },
-          { $unset: '_id' },
-        ),
-        lookup(
-          'first',
-          { $match: { ...upToEnd, ...isMessage } },
-          { $sort: { sequence: 1 } },
-          { $limit: 1 },
-          { $project: { _id: 0, sequence: 1 } },
-        ),
-      ],
-      options,
+
+  return async ({ conversationId, after = 0, before, limit }) => {
+    const end = await endOf(conversationId)
+    if (!end) return { messages: [], changes: [], lastSequence: 0, oldestSequence: 0 }
+    const lastSequence = end.sequence
+    const upToEnd = ({ sequence }: LogEvent) => sequence <= lastSequence
+    const changes = ((await changesOf(conversationId)) ?? []).filter(upToEnd)
+
+    const isMessage = { conversationId, message: { $exists: true } }
+    const isAscending = before === undefined
+    const sequence = isAscending ? { $gt: after, $lte: lastSequence } : { $lt: Math.min(before, lastSequence + 1) }
+    const found = await events
+      .find({ ...isMessage, sequence }, options)
+      .sort({ sequence: isAscending ? 1 : -1 })
+      .limit(limit)
+      .toArray()
+    const messages = (isAscending ? found : found.reverse()).map(toEvent)
+
+    const hasFirst = isAscending ? after === 0 : messages.length > 0 && messages.length < limit
+    if (hasFirst) return { messages, changes, lastSequence, oldestSequence: messages[0]?.sequence ?? 0 }
+    const first = await events.findOne(
+      { ...isMessage, sequence: { $lte: lastSequence } },
+      { ...options, sort: { sequence: 1 }, projection: { _id: 0, sequence: 1 } },
     )
-    .toArray()
-  if (!found) return { messages: [], changes: [], lastSequence: 0, oldestSequence: 0 }
-  const { messages, changes, first } = found
-  return {
-    messages: before === undefined ? messages : messages.reverse(),
-    changes,
-    lastSequence: found.sequence,
-    oldestSequence: first[0]?.sequence ?? 0,
+    return { messages, changes, lastSequence, oldestSequence: first?.sequence ?? 0 }
   }
 }
+
+export const toEvent = ({ _id, ...event }: WithId<LogEvent>): LogEvent => event

@@ -123,10 +123,14 @@ describe('the start of a stream', () => {
 describe('the oldest event of a replay', () => {
   it('is limited by age and number', async () => {
     const { oldest, store } = windowOver({})
-    expect(await oldest('c')).toBe(3)
+    const since = new Date(now - maxAge * 1000)
+    expect(await oldest('c', maxEvents)).toBe(3)
+    expect(await oldest('c', maxEvents + 1)).toBe(3)
     expect(store.oldestSequence.mock.calls).toEqual([
-      ['c', { since: new Date(now - maxAge * 1000), newest: maxEvents }],
+      ['c', { since, newest: undefined }],
+      ['c', { since, newest: maxEvents }],
     ])
+    expect(await oldest('empty', 0)).toBe(0)
   })
 })
 

@@ -29,8 +29,11 @@ export interface ReplayWindow {
    * section 4).
    */
   resolveStart(conversationId: string, log: { epoch: string; head: number; start: StartPoint }): Promise<ReplayStart>
-  /** Returns the sequence of the oldest event that can be replayed; 0 when there is none. */
-  oldest(conversationId: string): Promise<number>
+  /**
+   * Returns the sequence of the oldest event that can be replayed; 0 when there is none. `head` is the
+   * end of the log.
+   */
+  oldest(conversationId: string, head: number): Promise<number>
   /**
    * Returns up to `replayPage` events after a sequence, in order. Concurrent reads share one query.
    */
@@ -114,10 +117,11 @@ export function createReplayWindow(
       return tooOld ? reset('window_exceeded') : { state: 'ready', sequence, page }
     },
 
-    oldest(conversationId) {
+    async oldest(conversationId, head) {
+      if (head === 0) return 0
       return events.oldestSequence(conversationId, {
         since: new Date(now() - settings.maxAge * 1000),
-        newest: settings.maxEvents,
+        newest: head > settings.maxEvents ? settings.maxEvents : undefined,
       })
     },
   }

@@ -133,7 +133,7 @@ describe('the sweep of transient events', () => {
     await send(cores.core, visitor, 'one')
     await send(cores.core, visitor, 'two')
     expect(await resolveStart(0, 8)).toMatchObject({ state: 'ready', sequence: 0 })
-    expect(await window.oldest(conversationId)).toBe(7)
+    expect(await window.oldest(conversationId, 8)).toBe(7)
     await send(cores.core, visitor, 'three')
     expect(await resolveStart(0, 9)).toMatchObject({ state: 'reset_required', reason: 'window_exceeded' })
     expect(await resolveStart(7, 9)).toMatchObject({ state: 'ready', sequence: 7 })

@@ -17,7 +17,8 @@ export interface NetworkBanDocument {
 export interface NetworkBanStore {
   ban(ban: { network: string; visitorIds: string[]; at: Date; until: Date }): Promise<void>
   unban(visitorIds: string[]): Promise<void>
-  isBanned(network: string, now: Date): Promise<boolean>
+  /** Returns those of the networks that are banned. */
+  banned(networks: string[], now: Date): Promise<Set<string>>
   bannedUntil(visitorIds: string[], now: Date): Promise<Date | undefined>
 }
 
@@ -39,8 +40,12 @@ export function createNetworkBanStore({
       await networkBans.deleteMany({ visitorIds: { $in: visitorIds } })
     },
 
-    async isBanned(network, now) {
-      return (await networkBans.findOne({ network, endsAt: { $gt: now } }, { projection: { _id: 1 } })) !== null
+    async banned(networks, now) {
+      const found = networkBans.find(
+        { network: { $in: networks }, endsAt: { $gt: now } },
+        { projection: { network: 1 } },
+      )
+      return new Set(await found.map(({ network }) => network).toArray())
     },
 
     async bannedUntil(visitorIds, now) {

@@ -1,4 +1,5 @@
 import { clientNetwork } from '../../platform/addresses/client-network.ts'
+import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import type { IdsKey } from '../keys/ids-key.ts'
 import { shortHash } from '../keys/keyring.ts'
 import type { Session } from './model.ts'
@@ -31,6 +32,10 @@ export function createNetworkBans(dependencies: {
   now: () => number
 }): NetworkBans {
   const { store, idsKey, now } = dependencies
+  const loadBanned = createBatchLoader(async (networks) => {
+    const banned = await store.banned(networks, new Date(now()))
+    return new Map(networks.map((network) => [network, banned.has(network)]))
+  })
 
   return {
     async networkOf(connectionId, clientAddress) {
@@ -40,7 +45,7 @@ export function createNetworkBans(dependencies: {
     ban: (session, until) =>
       store.ban({ network: session.network, visitorIds: bannedIdsOf(session), at: new Date(now()), until }),
     unban: (visitorIds) => store.unban(visitorIds),
-    isBanned: async (network) => network !== undefined && store.isBanned(network, new Date(now())),
+    isBanned: async (network) => network !== undefined && (await loadBanned(network)) === true,
     bannedUntil: (visitorIds) => store.bannedUntil(visitorIds, new Date(now())),
   }
 }

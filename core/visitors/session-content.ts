@@ -1,3 +1,4 @@
+import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { ReplayWindow } from '../log/replay-window.ts'
 import type { Grants } from './grants.ts'
@@ -39,14 +40,17 @@ export function createSessionContents(dependencies: {
 }): SessionContents {
   const { grants, conversations, events, replayWindow } = dependencies
 
+  // Many browsers renew at once after an outage, so concurrent renewals share queries.
+  const findConversation = createBatchLoader(async (ids) =>
+    byKey(await conversations.find(ids), ({ conversationId }) => conversationId),
+  )
+  const endOf = createBatchLoader((ids) => events.ends(ids, { committed: true }))
+
   async function replayOf(conversationId: string, lastSeenEventId?: string): Promise<Replay> {
-    const [[conversation], ends, oldestSequence] = await Promise.all([
-      conversations.find([conversationId]),
-      events.ends([conversationId], { committed: true }),
-      replayWindow.oldest(conversationId),
-    ])
+    const [conversation, end] = await Promise.all([findConversation(conversationId), endOf(conversationId)])
     const epoch = conversation?.epoch ?? ''
-    const lastSequence = ends.get(conversationId)?.sequence ?? 0
+    const lastSequence = end?.sequence ?? 0
+    const oldestSequence = await replayWindow.oldest(conversationId, lastSequence)
     const start = lastSeenEventId === undefined ? {} : { lastEventId: lastSeenEventId }
     const { state } = await replayWindow.resolveStart(conversationId, { epoch, head: lastSequence, start })
     return { state, epoch, lastSequence, oldestSequence }

@@ -1,4 +1,6 @@
 import type { Collection } from 'mongodb'
+import { createBatcher } from '../../platform/concurrency/batcher.ts'
+import { type DocumentUpdate, updateEach } from '../database/update-each.ts'
 import { expiryOf, type Identity, type PageContext, type Session, type SessionStatus } from './model.ts'
 import { type Erasures, openErasures } from './open-erasures-store.ts'
 
@@ -117,6 +119,8 @@ export function createSessionStore({
   visitors: Collection<VisitorDocument>
   erasures: Erasures
 }): SessionStore {
+  const { add: update } = createBatcher((updates: DocumentUpdate<SessionDocument>[]) => updateEach(sessions, updates))
+
   /**
    * Returns an object with one field, which lists the ids of unfinished erasures of these visitors.
    * Returns an empty object when there are none.
@@ -209,7 +213,7 @@ export function createSessionStore({
     },
 
     async setPageContext(sessionId, pageContext, at) {
-      await sessions.updateOne({ _id: sessionId }, { $set: { pageContext, pageContextAt: at } })
+      await update({ filter: { _id: sessionId }, update: { $set: { pageContext, pageContextAt: at } } })
     },
 
     async renew(sessionId, from, times, rotation) {

@@ -39,7 +39,7 @@ const packageHomes: { packages: RegExp; home: RegExp; inTests: boolean }[] = [
 const coreLayers = [
   /^core\/(ids|errors|rules|repairs|page-token|metrics|config)\.ts$/,
   /^core\/concurrency\//,
-  /^core\/database\/(faults|insert-each|recorded-operations)\.ts$/,
+  /^core\/database\/(faults|insert-each|update-each|recorded-operations)\.ts$/,
   /^core\/keys\//,
   /^core\/idempotency\//,
   /^core\/log\/model\.ts$/,
