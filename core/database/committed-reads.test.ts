@@ -22,6 +22,7 @@ it.each<[string, () => Promise<unknown>]>([
     'the oldest event of a replay window',
     () => events.oldestSequence(conversationId, { since: new Date(0), newest: 10 }),
   ],
+  ['the oldest stored event', () => events.starts([conversationId])],
   ['a page of history', () => events.historyPage({ conversationId, limit: 10 })],
   ['the first message of a conversation', () => events.firstMessage(conversationId)],
   [

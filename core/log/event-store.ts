@@ -1,7 +1,8 @@
 import { type BulkWriteResult, type Collection, MongoBulkWriteError, ObjectId } from 'mongodb'
+import { byKey } from '../../platform/concurrency/batcher.ts'
 import { duplicateIndex } from '../database/faults.ts'
 import { createHistoryPages, type HistoryPage, type HistoryPageQuery, toEvent } from './history-page-store.ts'
-import type { EventType, LogEnd, LogEvent, OperationKey } from './model.ts'
+import type { EventType, LogEnd, LogEvent, LogStart, OperationKey } from './model.ts'
 
 export type EventDocument = LogEvent
 
@@ -47,6 +48,8 @@ export interface EventStore {
   /** Returns the events of these types in a range, in order. */
   ofTypes(types: EventType[], range: Range & { before?: number }, limit: number): Promise<LogEvent[]>
   firstMessage(conversationId: string): Promise<LogEvent | undefined>
+  /** Returns the oldest stored event of each conversation. */
+  starts(conversationIds: string[]): Promise<Map<string, LogStart>>
   /**
    * Considers the last `newest` events of a conversation, by default all, without transient events.
    * Returns the sequence of the oldest of them that occurred after `since`; 0 when there is none.
@@ -147,6 +150,27 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
         .limit(1)
         .toArray()
       return first && toEvent(first)
+    },
+
+    async starts(conversationIds) {
+      const rows = await events
+        .aggregate<LogStart & { _id: string }>(
+          [
+            { $match: { conversationId: { $in: conversationIds } } },
+            { $sort: { conversationId: 1, sequence: 1 } },
+            {
+              $group: {
+                _id: '$conversationId',
+                sequence: { $first: '$sequence' },
+                occurredAt: { $first: '$occurredAt' },
+                transient: { $first: '$transient' },
+              },
+            },
+          ],
+          committed,
+        )
+        .toArray()
+      return byKey(rows, ({ _id }) => _id)
     },
 
     async oldestSequence(conversationId, { since, newest }) {

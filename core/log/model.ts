@@ -163,6 +163,9 @@ export function encodeEvent(event: LogEvent): string {
   })
 }
 
+/** The oldest event that is stored. */
+export type LogStart = Pick<LogEvent, 'sequence' | 'occurredAt' | 'transient'>
+
 export interface LogEnd {
   sequence: number
   closed: boolean

@@ -5,7 +5,7 @@ import { newId } from '../ids.ts'
 import { createEventLog } from './event-log.ts'
 import { createEventStore } from './event-store.ts'
 import { createLogHeads } from './log-heads.ts'
-import type { LogEvent } from './model.ts'
+import type { LogEvent, LogStart } from './model.ts'
 import { createReplayWindow, parseEventId, replayPage } from './replay-window.ts'
 
 const now = Date.UTC(2030, 0, 1)
@@ -32,6 +32,12 @@ function windowOver(lengths: Record<string, number>, occurredAt = new Date(now))
     ),
     countAfter: vi.fn(async (range: Range, _: number) => all.filter((event) => isIn(event, range)).length),
     oldestSequence: vi.fn(async () => 3),
+    starts: vi.fn(
+      async (_: string[]) =>
+        new Map<string, LogStart>(
+          all.filter(({ sequence }) => sequence === 1).map((event) => [event.conversationId, event]),
+        ),
+    ),
   }
   const window = createReplayWindow(store, { maxEvents, maxAge }, () => now)
   const startAt = (start: { afterSequence?: number; lastEventId?: string }, head = lengths.c ?? 0) =>
@@ -121,15 +127,37 @@ describe('the start of a stream', () => {
 })
 
 describe('the oldest event of a replay', () => {
-  it('is limited by age and number', async () => {
-    const { oldest, store } = windowOver({})
-    const since = new Date(now - maxAge * 1000)
+  const since = new Date(now - maxAge * 1000)
+  const tooOld = new Date(since.getTime() - 1)
+
+  it('is the oldest stored event if that event is not too old, and concurrent reads share one query', async () => {
+    const { oldest, store } = windowOver({ c: 3, d: 1 }, since)
+    expect(await Promise.all([oldest('c', maxEvents), oldest('d', 1)])).toEqual([1, 1])
+    expect(store.starts.mock.calls).toEqual([[['c', 'd']]])
+    expect(store.oldestSequence).not.toHaveBeenCalled()
+  })
+
+  it('is searched by age if the oldest stored event is too old', async () => {
+    const { oldest, store } = windowOver({ c: 3 }, tooOld)
     expect(await oldest('c', maxEvents)).toBe(3)
+    expect(store.oldestSequence.mock.calls).toEqual([['c', { since }]])
+  })
+
+  it('is searched by age if the oldest stored event is transient', async () => {
+    const { oldest, store } = windowOver({})
+    store.starts.mockResolvedValue(new Map([['c', { sequence: 1, occurredAt: since, transient: true }]]))
+    expect(await oldest('c', maxEvents)).toBe(3)
+    expect(store.oldestSequence.mock.calls).toEqual([['c', { since }]])
+  })
+
+  it('is searched by age and number if the log has more events than a replay', async () => {
+    const { oldest, store } = windowOver({ c: 1 }, since)
     expect(await oldest('c', maxEvents + 1)).toBe(3)
-    expect(store.oldestSequence.mock.calls).toEqual([
-      ['c', { since, newest: undefined }],
-      ['c', { since, newest: maxEvents }],
-    ])
+    expect(store.oldestSequence.mock.calls).toEqual([['c', { since, newest: maxEvents }]])
+  })
+
+  it('is 0 in an empty log', async () => {
+    const { oldest } = windowOver({})
     expect(await oldest('empty', 0)).toBe(0)
   })
 })

@@ -52,7 +52,7 @@ const sharedEvents = 3000
 
 /** Limits replays to the newest events, by number and by age. */
 export function createReplayWindow(
-  events: Pick<EventStore, 'ends' | 'readAfter' | 'readManyAfter' | 'countAfter' | 'oldestSequence'>,
+  events: Pick<EventStore, 'ends' | 'starts' | 'readAfter' | 'readManyAfter' | 'countAfter' | 'oldestSequence'>,
   settings: ReplayWindowSettings,
   now: () => number,
 ): ReplayWindow {
@@ -82,6 +82,8 @@ export function createReplayWindow(
     },
     { maxKeys: sharedReads },
   )
+
+  const startOf = createBatchLoader((ids) => events.starts(ids))
 
   function reset(reason: ResetReason): ReplayStart {
     return { state: 'reset_required', reason, at: new Date(now()) }
@@ -119,10 +121,11 @@ export function createReplayWindow(
 
     async oldest(conversationId, head) {
       if (head === 0) return 0
-      return events.oldestSequence(conversationId, {
-        since: new Date(now() - settings.maxAge * 1000),
-        newest: head > settings.maxEvents ? settings.maxEvents : undefined,
-      })
+      const since = new Date(now() - settings.maxAge * 1000)
+      if (head > settings.maxEvents) return events.oldestSequence(conversationId, { since, newest: settings.maxEvents })
+      const start = await startOf(conversationId)
+      if (start && !start.transient && start.occurredAt >= since) return start.sequence
+      return events.oldestSequence(conversationId, { since })
     },
   }
 }

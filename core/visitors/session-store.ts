@@ -216,21 +216,26 @@ export function createSessionStore({
       await update({ filter: { _id: sessionId }, update: { $set: { pageContext, pageContextAt: at } } })
     },
 
-    async renew(sessionId, from, times, rotation) {
-      const { modifiedCount } = await sessions.updateOne(
-        { _id: sessionId, status: 'active', 'renewal.generation': from },
-        { $max: times, $set: { renewal: { generation: from + 1, ...rotation } } },
-      )
-      return modifiedCount === 1
+    renew(sessionId, from, times, rotation) {
+      const generation = from + 1
+      return update({
+        filter: {
+          _id: sessionId,
+          status: 'active',
+          $or: [
+            { 'renewal.generation': from },
+            { 'renewal.generation': generation, 'renewal.operation': rotation.operation },
+          ],
+        },
+        update: { $max: times, $set: { renewal: { generation, ...rotation } } },
+      })
     },
 
-    async extend(sessionId, generation, times) {
-      const { matchedCount } = await sessions.updateOne(
-        { _id: sessionId, status: 'active', 'renewal.generation': generation },
-        { $max: times },
-      )
-      return matchedCount === 1
-    },
+    extend: (sessionId, generation, times) =>
+      update({
+        filter: { _id: sessionId, status: 'active', 'renewal.generation': generation },
+        update: { $max: times },
+      }),
 
     async subjectsIn(conversationIds) {
       if (conversationIds.length === 0) return new Map()
