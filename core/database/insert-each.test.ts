@@ -43,6 +43,16 @@ describe('concurrent inserts in batches', () => {
     expect(await letters.countDocuments({ _id: 'fits' })).toBe(1)
   })
 
+  it('use a call of their own for a single document, with the same results', async () => {
+    const { add: insert } = createBatcher((documents: Letter[]) => insertEach(letters, documents))
+    expect(await insert({ _id: 'single', text: 'single' })).toBe(true)
+    expect(await insert({ _id: 'other', text: 'single' })).toBe(false)
+    await expect(insert({ _id: 'huge', text: 'x'.repeat(17 * 1024 * 1024) })).rejects.toThrow()
+    expect(await letters.find({ _id: { $in: ['single', 'other', 'huge'] } }).toArray()).toEqual([
+      { _id: 'single', text: 'single' },
+    ])
+  })
+
   it('fail when the database is unreachable', async () => {
     const away = new MongoClient(uri)
     await away.connect()

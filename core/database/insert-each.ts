@@ -1,18 +1,30 @@
-import { type Collection, type Document, MongoBulkWriteError, type OptionalUnlessRequiredId } from 'mongodb'
+import {
+  type Collection,
+  type Document,
+  MongoBulkWriteError,
+  type OptionalUnlessRequiredId,
+  type WriteConcernSettings,
+} from 'mongodb'
 import { duplicateKey, isDuplicateKey } from './faults.ts'
 
 /**
  * Inserts documents with one call. The results have the order of the documents. A result is true if
  * its document was inserted, and false if one of its unique keys was taken. If the database rejects
  * a document for another reason, only the result of that document is rejected. Any other error
- * rejects the whole call.
+ * rejects the whole call, and so does the rejection of a single document.
  */
 export async function insertEach<T extends Document>(
   collection: Collection<T>,
   documents: T[],
+  options: { writeConcern?: WriteConcernSettings } = {},
 ): Promise<PromiseSettledResult<boolean>[]> {
+  const [first, ...others] = documents
+  // A call with one document costs driver and database less.
+  if (first && others.length === 0) {
+    return [{ status: 'fulfilled', value: await insertOnce(collection, first, options) }]
+  }
   try {
-    await collection.insertMany(documents as OptionalUnlessRequiredId<T>[], { ordered: false })
+    await collection.insertMany(documents as OptionalUnlessRequiredId<T>[], { ...options, ordered: false })
     return documents.map(() => ({ status: 'fulfilled', value: true }))
   } catch (error) {
     const failures = error instanceof MongoBulkWriteError ? [error.writeErrors].flat() : []
@@ -29,9 +41,13 @@ export async function insertEach<T extends Document>(
 }
 
 /** Inserts a document. Returns false and changes nothing if one of its unique keys is taken. */
-export async function insertOnce<T extends Document>(collection: Collection<T>, document: T): Promise<boolean> {
+export async function insertOnce<T extends Document>(
+  collection: Collection<T>,
+  document: T,
+  options: { writeConcern?: WriteConcernSettings } = {},
+): Promise<boolean> {
   try {
-    await collection.insertOne(document as OptionalUnlessRequiredId<T>)
+    await collection.insertOne(document as OptionalUnlessRequiredId<T>, options)
     return true
   } catch (error) {
     if (isDuplicateKey(error)) return false

@@ -36,7 +36,7 @@ describe('new deliveries', () => {
     const [claimed] = await waiting
     expect(claimed).toMatchObject({ deliveryId: attempt!.deliveryId, attemptNumber: 1, destination: subscriptionId })
     expect(calls.toSorted()).toEqual([
-      'deliveries.insertMany',
+      'deliveries.insertOne',
       'leadSubscriptions.find',
       'leads.find',
       // Checks whether the workspace has suppressions. The result is cached for 400 ms.
@@ -99,7 +99,7 @@ describe('new deliveries', () => {
     const { leadId, subscriptionId, workspaceId } = await test.newScene()
     const leaving = new AbortController()
     const core = test.watchedCore((_, method) => {
-      if (method === 'insertMany') leaving.abort()
+      if (method === 'insertOne') leaving.abort()
     })
     const request: ClaimRequest = {
       workerId: 'gone',
@@ -123,7 +123,7 @@ describe('new deliveries', () => {
     const { leadId, subscriptionId, workspaceId } = await test.newScene()
     let failures = 1
     const core = test.watchedCore((_, method) => {
-      if (method === 'insertMany' && failures-- > 0) throw new Error('away')
+      if (method === 'insertOne' && failures-- > 0) throw new Error('away')
     })
     const waiting = (await test.worker(core)).claim({ ...longWait, onlyNew: true })
     await test.waitingWorker(core)

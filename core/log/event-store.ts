@@ -1,6 +1,6 @@
-import { type BulkWriteResult, type Collection, MongoBulkWriteError, ObjectId } from 'mongodb'
+import { type BulkWriteResult, type Collection, MongoBulkWriteError, type MongoServerError, ObjectId } from 'mongodb'
 import { byKey } from '../../platform/concurrency/batcher.ts'
-import { duplicateIndex } from '../database/faults.ts'
+import { duplicateIndex, isDuplicateKey } from '../database/faults.ts'
 import { createHistoryPages, type HistoryPage, type HistoryPageQuery, toEvent } from './history-page-store.ts'
 import type { EventType, LogEnd, LogEvent, LogStart, OperationKey } from './model.ts'
 
@@ -94,10 +94,10 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
     async insert(batch) {
       const outcomes: InsertOutcome[] = batch.map(() => 'inserted')
       try {
-        await events.insertMany(
-          batch.map((event) => ({ ...event })),
-          { ordered: false },
-        )
+        const documents = batch.map((event) => ({ ...event }))
+        // A call with one document costs driver and database less.
+        if (documents.length === 1) await events.insertOne(documents[0]!)
+        else await events.insertMany(documents, { ordered: false })
       } catch (error) {
         for (const [index, outcome] of rejections(error)) outcomes[index] = outcome
       }
@@ -232,16 +232,21 @@ const committed = { readConcern: { level: 'majority' } } as const
  * rejected events, throws it again.
  */
 function rejections(error: unknown): [number, InsertOutcome][] {
-  if (!(error instanceof MongoBulkWriteError) || hasWriteConcernError(error.result)) throw error
-  const failures = Array.isArray(error.writeErrors) ? error.writeErrors : [error.writeErrors]
-  // The driver also throws this error for a broken connection. In that case no outcome is known.
-  if (failures.length === 0) throw error
-  return failures.map(({ index, code, errmsg }) => {
-    const name = duplicateIndex({ code, errmsg })
-    if (name === 'by_sequence') return [index, 'sequence_taken']
-    if (name === 'by_operation') return [index, 'operation_taken']
+  if (!(error instanceof MongoBulkWriteError)) {
+    if (isDuplicateKey(error)) return [[0, outcomeOf(error as MongoServerError, error)]]
     throw error
-  })
+  }
+  const failures = [error.writeErrors].flat()
+  // The driver also throws this error for a broken connection. In that case no outcome is known.
+  if (failures.length === 0 || hasWriteConcernError(error.result)) throw error
+  return failures.map((failure) => [failure.index, outcomeOf(failure, error)])
+}
+
+function outcomeOf(failure: { code?: unknown; errmsg?: unknown }, error: unknown): InsertOutcome {
+  const name = duplicateIndex(failure)
+  if (name === 'by_sequence') return 'sequence_taken'
+  if (name === 'by_operation') return 'operation_taken'
+  throw error
 }
 
 function hasWriteConcernError(result: BulkWriteResult): boolean {

@@ -1,4 +1,5 @@
 import { type Collection, type Document, type Filter, ObjectId } from 'mongodb'
+import { insertEach } from '../database/insert-each.ts'
 import type { EventDocument } from '../log/event-store.ts'
 import type { LogEvent } from '../log/model.ts'
 import type { EntryQuery, FoundEntry, SearchEntry, SearchPlace, SearchSource, SearchText } from './model.ts'
@@ -87,7 +88,7 @@ interface StoredLead {
 }
 
 /** The entries are derived from other data and checked by the catch-up, so writes do not wait for the journal. */
-const derived = { ordered: false, writeConcern: { w: 1 } } as const
+const writeConcern = { w: 1 } as const
 const newestFirst = { at: -1, _id: -1 } as const
 
 export function createSearchEntryStore(collections: SearchCollections): SearchEntryStore {
@@ -98,13 +99,9 @@ export function createSearchEntryStore(collections: SearchCollections): SearchEn
   return {
     async insert(added) {
       if (added.length === 0) return
-      await entries.bulkWrite(
-        added.map((entry) => {
-          const { _id, ...rest } = toDocument(entry)
-          return { updateOne: { filter: { _id }, update: { $setOnInsert: rest }, upsert: true } }
-        }),
-        derived,
-      )
+      const results = await insertEach(entries, added.map(toDocument), { writeConcern })
+      const rejected = results.find(({ status }) => status === 'rejected')
+      if (rejected) throw (rejected as PromiseRejectedResult).reason
     },
 
     async replace(changed) {
@@ -114,7 +111,7 @@ export function createSearchEntryStore(collections: SearchCollections): SearchEn
           const { _id, ...rest } = toDocument(entry)
           return { updateOne: { filter: { _id }, update: { $set: rest }, upsert: true } }
         }),
-        derived,
+        { ordered: false, writeConcern },
       )
     },
 
