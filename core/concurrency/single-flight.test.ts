@@ -65,6 +65,21 @@ describe('a single flight', () => {
     expect(rounds).toEqual([1, 3, 4])
   })
 
+  test('a single flight skips the pause if the next round is full', async () => {
+    let waiting = 5
+    const flight = createSingleFlight(
+      () => waiting > 0,
+      async () => {
+        waiting -= Math.min(waiting, 2)
+      },
+      { paceMs: 2 ** 30, isFull: () => waiting >= 2 },
+    )
+    void flight.run()
+    await expect.poll(() => waiting).toBe(1)
+    await flight.settled()
+    expect(waiting).toBe(0)
+  })
+
   test('a single flight resolves `caughtUp` when the work recorded before the call is done, even while new work arrives', async () => {
     let waiting = 1
     let done = 0

@@ -25,6 +25,8 @@ interface SingleFlightOptions {
    * round.
    */
   paceMs?: number
+  /** Returns true if the next round has no room for more work. The round then starts at once. */
+  isFull?: () => boolean
 }
 
 /**
@@ -35,7 +37,7 @@ interface SingleFlightOptions {
 export function createSingleFlight(
   hasMore: () => boolean,
   round: () => Promise<void>,
-  { paceMs = 0 }: SingleFlightOptions = {},
+  { paceMs = 0, isFull = () => false }: SingleFlightOptions = {},
 ): SingleFlight {
   let running: Promise<void> | undefined
   let lastRoundAt = Number.NEGATIVE_INFINITY
@@ -53,7 +55,7 @@ export function createSingleFlight(
   async function keepPace() {
     const waitMs = lastRoundAt + paceMs - performance.now()
     // `settled` and `caughtUp` abort this pause.
-    if (waitMs > 0) await delay(waitMs, undefined, { signal: skippingPace.signal }).catch(() => {})
+    if (waitMs > 0 && !isFull()) await delay(waitMs, undefined, { signal: skippingPace.signal }).catch(() => {})
     lastRoundAt = performance.now()
   }
 

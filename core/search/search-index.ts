@@ -34,6 +34,8 @@ const maxWaiting = 10_000
 /** Events written together. A write of this size delays other database calls by some milliseconds. */
 const batchSize = 50
 const catchUpBatch = 500
+/** Minimum time in milliseconds between two writes, if fewer than `batchSize` events wait. */
+const paceMs = 100
 /**
  * A pause lasts this many times as long as the write before it. So indexing never takes more than a
  * fifth of the time of the database.
@@ -128,6 +130,7 @@ export function createSearchIndex(dependencies: {
         await addVisitors(events)
       })
     },
+    { paceMs, isFull: () => waiting.length >= batchSize },
   )
 
   return {
