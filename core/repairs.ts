@@ -14,6 +14,8 @@ export function repairLine(sent: string, maxCodePoints: number): string {
 export function repairLocale(sent: string): string | undefined {
   // Some systems add an encoding or a variant, as in `en_US.UTF-8` or `en-US@posix`.
   const [tag = ''] = repairLine(sent, sent.length).trim().replaceAll('_', '-').split(/[.@]/)
+  // Most requests have no locale, and an error costs more than the rest of this function.
+  if (tag === '') return undefined
   try {
     const [kept = ''] = Intl.getCanonicalLocales(tag)
     return kept.length <= maxLocaleLength ? kept : undefined
