@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { getOption, type Message, toJson } from '@bufbuild/protobuf'
+import { type DescMethod, getOption, type Message, toJson } from '@bufbuild/protobuf'
 import { createContextKey, type HandlerContext, type Interceptor } from '@connectrpc/connect'
 import { scope } from '#proto/access/v1/access_pb.js'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
@@ -14,8 +14,12 @@ const callerKey = createContextKey<Caller | undefined>(undefined, { description:
  * before the request is read, so that bodies of unauthenticated calls are neither read nor decoded.
  */
 export function authenticator(access: Access): (context: HandlerContext) => Promise<void> {
+  // Reading an option of a descriptor decodes it each time.
+  const scopes = new Map<DescMethod, string>()
   return async ({ method, requestHeader, values }) => {
-    values.set(callerKey, await access.authenticate(requestHeader.get('authorization'), getOption(method, scope)))
+    const needed = scopes.get(method) ?? getOption(method, scope)
+    scopes.set(method, needed)
+    values.set(callerKey, await access.authenticate(requestHeader.get('authorization'), needed))
   }
 }
 

@@ -32,6 +32,7 @@ const runs = new RegExp(`${unspaced.source}+|[^${unspaced.source.slice(1)}+`, 'g
 
 /** Removes case, diacritics and compatibility variants of a word. Returns only letters and digits. */
 function foldWord(text: string): string {
+  if (/^[a-z0-9]*$/i.test(text)) return text.toLowerCase()
   return text
     .normalize('NFKD')
     .toUpperCase()
@@ -52,7 +53,8 @@ export function termsOf(text: string): Term[] {
 }
 
 function toTerm(word: string, start: number): Term[] {
-  const term = [...foldWord(word)].slice(0, maxTermLength).join('')
+  const folded = foldWord(word)
+  const term = folded.length <= maxTermLength ? folded : [...folded].slice(0, maxTermLength).join('')
   return term === '' ? [] : [{ term, start, end: start + word.length }]
 }
 

@@ -83,7 +83,7 @@ export function createAccess(
     consoleCallers,
   }: { workspaceSessions?: WorkspaceSessions; consoleCallers?: ConsoleCallers } = {},
 ): Access {
-  const known = createLruCache<{ caller: Caller; until: number }>(maxCached)
+  const known = createLruCache<{ caller: Caller; isServiceToken: boolean; until: number }>(maxCached)
 
   async function verifyServiceToken(token: string): Promise<Caller> {
     try {
@@ -108,31 +108,28 @@ export function createAccess(
     }
   }
 
-  const isWorkspaceSession = (token: string) => unverifiedAudiences(token).includes(workspaceSessionAudience)
-
-  async function verify(token: string): Promise<Caller> {
-    return workspaceSessions && isWorkspaceSession(token) ? workspaceSessions.verify(token) : verifyServiceToken(token)
-  }
-
-  async function callerOf(token: string): Promise<Caller> {
-    let entry = known.get(token)
-    if (!entry || entry.until <= now()) {
-      const caller = await verify(token)
-      entry = { caller, until: Math.min(caller.expiresAt, now() + maxCachedMs) }
-      known.set(token, entry)
-    }
-    return entry.caller
+  async function entryOf(token: string) {
+    const found = known.get(token)
+    if (found && found.until > now()) return found
+    const isServiceToken = !unverifiedAudiences(token).includes(workspaceSessionAudience)
+    const caller = await (isServiceToken || !workspaceSessions
+      ? verifyServiceToken(token)
+      : workspaceSessions.verify(token))
+    const entry = { caller, isServiceToken, until: Math.min(caller.expiresAt, now() + maxCachedMs) }
+    known.set(token, entry)
+    return entry
   }
 
   return {
     async authenticate(authorization, scope) {
       const secret = /^Console ([\w-]+)$/i.exec(authorization ?? '')?.[1]
       const token = /^Bearer ([\w-]+\.[\w-]+\.[\w-]+)$/i.exec(authorization ?? '')?.[1]
-      let caller: Caller
-      if (secret !== undefined && consoleCallers) caller = await consoleCallers.callerOf(secret)
-      else if (token !== undefined) caller = await callerOf(token)
+      let found: { caller: Caller; isServiceToken: boolean }
+      if (secret !== undefined && consoleCallers)
+        found = { caller: await consoleCallers.callerOf(secret), isServiceToken: false }
+      else if (token !== undefined) found = await entryOf(token)
       else throw new ServiceError(ErrorCode.UNAUTHENTICATED)
-      const isServiceToken = token !== undefined && !isWorkspaceSession(token)
+      const { caller, isServiceToken } = found
       const isAllowed = scope === anyScope ? isServiceToken : caller.scopes.has(scope)
       if (!isAllowed) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
       return caller
