@@ -72,7 +72,7 @@ it('readSuppressionList reports only the line as invalid if a quote is never clo
   })
 })
 
-it('readSuppressionList does not read a line with `constructor` and `__proto__` as a header', () => {
+it('readSuppressionList does not treat a line with `constructor` and `__proto__` as a header', () => {
   expect(read('constructor,__proto__\n')).toEqual({ ...nothing, invalid: ['1 constructor'], ignored: ['column 2'] })
 })
 

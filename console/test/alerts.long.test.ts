@@ -6,7 +6,7 @@ import { accessibilityFindings, consoleBrowser } from './test-console.ts'
 const browser = consoleBrowser()
 
 describe('notifications', () => {
-  it('appear once per message over three tabs, only if they are switched on and no tab has the focus', async () => {
+  it('appear once per message in three open tabs, if they are switched on and no tab has the focus', async () => {
     const { core, tabs, shown, focus, complaints, close } = await openTabs(browser, 3)
     const [one, , three] = tabs
     core.conversations.visitorSays('cnv_maria', 'Nobody asked for this alert')

@@ -113,7 +113,7 @@ describe('replies and notes in the console', () => {
     await close()
   })
 
-  it('a note is shown to operators and not sent as a reply, once also after a lost response; a closed conversation can be reopened', async () => {
+  it('a note is added once and not sent as a reply, even if the response is lost, and a closed conversation can be reopened', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_x7f3')
     await page.getByText('Live', { exact: true }).waitFor()
     const before = bodies('cnv_x7f3')

@@ -102,7 +102,7 @@ describe('an assignment', () => {
   const ada = { displayName: 'Ada', avatarUrl: 'https://img.example/ada.png' }
   const bob = { displayName: 'Bob' }
 
-  it('writes one event per change: with the agent if assigned, with the former agent if removed, and none if repeated', async () => {
+  it('writes an event with the new agent for an assignment, with the former agent for a removal, and none for a repeat', async () => {
     const visitor = await cores.newVisitor()
     for (const core of [cores.core, cores.other]) await core.assignments.assign(visitor.conversationId, ada, undefined)
     await cores.core.assignments.assign(visitor.conversationId, bob, undefined)

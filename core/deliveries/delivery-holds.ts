@@ -36,11 +36,11 @@ const spreadMaxMs = 30_000
 /** Maximum number of deliveries that one step holds or releases. */
 const stepMax = 200
 /**
- * Maximum for the first step. It is lower, because the call that changes the subscription waits for
- * the first step.
+ * Maximum number of deliveries in the first step. The call that changes the subscription waits for
+ * this step, so the number is lower.
  */
 const firstStepMax = 60
-/** Higher numbers of held deliveries are not counted exactly, because a count reads each of them. */
+/** Counts of held deliveries end at this number, because a count reads each delivery. */
 const heldCountMax = 10_000
 /**
  * A pause lasts this many times as long as the step before it. So the steps use a fifth of the

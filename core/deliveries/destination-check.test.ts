@@ -14,7 +14,7 @@ const failing =
     Promise.reject(error)
 
 describe('the check of a destination', () => {
-  it('allows a public address, and rejects a private address and a name without an address alike', async () => {
+  it('allows a public address, and gives the same answer for a private address and a name without an address', async () => {
     expect(await isAllowed(resolvingTo('93.184.215.14'))).toBe(true)
     expect(await isAllowed(resolvingTo('10.0.0.1'))).toBe(false)
     expect(await isAllowed(failing(new NameError('not_found')))).toBe(false)

@@ -22,8 +22,8 @@ export function createDestinationCheck(options: { allowedCidrs: string[]; lookup
     resolver.resolve(url.hostname, AbortSignal.timeout(resolveTimeoutMs)).then(
       () => true,
       (error: Error) => {
-        // Rejects a host name without an address like a forbidden address, so that callers cannot
-        // distinguish the two cases.
+        // A host name without an address gets the same answer as a forbidden address, so that
+        // callers cannot tell which names exist.
         if (error instanceof DestinationBlockedError) return false
         if (error instanceof NameError && error.reason === 'not_found') return false
         throw unavailable()

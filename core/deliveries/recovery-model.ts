@@ -17,8 +17,8 @@ export interface DeliveryRecovery extends RecoveryRange {
   recoveryId: string
   requestedAt: Date
   /**
-   * Statuses that the recovery has not searched completely. It currently searches for deliveries
-   * with the first of them.
+   * Statuses that the recovery has not searched completely. The recovery currently searches for
+   * deliveries with the first status of the list.
    */
   remaining: RecoverableStatus[]
   /**

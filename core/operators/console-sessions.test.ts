@@ -83,7 +83,7 @@ describe('a sign-in link', () => {
     }
   })
 
-  it('is refused after ten minutes, and if its secret is of another service', async () => {
+  it('is refused after ten minutes or with an unknown secret', async () => {
     const link = await newLink()
     cores.advance(601)
     await expect((await gateway()).signIn(byLink(link))).rejects.toThrow('Unauthenticated')

@@ -42,7 +42,7 @@ export interface FoundEntry {
 }
 
 /**
- * Maximum number of different words of an entry. Later words of a longer text are not found. It
- * bounds the cost of a message whose author wants it to be expensive.
+ * Maximum number of different words of an entry. Later words of a longer text are not found. The
+ * limit bounds the cost of messages that are written to be expensive.
  */
 export const maxTerms = 400

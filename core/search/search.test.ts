@@ -133,7 +133,7 @@ describe('a search', () => {
 })
 
 describe('a text that is gone', () => {
-  it('is not found, and no entry has a word of it, after an erasure at any time during the indexing', async () => {
+  it('is not found after an erasure at any time during the indexing, and no entry contains its words', async () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), async (scheduler) => {
         const word = newWord()

@@ -91,8 +91,8 @@ describe.each(waysToEnd(cores))('when $name', { retry: 2 }, (way) => {
       async (mortal) => {
         const scene = await openScene(way)
         const died = await hasFailed(way.end(mortal, scene))
-        // If the way is an erasure, the interrupted erasure may already be stored. It then
-        // continues by itself, and the second erasure removes only the rest.
+        // If the way is an erasure, the interrupted erasure may already be stored. Another
+        // core then continues it, and the second erasure removes only the rest.
         const began = performance.now()
         await way.end(cores.core, scene)
         await expectOver(scene, way, began)

@@ -60,7 +60,7 @@ async function contentOf(dataDir: string): Promise<Record<string, string>> {
   return found
 }
 
-test('a restored backup has the documents, indexes and secrets of the service, and the service goes on with them', async () => {
+test('a restored backup has the documents, indexes and secrets of the service, and the service works with them', async () => {
   const before = await startService(dataDir)
   const { workspaceId } = before
   const { leadId } = await before.leads.captureLead({ workspaceId, source: 'drill', fields: { name: 'Mia' } })

@@ -37,7 +37,7 @@ describe('a request of a visitor', () => {
     expect(await callsOf(gateway, 'GET', '/messages')).toEqual([200, 'listVisitorMessages'])
   })
 
-  test('is rejected by the method it calls if its session has ended, and removes its grant from the cache', async () => {
+  test('is rejected by the called core method if its session has ended, and its grant is removed from the cache', async () => {
     const gateway = await startTestGateway()
     await gateway.call('GET', '/messages')
     gateway.core.grants.set('grant-1', 'SessionRevoked')

@@ -168,7 +168,7 @@ describe('an open stream', () => {
     expect([unsubscribed, count(), socket.writableEnded]).toEqual([[1], 0, false])
   })
 
-  test('is destroyed if too many bytes are still unsent one event loop turn after a write', async () => {
+  test('is destroyed if too many bytes are unsent in the event loop turn after a write', async () => {
     const { begin, endReasons } = newScene()
     const [slow, fast, full] = [begin('ses_1'), begin('ses_2'), begin('ses_3')]
     slow.socket.writableLength = fast.socket.writableLength = UNSENT_MAX_BYTES + 1

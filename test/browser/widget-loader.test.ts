@@ -127,7 +127,7 @@ describe('the script tag', () => {
     expect(complaints).toEqual([])
   })
 
-  it('does not load the chat on page load if the session has expired, and with data-storage="memory" stores nothing in the tab', async () => {
+  it('does not load the chat on page load if the session has expired, and stores nothing in the tab with data-storage="memory"', async () => {
     const { page } = await visit()
     await page.evaluate(`sessionStorage.setItem('service.widget.1.pk_friendly',
       JSON.stringify({ clientInstanceId: 'x', session: {}, times: { renewAtMs: 1, expiresAtMs: 2 } }))`)

@@ -117,7 +117,7 @@ const visitor = () => {
 const migrate = (args: string[], env = {}) => run(process.execPath, ['dev/migrate.ts', ...args], env)
 
 describe('npm run migrate', () => {
-  it('lists and applies the migrations of an empty database; before that, a core with MIGRATE_AT_START=off exits', async () => {
+  it('lists and applies the migrations of an empty database, with which a core with MIGRATE_AT_START=off does not start', async () => {
     const fresh = { MONGODB_DATABASE: `${database.name}-fresh`, LOG_LEVEL: 'warn' }
     onTestFinished(async () => {
       const client = await new MongoClient(database.uri).connect()

@@ -81,7 +81,7 @@ describe('signing in to the console', () => {
     expect((await list(planted, { origin })).status).toBe(401)
   })
 
-  it('with a workspace session sets a cookie, and with a service token or a forged session it is refused', async () => {
+  it('sets a cookie for a workspace session, and refuses a service token or a forged session', async () => {
     const body = (token: string) => ({ body: { token, displayName: 'Ada' } })
     const answer = await post('/console/session/sign-in', body(stack.demo.workspaceSession))
     expect(await answer.json()).toMatchObject({ operator: 'operator_demo' })
