@@ -232,14 +232,17 @@ const committed = { readConcern: { level: 'majority' } } as const
  * rejected events, throws it again.
  */
 function rejections(error: unknown): [number, InsertOutcome][] {
-  if (!(error instanceof MongoBulkWriteError)) {
-    if (isDuplicateKey(error)) return [[0, outcomeOf(error as MongoServerError, error)]]
-    throw error
-  }
-  const failures = [error.writeErrors].flat()
-  // The driver also throws this error for a broken connection. In that case no outcome is known.
-  if (failures.length === 0 || hasWriteConcernError(error.result)) throw error
+  const failures = failuresOf(error)
+  // The driver also reports a broken connection as a failed write. In that case no outcome is known.
+  if (failures.length === 0) throw error
   return failures.map((failure) => [failure.index, outcomeOf(failure, error)])
+}
+
+function failuresOf(error: unknown): { index: number; code?: unknown; errmsg?: unknown }[] {
+  if (error instanceof MongoBulkWriteError) return hasWriteConcernError(error.result) ? [] : [error.writeErrors].flat()
+  if (!isDuplicateKey(error)) return []
+  const { code, errmsg } = error as MongoServerError
+  return [{ index: 0, code, errmsg }]
 }
 
 function outcomeOf(failure: { code?: unknown; errmsg?: unknown }, error: unknown): InsertOutcome {

@@ -1,16 +1,20 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { testDatabase } from '../../test/support/test-database.ts'
+import { createBus } from '../bus.ts'
 import { type Database, openDatabase } from '../database/database.ts'
 import { newId } from '../ids.ts'
 import { createEventLog } from './event-log.ts'
 import { createEventStore } from './event-store.ts'
 import { createLogHeads } from './log-heads.ts'
 import type { LogEvent, LogStart } from './model.ts'
+import { createRecentEvents } from './recent-events.ts'
 import { createReplayWindow, parseEventId, replayPage } from './replay-window.ts'
 
 const now = Date.UTC(2030, 0, 1)
 const maxEvents = 20
 const maxAge = 3600
+/** An empty memory, so that every read asks the store. */
+const recentEvents = createRecentEvents(createBus(), () => now)
 
 /** Creates a replay window over logs in memory. `lengths` has the number of events of each log. */
 function windowOver(lengths: Record<string, number>, occurredAt = new Date(now)) {
@@ -39,7 +43,7 @@ function windowOver(lengths: Record<string, number>, occurredAt = new Date(now))
         ),
     ),
   }
-  const window = createReplayWindow(store, { maxEvents, maxAge }, () => now)
+  const window = createReplayWindow(store, recentEvents, { maxEvents, maxAge }, () => now)
   const startAt = (start: { afterSequence?: number; lastEventId?: string }, head = lengths.c ?? 0) =>
     window.resolveStart('c', { epoch: 'e1', head, start })
   return { ...window, store, startAt }
@@ -166,7 +170,7 @@ describe('reads of a replay', () => {
   it('that begin at the same time share one query for up to 50 conversations', async () => {
     const ids = upTo(51, 1).map((number) => `c${number}`)
     const { read, store } = windowOver({ ...Object.fromEntries(ids.map((id) => [id, 3])), c7: 0 })
-    const pages = await Promise.all(ids.map((id) => read(id, 1)))
+    const pages = await Promise.all(ids.map((id) => read(id, 1, 3)))
     expect(pages.map(sequencesOf)).toEqual(ids.map((id) => (id === 'c7' ? [] : [2, 3])))
     expect(store.readManyAfter.mock.calls.map(([ranges]) => ranges.length)).toEqual([50, 1])
     expect(store.readManyAfter.mock.calls[0]![0][0]).toEqual({ conversationId: 'c1', after: 1 })
@@ -175,11 +179,11 @@ describe('reads of a replay', () => {
 
   it('of the same conversation each return the events after their own position', async () => {
     const { read } = windowOver({ c: 5 })
-    expect((await Promise.all([read('c', 4), read('c', 2)])).map(sequencesOf)).toEqual([[5], [3, 4, 5]])
+    expect((await Promise.all([read('c', 4, 5), read('c', 2, 5)])).map(sequencesOf)).toEqual([[5], [3, 4, 5]])
   })
 
   it('return at most one page', async () => {
-    expect(sequencesOf(await windowOver({ c: 150 }).read('c', 10))).toEqual(upTo(110, 11))
+    expect(sequencesOf(await windowOver({ c: 150 }).read('c', 10, 150))).toEqual(upTo(110, 11))
   })
 
   it.each([
@@ -195,7 +199,7 @@ describe('reads of a replay', () => {
         store.readAfter.mockClear()
         return events.flat().slice(0, count)
       })
-      const pages = await Promise.all(['a', 'b', 'c'].map((id) => read(id, 0)))
+      const pages = await Promise.all(['a', 'b', 'c'].map((id) => read(id, 0, 3)))
       expect(sequencesOf(pages[0])).toEqual(upTo(100))
       expect(sequencesOf(pages[1])).toEqual(upTo(100))
       expect(store.readAfter.mock.calls.map(([{ conversationId }, limit]) => [conversationId, limit])).toEqual(
@@ -236,11 +240,14 @@ describe('simultaneous reads', () => {
           return store.readAfter(...request)
         },
       },
+      recentEvents,
       { maxEvents: 1000, maxAge: 3600 },
       Date.now,
     )
     const starts = conversations.map((conversationId, index) => ({ conversationId, after: index % 7 }))
-    const pages = await Promise.all(starts.map(({ conversationId, after }) => window.read(conversationId, after)))
+    const pages = await Promise.all(
+      starts.map(({ conversationId, after }) => window.read(conversationId, after, after)),
+    )
     for (const [index, page] of pages.entries()) {
       expect(page).toEqual(await store.readAfter(starts[index]!, replayPage))
     }

@@ -1,6 +1,7 @@
 import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import type { EventStore } from './event-store.ts'
 import type { LogEvent } from './model.ts'
+import type { RecentEvents } from './recent-events.ts'
 
 type ResetReason = 'epoch_changed' | 'position_unknown' | 'window_exceeded'
 
@@ -35,9 +36,10 @@ export interface ReplayWindow {
    */
   oldest(conversationId: string, head: number): Promise<number>
   /**
-   * Returns up to `replayPage` events after a sequence, in order. Concurrent reads share one query.
+   * Returns up to `replayPage` events after a sequence, in order. The log has all events up to
+   * `through`. Concurrent reads share one query.
    */
-  read(conversationId: string, after: number): Promise<LogEvent[]>
+  read(conversationId: string, after: number, through: number): Promise<LogEvent[]>
 }
 
 interface ReplayWindowSettings {
@@ -53,6 +55,7 @@ const sharedEvents = 3000
 /** Limits replays to the newest events, by number and by age. */
 export function createReplayWindow(
   events: Pick<EventStore, 'ends' | 'starts' | 'readAfter' | 'readManyAfter' | 'countAfter' | 'oldestSequence'>,
+  recentEvents: Pick<RecentEvents, 'read'>,
   settings: ReplayWindowSettings,
   now: () => number,
 ): ReplayWindow {
@@ -89,7 +92,9 @@ export function createReplayWindow(
     return { state: 'reset_required', reason, at: new Date(now()) }
   }
 
-  async function read(conversationId: string, after: number) {
+  async function read(conversationId: string, after: number, through: number) {
+    const recent = recentEvents.read({ conversationId, after, through })
+    if (recent) return recent.slice(0, replayPage)
     const shared = await readShared(`${conversationId} ${after}`)
     return shared?.slice(0, replayPage) ?? events.readAfter({ conversationId, after }, replayPage)
   }
@@ -114,7 +119,7 @@ export function createReplayWindow(
         head - sequence > settings.maxEvents &&
         (await events.countAfter({ conversationId, after: sequence }, settings.maxEvents + 1)) > settings.maxEvents
       if (await tooMany()) return reset('window_exceeded')
-      const page = await read(conversationId, sequence)
+      const page = await read(conversationId, sequence, head)
       const tooOld = page[0] !== undefined && page[0].occurredAt.getTime() < now() - settings.maxAge * 1000
       return tooOld ? reset('window_exceeded') : { state: 'ready', sequence, page }
     },

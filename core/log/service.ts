@@ -4,6 +4,7 @@ import type { CoreKit } from '../kit.ts'
 import { createEventLog, type EventLog } from './event-log.ts'
 import type { EventStore } from './event-store.ts'
 import { createLogHeads } from './log-heads.ts'
+import { createRecentEvents } from './recent-events.ts'
 import { createReplayWindow, type ReplayWindow } from './replay-window.ts'
 import { createStreamSubscriptions, type StreamSubscriptions } from './stream-subscriptions.ts'
 import { createTransientSweep, type TransientSweep } from './transient-sweep.ts'
@@ -50,7 +51,9 @@ export function createLogService(
     onAppended: (event) => bus.emit('appended', event),
   })
   const window = { maxEvents: config.REPLAY_WINDOW_EVENTS, maxAge: config.REPLAY_WINDOW_SECONDS }
-  const replayWindow = createReplayWindow(events, window, now)
+  // Before the streams, so that a replay finds an event as soon as a stream can.
+  const recentEvents = createRecentEvents(bus, now)
+  const replayWindow = createReplayWindow(events, recentEvents, window, now)
   const streamSubscriptions = createStreamSubscriptions({
     // An end that was read for streams is cached for the writer too, so that an append needs no
     // read.
@@ -67,6 +70,7 @@ export function createLogService(
   async function sweep() {
     for (let more = true; more; ) ({ more } = await transientSweep.sweep())
     await wakeupStore.removeBefore(new Date(now() - wakeupsKeptMs), new Date(now()))
+    recentEvents.dropOld()
   }
 
   return {

@@ -11,6 +11,7 @@ import { createEventLog, type EventLog } from './event-log.ts'
 import { createEventStore, type EventStore } from './event-store.ts'
 import { createLogHeads } from './log-heads.ts'
 import { type EncodedEvent, type LogEvent, operationKeys } from './model.ts'
+import { createRecentEvents } from './recent-events.ts'
 import { createReplayWindow, type StartPoint } from './replay-window.ts'
 import type { StreamSubscription, SubscriptionSink } from './session-streams.ts'
 import { createStreamSubscriptions } from './stream-subscriptions.ts'
@@ -35,7 +36,7 @@ function createStreams({ now = Date.now, maxEvents = windowEvents }: { now?: () 
   const subscriptions = createStreamSubscriptions({
     events: store,
     bus,
-    replayWindow: createReplayWindow(store, { maxEvents, maxAge: 3600 }, now),
+    replayWindow: createReplayWindow(store, createRecentEvents(bus, now), { maxEvents, maxAge: 3600 }, now),
     logger,
   })
   const onAppended = (event: LogEvent) => void bus.emit('appended', event)

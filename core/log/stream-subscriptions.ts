@@ -157,7 +157,7 @@ export function createStreamSubscriptions({
 
   async function read({ feed, position }: StreamSubscription): Promise<ReadPage> {
     const { through } = feed
-    return { page: await replayWindow.read(feed.conversationId, position), through }
+    return { page: await replayWindow.read(feed.conversationId, position, through), through }
   }
 
   /**

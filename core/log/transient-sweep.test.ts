@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest'
+import { createBus } from '../bus.ts'
 import { send, type TestVisitor, testCores } from '../test-support/cores.ts'
 import { createEventLog } from './event-log.ts'
 import { createEventStore } from './event-store.ts'
 import { createLogHeads } from './log-heads.ts'
 import { operationKeys } from './model.ts'
+import { createRecentEvents } from './recent-events.ts'
 import { createReplayWindow } from './replay-window.ts'
 
 const hour = 3600
@@ -125,7 +127,12 @@ describe('the sweep of transient events', () => {
     const visitor = await cores.newVisitor()
     const { conversationId } = visitor
     const store = createEventStore(cores.core.database.collections)
-    const window = createReplayWindow(store, { maxEvents: 2, maxAge: 600 }, cores.now)
+    const window = createReplayWindow(
+      store,
+      createRecentEvents(createBus(), cores.now),
+      { maxEvents: 2, maxAge: 600 },
+      cores.now,
+    )
     const resolveStart = (afterSequence: number, head: number) =>
       window.resolveStart(conversationId, { epoch: 'e', head, start: { afterSequence } })
     for (let round = 0; round < 3; round += 1) await type(visitor)

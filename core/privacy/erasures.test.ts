@@ -4,7 +4,15 @@ import { imageOf } from '../../test/support/images.ts'
 import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { hasFailed, site, testCores } from '../test-support/cores.ts'
-import { acceptForms, finishErasures, idsOf, placesOfTexts, plantMarks, visitorOf } from './test-visitor-marks.ts'
+import {
+  acceptForms,
+  finishErasures,
+  flushSearch,
+  idsOf,
+  placesOfTexts,
+  plantMarks,
+  visitorOf,
+} from './test-visitor-marks.ts'
 
 const cores = testCores({ count: 2 })
 beforeAll(() => acceptForms(cores))
@@ -118,6 +126,7 @@ describe('an erasure while the visitor is active', () => {
     removed.resolve()
     expect(await upload).toBeInstanceOf(Error)
     for (const each of all) await each.inbox.noted()
+    await flushSearch(cores)
     cores.advance(61)
     await core.erasures.work()
     expect(await placesOf([mark, sessionId, conversationId])).toEqual([])

@@ -64,8 +64,8 @@ export const knownBugs: KnownBug[] = [
     changes: [
       {
         folder: 'core/log',
-        from: 'async function read(conversationId: string, after: number) {',
-        to: 'async function read(conversationId: string, last: number) {\n    const after = last + 1',
+        from: 'async function read(conversationId: string, after: number, through: number) {',
+        to: 'async function read(conversationId: string, last: number, through: number) {\n    const after = last + 1',
       },
     ],
   },

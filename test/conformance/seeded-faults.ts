@@ -124,8 +124,8 @@ export const seededFaults: SeededFault[] = [
     'C3.45',
     'ignores a ban of an address',
     'core/visitors',
-    'isBanned: async (network) => network !== undefined && store.isBanned(network, new Date(now())),',
-    'isBanned: async (network) => network !== undefined && !store,',
+    'isBanned: async (network) => network !== undefined && (await loadBanned(network)) === true,',
+    'isBanned: async (network) => network !== undefined && !loadBanned,',
   ),
   fault(
     'C3.53',

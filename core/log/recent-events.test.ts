@@ -1,0 +1,109 @@
+import { array, assert, boolean, constant, integer, oneof, property, record } from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createBus } from '../bus.ts'
+import type { LogEvent } from './model.ts'
+import { createRecentEvents } from './recent-events.ts'
+
+const minute = 60_000
+
+function newLog() {
+  let now = Date.UTC(2030, 0, 1)
+  const bus = createBus()
+  const recent = createRecentEvents(bus, () => now)
+  const log: LogEvent[] = []
+
+  /** Appends an event, by this process or by another one. */
+  function append({ here = true, transient = false, body = 'text', conversationId = 'c' } = {}) {
+    const event = {
+      conversationId,
+      sequence: log.filter((each) => each.conversationId === conversationId).length + 1,
+      occurredAt: new Date(now),
+      transient: transient || undefined,
+      message: { body },
+    } as LogEvent
+    log.push(event)
+    if (here) bus.emit('appended', event)
+  }
+
+  return {
+    append,
+    recent,
+    log,
+    advance(ms: number) {
+      now += ms
+    },
+    read: (after: number, through = log.length, conversationId = 'c') =>
+      recent.read({ conversationId, after, through }),
+  }
+}
+
+describe('recent events', () => {
+  it('are every event of the range without transient ones, or undefined, for all mixes of two writers', () => {
+    const step = oneof(
+      record({ here: boolean(), transient: boolean() }),
+      record({ wait: integer({ min: 0, max: 8 * minute }) }),
+      constant({ sweep: true as const }),
+    )
+    assert(
+      property(array(step, { maxLength: 150 }), integer({ min: 0, max: 150 }), (steps, after) => {
+        const { append, recent, log, advance, read } = newLog()
+        for (const each of steps) {
+          if ('wait' in each) advance(each.wait)
+          else if ('sweep' in each) recent.dropOld()
+          else append(each)
+          const found = read(after)
+          if (found) expect(found).toEqual(log.slice(after).filter(({ transient }) => !transient))
+        }
+      }),
+    )
+  })
+
+  it('contain the events that this process has just appended', () => {
+    const { append, read } = newLog()
+    for (let count = 0; count < 5; count += 1) append()
+    expect(read(3)?.map(({ sequence }) => sequence)).toEqual([4, 5])
+    expect(read(5)).toEqual([])
+    expect(read(0)).toHaveLength(5)
+  })
+
+  it('are undefined if another process has appended the last event or one in between', () => {
+    const { append, read } = newLog()
+    append()
+    append({ here: false })
+    expect(read(0)).toBeUndefined()
+    append()
+    expect(read(0)).toBeUndefined()
+    expect(read(2)).toHaveLength(1)
+  })
+
+  it('are limited to 100 for each log', () => {
+    const { append, read } = newLog()
+    for (let count = 0; count < 103; count += 1) append()
+    expect(read(2)).toBeUndefined()
+    expect(read(3)).toHaveLength(100)
+  })
+
+  it('are limited in bytes for all logs, and the log with the oldest append is dropped first', () => {
+    const { append, read } = newLog()
+    const body = 'x'.repeat(10_000_000)
+    for (const conversationId of ['c', 'd', 'e', 'f']) append({ conversationId, body })
+    expect(read(0, 1, 'c')).toBeUndefined()
+    for (const conversationId of ['d', 'e', 'f']) expect(read(0, 1, conversationId)).toHaveLength(1)
+  })
+
+  it('are dropped after five minutes without an append, and at the next append if they are older', () => {
+    const { append, read, recent, advance } = newLog()
+    append()
+    advance(5 * minute)
+    append()
+    recent.dropOld()
+    expect(read(0)).toHaveLength(2)
+    advance(1)
+    append()
+    expect(read(0)).toBeUndefined()
+    expect(read(1)).toHaveLength(2)
+    advance(5 * minute + 1)
+    recent.dropOld()
+    expect(read(2)).toBeUndefined()
+  })
+})

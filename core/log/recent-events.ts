@@ -1,0 +1,72 @@
+import { createLruCache } from '../../platform/lru-cache.ts'
+import type { Bus } from '../bus.ts'
+import type { LogEvent } from './model.ts'
+
+export interface RecentEvents {
+  /**
+   * Returns the events after a sequence in order, without transient ones. Returns undefined if
+   * memory lacks an event after `after` up to `through`.
+   */
+  read(range: { conversationId: string; after: number; through: number }): LogEvent[] | undefined
+  /** Drops the logs to which nothing was appended for `keptMs`. */
+  dropOld(): void
+}
+
+/** The newest events of a log. Has every event from `first` to `last` except transient ones. */
+interface Tail {
+  first: number
+  last: number
+  events: LogEvent[]
+  /** Time of the last event, in milliseconds. */
+  at: number
+}
+
+/**
+ * Maximum age in milliseconds of an event when the next one is appended. Memory never has an event
+ * for longer than twice this time, also after the event was removed from the database.
+ */
+const keptMs = 300_000
+/** Maximum number of events of one log. */
+const maxEvents = 100
+const maxBytes = 64 * 1024 * 1024
+/** Estimated memory of an event without its body, in bytes. */
+const eventBytes = 1_000
+
+/**
+ * Keeps the newest events that this process has appended, so that a replay of a few missed events
+ * reads no database. It needs no hints from other processes: if another process has appended an
+ * event, the range in memory does not reach the end of the log, and the reader asks the database.
+ */
+export function createRecentEvents(bus: Bus, now: () => number): RecentEvents {
+  const tails = createLruCache<Tail>(maxBytes, ({ events }) =>
+    events.reduce((bytes, { message }) => bytes + eventBytes + 2 * (message?.body.length ?? 0), eventBytes),
+  )
+
+  bus.on('appended', (event) => {
+    const { conversationId, sequence } = event
+    const at = event.occurredAt.getTime()
+    const known = tails.peek(conversationId)
+    const before = known?.last === sequence - 1 ? known : { first: sequence, events: [] }
+    const events = event.transient ? before.events : [...before.events, event]
+    let from = Math.max(0, events.length - maxEvents)
+    while (events[from] && events[from]!.occurredAt.getTime() < at - keptMs) from += 1
+    const first = from > 0 ? events[from - 1]!.sequence + 1 : before.first
+    tails.set(conversationId, { first, last: sequence, events: events.slice(from), at })
+  })
+
+  return {
+    read({ conversationId, after, through }) {
+      const tail = tails.peek(conversationId)
+      if (!tail || after < tail.first - 1 || tail.last < through) return undefined
+      return tail.events.filter(({ sequence }) => sequence > after)
+    },
+
+    dropOld() {
+      // The cache is in the order of the last appends.
+      for (const conversationId of [...tails.rkeys()]) {
+        if (tails.peek(conversationId)!.at >= now() - keptMs) return
+        tails.delete(conversationId)
+      }
+    },
+  }
+}
