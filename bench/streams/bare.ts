@@ -59,7 +59,6 @@ export async function plainStreaming(server: StartedProcess, port: number, count
     gateways: [server],
     behind: [],
     heapBytes: async () => undefined,
-    fill: (request) => publisher.call({ do: 'each', ...request }),
     async stop() {
       await publisher.stop()
       await server.stop()

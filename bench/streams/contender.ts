@@ -36,8 +36,6 @@ export interface Streaming {
    * undefined if no process runs on Node.
    */
   heapBytes(): Promise<{ gateway: number; behind: number } | undefined>
-  /** Writes events of 256 bytes to the logs of visitors as fast as possible. */
-  fill(request: { from: number; count: number; times: number }): Promise<void>
   stop(): Promise<void>
 }
 

@@ -1,16 +1,18 @@
-// Seeder process: creates sessions and fills conversations by calling the core's code directly.
+// Seeder process: creates sessions by calling the core's code directly.
 import { randomUUID } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { pino } from 'pino'
 import { readCoreConfig } from '../../core/config.ts'
 import { readDevConfig } from '../../dev/config.ts'
 import { startLocalCore } from '../../dev/local-core.ts'
-import { clock, handleCommands } from '../commands.ts'
+import { handleCommands } from '../commands.ts'
 import { runConcurrently } from '../delivery/pacing.ts'
 import type { Visitor } from './contender.ts'
-import { marker } from './marker.ts'
 
-export type SeedCommand = { do: 'sessions'; count: number } | { do: 'fill'; from: number; count: number; times: number }
+/** Creates this number of sessions. */
+export interface SeedCommand {
+  count: number
+}
 
 const [dataDir = '', visitorsFile = ''] = process.argv.slice(2)
 const { siteKey, origin, mongodbUri } = JSON.parse(await readFile(`${dataDir}/demo.json`, 'utf8'))
@@ -18,8 +20,6 @@ const config = readCoreConfig({ MONGODB_URI: mongodbUri, GRANT_LIFETIME_SECONDS:
 const dev = readDevConfig({ DATA_DIR: dataDir })
 const { core } = await startLocalCore(config, dev, { logger: pino({ level: 'warn' }) })
 const inFlight = 256
-/** Index of the next event. Starts above the publisher's indexes, so that indexes are unique. */
-let index = 1_000_000_000
 
 async function begin(): Promise<Visitor> {
   const { content } = await core.sessions.create({
@@ -39,22 +39,8 @@ async function begin(): Promise<Visitor> {
   return { channel: content.conversationId, head: `${head.join('\r\n')}\r\n` }
 }
 
-handleCommands(async (command: SeedCommand) => {
-  if (command.do === 'sessions') {
-    const visitors: Visitor[] = []
-    await runConcurrently(command.count, inFlight, async () => visitors.push(await begin()))
-    await writeFile(visitorsFile, JSON.stringify(visitors), { mode: 0o600 })
-    return
-  }
-  const visitors: Visitor[] = JSON.parse(await readFile(visitorsFile, 'utf8'))
-  const chosen = visitors.slice(command.from, command.from + command.count)
-  await runConcurrently(chosen.length * command.times, 2_000, (turn) => {
-    index += 1
-    return core.messages.sendAsAgent({
-      conversationId: chosen[turn % chosen.length]?.channel ?? '',
-      clientOperationId: randomUUID(),
-      body: marker(index, clock()).padEnd(256, 'x'),
-      agent: { displayName: 'Ada' },
-    })
-  })
+handleCommands(async ({ count }: SeedCommand) => {
+  const visitors: Visitor[] = []
+  await runConcurrently(count, inFlight, async () => visitors.push(await begin()))
+  await writeFile(visitorsFile, JSON.stringify(visitors), { mode: 0o600 })
 })

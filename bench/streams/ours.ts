@@ -1,12 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import {
-  type CommandProcess,
-  freePort,
-  type StartedProcess,
-  startCommandProcess,
-  startProcess,
-} from '../../test/support/processes.ts'
+import { freePort, type StartedProcess, startCommandProcess, startProcess } from '../../test/support/processes.ts'
 import { scratchFolder } from '../workspace.ts'
 import type { Contender, Streaming } from './contender.ts'
 import { heapProbe } from './memory.ts'
@@ -39,7 +33,6 @@ export const ours: Contender = {
         const each = await Promise.all(gateways.map(({ heapBytes }) => heapBytes()))
         return { gateway: each.reduce((sum, bytes) => sum + bytes, 0), behind: await core.heapBytes() }
       },
-      fill: (request) => withSeeder(dataDir, visitorsFile, (seeder) => seeder.call({ do: 'fill', ...request })),
       async stop() {
         await publisher.stop()
         for (const { running } of gateways) await running.stop()
@@ -54,16 +47,11 @@ async function seed(count: number): Promise<{ dataDir: string; visitorsFile: str
   const dataDir = await scratchFolder('streams')
   const visitorsFile = join(dataDir, 'visitors.json')
   const core = await startCore(dataDir)
-  const command: SeedCommand = { do: 'sessions', count }
-  await withSeeder(dataDir, visitorsFile, (seeder) => seeder.call(command))
+  const seeder = await startCommandProcess({ entry: 'bench/streams/our-seeder.ts', args: [dataDir, visitorsFile] })
+  await seeder.call({ count } satisfies SeedCommand)
+  await seeder.stop()
   await core.running.stop()
   return { dataDir, visitorsFile }
-}
-
-async function withSeeder(dataDir: string, visitorsFile: string, run: (seeder: CommandProcess) => Promise<void>) {
-  const seeder = await startCommandProcess({ entry: 'bench/streams/our-seeder.ts', args: [dataDir, visitorsFile] })
-  await run(seeder)
-  await seeder.stop()
 }
 
 interface OwnPart {

@@ -80,7 +80,7 @@ export async function chat(turn: Turn, streams: number, rates: number[], seconds
  * all visitors reconnect at once.
  */
 export async function storm(turn: Turn, count: number, missed: number[]): Promise<Variants> {
-  const { streaming, gateways, behind, open, visitors, each } = turn
+  const { gateways, behind, open, visitors, each } = turn
   const found: Variants = new Map()
   const range = { from: 0, count }
   await open(range)
@@ -91,7 +91,7 @@ export async function storm(turn: Turn, count: number, missed: number[]): Promis
   for (const [turnOfIt, times] of [0, ...missed].entries()) {
     await visitors({ do: 'cut' })
     await delay(500)
-    if (times > 0) await streaming.fill({ ...range, times })
+    if (times > 0) await each({ ...range, times })
     await delay(500)
     await visitors({ do: 'takeFigures' })
     const before = await Promise.all([usageOf(gateways), usageOf(behind)])
