@@ -204,7 +204,7 @@ describe('a stream', () => {
     expect(other.events.map(({ type }) => type)).toEqual(['message.received'])
   })
 
-  it('receives every event once and in order for any start, writer and lost wake-up', async () => {
+  it('receives every event once and in order, from any start, by any writer, and with lost wake-ups', async () => {
     const step = fc.oneof(
       fc.record({
         kind: fc.constant('write' as const),
