@@ -123,12 +123,11 @@ export function createFeeds<M>(dependencies: {
       const feed = feeds.get(event.conversationId)
       if (feed) advance(feed, event)
     }
-    for (const { feed, target } of wanted) {
-      // If fewer events than the limit came back, the log has no more events up to the target.
-      if (found.length < eventsPerRead) feed.through = Math.max(feed.through, target)
-      else if (feed.through < target)
-        behind.set(feed.conversationId, Math.max(target, behind.get(feed.conversationId) ?? 0))
-    }
+    // After a failover, a read may return fewer events than were announced. So only events that were
+    // read count as delivered. The periodic check finds the others.
+    if (found.length < eventsPerRead) return
+    for (const { feed, target } of wanted)
+      if (feed.through < target) behind.set(feed.conversationId, Math.max(target, behind.get(feed.conversationId) ?? 0))
   }
 
   return {
