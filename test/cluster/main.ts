@@ -18,7 +18,7 @@ if (uri === undefined) {
 
 const vitest = ['node_modules/vitest/vitest.mjs', 'run']
 const steps: [name: string, args: string[]][] = [
-  ['conversations', [...vitest, 'test/conformance/conformance.test.ts', 'core/log', 'core/conversations']],
+  ['conversations', [...vitest, 'test/conformance/', 'core/log', 'core/conversations']],
   ['deliveries', [...vitest, 'test/end-to-end/lead-delivery.test.ts', 'core/deliveries']],
   ['indexes and migrations', [...vitest, 'core/database']],
   ['chaos', ['test/chaos/main.ts', '--minutes', values.minutes]],

@@ -1,7 +1,7 @@
 import { beforeAll, describe } from 'vitest'
 import { testDatabase } from '../support/test-database.ts'
-import { allRules } from './all-rules.ts'
-import { everyRuleIsTested } from './rule.ts'
+import { quickRules, responseRules, waitingRules } from './all-rules.ts'
+import { countOnly, everyRuleIsTested } from './rule.ts'
 import { type LocalSuite, startSuite } from './suite.ts'
 
 const databases = [testDatabase(), testDatabase()] as const
@@ -11,7 +11,7 @@ beforeAll(async () => {
   started = await startSuite([databases[0], databases[1]])
 })
 
-allRules(
+quickRules(
   () => started,
   databases[0],
   () => {
@@ -27,5 +27,9 @@ allRules(
     }
   },
 )
+
+responseRules(() => started, 18)
+// waiting-rules.test.ts runs these rules at the same time.
+countOnly(() => waitingRules(() => started, databases[0]))
 
 describe('the list in rules.ts', () => everyRuleIsTested())

@@ -6,6 +6,15 @@ const tested = new Map<string, number>()
 /** Why tests were skipped, by their names. */
 export const skipped = new Map<string, string>()
 
+let isCounting = false
+
+/** Counts the rules that another test file registers, without registering their tests. */
+export function countOnly(register: () => void): void {
+  isCounting = true
+  register()
+  isCounting = false
+}
+
 type Test = (id: string, run: () => Promise<void>, detail?: string) => void
 
 /**
@@ -14,7 +23,7 @@ type Test = (id: string, run: () => Promise<void>, detail?: string) => void
  */
 export const rule: Test = (id, run, detail) => {
   const name = nameOf(id, detail)
-  it(name, skippable(name, run))
+  if (!isCounting) it(name, skippable(name, run))
 }
 
 /**
@@ -22,7 +31,7 @@ export const rule: Test = (id, run, detail) => {
  */
 export const concurrentRule: Test = (id, run, detail) => {
   const name = nameOf(id, detail)
-  it.concurrent(name, skippable(name, run))
+  if (!isCounting) it.concurrent(name, skippable(name, run))
 }
 
 /**
