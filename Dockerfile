@@ -27,6 +27,7 @@ COPY --from=dependencies /service/node_modules node_modules
 COPY package.json LICENSE ./
 COPY proto/gen proto/gen
 COPY platform platform
+COPY core-client core-client
 USER node
 
 # In this image, `node core/migrate.ts` migrates the database and `node core/token.ts` creates
@@ -39,19 +40,16 @@ CMD ["node", "core/main.ts"]
 
 FROM part AS delivery
 ENV DELIVERY_PORT=8091
-COPY core-client core-client
 COPY delivery delivery
 EXPOSE 8091 9464
 HEALTHCHECK --interval=5s --start-period=20s CMD ["node", "-e", "fetch('http://127.0.0.1:8091/readyz').then(({ ok }) => process.exit(ok ? 0 : 1))"]
 CMD ["node", "delivery/main.ts"]
 
 FROM part AS admin
-COPY core-client core-client
 COPY admin admin
 ENTRYPOINT ["node", "admin/main.ts"]
 
 FROM part AS gateway
-COPY core-client core-client
 COPY gateway gateway
 COPY --from=pages /service/console/dist console/dist
 COPY --from=pages /service/widget/dist widget/dist

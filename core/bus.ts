@@ -10,8 +10,9 @@ export type Bus = EventEmitter<{
   appended: [event: LogEvent]
   /**
    * Another process appended events to a conversation's log, which now has all events up to `end`.
+   * `event` is the event at `end`, if the other process sent it along.
    */
-  advanced: [conversationId: string, end: LogEnd]
+  advanced: [conversationId: string, end: LogEnd, event?: LogEvent]
   /** This process or another process changed the stored state of the objects with these ids. */
   changed: [ids: string[]]
   /** Wake-ups of other cores may have been lost, so listeners must read all their state again. */

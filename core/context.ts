@@ -1,3 +1,4 @@
+import { coreTlsFiles } from '../core-client/core-tls.ts'
 import { splitList } from '../platform/settings/settings.ts'
 import { createBus } from './bus.ts'
 import { type CommandService, createCommandService } from './commands/service.ts'
@@ -12,6 +13,7 @@ import { createKeyring, createPlannedIds, type SecretKey } from './keys/keyring.
 import { createSecretBox } from './keys/secret-box.ts'
 import type { CoreKit } from './kit.ts'
 import { createContactsOf } from './leads/conversation-contacts.ts'
+import { createPeerConnections } from './log/peer-client.ts'
 import { createLogService, type LogService } from './log/service.ts'
 import type { Nudge } from './log/wakeup-store.ts'
 import { createCoreMetrics } from './metrics.ts'
@@ -21,7 +23,7 @@ import { createSearch, type Search } from './search/search.ts'
 import { createSearchService, type SearchService } from './search/service.ts'
 import { createSourceTexts } from './search/source-texts.ts'
 import { createVisitorService, type VisitorService } from './visitors/service.ts'
-import { type Access, createAccess } from './workspaces/access.ts'
+import { type Access, createAccess, peerScope } from './workspaces/access.ts'
 import { createWorkspaceService, type WorkspaceService } from './workspaces/service.ts'
 
 /** Modules and stores of a core process. Its RPC services use them. */
@@ -92,7 +94,12 @@ export function createCoreContext({
     now,
     random,
   }
-  const log = createLogService(kit, stores)
+  const connectPeer = createPeerConnections({
+    tls: coreTlsFiles(config),
+    issueToken: (lifetime) => createAccess(keyring, now).issue({ subject: 'core', scopes: [peerScope], lifetime }),
+    metrics,
+  })
+  const log = createLogService(kit, stores, connectPeer)
   const workspaces = createWorkspaceService(kit, stores, log, workspaceSessionSecrets)
   const operators = createOperatorService(kit, stores, log, workspaces)
   const visitors = createVisitorService(kit, stores, log, workspaces)
@@ -138,6 +145,7 @@ export function createCoreContext({
 
     start() {
       log.wakeups.start()
+      log.peers.refresh().catch(() => {}) // The job repeats it.
       for (const job of jobs) job.start()
     },
 
@@ -149,6 +157,7 @@ export function createCoreContext({
       await log.log.drain()
       await conversations.inbox.drain()
       await log.wakeups.stop()
+      await log.peers.stop()
       await database.close()
     },
   }

@@ -1,6 +1,7 @@
 import type { Collection, Db } from 'mongodb'
 import type { KeyDocument } from '../keys/key-store.ts'
 import type { SuppressionDocument } from '../leads/suppression-store.ts'
+import type { PeerDocument } from '../log/peer-store.ts'
 import type {
   ConsoleSessionDocument,
   SignInAttemptDocument,
@@ -23,6 +24,7 @@ export interface Collections extends VisitorCollections {
   removals: Collection<RemovalDocument>
   keys: Collection<KeyDocument>
   operatorPresence: Collection<OperatorPresenceDocument>
+  peers: Collection<PeerDocument>
   consoleSessions: Collection<ConsoleSessionDocument>
   signInLinks: Collection<SignInLinkDocument>
   signInAttempts: Collection<SignInAttemptDocument>
@@ -52,6 +54,7 @@ export function collectionsOf(db: Db): Collections {
     removals: db.collection('removals'),
     keys: db.collection('keys'),
     operatorPresence: db.collection('operatorPresence'),
+    peers: db.collection('peers'),
     consoleSessions: db.collection('consoleSessions'),
     signInLinks: db.collection('signInLinks'),
     signInAttempts: db.collection('signInAttempts'),

@@ -14,6 +14,7 @@ import { createKeyStore } from '../keys/key-store.ts'
 import { createLeadStore } from '../leads/lead-store.ts'
 import { createSuppressionStore } from '../leads/suppression-store.ts'
 import { createEventStore } from '../log/event-store.ts'
+import { createPeerStore } from '../log/peer-store.ts'
 import { createWakeupStore, type Nudge } from '../log/wakeup-store.ts'
 import { createConsoleSessionStore } from '../operators/console-session-store.ts'
 import { createConversationFactsStore } from '../privacy/conversation-facts-store.ts'
@@ -64,6 +65,7 @@ export function createStores({ collections, screenshots }: Database, nudge?: Nud
     nonces: createNonceStore(collections),
     policyChanges: createPolicyChangeStore(collections),
     operatorPresence: createOperatorPresenceStore(collections),
+    peers: createPeerStore(collections),
     removals: createRemovalStore(collections),
     retention: createRetentionStore(collections),
     savedReplies: createSavedReplyStore(collections),

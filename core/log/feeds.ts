@@ -28,10 +28,11 @@ export interface Feeds<M> {
    */
   join(conversationId: string, member: M): Promise<Feed<M>>
   leave(feed: Feed<M>, member: M): void
-  /** Must be called after this process has written an event. */
-  appended(event: LogEvent): void
-  /** Must be called after another process has announced events up to this sequence. */
-  advanced(conversationId: string, sequence: number): void
+  /**
+   * Must be called after this or another process has written events up to this sequence. `event` is
+   * the event at this sequence, if it is known.
+   */
+  advanced(conversationId: string, sequence: number, event?: LogEvent): void
   /**
    * Compares all followed logs with their ends in the store and reads missed events. This repairs
    * lost wake-ups.
@@ -163,16 +164,11 @@ export function createFeeds<M>(dependencies: {
       if (feed.members.size === 0 && feeds.get(feed.conversationId) === feed) feeds.delete(feed.conversationId)
     },
 
-    appended(event) {
-      const feed = feeds.get(event.conversationId)
-      if (!feed) return
-      if (event.sequence === feed.through + 1) advance(feed, event)
-      else fallBehind(feed, event.sequence)
-    },
-
-    advanced(conversationId, sequence) {
+    advanced(conversationId, sequence, event) {
       const feed = feeds.get(conversationId)
-      if (feed) fallBehind(feed, sequence)
+      if (!feed) return
+      if (event && sequence === feed.through + 1) advance(feed, event)
+      else fallBehind(feed, sequence)
     },
 
     async check() {

@@ -1,9 +1,13 @@
 import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
 import { createJob, type Job } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
 import { createEventLog, type EventLog } from './event-log.ts'
 import type { EventStore } from './event-store.ts'
 import { createLogHeads } from './log-heads.ts'
+import type { ConnectPeer } from './peer-client.ts'
+import type { PeerStore } from './peer-store.ts'
+import { createPeers, type Peers, refreshEveryMs } from './peers.ts'
 import { createRecentEvents } from './recent-events.ts'
 import { createReplayWindow, type ReplayWindow } from './replay-window.ts'
 import { createStreamSubscriptions, type StreamSubscriptions } from './stream-subscriptions.ts'
@@ -17,6 +21,9 @@ export interface LogService {
   streamSubscriptions: StreamSubscriptions
   transientSweep: TransientSweep
   wakeups: Wakeups
+  peers: Peers
+  /** Id of this process in wake-ups and in the register of cores. */
+  processId: string
   jobs: Job[]
 }
 
@@ -36,12 +43,23 @@ const wakeupsKeptMs = 86_400_000
 
 export function createLogService(
   { config, bus, metrics, logger, now }: CoreKit,
-  { events, wakeups: wakeupStore }: { events: EventStore; wakeups: WakeupStore },
+  { events, wakeups: wakeupStore, peers: peerStore }: { events: EventStore; wakeups: WakeupStore; peers: PeerStore },
+  connectPeer: ConnectPeer,
 ): LogService {
   const heads = createLogHeads(events, { now, rememberMs: transientMs / 6 })
   bus.on('advanced', heads.advance)
 
-  const wakeups = createWakeups({ store: wakeupStore, processId: randomUUID(), bus, logger, metrics, now })
+  const processId = randomUUID()
+  const peers = createPeers({
+    store: peerStore,
+    processId,
+    url: config.CORE_PEER_URL.replace('$HOSTNAME', hostname()),
+    connect: connectPeer,
+    metrics,
+    logger,
+    now,
+  })
+  const wakeups = createWakeups({ store: wakeupStore, peers, processId, bus, logger, metrics, now })
   const log = createEventLog({
     store: events,
     heads,
@@ -79,7 +97,10 @@ export function createLogService(
     streamSubscriptions,
     transientSweep,
     wakeups,
+    peers,
+    processId,
     jobs: [
+      createJob({ name: 'register of cores', everyMs: refreshEveryMs, run: peers.refresh, logger }),
       createJob({ name: 'check for missed events', everyMs: checkEveryMs, run: streamSubscriptions.checkSome, logger }),
       createJob({
         name: 'sweep of transient events and wake-ups',

@@ -204,8 +204,8 @@ export function createStreamSubscriptions({
     for (const subscription of ended) end(subscription)
   }
 
-  bus.on('appended', feeds.appended)
-  bus.on('advanced', (conversationId, { sequence }) => feeds.advanced(conversationId, sequence))
+  bus.on('appended', (event) => feeds.advanced(event.conversationId, event.sequence, event))
+  bus.on('advanced', (conversationId, { sequence }, event) => feeds.advanced(conversationId, sequence, event))
   bus.on('gap', () => {
     feeds.check().catch((error: Error) => logger.warn({ reason: error.name }, 'check of event logs failed; will retry'))
   })

@@ -13,6 +13,8 @@ export interface WakeupDocument {
   announced?: { change: string; ids: string[] }[]
   /** Announced changes whose write has succeeded. */
   ended?: string[]
+  /** Number of wake-ups with state changes that the process has written, including this one. */
+  changes?: number
   at: Date
 }
 

@@ -27,6 +27,7 @@ async function startWakeups() {
   bus.on('changed', (changed) => void received.push(...changed))
   const wakeups = createWakeups({
     store: createWakeupStore(collectionsOf(client.db(name))),
+    peers: { announce() {}, areLinked: () => false, heardFrom() {} },
     processId: 'this',
     bus,
     logger: pino({ level: 'silent' }),

@@ -6,7 +6,10 @@ import type { Bus } from '../bus.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import { createAnnouncedChanges, unknownForMs } from './announced-changes.ts'
+import { createHeldAnnouncements } from './held-announcements.ts'
 import type { LogEnd } from './model.ts'
+import type { Announcement } from './peer-client.ts'
+import type { Peers } from './peers.ts'
 import type { Wakeup, WakeupDocument, WakeupStore } from './wakeup-store.ts'
 
 export interface Wakeups {
@@ -27,6 +30,11 @@ export interface Wakeups {
    * second old.
    */
   isCurrent(): boolean
+  /**
+   * Emits `advanced` for events that another core has announced, after all its earlier changes of
+   * state have arrived here.
+   */
+  announced(announcement: Announcement): void
   start(): void
   stop(): Promise<void>
 }
@@ -36,6 +44,12 @@ export interface Wakeups {
  * after a pause is written at once.
  */
 const paceMs = 10
+/**
+ * Time in milliseconds until the ends of logs are written while all other cores are linked. The
+ * other cores then know these ends already. A core that is not in the register yet learns them from
+ * the wake-up.
+ */
+const linkedPaceMs = 100
 
 /** Pause before a lost cursor is opened again. */
 const CURSOR_PAUSES = { minMs: 50, maxMs: 1_000 }
@@ -48,6 +62,7 @@ const currentForMs = 900
 
 interface WakeupsDependencies {
   store: WakeupStore
+  peers: Pick<Peers, 'announce' | 'areLinked' | 'heardFrom'>
   processId: string
   /** Bus on which `advanced`, `changed` and `gap` are emitted. */
   bus: Bus
@@ -60,11 +75,11 @@ interface WakeupsDependencies {
 
 /**
  * Sends wake-ups between the cores. Each write batch adds one small document to a capped
- * collection, which every core follows. The log and the state are always read from their own
- * collections.
+ * collection, which every core follows. While all cores are linked, they learn of new events from
+ * each other, and the wake-ups with the ends of logs are written less often.
  */
 export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
-  const { store, processId, bus, logger, metrics, now, monotonic = () => performance.now() } = dependencies
+  const { store, peers, processId, bus, logger, metrics, now, monotonic = () => performance.now() } = dependencies
   let heads = new Map<string, LogEnd>()
   let changes = newChanges()
   /**
@@ -74,6 +89,10 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   let currentAsOf = Number.NEGATIVE_INFINITY
   let following: Promise<void> = Promise.resolve()
   const announced = createAnnouncedChanges({ bus, monotonic })
+  const held = createHeldAnnouncements(bus)
+  /** Number of wake-ups with state changes that this process has written. */
+  let changesWritten = 0
+  let later: NodeJS.Timeout | undefined
   const stopping = new AbortController()
 
   /** Writes wake-ups. Each has every end and every state change since the previous wake-up. */
@@ -81,12 +100,14 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
     () => heads.size > 0 || changes.ids.size > 0 || changes.announced.length > 0,
     async () => {
       const { ids, announced: begun, ended, published } = changes
+      if (ids.size > 0 || begun.length > 0) changesWritten += 1
       const wakeup: WakeupDocument = {
         from: processId,
         heads: [...heads].map(([id, { sequence, closed }]) => [id, sequence, closed] as [string, number, boolean]),
         changed: [...ids],
         ...(begun.length > 0 && { announced: begun }),
         ...(ended.length > 0 && { ended }),
+        changes: changesWritten,
         at: new Date(now()),
       }
       heads = new Map()
@@ -150,8 +171,12 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
             if (next.from === processId) continue
             measureLag(next)
             announce(next)
+            held.release(next.from, next.changes)
           } else {
-            if (currentAsOf === Number.NEGATIVE_INFINITY) bus.emit('gap')
+            if (currentAsOf === Number.NEGATIVE_INFINITY) {
+              held.clear()
+              bus.emit('gap')
+            }
             currentAsOf = Math.max(currentAsOf, next.asOf)
           }
         }
@@ -165,9 +190,19 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
     }
   }
 
-  bus.on('appended', ({ conversationId, sequence, closed = false }) => {
+  function publishLater() {
+    later ??= setTimeout(() => {
+      later = undefined
+      publish()
+    }, linkedPaceMs)
+  }
+
+  bus.on('appended', (event) => {
+    const { conversationId, sequence, closed = false } = event
     if ((heads.get(conversationId)?.sequence ?? 0) < sequence) heads.set(conversationId, { sequence, closed })
-    publish()
+    peers.announce(event, changesWritten)
+    if (peers.areLinked()) publishLater()
+    else publish()
   })
 
   return {
@@ -187,6 +222,11 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
 
     isCurrent: () => monotonic() - currentAsOf < currentForMs,
 
+    announced(announcement) {
+      peers.heardFrom(announcement.from)
+      held.add(announcement)
+    },
+
     start() {
       following = follow()
     },
@@ -194,6 +234,8 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
     async stop() {
       stopping.abort()
       announced.stop()
+      clearTimeout(later)
+      if (heads.size > 0) publish()
       await Promise.allSettled([following, publishing.settled()])
     },
   }

@@ -15,7 +15,7 @@ import { operatorScopes } from '../workspaces/workspace-sessions.ts'
 /** Global methods: a token of one workspace cannot call them. */
 const globalMethods = ['WorkspaceService.CreateWorkspace', 'WorkspaceService.ListWorkspaces']
 
-const all = [...operatorScopes, 'visitors:act', 'deliveries:work'].join(' ')
+const all = [...operatorScopes, 'visitors:act', 'deliveries:work', 'cores:announce'].join(' ')
 const methods = servedMethods()
 const isOperators = (method: DescMethod) => operatorScopes.has(getOption(method, scope))
 
@@ -40,9 +40,15 @@ const session = async (claims: object = {}, more: object = {}) =>
   bearer(await signWorkspaceSession({ claims: { wid: things.workspaceId, scope: all, ...claims }, ...more }))
 const seconds = () => Math.floor(Date.now() / 1000)
 
-/** Hashes of all stored documents, except wake-ups and search entries, which come from other documents. */
+/** Hashes of all stored documents, except those that background work changes. */
 async function documentHashes(): Promise<Record<string, string>> {
-  const { wakeups: _, searchEntries: __, searchProgress: ___, ...collections } = cores.core.database.collections
+  const {
+    wakeups: _,
+    peers: __,
+    searchEntries: ___,
+    searchProgress: ____,
+    ...collections
+  } = cores.core.database.collections
   const documents = await Promise.all(
     Object.entries(collections).map(async ([name, collection]) =>
       // The retention's sweep changes these fields at any time.
@@ -74,14 +80,14 @@ async function untilQuiet() {
 
 describe('the known scopes', () => {
   it.each(methods)('include the scope that the method %s requires', (_, method) => {
-    const own = ['visitors:act', 'deliveries:work']
+    const own = ['visitors:act', 'deliveries:work', 'cores:announce']
     expect([...operatorScopes, ...own]).toContain(getOption(method, scope))
     for (const each of own) expect(operatorScopes).not.toContain(each)
   })
 
   it('are each required by at least one method', () => {
     expect(new Set(methods.map(([, method]) => getOption(method, scope)))).toEqual(
-      new Set([...operatorScopes, 'visitors:act', 'deliveries:work']),
+      new Set([...operatorScopes, 'visitors:act', 'deliveries:work', 'cores:announce']),
     )
   })
 })

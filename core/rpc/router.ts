@@ -18,6 +18,7 @@ import { serveLink } from './link.ts'
 import { localTransport } from './local-transport.ts'
 import { messagingService } from './messaging.ts'
 import { observeCalls } from './observed-calls.ts'
+import { peerService } from './peer.ts'
 import { privacyService } from './privacy.ts'
 import { sessionService } from './session.ts'
 import { workspaceService } from './workspace.ts'
@@ -49,6 +50,7 @@ export function createCoreServices(core: CoreContext): CoreServices {
     consoleService(router, core)
     leadService(router, core)
     privacyService(router, core)
+    peerService(router, core)
   }
 
   const find = createDispatcher(register, { gate, interceptors })

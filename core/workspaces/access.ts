@@ -58,6 +58,9 @@ export interface Access {
  */
 export const knownScopes = [...operatorScopes, 'visitors:act', 'deliveries:work']
 
+/** Scope of the tokens that cores issue for calls to each other. */
+export const peerScope = 'cores:announce'
+
 /** Declared scope of a method that accepts any service token and no workspace session. */
 const anyScope = '*'
 

@@ -69,9 +69,9 @@ describe('a workspace session', () => {
 
   it("gets only operators' scopes, even if it claims others", async () => {
     const { open, refusal } = accessWith()
-    const claimed = [...operatorScopes, 'visitors:act', 'deliveries:work', '*', 'admin'].join(' ')
+    const claimed = [...operatorScopes, 'visitors:act', 'deliveries:work', 'cores:announce', '*', 'admin'].join(' ')
     const token = await signWorkspaceSession({ now: start, claims: { scope: claimed } })
-    for (const scope of ['visitors:act', 'deliveries:work', '*', '', 'admin'])
+    for (const scope of ['visitors:act', 'deliveries:work', 'cores:announce', '*', '', 'admin'])
       expect(await refusal(token, scope), scope).toBe('PERMISSION_DENIED')
     expect((await open(token)).scopes).toEqual(operatorScopes)
   })

@@ -9,7 +9,7 @@ const mayImport: Record<string, string[]> = {
   proto: [],
   platform: [],
   'core-client': ['proto', 'platform'],
-  core: ['proto', 'platform'],
+  core: ['proto', 'core-client', 'platform'],
   admin: ['proto', 'core-client', 'platform'],
   gateway: ['proto', 'core-client', 'platform'],
   delivery: ['proto', 'core-client', 'platform'],

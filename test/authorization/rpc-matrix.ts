@@ -6,7 +6,7 @@ import { operatorScopes } from '../../core/workspaces/workspace-sessions.ts'
 import { signWorkspaceSession } from '../support/workspace-session.ts'
 import type { Row } from './matrix.ts'
 
-const everyScope = [...operatorScopes, 'visitors:act', 'deliveries:work']
+const everyScope = [...operatorScopes, 'visitors:act', 'deliveries:work', 'cores:announce']
 
 /** Calls each internal RPC method as each kind of caller. */
 export async function walkMethods(cores: TestCores): Promise<Map<string, Row>> {

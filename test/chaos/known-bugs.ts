@@ -75,8 +75,8 @@ export const knownBugs: KnownBug[] = [
     changes: [
       {
         folder: 'core/log',
-        from: '(conversationId, { sequence }) => feeds.advanced(conversationId, sequence))',
-        to: '(conversationId, { sequence }) => {\n    if (sequence % 2 === 0) feeds.advanced(conversationId, sequence)\n  })',
+        from: '(conversationId, { sequence }, event) => feeds.advanced(conversationId, sequence, event))',
+        to: '(conversationId, { sequence }, event) => {\n    if (sequence % 2 === 0) feeds.advanced(conversationId, sequence, event)\n  })',
       },
       {
         folder: 'core/log',

@@ -97,7 +97,9 @@ describe.each(partNames)('the %s', (name) => {
   const container = containerOf(name)
 
   it('the manifest of each process has valid settings, including all required ones', async () => {
-    const plain = Object.fromEntries((container.env ?? []).map(({ name: key, value = '' }) => [key, value]))
+    // An entry without a value names a field of the pod. It is only used in other values.
+    const env = (container.env ?? []).filter(({ value }) => value !== undefined)
+    const plain = Object.fromEntries(env.map(({ name: key, value = '' }) => [key, value]))
     // `npm run secrets` does not create MONGODB_URI. Operators add it to core.env.
     const added: Record<string, string> = name === 'core' ? { MONGODB_URI: 'mongodb://mongodb' } : {}
     expect(container.envFrom).toEqual([{ secretRef: { name: `service-${name}` } }])

@@ -1,0 +1,56 @@
+import { createLruCache } from '../../platform/lru-cache.ts'
+import type { Bus } from '../bus.ts'
+import type { Announcement } from './peer-client.ts'
+
+/** Announcements of other cores that arrived before the changes of state that they depend on. */
+export interface HeldAnnouncements {
+  /** Emits `advanced` for the events, now or when the changes before them have arrived. */
+  add(announcement: Announcement): void
+  /** Must be called when a wake-up of a core has arrived, with the number of changes in it. */
+  release(from: string, changes?: number): void
+  /** Drops the held announcements, because the logs are checked anyway. */
+  clear(): void
+}
+
+/**
+ * Maximum number of held announcements. A dropped announcement only delays its events until the
+ * next wake-up.
+ */
+const maxHeld = 1_000
+const maxCores = 1_000
+
+/**
+ * Keeps the order of the changes and the events of each core. Changes arrive by the database,
+ * events usually by a call. So an event must not overtake an earlier change, for example a ban.
+ */
+export function createHeldAnnouncements(bus: Bus): HeldAnnouncements {
+  /** Number of wake-ups with changes that arrived from each core. */
+  const arrived = createLruCache<number>(maxCores)
+  let held: Announcement[] = []
+
+  const isDue = ({ from, changes }: Announcement) => changes <= (arrived.get(from) ?? 0)
+
+  function emit({ events }: Announcement) {
+    for (const { conversationId, sequence, closed, event } of events)
+      bus.emit('advanced', conversationId, { sequence, closed }, event)
+  }
+
+  return {
+    add(announcement) {
+      if (isDue(announcement)) emit(announcement)
+      else if (held.length < maxHeld) held.push(announcement)
+    },
+
+    release(from, changes = 0) {
+      if (changes <= (arrived.get(from) ?? 0)) return
+      arrived.set(from, changes)
+      const due = held.filter(isDue)
+      held = held.filter((announcement) => !isDue(announcement))
+      for (const announcement of due) emit(announcement)
+    },
+
+    clear() {
+      held = []
+    },
+  }
+}

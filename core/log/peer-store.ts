@@ -1,0 +1,38 @@
+import type { Collection } from 'mongodb'
+
+/** A running core, as other cores find it. */
+export interface PeerDocument {
+  /** Id of the process. */
+  _id: string
+  /** URL at which other cores call it. Absent if `CORE_PEER_URL` is not set. */
+  url?: string
+  /** End of the lease. A process that dies does not renew it. */
+  until: Date
+}
+
+/** The register of running cores. */
+export interface PeerStore {
+  renew(processId: string, url: string | undefined, until: Date): Promise<void>
+  /** Returns the cores with a lease at this time, except the given process. */
+  others(processId: string, at: Date): Promise<{ processId: string; url?: string }[]>
+  remove(processId: string): Promise<void>
+}
+
+export function createPeerStore({ peers }: { peers: Collection<PeerDocument> }): PeerStore {
+  // The register is a hint, so its writes need not survive a failover.
+  const options = { writeConcern: { w: 1 } }
+  return {
+    async renew(processId, url, until) {
+      await peers.updateOne({ _id: processId }, { $set: { url, until } }, { ...options, upsert: true })
+    },
+
+    async others(processId, at) {
+      const found = await peers.find({ _id: { $ne: processId }, until: { $gt: at } }, { batchSize: 1000 }).toArray()
+      return found.map(({ _id, url }) => ({ processId: _id, url }))
+    },
+
+    async remove(processId) {
+      await peers.deleteOne({ _id: processId }, options)
+    },
+  }
+}

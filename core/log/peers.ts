@@ -1,0 +1,170 @@
+import type { Logger } from 'pino'
+import { createLruCache } from '../../platform/lru-cache.ts'
+import { createSingleFlight } from '../concurrency/single-flight.ts'
+import type { CoreMetrics } from '../metrics.ts'
+import type { LogEvent } from './model.ts'
+import type { ConnectPeer, PeerConnection } from './peer-client.ts'
+import type { PeerStore } from './peer-store.ts'
+
+/** The other cores. */
+export interface Peers {
+  /** Announces an event to the other cores. `changes` is the position in this core's wake-ups. */
+  announce(event: LogEvent, changes: number): void
+  /** Whether every other core receives the announcements of this core. */
+  areLinked(): boolean
+  /** Must be called when another core has called this core. */
+  heardFrom(processId: string): void
+  /** Renews this core's entry in the register and connects to the other cores. */
+  refresh(): Promise<void>
+  /** Closes the connections and removes this core from the register. */
+  stop(): Promise<void>
+}
+
+/** A connected core. */
+interface Peer {
+  connection: PeerConnection
+  /** Whether the core answered the last call. */
+  isLinked: boolean
+  waiting: LogEvent[]
+  /** Sends what is waiting. */
+  send(): void
+  /** Sends a call even if nothing is waiting. */
+  greet(): void
+}
+
+/** Interval in milliseconds at which a core renews its lease and reads the register. */
+export const refreshEveryMs = 2_000
+const leaseMs = 10_000
+/** Maximum number of events in one call. */
+const maxEvents = 500
+/**
+ * Maximum number of events that wait for one core. Beyond it, the core finds the events by wake-ups
+ * in the database.
+ */
+const maxWaiting = 5_000
+/** A call with more events than this has no contents, because one shared read costs less. */
+const maxContents = 32
+/** Maximum length of an announced body in characters. */
+const maxBodyChars = 8_000
+const maxCallers = 1_000
+
+/**
+ * Tells the other cores about new events, without the database. The other cores are found in a
+ * register in the database. An announcement may be lost; the wake-ups in the database are complete.
+ */
+export function createPeers(dependencies: {
+  store: PeerStore
+  processId: string
+  /** URL of this core for other cores; empty if other cores cannot call it. */
+  url: string
+  connect: ConnectPeer
+  metrics: CoreMetrics
+  logger: Logger
+  now: () => number
+}): Peers {
+  const { store, processId, url, connect, metrics, logger, now } = dependencies
+  /** Connected cores by process id. */
+  const peers = new Map<string, Peer>()
+  /** Ids of the cores that have called this core. */
+  const callers = createLruCache<true>(maxCallers)
+  /** Whether the register was read, and every core in it has a URL. */
+  let isComplete = false
+  let changesWritten = 0
+  let isStopped = false
+
+  function connectTo(id: string, url: string): Peer {
+    const connection = connect(url)
+    let mustGreet = false
+    const sending = createSingleFlight(
+      () => mustGreet || peer.waiting.length > 0,
+      async () => {
+        mustGreet = false
+        const events = peer.waiting.splice(0, maxEvents)
+        const hasContents = events.length <= maxContents
+        try {
+          const answeredBy = await connection.announce({
+            from: processId,
+            changes: changesWritten,
+            events: events.map((event) => ({
+              conversationId: event.conversationId,
+              sequence: event.sequence,
+              closed: event.closed === true,
+              event: hasContents && (event.message?.body.length ?? 0) <= maxBodyChars ? event : undefined,
+            })),
+          })
+          metrics.peerAnnouncements.inc({ result: 'sent' }, events.length)
+          // Another process answers at the URL of a dead process, or of a wrong setting.
+          setLinked(peer, answeredBy === id)
+        } catch {
+          metrics.peerAnnouncements.inc({ result: 'failed' }, events.length + peer.waiting.length)
+          setLinked(peer, false)
+          peer.waiting = []
+        }
+      },
+    )
+    const peer: Peer = {
+      connection,
+      isLinked: false,
+      waiting: [],
+      send: () => void sending.run(),
+      greet() {
+        mustGreet = true
+        peer.send()
+      },
+    }
+    return peer
+  }
+
+  async function refresh() {
+    const at = now()
+    await store.renew(processId, url || undefined, new Date(at + leaseMs))
+    const others = await store.others(processId, new Date(at))
+    if (isStopped) return
+    isComplete = others.every(({ url }) => url !== undefined)
+    for (const [id, { connection }] of peers) {
+      if (others.some((other) => other.processId === id)) continue
+      peers.delete(id)
+      connection.close()
+    }
+    for (const { processId: id, url } of others)
+      if (url !== undefined && !peers.has(id)) peers.set(id, connectTo(id, url))
+    for (const peer of peers.values()) if (!peer.isLinked) peer.greet()
+    countLinked()
+  }
+
+  function setLinked(peer: Peer, isLinked: boolean) {
+    peer.isLinked = isLinked
+    countLinked()
+  }
+
+  const countLinked = () => metrics.peers.set([...peers.values()].filter(({ isLinked }) => isLinked).length)
+
+  return {
+    announce(event, changes) {
+      changesWritten = changes
+      for (const peer of peers.values()) {
+        if (!peer.isLinked) continue
+        if (peer.waiting.length >= maxWaiting) peer.waiting = []
+        peer.waiting.push(event)
+        peer.send()
+      }
+    },
+
+    areLinked: () => isComplete && [...peers.values()].every(({ isLinked }) => isLinked),
+
+    heardFrom(id) {
+      if (callers.has(id)) return
+      callers.set(id, true)
+      refresh().catch((error: Error) => logger.warn({ reason: error.name }, 'register of cores not read; will retry'))
+    },
+
+    refresh,
+
+    async stop() {
+      isStopped = true
+      for (const { connection } of peers.values()) connection.close()
+      peers.clear()
+      await store.remove(processId).catch(() => {})
+    },
+  }
+}
