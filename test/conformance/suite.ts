@@ -1,11 +1,6 @@
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { pino } from 'pino'
-import { connectCores } from '../../core-client/connect-cores.ts'
-import { createDelivery } from '../../delivery/app.ts'
-import { readDeliveryConfig } from '../../delivery/config.ts'
 import { atFileEnd } from '../support/clean-up.ts'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
+import { startLocalWorker } from '../support/local-worker.ts'
 import type { Operator } from '../support/operator.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import type { RunningStack } from '../support/stack.ts'
@@ -89,18 +84,10 @@ export async function startSuite(databases: [TestDatabase, TestDatabase]): Promi
 }
 
 /** Starts a receiver of leads, and a delivery worker that may send to its address only. */
-async function startDestination({ cores, dataDir }: LocalStack): Promise<Receiver> {
+async function startDestination(stack: LocalStack): Promise<Receiver> {
   const receiver = await startReceiver()
-  const token = await readFile(join(dataDir, 'delivery.token'), 'utf8')
-  const urls = cores.map(({ url }) => url)
-  const config = readDeliveryConfig({ CORE_URLS: urls.join(), DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' }, token)
-  const connected = connectCores({ urls })
-  const worker = createDelivery({ config, cores: connected.cores, logger: pino({ level: 'silent' }) })
-  worker.start()
-  atFileEnd(async () => {
-    await Promise.all([worker.stop(), receiver.close()])
-    connected.stop()
-  })
+  atFileEnd(() => receiver.close())
+  await startLocalWorker(stack)
   return receiver
 }
 

@@ -146,27 +146,31 @@ describe('npm run migrate', () => {
 })
 
 describe('the administration command', () => {
-  it('runs the commands exactly as docs/operating.md prints them', async () => {
-    const text = readFileSync(join(root, 'docs/operating.md'), 'utf8').split('\n## Administer')[1]!
-    const scripts = [...text.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, script]) => script).join('\n')
-    const folder = mkdtempSync(join(tmpdir(), 'administration-'))
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-    const inFolder = scripts.replaceAll(/> (\w+\.token)/g, `> ${folder}/$1`)
-    const ended = await run('bash', ['--norc', '-euo', 'pipefail', '-c', npmFunction(await serveAdmin()) + inFolder])
-    expect(ended).toMatchObject({ code: 0, stderr: '' })
-    expect(ended.stdout).toMatch(/installations\[1\]\.origins +https:\/\/shop\.example, https:\/\/\*\.shop\.example/)
-    expect(ended.stdout).toMatch(/secret +whsec_/)
-    expect(ended.stdout).toContain('CONNECTION_STATUS_DISABLED')
-    expect(ended.stdout).toContain('The database has all that this version needs.')
-    expect(ended.stdout).toMatch(/events +\{"conversationId":1\}/)
-    // The created token must have the requested scopes and no other scopes.
-    const SERVICE_TOKEN = readFileSync(join(folder, 'admin.token'), 'utf8').trim()
-    expect(await adminProcess(['workspaces', 'list'], { SERVICE_TOKEN })).toMatchObject({ code: 0, stderr: '' })
-    expect(await adminProcess(['visitors', 'ban', '--session', 'ses_1'], { SERVICE_TOKEN })).toMatchObject({
-      code: 1,
-      stderr: 'admin: the core answered PermissionDenied\n',
-    })
-  }, 240_000)
+  it.runIf(isLong)(
+    'runs the commands exactly as docs/operating.md prints them',
+    async () => {
+      const text = readFileSync(join(root, 'docs/operating.md'), 'utf8').split('\n## Administer')[1]!
+      const scripts = [...text.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, script]) => script).join('\n')
+      const folder = mkdtempSync(join(tmpdir(), 'administration-'))
+      onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+      const inFolder = scripts.replaceAll(/> (\w+\.token)/g, `> ${folder}/$1`)
+      const ended = await run('bash', ['--norc', '-euo', 'pipefail', '-c', npmFunction(await serveAdmin()) + inFolder])
+      expect(ended).toMatchObject({ code: 0, stderr: '' })
+      expect(ended.stdout).toMatch(/installations\[1\]\.origins +https:\/\/shop\.example, https:\/\/\*\.shop\.example/)
+      expect(ended.stdout).toMatch(/secret +whsec_/)
+      expect(ended.stdout).toContain('CONNECTION_STATUS_DISABLED')
+      expect(ended.stdout).toContain('The database has all that this version needs.')
+      expect(ended.stdout).toMatch(/events +\{"conversationId":1\}/)
+      // The created token must have the requested scopes and no other scopes.
+      const SERVICE_TOKEN = readFileSync(join(folder, 'admin.token'), 'utf8').trim()
+      expect(await adminProcess(['workspaces', 'list'], { SERVICE_TOKEN })).toMatchObject({ code: 0, stderr: '' })
+      expect(await adminProcess(['visitors', 'ban', '--session', 'ses_1'], { SERVICE_TOKEN })).toMatchObject({
+        code: 1,
+        stderr: 'admin: the core answered PermissionDenied\n',
+      })
+    },
+    240_000,
+  )
 
   it('prints help texts, and an error message for invalid arguments', async () => {
     const help = await adminProcess(['--help'])

@@ -1,4 +1,4 @@
-import { describe, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { openDatabase } from '../../core/database/database.ts'
 
 import { attachEngine } from '../../dev/engine/engine.ts'
@@ -12,6 +12,20 @@ const { newFolder, newEngine, startCore, expectWaiting, untilReady, linkToEngine
   useStartingCores()
 
 describe('a core that starts', { timeout: 90_000 }, () => {
+  it('stops immediately on SIGTERM while it waits for its database', async () => {
+    const core = await startCore('mongodb://127.0.0.1:1/?directConnection=true')
+    await expectWaiting(core)
+    core.process.kill('SIGTERM')
+    expect(await core.process.exited).toMatchObject({ code: 0 })
+    expect(core.process.output()).toContain('core stopped')
+  })
+
+  it('exits with an error if the database stays unreachable', async () => {
+    const core = await startCore('mongodb://127.0.0.1:1/?directConnection=true', { MONGODB_START_TIMEOUT_MS: '3000' })
+    expect(await core.process.exited).toMatchObject({ code: 1 })
+    expect(core.process.output()).toMatch(/core: the database could not be reached within 3 s: /)
+  })
+
   it('becomes ready after its suspended database has resumed', async () => {
     const engineDir = await newFolder()
     const holder = await startProcess({

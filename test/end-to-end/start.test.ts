@@ -145,7 +145,7 @@ describe('npm start', () => {
     expect(stdout).toContain('event: message.received')
   })
 
-  it.skipIf(!existsSync('/usr/bin/curl'))('runs the commands of docs/leads.md as printed', async () => {
+  it.runIf(isLong && existsSync('/usr/bin/curl'))('runs the commands of docs/leads.md as printed', async () => {
     // Replaces the destination by a closed local port, so that no public server is called.
     const here = `http://127.0.0.1:${await freePort()}/leads`
     const stdout = await runCommandsOf('docs/leads.md', (text) => text.replace('https://example.com/leads', here))
@@ -154,7 +154,7 @@ describe('npm start', () => {
     expect(['AttemptNotRetryable', undefined]).toContain(JSON.parse(retried).code)
   })
 
-  it('stops its database engine on Ctrl-C and keeps all data for the next start', async () => {
+  it.runIf(isLong)('stops its database engine on Ctrl-C and keeps all data for the next start', async () => {
     const visitor = await newVisitor()
     await visitor.send('Keep this')
     const before = await visitor.history()
@@ -187,8 +187,7 @@ describe('npm start', () => {
     ['LOG_LEVEL', 'chatty'],
     ['GRANT_LIFETIME_SECONDS', '-7'],
   ]
-  // Each start takes seconds.
-  it.each(isLong ? invalid : invalid.slice(0, 1))(
+  it.runIf(isLong).each(invalid)(
     'does not start with an invalid %s, and prints the allowed values',
     async (setting, value) => {
       const env = { ...ports, DATA_DIR: join(dataDir, 'other'), [setting]: value }

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -24,6 +25,15 @@ export interface Collector {
   span(name: string, fits?: (span: CollectedSpan) => boolean): Promise<CollectedSpan>
   close(): Promise<unknown>
 }
+
+/** Kinds of spans in OTLP. */
+export const [serverKind, clientKind] = [2, 3]
+
+export const newTraceparent = () => `00-${randomBytes(16).toString('hex')}-${randomBytes(8).toString('hex')}-01`
+
+/** Returns a function that is true for the children of a span, of the given kind if any. */
+export const childOf = (parent: CollectedSpan, kind?: number) => (span: CollectedSpan) =>
+  span.parentSpanId === parent.spanId && span.traceId === parent.traceId && (kind === undefined || span.kind === kind)
 
 export async function startCollector(): Promise<Collector> {
   const spans: CollectedSpan[] = []

@@ -68,17 +68,6 @@ async function deliver(path: string): Promise<string> {
   return subscriptionId
 }
 
-it('a gateway reports its CPU time, memory and event loop lag', async () => {
-  const samples = await scrape(stack.gateways[0]!.metricsUrl)
-  for (const name of ['process_cpu_seconds_total', 'process_resident_memory_bytes', 'nodejs_eventloop_lag_p99_seconds'])
-    expect(sumOf(samples, name)).toBeGreaterThan(0)
-})
-
-it('the metrics port answers 404 for other paths', async () => {
-  const url = stack.gateways[0]!.metricsUrl.replace('/metrics', '/livez')
-  expect((await fetch(url)).status).toBe(404)
-})
-
 it('requests are counted by route, method and status class, and timed', async () => {
   const operation = { clientOperationId: randomUUID() }
   for (let times = 0; times < 2; times += 1) expect((await visitor.send('Hello', operation)).status).toBe(202)

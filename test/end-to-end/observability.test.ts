@@ -1,6 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import {
+  type Collector,
+  childOf,
+  clientKind,
+  newTraceparent,
+  serverKind,
+  startCollector,
+} from '../support/collector.ts'
 import { startDeliveryWorker, type WorkerProcess } from '../support/delivery-worker.ts'
+import { scrape, sumOf } from '../support/metrics.ts'
 import type { StartedProcess } from '../support/processes.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { type Stack, startStack } from '../support/stack.ts'
@@ -9,19 +18,27 @@ import { until } from '../support/until.ts'
 import type { Visitor } from '../support/visitor.ts'
 
 const database = testDatabase()
-const env = { LOG_LEVEL: 'debug', DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' }
+let collector: Collector
 let stack: Stack
 let receiver: Receiver
 let worker: WorkerProcess
 let visitor: Visitor
 
 beforeAll(async () => {
+  collector = await startCollector()
   receiver = await startReceiver()
+  const env = {
+    LOG_LEVEL: 'debug',
+    DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32',
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_BSP_SCHEDULE_DELAY: '100',
+    TRUST_PROXY: '1',
+  }
   stack = await startStack({ database, env })
   worker = await startDeliveryWorker(stack, env)
   visitor = await stack.newVisitor()
 })
-afterAll(() => receiver.close())
+afterAll(() => Promise.all([collector.close(), receiver.close()]))
 
 interface Line {
   level: number
@@ -98,4 +115,56 @@ it('all log lines have the same fields and contain no body, credential or destin
     for (const text of ['A secret of mine', 'zoe@', accessGrant, renewalToken, stack.demo.serviceToken, receiver.http])
       expect(each.output()).not.toContain(text)
   }
+})
+
+it('a gateway reports its CPU time, memory and event loop lag', async () => {
+  const samples = await scrape(stack.gateways[0]!.metricsUrl)
+  for (const name of ['process_cpu_seconds_total', 'process_resident_memory_bytes', 'nodejs_eventloop_lag_p99_seconds'])
+    expect(sumOf(samples, name)).toBeGreaterThan(0)
+})
+
+it('the metrics port answers 404 for other paths', async () => {
+  const url = stack.gateways[0]!.metricsUrl.replace('/metrics', '/livez')
+  expect((await fetch(url)).status).toBe(404)
+})
+
+it('a gateway counts requests by route, method and status class, and uses no unknown path as a label', async () => {
+  const [{ url, metricsUrl }] = stack.gateways as [(typeof stack.gateways)[number]]
+  expect((await visitor.send('Hello')).status).toBe(202)
+  await fetch(`${url}/api/integrations/v1/widget/${randomUUID()}`)
+  const counted = (route: string, status: string) =>
+    until(`a request of ${route}`, async () =>
+      sumOf(await scrape(metricsUrl), 'service_gateway_requests_total', { route, status }),
+    )
+  expect(await counted('/api/integrations/v1/widget/messages', '2xx')).toBeGreaterThanOrEqual(1)
+  expect(await counted('unknown', '4xx')).toBe(1)
+})
+
+it('a send is one trace from the caller through gateway and core to the database, without its text', async () => {
+  const clientOperationId = randomUUID()
+  const traceparent = newTraceparent()
+  const { status } = await visitor.call('POST', '/messages', {
+    body: { clientOperationId, body: 'Do you ship to Graz?', contentType: 'text' },
+    headers: { 'Idempotency-Key': clientOperationId, traceparent },
+  })
+  expect(status).toBe(202)
+  const [, traceId, callerSpanId] = traceparent.split('-')
+  const route = '/api/integrations/v1/widget/messages'
+  const request = await collector.span(`POST ${route}`, (span) => span.traceId === traceId)
+  expect(request).toMatchObject({
+    service: 'service-gateway',
+    kind: serverKind,
+    parentSpanId: callerSpanId,
+    attributes: { 'http.request.method': 'POST', 'http.route': route, 'http.response.status_code': 202 },
+  })
+  const batch = await collector.span('send batch', childOf(request))
+  expect(batch.attributes).toEqual({ 'service.batch.size': 1 })
+  const sendCall = 'service.messaging.v1.MessagingService/SendVisitorMessages'
+  const call = await collector.span(sendCall, childOf(batch, clientKind))
+  expect(call.service).toBe('service-gateway')
+  const served = await collector.span(sendCall, childOf(call, serverKind))
+  expect(served.service).toBe('service-core')
+  const insert = await collector.span('insert events', childOf(served, clientKind))
+  expect(insert.attributes).toMatchObject({ 'db.system.name': 'mongodb', 'db.collection.name': 'events' })
+  expect(JSON.stringify(collector.spans)).not.toContain('Graz')
 })

@@ -1,0 +1,2 @@
+// Runs the test with more visitors.
+import './core-killed.test.ts'
