@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
+import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { addDemoData, samplePicture } from './demo-data.ts'
 import type { FakeCore } from './fake-core.ts'
@@ -67,23 +68,27 @@ describe('actions of operators in a conversation', () => {
     await close()
   })
 
-  it.each([
+  const outcomes = [
+    ['completed', 'Completed'],
     ['declined', 'Declined'],
     ['expired', 'Expired'],
-    ['completed', 'Completed'],
-  ])('an operator can request a navigation and sees that it was %s', async (state, text) => {
-    const { page, close } = await browser.open(core, 'conversations/cnv_maria')
-    await page.getByRole('button', { name: 'Navigation' }).click()
-    await page.getByLabel('URL').fill('shop.example/returns')
-    await page.getByRole('button', { name: 'Send request' }).click()
-    await page.getByText(/Enter a full URL/).waitFor()
-    await page.getByLabel('URL').fill('https://shop.example/returns')
-    await page.getByRole('button', { name: 'Send request' }).click()
-    await page.locator('.command').getByText('Waiting for the visitor').waitFor()
-    core.visitors.resolve(core.visitors.commands()[0]!.commandId, state)
-    await page.locator('.command').getByText(text).waitFor()
-    await close()
-  })
+  ] as const
+  it.each(isLong ? outcomes : outcomes.slice(0, 1))(
+    'an operator can request a navigation and sees that it was %s',
+    async (state, text) => {
+      const { page, close } = await browser.open(core, 'conversations/cnv_maria')
+      await page.getByRole('button', { name: 'Navigation' }).click()
+      await page.getByLabel('URL').fill('shop.example/returns')
+      await page.getByRole('button', { name: 'Send request' }).click()
+      await page.getByText(/Enter a full URL/).waitFor()
+      await page.getByLabel('URL').fill('https://shop.example/returns')
+      await page.getByRole('button', { name: 'Send request' }).click()
+      await page.locator('.command').getByText('Waiting for the visitor').waitFor()
+      core.visitors.resolve(core.visitors.commands()[0]!.commandId, state)
+      await page.locator('.command').getByText(text).waitFor()
+      await close()
+    },
+  )
 
   it('an operator can assign and close a conversation, ban the visitor after a confirmation, and lift the ban', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')

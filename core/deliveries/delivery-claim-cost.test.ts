@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { isLong } from '../../test/support/is-long.ts'
 import { type Cost, openMeasuredClient } from '../test-support/query-cost.ts'
 import { type ClaimRequest, createDeliveryClaims } from './delivery-claims.ts'
 import { createDeliveryHoldStore } from './delivery-hold-store.ts'
@@ -15,8 +16,8 @@ import { type ClaimedDelivery, createReadyRequests } from './webhook-requests.ts
  * `finished` is the number of ended deliveries. `backlog` is the number of due deliveries of a
  * destination whose limit of concurrent deliveries is reached.
  */
-const finished = 20_000
-const backlog = 5_000
+const finished = isLong ? 20_000 : 4_000
+const backlog = isLong ? 5_000 : 1_000
 
 const test = testDeliveries()
 let client: Awaited<ReturnType<typeof openMeasuredClient>>
@@ -105,7 +106,7 @@ function countedClaims() {
 }
 
 describe('the database cost', () => {
-  it('the database cost of a claim does not grow with 20,000 ended deliveries or with a long backlog', async () => {
+  it('the database cost of a claim does not grow with thousands of ended deliveries or with a long backlog', async () => {
     const { deliveries } = test.cores[0]!.database.collections
     const claimWithCost = countedClaims()
     const full = scenes[0]!.subscriptionId
@@ -149,7 +150,7 @@ describe('the database cost', () => {
     expect(only.cost.documents).toBe(0)
   })
 
-  it('the database cost of reconciliation is at most 30 index keys and no documents in each query, despite 20,000 ended deliveries', async () => {
+  it('the database cost of reconciliation is at most 30 index keys and no documents in each query, despite thousands of ended deliveries', async () => {
     const { collections } = test.cores[0]!.database
     expect((await collections.deliveries.countDocuments({ status: 'accepted' })) > finished).toBe(true)
     await insert(documents(500, 'h', () => ({ status: 'held' as const })))

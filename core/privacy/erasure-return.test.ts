@@ -133,7 +133,7 @@ describe('a person who returns during an erasure', () => {
           for (const text of person.old) writesOf.set(text, writes)
           return died
         },
-        isLong ? { from: 1 } : { from: 1 + 6 * index, step: 18 },
+        isLong ? { from: 1 } : { from: 1 + 6 * index, step: 37 },
       )
       const places = await placesOf([...writesOf.keys()])
       expect(places.map((place) => [place, writesOf.get(place.split(': ')[1]!)])).toEqual([])

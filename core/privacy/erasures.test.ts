@@ -65,7 +65,7 @@ describe.each([{ verified: false }, { verified: true }])('the erasure of a visit
         expect([writes, await placesOf(traces)]).toEqual([writes, []])
         return died
       },
-      isLong ? { from: 1 } : { from: kind.verified ? 1 : 8, step: 14 },
+      isLong ? { from: 1 } : { from: kind.verified ? 1 : 8, step: 29 },
     )
   })
 })

@@ -125,7 +125,7 @@ describe('a sweep', () => {
         if (gone.length > 0) lost.push([writes, gone])
         return died
       },
-      isLong ? { from: 0, step: 3 } : { from: 2, step: 41 },
+      isLong ? { from: 0, step: 3 } : { from: 2, step: 83 },
     )
     expect(lost).toEqual([])
     expect(await findOverdue(cores)).toEqual([])
@@ -133,9 +133,9 @@ describe('a sweep', () => {
   })
 
   it('removes the old conversations and keeps the young ones when it runs on two cores at once', async () => {
-    const old = await Promise.all(Array.from({ length: 30 }, newOldConversation))
+    const old = await Promise.all(Array.from({ length: isLong ? 30 : 8 }, newOldConversation))
     days(20)
-    const young = await Promise.all(Array.from({ length: 5 }, newOldConversation))
+    const young = await Promise.all(Array.from({ length: isLong ? 5 : 2 }, newOldConversation))
     days(11)
     for (const seconds of [0, 66, 31, 66, 31]) {
       cores.advance(seconds)

@@ -98,7 +98,7 @@ describe.each(waysToEnd(cores))('when $name', { retry: 2 }, (way) => {
         await expectOver(scene, way, began)
         return died
       },
-      { from: 1, step: isLong ? 1 : 3 },
+      { from: 1, step: isLong ? 1 : 6 },
     )
   })
 })
@@ -107,7 +107,7 @@ describe('a change of an installation', () => {
   it('does not end streams that are still allowed, and these streams receive every message', async () => {
     const scene = await openScene({})
     const { conversationId } = scene.session
-    const bodies = Array.from({ length: 30 }, (_, index) => `message ${index}`)
+    const bodies = Array.from({ length: isLong ? 30 : 8 }, (_, index) => `message ${index}`)
     for (const [index, body] of bodies.entries()) {
       const core = index % 2 === 0 ? cores.core : cores.other
       const change = core.workspaces.updateInstallation(scene.publicSiteKey, { defaultLocale: 'de' }, undefined)

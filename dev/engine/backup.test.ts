@@ -9,6 +9,7 @@ import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { readCoreConfig } from '../../core/config.ts'
 import { openDatabase } from '../../core/database/database.ts'
 import { serveCore } from '../../core/server.ts'
+import { isLong } from '../../test/support/is-long.ts'
 import { operatorOf } from '../../test/support/operator.ts'
 import { seedDemo } from '../demo-seed.ts'
 import { startLocalCore } from '../local-core.ts'
@@ -87,25 +88,28 @@ test('a restored backup has the documents, indexes and secrets of the service, a
   await after.stop()
 })
 
-test('a backup of a running service is refused and leaves no file', async () => {
+test.runIf(isLong)('a backup of a running service is refused and leaves no file', async () => {
   const engine = await attachEngine({ dataDir, logger })
   await expect(backUp({ dataDir, file, logger })).rejects.toMatchObject({ reason: 'held' })
   await engine.stop()
   expect((await readdir(folder)).sort()).toEqual(['data'])
 })
 
-test('a truncated archive and an archive that is no backup are refused, and no data folder is created', async () => {
-  const engine = await attachEngine({ dataDir, logger })
-  await engine.stop()
-  await backUp({ dataDir, file, logger })
-  const target = join(folder, 'restored')
-  await truncate(file, (await stat(file)).size - 100)
-  await expect(restore({ dataDir: target, file, logger })).rejects.toThrow(/tar/)
+test.runIf(isLong)(
+  'a truncated archive and an archive that is no backup are refused, and no data folder is created',
+  async () => {
+    const engine = await attachEngine({ dataDir, logger })
+    await engine.stop()
+    await backUp({ dataDir, file, logger })
+    const target = join(folder, 'restored')
+    await truncate(file, (await stat(file)).size - 100)
+    await expect(restore({ dataDir: target, file, logger })).rejects.toThrow(/tar/)
 
-  const other = join(folder, 'other')
-  await mkdir(other)
-  await writeFile(join(other, 'notes.txt'), 'no backup')
-  await run('tar', ['czf', file, '-C', other, '.'])
-  await expect(restore({ dataDir: target, file, logger })).rejects.toThrow('is no backup')
-  expect((await readdir(folder)).sort()).toEqual(['data', 'other', 'service.backup'])
-})
+    const other = join(folder, 'other')
+    await mkdir(other)
+    await writeFile(join(other, 'notes.txt'), 'no backup')
+    await run('tar', ['czf', file, '-C', other, '.'])
+    await expect(restore({ dataDir: target, file, logger })).rejects.toThrow('is no backup')
+    expect((await readdir(folder)).sort()).toEqual(['data', 'other', 'service.backup'])
+  },
+)

@@ -6,6 +6,7 @@ import type { Readable, Writable } from 'node:stream'
 import { MongoClient } from 'mongodb'
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { isLong } from '../../test/support/is-long.ts'
 import { attachEngine, type Engine } from './engine.ts'
 import { enginePlace, engineUri } from './engine-place.ts'
 import { nodeForEngine } from './glibc.ts'
@@ -96,7 +97,7 @@ describe('engines', () => {
     expect(await found.countDocuments()).toBe(1)
   })
 
-  it('an engine is shared by a process that starts later and hosts no engine itself', async () => {
+  it.runIf(isLong)('an engine is shared by a process that starts later and hosts no engine itself', async () => {
     const holder = startHolder()
     await holder.attached()
     const engine = await attach()
@@ -150,7 +151,7 @@ describe('engines', () => {
     await written.insertOne({ _id: 2 })
   })
 
-  it('an engine is taken over when its host stops cleanly', async () => {
+  it.runIf(isLong)('an engine is taken over when its host stops cleanly', async () => {
     const first = await attach()
     const holder = startHolder()
     await holder.attached()
@@ -159,7 +160,7 @@ describe('engines', () => {
     await items(engineUri(dataDir)).insertOne({ _id: 1 })
   })
 
-  it('an engine leaves no process and no socket when stopped', async () => {
+  it.runIf(isLong)('an engine leaves no process and no socket when stopped', async () => {
     const engine = await attach()
     const place = enginePlace(dataDir)
     expect(existsSync(place.socketPath)).toBe(true)
@@ -169,7 +170,7 @@ describe('engines', () => {
     expect(readdirSync(place.scratchDir)).toEqual([])
   })
 
-  it('an engine removes the files of a killed engine when it starts', async () => {
+  it.runIf(isLong)('an engine removes the files of a killed engine when it starts', async () => {
     const engine = await attach()
     process.kill(engine.pids[0] ?? 0, 'SIGKILL')
     await expect.poll(() => engine.pids, { timeout: 20_000 }).toHaveLength(2)
@@ -195,7 +196,7 @@ describe('engines', () => {
     expect(existsSync(enginePlace(dataDir).socketPath)).toBe(false)
   })
 
-  it('an engine leaves nothing running when its start is aborted', async () => {
+  it.runIf(isLong)('an engine leaves nothing running when its start is aborted', async () => {
     const leaving = new AbortController()
     const starting = attachEngine({ dataDir, logger: silent, signal: leaving.signal })
     await expect.poll(() => existsSync(join(dataDir, 'mongodb')), { interval: 1, timeout: 20_000 }).toBe(true)
@@ -223,7 +224,7 @@ describe('data folders of engines', () => {
     })
   })
 
-  it('a data folder whose engine does not respond is rejected', async () => {
+  it.runIf(isLong)('a data folder whose engine does not respond is rejected', async () => {
     const engine = await attach()
     process.kill(engine.pids[0] ?? 0, 'SIGSTOP')
     atEnd.push(() => process.kill(engine.pids[0] ?? 0, 'SIGCONT'))

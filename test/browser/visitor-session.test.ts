@@ -72,7 +72,7 @@ describe('a visitor of the shop', () => {
     await context.close()
   })
 
-  it('can chat in each of three tabs, which together have at most two streams', async () => {
+  it.runIf(isLong)('can chat in each of three tabs, which together have at most two streams', async () => {
     const visit = await shop.visit()
     const pages = [visit.page, await shop.openTab(visit), await shop.openTab(visit)]
     for (const [index, page] of pages.entries()) {

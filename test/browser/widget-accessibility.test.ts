@@ -6,7 +6,7 @@ const widget = useWidget()
 const views = viewsOf(widget)
 
 // widget-accessibility.long.test.ts checks all views, languages and colours.
-it.each(['launcher', 'conversation', 'form with invalid fields', 'request for a screenshot'])(
+it.each(['conversation', 'form with invalid fields'])(
   'axe finds no violation in light and dark in the view “%s”',
   (name) => expectFlawlessView(widget, views[name]!),
 )

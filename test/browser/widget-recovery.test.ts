@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
+import { isLong } from '../support/is-long.ts'
 import { inWidget, open, say, useWidget, withPreChat } from './widget-under-test.ts'
 
 const { gateway, serve, visit } = useWidget()
@@ -20,41 +21,45 @@ async function hiddenPx(page: Page, selector: string): Promise<number> {
 /** Dispatches the event that a page gets when the visitor returns to its tab. */
 const returnToTab = (page: Page) => page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
 
-describe.each(Object.entries(screens))('on a %s, if the configuration request fails', (_name, viewport) => {
-  it('the panel opens on the default side, and gets the configured appearance when a later request succeeds', async () => {
-    await serve(withPreChat, { position: 'left', accentColor: '#aa1122' })
-    const page = await visit({ pageScript: 'window.onerror = null', context: { viewport } })
-    await page.route('**/config/**', (route) => route.abort())
-    await page.reload()
-    await inWidget(page, '.launcher').waitFor()
-    expect(await hiddenPx(page, '.launcher')).toBe(0)
-    const standsRight = await inWidget(page, '.launcher').boundingBox()
-    expect(standsRight!.x).toBeGreaterThan(viewport.width / 2)
-    await open(page)
-    expect(await hiddenPx(page, '.panel')).toBe(0)
-    expect(await accentOf(page)).toBe('#2554d6')
+// The regular run checks one screen.
+describe.each(Object.entries(screens).slice(0, isLong ? undefined : 1))(
+  'on a %s, if the configuration request fails',
+  (_name, viewport) => {
+    it('the panel opens on the default side, and gets the configured appearance when a later request succeeds', async () => {
+      await serve(withPreChat, { position: 'left', accentColor: '#aa1122' })
+      const page = await visit({ pageScript: 'window.onerror = null', context: { viewport } })
+      await page.route('**/config/**', (route) => route.abort())
+      await page.reload()
+      await inWidget(page, '.launcher').waitFor()
+      expect(await hiddenPx(page, '.launcher')).toBe(0)
+      const standsRight = await inWidget(page, '.launcher').boundingBox()
+      expect(standsRight!.x).toBeGreaterThan(viewport.width / 2)
+      await open(page)
+      expect(await hiddenPx(page, '.panel')).toBe(0)
+      expect(await accentOf(page)).toBe('#2554d6')
 
-    await page.unroute('**/config/**')
-    await page.evaluate(`dispatchEvent(new Event('offline')), dispatchEvent(new Event('online'))`)
-    await expect.poll(() => accentOf(page), { timeout: 15_000 }).toBe('#aa1122')
-    await inWidget(page, '.frame[data-position="left"]').waitFor({ state: 'attached' })
-    expect(await hiddenPx(page, '.panel')).toBe(0)
-    await inWidget(page, '.form-view').waitFor()
-  })
+      await page.unroute('**/config/**')
+      await page.evaluate(`dispatchEvent(new Event('offline')), dispatchEvent(new Event('online'))`)
+      await expect.poll(() => accentOf(page), { timeout: 15_000 }).toBe('#aa1122')
+      await inWidget(page, '.frame[data-position="left"]').waitFor({ state: 'attached' })
+      expect(await hiddenPx(page, '.panel')).toBe(0)
+      await inWidget(page, '.form-view').waitFor()
+    })
 
-  it('the launcher of a closed chat gets the configured appearance when a later request succeeds', async () => {
-    await serve({}, { position: 'left', accentColor: '#aa1122' })
-    const page = await visit({ context: { viewport } })
-    await page.route('**/config/**', (route) => route.fulfill({ status: 502, body: '<h1>Bad gateway</h1>' }))
-    await page.reload()
-    await inWidget(page, '.launcher').waitFor()
-    expect(await accentOf(page)).toBe('#2554d6')
-    await page.unroute('**/config/**')
-    await returnToTab(page)
-    await expect.poll(() => accentOf(page)).toBe('#aa1122')
-    expect((await inWidget(page, '.launcher').boundingBox())!.x).toBeLessThan(viewport.width / 2)
-  })
-})
+    it('the launcher of a closed chat gets the configured appearance when a later request succeeds', async () => {
+      await serve({}, { position: 'left', accentColor: '#aa1122' })
+      const page = await visit({ context: { viewport } })
+      await page.route('**/config/**', (route) => route.fulfill({ status: 502, body: '<h1>Bad gateway</h1>' }))
+      await page.reload()
+      await inWidget(page, '.launcher').waitFor()
+      expect(await accentOf(page)).toBe('#2554d6')
+      await page.unroute('**/config/**')
+      await returnToTab(page)
+      await expect.poll(() => accentOf(page)).toBe('#aa1122')
+      expect((await inWidget(page, '.launcher').boundingBox())!.x).toBeLessThan(viewport.width / 2)
+    })
+  },
+)
 
 describe('a failure of the service', () => {
   const ownLines = (complaints: string[]) => complaints.filter((line) => line.startsWith('Chat:'))

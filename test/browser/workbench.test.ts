@@ -100,7 +100,7 @@ describe('the workbench of the demo shop', () => {
     await visit.context.close()
   })
 
-  it('shows the same chat after page loads and in-page navigation', async () => {
+  it.runIf(isLong)('shows the same chat after page loads and in-page navigation', async () => {
     const visit = await shop.visit('/lamps')
     const { page } = visit
     await openChat(page)

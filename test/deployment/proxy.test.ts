@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { atFileEnd } from '../support/clean-up.ts'
+import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import { freePort } from '../support/processes.ts'
-import { type Stack, startStack } from '../support/stack.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 import { startVisitor } from '../support/visitor.ts'
@@ -20,7 +20,7 @@ const isThere = existsSync(nginx)
 if (!isThere) console.info('nginx is not installed; skipping the test of its configuration')
 
 const database = testDatabase()
-let stack: Stack
+let stack: LocalStack
 let proxyUrl: string
 const proxies: ChildProcess[] = []
 
@@ -96,7 +96,7 @@ const exhaust = (client: (attempt: number) => From) => {
 
 describe.skipIf(!isThere)('the proxy of compose.yaml, in front of two gateways', () => {
   beforeAll(async () => {
-    stack = await startStack({
+    stack = await startLocalStack({
       database,
       cores: 1,
       gateways: 2,

@@ -6,6 +6,6 @@ export const isLong = (import.meta as { env?: { MODE?: string } }).env?.MODE ===
  * checks `all / share` cases. Each run of the suite generates other cases, so that many cases are
  * checked over time.
  */
-export const runs = (all: number, share = 20): { numRuns: number } => ({
+export const runs = (all: number, share = 40): { numRuns: number } => ({
   numRuns: isLong ? all : Math.max(1, Math.round(all / share)),
 })
