@@ -58,6 +58,9 @@ async function createReader(visitor: TestVisitor) {
           position = sequence
           seen.push({ sequence, type, data: JSON.parse(json).data })
         },
+        replayed(id, events) {
+          for (const event of events) this.event([id], event)
+        },
         advanced(_, sequence) {
           if (live) position = sequence
         },

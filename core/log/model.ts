@@ -215,7 +215,38 @@ export interface StreamSession {
   grantExpiresAt: Date
 }
 
-/** An event that is encoded once for all its readers. */
+/** An event as streams send it, encoded once for all its readers. */
+export interface StreamEvent {
+  sequence: number
+  type: EventType
+  /** Time of the event in milliseconds since 1970. */
+  at: number
+  sessionId?: string
+  /** The event's JSON. Undefined if no stream sends the event. */
+  json?: string
+}
+
+const streamEvents = new WeakMap<LogEvent, StreamEvent>()
+
+/** Encodes an event for streams. Returns the same object for the same event. */
+export function toStreamEvent(event: LogEvent): StreamEvent {
+  const known = streamEvents.get(event)
+  if (known) return known
+  const { sequence, type, occurredAt, sessionId, transient, data } = event
+  // No stream sends typing events of visitors.
+  const isHidden = transient && data?.author?.kind === 'visitor'
+  const encoded = {
+    sequence,
+    type,
+    at: occurredAt.getTime(),
+    sessionId,
+    json: isHidden ? undefined : encodeEvent(event),
+  }
+  streamEvents.set(event, encoded)
+  return encoded
+}
+
+/** An event with the id that it has on a stream. */
 export interface EncodedEvent {
   id: string
   sequence: number
@@ -223,18 +254,16 @@ export interface EncodedEvent {
   json: string
 }
 
-export function encodeFor(event: LogEvent, epoch: string): EncodedEvent {
-  const { sequence, type } = event
-  return { id: `${epoch}-${sequence}`, sequence, type, json: encodeEvent(event) }
+export function encodeFor({ sequence, type, json = '' }: StreamEvent, epoch: string): EncodedEvent {
+  return { id: `${epoch}-${sequence}`, sequence, type, json }
 }
 
 /**
- * Whether the streams of a session send an event. No stream sends typing events of visitors. Events
- * that belong to a session are sent on its own streams only.
+ * Whether the streams of a session send an event. Events that belong to a session are sent on its
+ * own streams only.
  */
-export function isSentTo({ sessionId, transient, data }: LogEvent, session: StreamSession): boolean {
-  if (transient && data?.author?.kind === 'visitor') return false
-  return sessionId === undefined || sessionId === session.sessionId
+export function isSentTo({ sessionId, json }: StreamEvent, session: StreamSession): boolean {
+  return json !== undefined && (sessionId === undefined || sessionId === session.sessionId)
 }
 
 /** Creates the event that makes a client read the history again. */

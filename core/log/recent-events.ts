@@ -1,13 +1,13 @@
 import { createLruCache } from '../../platform/lru-cache.ts'
 import type { Bus } from '../bus.ts'
-import type { LogEvent } from './model.ts'
+import { type StreamEvent, toStreamEvent } from './model.ts'
 
 export interface RecentEvents {
   /**
    * Returns the events after a sequence in order, without transient ones. Returns undefined if
    * memory lacks an event after `after` up to `through`.
    */
-  read(range: { conversationId: string; after: number; through: number }): LogEvent[] | undefined
+  read(range: { conversationId: string; after: number; through: number }): StreamEvent[] | undefined
   /** Drops the logs to which nothing was appended for `keptMs`. */
   dropOld(): void
 }
@@ -16,7 +16,9 @@ export interface RecentEvents {
 interface Tail {
   first: number
   last: number
-  events: LogEvent[]
+  events: StreamEvent[]
+  /** Estimated memory of the events, in bytes. */
+  bytes: number
   /** Time of the last event, in milliseconds. */
   at: number
 }
@@ -29,8 +31,9 @@ const keptMs = 300_000
 /** Maximum number of events of one log. */
 const maxEvents = 100
 const maxBytes = 64 * 1024 * 1024
-/** Estimated memory of an event without its body, in bytes. */
-const eventBytes = 1_000
+/** Estimated memory of an event without its JSON, and of a log, in bytes. */
+const eventBytes = 150
+const logBytes = 500
 
 /**
  * Keeps the newest events that this process has appended, so that a replay of a few missed events
@@ -38,20 +41,21 @@ const eventBytes = 1_000
  * event, the range in memory does not reach the end of the log, and the reader asks the database.
  */
 export function createRecentEvents(bus: Bus, now: () => number): RecentEvents {
-  const tails = createLruCache<Tail>(maxBytes, ({ events }) =>
-    events.reduce((bytes, { message }) => bytes + eventBytes + 2 * (message?.body.length ?? 0), eventBytes),
-  )
+  const tails = createLruCache<Tail>(maxBytes, ({ bytes }) => logBytes + bytes)
 
   bus.on('appended', (event) => {
     const { conversationId, sequence } = event
-    const at = event.occurredAt.getTime()
+    const encoded = toStreamEvent(event)
+    const { at } = encoded
     const known = tails.peek(conversationId)
-    const before = known?.last === sequence - 1 ? known : { first: sequence, events: [] }
-    const events = event.transient ? before.events : [...before.events, event]
+    const before = known?.last === sequence - 1 ? known : { first: sequence, events: [], bytes: 0 }
+    const events = event.transient ? before.events : [...before.events, encoded]
     let from = Math.max(0, events.length - maxEvents)
-    while (events[from] && events[from]!.occurredAt.getTime() < at - keptMs) from += 1
+    while (events[from] && events[from]!.at < at - keptMs) from += 1
     const first = from > 0 ? events[from - 1]!.sequence + 1 : before.first
-    tails.set(conversationId, { first, last: sequence, events: events.slice(from), at })
+    const added = events.length > before.events.length ? [encoded] : []
+    const bytes = before.bytes + memoryOf(added) - memoryOf(events.slice(0, from))
+    tails.set(conversationId, { first, last: sequence, events: events.slice(from), bytes, at })
   })
 
   return {
@@ -70,3 +74,9 @@ export function createRecentEvents(bus: Bus, now: () => number): RecentEvents {
     },
   }
 }
+
+/** V8 stores one byte per character if all characters are in Latin-1, else two. */
+const charBytes = (text: string) => (/^[\0-\xff]*$/.test(text) ? 1 : 2)
+
+const memoryOf = (events: StreamEvent[]) =>
+  events.reduce((bytes, { json = '' }) => bytes + eventBytes + charBytes(json) * json.length, 0)

@@ -6,7 +6,7 @@ import { newId } from '../ids.ts'
 import { createEventLog } from './event-log.ts'
 import { createEventStore } from './event-store.ts'
 import { createLogHeads } from './log-heads.ts'
-import type { LogEvent, LogStart } from './model.ts'
+import { type LogEvent, type LogStart, toStreamEvent } from './model.ts'
 import { createRecentEvents } from './recent-events.ts'
 import { createReplayWindow, parseEventId, replayPage } from './replay-window.ts'
 
@@ -49,7 +49,7 @@ function windowOver(lengths: Record<string, number>, occurredAt = new Date(now))
   return { ...window, store, startAt }
 }
 
-const sequencesOf = (events: LogEvent[] | undefined) => events?.map(({ sequence }) => sequence)
+const sequencesOf = (events: { sequence: number }[] | undefined) => events?.map(({ sequence }) => sequence)
 const upTo = (last: number, first = 1) => Array.from({ length: last - first + 1 }, (_, index) => first + index)
 const resetFor = (reason: string) => ({ state: 'reset_required', reason, at: new Date(now) })
 
@@ -249,7 +249,7 @@ describe('simultaneous reads', () => {
       starts.map(({ conversationId, after }) => window.read(conversationId, after, after)),
     )
     for (const [index, page] of pages.entries()) {
-      expect(page).toEqual(await store.readAfter(starts[index]!, replayPage))
+      expect(page).toEqual((await store.readAfter(starts[index]!, replayPage)).map(toStreamEvent))
     }
     expect(reads.filter((kind) => kind === 'shared')).toHaveLength(1)
     expect(reads.filter((kind) => kind === 'own').length).toBeLessThan(starts.length / 2)

@@ -1,6 +1,6 @@
 import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import type { EventStore } from './event-store.ts'
-import type { LogEvent } from './model.ts'
+import { type LogEvent, type StreamEvent, toStreamEvent } from './model.ts'
 import type { RecentEvents } from './recent-events.ts'
 
 type ResetReason = 'epoch_changed' | 'position_unknown' | 'window_exceeded'
@@ -12,7 +12,7 @@ export const replayPage = 100
  * `page` has the first events after `sequence`. It is set if the log was read to decide the start.
  */
 export type ReplayStart =
-  | { state: 'ready'; sequence: number; page?: LogEvent[] }
+  | { state: 'ready'; sequence: number; page?: StreamEvent[] }
   | { state: 'reset_required'; reason: ResetReason; at: Date }
 
 /**
@@ -39,7 +39,7 @@ export interface ReplayWindow {
    * Returns up to `replayPage` events after a sequence, in order. The log has all events up to
    * `through`. Concurrent reads share one query.
    */
-  read(conversationId: string, after: number, through: number): Promise<LogEvent[]>
+  read(conversationId: string, after: number, through: number): Promise<StreamEvent[]>
 }
 
 interface ReplayWindowSettings {
@@ -96,7 +96,8 @@ export function createReplayWindow(
     const recent = recentEvents.read({ conversationId, after, through })
     if (recent) return recent.slice(0, replayPage)
     const shared = await readShared(`${conversationId} ${after}`)
-    return shared?.slice(0, replayPage) ?? events.readAfter({ conversationId, after }, replayPage)
+    const found = shared?.slice(0, replayPage) ?? (await events.readAfter({ conversationId, after }, replayPage))
+    return found.map(toStreamEvent)
   }
 
   return {
@@ -120,7 +121,7 @@ export function createReplayWindow(
         (await events.countAfter({ conversationId, after: sequence }, settings.maxEvents + 1)) > settings.maxEvents
       if (await tooMany()) return reset('window_exceeded')
       const page = await read(conversationId, sequence, head)
-      const tooOld = page[0] !== undefined && page[0].occurredAt.getTime() < now() - settings.maxAge * 1000
+      const tooOld = page[0] !== undefined && page[0].at < now() - settings.maxAge * 1000
       return tooOld ? reset('window_exceeded') : { state: 'ready', sequence, page }
     },
 

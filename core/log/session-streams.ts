@@ -97,6 +97,8 @@ export function createSessionStreams(dependencies: {
 export interface SubscriptionSink {
   opened(subscriptionId: number, session: StreamSession, position: { epoch: string; sequence: number }): void
   event(subscriptionIds: number[], event: EncodedEvent): void
+  /** Consecutive events of a replay. */
+  replayed(subscriptionId: number, events: EncodedEvent[]): void
   /** Reports the new end of the log to subscriptions that receive no event for it. */
   advanced(subscriptionIds: number[], sequence: number): void
   /**

@@ -65,6 +65,7 @@ async function read(
       reader.opened = sequence
     },
     event: (_ids, event) => void reader.events.push(event),
+    replayed: (_id, events) => void reader.events.push(...events),
     advanced() {},
     availability() {},
     paused: () => {

@@ -10,7 +10,9 @@ import {
   isSentTo,
   type LogEvent,
   resetRequired,
+  type StreamEvent,
   type StreamSession,
+  toStreamEvent,
 } from './model.ts'
 import { type ReplayWindow, replayPage, type StartPoint } from './replay-window.ts'
 import {
@@ -28,7 +30,7 @@ const maxReplayChars = 64 * 1024
  * full page, the log may have more.
  */
 interface ReadPage {
-  page: LogEvent[]
+  page: StreamEvent[]
   through: number
 }
 
@@ -88,23 +90,12 @@ export function createStreamSubscriptions({
   const sessionStreams = createSessionStreams({
     feeds,
     replay: (subscription) => void replay(subscription),
-    sendNow: (subscription, event) => subscription.sink.event([subscription.id], encode(event, subscription.epoch)),
+    sendNow: (subscription, event) =>
+      subscription.sink.event([subscription.id], encodeFor(toStreamEvent(event), subscription.epoch)),
     end,
     now,
   })
   const observers: SubscriptionObserver[] = []
-  /**
-   * The event that was encoded last. The cache makes all readers of a feed share one encoded event.
-   */
-  let lastEncoded: { event: LogEvent; encoded: EncodedEvent } | undefined
-
-  function encode(event: LogEvent, epoch: string): EncodedEvent {
-    if (lastEncoded?.event !== event) {
-      lastEncoded = { event, encoded: encodeFor(event, epoch) }
-    }
-    return lastEncoded.encoded
-  }
-
   function close(subscription: StreamSubscription): boolean {
     if (subscription.mode === 'ended') return false
     subscription.mode = 'ended'
@@ -135,11 +126,9 @@ export function createStreamSubscriptions({
           subscription.mode = 'live'
           return
         }
-        for (const event of page) {
-          chars += send(subscription, event)
-          if (endsSession(event.type) && isSentTo(event, subscription.session)) return end(subscription)
-          if (chars >= maxReplayChars) break
-        }
+        const sent = sendPage(subscription, page, maxReplayChars - chars)
+        if (sent.hasEnded) return end(subscription)
+        chars += sent.chars
         if (chars >= maxReplayChars) {
           subscription.mode = 'paused'
           sink.paused(subscription.id)
@@ -161,22 +150,36 @@ export function createStreamSubscriptions({
   }
 
   /**
-   * Sends an event of a replay, or skips an event that the session must not receive. Returns the
-   * number of characters sent.
+   * Sends events of a replay until `maxChars` characters were sent. Skips events that the session
+   * must not receive. Returns the number of characters, and whether an event ended the session.
    */
-  function send(subscription: StreamSubscription, event: LogEvent): number {
-    subscription.position = event.sequence
-    if (!isSentTo(event, subscription.session)) {
-      subscription.sink.advanced([subscription.id], event.sequence)
-      return 0
+  function sendPage(subscription: StreamSubscription, page: StreamEvent[], maxChars: number) {
+    const { id, sink, session, epoch } = subscription
+    const sending: EncodedEvent[] = []
+    let chars = 0
+    let ending: EncodedEvent | undefined
+    for (const event of page) {
+      subscription.position = event.sequence
+      if (!isSentTo(event, session)) continue
+      const encoded = encodeFor(event, epoch)
+      chars += encoded.json.length
+      if (endsSession(event.type)) {
+        ending = encoded
+        break
+      }
+      sending.push(encoded)
+      if (chars >= maxChars) break
     }
-    const encoded = encode(event, subscription.epoch)
-    subscription.replayed += 1
-    subscription.sink.event([subscription.id], encoded)
-    return encoded.json.length
+    subscription.replayed += sending.length
+    if (sending.length > 0) sink.replayed(id, sending)
+    if (ending) sink.event([id], ending)
+    else if ((sending.at(-1)?.sequence ?? 0) < subscription.position) sink.advanced([id], subscription.position)
+    return { chars, hasEnded: ending !== undefined }
   }
 
-  function deliver(feed: Feed<StreamSubscription>, event: LogEvent) {
+  function deliver(feed: Feed<StreamSubscription>, appended: LogEvent) {
+    if (feed.members.size === 0) return
+    const event = toStreamEvent(appended)
     const readers = new Map<SubscriptionSink, { receiving: number[]; skipping: number[] }>()
     const ended: StreamSubscription[] = []
     let epoch = ''
@@ -197,8 +200,9 @@ export function createStreamSubscriptions({
         if (endsSession(event.type)) ended.push(subscription)
       }
     }
+    const encoded = encodeFor(event, epoch)
     for (const [sink, { receiving, skipping }] of readers) {
-      if (receiving.length > 0) sink.event(receiving, encode(event, epoch))
+      if (receiving.length > 0) sink.event(receiving, encoded)
       if (skipping.length > 0) sink.advanced(skipping, event.sequence)
     }
     for (const subscription of ended) end(subscription)

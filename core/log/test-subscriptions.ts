@@ -2,7 +2,7 @@ import { vi } from 'vitest'
 import { createBus } from '../bus.ts'
 import { createCoreMetrics } from '../metrics.ts'
 import type { Session } from '../visitors/model.ts'
-import type { EncodedEvent, LogEvent } from './model.ts'
+import { type EncodedEvent, type LogEvent, toStreamEvent } from './model.ts'
 import { type ReplayWindow, replayPage, type StartPoint } from './replay-window.ts'
 import type { SubscriptionSink } from './session-streams.ts'
 import { createStreamSubscriptions } from './stream-subscriptions.ts'
@@ -49,7 +49,10 @@ export function newScene(log: LogEvent[] = [], options: { checkSteps?: number } 
       sequence: afterSequence,
     })),
     read: vi.fn<ReplayWindow['read']>(async (_, after) =>
-      log.filter(({ sequence, transient }) => sequence > after && !transient).slice(0, replayPage),
+      log
+        .filter(({ sequence, transient }) => sequence > after && !transient)
+        .slice(0, replayPage)
+        .map(toStreamEvent),
     ),
     oldest: async () => 0,
   }
@@ -68,6 +71,9 @@ export function newScene(log: LogEvent[] = [], options: { checkSteps?: number } 
     event(ids, event) {
       sent.push(event)
       calls.push(`${name} event ${ids} ${event.type} ${event.id}`)
+    },
+    replayed(id, events) {
+      for (const event of events) this.event([id], event)
     },
     advanced: (ids, sequence) => void calls.push(`${name} advanced ${ids} ${sequence}`),
     availability: (ids, { data }) => void calls.push(`${name} availability ${ids} ${data}`),

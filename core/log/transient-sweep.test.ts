@@ -167,6 +167,7 @@ describe('the sweep of transient events', () => {
         sink: {
           opened() {},
           event: (_, { sequence }) => void events.push(sequence),
+          replayed: (_, replayed) => void events.push(...replayed.map(({ sequence }) => sequence)),
           advanced: (_, sequence) => {
             position = sequence
           },

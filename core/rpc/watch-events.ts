@@ -10,6 +10,7 @@ import {
   type WatchEventsResponse,
   WatchEventsResponseSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
+import { encodeStreamedEvent } from '../../platform/event-stream.ts'
 import type { CoreContext } from '../context.ts'
 import type { StreamSubscription, SubscriptionSink } from '../log/session-streams.ts'
 import { encodeAvailability } from '../workspaces/availability-watch.ts'
@@ -43,6 +44,8 @@ export async function* watchEvents(
   const told = new Map<number, { availability: string; workspaceId: string }>()
   const open = new Map<number, StreamSubscription | 'opening'>()
   const visitors = visitorPresence.addSource()
+  /** Whether the gateway handles `Replayed` frames. */
+  let acceptsReplayed = false
 
   function push(frame: Frame['frame'], size = 0) {
     frames.push({ frame, size })
@@ -58,6 +61,13 @@ export async function* watchEvents(
       push({ case: 'opened', value: { subscriptionId, ...values } })
     },
     event: (subscriptionIds, event) => push({ case: 'event', value: { subscriptionIds, ...event } }, event.json.length),
+    replayed(subscriptionId, events) {
+      if (acceptsReplayed) {
+        const text = Buffer.from(events.map(encodeStreamedEvent).join(''))
+        const value = { subscriptionId, sequence: events.at(-1)?.sequence, events: events.length, text }
+        push({ case: 'replayed', value }, text.length)
+      } else for (const event of events) this.event([subscriptionId], event)
+    },
     advanced: (subscriptionIds, sequence) => push({ case: 'advanced', value: { subscriptionIds, sequence } }),
     availability: (subscriptionIds, { occurredAt, data }) =>
       push({
@@ -97,8 +107,10 @@ export async function* watchEvents(
   }
 
   function handleCommand(command: Command['command']) {
-    if (command.case === 'subscribe') void subscribe(command.value)
-    else if (command.case === 'presence') visitors.update(fromPresenceUpdate(command.value))
+    if (command.case === 'subscribe') {
+      acceptsReplayed ||= command.value.acceptsReplayed
+      void subscribe(command.value)
+    } else if (command.case === 'presence') visitors.update(fromPresenceUpdate(command.value))
     else if (command.case !== undefined) {
       const { subscriptionId } = command.value
       const subscription = open.get(subscriptionId)

@@ -275,6 +275,9 @@ export async function openStreamAt(
       stream.json.push(json)
       stream.position = sequence
     },
+    replayed(id, events) {
+      for (const event of events) this.event([id], event)
+    },
     advanced(_, sequence) {
       if (!hasLeft) stream.position = sequence
     },

@@ -26,7 +26,8 @@ describe('an authorized session', () => {
     const session = await seen(core)
     await core.sessions.revoke(session.sessionId, undefined)
     const closed = new Promise<void>((resolve) => {
-      const sink = { opened() {}, event() {}, advanced() {}, availability() {}, paused() {}, closed: () => resolve() }
+      const silent = { opened() {}, event() {}, replayed() {}, advanced() {}, availability() {}, paused() {} }
+      const sink = { ...silent, closed: () => resolve() }
       void core.streamSubscriptions.open({ id: 1, sink, session, epoch: 'e', start: {} })
     })
     await closed

@@ -3,6 +3,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { ErrorInfo } from '#proto/error/v1/error_pb.js'
 import type { Event, Frame, Opened } from '#proto/messaging/v1/messaging_pb.js'
 import type { CoreNode } from '../../core-client/core-pool.ts'
+import { encodeStreamedEvent } from '../../platform/event-stream.ts'
 import { readAtScrape } from '../../platform/observability/metrics.ts'
 import type { Clock } from '../clock.ts'
 import type { CoreClients } from '../core/core-clients.ts'
@@ -12,7 +13,7 @@ import type { GatewayMetrics } from '../metrics.ts'
 import { forwardAvailability } from './availability.ts'
 import { createEventLink, type EventLink } from './event-link.ts'
 import type { EventSink, StartPoint } from './event-sink.ts'
-import { ENDING_EVENTS, encodeEvent } from './event-stream-encoding.ts'
+import { ENDING_EVENTS } from './event-stream-encoding.ts'
 import { PRESENCE_FLUSH_MS, type PresenceRelay } from './presence-relay.ts'
 
 export interface StreamSubscription {
@@ -136,7 +137,13 @@ export function createEventHub<Reader>(options: {
       : { afterSequence: entry.start?.afterSequence, lastEventId: entry.start?.lastEventId }
     target.link.send({
       case: 'subscribe',
-      value: { subscriptionId: entry.id, credentials: entry.credentials, ...start, resumed: entry.opened },
+      value: {
+        subscriptionId: entry.id,
+        credentials: entry.credentials,
+        ...start,
+        resumed: entry.opened,
+        acceptsReplayed: true,
+      },
     })
     return true
   }
@@ -185,6 +192,14 @@ export function createEventHub<Reader>(options: {
       case 'event':
         forwardEvent(entries, frame.value)
         return
+      case 'replayed': {
+        const { subscriptionId, sequence, events, text } = frame.value
+        const entry = entries.get(subscriptionId)
+        if (entry === undefined || sequence <= entry.position) return
+        entry.position = sequence
+        entry.sink.write(entry.reader, text, events)
+        return
+      }
       case 'advanced':
         for (const id of frame.value.subscriptionIds) {
           const entry = entries.get(id)
@@ -230,15 +245,16 @@ export function createEventHub<Reader>(options: {
   }
 
   function forwardEvent(entries: Map<number, Entry<Reader>>, event: Event): void {
-    const bytes = encodeEvent(event)
-    if (bytes === undefined) logger.error({ sequence: event.sequence }, 'event has an unsafe id or name; skipping it')
+    const text = encodeStreamedEvent(event)
+    if (text === undefined) logger.error({ sequence: event.sequence }, 'event has an unsafe id or name; skipping it')
+    const bytes = text && Buffer.from(text)
     const ending = ENDING_EVENTS.has(event.type)
     for (const id of event.subscriptionIds) {
       const entry = entries.get(id)
       if (entry === undefined || (!ending && event.sequence <= entry.position)) continue
       entry.position = Math.max(entry.position, event.sequence)
       if (ending) entry.endedBy = event.type
-      if (bytes !== undefined) entry.sink.write(entry.reader, bytes)
+      if (bytes) entry.sink.write(entry.reader, bytes)
     }
   }
 

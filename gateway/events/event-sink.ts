@@ -12,8 +12,8 @@ export interface StartPoint {
  */
 export interface EventSink<Reader> {
   opened(reader: Reader, sessionId: string): void
-  /** The bytes of one event. All readers share the buffer. */
-  write(reader: Reader, bytes: Buffer): void
+  /** The bytes of `events` events, by default one. Readers may share the bytes. */
+  write(reader: Reader, bytes: Uint8Array, events?: number): void
   /** Calls `run` once the bytes written so far have left the buffers of the process. */
   whenDrained(reader: Reader, run: () => void): void
   /**

@@ -1,17 +1,3 @@
-import type { Event } from '#proto/messaging/v1/messaging_pb.js'
-
-const SAFE_ID = /^[A-Za-z0-9._-]{1,128}$/
-const SAFE_NAME = /^[a-z]+(?:[._][a-z]+)*$/
-
-/**
- * Encodes one event for the stream, safe against field injection. Returns undefined if the id or
- * name has unsafe characters. Line breaks in the JSON are white space and become spaces.
- */
-export function encodeEvent({ id, type, json }: Pick<Event, 'id' | 'type' | 'json'>): Buffer | undefined {
-  if (!SAFE_ID.test(id) || !SAFE_NAME.test(type)) return undefined
-  return Buffer.from(`id: ${id}\nevent: ${type}\ndata: ${json.replace(/[\r\n]+/g, ' ')}\n\n`)
-}
-
 /**
  * Encodes a change of availability. The event has no id and no sequence, so it does not change a
  * browser's position. `data` is JSON.

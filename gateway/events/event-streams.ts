@@ -92,8 +92,8 @@ export function createEventStreams(options: {
       }
       resolve()
     },
-    write({ socket }, bytes) {
-      metrics.streamEvents.inc()
+    write({ socket }, bytes, events = 1) {
+      metrics.streamEvents.inc(events)
       write(socket!, bytes)
     },
     whenDrained({ socket }, run) {
@@ -162,7 +162,7 @@ export function createEventStreams(options: {
   }
 
   /** Corks the socket, so that all writes of one turn of the event loop are sent together. */
-  function write(socket: Socket, bytes: Buffer | string): void {
+  function write(socket: Socket, bytes: Uint8Array | string): void {
     if (socket.writableEnded || socket.destroyed) return
     if (socket.writableCorked === 0) {
       socket.cork()

@@ -38,6 +38,26 @@ describe('event stream', () => {
     expect(gateway.core.links).toHaveLength(1)
   })
 
+  test('forwards a replay of several events as it is, and drops a replay that it has sent', async () => {
+    const gateway = await startTestGateway()
+    const text = Buffer.from(
+      'id: e1-4\nevent: message.received\ndata: {"a":"ü"}\n\nid: e1-6\nevent: agent.assigned\ndata: {}\n\n',
+    )
+    gateway.core.onSubscribe = (link, { subscriptionId, acceptsReplayed }) => {
+      const value = { subscriptionId, sequence: 6, events: 2, text }
+      link.push(
+        { case: 'opened', value: { subscriptionId, sessionId: 'ses_1', epoch: 'e1', sequence: 3 } },
+        ...(acceptsReplayed ? [value, value].map((each) => ({ case: 'replayed' as const, value: each })) : []),
+        { case: 'replayed', value: { subscriptionId: 99, sequence: 7, events: 1, text } },
+        { case: 'advanced', value: { subscriptionIds: [subscriptionId], sequence: 8 } },
+        { case: 'closed', value: { subscriptionId } },
+      )
+    }
+    const stream = await openStream(gateway)
+    await expect.poll(() => stream.ended).toBe(true)
+    expect(stream.text).toBe(`retry: 2000\n\n: open\n\n${text}`)
+  })
+
   test('forwards the start point to the core and replays from it', async () => {
     const gateway = await startTestGateway()
     for (let sent = 0; sent < 4; sent++) gateway.core.publish('message.received')

@@ -160,8 +160,8 @@ export const seededFaults: SeededFault[] = [
     'C4.18',
     'sends a command to another session of the visitor',
     'core/log',
-    'return sessionId === undefined || sessionId === session.sessionId',
-    'return sessionId === undefined || session.sessionId !== undefined',
+    '(sessionId === undefined || sessionId === session.sessionId)',
+    '(sessionId === undefined || session.sessionId !== undefined)',
   ),
   fault(
     'E.GrantMissing',

@@ -2121,6 +2121,13 @@ export declare type Subscribe = Message$1<"service.messaging.v1.Subscribe"> & {
    * @generated from field: bool resumed = 5;
    */
   resumed: boolean;
+
+  /**
+   * True if the gateway handles Replayed frames. Otherwise the core replays with Event frames.
+   *
+   * @generated from field: bool accepts_replayed = 6;
+   */
+  acceptsReplayed: boolean;
 };
 
 /**
@@ -2228,6 +2235,12 @@ export declare type Frame = Message$1<"service.messaging.v1.Frame"> & {
      */
     value: AvailabilityChanged;
     case: "availability";
+  } | {
+    /**
+     * @generated from field: service.messaging.v1.Replayed replayed = 8;
+     */
+    value: Replayed;
+    case: "replayed";
   } | { case: undefined; value?: undefined };
 };
 
@@ -2378,6 +2391,45 @@ export declare type Event = Message$1<"service.messaging.v1.Event"> & {
  * Use `create(EventSchema)` to create a new message.
  */
 export declare const EventSchema: GenMessage<Event>;
+
+/**
+ * Consecutive events of a replay, for one subscription.
+ *
+ * @generated from message service.messaging.v1.Replayed
+ */
+export declare type Replayed = Message$1<"service.messaging.v1.Replayed"> & {
+  /**
+   * @generated from field: uint32 subscription_id = 1;
+   */
+  subscriptionId: number;
+
+  /**
+   * Sequence of the last event.
+   *
+   * @generated from field: uint32 sequence = 2;
+   */
+  sequence: number;
+
+  /**
+   * Number of events.
+   *
+   * @generated from field: uint32 events = 3;
+   */
+  events: number;
+
+  /**
+   * The events in the format of the visitor's stream (contract, section 4).
+   *
+   * @generated from field: bytes text = 4;
+   */
+  text: Uint8Array;
+};
+
+/**
+ * Describes the message service.messaging.v1.Replayed.
+ * Use `create(ReplayedSchema)` to create a new message.
+ */
+export declare const ReplayedSchema: GenMessage<Replayed>;
 
 /**
  * The log has new events that these subscriptions do not receive. This frame moves the position of
