@@ -12,7 +12,8 @@ function rowsOf(value: unknown, path: string): string[][] {
   }
   if (Array.isArray(value)) return [[path, value.join(', ')]]
   if (typeof value === 'object' && value !== null) {
-    return Object.entries(value).flatMap(([name, each]) => rowsOf(each, path === '' ? name : `${path}.${name}`))
+    const known = Object.entries(value).filter(([, each]) => each !== undefined)
+    return known.flatMap(([name, each]) => rowsOf(each, path === '' ? name : `${path}.${name}`))
   }
   return [[path, String(value)]]
 }

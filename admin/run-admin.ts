@@ -11,6 +11,7 @@ import { visitors } from './commands/visitors.ts'
 import { connections, identitySecrets, installations, workspaces } from './commands/workspaces.ts'
 import { readAdminConfig } from './config.ts'
 import { createKeyedTransport, UnknownOutcomeError } from './keyed-transport.ts'
+import { resolveNames } from './names.ts'
 import { formatValue } from './output.ts'
 import { createServices } from './services.ts'
 import { readCall, UsageError } from './usage.ts'
@@ -61,7 +62,8 @@ async function run({ args, env, print }: AdminIo) {
   const transport = createCoreTransport(config.CORE_URL, coreTlsFiles(config))
   const writes = createKeyedTransport(createAuthorizedTransport(transport, config.SERVICE_TOKEN), { key })
   const services = createServices(writes)
-  const answer = command.run(services, values as never, config.demo)
+  const resolved = await resolveNames(services, values, config.demo)
+  const answer = command.run(services, resolved as never, config.demo)
   if (Symbol.asyncIterator in answer) {
     for await (const line of answer) print(line)
     return

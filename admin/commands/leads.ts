@@ -1,8 +1,8 @@
 import { toJson } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import {
+  DeliverySchema,
   DeliveryStatusSchema,
-  ListDeliveriesResponseSchema,
   RecoverDeliveriesResponseSchema,
   RetryDeliveryAttemptResponseSchema,
   SendTestDeliveryResponseSchema,
@@ -16,12 +16,22 @@ import {
   SubscriptionStatus,
   UpdateSubscriptionResponseSchema,
 } from '#proto/lead/v1/subscription_pb.js'
+import { leadTitle } from '../../platform/lead-title.ts'
 import { command, type Group } from '../command.ts'
 import { oneOf, UsageError } from '../usage.ts'
 import { deletion } from './deletion.ts'
 
-const workspace = { type: 'string', required: true, description: 'the workspace’s id' } as const
-const subscription = { type: 'string', required: true, description: 'the subscription’s id' } as const
+const workspace = { type: 'string', required: true, description: 'the workspace’s id or name' } as const
+const subscription = {
+  type: 'string',
+  required: true,
+  description: 'the subscription’s id, or the URL or host of its destination',
+} as const
+/** A subscription, and the workspace in which its destination names it. */
+const named = {
+  subscription,
+  workspace: { type: 'string', description: 'the subscription’s workspace, if it is named by its destination' },
+} as const
 const field = { type: 'string', multiple: true, description: 'a field of the lead to send; repeatable' } as const
 const header = {
   type: 'string',
@@ -67,7 +77,7 @@ export const subscriptions: Group = {
   update: command({
     summary: 'Change a subscription; given fields replace the present ones',
     flags: {
-      subscription,
+      ...named,
       url: { type: 'string', description: 'the destination' },
       field,
       header: { ...header, description: 'as for create; `name` alone keeps its value, an empty text removes all' },
@@ -89,12 +99,12 @@ export const subscriptions: Group = {
   }),
   delete: deletion({
     what: 'a subscription with its deliveries',
-    flags: { subscription },
+    flags: named,
     run: ({ leads }, { subscription }) => leads.deleteSubscription({ subscriptionId: subscription }),
   }),
   rotate: command({
     summary: 'Create a new secret, shown only now; the old one signs until `activate` or the end of the overlap',
-    flags: { subscription, overlap: { type: 'string', description: 'seconds; default 24 hours' } },
+    flags: { ...named, overlap: { type: 'string', description: 'seconds; default 24 hours' } },
     run: async ({ leads }, { subscription, overlap }) =>
       toJson(
         RotateSubscriptionSecretResponseSchema,
@@ -107,7 +117,7 @@ export const subscriptions: Group = {
   activate: command({
     summary: 'Let a rotated secret sign `X-Service-Webhook-Signature`',
     flags: {
-      subscription,
+      ...named,
       secret: { type: 'string', required: true, description: 'the secret’s id, from `subscriptions list`' },
     },
     run: async ({ leads }, { subscription, secret }) =>
@@ -140,7 +150,7 @@ export const deliveries: Group = {
     summary: 'List the deliveries of a workspace, newest first',
     flags: {
       workspace,
-      subscription: { type: 'string', description: 'only deliveries to this subscription' },
+      subscription: { type: 'string', description: 'only deliveries to this subscription: id, URL or host' },
       lead: { type: 'string', description: 'only deliveries of this lead' },
       status: { type: 'string', multiple: true, description: Object.keys(deliveryStatuses).join(', ') },
       since: { type: 'string', description: 'ISO time; only deliveries that were created then or later' },
@@ -148,25 +158,36 @@ export const deliveries: Group = {
       limit: { type: 'string', description: '1 to 100; default 50' },
       page: { type: 'string', description: '`nextPageToken` of the previous page' },
     },
-    run: async ({ leads }, { workspace, subscription, lead, status = [], since, until, limit, page = '' }) =>
-      toJson(
-        ListDeliveriesResponseSchema,
-        await leads.listDeliveries({
-          workspaceId: workspace,
-          subscriptionId: subscription,
-          leadId: lead,
-          statuses: status.map((each) => oneOf('status', each, deliveryStatuses)),
-          createdSince: since === undefined ? undefined : timeOf('since', since),
-          createdUntil: until === undefined ? undefined : timeOf('until', until),
-          limit: limit === undefined ? undefined : Number(limit),
-          pageToken: page,
-        }),
-      ),
+    run: async ({ leads }, { workspace, subscription, lead, status = [], since, until, limit, page = '' }) => {
+      const answer = await leads.listDeliveries({
+        workspaceId: workspace,
+        subscriptionId: subscription,
+        leadId: lead,
+        statuses: status.map((each) => oneOf('status', each, deliveryStatuses)),
+        createdSince: since === undefined ? undefined : timeOf('since', since),
+        createdUntil: until === undefined ? undefined : timeOf('until', until),
+        limit: limit === undefined ? undefined : Number(limit),
+        pageToken: page,
+      })
+      const leadIds = [...new Set(answer.deliveries.map(({ leadId }) => leadId).filter(Boolean))]
+      const { subscriptions } = await leads.listSubscriptions({ workspaceId: workspace })
+      const destinations = new Map(subscriptions.map((each) => [each.subscriptionId, each.destinationUrl]))
+      const found = leadIds.length > 0 ? (await leads.listLeads({ workspaceId: workspace, leadIds })).leads : []
+      const titles = new Map(found.map((each) => [each.leadId, leadTitle(each)]))
+      return {
+        deliveries: answer.deliveries.map((delivery) => ({
+          destination: destinations.get(delivery.subscriptionId),
+          lead: titles.get(delivery.leadId),
+          ...(toJson(DeliverySchema, delivery) as object),
+        })),
+        nextPageToken: answer.nextPageToken,
+      }
+    },
   }),
   recover: command({
     summary: 'Schedule failed deliveries of a subscription again; without `--yes`, only count them',
     flags: {
-      subscription,
+      ...named,
       since: { type: 'string', required: true, description: 'ISO time of the first delivery' },
       until: { type: 'string', description: 'ISO time after the last delivery; default now' },
       status: { type: 'string', multiple: true, description: 'failed, dead_lettered, held; default all' },
@@ -186,7 +207,7 @@ export const deliveries: Group = {
   }),
   test: command({
     summary: 'Send a sample lead to a subscription’s destination',
-    flags: { subscription },
+    flags: named,
     run: async ({ leads }, { subscription }) =>
       toJson(SendTestDeliveryResponseSchema, await leads.sendTestDelivery({ subscriptionId: subscription })),
   }),

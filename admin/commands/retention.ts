@@ -9,7 +9,7 @@ const period = (what: string) => ({ type: 'string', description: `${what}: days,
 export const retention = command({
   summary: 'Set how long data of a workspace is kept; older data is removed for good',
   flags: {
-    workspace: { type: 'string', required: true, description: 'the workspace’s id' },
+    workspace: { type: 'string', required: true, description: 'the workspace’s id or name' },
     conversations: period('after the last message'),
     leads: period('after the capture'),
     'empty-sessions': period('sessions without a message, after their end'),

@@ -7,7 +7,7 @@ import { UsageError } from '../usage.ts'
 
 type Entry = MessageInitShape<typeof SuppressionEntrySchema>
 
-const workspace = { type: 'string', required: true, description: 'the workspace’s id' } as const
+const workspace = { type: 'string', required: true, description: 'the workspace’s id or name' } as const
 const subject = { type: 'string', multiple: true, description: 'the host’s id of a visitor; repeatable' } as const
 const email = { type: 'string', multiple: true, description: 'an e-mail address; repeatable' } as const
 const phone = { type: 'string', multiple: true, description: 'a phone number with country code; repeatable' } as const

@@ -41,6 +41,22 @@ describe('deliveries in the console', () => {
     await close()
   })
 
+  it('deliveries show the names of their leads, and the id of a lead that cannot be read', async () => {
+    core.leads.addLead({ leadId: 'lead_odd', source: 'api', fields: { name: '<b>Odd</b> \u202e' } })
+    for (const [deliveryId, leadId] of [
+      ['dlv_odd', 'lead_odd'],
+      ['dlv_gone', 'lead_gone'],
+    ])
+      core.leads.addAttempt({ deliveryId, leadId, subscriptionId: 'sub_crm', attemptId: `att_${deliveryId}` })
+    const { page, close } = await browser.open(core, 'deliveries')
+    for (const title of ['Maria Huber', '<b>Odd</b>', 'lead_gone'])
+      await page.locator('.table-sub', { hasText: title }).first().waitFor()
+    await page.locator('.table-row', { hasText: 'Maria Huber' }).first().click()
+    await page.getByRole('link', { name: 'Maria Huber' }).click()
+    await page.getByRole('heading', { name: 'Maria Huber' }).waitFor()
+    await close()
+  })
+
   it('deliveries can be filtered by status and time, and the URL contains the filter', async () => {
     const { page, close } = await browser.open(core, 'deliveries')
     await page.getByText('Dead letter').last().waitFor()

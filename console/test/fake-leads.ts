@@ -72,7 +72,9 @@ export function fakeLeads() {
           if (!lead) throw new ConnectError('LeadNotFound', Code.NotFound)
           return { lead }
         },
-        listLeads: () => ({ leads }),
+        listLeads: ({ leadIds }) => ({
+          leads: leads.filter(({ leadId }) => leadIds.length === 0 || leadIds.includes(leadId)),
+        }),
         listSubscriptions: () => ({ subscriptions }),
         getSubscription: ({ subscriptionId }) => ({ subscription: found(subscriptionId), audit: audits }),
         createSubscription({ destinationUrl, mappedFields, automatic, purpose, maxPerSecond }) {

@@ -239,6 +239,14 @@ describe('the lists of leads and deliveries', () => {
     expect(leads).toHaveLength(7)
     expect(new Set(leads)).toEqual(new Set(leadIds))
 
+    const elsewhere = await test.newScene()
+    const some = [...leadIds.slice(2, 5), elsewhere.leadId, 'lead_unknown']
+    const { leads: named, nextPageToken } = await operator.listLeads({ leadIds: some, limit: 1 })
+    expect(new Set(named.map((lead) => lead.leadId))).toEqual(new Set(leadIds.slice(2, 5)))
+    expect(nextPageToken).toBe('')
+    const tooMany = Array.from({ length: 101 }, () => leadId)
+    expect(await codeOf(operator.listLeads({ leadIds: tooMany }))).toBe('ValidationFailed')
+
     const deliveries: string[] = []
     for (let pageToken = ''; ; ) {
       const page = await operator.listDeliveries({ limit: 3, pageToken, leadId })

@@ -45,9 +45,12 @@ export interface Leads {
   submitForm(submission: FormSubmission): Promise<{ formSubmissionId: string; replayed: boolean }>
   /** Returns a lead. Errors: LeadNotFound, also for a lead of another workspace. */
   find(leadId: string, scope: string | undefined): Promise<Lead>
-  /** Returns a page of leads, newest first. Errors: ValidationFailed. */
+  /**
+   * Returns a page of leads, newest first, or the leads with these ids. Errors: ValidationFailed.
+   */
   list(query: {
     workspaceId: string
+    leadIds?: string[]
     limit?: number
     pageToken?: string
   }): Promise<{ leads: Lead[]; nextPageToken?: string }>
@@ -152,8 +155,10 @@ export function createLeads(dependencies: {
       return inWorkspace(await store.find(leadId), scope, ErrorCode.LEAD_NOT_FOUND)
     },
 
-    async list({ workspaceId, limit = defaultPage, pageToken }) {
-      validate(field('/limit', limit, integer(1, maxPage)))
+    async list({ workspaceId, leadIds = [], limit = defaultPage, pageToken }) {
+      validate(field('/limit', limit, integer(1, maxPage)), field('/leadIds', leadIds.length, integer(0, maxPage)))
+      if (leadIds.length > 0)
+        return { leads: (await store.findMany(leadIds)).filter((lead) => lead.workspaceId === workspaceId) }
       const end = pageToken === undefined ? undefined : readPageToken(pageToken)
       const found = await store.list(workspaceId, limit + 1, end && { createdAt: end.at, id: end.id })
       const { page, nextPageToken } = cutPage(found, limit, ({ createdAt, leadId }) => ({ at: createdAt, id: leadId }))

@@ -42,9 +42,10 @@ export function leadService(router: ConnectRouter, core: CoreContext): void {
       return { lead: toLead(await leads.find(leadId, callerOf(context).workspaceId)) }
     },
 
-    async listLeads({ workspaceId, limit, pageToken }, context) {
+    async listLeads({ workspaceId, leadIds, limit, pageToken }, context) {
       const { leads: found, nextPageToken = '' } = await leads.list({
         workspaceId: requiredWorkspace(context, workspaceId),
+        leadIds,
         limit,
         pageToken: pageToken || undefined,
       })

@@ -12,13 +12,13 @@ interface AvailabilityReader<Reader> {
  * resumes on another core, its reader may already have this availability or may have missed it.
  */
 export function forwardAvailability<Reader>(
-  readers: Iterable<AvailabilityReader<Reader> | undefined>,
+  readers: Iterable<AvailabilityReader<Reader>>,
   data: string,
   occurredAt: Date,
 ): void {
   const bytes = encodeAvailability(data, occurredAt)
   for (const entry of readers) {
-    if (entry === undefined || entry.availability === data) continue
+    if (entry.availability === data) continue
     entry.availability = data
     entry.sink.write(entry.reader, bytes)
   }

@@ -12,16 +12,9 @@ import { errorFromInfo, type GatewayError, unavailable } from '../errors.ts'
 import type { GatewayMetrics } from '../metrics.ts'
 import { forwardAvailability } from './availability.ts'
 import { createEventLink, type EventLink } from './event-link.ts'
-import type { EventSink, StartPoint } from './event-sink.ts'
+import type { EventSink, StartPoint, StreamSubscription } from './event-sink.ts'
 import { ENDING_EVENTS } from './event-stream-encoding.ts'
 import { PRESENCE_FLUSH_MS, type PresenceRelay } from './presence-relay.ts'
-
-export interface StreamSubscription {
-  /** Sequence up to which the reader has every event. */
-  readonly position: number
-  /** Whether a core currently serves the subscription. */
-  readonly attached: boolean
-}
 
 /** All event subscriptions of this gateway, multiplexed over one link per core. */
 export interface EventHub<Reader> {
@@ -201,15 +194,12 @@ export function createEventHub<Reader>(options: {
         return
       }
       case 'advanced':
-        for (const id of frame.value.subscriptionIds) {
-          const entry = entries.get(id)
-          if (entry !== undefined) entry.position = Math.max(entry.position, frame.value.sequence)
-        }
+        for (const entry of present(entries, frame.value.subscriptionIds))
+          entry.position = Math.max(entry.position, frame.value.sequence)
         return
       case 'availability': {
         const { subscriptionIds, data, occurredAt } = frame.value
-        const readers = subscriptionIds.map((id) => entries.get(id))
-        forwardAvailability(readers, data, timestampDate(occurredAt!))
+        forwardAvailability(present(entries, subscriptionIds), data, timestampDate(occurredAt!))
         return
       }
       case 'paused': {
@@ -227,6 +217,9 @@ export function createEventHub<Reader>(options: {
       }
     }
   }
+
+  /** Returns the subscriptions that have not ended. */
+  const present = (entries: Map<number, Entry<Reader>>, ids: number[]) => ids.flatMap((id) => entries.get(id) ?? [])
 
   function onOpened(entry: Entry<Reader>, opened: Opened): void {
     const { sessionId, epoch, sequence, availability } = opened
@@ -249,9 +242,8 @@ export function createEventHub<Reader>(options: {
     if (text === undefined) logger.error({ sequence: event.sequence }, 'event has an unsafe id or name; skipping it')
     const bytes = text && Buffer.from(text)
     const ending = ENDING_EVENTS.has(event.type)
-    for (const id of event.subscriptionIds) {
-      const entry = entries.get(id)
-      if (entry === undefined || (!ending && event.sequence <= entry.position)) continue
+    for (const entry of present(entries, event.subscriptionIds)) {
+      if (!ending && event.sequence <= entry.position) continue
       entry.position = Math.max(entry.position, event.sequence)
       if (ending) entry.endedBy = event.type
       if (bytes) entry.sink.write(entry.reader, bytes)

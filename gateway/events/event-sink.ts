@@ -6,6 +6,13 @@ export interface StartPoint {
   lastEventId?: string
 }
 
+export interface StreamSubscription {
+  /** Sequence up to which the reader has every event. */
+  readonly position: number
+  /** Whether a core currently serves the subscription. */
+  readonly attached: boolean
+}
+
 /**
  * Receives the events of a subscription: first `opened`, then events, then `ended` once. A refused
  * subscription gets `ended` only.

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { MongoClient } from 'mongodb'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { runAdmin } from '../../admin/run-admin.ts'
+import { adminHere, type CommandResult } from '../support/admin.ts'
 import { freePort } from '../support/free-port.ts'
 import { isLong } from '../support/is-long.ts'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
@@ -21,12 +21,6 @@ let stack: LocalStack
 beforeAll(async () => {
   stack = await startLocalStack({ database })
 })
-
-interface CommandResult {
-  code: number
-  stdout: string
-  stderr: string
-}
 
 const compileCache = join(root, '.cache/node')
 
@@ -45,21 +39,7 @@ async function run(file: string, args: string[], env: Record<string, string> = {
 /** Runs the administration command in its own process. */
 const adminProcess = (args: string[], env = {}) => run(process.execPath, ['admin/main.ts', ...args], env)
 
-/** Runs the administration command in this process. That is faster than to start a process. */
-async function admin(args: string[], env: Record<string, string> = {}): Promise<CommandResult> {
-  let [stdout, stderr] = ['', '']
-  const code = await runAdmin({
-    args,
-    env: { DATA_DIR: stack.dataDir, ...env },
-    print(text) {
-      stdout += `${text}\n`
-    },
-    printError(text) {
-      stderr += `${text}\n`
-    },
-  })
-  return { code, stdout, stderr }
-}
+const admin = (args: string[], env = {}) => adminHere(args, { DATA_DIR: stack.dataDir, ...env })
 
 /**
  * Listens for administration commands: the number of arguments and the arguments, each ended by a

@@ -2,6 +2,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import type { Delivery } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { useConsole } from '../console-context.ts'
+import { useLeadTitles } from '../leads/lead-titles.ts'
 import { pathOf } from '../router.ts'
 import { SelectField } from '../ui/field.tsx'
 import { useLoad, usePolling } from '../ui/load.ts'
@@ -45,6 +46,7 @@ export function DeliveriesView({ status, subscriptionId, withinHours }: Filter) 
     ({ deliveryId }) => deliveryId,
     [status, subscriptionId, withinHours],
   )
+  const titleOf = useLeadTitles(list.items.map(({ leadId }) => leadId))
   usePolling(list.reload, list.items.some((delivery) => isPending(delivery.status)) ? pollMs : undefined)
   const destinations = new Map(subscriptions.value?.map((known) => [known.subscriptionId, known.destinationUrl]))
   const disabled = subscriptions.value?.filter((known) => known.status === SubscriptionStatus.DISABLED) ?? []
@@ -112,6 +114,7 @@ export function DeliveriesView({ status, subscriptionId, withinHours }: Filter) 
             key={delivery.deliveryId}
             delivery={delivery}
             destination={destinations.get(delivery.subscriptionId)}
+            lead={titleOf(delivery.leadId)}
           />
         )}
       </PagedList>
@@ -124,8 +127,15 @@ function sinceOf(withinHours: string | undefined) {
   return hours > 0 ? timestampFromMs(Date.now() - hours * 3_600_000) : undefined
 }
 
-function DeliveryRow({ delivery, destination }: { delivery: Delivery; destination: string | undefined }) {
-  const { deliveryId, leadId, subscriptionId, status, latestAttempt, updatedAt } = delivery
+interface DeliveryRowProps {
+  delivery: Delivery
+  destination: string | undefined
+  /** Title of the lead; empty without one. */
+  lead: string
+}
+
+function DeliveryRow({ delivery, destination, lead }: DeliveryRowProps) {
+  const { deliveryId, subscriptionId, status, latestAttempt, updatedAt } = delivery
   const attempt = latestAttempt ? [outcomeText(latestAttempt), `attempt ${latestAttempt.attemptNumber}`] : []
   return (
     <li>
@@ -135,7 +145,7 @@ function DeliveryRow({ delivery, destination }: { delivery: Delivery; destinatio
           <span class="table-title breakable">{destination ?? subscriptionId}</span>
           <span class="table-sub ellipsis">
             {attempt.filter(Boolean).map((text) => `${text} · `)}
-            {leadId ? <span class="mono">{leadId}</span> : 'No lead: test or operational event'}
+            {lead ? <bdi>{lead}</bdi> : 'No lead: test or operational event'}
           </span>
         </span>
         <When at={updatedAt} />

@@ -1,4 +1,5 @@
 import { useConsole } from '../console-context.ts'
+import { useLeadTitles } from '../leads/lead-titles.ts'
 import { pathOf } from '../router.ts'
 import { useLoad } from '../ui/load.ts'
 import { WhenLoaded } from '../ui/notice.tsx'
@@ -24,6 +25,8 @@ export function DeliveryView({ deliveryId }: { deliveryId: string }) {
     async () => subscriptionId && (await api.leads.getSubscription({ subscriptionId })).subscription?.destinationUrl,
     [subscriptionId],
   )
+  const leadId = loaded.value?.[0]?.leadId ?? ''
+  const titleOf = useLeadTitles([leadId])
   return (
     <Page title="Delivery" back={{ path: pathOf({ view: 'deliveries' }), label: 'Deliveries' }}>
       <WhenLoaded loaded={loaded} name="delivery">
@@ -44,8 +47,8 @@ export function DeliveryView({ deliveryId }: { deliveryId: string }) {
                   </Fact>
                   <Fact name="Lead">
                     {latest.leadId ? (
-                      <a class="mono" href={pathOf({ view: 'lead', leadId: latest.leadId })}>
-                        {latest.leadId}
+                      <a href={pathOf({ view: 'lead', leadId: latest.leadId })}>
+                        <bdi>{titleOf(latest.leadId)}</bdi>
                       </a>
                     ) : (
                       'None: test or operational event'

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import { type Subscription, SubscriptionPurpose, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { leadTitle } from '../../../platform/lead-title.ts'
 import { useConsole } from '../console-context.ts'
 import { Attempts } from '../deliveries/attempts.tsx'
 import { conversationPath, pathOf } from '../router.ts'
@@ -10,7 +11,7 @@ import { useLoad } from '../ui/load.ts'
 import { Empty, FailureNotice, WhenLoaded } from '../ui/notice.tsx'
 import { Card, Fact, Facts, Page } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
-import { leadTitle, sourceText } from './lead-words.ts'
+import { sourceText } from './lead-words.ts'
 
 const pollMs = 5000
 

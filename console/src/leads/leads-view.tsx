@@ -1,4 +1,5 @@
 import type { Lead } from '#proto/lead/v1/lead_pb.js'
+import { leadTitle } from '../../../platform/lead-title.ts'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { Empty } from '../ui/notice.tsx'
@@ -6,7 +7,7 @@ import { Page } from '../ui/page.tsx'
 import { PagedList, RefreshButton } from '../ui/paged-list.tsx'
 import { usePages } from '../ui/pages.ts'
 import { When } from '../ui/when.tsx'
-import { leadTitle, sourceText } from './lead-words.ts'
+import { sourceText } from './lead-words.ts'
 
 export function LeadsView() {
   const { api } = useConsole()

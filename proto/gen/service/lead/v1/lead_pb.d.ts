@@ -230,6 +230,14 @@ export declare type ListLeadsRequest = Message<"service.lead.v1.ListLeadsRequest
    * @generated from field: string page_token = 3;
    */
   pageToken: string;
+
+  /**
+   * Only these leads, at most 100. Unknown leads are left out. `limit` and `page_token` do not
+   * apply.
+   *
+   * @generated from field: repeated string lead_ids = 4;
+   */
+  leadIds: string[];
 };
 
 /**

@@ -1,0 +1,55 @@
+import type { DemoValues } from './command.ts'
+import type { Services } from './services.ts'
+import { type Call, UsageError } from './usage.ts'
+
+type Values = Call['values']
+
+const workspacesPerPage = 1_000
+
+/**
+ * Replaces the names in the flags `--workspace` and `--subscription` by ids. A subscription is named
+ * by the URL of its destination, or by its host. Errors: `UsageError` if nothing or more than one
+ * thing has the name.
+ */
+export async function resolveNames(
+  { workspaces, leads }: Services,
+  values: Values,
+  { workspaceId: demoWorkspaceId }: DemoValues,
+): Promise<Values> {
+  const resolved = { ...values }
+  const { workspace, subscription } = values
+  if (isName(workspace, 'ws_')) {
+    resolved.workspace = only('workspace', workspace, await workspacesNamed(workspaces, workspace))
+  }
+  if (isName(subscription, 'sub_')) {
+    const workspaceId = (resolved.workspace as string | undefined) ?? demoWorkspaceId
+    const { subscriptions } = await leads.listSubscriptions({ workspaceId })
+    const ids = subscriptions.flatMap(({ destinationUrl, subscriptionId }) =>
+      [destinationUrl, URL.parse(destinationUrl)?.host].includes(subscription) ? subscriptionId : [],
+    )
+    resolved.subscription = only('subscription', subscription, ids)
+  }
+  return resolved
+}
+
+async function workspacesNamed(workspaces: Services['workspaces'], wanted: string): Promise<string[]> {
+  const ids: string[] = []
+  for (let afterWorkspaceId = '', isLast = false; !isLast; ) {
+    const { workspaces: page } = await workspaces.listWorkspaces({ limit: workspacesPerPage, afterWorkspaceId })
+    ids.push(...page.flatMap(({ name, workspaceId }) => (name === wanted ? workspaceId : [])))
+    isLast = page.length < workspacesPerPage
+    afterWorkspaceId = page.at(-1)?.workspaceId ?? ''
+  }
+  return ids
+}
+
+const isName = (value: Values[string], prefix: string): value is string =>
+  typeof value === 'string' && !value.startsWith(prefix)
+
+function only(flag: string, name: string, ids: string[]): string {
+  const [id] = ids
+  if (id === undefined) throw new UsageError(`no ${flag} is named ${JSON.stringify(name)}`)
+  if (ids.length > 1)
+    throw new UsageError(`several ${flag}s are named ${JSON.stringify(name)}; use one of their ids: ${ids.join(', ')}`)
+  return id
+}

@@ -1,0 +1,28 @@
+import { useEffect, useState } from 'preact/hooks'
+import { leadTitle } from '../../../platform/lead-title.ts'
+import { useConsole } from '../console-context.ts'
+
+/** Maximum number of leads in one request. */
+const maxLeads = 100
+
+/**
+ * Returns a function that gives the title of each of these leads. The title is the id until the lead
+ * is loaded, and if it cannot be read.
+ */
+export function useLeadTitles(leadIds: string[]): (leadId: string) => string {
+  const { api } = useConsole()
+  const [titles, setTitles] = useState<ReadonlyMap<string, string>>(new Map())
+  const missing = [...new Set(leadIds)].filter((leadId) => leadId !== '' && !titles.has(leadId)).slice(0, maxLeads)
+
+  useEffect(() => {
+    if (missing.length === 0) return
+    const unknown = missing.map((leadId) => [leadId, leadId] as const)
+    api.leads
+      .listLeads({ leadIds: missing })
+      .then(({ leads }) => leads.map((lead) => [lead.leadId, leadTitle(lead)] as const))
+      .catch(() => [])
+      .then((found) => setTitles((before) => new Map([...before, ...unknown, ...found])))
+  }, [missing.join()])
+
+  return (leadId) => titles.get(leadId) ?? leadId
+}
