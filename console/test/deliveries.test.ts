@@ -2,6 +2,7 @@ import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt'
 import { Code } from '@connectrpc/connect'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { SubscriptionPurpose, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { addDemoData } from './demo-data.ts'
 import type { FakeCore } from './fake-core.ts'
@@ -57,7 +58,7 @@ describe('deliveries in the console', () => {
     await close()
   })
 
-  it('deliveries can be filtered by status and time, and the URL contains the filter', async () => {
+  it.runIf(isLong)('deliveries can be filtered by status and time, and the URL contains the filter', async () => {
     const { page, close } = await browser.open(core, 'deliveries')
     await page.getByText('Dead letter').last().waitFor()
     await page.getByLabel('Status').selectOption('accepted')
@@ -133,7 +134,7 @@ describe('lead subscriptions in the console', () => {
 })
 
 describe('an operational endpoint', () => {
-  it('is created with a rate limit, and asks for no lead fields', async () => {
+  it.runIf(isLong)('is created with a rate limit, and asks for no lead fields', async () => {
     const { page, complaints, close } = await browser.open(core, 'subscriptions/new')
     await page.getByLabel('Destination URL').fill('https://ops.example.com/events')
     await page.getByLabel('Receives').selectOption('Operational events')
@@ -232,7 +233,7 @@ describe('changes of lead subscriptions', () => {
     await close()
   })
 
-  it('a change of a lead subscription or an installation sends only the edited fields', async () => {
+  it.runIf(isLong)('a change of a lead subscription or an installation sends only the edited fields', async () => {
     const { page, close } = await browser.open(core, 'subscriptions/sub_old')
     await page.getByLabel('Destination URL').fill('https://new.example.com/in')
     await page.getByRole('button', { name: 'Save changes' }).click()

@@ -1,5 +1,6 @@
 import { Code } from '@connectrpc/connect'
 import { beforeEach, describe, expect, it } from 'vitest'
+import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { addDemoData } from './demo-data.ts'
 import type { FakeCore } from './fake-core.ts'
@@ -77,7 +78,7 @@ describe('installations in the console', () => {
     await close()
   })
 
-  it('an origin that the service rejects returns to the field', async () => {
+  it.runIf(isLong)('an origin that the service rejects returns to the field', async () => {
     const { page, close } = await browser.open(core, 'installations/pk_shop')
     const field = page.getByRole('textbox', { name: 'Allowed origins' })
     core.fault('UpdateInstallation', { code: Code.Unavailable })
@@ -141,7 +142,7 @@ describe('availability and translations in the console', () => {
     await close()
   })
 
-  it('an operator can add and remove translations; an invalid language tag is rejected', async () => {
+  it.runIf(isLong)('an operator can add and remove translations; an invalid language tag is rejected', async () => {
     const { page, close } = await browser.open(core, 'installations/pk_shop')
     const card = page.getByRole('region', { name: 'Translations' })
     await card.getByRole('button', { name: 'Add language' }).click()

@@ -1,5 +1,6 @@
 import { Code } from '@connectrpc/connect'
 import { beforeEach, describe, expect, it } from 'vitest'
+import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { addDemoData } from './demo-data.ts'
 import { type FakeCore, workspaceSession } from './fake-core.ts'
@@ -36,7 +37,7 @@ describe('replies and notes in the console', () => {
     await close()
   })
 
-  it('Enter sends no shortcut without a saved reply, and the Send button sends it', async () => {
+  it.runIf(isLong)('Enter sends no shortcut without a saved reply, and the Send button sends it', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')
     const field = page.getByRole('textbox', { name: 'Reply' })
     await field.fill('/HOU')
@@ -51,7 +52,7 @@ describe('replies and notes in the console', () => {
     await close()
   })
 
-  it('saved replies are added and deleted in the workspace settings', async () => {
+  it.runIf(isLong)('saved replies are added and deleted in the workspace settings', async () => {
     const { page, close } = await browser.open(core, 'workspace')
     await page.getByRole('textbox', { name: 'Shortcut' }).fill('bye')
     await page.getByRole('textbox', { name: 'Text' }).fill('Thank you, goodbye!')
@@ -113,25 +114,28 @@ describe('replies and notes in the console', () => {
     await close()
   })
 
-  it('a note is added once and not sent as a reply, even if the response is lost, and a closed conversation can be reopened', async () => {
-    const { page, close } = await browser.open(core, 'conversations/cnv_x7f3')
-    await page.getByText('Live', { exact: true }).waitFor()
-    const before = bodies('cnv_x7f3')
-    await page.getByRole('checkbox', { name: 'Internal note' }).check()
-    await page.getByRole('textbox', { name: 'Note' }).fill('Asked twice already')
-    core.fault('AddNote', { code: Code.Unavailable, afterwards: true })
-    await page.keyboard.press('Enter')
-    await page.getByText('The service cannot be reached.', { exact: false }).first().waitFor()
-    await page.getByRole('textbox', { name: 'Note' }).press('Enter')
-    await until('an empty field', async () => (await page.getByRole('textbox', { name: 'Note' }).inputValue()) === '')
-    expect(await page.locator('.message.note', { hasText: 'Asked twice already' }).count()).toBe(1)
-    expect(core.conversations.notes('cnv_x7f3')).toHaveLength(1)
-    expect([bodies('cnv_x7f3'), core.calls('SetTyping'), core.calls('SendAgentMessage')]).toEqual([before, [], []])
-    await page.getByRole('button', { name: 'Close', exact: true }).click()
-    await page.getByRole('button', { name: 'Reopen' }).click()
-    await page.getByRole('button', { name: 'Close', exact: true }).waitFor()
-    await close()
-  })
+  it.runIf(isLong)(
+    'a note is added once and not sent as a reply, even if the response is lost, and a closed conversation can be reopened',
+    async () => {
+      const { page, close } = await browser.open(core, 'conversations/cnv_x7f3')
+      await page.getByText('Live', { exact: true }).waitFor()
+      const before = bodies('cnv_x7f3')
+      await page.getByRole('checkbox', { name: 'Internal note' }).check()
+      await page.getByRole('textbox', { name: 'Note' }).fill('Asked twice already')
+      core.fault('AddNote', { code: Code.Unavailable, afterwards: true })
+      await page.keyboard.press('Enter')
+      await page.getByText('The service cannot be reached.', { exact: false }).first().waitFor()
+      await page.getByRole('textbox', { name: 'Note' }).press('Enter')
+      await until('an empty field', async () => (await page.getByRole('textbox', { name: 'Note' }).inputValue()) === '')
+      expect(await page.locator('.message.note', { hasText: 'Asked twice already' }).count()).toBe(1)
+      expect(core.conversations.notes('cnv_x7f3')).toHaveLength(1)
+      expect([bodies('cnv_x7f3'), core.calls('SetTyping'), core.calls('SendAgentMessage')]).toEqual([before, [], []])
+      await page.getByRole('button', { name: 'Close', exact: true }).click()
+      await page.getByRole('button', { name: 'Reopen' }).click()
+      await page.getByRole('button', { name: 'Close', exact: true }).waitFor()
+      await close()
+    },
+  )
 
   it('a draft is kept when the operator’s session ends, and is shown only to the same operator', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')

@@ -1,5 +1,6 @@
 import { Code } from '@connectrpc/connect'
 import { beforeEach, describe, expect, it } from 'vitest'
+import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { addDemoData } from './demo-data.ts'
 import type { FakeCore } from './fake-core.ts'
@@ -47,7 +48,7 @@ describe('the suppression list in the console', () => {
     await close()
   })
 
-  it('is shown in pages, with the id of each entry instead of its value', async () => {
+  it.runIf(isLong)('is shown in pages, with the id of each entry instead of its value', async () => {
     await addDemoData(core)
     const { page, close } = await browser.open(core, 'suppressions')
     const rows = page.locator('.table-row')
@@ -60,7 +61,7 @@ describe('the suppression list in the console', () => {
     await close()
   })
 
-  it('says why a look-up or an addition is refused', async () => {
+  it.runIf(isLong)('says why a look-up or an addition is refused', async () => {
     core.fault('ListSuppressions', { code: Code.PermissionDenied })
     const { page, close } = await browser.open(core, 'suppressions')
     await page.getByText(/does not have permission/).waitFor()

@@ -4,6 +4,7 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { runs } from '../../test/support/is-long.ts'
 import { validatorOf } from '../../test/support/json-schema.ts'
 import { publicErrors } from '../errors.ts'
 import { eventDefinitions } from '../schemas/events.ts'
@@ -104,7 +105,7 @@ describe('the OpenAPI document', () => {
         fc.property(texts, (text) => {
           for (const flags of ['', 'u']) expect(new RegExp(documented, flags).test(text)).toBe(validates.test(text))
         }),
-        { numRuns: 2_000 },
+        runs(2_000, 10),
       )
     }
   })

@@ -7,7 +7,7 @@ const PATH_MAX_LENGTH = 256
  * Validates bodies and queries without conversions, removals or defaults. Lengths count code
  * points, and every broken rule is reported.
  */
-export const ajvOptions: FastifyServerOptions['ajv'] = {
+export const ajvOptions: NonNullable<FastifyServerOptions['ajv']> = {
   customOptions: {
     coerceTypes: false,
     removeAdditional: false,

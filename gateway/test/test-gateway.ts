@@ -7,8 +7,11 @@ import { readConfig } from '../config.ts'
 import { createGatewayMetrics } from '../metrics.ts'
 import type { StaticFolders } from '../routes/static-files.ts'
 import { WIDGET_PREFIX } from '../routes/widget.ts'
+import { shareCompiledSchemas } from './compiled-schemas.ts'
 import { createTestCore, GRANT, SITE, type TestCore } from './test-core.ts'
 import { openSocket } from './test-socket.ts'
+
+shareCompiledSchemas()
 
 /** A clock that only tests advance. Short waits (retries) use the real clock. */
 export function createTestClock() {

@@ -5,8 +5,8 @@ import { buildConsoleIfStale } from '../../console/build.ts'
 import type { DemoFile } from '../../dev/demo-seed.ts'
 import { sharedChromium } from '../support/chromium.ts'
 import { atFileEnd } from '../support/clean-up.ts'
-import { startDeliveryWorker } from '../support/delivery-worker.ts'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
+import { startLocalWorker } from '../support/local-worker.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import type { TestDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
@@ -36,7 +36,7 @@ export function useLiveConsole(database: TestDatabase) {
     })
     demo = stack.demo
     gatewayUrl = stack.gateways[0]!.url
-    await startDeliveryWorker(stack)
+    await startLocalWorker(stack)
     browser = await sharedChromium()
   })
 

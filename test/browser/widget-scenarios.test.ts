@@ -6,6 +6,7 @@ import { createDemoSite } from '../../widget/demo/server.ts'
 import { type ScenarioServer, startScenarioServer } from '../../widget/test/scenario-server.ts'
 import type { SiteKey } from '../../widget/test/scenarios.ts'
 import { sharedChromium } from '../support/chromium.ts'
+import { isLong } from '../support/is-long.ts'
 
 let browser: Browser
 let gateway: ScenarioServer
@@ -81,7 +82,7 @@ describe('a visitor of the shop', () => {
     expect(complaints).toEqual([])
   })
 
-  it('can do everything with the keyboard', async () => {
+  it.runIf(isLong)('can do everything with the keyboard', async () => {
     const page = await visit('pk_friendly')
     await launcher(page).waitFor()
     for (let presses = 0; presses < 30; presses += 1) {
@@ -117,7 +118,7 @@ describe('a visitor of the shop', () => {
     expect(complaints).toEqual([])
   })
 
-  it('sees that a message failed, and retries it with the same operation id', async () => {
+  it.runIf(isLong)('sees that a message failed, and retries it with the same operation id', async () => {
     const page = await visit('pk_rate_limited_long')
     await launcher(page).click()
     await field(page).fill('Please')
@@ -152,7 +153,7 @@ describe('a visitor of the shop', () => {
     expect(gateway.conversation('pk_lost_answer').messages).toHaveLength(1)
   })
 
-  it('sees that the chat has ended, and can start a new chat', async () => {
+  it.runIf(isLong)('sees that the chat has ended, and can start a new chat', async () => {
     const page = await visit('pk_friendly')
     await launcher(page).click()
     await page.getByText('We are online').waitFor()
@@ -200,7 +201,7 @@ describe('a visitor of the shop', () => {
     expect(complaints).toEqual([])
   })
 
-  it('sees the newest message above the keyboard of a phone', async () => {
+  it.runIf(isLong)('sees the newest message above the keyboard of a phone', async () => {
     const page = await visit('pk_friendly', { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true })
     await launcher(page).tap()
     await page.getByText('We are online').waitFor()
