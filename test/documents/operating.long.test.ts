@@ -39,15 +39,18 @@ it.skipIf(!existsSync('/usr/bin/curl'))(
     const section = text.split('\n## Install by hand')[1]!.split('\n## ')[0]!
     const blocks = [...section.matchAll(/```sh\n(#[^\n]*\n[\s\S]*?)```/g)].map(([, block = '']) => block)
     let script = blocks.join('\n')
+    const tries = script.match(/^deploy\/try\.sh.*$/gm) ?? []
+    expect(tries).toHaveLength(1)
+    // Tries again after the first core is killed. The trap kills background processes even if a
+    // line fails.
+    script = `trap 'kill $(jobs -p) 2> /dev/null || true' EXIT\n${script}\nkill -KILL %1\n${tries[0]}\n`
     for (const port of ['8090', '8091', '8082', '8083', '8092'])
       script = script.replaceAll(port, String(await freePort()))
     script = script
       .replaceAll('-- secrets\n', `-- ${folder}/secrets\n`)
       .replaceAll('secrets/', `${folder}/secrets/`)
-      .replace(`-- ${folder}/${folder}/secrets/`, `-- ${folder}/secrets/`)
       .replaceAll(/> ([\w-]+\.log)/g, `> ${folder}/$1`)
-    // The trap kills background processes even if a line fails.
-    const ended = await runInShell(`trap 'kill $(jobs -p) 2> /dev/null || true' EXIT\n${script}`, {
+    const ended = await runInShell(script, {
       MONGODB_URI: database.uri,
       MONGODB_DATABASE: database.name,
       LOG_LEVEL: 'warn',
@@ -55,10 +58,7 @@ it.skipIf(!existsSync('/usr/bin/curl'))(
     })
     expect(ended).toMatchObject({ code: 0 })
     expect(ended.output).toContain('The database has all that this version needs.')
-    const answers = [...ended.output.matchAll(/"clientOperationId":"(message-\d)"/g)].map(([, name]) => name)
-    // The document's commands send a message, read it from the other gateway, and send another
-    // message after the first core is stopped.
-    expect(answers).toEqual(['message-1', 'message-1', 'message-2'])
+    expect(ended.output.match(/^"body":"Is anybody there\?"$/gm)).toHaveLength(2)
     expect(existsSync(join(folder, 'unused'))).toBe(false)
   },
 )
