@@ -1,3 +1,4 @@
+import { ConnectError } from '@connectrpc/connect'
 import type { Logger } from 'pino'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
@@ -25,6 +26,8 @@ interface Peer {
   connection: PeerConnection
   /** Whether the core answered the last call. */
   isLinked: boolean
+  /** Whether a warning was logged since the last answer. */
+  hasWarned: boolean
   waiting: LogEvent[]
   /** Sends what is waiting. */
   send(): void
@@ -95,8 +98,15 @@ export function createPeers(dependencies: {
           metrics.peerAnnouncements.inc({ result: 'sent' }, events.length)
           // Another process answers at the URL of a dead process, or of a wrong setting.
           setLinked(peer, answeredBy === id)
-        } catch {
+          peer.hasWarned = false
+        } catch (error) {
           metrics.peerAnnouncements.inc({ result: 'failed' }, events.length + peer.waiting.length)
+          if (!peer.hasWarned && !isStopped)
+            logger.warn(
+              { url, reason: ConnectError.from(error).code },
+              'another core does not answer; it finds new events in the database',
+            )
+          peer.hasWarned = true
           setLinked(peer, false)
           peer.waiting = []
         }
@@ -105,6 +115,7 @@ export function createPeers(dependencies: {
     const peer: Peer = {
       connection,
       isLinked: false,
+      hasWarned: false,
       waiting: [],
       send: () => void sending.run(),
       greet() {
