@@ -46,8 +46,26 @@ export function createCoreTransport(baseUrl: string, tls?: TlsFiles, metrics?: L
   }
 }
 
+/**
+ * Its sessions keep an error listener. A destroyed session can emit its error after the manager has
+ * removed its own listener, and an error without a listener ends the process.
+ */
+class Connection extends Http2SessionManager {
+  readonly #listened = new WeakSet<object>()
+
+  override async request(...call: Parameters<Http2SessionManager['request']>) {
+    const stream = await super.request(...call)
+    const { session } = stream
+    if (session && !this.#listened.has(session)) {
+      this.#listened.add(session)
+      session.on('error', () => {})
+    }
+    return stream
+  }
+}
+
 function connectTransport(baseUrl: string, material: TlsMaterial = {}): CoreTransport {
-  const connection = new Http2SessionManager(
+  const connection = new Connection(
     baseUrl,
     // HTTP/2 pings are not used, because their timers continue after `cut` and throw. `probe`
     // detects a dead core instead.

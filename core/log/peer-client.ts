@@ -49,10 +49,11 @@ export function createPeerConnections(options: {
   monotonic?: () => number
 }): ConnectPeer {
   const { tls, issueToken, metrics, monotonic = () => performance.now() } = options
-  let token = { text: Promise.resolve(''), until: Number.NEGATIVE_INFINITY }
+  let token = { text: '', until: Number.NEGATIVE_INFINITY }
 
-  function currentToken() {
-    if (token.until <= monotonic()) token = { text: issueToken((2 * tokenMs) / 1000), until: monotonic() + tokenMs }
+  async function currentToken() {
+    const at = monotonic()
+    if (token.until <= at) token = { text: await issueToken((2 * tokenMs) / 1000), until: at + tokenMs }
     return token.text
   }
 

@@ -13,7 +13,7 @@ export interface PeerDocument {
 /** The register of running cores. */
 export interface PeerStore {
   renew(processId: string, url: string | undefined, until: Date): Promise<void>
-  /** Returns the cores with a lease at this time, except the given process. */
+  /** Returns the cores with a lease at this time, except the given process. `url` is absent if it is not valid. */
   others(processId: string, at: Date): Promise<{ processId: string; url?: string }[]>
   remove(processId: string): Promise<void>
 }
@@ -28,7 +28,7 @@ export function createPeerStore({ peers }: { peers: Collection<PeerDocument> }):
 
     async others(processId, at) {
       const found = await peers.find({ _id: { $ne: processId }, until: { $gt: at } }, { batchSize: 1000 }).toArray()
-      return found.map(({ _id, url }) => ({ processId: _id, url }))
+      return found.map(({ _id, url }) => ({ processId: _id, url: url && URL.canParse(url) ? url : undefined }))
     },
 
     async remove(processId) {

@@ -1,4 +1,4 @@
-import { ConnectError } from '@connectrpc/connect'
+import { Code, ConnectError } from '@connectrpc/connect'
 import type { Logger } from 'pino'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
@@ -103,7 +103,7 @@ export function createPeers(dependencies: {
           metrics.peerAnnouncements.inc({ result: 'failed' }, events.length + peer.waiting.length)
           if (!peer.hasWarned && !isStopped)
             logger.warn(
-              { url, reason: ConnectError.from(error).code },
+              { url, reason: Code[ConnectError.from(error).code] },
               'another core does not answer; it finds new events in the database',
             )
           peer.hasWarned = true
