@@ -1,5 +1,11 @@
 import type { Agent, Author, LogEvent, MessageState } from '../log/model.ts'
 
+/**
+ * Maximum age in milliseconds of a cached conversation's immutable fields. A wake-up drops them
+ * within a second when the conversation is hidden, so the age only matters if a wake-up was lost.
+ */
+export const conversationFactsMs = 60_000
+
 export interface Conversation {
   conversationId: string
   workspaceId: string

@@ -22,7 +22,7 @@ import { createInboxWatch, type InboxWatch } from './inbox-watch.ts'
 import type { MessageStateStore } from './message-state-store.ts'
 import { createMessageStates, type MessageStates } from './message-states.ts'
 import { createMessages, type Messages } from './messages.ts'
-import type { ContactsOf } from './model.ts'
+import { type ContactsOf, conversationFactsMs } from './model.ts'
 import { createNotes, type Notes } from './notes.ts'
 import { createTyping, type Typing } from './typing.ts'
 import type { TypingStore } from './typing-store.ts'
@@ -77,6 +77,7 @@ export function createConversationService(
       bus,
       isCurrent: wakeups.isCurrent,
       maxEntries: 100_000,
+      maxAgeMs: conversationFactsMs,
       loadMany: async (ids) =>
         new Map(
           (await conversations.find(ids)).map(({ conversationId, workspaceId, epoch }) => [

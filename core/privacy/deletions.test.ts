@@ -51,7 +51,7 @@ const idIn =
 /** Runs every step of every deletion, and advances the clock between steps. */
 async function finishDeletions(core: CoreContext = cores.core) {
   for (let round = 0; round < 60; round += 1) {
-    cores.advance(round % 2 === 0 ? 66 : 31)
+    cores.advance(round % 2 === 0 ? 121 : 31)
     // In production, typing ends within seconds, long before the first step that removes data.
     await core.typing.endOverdue()
     await core.removals.work()
@@ -122,6 +122,24 @@ describe.each(kinds)('the deletion of a %s', (kind) => {
 })
 
 describe('a deletion', () => {
+  it('refuses agents on every core as soon as a conversation is hidden', async () => {
+    const { planted, workspaceId } = await newShop()
+    const { conversationId } = planted.session
+    const write = (core: CoreContext) =>
+      codeOf(
+        core.messages.sendAsAgent({
+          conversationId,
+          clientOperationId: randomUUID(),
+          body: 'Hello',
+          agent: { displayName: 'Ada' },
+        }),
+      )
+    expect([await write(cores.core), await write(cores.other)]).toEqual(['ok', 'ok'])
+    await cores.core.removals.begin({ workspaceId, kind: 'conversations', ids: [conversationId], isDeletion: true })
+    // The limit is below the age of cached facts.
+    for (const core of cores.cores) await expect.poll(() => write(core), { timeout: 20_000 }).toBe('NOT_FOUND')
+  })
+
   it('by operators takes effect once, and never in another workspace', async () => {
     const shop = await newShop()
     const foreign = await clientsOf(cores.core, cores.workspaceId)

@@ -1,3 +1,5 @@
+import { conversationFactsMs } from '../conversations/model.ts'
+
 /**
  * Ids of a visitor: the browsers of an anonymous visitor, or the `Subject` ids of a verified one.
  */
@@ -68,10 +70,9 @@ export const leaseMs = 30_000
 
 /**
  * Time in milliseconds after which no call uses hidden data any more. Calls that found the data
- * before it was hidden have ended by then. Such a call may have found the data in a cache, whose
- * entries live for 5 s (`core/log/live-cache.ts`).
+ * before it was hidden have ended by then. Such a call may have found the data in a cache.
  */
-export const hiddenMs = maxCallMs + 5_000
+export const hiddenMs = maxCallMs + conversationFactsMs
 
 export type RemovalStage = 'marking' | 'checking' | 'removing' | 'removed'
 

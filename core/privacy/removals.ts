@@ -1,4 +1,5 @@
 import { newId } from '../ids.ts'
+import type { Wakeups } from '../log/wakeups.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import type { RetentionOf } from '../workspaces/retention.ts'
 import type { ConversationFactsStore } from './conversation-facts-store.ts'
@@ -36,7 +37,7 @@ const stepMs = 5_000
 /**
  * Removes conversations and leads in four steps. Each step can be repeated.
  *
- * 1. `marking` hides them, so that later calls do not find them.
+ * 1. `marking` hides them, so that later calls do not find them. Wake-ups tell every core.
  * 2. `checking`, after every earlier call has ended, reads them again. Data that was used in the
  *    meantime, or that a changed policy allows to keep, is shown again. So no acknowledged message
  *    is lost.
@@ -53,10 +54,11 @@ export function createRemovals(dependencies: {
   paced: PacedRemoval
   /** Runs the due step of a deletion. */
   runDeletionStep: (removal: Removal) => Promise<void>
+  wakeups: Pick<Wakeups, 'stateChanged'>
   metrics: CoreMetrics
   now: () => number
 }): Removals {
-  const { store, data, retention, factStore, retentionOf, paced, runDeletionStep, metrics, now } = dependencies
+  const { store, data, retention, factStore, retentionOf, paced, runDeletionStep, wakeups, metrics, now } = dependencies
   const later = (ms: number) => new Date(now() + ms)
 
   /** Returns what is older than the present policy allows. The policy is read from the database. */
@@ -94,6 +96,7 @@ export function createRemovals(dependencies: {
   const steps: Record<RemovalStage, (removal: DataRemovalRecord) => Promise<void>> = {
     async marking(removal) {
       await data.hide(removal.kind, removal.ids, removal.removalId)
+      if (removal.kind === 'conversations') await wakeups.stateChanged(...removal.ids)
       await store.advance(removal, 'checking', later(hiddenMs))
     },
 

@@ -137,7 +137,7 @@ describe('a sweep', () => {
     days(20)
     const young = await Promise.all(Array.from({ length: isLong ? 5 : 2 }, newOldConversation))
     days(11)
-    for (const seconds of [0, 66, 31, 66, 31]) {
+    for (const seconds of [0, 121, 31, 121, 31]) {
       cores.advance(seconds)
       await Promise.all(
         cores.cores.map(async (core) => {

@@ -94,6 +94,7 @@ export function createPrivacyService(
     retentionOf,
     paced,
     runDeletionStep: deletions.runStep,
+    wakeups,
     metrics,
     now,
   })

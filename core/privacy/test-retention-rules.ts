@@ -152,7 +152,7 @@ function inMs({ core }: TestCores, workspace: { retention?: Retention }) {
  * that the leases of dead processes expire.
  */
 export async function sweepAll(cores: TestCores, core = cores.core): Promise<void> {
-  for (const seconds of [0, 3_700, 66, 31, 66, 31, 66]) {
+  for (const seconds of [0, 3_700, 121, 31, 121, 31, 121]) {
     await flushSearch(cores)
     cores.advance(seconds)
     await core.typing.endOverdue()
