@@ -87,7 +87,7 @@ describe('a session without a message', () => {
     expect(await cores.history(await cores.newVerified(sub))).toEqual([])
   })
 
-  it('stays while its conversation has only messages of agents, because it names the visitor', async () => {
+  it('is kept if agents wrote in its conversation, because the session names the visitor', async () => {
     const session = await cores.newSession()
     const { conversationId, sessionId } = session
     await cores.core.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: 'Can I help?' })

@@ -83,8 +83,8 @@ export interface Session {
   /** The session that replaced this one, and the operation that made the replacement. */
   successor?: { operation: string; sessionId: string }
   /**
-   * Id of the session that this one replaces. The field is removed once the conversation of this
-   * session is decided. Before this decision, no client gets the credentials of this session.
+   * Id of the session that this one replaces. The field is removed when this session gets its
+   * conversation. Until then, no client gets the credentials of this session.
    */
   provisionalFor?: string
   /**

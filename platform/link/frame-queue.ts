@@ -13,7 +13,10 @@ export interface FrameQueue<Frame> {
   remove(id: number): boolean
   /** Returns the number of queued bytes. */
   queuedBytes(): number
-  /** Yields the frames that became ready in one turn of the event loop. Ends after `end`. */
+  /**
+   * Yields the frames that became ready in one turn of the event loop. After a call of `end`, yields
+   * the queued frames and ends.
+   */
   batches(): AsyncGenerator<Frame[]>
   /** Ends `batches` after the queued frames. */
   end(): void

@@ -57,7 +57,7 @@ export function createDrafts(storage: Storage, owner: string) {
     unsent: (conversationId: string) => stored[conversationId]?.unsent ?? [],
     conversationsWithUnsent: () => Object.keys(stored).filter((id) => stored[id]!.unsent.length > 0),
     keepText: (conversationId: string, text: string) => store(conversationId, { text }),
-    /** Returns the note if the text is an internal note, which visitors must not get. */
+    /** Returns the draft of an internal note. Visitors must not get it. */
     note: (conversationId: string) => stored[conversationId]?.note,
     keepNote: (conversationId: string, note: NoteDraft | undefined) => store(conversationId, { note }),
     keepUnsent: (conversationId: string, unsent: Unsent[]) => store(conversationId, { unsent }),
