@@ -37,9 +37,11 @@ export default defineConfig(({ mode }) => ({
       `{core,core-client,gateway,delivery,platform,widget,console,test,dev,admin}/**/${suffixes[mode] ?? suffixes.test}`,
     ],
     exclude: ['**/node_modules/**', '**/dist/**', ...(mode === 'long' ? [] : ['**/*.long.test.ts'])],
-    // One more worker than processors, because many tests wait. Vitest would reduce a percentage to
-    // the number of processors.
-    maxWorkers: availableParallelism() + 1,
+    // More workers than processors, because many tests wait. Vitest would reduce a percentage to the
+    // number of processors.
+    maxWorkers: availableParallelism() + 2,
+    // The conformance rules run concurrently, and many of them wait.
+    maxConcurrency: 20,
     sequence: { sequencer: LongestFirst },
     // All files of a worker share its loaded modules, so each file starts faster.
     isolate: false,

@@ -25,6 +25,7 @@ export async function openBacklog(uri: string): Promise<Backlog> {
   const found = await waitingDelivery()
   const subscription = await subscriptions.findOne({ _id: found.subscriptionId })
   let written = 0
+  let added = 0
 
   async function waitingDelivery() {
     for (;;) {
@@ -42,7 +43,7 @@ export async function openBacklog(uri: string): Promise<Backlog> {
     async addDestinations(count) {
       await inSteps(count, (from, to) =>
         subscriptions.insertMany(
-          range(from, to).map((index) => ({ ...subscription, _id: `sub_bench${index}`, automatic: false })),
+          range(from, to).map(() => ({ ...subscription, _id: `sub_bench${added++}`, automatic: false })),
         ),
       )
       const all = await subscriptions.find({ status: 'enabled' }, { projection: { _id: 1 } }).toArray()

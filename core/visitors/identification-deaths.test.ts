@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { isLong, someOf } from '../../test/support/is-long.ts'
 import { hasFailed, newSubject, type TestCores, testCores } from '../test-support/cores.ts'
 import type { SessionContent } from './model.ts'
 
@@ -86,7 +86,7 @@ const cases: Record<string, () => Promise<Step>> = {
   },
 }
 
-describe.each(Object.entries(cases))('a process that dies during %s', (_, begin) => {
+describe.each(someOf(Object.entries(cases), 2))('a process that dies during %s', (_, begin) => {
   it('leaves a state that a repeat of the operation completes', async () => {
     await cores.untilOneSurvives(async (core, writes) => {
       const { attempt, check } = await begin()

@@ -9,3 +9,13 @@ export const isLong = (import.meta as { env?: { MODE?: string } }).env?.MODE ===
 export const runs = (all: number, share = 40): { numRuns: number } => ({
   numRuns: isLong ? all : Math.max(1, Math.round(all / share)),
 })
+
+/**
+ * Returns the cases of a slow test. `npm run test:long` checks all of them, and `npm test` checks
+ * `count`. Each day has other ones, so that all cases are checked over time.
+ */
+export function someOf<T>(cases: readonly T[], count: number): T[] {
+  if (isLong) return [...cases]
+  const first = Math.floor(Date.now() / 86_400_000) * count
+  return cases.slice(0, count).map((_, index) => cases[(first + index) % cases.length]!)
+}
