@@ -5,7 +5,7 @@ import type { LeadStore } from './lead-store.ts'
 /** Maximum number of leads that are read for one page of conversations. */
 const maxLeads = 500
 
-/** Finds the latest lead of each conversation that has a name or an e-mail address. */
+/** Finds the contacts of conversations: in each, the latest lead with a name or an e-mail address. */
 export function createContactsOf(leads: Pick<LeadStore, 'ofConversations'>): ContactsOf {
   return async (conversationIds) => {
     const found = await leads.ofConversations(conversationIds, maxLeads)

@@ -49,7 +49,7 @@ async function tamper(page: Page, name: string, times = Number.POSITIVE_INFINITY
   })
 }
 
-it('a page that pins the loader by path and hash shows the chat and its chunks without a policy violation', async () => {
+it('if a page names the path and the hash of the loader, the chat opens without a policy violation', async () => {
   const { page, complaints } = await visit(pin())
   const asked: string[] = []
   page.on('request', (request) => asked.push(new URL(request.url()).pathname))

@@ -61,7 +61,7 @@ async function breakCallers(
   return `${core.name} ${what}`
 }
 
-/** More than the deadline of a gateway's call, in milliseconds. A stopped gateway needs longer. */
+/** Time limit of an answer in milliseconds. It is above the deadline of a gateway's call. A stopped gateway exceeds it. */
 const answeredWithinMs = 20_000
 const hourMs = 3_600_000
 /** Maximum allowed clock difference between cores (docs/operating.md). */

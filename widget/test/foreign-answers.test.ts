@@ -41,7 +41,7 @@ function startBehindProxy(route: string, answer: () => Response) {
   }
 }
 
-describe.each(Object.keys(answers))('if a proxy answers with %s instead of the service', (name) => {
+describe.each(Object.keys(answers))('if a proxy, not the service, answers with %s', (name) => {
   const answer = answers[name]!
 
   it('the client retries a renewal that a proxy answered, and keeps the session', async () => {

@@ -30,7 +30,7 @@ describe('the timeline of a conversation', () => {
     ])
   })
 
-  it('has notes, answers to requests and the consent at their time', () => {
+  it('has notes, answers to requests and consents, in the order of their times', () => {
     const note = create(NoteSchema, { noteId: 'n', body: 'call back', createdAt: at(15) })
     const transitions = [
       { state: 'requested', at: at(20) },
