@@ -32,6 +32,10 @@ describe.each(documents)('%s', (document) => {
     expect(targets.filter((target) => !existsSync(join(root, dirname(document), target)))).toEqual([])
   })
 
+  it('the document has no conflict markers of a merge', () => {
+    expect(text).not.toMatch(/^(<{7}|={7}|>{7})( |$)/m)
+  })
+
   it('the document links only to existing headings', () => {
     const links = [...text.matchAll(/\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)/g)]
     const missing = links.filter(([, target = '', anchor = '']) => {
