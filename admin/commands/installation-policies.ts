@@ -1,4 +1,5 @@
 import { type MessageInitShape, toJson } from '@bufbuild/protobuf'
+import { CapabilitiesSchema } from '#proto/session/v1/session_pb.js'
 import {
   type UpdateInstallationRequestSchema,
   UpdateInstallationResponseSchema,
@@ -12,16 +13,7 @@ type Change = Omit<MessageInitShape<typeof UpdateInstallationRequestSchema>, 'si
 const siteKey = { type: 'string', required: true, description: 'the public site key' } as const
 const yesOrNo = { yes: true, no: false }
 const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']
-const capabilityNames = [
-  'identity',
-  'typing',
-  'pageContext',
-  'navigation',
-  'screenshots',
-  'preChatForm',
-  'offlineForm',
-  'messageRetryRoute',
-]
+const capabilityNames = CapabilitiesSchema.fields.map(({ localName }) => localName)
 
 const update = async ({ workspaces }: Services, siteKey: string, change: Change) =>
   toJson(UpdateInstallationResponseSchema, await workspaces.updateInstallation({ siteKey, ...change }))

@@ -20,8 +20,8 @@ import { leadTitle } from '../../platform/lead-title.ts'
 import { command, type Group } from '../command.ts'
 import { oneOf, UsageError } from '../usage.ts'
 import { deletion } from './deletion.ts'
+import { workspace } from './workspace-flag.ts'
 
-const workspace = { type: 'string', required: true, description: 'the workspace’s id or name' } as const
 const subscription = {
   type: 'string',
   required: true,
@@ -170,10 +170,12 @@ export const deliveries: Group = {
         pageToken: page,
       })
       const leadIds = [...new Set(answer.deliveries.map(({ leadId }) => leadId).filter(Boolean))]
-      const { subscriptions } = await leads.listSubscriptions({ workspaceId: workspace })
+      const [{ subscriptions }, found] = await Promise.all([
+        leads.listSubscriptions({ workspaceId: workspace }),
+        leadIds.length > 0 ? leads.listLeads({ workspaceId: workspace, leadIds }) : { leads: [] },
+      ])
       const destinations = new Map(subscriptions.map((each) => [each.subscriptionId, each.destinationUrl]))
-      const found = leadIds.length > 0 ? (await leads.listLeads({ workspaceId: workspace, leadIds })).leads : []
-      const titles = new Map(found.map((each) => [each.leadId, leadTitle(each)]))
+      const titles = new Map(found.leads.map((each) => [each.leadId, leadTitle(each)]))
       return {
         deliveries: answer.deliveries.map((delivery) => ({
           destination: destinations.get(delivery.subscriptionId),

@@ -2,6 +2,7 @@ import { toJson } from '@bufbuild/protobuf'
 import { UpdateWorkspaceResponseSchema } from '#proto/workspace/v1/workspace_pb.js'
 import { command } from '../command.ts'
 import { UsageError } from '../usage.ts'
+import { workspace } from './workspace-flag.ts'
 
 const period = (what: string) => ({ type: 'string', description: `${what}: days, forever or default` }) as const
 
@@ -9,7 +10,7 @@ const period = (what: string) => ({ type: 'string', description: `${what}: days,
 export const retention = command({
   summary: 'Set how long data of a workspace is kept; older data is removed for good',
   flags: {
-    workspace: { type: 'string', required: true, description: 'the workspace’s id or name' },
+    workspace,
     conversations: period('after the last message'),
     leads: period('after the capture'),
     'empty-sessions': period('sessions without a message, after their end'),

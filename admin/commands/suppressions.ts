@@ -4,10 +4,10 @@ import { ListSuppressionsResponseSchema, type SuppressionEntrySchema } from '#pr
 import { readSuppressionList } from '../../platform/suppression-list.ts'
 import { command, type Group } from '../command.ts'
 import { UsageError } from '../usage.ts'
+import { workspace } from './workspace-flag.ts'
 
 type Entry = MessageInitShape<typeof SuppressionEntrySchema>
 
-const workspace = { type: 'string', required: true, description: 'the workspace’s id or name' } as const
 const subject = { type: 'string', multiple: true, description: 'the host’s id of a visitor; repeatable' } as const
 const email = { type: 'string', multiple: true, description: 'an e-mail address; repeatable' } as const
 const phone = { type: 'string', multiple: true, description: 'a phone number with country code; repeatable' } as const

@@ -19,8 +19,8 @@ import { oneOf } from '../usage.ts'
 import { deletion } from './deletion.ts'
 import { installationPolicies } from './installation-policies.ts'
 import { retention } from './retention.ts'
+import { workspace } from './workspace-flag.ts'
 
-const workspace = { type: 'string', required: true, description: 'the workspace’s id or name' } as const
 const connection = { type: 'string', required: true, description: 'the connection’s id' } as const
 const siteKey = { type: 'string', required: true, description: 'the public site key' } as const
 const name = { type: 'string', required: true, description: '1 to 128 characters' } as const

@@ -1,11 +1,9 @@
 import type { Page } from 'playwright-core'
-import { addDemoData } from './demo-data.ts'
 import type { consoleBrowser } from './test-console.ts'
 
 /** Opens tabs of one browser that record notifications and do not have the focus. */
 export async function openTabs(browser: ReturnType<typeof consoleBrowser>, count: number) {
-  const core = await browser.newCore()
-  await addDemoData(core)
+  const core = await browser.newDemoCore()
   const { page, complaints, close } = await browser.open(core, 'nowhere')
   const shown: string[] = []
   const context = page.context()

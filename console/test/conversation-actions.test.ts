@@ -1,15 +1,14 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
-import { addDemoData, samplePicture } from './demo-data.ts'
+import { samplePicture } from './demo-data.ts'
 import type { FakeCore } from './fake-core.ts'
 import { accessibilityFindings, consoleBrowser } from './test-console.ts'
 
 const browser = consoleBrowser()
 let core: FakeCore
 beforeEach(async () => {
-  core = await browser.newCore()
-  await addDemoData(core)
+  core = await browser.newDemoCore()
 })
 
 describe('actions of operators in a conversation', () => {

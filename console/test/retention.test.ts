@@ -1,13 +1,11 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { addDemoData } from './demo-data.ts'
 import type { FakeCore } from './fake-core.ts'
 import { consoleBrowser } from './test-console.ts'
 
 const browser = consoleBrowser()
 let core: FakeCore
 beforeAll(async () => {
-  core = await browser.newCore()
-  await addDemoData(core)
+  core = await browser.newDemoCore()
 })
 
 describe('the retention of a workspace', () => {

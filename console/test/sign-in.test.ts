@@ -1,14 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { until } from '../../test/support/until.ts'
-import { addDemoData } from './demo-data.ts'
 import { accessibilityFindings, consoleBrowser } from './test-console.ts'
 
 const browser = consoleBrowser()
 
 describe('signing in to the console', () => {
   it('a link signs in all tabs, its secret does not stay in the address, and a sign-out warns of drafts in another tab', async () => {
-    const core = await browser.newCore()
-    await addDemoData(core)
+    const core = await browser.newDemoCore()
     const { page, complaints, close } = await browser.open(core, '', { token: null })
     await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor()
     expect(await accessibilityFindings(page)).toEqual([])

@@ -4,6 +4,7 @@ import { beforeAll } from 'vitest'
 import { sharedChromium } from '../../test/support/chromium.ts'
 import { atFileEnd } from '../../test/support/clean-up.ts'
 import { buildConsoleIfStale } from '../build.ts'
+import { addDemoData } from './demo-data.ts'
 import { type FakeCore, startFakeCore, workspaceSession } from './fake-core.ts'
 import { cookieName } from './fake-session.ts'
 
@@ -17,10 +18,18 @@ export function consoleBrowser() {
     browser = started
   })
 
+  async function newCore(): Promise<FakeCore> {
+    const core = await startFakeCore()
+    cores.push(core)
+    return core
+  }
+
   return {
-    async newCore() {
-      const core = await startFakeCore()
-      cores.push(core)
+    newCore,
+
+    async newDemoCore() {
+      const core = await newCore()
+      await addDemoData(core)
       return core
     },
 

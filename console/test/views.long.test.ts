@@ -1,5 +1,4 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { addDemoData } from './demo-data.ts'
 import type { FakeCore } from './fake-core.ts'
 import { consoleBrowser } from './test-console.ts'
 import { checkViews, emptyViews, looks, views } from './view-checks.ts'
@@ -8,8 +7,7 @@ const browser = consoleBrowser()
 let core: FakeCore
 let empty: FakeCore
 beforeAll(async () => {
-  core = await browser.newCore()
-  await addDemoData(core)
+  core = await browser.newDemoCore()
   empty = await browser.newCore()
 })
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { allCapabilities } from '../../test/support/capabilities.ts'
 import { createTestCore } from '../test/test-core.ts'
 import { startTestGateway } from '../test/test-gateway.ts'
 import { WIDGET_PREFIX } from './widget.ts'
@@ -43,16 +44,7 @@ function withUnknownFields(body: Json, pointer = ''): { pointer: string; body: J
 describe('every widget route with a JSON body', () => {
   it('rejects an unknown field in any object of the body', async () => {
     const core = createTestCore()
-    core.capabilities = {
-      identity: true,
-      typing: true,
-      pageContext: true,
-      navigation: true,
-      screenshots: true,
-      preChatForm: true,
-      offlineForm: true,
-      messageRetryRoute: true,
-    }
+    core.capabilities = allCapabilities
     const { call, url } = await startTestGateway({ cores: [core] })
     const requests = requestsIn(await (await fetch(`${url}/docs/openapi.json`)).json())
     expect(requests.length).toBeGreaterThan(9)

@@ -1,37 +1,17 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Browser, Page } from 'playwright-core'
-import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import type { Page } from 'playwright-core'
+import { beforeAll, expect, it } from 'vitest'
 import { buildWidgetIfStale, type PinnedLoader, widgetDist } from '../../widget/build.ts'
-import { type ScenarioServer, startScenarioServer } from '../../widget/test/scenario-server.ts'
-import { sharedChromium } from '../support/chromium.ts'
-import { openWidgetPage, type WidgetPage, type WidgetPageOptions } from '../support/widget-page.ts'
-import { withPreChat } from './widget-under-test.ts'
+import { useWidgetPages, withPreChat } from './widget-under-test.ts'
 
-let browser: Browser
-let gateway: ScenarioServer
-let opened: WidgetPage[] = []
+const { gateway, visit } = useWidgetPages(withPreChat)
 let pinned: PinnedLoader
 
 beforeAll(async () => {
   await buildWidgetIfStale()
   pinned = JSON.parse(await readFile(join(widgetDist, 'widget.json'), 'utf8'))
-  browser = await sharedChromium()
 })
-beforeEach(async () => {
-  opened = []
-  gateway = await startScenarioServer({ heartbeatMs: 1_000, config: withPreChat })
-})
-afterEach(async () => {
-  for (const one of opened) await one.close()
-  await gateway.close()
-})
-
-async function visit(options: Partial<WidgetPageOptions> = {}): Promise<WidgetPage> {
-  const visited = await openWidgetPage({ browser, gateway, ...options })
-  opened.push(visited)
-  return visited
-}
 
 const pin = () => ({ script: pinned.path, attributes: `integrity="${pinned.integrity}" crossorigin="anonymous"` })
 const launcher = (page: Page) => page.getByRole('button', { name: /^Open chat/ })
@@ -74,7 +54,7 @@ it('the loader refuses a chat of which one byte was changed, and loads the chat 
   await launcher(page).click()
   await page.getByRole('alert').getByText('Chat did not load. Try again?').waitFor()
   expect(complaints.join()).toMatch(/digest.*integrity/)
-  expect(gateway.sessionCount('pk_friendly')).toBe(0)
+  expect(gateway().sessionCount('pk_friendly')).toBe(0)
   await launcher(page).click()
   // The chunk of the form also works with a chat that was loaded at the second attempt.
   await email(page).waitFor()

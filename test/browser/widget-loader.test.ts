@@ -1,31 +1,8 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type ScenarioServer, startScenarioServer } from '../../widget/test/scenario-server.ts'
-import { sharedChromium } from '../support/chromium.ts'
-import { openWidgetPage, type WidgetPage, type WidgetPageOptions } from '../support/widget-page.ts'
+import type { Page } from 'playwright-core'
+import { describe, expect, it } from 'vitest'
+import { useWidgetPages } from './widget-under-test.ts'
 
-let browser: Browser
-let gateway: ScenarioServer
-let opened: WidgetPage[] = []
-
-beforeAll(async () => {
-  browser = await sharedChromium()
-})
-beforeEach(async () => {
-  opened = []
-  gateway = await startScenarioServer({ heartbeatMs: 1_000 })
-})
-afterEach(async () => {
-  for (const one of opened) await one.close()
-  await gateway.close()
-})
-
-async function visit(options: Partial<WidgetPageOptions> = {}): Promise<WidgetPage> {
-  const visited = await openWidgetPage({ browser, gateway, ...options })
-  opened.push(visited)
-  return visited
-}
-
+const { gateway, visit } = useWidgetPages()
 const launcher = (page: Page, name: string | RegExp = /^Open chat/) => page.getByRole('button', { name })
 const field = (page: Page) => page.getByRole('textbox', { name: 'Your message' })
 const storedKeys = (page: Page) => page.evaluate('Object.keys(sessionStorage).concat(Object.keys(localStorage))')
@@ -55,16 +32,16 @@ describe('the script tag', () => {
     await launcher(page).waitFor()
     expect(asked).toEqual(['/', '/page.js', '/widget.js', '/api/integrations/v1/widget/config/pk_friendly'])
     expect(await storedKeys(page)).toEqual([])
-    expect(gateway.sessionCount('pk_friendly')).toBe(0)
+    expect(gateway().sessionCount('pk_friendly')).toBe(0)
 
     await launcher(page).click()
     await page.getByText('We are online').waitFor()
     expect(asked.filter((path) => /^\/widget\/v1\/\w+\/chat\.js$/.test(path))).toHaveLength(1)
-    expect(gateway.sessionCount('pk_friendly')).toBe(1)
+    expect(gateway().sessionCount('pk_friendly')).toBe(1)
     await page.keyboard.type('Hello')
     await page.keyboard.press('Enter')
     await page.getByText(/· Sent$/).waitFor()
-    gateway.conversation('pk_friendly').agentSays('See https://example.com')
+    gateway().conversation('pk_friendly').agentSays('See https://example.com')
     await page.getByRole('link', { name: /example\.com/ }).waitFor()
     expect(complaints).toEqual([])
   })
@@ -76,7 +53,7 @@ describe('the script tag', () => {
     await dialog.waitFor()
     await page.getByText('نحن متصلون الآن').waitFor()
     expect(await styleOfPanel(page, 'direction')).toBe('rtl')
-    expect(gateway.seen('POST /sessions')).toHaveLength(1)
+    expect(gateway().seen('POST /sessions')).toHaveLength(1)
     expect(complaints).toEqual([])
   })
 
@@ -107,14 +84,14 @@ describe('the script tag', () => {
     await launcher(page).click()
     await page.getByText('We are online').waitFor()
     await page.keyboard.press('Escape')
-    gateway.conversation('pk_friendly').agentSays('One')
+    gateway().conversation('pk_friendly').agentSays('One')
     await launcher(page, 'Open chat, 1 unread message').waitFor()
     await page.reload()
     await launcher(page, 'Open chat, 1 unread message').waitFor()
-    gateway.conversation('pk_friendly').agentSays('Two')
+    gateway().conversation('pk_friendly').agentSays('Two')
     await launcher(page, 'Open chat, 2 unread messages').click()
     await page.getByText('Two').waitFor()
-    expect(gateway.sessionCount('pk_friendly')).toBe(1)
+    expect(gateway().sessionCount('pk_friendly')).toBe(1)
     // After a page load, an open chat opens again but does not take the focus. A closed chat stays
     // closed.
     await page.reload()
@@ -135,7 +112,7 @@ describe('the script tag', () => {
     await page.reload()
     await launcher(page).waitFor()
     expect(await chat).toBeUndefined()
-    expect(gateway.sessionCount('pk_friendly')).toBe(0)
+    expect(gateway().sessionCount('pk_friendly')).toBe(0)
 
     const { page: other } = await visit({ attributes: 'data-storage="memory"' })
     await launcher(other).click()
@@ -183,11 +160,11 @@ describe('a page that controls the widget', () => {
     expect(await ask(page, `document.querySelector('script[data-site-key]').serviceWidget === loader`)).toBe(true)
     await ask(page, `loader.configure({ localeTexts: { en: { composerPlaceholder: 'Ask away' } } }); loader.load()`)
     await expect.poll(() => ask(page, 'received')).toEqual(['start', 'ready'])
-    expect(gateway.sessionCount('pk_friendly')).toBe(0)
+    expect(gateway().sessionCount('pk_friendly')).toBe(0)
     expect(await storedKeys(page)).toEqual([])
 
     await ask(page, 'widget.mount()')
-    expect(gateway.sessionCount('pk_friendly')).toBe(1)
+    expect(gateway().sessionCount('pk_friendly')).toBe(1)
     await ask(page, `widget.prefill('About lamp 7'), widget.open()`)
     await page.getByPlaceholder('Ask away').waitFor()
     expect(await field(page).inputValue()).toBe('About lamp 7')
@@ -221,7 +198,7 @@ describe('a page that controls the widget', () => {
       page,
       `window.counts = [], widget.on('unread.changed', ({ count }) => counts.push(count)), widget.setOpen(false)`,
     )
-    gateway.conversation('pk_friendly').agentSays('Hello?')
+    gateway().conversation('pk_friendly').agentSays('Hello?')
     await expect.poll(() => ask(page, 'widget.unreadCount()')).toBe(1)
     await page.getByRole('status').getByText('Anna Keller: Hello?').waitFor()
     await ask(page, 'widget.open()')
@@ -232,7 +209,7 @@ describe('a page that controls the widget', () => {
     await page.getByText('Hello?').waitFor()
     expect(await page.locator('[data-service-widget]').count()).toBe(1)
     expect(await page.getByRole('button', { name: 'Close chat' }).count()).toBe(2)
-    expect(gateway.sessionCount('pk_friendly')).toBe(1)
+    expect(gateway().sessionCount('pk_friendly')).toBe(1)
     expect(complaints).toEqual([])
   })
 })

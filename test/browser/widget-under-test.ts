@@ -22,7 +22,7 @@ export const inWidget = (page: Page, selector: string) => page.locator(`[data-se
  * Starts a new scenario server (a simulated gateway) for each test of the calling file. The
  * returned functions open pages whose widget uses this server.
  */
-export function useWidget() {
+export function useWidgetPages(initialConfig?: Record<string, unknown>) {
   let browser: Browser
   let gateway: ScenarioServer
   let opened: WidgetPage[] = []
@@ -32,16 +32,12 @@ export function useWidget() {
   })
   beforeEach(async () => {
     opened = []
-    gateway = await startScenarioServer({ heartbeatMs: 1_000 })
+    gateway = await startScenarioServer({ heartbeatMs: 1_000, config: initialConfig })
   })
   afterEach(async () => {
     for (const one of opened) await one.close()
     await gateway.close()
   })
-
-  function ask(kind: 'navigation' | 'screenshot', about: Record<string, unknown> = {}): string {
-    return gateway.features.request(gateway.conversation('pk_friendly'), kind, about)
-  }
 
   return {
     gateway: () => gateway,
@@ -52,14 +48,32 @@ export function useWidget() {
       gateway = await startScenarioServer({ heartbeatMs: 1_000, config, appearance })
     },
 
-    async visit({ context, ...rest }: Partial<WidgetPageOptions> = {}): Promise<Page> {
-      const reduced = { reducedMotion: 'reduce', ...context } as const
-      const visited = await openWidgetPage({ browser, gateway, context: reduced, ...rest })
+    async visit(options: Partial<WidgetPageOptions> = {}): Promise<WidgetPage> {
+      const visited = await openWidgetPage({ browser, gateway, ...options })
       opened.push(visited)
+      return visited
+    },
+  }
+}
+
+/** Like `useWidgetPages`, with functions for the widget's features. */
+export function useWidget() {
+  const { gateway, serve, visit } = useWidgetPages()
+
+  function ask(kind: 'navigation' | 'screenshot', about: Record<string, unknown> = {}): string {
+    return gateway().features.request(gateway().conversation('pk_friendly'), kind, about)
+  }
+
+  return {
+    gateway,
+    serve,
+
+    async visit({ context, ...rest }: Partial<WidgetPageOptions> = {}): Promise<Page> {
+      const { page } = await visit({ context: { reducedMotion: 'reduce', ...context }, ...rest })
       // This listener makes Playwright intercept file choosers from now on. Without it, the
       // interception could start too late for a test that waits for a file chooser.
-      visited.page.on('filechooser', () => {})
-      return visited.page
+      page.on('filechooser', () => {})
+      return page
     },
 
     /** Sends an agent's navigation or screenshot request. Returns the id of the request. */
@@ -77,7 +91,7 @@ export function useWidget() {
       await open(page)
       await say(page, 'Do you ship to Graz?')
       await page.locator('.meta', { hasText: '·' }).waitFor()
-      const talk = gateway.conversation('pk_friendly')
+      const talk = gateway().conversation('pk_friendly')
       for (let count = 1; count <= 12; count += 1) talk.agentSays(`We do, see https://shop.example/${count}`)
       await page.getByText('shop.example/12').waitFor()
       talk.emit('typing.started', { author: { kind: 'agent', displayName: 'Anna Keller' } })
@@ -90,7 +104,7 @@ export function useWidget() {
 
     async showEndedSession(page: Page) {
       await open(page)
-      gateway.endSessions('pk_friendly', 'session.expired', { status: 401, code: 'SessionExpired' })
+      gateway().endSessions('pk_friendly', 'session.expired', { status: 401, code: 'SessionExpired' })
       await inWidget(page, '.again').waitFor()
     },
   }

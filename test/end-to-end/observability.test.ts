@@ -27,13 +27,7 @@ let visitor: Visitor
 beforeAll(async () => {
   collector = await startCollector()
   receiver = await startReceiver()
-  const env = {
-    LOG_LEVEL: 'debug',
-    DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32',
-    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-    OTEL_BSP_SCHEDULE_DELAY: '100',
-    TRUST_PROXY: '1',
-  }
+  const env = { ...collector.env, LOG_LEVEL: 'debug', DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32', TRUST_PROXY: '1' }
   stack = await startStack({ database, env })
   worker = await startDeliveryWorker(stack, env)
   visitor = await stack.newVisitor()

@@ -30,12 +30,7 @@ let env: Record<string, string>
 beforeAll(async () => {
   collector = await startCollector()
   receiver = await startReceiver()
-  env = {
-    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-    OTEL_BSP_SCHEDULE_DELAY: '100',
-    DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32',
-    TRUST_PROXY: '1',
-  }
+  env = { ...collector.env, DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32', TRUST_PROXY: '1' }
   stack = await startStack({ database, env })
   trusting = stack.gateways[0]!
   visitor = await stack.newVisitor({ gatewayUrl: trusting.url })
@@ -130,8 +125,7 @@ it('a delivery is one trace from the operator’s request to the attempt, and th
 })
 
 it('a gateway that trusts no proxy ignores the caller’s traceparent', async () => {
-  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '100' }
-  const open = await stack.addGateway(env)
+  const open = await stack.addGateway(collector.env)
   const before = collector.spans.length
   const traceparent = newTraceparent()
   expect((await send('Believe me', traceparent, open.url)).status).toBe(202)

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ConnectionStatus } from '#proto/workspace/v1/workspace_pb.js'
 import { signAssertion } from '../support/assertion.ts'
+import { allCapabilities } from '../support/capabilities.ts'
 import { imageOf } from '../support/images.ts'
 import { newResources } from '../support/resources.ts'
 import type { RunningStack } from '../support/stack.ts'
@@ -19,23 +20,16 @@ export interface Fixtures {
   picture: Uint8Array
 }
 
-/** Capabilities of the test site. All are enabled, so that every route is available. */
-const capabilities = {
-  identity: true,
-  typing: true,
-  pageContext: true,
-  navigation: true,
-  screenshots: true,
-  preChatForm: true,
-  offlineForm: true,
-  messageRetryRoute: true,
-}
-
 /** Restores site settings that earlier cases may have changed. */
 export async function restoreSite({ demo, operator }: RunningStack): Promise<void> {
   const { workspaces } = operator()
   await workspaces.setConnectionStatus({ connectionId: 'con_demo', status: ConnectionStatus.ENABLED })
-  await workspaces.updateInstallation({ siteKey: demo.siteKey, enabled: true, origins: [demo.origin], capabilities })
+  await workspaces.updateInstallation({
+    siteKey: demo.siteKey,
+    enabled: true,
+    origins: [demo.origin],
+    capabilities: allCapabilities,
+  })
 }
 
 /**

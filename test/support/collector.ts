@@ -19,7 +19,8 @@ export interface CollectedSpan {
 
 /** An OTLP endpoint (JSON over HTTP) that stores the spans it receives. */
 export interface Collector {
-  url: string
+  /** Settings with which a process sends its spans here, without delay. */
+  env: Record<string, string>
   spans: CollectedSpan[]
   /** Waits for a span with this name for which `fits` returns true, and returns the span. */
   span(name: string, fits?: (span: CollectedSpan) => boolean): Promise<CollectedSpan>
@@ -44,8 +45,9 @@ export async function startCollector(): Promise<Collector> {
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_BSP_SCHEDULE_DELAY: '100' },
     spans,
     span: (name, fits = () => true) =>
       until(`a span ${name}`, () => spans.find((span) => span.name === name && fits(span))),
