@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type CommandProcess, startCommandProcess } from '../../test/support/processes.ts'
-import type { Part, PartOptions } from '../parts.ts'
+import type { Part, PartOptions } from '../part.ts'
 import type { Cell, Table } from '../table.ts'
 import { agenda } from './agenda.ts'
 import { bullmq } from './bullmq.ts'

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { type CommandProcess, startCommandProcess } from '../../test/support/processes.ts'
-import type { Part } from '../parts.ts'
+import type { Part } from '../part.ts'
 import { startCore, startGateway } from '../service.ts'
 import { cellOf, type Table } from '../table.ts'
 import { usageOf } from '../usage.ts'

@@ -1,4 +1,4 @@
-import type { Part } from '../parts.ts'
+import type { Part } from '../part.ts'
 import { cellOf, quantile, type Table } from '../table.ts'
 import { startBare, startService, type Talking } from './contenders.ts'
 

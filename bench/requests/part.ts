@@ -1,4 +1,4 @@
-import type { Part } from '../parts.ts'
+import type { Part } from '../part.ts'
 import { type Cell, cellOf, type Table } from '../table.ts'
 import { apart, type CpuSeconds, type Layout, type RunningLayout, together } from './layouts.ts'
 import type { Load, LoadCommand, RequestKind } from './load.ts'

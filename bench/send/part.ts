@@ -1,4 +1,4 @@
-import type { Part } from '../parts.ts'
+import type { Part } from '../part.ts'
 import { type Cell, cellOf, type Table } from '../table.ts'
 import { usageOf } from '../usage.ts'
 import { bare, type Contender, type Sending, service } from './contenders.ts'

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { cp, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePort, inheritedEnvironment } from '../../test/support/processes.ts'
-import type { Part } from '../parts.ts'
+import type { Part } from '../part.ts'
 import { scratchFolder } from '../workspace.ts'
 
 const root = join(import.meta.dirname, '../..')
