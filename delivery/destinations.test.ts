@@ -4,7 +4,7 @@ import { AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
 import { createAddressCheck } from '../platform/addresses/addresses.ts'
 import type { Lookup } from '../platform/addresses/name-service.ts'
 import { createResolver } from '../platform/addresses/resolve.ts'
-import { oddSpellings, publicV4, publicV6, refusedV4, refusedV6 } from '../platform/addresses/test-addresses.ts'
+import { oddSpellings, publicV4, publicV6, refusedV4, refusedV6 } from '../test/support/addresses.ts'
 import { startReceiver } from '../test/support/receiver.ts'
 import { createSender } from './sender.ts'
 

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
 import { startReceiver } from '../test/support/receiver.ts'
 import { until } from '../test/support/until.ts'
-import { answered, failed, named, never, request, senderWith } from './test-sender.ts'
+import { answered, failed, named, never, request, senderWith } from './test/test-sender.ts'
 
 const receiver = await startReceiver()
 afterAll(() => receiver.close())

@@ -5,7 +5,7 @@ import { NameError } from '../platform/addresses/name-service.ts'
 import { startReceiver } from '../test/support/receiver.ts'
 import { retryDate } from '../test/support/receiver-behaviours.ts'
 import { until } from '../test/support/until.ts'
-import { answered, body, failed, named, never, request, send, senderWith } from './test-sender.ts'
+import { answered, body, failed, named, never, request, send, senderWith } from './test/test-sender.ts'
 
 const receiver = await startReceiver()
 afterAll(() => receiver.close())

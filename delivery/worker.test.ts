@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { until } from '../test/support/until.ts'
 import type { Sender } from './sender.ts'
-import { createTestCore, createTestSender, deliveries, startWorker } from './test-worker.ts'
+import { createTestCore, createTestSender, deliveries, startWorker } from './test/test-worker.ts'
 import type { WorkerOptions } from './worker.ts'
 
 describe('the delivery worker', () => {

@@ -1,6 +1,6 @@
 import type { Collection } from 'mongodb'
 import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
-import { insertOnce } from '../database/insert-each.ts'
+import { insertOnce } from '../mongodb/insert-each.ts'
 import {
   type Command,
   type CommandState,

@@ -6,9 +6,9 @@ import { runs } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { type Database, openDatabase } from '../database/database.ts'
 import type { ServiceError } from '../errors.ts'
+import { createTestCommands, lifetime, site } from '../test/commands.ts'
 import type { Session } from '../visitors/model.ts'
 import type { CommandState } from './model.ts'
-import { createTestCommands, lifetime, site } from './test-commands.ts'
 
 const { uri, name } = testDatabase()
 const operator = { subject: 'desk' }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { answer, send, site, testCores } from '../test-support/cores.ts'
+import { answer, send, site, testCores } from '../test/cores.ts'
 
 const cores = testCores({ count: 2, started: false })
 

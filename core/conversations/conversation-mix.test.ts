@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
-import { answer, send, type TestVisitor, testCores } from '../test-support/cores.ts'
+import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
 
 const cores = testCores({ count: 2 })
 

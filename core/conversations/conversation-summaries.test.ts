@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import { inMemoryTransport } from '../server.ts'
-import { answer, send, testCores } from '../test-support/cores.ts'
+import { answer, send, testCores } from '../test/cores.ts'
 
 const cores = testCores({ started: false })
 let headers: (workspaceId?: string) => Promise<{ headers: { authorization: string } }>

@@ -3,8 +3,8 @@ import { expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
 import { newId } from '../ids.ts'
 import { operationKeys } from '../log/model.ts'
-import { testCores } from '../test-support/cores.ts'
-import { inTurn } from '../test-support/scheduled-database.ts'
+import { testCores } from '../test/cores.ts'
+import { inTurn } from '../test/scheduled-database.ts'
 
 const cores = testCores()
 

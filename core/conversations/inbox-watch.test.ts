@@ -3,7 +3,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { until } from '../../test/support/until.ts'
 import { createBus } from '../bus.ts'
 import { watchConversations } from '../rpc/conversations.ts'
-import { send, testCores } from '../test-support/cores.ts'
+import { send, testCores } from '../test/cores.ts'
 import { createInboxWatch } from './inbox-watch.ts'
 
 const cores = testCores({ env: { INBOX_QUEUE_MAX: '5' }, started: false })

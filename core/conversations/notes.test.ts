@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { CoreContext } from '../context.ts'
-import { visitorOf } from '../privacy/test-visitor-marks.ts'
-import { answer, send, type TestVisitor, testCores } from '../test-support/cores.ts'
+import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
+import { visitorOf } from '../test/visitor-marks.ts'
 
 const cores = testCores({ count: 2, started: false })
 const marker = 'only-for-operators'

@@ -1,5 +1,5 @@
 import type { Collection } from 'mongodb'
-import { insertOnce } from '../database/insert-each.ts'
+import { insertOnce } from '../mongodb/insert-each.ts'
 import type { TypingTurn } from './model.ts'
 
 export type TypingDocument = Omit<TypingTurn, 'key'> & { _id: string }

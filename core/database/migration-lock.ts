@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Db } from 'mongodb'
-import { isDuplicateKey } from './faults.ts'
+import { isDuplicateKey } from '../mongodb/faults.ts'
 
 interface MigrationLock {
   /** Waits until no other process holds the lock, and runs work under the lock. */

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { isUnreachable } from './faults.ts'
+import { isUnreachable } from '../mongodb/faults.ts'
 
 /** Delay between attempts, in milliseconds. */
 const pauseMs = 1_000

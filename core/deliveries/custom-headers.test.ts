@@ -1,8 +1,8 @@
 import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { issuesOf, testDeliveries } from '../test/deliveries.ts'
 import { headerIssues } from './custom-headers.ts'
-import { issuesOf, testDeliveries } from './test-deliveries.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())

@@ -3,7 +3,7 @@ import { Webhook } from 'standardwebhooks'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
-import { codeOf, operatorScopes, testDeliveries } from './test-deliveries.ts'
+import { codeOf, operatorScopes, testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())

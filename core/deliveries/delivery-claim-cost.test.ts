@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { isLong } from '../../test/support/is-long.ts'
-import { type Cost, openMeasuredClient } from '../test-support/query-cost.ts'
+import { testDeliveries } from '../test/deliveries.ts'
+import { type Cost, openMeasuredClient } from '../test/query-cost.ts'
 import { type ClaimRequest, createDeliveryClaims } from './delivery-claims.ts'
 import { createDeliveryHoldStore } from './delivery-hold-store.ts'
 import { createDeliveryQueue } from './delivery-queue-store.ts'
@@ -9,7 +10,6 @@ import type { DeliveryDocument } from './delivery-store.ts'
 import { createDeliveryWork } from './delivery-work.ts'
 import { createDestinationHealth } from './destination-health.ts'
 import { createLeadSubscriptionStore } from './lead-subscription-store.ts'
-import { testDeliveries } from './test-deliveries.ts'
 import { type ClaimedDelivery, createReadyRequests } from './webhook-requests.ts'
 
 /**

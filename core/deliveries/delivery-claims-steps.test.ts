@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { at, newScene } from '../test/claim-queue.ts'
 import type { ClaimRequest } from './delivery-claims.ts'
-import { at, newScene } from './test-claim-queue.ts'
 import { bodiesMaxBytes } from './webhook-requests.ts'
 
 const many = (name: string, count: number) => Array.from({ length: count }, (_, index) => `${name}${index}`)

@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
-import { operatorScopes, testDeliveries } from './test-deliveries.ts'
+import { operatorScopes, testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open({ started: true }))

@@ -1,13 +1,13 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { operatorScopes, testDeliveries } from '../test/deliveries.ts'
 import type { ClaimRequest } from './delivery-claims.ts'
 import { createDeliveryIntake } from './delivery-intake.ts'
 import { createDeliveryQueue } from './delivery-queue-store.ts'
 import { createDeliveryStore } from './delivery-store.ts'
 import { createLeadSubscriptionStore } from './lead-subscription-store.ts'
 import { leadContent, newDelivery } from './new-delivery.ts'
-import { operatorScopes, testDeliveries } from './test-deliveries.ts'
 import { createReadyRequests } from './webhook-requests.ts'
 
 const test = testDeliveries()

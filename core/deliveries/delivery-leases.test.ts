@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
-import { testDeliveries } from './test-deliveries.ts'
+import { testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())

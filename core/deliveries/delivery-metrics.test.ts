@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, expect, it } from 'vitest'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
-import { testDeliveries } from './test-deliveries.ts'
+import { testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open({ count: 1 }))

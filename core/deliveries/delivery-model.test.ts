@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { type ClaimedDelivery, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { isLong } from '../../test/support/is-long.ts'
-import { testDeliveries } from './test-deliveries.ts'
+import { testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())

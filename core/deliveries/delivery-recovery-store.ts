@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { AnyBulkWriteOperation, Collection, Filter } from 'mongodb'
-import { isRecorded, recording, unlessRecorded } from '../database/recorded-operations.ts'
 import { newId } from '../ids.ts'
+import { isRecorded, recording, unlessRecorded } from '../mongodb/recorded-operations.ts'
 import type { DeliveryDocument } from './delivery-store.ts'
 import { type LeadSubscriptionDocument, toSubscription } from './lead-subscription-store.ts'
 import { auditMax, type LeadSubscription, type SubscriptionAuditEntry } from './model.ts'

@@ -3,9 +3,9 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { newId } from '../ids.ts'
+import { testDeliveries } from '../test/deliveries.ts'
 import type { DeliveryDocument } from './delivery-store.ts'
 import type { DeliveryStatus as Status } from './model.ts'
-import { testDeliveries } from './test-deliveries.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())

@@ -1,6 +1,6 @@
 import type { Binary, Collection, Filter } from 'mongodb'
-import { isDuplicateKey } from '../database/faults.ts'
-import { insertEach } from '../database/insert-each.ts'
+import { isDuplicateKey } from '../mongodb/faults.ts'
+import { insertEach } from '../mongodb/insert-each.ts'
 import {
   type Delivery,
   type DeliveryAttempt,

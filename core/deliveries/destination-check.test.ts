@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type Lookup, NameError } from '../../platform/addresses/name-service.ts'
-import { codeOf } from '../test-support/cores.ts'
+import { codeOf } from '../test/cores.ts'
 import { createDestinationCheck } from './destination-check.ts'
 
 const isAllowed = (lookup: Lookup) =>

@@ -1,8 +1,8 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import { DisabledReason, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { testDeliveries } from '../test/deliveries.ts'
 import { failingMaxMs } from './destination-health.ts'
-import { testDeliveries } from './test-deliveries.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Collection } from 'mongodb'
-import { insertOnce } from '../database/insert-each.ts'
-import { isRecorded, type RecordsOperations, recording, unlessRecorded } from '../database/recorded-operations.ts'
+import { insertOnce } from '../mongodb/insert-each.ts'
+import { isRecorded, type RecordsOperations, recording, unlessRecorded } from '../mongodb/recorded-operations.ts'
 import {
   auditMax,
   type DisabledReason,

@@ -2,7 +2,7 @@ import { inspect } from 'node:util'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { DisabledReason, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
-import { issuesOf, testDeliveries } from './test-deliveries.ts'
+import { issuesOf, testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())

@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { SubscriptionPurpose, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
-import { testDeliveries } from './test-deliveries.ts'
+import { testDeliveries } from '../test/deliveries.ts'
 import { standardSignature } from './webhook-requests.ts'
 
 const test = testDeliveries()

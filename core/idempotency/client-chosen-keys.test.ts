@@ -8,7 +8,7 @@ import type { Collections } from '../database/collections.ts'
 import { indexes } from '../database/indexes.ts'
 import type { EventType } from '../log/model.ts'
 import { operationId } from '../rules.ts'
-import { site, type TestCores, testCores } from '../test-support/cores.ts'
+import { site, type TestCores, testCores } from '../test/cores.ts'
 import type { SessionContent } from '../visitors/model.ts'
 
 const cores = testCores({ env: { DELIVERY_ALLOWED_CIDRS: '127.0.0.0/8' } })

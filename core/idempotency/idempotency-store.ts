@@ -1,7 +1,7 @@
 import type { Collection } from 'mongodb'
 import { createBatcher } from '../../platform/concurrency/batcher.ts'
-import { insertEach } from '../database/insert-each.ts'
-import { type DocumentUpdate, updateEach } from '../database/update-each.ts'
+import { insertEach } from '../mongodb/insert-each.ts'
+import { type DocumentUpdate, updateEach } from '../mongodb/update-each.ts'
 
 export interface IdempotencyDocument {
   _id: string

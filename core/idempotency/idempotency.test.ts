@@ -5,7 +5,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { runs } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { type Database, openDatabase } from '../database/database.ts'
-import { scheduledStore } from '../test-support/scheduled-database.ts'
+import { scheduledStore } from '../test/scheduled-database.ts'
 import { createIdempotency, hashInput, type Operation } from './idempotency.ts'
 import { createIdempotencyStore, type IdempotencyRecord, type IdempotencyStore } from './idempotency-store.ts'
 

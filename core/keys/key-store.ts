@@ -1,5 +1,5 @@
 import type { Collection } from 'mongodb'
-import { insertOnce } from '../database/insert-each.ts'
+import { insertOnce } from '../mongodb/insert-each.ts'
 
 /** A permanent key that is stored in the database, sealed with a secret key of the settings. */
 export interface KeyDocument {

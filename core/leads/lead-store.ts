@@ -1,5 +1,5 @@
 import type { Collection } from 'mongodb'
-import { isDuplicateKey } from '../database/faults.ts'
+import { isDuplicateKey } from '../mongodb/faults.ts'
 import type { Lead } from './model.ts'
 
 export type LeadDocument = Omit<Lead, 'leadId'> & {

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { acceptForms } from '../privacy/test-visitor-marks.ts'
-import { codeOf, credentialsOf, hasFailed, newSubject, testCores } from '../test-support/cores.ts'
-import { clientsOf } from '../test-support/operator-writes.ts'
+import { codeOf, credentialsOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
+import { clientsOf } from '../test/operator-writes.ts'
+import { acceptForms } from '../test/visitor-marks.ts'
 import type { SessionContent } from '../visitors/model.ts'
 import type { SuppressionEntry } from './suppressions.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { eventAt, eventsUpTo, newScene, settled, upTo } from './test-subscriptions.ts'
+import { eventAt, eventsUpTo, newScene, settled, upTo } from '../test/stream-subscriptions.ts'
 
 describe('lost wake-ups', () => {
   it('are detected by a check of all logs after a gap', async () => {

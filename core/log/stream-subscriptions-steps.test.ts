@@ -1,6 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { type StreamEvent, toStreamEvent } from './model.ts'
-import { type ReplayStart, replayPage } from './replay-window.ts'
 import {
   epoch,
   eventAt,
@@ -11,7 +9,9 @@ import {
   ofSession,
   settled,
   upTo,
-} from './test-subscriptions.ts'
+} from '../test/stream-subscriptions.ts'
+import { type StreamEvent, toStreamEvent } from './model.ts'
+import { type ReplayStart, replayPage } from './replay-window.ts'
 
 describe('a stream without missed events', () => {
   it('goes live at the end of the log', async () => {

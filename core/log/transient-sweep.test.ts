@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createBus } from '../bus.ts'
-import { send, type TestVisitor, testCores } from '../test-support/cores.ts'
+import { send, type TestVisitor, testCores } from '../test/cores.ts'
 import { createEventLog } from './event-log.ts'
 import { createEventStore } from './event-store.ts'
 import { createLogHeads } from './log-heads.ts'

@@ -7,7 +7,7 @@ import { until } from '../../test/support/until.ts'
 import { signWorkspaceSession } from '../../test/support/workspace-session.ts'
 import type { CoreContext } from '../context.ts'
 import { inMemoryTransport } from '../server.ts'
-import { testCores } from '../test-support/cores.ts'
+import { testCores } from '../test/cores.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
 
 const cores = testCores({ count: 2 })

@@ -4,10 +4,10 @@ import { signAssertion } from '../../test/support/assertion.ts'
 import { isLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
-import { codeOf, hasFailed, site, type TestCores, testCores } from '../test-support/cores.ts'
-import { clientsOf } from '../test-support/operator-writes.ts'
+import { codeOf, hasFailed, site, type TestCores, testCores } from '../test/cores.ts'
+import { clientsOf } from '../test/operator-writes.ts'
+import { acceptForms, idsOf, placesOfTexts, plantMarks } from '../test/visitor-marks.ts'
 import type { DeletionKind } from './model.ts'
-import { acceptForms, idsOf, placesOfTexts, plantMarks } from './test-visitor-marks.ts'
 
 const cores = testCores({ count: 2 })
 const desk = { subject: 'desk' }

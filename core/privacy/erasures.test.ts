@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { imageOf } from '../../test/support/images.ts'
 import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
-import { hasFailed, site, testCores } from '../test-support/cores.ts'
+import { hasFailed, site, testCores } from '../test/cores.ts'
 import {
   acceptForms,
   finishErasures,
@@ -12,7 +12,7 @@ import {
   placesOfTexts,
   plantMarks,
   visitorOf,
-} from './test-visitor-marks.ts'
+} from '../test/visitor-marks.ts'
 
 const cores = testCores({ count: 2 })
 beforeAll(() => acceptForms(cores))

@@ -1,5 +1,5 @@
 import type { Collection } from 'mongodb'
-import { insertOnce } from '../database/insert-each.ts'
+import { insertOnce } from '../mongodb/insert-each.ts'
 import { createLeases, type LeasedDocument } from './lease-store.ts'
 import type { Removal, RemovalStage } from './model.ts'
 

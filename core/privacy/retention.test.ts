@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { credentialsOf, newSubject, site, testCores } from '../test-support/cores.ts'
+import { credentialsOf, newSubject, site, testCores } from '../test/cores.ts'
+import { collectionsWithRule, findOverdue, sweepAll, withDatabase } from '../test/retention-rules.ts'
+import { acceptForms, finishErasures, idsOf, placesOfTexts, plantMarks, visitorOf } from '../test/visitor-marks.ts'
 import type { SessionContent } from '../visitors/model.ts'
 import type { WorkspaceSettings } from '../workspaces/model.ts'
-import { collectionsWithRule, findOverdue, sweepAll, withDatabase } from './test-retention-rules.ts'
-import { acceptForms, finishErasures, idsOf, placesOfTexts, plantMarks, visitorOf } from './test-visitor-marks.ts'
 
 const cores = testCores({ started: false })
 beforeAll(() => acceptForms(cores))

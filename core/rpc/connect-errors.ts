@@ -2,8 +2,8 @@ import { create } from '@bufbuild/protobuf'
 import { Code, ConnectError, type Interceptor } from '@connectrpc/connect'
 import type { Logger } from 'pino'
 import { ErrorCode, type ErrorInfo, ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
-import { isStoreFault } from '../database/faults.ts'
 import { errorContracts, ServiceError, unavailable } from '../errors.ts'
+import { isStoreFault } from '../mongodb/faults.ts'
 
 /** Converts any error to a `ServiceError`, which has a public code. */
 export function toServiceError(error: unknown): ServiceError {

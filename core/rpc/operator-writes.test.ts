@@ -5,9 +5,9 @@ import { describe, expect, it } from 'vitest'
 import { scope } from '#proto/access/v1/access_pb.js'
 import { isLong } from '../../test/support/is-long.ts'
 import type { CoreContext } from '../context.ts'
-import { hasFailed, testCores } from '../test-support/cores.ts'
-import { servedMethods } from '../test-support/operator-calls.ts'
-import { type Answer, clientsOf, type Scene, type Write, writes } from '../test-support/operator-writes.ts'
+import { hasFailed, testCores } from '../test/cores.ts'
+import { servedMethods } from '../test/operator-calls.ts'
+import { type Answer, clientsOf, type Scene, type Write, writes } from '../test/operator-writes.ts'
 
 const cores = testCores({ count: 2 })
 

@@ -2,8 +2,8 @@ import { Code, ConnectError } from '@connectrpc/connect'
 import { describe, expect, it } from 'vitest'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import type { Retention } from '#proto/workspace/v1/workspace_pb.js'
-import { send, testCores } from '../test-support/cores.ts'
-import { clientsOf } from '../test-support/operator-writes.ts'
+import { send, testCores } from '../test/cores.ts'
+import { clientsOf } from '../test/operator-writes.ts'
 
 const cores = testCores({ count: 2 })
 

@@ -1,7 +1,7 @@
 import { type Collection, type Document, type Filter, ObjectId } from 'mongodb'
-import { insertEach } from '../database/insert-each.ts'
 import type { EventDocument } from '../log/event-store.ts'
 import type { LogEvent } from '../log/model.ts'
+import { insertEach } from '../mongodb/insert-each.ts'
 import type { EntryQuery, FoundEntry, SearchEntry, SearchPlace, SearchSource, SearchText } from './model.ts'
 import type { SearchTerm } from './terms-model.ts'
 

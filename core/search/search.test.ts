@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
-import { finishErasures, flushSearch, visitorOf } from '../privacy/test-visitor-marks.ts'
-import { codeOf, newSubject, type TestVisitor, testCores } from '../test-support/cores.ts'
+import { codeOf, newSubject, type TestVisitor, testCores } from '../test/cores.ts'
+import { finishErasures, flushSearch, visitorOf } from '../test/visitor-marks.ts'
 import type { SearchRequest } from './search.ts'
 
 const cores = testCores({ started: false, count: 2 })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
-import { site, testCores } from '../test-support/cores.ts'
+import { site, testCores } from '../test/cores.ts'
 
 const cores = testCores({ count: 2 })
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { acceptForms, finishErasures, visitorOf } from '../privacy/test-visitor-marks.ts'
-import { codeOf, credentialsOf, hasFailed, newSubject, testCores } from '../test-support/cores.ts'
-import { clientsOf } from '../test-support/operator-writes.ts'
+import { codeOf, credentialsOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
+import { clientsOf } from '../test/operator-writes.ts'
+import { acceptForms, finishErasures, visitorOf } from '../test/visitor-marks.ts'
 import type { ConsentDecision, SessionContent } from './model.ts'
 
 const cores = testCores({ count: 2 })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { until } from '../../test/support/until.ts'
-import { newSubject, testCores } from '../test-support/cores.ts'
+import { newSubject, testCores } from '../test/cores.ts'
 
 const cores = testCores({ count: 2 })
 

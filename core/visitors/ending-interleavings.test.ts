@@ -2,9 +2,9 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { runs, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
-import { credentialsOf, type TestStream, testCores } from '../test-support/cores.ts'
-import { runScheduled } from '../test-support/scheduled-database.ts'
-import { createScene, refusalOf, waysToEnd } from './test-endings.ts'
+import { credentialsOf, type TestStream, testCores } from '../test/cores.ts'
+import { createScene, refusalOf, waysToEnd } from '../test/endings.ts'
+import { runScheduled } from '../test/scheduled-database.ts'
 
 const cores = testCores()
 

@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest'
 import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
-import { hasFailed, testCores } from '../test-support/cores.ts'
-import { clientsOf } from '../test-support/operator-writes.ts'
+import { hasFailed, testCores } from '../test/cores.ts'
+import { createScene, refusalOf, type Way, waysToEnd } from '../test/endings.ts'
+import { clientsOf } from '../test/operator-writes.ts'
 import type { SessionContent } from './model.ts'
-import { createScene, refusalOf, type Way, waysToEnd } from './test-endings.ts'
 
 const cores = testCores({ count: 2 })
 

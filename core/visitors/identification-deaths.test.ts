@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { isLong, someOf } from '../../test/support/is-long.ts'
-import { hasFailed, newSubject, type TestCores, testCores } from '../test-support/cores.ts'
+import { hasFailed, newSubject, type TestCores, testCores } from '../test/cores.ts'
 import type { SessionContent } from './model.ts'
 
 const cores = testCores()

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
-import { codeOf, type TestCores, testCores } from '../test-support/cores.ts'
+import { codeOf, type TestCores, testCores } from '../test/cores.ts'
 import type { SessionContent } from './model.ts'
 
 const cores = testCores()

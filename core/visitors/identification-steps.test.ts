@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import type { Session } from './model.ts'
 import {
   anonymous,
   firstGrant,
@@ -12,7 +11,8 @@ import {
   operation,
   rejectsWith,
   verified,
-} from './test-identification.ts'
+} from '../test/identification.ts'
+import type { Session } from './model.ts'
 
 describe('the steps of a first identification', () => {
   it('store the new session with planned ids, close the old session, then update the conversation', async () => {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { until } from '../../test/support/until.ts'
-import { codeOf, newSubject, testCores } from '../test-support/cores.ts'
+import { codeOf, newSubject, testCores } from '../test/cores.ts'
 
 const cores = testCores({ count: 2 })
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Collection } from 'mongodb'
-import { insertOnce } from '../database/insert-each.ts'
+import { insertOnce } from '../mongodb/insert-each.ts'
 import type { Subject } from './model.ts'
 import { type Erasures, openErasures } from './open-erasures-store.ts'
 

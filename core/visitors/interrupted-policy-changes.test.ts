@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { CoreContext } from '../context.ts'
-import { codeOf, hasFailed, site, type TestVisitor, testCores } from '../test-support/cores.ts'
+import { codeOf, hasFailed, site, type TestVisitor, testCores } from '../test/cores.ts'
 
 /** Less than the 5 s after which a cache reads its entries again without a wake-up. */
 const withinMs = 4_000

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { finishErasures, visitorOf } from '../privacy/test-visitor-marks.ts'
-import { codeOf, credentialsOf, hasFailed, newSubject, site, testCores } from '../test-support/cores.ts'
-import { clientsOf } from '../test-support/operator-writes.ts'
+import { codeOf, credentialsOf, hasFailed, newSubject, site, testCores } from '../test/cores.ts'
+import { clientsOf } from '../test/operator-writes.ts'
+import { finishErasures, visitorOf } from '../test/visitor-marks.ts'
 import type { SessionContent } from './model.ts'
 
 const cores = testCores({ count: 2 })

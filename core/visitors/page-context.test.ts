@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { nastyTexts } from '../../test/support/nasty-values.ts'
 import { until } from '../../test/support/until.ts'
-import { site, testCores } from '../test-support/cores.ts'
+import { site, testCores } from '../test/cores.ts'
 import type { PageContext } from './model.ts'
 import { repairPageContext } from './page-context.ts'
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { codeOf, site, type TestCores, testCores } from '../test-support/cores.ts'
+import { codeOf, site, type TestCores, testCores } from '../test/cores.ts'
 import type { SessionContent } from './model.ts'
 
 const cores = testCores({ count: 2, env: { REPLAY_WINDOW_EVENTS: '5' } })

@@ -1,6 +1,6 @@
 import type { Collection } from 'mongodb'
 import { createBatcher } from '../../platform/concurrency/batcher.ts'
-import { type DocumentUpdate, updateEach } from '../database/update-each.ts'
+import { type DocumentUpdate, updateEach } from '../mongodb/update-each.ts'
 import { expiryOf, type Identity, type PageContext, type Session, type SessionStatus } from './model.ts'
 import { type Erasures, openErasures } from './open-erasures-store.ts'
 

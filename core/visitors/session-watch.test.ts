@@ -3,7 +3,7 @@ import { until } from '../../test/support/until.ts'
 import { createBus } from '../bus.ts'
 import { unavailable } from '../errors.ts'
 import type { EventDraft, EventLog } from '../log/event-log.ts'
-import { testCores } from '../test-support/cores.ts'
+import { testCores } from '../test/cores.ts'
 import { createSessionWatch } from './session-watch.ts'
 
 const cores = testCores({ count: 2 })

@@ -12,7 +12,7 @@ import {
   rejectsWith,
   seconds,
   verified,
-} from './test-identification.ts'
+} from '../test/identification.ts'
 
 describe('the steps of an identification by a verified session', () => {
   it('refresh the session and give it a new grant of the same generation if the visitor is the same', async () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { watchConversations } from '../rpc/conversations.ts'
-import { codeOf, site, type TestStream, testCores } from '../test-support/cores.ts'
+import { codeOf, site, type TestStream, testCores } from '../test/cores.ts'
 import type { Availability } from './model.ts'
 
 const cores = testCores({ count: 2 })

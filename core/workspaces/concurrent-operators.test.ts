@@ -6,8 +6,8 @@ import { createDeliveryHolds } from '../deliveries/delivery-holds.ts'
 import { createLeadSubscriptions } from '../deliveries/lead-subscriptions.ts'
 import { createIdempotency } from '../idempotency/idempotency.ts'
 import type { IdPrefix } from '../ids.ts'
-import { testCores } from '../test-support/cores.ts'
-import { scheduledStore } from '../test-support/scheduled-database.ts'
+import { testCores } from '../test/cores.ts'
+import { scheduledStore } from '../test/scheduled-database.ts'
 import { createWorkspaces } from './workspaces.ts'
 
 const cores = testCores({ started: false })

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { finishErasures } from '../privacy/test-visitor-marks.ts'
-import { codeOf, hasFailed, site, testCores } from '../test-support/cores.ts'
-import { clientsOf } from '../test-support/operator-writes.ts'
+import { codeOf, hasFailed, site, testCores } from '../test/cores.ts'
+import { clientsOf } from '../test/operator-writes.ts'
+import { finishErasures } from '../test/visitor-marks.ts'
 
 const cores = testCores({ count: 2 })
 

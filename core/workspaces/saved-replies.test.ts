@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { testCores } from '../test-support/cores.ts'
+import { testCores } from '../test/cores.ts'
 
 const cores = testCores({ count: 2, started: false })
 

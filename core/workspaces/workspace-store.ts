@@ -1,5 +1,5 @@
 import type { Collection } from 'mongodb'
-import { isRecorded, type RecordsOperations, recording, unlessRecorded } from '../database/recorded-operations.ts'
+import { isRecorded, type RecordsOperations, recording, unlessRecorded } from '../mongodb/recorded-operations.ts'
 import {
   type Connection,
   type ConnectionStatus,

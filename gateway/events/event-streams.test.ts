@@ -3,9 +3,9 @@ import type { Server } from 'node:http'
 import { describe, expect, test, vi } from 'vitest'
 import { unavailable } from '../errors.ts'
 import { queueRequests } from '../http/request-queue.ts'
+import { isStreamSocket } from '../http/stream-socket.ts'
 import { newScene, TestSocket } from '../test/test-event-streams.ts'
 import { UNSENT_MAX_BYTES } from './event-streams.ts'
-import { isStreamSocket } from './stream-socket.ts'
 
 const nextTick = () => new Promise<void>((resolve) => process.nextTick(resolve))
 const nextTurn = () => new Promise(setImmediate)

@@ -5,11 +5,11 @@ import type { Config } from '../config.ts'
 import type { Credentials } from '../core/grant-cache.ts'
 import { GatewayError, unavailable } from '../errors.ts'
 import { hasMoreToAnswer } from '../http/request-queue.ts'
+import { encodeHead, takeSocket } from '../http/stream-socket.ts'
 import type { GatewayMetrics } from '../metrics.ts'
 import type { EventHub } from './event-hub.ts'
 import type { EventSink, StartPoint, StreamSubscription } from './event-sink.ts'
 import { encodeHeartbeat, encodeOpening } from './event-stream-encoding.ts'
-import { encodeHead, takeSocket } from './stream-socket.ts'
 
 /** The open event streams of this gateway. Sends heartbeats, enforces limits and ends streams. */
 export interface EventStreams {

@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { GatewayError } from '../errors.ts'
-import { isStreamSocket } from '../events/stream-socket.ts'
 import { rawAnswer } from './raw-answer.ts'
 import { answerLast } from './request-queue.ts'
+import { isStreamSocket } from './stream-socket.ts'
 
 /** Answers requests that Node's parser rejects: malformed HTTP, oversized headers, timeouts. */
 export function answerMalformedRequest(error: NodeJS.ErrnoException, socket: Socket): void {

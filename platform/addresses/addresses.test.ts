@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { publicV4, publicV6, refusedV4, refusedV6 } from '../../test/support/addresses.ts'
 import { CidrError, createAddressCheck } from './addresses.ts'
-import { publicV4, publicV6, refusedV4, refusedV6 } from './test-addresses.ts'
 
 const isAddressAllowed = createAddressCheck({ allowedCidrs: [] })
 

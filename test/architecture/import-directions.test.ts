@@ -126,7 +126,7 @@ describe('the architecture check', () => {
     ],
     ['core/visitors/session-store.ts', `import { MongoClient } from 'mongodb'`],
     ['core/visitors/session-store.ts', `import type { Session } from './model.ts'`],
-    ['core/visitors/session-store.ts', `import { isDuplicateKey } from '../database/faults.ts'`],
+    ['core/visitors/session-store.ts', `import { isDuplicateKey } from '../mongodb/faults.ts'`],
     ['core/visitors/model.ts', `import type { Agent } from '../log/model.ts'; import { newId } from '../ids.ts'`],
     ['core/sessions.test.ts', `import { MongoClient } from 'mongodb'`],
     ['core/sessions.test.ts', `import { testDatabase } from '../test/support/test-database.ts'`],

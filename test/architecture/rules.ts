@@ -24,7 +24,7 @@ const mayImport: Record<string, string[]> = {
 const packageHomes: { packages: RegExp; home: RegExp; inTests: boolean }[] = [
   {
     packages: /^(mongodb|bson)$/,
-    home: /^(core\/database\/.*|core\/[\w-]+\/[\w-]+-store\.ts$|dev\/engine\/.*|bench\/.*)/,
+    home: /^(core\/(database|mongodb)\/.*|core\/[\w-]+\/[\w-]+-store\.ts$|dev\/engine\/.*|bench\/.*)/,
     inTests: true,
   },
   { packages: /^@0q\/embedded-mongodb$/, home: /^(dev\/engine|bench)\//, inTests: true },
@@ -39,7 +39,7 @@ const packageHomes: { packages: RegExp; home: RegExp; inTests: boolean }[] = [
 const coreLayers = [
   /^core\/(ids|errors|rules|repairs|page-token|metrics|config)\.ts$/,
   /^core\/concurrency\//,
-  /^core\/database\/(faults|insert-each|update-each|recorded-operations)\.ts$/,
+  /^core\/mongodb\//,
   /^core\/keys\//,
   /^core\/idempotency\//,
   /^core\/log\/model\.ts$/,
@@ -91,8 +91,7 @@ export const environmentReaders: Record<string, string> = {
   'test/support/processes.ts': 'passes PATH and similar variables to the processes that it starts',
 }
 
-export const isTest = (path: string) =>
-  path.startsWith('test/') || /(\.test\.[cm]?[jt]sx?|\/test-[\w-]+\.ts)$|\/test-[\w-]+\//.test(path)
+export const isTest = (path: string) => /(^|\/)test\/|\.test\.[cm]?[jt]sx?$/.test(path)
 
 /** Returns one sentence for each rule that a file violates. */
 export const violationsOf = (path: string, facts: SourceFacts): string[] => [

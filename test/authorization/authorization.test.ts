@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { MongoClient } from 'mongodb'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { startTestCores, type TestCores } from '../../core/test-support/cores.ts'
+import { startTestCores, type TestCores } from '../../core/test/cores.ts'
 import { type Operation, operationsOf } from '../fuzz/route-cases.ts'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import { testDatabase } from '../support/test-database.ts'

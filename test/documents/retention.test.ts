@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { readCoreConfig } from '../../core/config.ts'
-import { collectionsWithRule } from '../../core/privacy/test-retention-rules.ts'
+import { collectionsWithRule } from '../../core/test/retention-rules.ts'
 import { createRetentionOf } from '../../core/workspaces/retention.ts'
 
 const document = readFileSync(join(import.meta.dirname, '../../docs/retention.md'), 'utf8')

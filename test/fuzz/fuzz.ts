@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { servedMethods } from '../../core/test-support/operator-calls.ts'
+import { servedMethods } from '../../core/test/operator-calls.ts'
 import { type DocumentCheck, loadDocument } from '../conformance/document-check.ts'
 import type { RunningStack } from '../support/stack.ts'
 import { resetProblems, routeProblems, rpcProblems } from './answer-checks.ts'

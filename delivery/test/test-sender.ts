@@ -1,11 +1,11 @@
 import { isIP } from 'node:net'
 import { onTestFinished } from 'vitest'
 import type { AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
-import { createAddressCheck } from '../platform/addresses/addresses.ts'
-import type { Lookup } from '../platform/addresses/name-service.ts'
-import { createResolver } from '../platform/addresses/resolve.ts'
-import { testAuthority } from '../test/support/certificates.ts'
-import { createSender, type Outcome, type ReadyRequest, type SenderOptions } from './sender.ts'
+import { createAddressCheck } from '../../platform/addresses/addresses.ts'
+import type { Lookup } from '../../platform/addresses/name-service.ts'
+import { createResolver } from '../../platform/addresses/resolve.ts'
+import { testAuthority } from '../../test/support/certificates.ts'
+import { createSender, type Outcome, type ReadyRequest, type SenderOptions } from '../sender.ts'
 
 const loopback = createAddressCheck({ allowedCidrs: ['127.0.0.0/8'] })
 /** A name service that knows only these addresses. */

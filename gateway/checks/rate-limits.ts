@@ -1,12 +1,12 @@
 import { clientNetwork } from '../../platform/addresses/client-network.ts'
-import type { Check } from '../checks/in-order.ts'
 import type { Config } from '../config.ts'
 import { GRANTS_MAX } from '../core/grant-cache.ts'
 import { GatewayError } from '../errors.ts'
+import { createRateLimiter, type RateDecision, type RateLimiter } from '../limits/rate-limiter.ts'
+import { createRefusalLimit, type RefusalLimit } from '../limits/refusals.ts'
+import type { SharedBuckets } from '../limits/shared-rate-limiter.ts'
 import type { GatewayMetrics } from '../metrics.ts'
-import { createRateLimiter, type RateDecision, type RateLimiter } from './rate-limiter.ts'
-import { createRefusalLimit, type RefusalLimit } from './refusals.ts'
-import type { SharedBuckets } from './shared-rate-limiter.ts'
+import type { Check } from './in-order.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -1,9 +1,9 @@
 import type { Document } from 'mongodb'
 import { MongoClient } from 'mongodb'
-import type { TestCores } from '../test-support/cores.ts'
 import { expiryOf } from '../visitors/model.ts'
 import { type Retention, retentionKinds } from '../workspaces/model.ts'
-import { flushSearch } from './test-visitor-marks.ts'
+import type { TestCores } from './cores.ts'
+import { flushSearch } from './visitor-marks.ts'
 
 /** The raw documents of a database, by collection. */
 type Raw = Map<string, Document[]>

@@ -1,7 +1,7 @@
+import { type ClaimRequest, createDeliveryClaims } from '../deliveries/delivery-claims.ts'
+import type { PollResult } from '../deliveries/delivery-work.ts'
+import type { ClaimedDelivery } from '../deliveries/webhook-requests.ts'
 import { createCoreMetrics } from '../metrics.ts'
-import { type ClaimRequest, createDeliveryClaims } from './delivery-claims.ts'
-import type { PollResult } from './delivery-work.ts'
-import type { ClaimedDelivery } from './webhook-requests.ts'
 
 export const at = 1_000_000
 type Dependencies = Parameters<typeof createDeliveryClaims>[0]

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { CoreContext } from '../context.ts'
-import { credentialsOf, site as ownOrigin, type TestCores } from '../test-support/cores.ts'
-import type { SessionContent } from './model.ts'
+import type { SessionContent } from '../visitors/model.ts'
+import { credentialsOf, site as ownOrigin, type TestCores } from './cores.ts'
 
 /** An action that ends the access of a session. */
 export interface Way {

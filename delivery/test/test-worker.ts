@@ -8,8 +8,8 @@ import type {
   RenewClaimsRequest,
 } from '#proto/lead/v1/delivery_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
-import type { Outcome, Sender } from './sender.ts'
-import { createDeliveryWorker, type DeliveryWorker, type WorkerOptions } from './worker.ts'
+import type { Outcome, Sender } from '../sender.ts'
+import { createDeliveryWorker, type DeliveryWorker, type WorkerOptions } from '../worker.ts'
 
 const logger = pino({ level: 'silent' })
 const accepted: Outcome = { case: 'response', value: { status: 200 } }

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { MongoClient } from 'mongodb'
 import { expect } from 'vitest'
 import { imageOf } from '../../test/support/images.ts'
-import { site, type TestCores } from '../test-support/cores.ts'
 import type { SessionContent } from '../visitors/model.ts'
+import { site, type TestCores } from './cores.ts'
 
 /** Enables the forms of the site, and creates a subscription for their leads. */
 export async function acceptForms({

@@ -4,10 +4,10 @@ import { ServiceError } from '../errors.ts'
 import type { Operation } from '../idempotency/idempotency.ts'
 import { createKeyring, createPlannedIds } from '../keys/keyring.ts'
 import type { Appended } from '../log/event-log.ts'
+import { createIdentification, type IdentificationDependencies } from '../visitors/identification.ts'
+import type { Identity, Issued, Session, SessionContent } from '../visitors/model.ts'
+import { sessionEndCodes } from '../visitors/visitor-access.ts'
 import { defaultCapabilities, type Installation } from '../workspaces/model.ts'
-import { createIdentification, type IdentificationDependencies } from './identification.ts'
-import type { Identity, Issued, Session, SessionContent } from './model.ts'
-import { sessionEndCodes } from './visitor-access.ts'
 
 export const now = Date.UTC(2030, 0, 1)
 export const seconds = now / 1000

@@ -15,8 +15,8 @@ import type { Nudge } from '../log/wakeup-store.ts'
 import type { SessionContent, VisitorCredentials } from '../visitors/model.ts'
 import { encodeAvailability } from '../workspaces/availability-watch.ts'
 import type { InstallationSettings } from '../workspaces/model.ts'
+import { createTestNudge } from './nudge.ts'
 import { mortalDatabase, scheduledDatabase } from './scheduled-database.ts'
-import { createTestNudge } from './test-nudge.ts'
 
 /** Origin of every test visitor's page. */
 export const site = 'https://shop.example'

@@ -1,10 +1,10 @@
 import type { Logger } from 'pino'
 import { expect } from 'vitest'
+import type { QueuedDelivery } from '../deliveries/delivery-queue-store.ts'
+import { type AttemptResult, createDeliveryResults } from '../deliveries/delivery-results.ts'
+import { createDestinationHealth } from '../deliveries/destination-health.ts'
+import type { AttemptFacts, PendingFault, Settlement } from '../deliveries/model.ts'
 import { createCoreMetrics } from '../metrics.ts'
-import type { QueuedDelivery } from './delivery-queue-store.ts'
-import { type AttemptResult, createDeliveryResults } from './delivery-results.ts'
-import { createDestinationHealth } from './destination-health.ts'
-import type { AttemptFacts, PendingFault, Settlement } from './model.ts'
 
 export const at = Date.UTC(2030, 0, 1)
 export const knownAt = new Date(at - 1000)

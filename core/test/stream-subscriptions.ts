@@ -1,11 +1,11 @@
 import { vi } from 'vitest'
 import { createBus } from '../bus.ts'
+import { type EncodedEvent, type LogEvent, toStreamEvent } from '../log/model.ts'
+import { type ReplayWindow, replayPage, type StartPoint } from '../log/replay-window.ts'
+import type { SubscriptionSink } from '../log/session-streams.ts'
+import { createStreamSubscriptions } from '../log/stream-subscriptions.ts'
 import { createCoreMetrics } from '../metrics.ts'
 import type { Session } from '../visitors/model.ts'
-import { type EncodedEvent, type LogEvent, toStreamEvent } from './model.ts'
-import { type ReplayWindow, replayPage, type StartPoint } from './replay-window.ts'
-import type { SubscriptionSink } from './session-streams.ts'
-import { createStreamSubscriptions } from './stream-subscriptions.ts'
 
 export const occurredAt = new Date(Date.UTC(2030, 0, 1))
 export const epoch = 'e1'
