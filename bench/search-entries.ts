@@ -1,5 +1,5 @@
 import type { Database } from '../core/database/database.ts'
-import type { LogEvent } from '../core/log/model.ts'
+import type { LogEvent } from '../core/log-event.ts'
 import { createSearchEntryStore } from '../core/search/search-entry-store.ts'
 import { termsOf } from '../core/search/terms-model.ts'
 

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import type { LogEnd, LogEvent } from './log/model.ts'
+import type { LogEnd, LogEvent } from './log-event.ts'
 
 /**
  * Passes events between the modules of one core process. Handlers run synchronously, in the order

@@ -1,5 +1,5 @@
 import type { Database } from '../../core/database/database.ts'
-import { operationKeys } from '../../core/log/model.ts'
+import { operationKeys } from '../../core/log-event.ts'
 import type { BenchVisitor } from '../visitors.ts'
 
 const perConversation = 20

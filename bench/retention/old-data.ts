@@ -1,5 +1,5 @@
 import { openDatabase } from '../../core/database/database.ts'
-import { operationKeys } from '../../core/log/model.ts'
+import { operationKeys } from '../../core/log-event.ts'
 import { skipSearchCatchUp, writeSearchEntries } from '../search-entries.ts'
 
 export const perConversation = 20

@@ -1,5 +1,5 @@
 import type { EventLog } from '../log/event-log.ts'
-import { type Agent, operationKeys } from '../log/model.ts'
+import { type Agent, operationKeys } from '../log-event.ts'
 import { agentIssues, validate } from '../rules.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import type { ConversationStore } from './conversation-store.ts'

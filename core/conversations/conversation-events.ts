@@ -1,5 +1,5 @@
 import type { EventStore } from '../log/event-store.ts'
-import type { EventType, LogEvent } from '../log/model.ts'
+import type { EventType, LogEvent } from '../log-event.ts'
 import { field, integer, validate } from '../rules.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 

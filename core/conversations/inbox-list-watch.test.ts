@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
 import { newId } from '../ids.ts'
-import { operationKeys } from '../log/model.ts'
+import { operationKeys } from '../log-event.ts'
 import { testCores } from '../test/cores.ts'
 import { inTurn } from '../test/scheduled-database.ts'
 

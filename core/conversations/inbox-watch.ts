@@ -4,7 +4,7 @@ import { createLruCache } from '../../platform/lru-cache.ts'
 import type { Bus } from '../bus.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { EventStore } from '../log/event-store.ts'
-import type { LogEvent } from '../log/model.ts'
+import type { LogEvent } from '../log-event.ts'
 import type { ConversationStore } from './conversation-store.ts'
 import type { Conversation } from './model.ts'
 

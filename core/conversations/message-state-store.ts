@@ -1,6 +1,6 @@
 import type { Collection } from 'mongodb'
 import type { EventDocument } from '../log/event-store.ts'
-import type { LogEvent, MessageState } from '../log/model.ts'
+import type { LogEvent, MessageState } from '../log-event.ts'
 import { type MessageStateChange, stateOf } from './model.ts'
 
 export interface MessageStateStore {

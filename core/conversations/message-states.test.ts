@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { CoreContext } from '../context.ts'
-import { operationKeys } from '../log/model.ts'
+import { operationKeys } from '../log-event.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
 
 const cores = testCores({ count: 2, started: false })

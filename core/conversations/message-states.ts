@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { EventLog } from '../log/event-log.ts'
-import { type LogEvent, type MessageState, operationKeys } from '../log/model.ts'
+import { type LogEvent, type MessageState, operationKeys } from '../log-event.ts'
 import { field, oneOf, validate } from '../rules.ts'
 import type { VisitorCredentials } from '../visitors/model.ts'
 import type { VisitorAccess } from '../visitors/visitor-access.ts'

@@ -1,4 +1,4 @@
-import type { Agent, Author, LogEvent, MessageState } from '../log/model.ts'
+import type { Agent, Author, LogEvent, MessageState } from '../log-event.ts'
 
 /**
  * Maximum age in milliseconds of a cached conversation's immutable fields. A wake-up drops them

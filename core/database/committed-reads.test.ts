@@ -2,7 +2,7 @@ import { MongoClient } from 'mongodb'
 import { afterAll, expect, it } from 'vitest'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { createEventStore } from '../log/event-store.ts'
-import { operationKeys } from '../log/model.ts'
+import { operationKeys } from '../log-event.ts'
 import { collectionsOf } from './collections.ts'
 
 const { uri, name } = testDatabase()

@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { LogEnd, LogEvent } from '../log-event.ts'
 import { createCoreMetrics } from '../metrics.ts'
 import { createEventLog, type EventDraft, type EventLogDependencies } from './event-log.ts'
-import type { LogEnd, LogEvent } from './model.ts'
 
 const at = Date.UTC(2030, 0, 1)
 const occurredAt = new Date(at)

@@ -4,10 +4,10 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { type Database, openDatabase } from '../database/database.ts'
 import { newId } from '../ids.ts'
+import { type LogEvent, operationKeys } from '../log-event.ts'
 import { createEventLog, type EventDraft, type EventLog } from './event-log.ts'
 import { createEventStore, type EventStore } from './event-store.ts'
 import { createLogHeads } from './log-heads.ts'
-import { type LogEvent, operationKeys } from './model.ts'
 
 const { uri, name } = testDatabase()
 let database: Database

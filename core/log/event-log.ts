@@ -1,10 +1,10 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { activeContext, batchOrigin, type Context, inSpan, SpanKind } from '../../platform/observability/tracing.ts'
 import { ServiceError, unavailable } from '../errors.ts'
+import type { LogEnd, LogEvent } from '../log-event.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import type { EventStore } from './event-store.ts'
 import type { LogHeads } from './log-heads.ts'
-import type { LogEnd, LogEvent } from './model.ts'
 
 /** An event to append. The log adds the sequence, the time, `closed` and `removableAt`. */
 export type EventDraft = Omit<LogEvent, 'sequence' | 'occurredAt' | 'closed' | 'removableAt'>

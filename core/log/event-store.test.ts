@@ -3,8 +3,8 @@ import { afterAll, expect, it } from 'vitest'
 import { startLink } from '../../test/support/link.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { openDatabase } from '../database/database.ts'
+import type { LogEvent } from '../log-event.ts'
 import { createEventStore } from './event-store.ts'
-import type { LogEvent } from './model.ts'
 
 const { uri, name } = testDatabase()
 const closing: (() => Promise<unknown>)[] = []

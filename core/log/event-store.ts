@@ -1,8 +1,8 @@
 import { type BulkWriteResult, type Collection, MongoBulkWriteError, type MongoServerError, ObjectId } from 'mongodb'
 import { byKey } from '../../platform/concurrency/batcher.ts'
+import type { EventType, LogEnd, LogEvent, LogStart, OperationKey } from '../log-event.ts'
 import { duplicateIndex, isDuplicateKey } from '../mongodb/faults.ts'
 import { createHistoryPages, type HistoryPage, type HistoryPageQuery, toEvent } from './history-page-store.ts'
-import type { EventType, LogEnd, LogEvent, LogStart, OperationKey } from './model.ts'
 
 export type EventDocument = LogEvent
 

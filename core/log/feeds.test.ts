@@ -1,8 +1,8 @@
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
 import { until } from '../../test/support/until.ts'
+import type { LogEvent } from '../log-event.ts'
 import { createFeeds } from './feeds.ts'
-import type { LogEvent } from './model.ts'
 
 const conversationId = 'cnv_1'
 const eventAt = (sequence: number): LogEvent => ({

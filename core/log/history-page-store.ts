@@ -1,6 +1,6 @@
 import type { Collection, WithId } from 'mongodb'
 import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
-import type { LogEnd, LogEvent } from './model.ts'
+import type { LogEnd, LogEvent } from '../log-event.ts'
 
 export interface HistoryPageQuery {
   conversationId: string

@@ -1,6 +1,6 @@
 import { createLruCache } from '../../platform/lru-cache.ts'
+import type { LogEnd } from '../log-event.ts'
 import type { EventStore } from './event-store.ts'
-import type { LogEnd } from './model.ts'
 
 export interface LogHeads {
   /** Returns the presumed end of each conversation's log. The end may be outdated. */

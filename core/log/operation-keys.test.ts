@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { newId } from '../ids.ts'
+import { agentOperationIn, operationKeys } from '../log-event.ts'
 import { operationId } from '../rules.ts'
-import { agentOperationIn, operationKeys } from './model.ts'
 
 const eventTypes = [
   'session.revoked',

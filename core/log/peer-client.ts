@@ -3,7 +3,7 @@ import { PeerService } from '#proto/peer/v1/peer_pb.js'
 import { createCoreTransport } from '../../core-client/core-transport.ts'
 import type { LinkMetrics } from '../../core-client/link.ts'
 import type { TlsFiles } from '../../platform/tls/tls-files.ts'
-import type { LogEnd, LogEvent } from './model.ts'
+import type { LogEnd, LogEvent } from '../log-event.ts'
 
 /** An event that another core has appended. `event` is absent if it must be read from the log. */
 export interface AnnouncedEvent extends LogEnd {

@@ -1,7 +1,8 @@
 import { array, assert, boolean, constant, integer, oneof, property, record } from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createBus } from '../bus.ts'
-import { type LogEvent, toStreamEvent } from './model.ts'
+import type { LogEvent } from '../log-event.ts'
+import { toStreamEvent } from './model.ts'
 import { createRecentEvents } from './recent-events.ts'
 
 const minute = 60_000

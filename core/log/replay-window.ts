@@ -1,6 +1,7 @@
 import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
+import type { LogEvent } from '../log-event.ts'
 import type { EventStore } from './event-store.ts'
-import { type LogEvent, type StreamEvent, toStreamEvent } from './model.ts'
+import { type StreamEvent, toStreamEvent } from './model.ts'
 import type { RecentEvents } from './recent-events.ts'
 
 type ResetReason = 'epoch_changed' | 'position_unknown' | 'window_exceeded'

@@ -1,5 +1,6 @@
+import type { LogEvent, SessionEndType } from '../log-event.ts'
 import type { Feed, Feeds } from './feeds.ts'
-import type { EncodedEvent, LogEvent, SessionEndType, StreamSession } from './model.ts'
+import type { EncodedEvent, StreamSession } from './model.ts'
 
 /** Pauses and ends all streams of a session on this core. */
 export interface SessionStreams {

@@ -1,14 +1,13 @@
 import type { Logger } from 'pino'
 import type { Bus } from '../bus.ts'
+import { endsSession, type LogEvent } from '../log-event.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import type { EventStore } from './event-store.ts'
 import { createFeeds, type Feed } from './feeds.ts'
 import {
   type EncodedEvent,
   encodeFor,
-  endsSession,
   isSentTo,
-  type LogEvent,
   resetRequired,
   type StreamEvent,
   type StreamSession,

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { createBus } from '../bus.ts'
+import { operationKeys } from '../log-event.ts'
 import { send, type TestVisitor, testCores } from '../test/cores.ts'
 import { createEventLog } from './event-log.ts'
 import { createEventStore } from './event-store.ts'
 import { createLogHeads } from './log-heads.ts'
-import { operationKeys } from './model.ts'
 import { createRecentEvents } from './recent-events.ts'
 import { createReplayWindow } from './replay-window.ts'
 

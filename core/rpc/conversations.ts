@@ -14,7 +14,7 @@ import {
 import type { CoreContext } from '../context.ts'
 import type { TypingState } from '../conversations/typing.ts'
 import { ServiceError } from '../errors.ts'
-import type { LogEvent } from '../log/model.ts'
+import type { LogEvent } from '../log-event.ts'
 import { callerOf, requiredWorkspace, workspaceOf } from './caller.ts'
 import { fromAgent, toConversation, toInboxEvent, toNote, toSearchResult } from './messaging-values.ts'
 import { fromCredentials } from './visitor.ts'

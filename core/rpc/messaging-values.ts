@@ -12,7 +12,7 @@ import {
 } from '#proto/messaging/v1/messaging_pb.js'
 import type { MessagePage } from '../conversations/messages.ts'
 import { type Conversation, type ConversationSummary, type Note, stateOf } from '../conversations/model.ts'
-import { type Agent, agentOperationIn, type LogEvent } from '../log/model.ts'
+import { type Agent, agentOperationIn, type LogEvent } from '../log-event.ts'
 import type { SearchResult } from '../search/search.ts'
 
 export function toMessage(event: LogEvent): Message {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { createBus } from '../bus.ts'
-import type { LogEvent } from '../log/model.ts'
+import type { LogEvent } from '../log-event.ts'
 import type { SearchEntry } from './model.ts'
 import type { SearchEntryStore } from './search-entry-store.ts'
 import { createSearchIndex } from './search-index.ts'

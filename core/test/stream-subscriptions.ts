@@ -1,9 +1,10 @@
 import { vi } from 'vitest'
 import { createBus } from '../bus.ts'
-import { type EncodedEvent, type LogEvent, toStreamEvent } from '../log/model.ts'
+import { type EncodedEvent, toStreamEvent } from '../log/model.ts'
 import { type ReplayWindow, replayPage, type StartPoint } from '../log/replay-window.ts'
 import type { SubscriptionSink } from '../log/session-streams.ts'
 import { createStreamSubscriptions } from '../log/stream-subscriptions.ts'
+import type { LogEvent } from '../log-event.ts'
 import { createCoreMetrics } from '../metrics.ts'
 import type { Session } from '../visitors/model.ts'
 

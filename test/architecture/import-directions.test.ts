@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { circlesIn, environmentReaders, inProject, isTest, layerOf, violationsOf } from './rules.ts'
+import { circlesIn, environmentReaders, inProject, isTest, layerOf, roomOf, violationsOf } from './rules.ts'
 import { sourceFacts } from './source-facts.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -47,12 +47,22 @@ describe('the product code', () => {
     expect(files.filter((path) => layerOf(path) === -1)).toEqual([])
   })
 
-  it('the product code has no circle of imports', () => {
-    const imports = product.map(({ path, facts }): [string, string[]] => [
-      path,
-      facts.imports.flatMap((imported) => inProject(path, imported) ?? []),
-    ])
+  const imports = product.map(({ path, facts }): [string, string[]] => [
+    path,
+    facts.imports.flatMap((imported) => inProject(path, imported) ?? []),
+  ])
+
+  it('the product code has no circle of imports between files', () => {
     expect(circlesIn(new Map(imports))).toEqual([])
+  })
+
+  it('the folders of gateway, core and worker have no circle of imports', () => {
+    const ofFolders = new Map<string, Set<string>>()
+    for (const [path, targets] of imports.filter(([path]) => /^(gateway|core|delivery)\//.test(path))) {
+      const others = targets.map(roomOf).filter((target) => target !== roomOf(path))
+      ofFolders.set(roomOf(path), new Set([...(ofFolders.get(roomOf(path)) ?? []), ...others]))
+    }
+    expect(circlesIn(new Map([...ofFolders].map(([folder, others]) => [folder, [...others]])))).toEqual([])
   })
 })
 

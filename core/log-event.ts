@@ -1,0 +1,172 @@
+/** Events of a conversation's log, and the keys of their operations (specification, section 6). */
+
+export type MessageState = 'queued' | 'sent' | 'delivered' | 'read' | 'failed'
+
+export interface Author {
+  kind: 'visitor' | 'agent' | 'system'
+  displayName?: string
+  avatarUrl?: string
+}
+
+export interface Message {
+  messageId: string
+  /** Operation id that the visitor's browser chose. Absent in messages of agents. */
+  clientOperationId?: string
+  /** Session in which the visitor wrote the message. Absent in messages of agents. */
+  sessionId?: string
+  author: Author
+  body: string
+  contentType: 'text'
+  locale?: string
+  /** State of the message when it was written. The current state is `currentState` of the event. */
+  state: MessageState
+}
+
+export type SessionEndType =
+  | 'session.expired'
+  | 'session.revoked'
+  | 'visitor.banned'
+  | 'connection.disabled'
+  | 'session.closed'
+
+export type CommandEventType =
+  | 'navigation.requested'
+  | 'navigation.cancelled'
+  | 'screenshot.requested'
+  | 'screenshot.cancelled'
+
+/**
+ * Types of transient events. Transient events are never replayed. The log removes them later, which
+ * leaves holes: sequences without an event.
+ */
+export type TypingType = 'typing.started' | 'typing.stopped'
+
+export type EventType =
+  | 'message.accepted'
+  | 'message.received'
+  | 'session.identified'
+  | 'message.state.changed'
+  | 'agent.assigned'
+  | 'agent.unassigned'
+  | 'conversation.closed'
+  | 'conversation.reopened'
+  | TypingType
+  | CommandEventType
+  | SessionEndType
+
+/** One event of a conversation's log. A message is stored in the event that announces it. */
+export interface LogEvent {
+  conversationId: string
+  /** Position in the log of the conversation, from 1. Sequences grow and may have holes. */
+  sequence: number
+  type: EventType
+  occurredAt: Date
+  /**
+   * Session whose streams may send the event. Absent if the streams of every session may send the
+   * event.
+   */
+  sessionId?: string
+  /** Key of the operation that made the event; unique in the conversation. */
+  operationKey?: OperationKey
+  /**
+   * Hash of the operation's input. It distinguishes a repeated operation from a conflicting one.
+   */
+  inputHash?: string
+  message?: Message
+  /**
+   * Current state of the message. Streams do not send it, because an event on a stream never
+   * changes.
+   */
+  currentState?: MessageState
+  /** Data of the event. Absent if the event has a message. */
+  data?: EventData
+  /**
+   * True when the conversation is closed after this event. The last event of a log therefore has
+   * the current state of the conversation.
+   */
+  closed?: true
+  transient?: true
+  /**
+   * Time from which a transient event may be removed. Unset when the event must stay because it is
+   * the end of its log.
+   */
+  removableAt?: Date
+  /** Only in `message.state.changed`: sequence of the message whose state changed. */
+  messageSequence?: number
+  /** True until the state change is applied to its message. A crash can delay this step. */
+  unapplied?: true
+}
+
+export interface Agent {
+  displayName: string
+  avatarUrl?: string
+}
+
+/** Data of an event that has no message (contract, section 4). */
+interface EventData {
+  author?: Author
+  agent?: Agent
+  messageId?: string
+  clientOperationId?: string
+  state?: MessageState
+  commandId?: string
+  requestId?: string
+  url?: string
+  label?: string
+  purpose?: string
+  expiresAt?: string
+}
+
+const sessionEnds: ReadonlySet<EventType> = new Set<SessionEndType>([
+  'session.expired',
+  'session.revoked',
+  'visitor.banned',
+  'connection.disabled',
+  'session.closed',
+])
+
+/** Whether an event of this type ends the streams of its session. */
+export function endsSession(type: EventType): type is SessionEndType {
+  return sessionEnds.has(type)
+}
+
+/** The oldest event that is stored. */
+export type LogStart = Pick<LogEvent, 'sequence' | 'occurredAt' | 'transient'>
+
+export interface LogEnd {
+  sequence: number
+  closed: boolean
+}
+
+declare const brand: unique symbol
+/** Key of a logical operation in a conversation's log. Only `operationKeys` creates such keys. */
+export type OperationKey = string & { readonly [brand]: true }
+
+const agentPrefix = 'agent '
+
+/**
+ * Creates the key of every operation that writes to a log. A key is unique in its conversation and
+ * consists of words. The first words name the kind of writer. Operation ids that visitors and
+ * agents choose have no spaces, so they cannot form the key of another writer. Only the keys of
+ * visitors begin with a session id. Never change the format: a repeated operation must find the
+ * event that an earlier version wrote.
+ */
+export const operationKeys = {
+  visitorMessage: (sessionId: string, clientOperationId: string) => keyOf(sessionId, clientOperationId),
+  agentMessage: (clientOperationId: string) => `${agentPrefix}${clientOperationId}` as OperationKey,
+  /** Key of an event about a session: its end or its identification. */
+  session: (sessionId: string, type: EventType) => keyOf('session', sessionId, type),
+  messageState: (messageId: string, state: MessageState) => keyOf('state', messageId, state),
+  assignment: (version: number) => keyOf('assignment', String(version)),
+  /** Key of the event by which an operator undoes the closing at this sequence. */
+  reopening: (closedSequence: number) => keyOf('reopening', String(closedSequence)),
+  typing: (turnId: string, step: string) => keyOf('typing', turnId, step),
+  command: (commandId: string, type: EventType) => keyOf(commandId, type),
+}
+
+const keyOf = (...words: string[]) => words.join(' ') as OperationKey
+
+/** Returns the operation id that an agent chose for a message; undefined for any other key. */
+export function agentOperationIn(key: OperationKey | undefined): string | undefined {
+  return key?.startsWith(agentPrefix) ? key.slice(agentPrefix.length) : undefined
+}
