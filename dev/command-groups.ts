@@ -24,7 +24,7 @@ export const groups: Record<string, Record<string, string[][]>> = {
   bench: {
     default: [['bench/main.ts']],
     mount: [['dev/measure-mount.ts']],
-    page: [['dev/measure-page.ts']],
+    page: [['bench/measure-page.ts']],
     sizes: [['widget/sizes.ts']],
   },
   conformance: {
