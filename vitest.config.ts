@@ -8,7 +8,7 @@ const suffixes: Record<string, string> = {
   test: '*.test.ts',
   /** `npm run test:long`: tests that kill processes, repeat runs or use large sizes. */
   long: '*.long.test.ts',
-  /** Tests that take options and print results: `npm run chaos -- delivery`, `npm run fuzz`. */
+  /** Tests that take options and print results: `npm run chaos -- delivery`, `npm run verify -- fuzz`. */
   run: '*.run.ts',
 }
 

@@ -1,4 +1,4 @@
-// Checks the deployed dependencies for known vulnerabilities: `npm run audit`.
+// Checks the deployed dependencies for known vulnerabilities: `npm run verify -- audit`.
 // With `--required`, fails if the registry does not respond.
 import { spawnSync } from 'node:child_process'
 

@@ -1,5 +1,6 @@
 const vitest = 'node_modules/vitest/vitest.mjs'
-const chaosRun = (file: string) => [[vitest, 'run', '--mode', 'run', `test/chaos/${file}`]]
+/** Runs the tests that take options or need more than Node. Their files end with `.run.ts`. */
+const runOf = (tests: string) => [[vitest, 'run', '--mode', 'run', tests]]
 const buf = 'node_modules/@bufbuild/buf/bin/buf'
 
 /**
@@ -23,23 +24,33 @@ export const groups: Record<string, Record<string, string[][]>> = {
   },
   bench: {
     default: [['bench/main.ts']],
-    mount: [['dev/measure-mount.ts']],
+    mount: [['bench/measure-mount.ts']],
     page: [['bench/measure-page.ts']],
     sizes: [['widget/sizes.ts']],
   },
   conformance: {
     default: [['test/conformance/main.ts']],
   },
-  rehearsal: {
-    default: [['test/upgrade/main.ts']],
+  verify: {
+    audit: [['dev/audit.ts']],
+    deployment: runOf('test/deployment/images'),
+    fuzz: [['test/fuzz/main.ts']],
+    mutation: [['test/mutation/main.ts']],
+    newcomer: runOf('test/deployment/newcomer'),
+    packages: runOf('test/packages'),
+    rehearsal: [['test/upgrade/main.ts']],
+  },
+  release: {
+    default: [['dev/release.ts']],
+    pack: [['dev/pack.ts']],
   },
   chaos: {
     default: [['test/chaos/main.ts']],
     bugs: [['test/chaos/bugs.ts']],
-    delivery: chaosRun('delivery'),
-    isolation: chaosRun('isolation'),
-    hostile: chaosRun('hostile'),
-    recovery: chaosRun('recovery'),
+    delivery: runOf('test/chaos/delivery'),
+    isolation: runOf('test/chaos/isolation'),
+    hostile: runOf('test/chaos/hostile'),
+    recovery: runOf('test/chaos/recovery'),
     soak: [['test/chaos/soak.ts']],
   },
 }

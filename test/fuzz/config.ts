@@ -6,5 +6,5 @@ const schema = Type.Object({
   FUZZ_MINUTES: Type.Number({ default: 5, exclusiveMinimum: 0, description: 'Duration.' }),
 })
 
-/** Reads seed and duration from the environment, which `npm run fuzz` sets from its arguments. */
+/** Reads seed and duration from the environment, which `npm run verify -- fuzz` sets from its arguments. */
 export const fuzzConfig = () => envSchema<Static<typeof schema>>({ schema })

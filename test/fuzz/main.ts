@@ -1,4 +1,4 @@
-// Runs the fuzz test with a given seed and duration: `npm run fuzz -- --seed 7 --minutes 10`
+// Runs the fuzz test with a given seed and duration: `npm run verify -- fuzz --seed 7 --minutes 10`
 import { parseArgs } from 'node:util'
 import { startVitest } from 'vitest/node'
 

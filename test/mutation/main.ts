@@ -2,7 +2,7 @@ import { Stryker } from '@stryker-mutator/core'
 import { setTests } from './config.ts'
 import { modules } from './modules.ts'
 
-/** `npm run mutation -- [module…]`: mutates the code and reports mutants that no test detects. */
+/** `npm run verify -- mutation [module…]`: mutates the code and reports mutants that no test detects. */
 const wanted = process.argv.slice(2)
 const unknown = wanted.filter((name) => !(name in modules))
 if (unknown.length > 0) {

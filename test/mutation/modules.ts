@@ -1,4 +1,4 @@
-/** Files that `npm run mutation` mutates, and the tests that should detect the mutants. */
+/** Files that `npm run verify -- mutation` mutates, and the tests that should detect the mutants. */
 export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
   addresses: {
     mutate: ['platform/addresses/{addresses,destination-url,name-service,resolve}.ts'],
