@@ -24,8 +24,8 @@ export const groups: Record<string, Record<string, string[][]>> = {
   },
   bench: {
     default: [['bench/main.ts']],
-    mount: [['bench/measure-mount.ts']],
-    page: [['bench/measure-page.ts']],
+    mount: [['bench/page/measure-mount.ts']],
+    page: [['bench/page/measure-page.ts']],
     sizes: [['widget/sizes.ts']],
   },
   conformance: {

@@ -7,12 +7,12 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Browser, CDPSession, Page } from 'playwright-core'
-import { readTrace, type TraceTimes } from '../dev/trace-times.ts'
-import { launchChromium } from '../test/support/chromium.ts'
-import { cleanUp } from '../test/support/clean-up.ts'
-import { startStack } from '../test/support/stack.ts'
-import { buildWidgetIfStale } from '../widget/build.ts'
-import { median } from './table.ts'
+import { launchChromium } from '../../test/support/chromium.ts'
+import { cleanUp } from '../../test/support/clean-up.ts'
+import { startStack } from '../../test/support/stack.ts'
+import { buildWidgetIfStale } from '../../widget/build.ts'
+import { median } from '../table.ts'
+import { readTrace, type TraceTimes } from './trace-times.ts'
 
 const rounds = 5
 const slowdown = 4

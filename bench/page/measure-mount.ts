@@ -1,9 +1,9 @@
 // Prints the longest main-thread task while the widget loads, opens and shows a long history, with
 // 4x CPU throttling: `npm run bench -- mount`. Fails above 50 ms. Counts thread time only, so that
 // other load on the machine does not distort the result.
-import { launchChromium } from '../test/support/chromium.ts'
-import { openWidgetPage } from '../test/support/widget-page.ts'
-import { startScenarioServer } from '../widget/test/scenario-server.ts'
+import { launchChromium } from '../../test/support/chromium.ts'
+import { openWidgetPage } from '../../test/support/widget-page.ts'
+import { startScenarioServer } from '../../widget/test/scenario-server.ts'
 import { readTrace } from './trace-times.ts'
 
 const rounds = 5
