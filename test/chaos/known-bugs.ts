@@ -113,7 +113,7 @@ export const knownBugs: KnownBug[] = [
     faults: ['worker-stopped'],
     changes: [
       {
-        folder: 'core/log',
+        folder: 'core',
         from: "keyOf('session', sessionId, type)",
         to: 'keyOf(sessionId, type)',
       },

@@ -80,7 +80,7 @@ export const seededFaults: SeededFault[] = [
   fault(
     'C1.50',
     'has no limit on a burst of messages',
-    'gateway/limits',
+    'gateway/checks',
     'burst: burst * config.RATE_LIMIT_FACTOR',
     'burst: perMinute * config.RATE_LIMIT_FACTOR',
   ),
