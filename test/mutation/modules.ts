@@ -13,7 +13,7 @@ export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
     tests: ['gateway/events/event-stream-encoding.test.ts'],
   },
   streams: {
-    mutate: ['gateway/events/{event-streams,stream-socket}.ts'],
+    mutate: ['gateway/events/event-streams.ts', 'gateway/http/stream-socket.ts'],
     tests: ['gateway/events/event-streams.test.ts'],
   },
   claims: {
