@@ -97,7 +97,7 @@ describe('commands', () => {
     expect(await core.commands.list(session.sessionId, undefined)).toHaveLength(1)
   })
 
-  it('the request event precedes the cancellation event, even if both writes failed and both calls are repeated', async () => {
+  it('the request event precedes the cancellation event, even if the first write of each event failed', async () => {
     const session = core.newSession()
     const request = { sessionId: session.sessionId, clientOperationId: 'op' }
     core.breakLog(new Error('killed'))
@@ -206,7 +206,7 @@ const screenshotSteps = ['granted', 'denied', 'unsupported', 'uploaded', 'cancel
 const step = (steps: readonly CommandState[]) =>
   fc.record({ to: fc.constantFrom(...steps), wait: fc.constantFrom(0, 0, 0, 1, 60_000, 120_000), sweep: fc.boolean() })
 
-describe('commands after random calls by the operator and the visitor', () => {
+describe('commands that receive random calls of the operator and the visitor', () => {
   it.each([
     ['cmd', navigationSteps],
     ['scr', screenshotSteps],

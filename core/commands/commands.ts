@@ -137,7 +137,7 @@ export function createCommands(dependencies: CommandsDependencies): Commands {
 
   /**
    * Returns the command of a repeated request. If the capability has been disabled since the first
-   * request, a missing event of the command is not written. The command then expires.
+   * request, this call does not write a missing event of the command. The command then expires.
    */
   async function repeat(command: Command, session: Session, inputHash: string): Promise<Repeatable<Command>> {
     if (command.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)

@@ -58,7 +58,6 @@ export function stateAt({ kind, state, expiresAt }: CommandProgress, now: number
   return nextStates[kind][state]?.includes('expired') && expiresAt.getTime() <= now ? 'expired' : state
 }
 
-/** Whether the state is final. */
 export function isFinal(kind: CommandKind, state: CommandState): boolean {
   return nextStates[kind][state] === undefined
 }

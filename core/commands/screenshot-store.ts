@@ -26,8 +26,8 @@ export function createScreenshotStore(bucket: GridFSBucket): ScreenshotStore {
       // reports the same error.
       stream.on('error', () => {})
       try {
-        // Waits until each chunk is written. So no write is running if `chunks` throws. A running
-        // write could store data after the caller has deleted the file.
+        // Waits for the write of each chunk, so that no write is running if `chunks` throws. A
+        // running write could store data after the caller has deleted the file.
         for await (const chunk of chunks) await settled((done) => stream.write(chunk, done))
         await settled((done) => stream.end(done))
       } catch (error) {
@@ -42,8 +42,8 @@ export function createScreenshotStore(bucket: GridFSBucket): ScreenshotStore {
       try {
         await bucket.delete(new ObjectId(fileId))
       } catch (error) {
-        // The driver reports this error if an unfinished file has no file document. It has deleted
-        // the chunks by then.
+        // The driver reports this error if an unfinished file has no file document. The driver has
+        // already deleted the chunks.
         if (!(error instanceof MongoRuntimeError && error.message.startsWith('File not found'))) throw error
       }
     },

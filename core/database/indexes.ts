@@ -122,7 +122,7 @@ export const indexes: IndexPlan[] = [
   ['networkBans', { endsAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['consoleSessions', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['consoleSessions', { workspaceId: 1 }, { name: 'by_workspace' }],
-  // Finds sessions whose claims must be read again at the provider.
+  // Finds console sessions that are due for another check of the user at the identity provider.
   [
     'consoleSessions',
     { 'provider.recheckAt': 1 },
@@ -151,7 +151,8 @@ export const indexes: IndexPlan[] = [
     { conversationId: 1 },
     { name: 'by_conversation', partialFilterExpression: { conversationId: { $exists: true } } },
   ],
-  // For the retention: find workspaces whose sweep is due, and data that may be older than allowed.
+  // Finds workspaces whose retention sweep is due. The review and postponement indexes below find
+  // data that may be older than allowed.
   ['workspaces', { sweepAt: 1 }, { name: 'due' }],
   ['sessions', { publicSiteKey: 1, reviewAt: 1 }, { name: 'by_review' }],
   [
@@ -177,10 +178,11 @@ export const indexes: IndexPlan[] = [
   ['erasures', { nextAt: 1 }, { name: 'due', sparse: true }],
   ['erasures', { 'traces.visitorIds': 1 }, { name: 'by_visitor', sparse: true }],
   ['sessions', { conversationId: 1 }, { name: 'by_conversation' }],
-  // Finds entries by their words, and counts them. The queries name their index.
+  // Finds and counts search entries by their words. The queries name their index.
   ['searchEntries', { workspaceId: 1, terms: 1 }, { name: 'by_term' }],
   ['searchEntries', { workspaceId: 1, at: -1, _id: -1 }, { name: 'by_time' }],
-  // Finds the entries of sessions and leads. The ids of other entries begin with the conversation.
+  // Finds the entries of a conversation's sessions and leads. Entries of messages and notes need no
+  // index, because their ids begin with the conversation id.
   [
     'searchEntries',
     { conversationId: 1 },

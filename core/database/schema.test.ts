@@ -42,7 +42,7 @@ describe('a database', () => {
 })
 
 describe('a migration', () => {
-  it('converts old records in its expand step, and records written since then in its contract step', async () => {
+  it('converts existing records in its expand step, and records that were written later in its contract step', async () => {
     await db.collection('idempotency').insertOne(record('before'))
     expect((await migrate(db)).toContract.map(({ number }) => number)).toEqual([1, 2])
     await db.collection('idempotency').insertOne(record('beside'))

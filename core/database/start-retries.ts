@@ -32,7 +32,7 @@ export async function retryAtStart<T>(step: () => Promise<T>, options: StartRetr
       if (!isUnreachable(error)) throw error
       if (waitedMs + pauseMs > withinMs) throw new Error(overdue(withinMs, error as Error), { cause: error })
       const reason = (error as Error).name
-      logger.warn({ reason, waitedMs, withinMs }, `database is out of reach; retrying in ${pauseMs / 1000} s`)
+      logger.warn({ reason, waitedMs, withinMs }, `database is unreachable; retrying in ${pauseMs / 1000} s`)
       await delay(pauseMs, undefined, { signal })
     }
   }

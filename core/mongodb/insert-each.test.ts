@@ -43,7 +43,7 @@ describe('concurrent inserts in batches', () => {
     expect(await letters.countDocuments({ _id: 'fits' })).toBe(1)
   })
 
-  it('use a call of their own for a single document, with the same results', async () => {
+  it('give the same results if a batch contains only one document', async () => {
     const { add: insert } = createBatcher((documents: Letter[]) => insertEach(letters, documents))
     expect(await insert({ _id: 'single', text: 'single' })).toBe(true)
     expect(await insert({ _id: 'other', text: 'single' })).toBe(false)

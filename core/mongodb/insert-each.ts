@@ -11,7 +11,7 @@ import { duplicateKey, isDuplicateKey } from './faults.ts'
  * Inserts documents with one call. The results have the order of the documents. A result is true if
  * its document was inserted, and false if one of its unique keys was taken. If the database rejects
  * a document for another reason, only the result of that document is rejected. Any other error
- * rejects the whole call, and so does the rejection of a single document.
+ * rejects the whole call. If there is only one document, its rejection also rejects the whole call.
  */
 export async function insertEach<T extends Document>(
   collection: Collection<T>,
@@ -19,7 +19,7 @@ export async function insertEach<T extends Document>(
   options: { writeConcern?: WriteConcernSettings } = {},
 ): Promise<PromiseSettledResult<boolean>[]> {
   const [first, ...others] = documents
-  // A call with one document costs driver and database less.
+  // `insertOne` costs the driver and the database less than `insertMany`.
   if (first && others.length === 0) {
     return [{ status: 'fulfilled', value: await insertOnce(collection, first, options) }]
   }

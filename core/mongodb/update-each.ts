@@ -14,9 +14,11 @@ export interface DocumentUpdate<T extends Document> {
 }
 
 /**
- * Updates at most one document per update, with one call. The results have the order of the updates. A
- * result is true if a document matched. If the database rejects an update, only the result of that
- * update is rejected. Any other error rejects the whole call.
+ * Updates at most one document per update. Makes one database call if every update matches a
+ * document. Otherwise runs each update again in its own call. The results have the order of the
+ * updates. A result is true if a document matched. If the database rejects an update, only the
+ * result of that update is rejected. Any other error of the common database call rejects the whole
+ * call.
  */
 export async function updateEach<T extends Document>(
   collection: Collection<T>,
@@ -24,7 +26,7 @@ export async function updateEach<T extends Document>(
 ): Promise<PromiseSettledResult<boolean>[]> {
   if (updates.length > 1 && (await haveAllMatched(collection, updates)))
     return updates.map(() => ({ status: 'fulfilled', value: true }))
-  // The database returns how many updates matched, but not which ones. So each one runs again.
+  // The database returns how many updates matched, but not which ones. So each update runs again.
   return Promise.allSettled(
     updates.map(async ({ filter, update }) => (await collection.updateOne(filter, update)).matchedCount === 1),
   )
@@ -41,7 +43,7 @@ async function haveAllMatched<T extends Document>(
     )
     return matchedCount === updates.length
   } catch (error) {
-    // The database rejected an update, or the driver did, for example because of its size.
+    // The database or the driver rejected an update, for example because the update is too large.
     if (error instanceof MongoBulkWriteError || error instanceof MongoAPIError) return false
     throw error
   }

@@ -42,7 +42,7 @@ export interface FoundEntry {
 }
 
 /**
- * Maximum number of different words of an entry. Later words of a longer text are not found. The
- * limit bounds the cost of messages that are written to be expensive.
+ * Maximum number of different words of an entry. Later words of a longer text are not indexed. The
+ * limit protects the database from messages with very many words.
  */
 export const maxTerms = 400

@@ -7,8 +7,9 @@ import type { SearchTerm } from './terms-model.ts'
 
 export interface SearchEntryDocument {
   /**
-   * `<conversation>:<sequence>` for a message and `<conversation>:n:<operation>` for a note, so that
-   * a range of ids contains the entries of a conversation. The session's or lead's id otherwise.
+   * The id is `<conversation>:<sequence>` for a message and `<conversation>:n:<operation>` for a
+   * note. So one range of ids contains the messages and notes of a conversation. For a visitor it
+   * is the session id, and for a lead the lead id.
    */
   _id: string
   workspaceId: string
@@ -30,12 +31,12 @@ export type SearchPosition = string | undefined
 export interface SearchEntryStore {
   /** Inserts the entries that are missing. Existing entries stay unchanged. */
   insert(entries: SearchEntry[]): Promise<void>
-  /** Inserts entries, and replaces entries with other terms. */
+  /** Inserts entries, and replaces existing entries that have other terms. */
   replace(entries: SearchEntry[]): Promise<void>
   remove(sources: SearchSource[]): Promise<void>
   /** Returns those of the sources that have no entry. */
   missing<S extends SearchSource>(sources: S[]): Promise<S[]>
-  /** Returns the workspaces of conversations, also of hidden ones. */
+  /** Returns the workspace of each conversation, including hidden conversations. */
   workspacesOf(conversationIds: string[]): Promise<Map<string, string>>
   leadsAndNotesOf(conversationIds: string[]): Promise<SearchText[]>
   position(): Promise<SearchPosition>
@@ -62,7 +63,10 @@ interface SearchCollections {
   searchEntries: Collection<SearchEntryDocument>
   searchProgress: Collection<SearchProgressDocument>
   events: Collection<EventDocument>
-  /** These two collections have the type `object`, because their types belong to later layers. */
+  /**
+   * These two collections have the type `object`, because this module must not import their types
+   * (see `test/architecture/rules.ts`).
+   */
   conversations: object
   leads: object
 }
@@ -199,7 +203,8 @@ export function createSearchEntryStore(collections: SearchCollections): SearchEn
         .aggregate<SearchEntryDocument>(
           [
             { $match: { workspaceId, terms: pattern(rarest) } },
-            // This stage keeps the database from using another term of the query for the index.
+            // Without this stage, the database would merge both `$match` stages, and could search
+            // the index for another term of the query.
             { $limit: limit },
             { $match: { $and: [...allOf(terms), ...inRange(range)] } },
             { $project: { at: 1, conversationId: 1 } },

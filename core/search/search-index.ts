@@ -43,12 +43,13 @@ const paceMs = 100
 const pauseFactor = 4
 /**
  * Minimum age in milliseconds of the events that `catchUp` reads. The insert of an event takes less
- * time. So no event is added before the position of `catchUp` after `catchUp` has passed it.
+ * time than this. So when `catchUp` reads an event, the log already contains all events that were
+ * created earlier.
  */
 const settledMs = 90_000
 /**
- * Maximum time in milliseconds between the read of a text and the write of its entry. It is below
- * the time after which a removal removes late writes.
+ * Maximum time in milliseconds between the read of a text and the write of its entry. It is shorter
+ * than the minute after which a removal also removes data that was written late.
  */
 const maxAgeMs = 20_000
 const maxKnown = 50_000
@@ -88,7 +89,7 @@ export function createSearchIndex(dependencies: {
     await store.insert(entries)
   }
 
-  /** Adds the names of visitors. A session that was removed meanwhile must keep no entry. */
+  /** Adds the names of visitors. If a session was removed meanwhile, removes its entry again. */
   async function addVisitors(events: LogEvent[]) {
     for (const { type, sessionId } of events)
       if (type === 'session.identified' && sessionId !== undefined) knownVisitors.delete(sessionId)

@@ -3,7 +3,10 @@ import { expect, it } from 'vitest'
 import type { FoundEntry } from './model.ts'
 import { createSearch } from './search.ts'
 
-/** What an entry stands for: a text, a text that was removed, or one of several sessions of one visitor. */
+/**
+ * What an entry represents: a text, a text that was removed, or one of several sessions of one
+ * visitor.
+ */
 const kinds = fc.constantFrom('text', 'removed', 'visitor')
 const conversation = { workspaceId: 'ws', status: 'open' as const }
 
@@ -29,7 +32,7 @@ function searchOf(entries: (FoundEntry & { isRemoved: boolean })[]) {
   })
 }
 
-it('returns every text once over all pages, also beside removed texts and many sessions of one visitor', async () => {
+it('a search returns every text on exactly one page, even between removed texts and many sessions of one visitor', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.tuple(kinds, fc.integer({ min: 1, max: 60 })), { maxLength: 12 }),

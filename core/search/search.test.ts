@@ -132,7 +132,7 @@ describe('a search', () => {
   })
 })
 
-describe('a text that is gone', () => {
+describe('a removed or hidden text', () => {
   it('is not found after an erasure at any time during the indexing, and no entry contains its words', async () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), async (scheduler) => {
@@ -167,7 +167,7 @@ describe('a text that is gone', () => {
 })
 
 describe('the catch-up', () => {
-  it('adds the entries of a core that died before it wrote them, and moves its position only once', async () => {
+  it('adds the entries that a dead core did not write; another run keeps the position', async () => {
     const word = newWord()
     const mortal = cores.mortalCore(Number.POSITIVE_INFINITY)
     const visitor = await cores.newVisitor()

@@ -77,9 +77,10 @@ export function createSearch<C extends SearchedConversation>(dependencies: {
   const { store, conversationsOf, textsOf } = dependencies
 
   /**
-   * Returns the matching entries in steps, newest first, each with the place up to which all entries
-   * have been read. A rare term has few entries, so one step reads all of them. Otherwise matches are
-   * frequent, and steps read all entries of the workspace by time.
+   * Yields the matching entries in steps, newest first. `end` is the place up to which all entries
+   * have been read. It is undefined in the last step. If a term is rare, one query reads all its
+   * entries. Otherwise matches are frequent, and each step reads the next entries of the workspace
+   * by time.
    */
   async function* matchesOf(query: EntryQuery): AsyncGenerator<{ found: FoundEntry[]; end?: SearchPlace }> {
     const counts = await Promise.all(query.terms.map((term) => store.count(query.workspaceId, term, rareEntries)))

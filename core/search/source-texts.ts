@@ -20,7 +20,10 @@ export interface TextStores {
   sessions: Pick<SessionStore, 'find'>
 }
 
-/** Creates a function that reads the current texts of sources, in their order. */
+/**
+ * Creates a function that reads the current texts of sources. The texts have the order of the
+ * sources.
+ */
 export function createSourceTexts({ conversations, leads, events, sessions }: TextStores) {
   return async (sources: SearchSource[]): Promise<(SourceText | undefined)[]> => {
     const places = sources.flatMap((source) => (source.kind === 'message' ? source : []))

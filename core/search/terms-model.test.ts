@@ -38,11 +38,11 @@ describe('a query', () => {
     expect(finds(query, text)).toBe(false)
   })
 
-  it('has no term without a letter or digit', () => {
+  it('has no terms if it contains no letter or digit', () => {
     expect(searchTermsOf(' -- 🙂 .*$ ')).toEqual([])
   })
 
-  it('finds every text that begins with it, for any text', () => {
+  it('finds every text that begins with it', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 60 }), (text) => {
         const words = text.split(' ')
@@ -60,7 +60,7 @@ describe('a term', () => {
     expect(termsOf('行'.repeat(letters))).toHaveLength(letters)
   }, 20_000)
 
-  it('has only letters and digits, so that it needs no escaping in a pattern, for any text', () => {
+  it('has only letters and digits for any text, so that it needs no escaping in a regular expression', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.oneof(fc.constantFrom('⑴', 'ﷺ', '½', '㈎'), fc.string()) }), (text) => {
         for (const { term } of termsOf(text)) expect(term).toMatch(/^[\p{L}\p{N}]+$/u)

@@ -76,9 +76,9 @@ export interface SearchTerm {
 }
 
 /**
- * Divides a query into search terms. The last word of the query is a prefix, because the person may
- * still be typing it, unless a space follows it. In a script without spaces, the last letter of a
- * sequence is part of the pair before it.
+ * Divides a query into search terms. The last word of the query is a prefix unless a space follows
+ * it, because the person may still be typing it. In a script without spaces, the last letter alone
+ * is no search term, because the pair before it contains that letter.
  */
 export function searchTermsOf(query: string): SearchTerm[] {
   const terms = termsOf(query)
@@ -130,7 +130,10 @@ export function snippetOf(text: string, wanted: SearchTerm[]): Snippet {
   return { text: before + text.slice(from, to) + after, highlights }
 }
 
-/** Moves a position forward to the next beginning of a word, but not far. */
+/**
+ * Moves a position forward to the start of the next word if that word starts within `leadLength`
+ * code units. Otherwise keeps the position.
+ */
 function wordBoundary(text: string, at: number): number {
   if (at === 0) return 0
   const space = text.slice(at, at + leadLength).search(/\s/u)

@@ -65,7 +65,7 @@ export function useStartingCores() {
 
   /** Expects a core that is alive, not ready, and logs its connection retries. */
   async function expectWaiting({ process, status }: CoreAtStart) {
-    await until('a retry', () => process.output().includes('database is out of reach; retrying in 1 s'))
+    await until('a retry', () => process.output().includes('database is unreachable; retrying in 1 s'))
     expect(await status('/livez')).toBe(200)
     expect(await status('/readyz')).toBe(503)
     const call = await status('/service.workspace.v1.WorkspaceService/ListWorkspaces')
