@@ -1,4 +1,7 @@
-/** Destinations to which workers are sending, as their claims to this core said. */
+/**
+ * Destinations to which workers are sending, according to the latest claim of each worker to this
+ * core.
+ */
 export interface BusyDestinations {
   saw(claim: { workerId: string; underWay: ReadonlyMap<string, number> }): void
   list(): string[]

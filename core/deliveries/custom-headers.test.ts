@@ -30,7 +30,7 @@ const reserved = [
 ]
 
 describe('custom headers', () => {
-  it('custom headers are sent with each request, and answers and documents never contain their values', async () => {
+  it('custom headers are sent with each request; API answers and stored documents never contain their plain values', async () => {
     const { operator, leadId } = await test.newScene()
     const headers = [
       { name: 'Authorization', value: 'Bearer very-secret' },
@@ -72,7 +72,7 @@ describe('custom headers', () => {
     expect(none.subscription!.headers).toEqual([])
   })
 
-  it.each(reserved)('the header %s is rejected as reserved, in create and update', async (name) => {
+  it.each(reserved)('the header %s is rejected as reserved when a subscription is created or updated', async (name) => {
     const { operator, subscriptionId } = await test.newScene()
     const headers = [{ name, value: 'x' }]
     const issues = ['/headers/0/name reserved']

@@ -32,7 +32,7 @@ const reservedPrefixes = ['content-', 'proxy-', 'webhook-', 'x-service-']
 
 /** A token (RFC 9110, section 5.6.2) that begins with a letter or digit. */
 const token = /^[0-9a-z][!#$%&'*+.^_`|~0-9a-z-]*$/
-/** Visible ASCII characters. Spaces and tabs may stand between them. */
+/** Visible ASCII characters. Spaces and tabs are allowed between them. */
 const fieldValue = /^[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?$/
 
 /**

@@ -131,8 +131,8 @@ export function createDeliveries(dependencies: {
   }
 
   /**
-   * Adds the delivery that `prepare` describes. If an earlier request with the same key added one,
-   * returns its attempt, even if `prepare` throws now.
+   * Adds the delivery that `prepare` describes. If an earlier request with the same key added a
+   * delivery, returns the attempt of that delivery, even if `prepare` throws now.
    */
   async function addOnce(
     operation: { key: string; inputHash: string },

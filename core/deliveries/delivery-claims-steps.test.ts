@@ -33,7 +33,7 @@ describe('claims', () => {
     expect(full.seen.candidates).toEqual([])
   })
 
-  it('a claim takes more deliveries of a destination for which the worker claims in advance', async () => {
+  it('a claim takes more deliveries of a destination than its limit if the worker requests some in advance', async () => {
     const { claim, seen } = newScene({ due: { a: many('a', 20), b: many('b', 20) } })
     const taken = await claim({ limit: 30, ahead: new Map([['a', 4]]), underWay: new Map([['b', 3]]) })
     expect(taken.filter((id) => id.startsWith('a'))).toHaveLength(9)
@@ -246,7 +246,7 @@ it('a core runs its claims one after another, even if one fails', async () => {
 })
 
 describe('renewals', () => {
-  it('a renewal returns true for each claim that the worker still holds, and passes the new end of the leases to the queue', async () => {
+  it('a renewal moves the end of the leases, and returns true only for claims that the worker still holds', async () => {
     const { renew, seen, metrics } = newScene()
     const claims = [
       { deliveryId: 'a', claimId: 'clm_1' },

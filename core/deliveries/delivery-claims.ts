@@ -68,7 +68,10 @@ interface Sendable extends Candidates {
  */
 const minCandidates = 250
 const maxRenewed = 1000
-/** Pause of a destination with a rate limit after another core claimed its deliveries. */
+/**
+ * Time in milliseconds during which claims skip a destination with a rate limit after another core
+ * reserved requests to it first.
+ */
 const conflictPauseMs = 20
 /**
  * Maximum number of times that a claim reads candidates. It reads again at once if other cores have
@@ -103,8 +106,8 @@ export function createDeliveryClaims(dependencies: {
   /** Serializes the claims of one core, so that they do not compete for the same deliveries. */
   let turn: Promise<unknown> = Promise.resolve()
   /**
-   * Set when a poll finds nothing: no delivery is due before `until`. This is valid only while
-   * `work.announced()` returns `announced`, because then no new work was announced.
+   * Set when a poll finds nothing: no delivery is due before `until`. Invalid once
+   * `work.announced()` differs from `announced`, because then new work was announced.
    */
   let idle = { announced: -1, until: 0 }
 

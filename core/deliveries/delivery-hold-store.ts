@@ -7,8 +7,8 @@ import type { PendingFault } from './model.ts'
  */
 export interface DeliveryHoldStore {
   /**
-   * Holds up to `limit` deliveries of the subscription that wait for an attempt or whose lease has
-   * expired. Returns the number of deliveries found.
+   * Holds up to `limit` of the subscription's deliveries: those that wait for an attempt, and those
+   * whose lease has expired. Returns the number of deliveries found.
    */
   hold(subscriptionId: string, now: Date, limit: number): Promise<number>
   /**
@@ -44,7 +44,8 @@ export function createDeliveryHoldStore({
   deliveries: Collection<DeliveryDocument>
 }): DeliveryHoldStore {
   /**
-   * Updates at most `limit` matching deliveries. Without index hints, it would read all of them.
+   * Updates at most `limit` matching deliveries. Without index hints, the database would read all
+   * matching deliveries.
    */
   async function updateSome(filter: Filter<DeliveryDocument>, hint: string, limit: number, update: Document[]) {
     const found = await deliveries

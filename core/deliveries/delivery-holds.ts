@@ -75,8 +75,9 @@ export function createDeliveryHolds(dependencies: {
   }
 
   /**
-   * Holds or releases up to `limit` deliveries. Returns undefined if the subscription still has the
-   * status `completed`, for which earlier steps have already changed all its deliveries.
+   * Holds or releases up to `limit` deliveries, depending on the status of the subscription.
+   * `completed` is the status for which earlier steps have already changed all deliveries. If the
+   * subscription still has that status, changes nothing and returns undefined.
    */
   async function step(subscriptionId: string, limit: number, completed?: SubscriptionStatus) {
     const [subscription] = await subscriptions.find([subscriptionId])
@@ -88,7 +89,10 @@ export function createDeliveryHolds(dependencies: {
     return { completed: changed < limit ? status : undefined }
   }
 
-  /** Runs the first step, and further ones only if the status changed. */
+  /**
+   * Runs the first step. If deliveries remain, continues in the background. Otherwise runs another
+   * step only if the status has changed meanwhile.
+   */
   async function applyStatus(subscriptionId: string) {
     for (let completed: SubscriptionStatus | undefined; ; ) {
       const done = await step(subscriptionId, firstStepMax, completed)
@@ -154,8 +158,8 @@ export interface SubscriptionDisabling {
    */
   apply(faults: PendingFault[]): Promise<void>
   /**
-   * Disables a subscription whose attempts have failed since `before` or earlier, if it is still
-   * failing and enabled.
+   * Disables a subscription if it is enabled, it is still failing, and its failures began at
+   * `before` or earlier. `attemptId` is the last failed attempt.
    */
   disableFailing(subscriptionId: string, attemptId: string, before: Date): Promise<void>
   /**

@@ -124,7 +124,7 @@ describe('leases', () => {
     expect((await calls.renewClaims({ claims: [] })).renewed).toEqual([])
   })
 
-  it('a delivery that its worker gives up is due at once, and this uses up no attempt', async () => {
+  it('a delivery that its worker returns unsent is due at once, and the return uses up no attempt', async () => {
     const scene = await test.newScene()
     const { deliveryId } = await scene.send()
     const worker = await test.worker()

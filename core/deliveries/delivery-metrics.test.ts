@@ -25,12 +25,12 @@ it('the age of the oldest due delivery leaves out destinations to which a worker
   const age = await gauge('oldestDueAge')
   expect(age).toBeGreaterThanOrEqual(5)
   expect(age).toBeLessThan(20)
-  // The worker is gone, so its claim is outdated.
+  // The last claim of the worker is older than 30 s, so it is outdated.
   test.advance(10_000)
   expect(await gauge('oldestDueAge')).toBeGreaterThanOrEqual(35)
 })
 
-it('held deliveries are counted', async () => {
+it('the metric of held deliveries counts the deliveries of a disabled subscription', async () => {
   const { send, operator, subscriptionId } = await test.newScene()
   await Promise.all([send(), send()])
   expect(await gauge('deliveriesHeld')).toBe(0)

@@ -43,7 +43,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
 /** Expected state of the delivery according to the API contract. */
 interface Model {
   status: 'pending' | 'sending' | 'retry_scheduled' | 'held' | 'accepted' | 'failed' | 'dead_lettered'
-  /** Status that the delivery has again when its subscription is enabled. */
+  /** Status that is restored when the subscription of the held delivery is enabled. */
   under: 'pending' | 'retry_scheduled'
   attempts: number
   enabled: boolean

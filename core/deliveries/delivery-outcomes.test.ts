@@ -97,7 +97,7 @@ describe('the retry schedule', () => {
     expect(retryDelay(50, { random: () => 0 })).toBeUndefined()
   })
 
-  it('the retry schedule waits at least the Retry-After time, capped at an hour, plus at most 20 percent jitter', () => {
+  it('the retry schedule waits for its own delay or the Retry-After time (at most an hour), whichever is longer, plus up to 20 percent', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 8 }),

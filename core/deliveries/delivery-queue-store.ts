@@ -180,8 +180,9 @@ export function createDeliveryQueue({
 
     async renew(claims, { leaseUntil, takenSince }) {
       const ids = claims.map(({ deliveryId }) => deliveryId)
-      // The filter does not check that delivery id and claim id belong together. Renewing an
-      // additional lease is harmless, and the result names the claim of each renewed lease.
+      // The filter does not check which claim id belongs to which delivery id, so a wrong pair may
+      // renew a lease. This is harmless: the result has the real claim id of each delivery, and the
+      // caller compares them.
       const held = {
         _id: { $in: ids },
         status: 'sending' as const,

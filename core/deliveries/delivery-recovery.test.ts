@@ -100,7 +100,7 @@ describe('RecoverDeliveries', () => {
     expect(await deliveriesOf().distinct('_id', { status: 'pending' })).toEqual([ids[1]])
   })
 
-  it('rejects a period without duration, other statuses and foreign or disabled subscriptions', async () => {
+  it('rejects an empty or missing period, other statuses, a disabled subscription and one of another workspace', async () => {
     const { recover, at, subscriptionId, operator } = await outage(['failed'])
     const { operator: stranger } = await test.newScene()
     for (const preview of [true, false]) {
@@ -115,7 +115,7 @@ describe('RecoverDeliveries', () => {
     await expect(recover()).rejects.toThrow('SubscriptionDisabled')
   })
 
-  it('runs once per subscription, and waits while the subscription is disabled', async () => {
+  it('accepts one recovery per subscription at a time, which waits while the subscription is disabled', async () => {
     const { recover, finish, proceed, operator, subscriptionId, subscription } = await outage(['failed'])
     const started = await Promise.allSettled([recover(), recover()])
     expect(started.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
@@ -142,7 +142,7 @@ describe('RecoverDeliveries', () => {
     expect((await subscription()).recovery!.recovered).toBe(1)
   })
 
-  it('works in bounded steps, at most 100 deliveries per second, and does not schedule far ahead', async () => {
+  it('schedules at most 100 deliveries per second, in steps that reach about ten seconds ahead', async () => {
     const total = 1500
     const { recover, proceed, finish, subscription, ids } = await outage(Array.from({ length: total }, () => 'failed'))
     await recover()
@@ -204,7 +204,7 @@ describe('RecoverDeliveries', () => {
     expect(found.map(({ attempts }) => attempts.length)).toEqual([2, 2])
   })
 
-  it('a core that lost its lease does not change the progress', async () => {
+  it('counts each delivery once if two cores continue the recovery at the same time', async () => {
     const { recover, finish, subscription } = await outage(Array.from({ length: 250 }, () => 'failed'))
     await recover()
     const [one, other] = test.cores

@@ -65,7 +65,7 @@ describe('results', () => {
     },
   )
 
-  it('a dead letter is stored with a fault that is handled later if the core dies', async () => {
+  it('a dead letter is stored together with its fault, so that a job handles the fault if the core dies', async () => {
     const { record, seen } = newScene()
     await record([result({ status: 500 }, { claimed: { attemptNumber: 9, subscriptionId: 'sub_1' } })])
     const fault = { kind: 'dead_lettered', attemptId: 'att_1', sentAt: new Date(at) }

@@ -58,8 +58,9 @@ export function createDeliveryStore({ deliveries }: { deliveries: Collection<Del
   }
 
   /**
-   * Returns deliveries with these statuses, newest first. Reads one status after another in the order
-   * of a delivery's life. So a delivery that changes meanwhile is found in its new status.
+   * Returns deliveries with these statuses, newest first. Reads one status after another, in the
+   * order in which a delivery passes through them. So a delivery whose status changes meanwhile is
+   * found with its new status.
    */
   async function findByStatus(
     filter: Filter<DeliveryDocument>,

@@ -10,7 +10,7 @@ beforeEach(() => test.clear())
 
 const hour = 3_600_000
 
-/** A subscription whose next attempts get the given answers. */
+/** Creates a subscription, and a function that sends a delivery and answers it with a status. */
 async function answering() {
   const scene = await test.newScene()
   const worker = await test.worker()
@@ -25,7 +25,7 @@ async function answering() {
 }
 
 describe('a subscription that fails for five days', () => {
-  it.each([400, 500])('a subscription is disabled after five days of answers %i, with the reason', async (status) => {
+  it.each([400, 500])('five days of %i answers disable the subscription with the reason FAILING', async (status) => {
     const { answer, subscription, operator, subscriptionId } = await answering()
     await answer(status)
     expect((await subscription()).failingSince).toBeDefined()

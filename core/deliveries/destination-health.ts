@@ -3,10 +3,7 @@ import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import type { LiveSubscriptions } from './live-subscriptions.ts'
 import type { LeadSubscription, Settlement } from './model.ts'
 
-/**
- * What to write for a result (an outcome, or a return to the queue), and the subscription of its
- * delivery.
- */
+/** A settlement (an outcome, or a return to the queue) and the subscription of its delivery. */
 export interface ResultSettlement {
   subscriptionId: string
   settlement: Settlement
@@ -14,11 +11,12 @@ export interface ResultSettlement {
 
 type Ended = Extract<Settlement, { kind: 'outcome' }>
 
-/** Follows how destinations answer, per subscription. */
+/** Tracks the successes and failures of each subscription. */
 export interface DestinationHealth {
   /**
-   * Counts results that were recorded at the time `at`. A success resets the counts. If every
-   * attempt has failed for five days, the subscription is disabled. Repeating the call is safe.
+   * Handles results that were recorded at the time `at`. Stores the time of the first failure, and
+   * removes it after a success. Disables a subscription if every attempt has failed for five days.
+   * Resets the count of consecutive 404 answers after another answer. Repeating the call is safe.
    */
   observe(recorded: ResultSettlement[], at: Date): Promise<void>
 }
@@ -76,7 +74,8 @@ export function createDestinationHealth(dependencies: {
 }
 
 /**
- * True if the answer ends a row of 404 answers. An answer that may disable the subscription does
- * not, because enabling the subscription later resets the count.
+ * True if the result ends a series of consecutive 404 answers. Another answer that may disable the
+ * subscription, such as 410, returns false, because enabling the subscription later resets the
+ * count.
  */
 const endsNotFound = ({ fault }: Ended) => !fault || fault.kind === 'dead_lettered'

@@ -6,7 +6,7 @@ import { reserveRequests } from './destination-rate.ts'
 const test = testDeliveries()
 
 describe('a rate limit', () => {
-  it('no second has more requests than the limit, however claims arrive', () => {
+  it('no second has more requests than the limit, whenever claims arrive', () => {
     const claim = fc.record({ waitMs: fc.integer({ min: 0, max: 400 }), wanted: fc.integer({ min: 0, max: 200 }) })
     fc.assert(
       fc.property(
@@ -22,7 +22,8 @@ describe('a rate limit', () => {
             freeAt = reserved.freeAt
             for (let count = 0; count < reserved.granted; count += 1) starts.push(now)
           }
-          // The request that is `maxPerSecond` places later starts in a later second.
+          // Of `maxPerSecond + 1` consecutive requests, the last must start at least a second after
+          // the first.
           const tooEarly = starts.filter((start, index) => (starts[index + maxPerSecond] ?? Infinity) < start + 1000)
           expect(tooEarly).toEqual([])
         },
@@ -30,7 +31,7 @@ describe('a rate limit', () => {
     )
   })
 
-  it('a request is granted at the announced time and not before, and at least nine tenths of the limit are used', () => {
+  it('a request is granted at the announced time and not before; at least 85 percent of the limit can be used', () => {
     for (const maxPerSecond of [1, 2, 9, 10, 11, 100, 1000]) {
       let freeAt: number | undefined
       let now = 1_000_000
@@ -52,7 +53,7 @@ describe('a subscription with a rate limit', () => {
   beforeAll(() => test.open({ started: true }))
   beforeEach(() => test.clear())
 
-  it('is served at its rate by two cores together, and delays no other destination', async () => {
+  it('does not exceed its limit if two cores claim its deliveries, and does not delay other destinations', async () => {
     const [limited, other] = [await test.newScene(), await test.newScene()]
     const { subscriptionId, operator } = limited
     const { subscription } = await operator.updateSubscription({ subscriptionId, maxPerSecond: 20 })

@@ -81,7 +81,7 @@ describe('disabled subscriptions', () => {
 })
 
 describe('a disabled subscription with many waiting deliveries', () => {
-  it('holds and releases them in steps, answers at once, and follows the last of several changes', async () => {
+  it('holds and releases the deliveries in background steps, and applies the last of several status changes', async () => {
     const { send, operator, subscriptionId, subscription } = await test.newScene()
     const { deliveries } = test.cores[0]!.database.collections
     const { deliveryId } = await send()
@@ -107,7 +107,7 @@ describe('a disabled subscription with many waiting deliveries', () => {
     await test.clear()
   })
 
-  it('has its deliveries held by another core if the first core dies while it holds them', async () => {
+  it('holds all deliveries after reconciliation on another core if the first core died midway', async () => {
     const { send, operator, subscriptionId, subscription, workspaceId } = await test.newScene()
     await Promise.all(Array.from({ length: 450 }, () => send()))
     const dying = await test.client(test.mortalCore(2), ['subscriptions:write'], workspaceId)

@@ -18,7 +18,7 @@ interface Choice {
 
 export interface DueDestinations {
   /**
-   * Chooses up to `limit` due destinations at random for which the worker has room. `isFresh` is
+   * Chooses at random up to `limit` due destinations that the worker has room for. `isFresh` is
    * true if the due destinations were read by this call. Also returns the next due time if it is
    * known.
    */
@@ -78,9 +78,9 @@ export function createDueDestinations({
   }
 
   /**
-   * Removes up to `limit` destinations from the backlog for which the worker has room. So each
-   * destination is chosen once before any is chosen again, and many claims share one list of all
-   * due destinations.
+   * Removes from the backlog up to `limit` destinations that the worker has room for, and returns
+   * them. So each destination is chosen once before any is chosen again, and many claims share one
+   * list of all due destinations.
    */
   function takeFromBacklog({ destinations }: { destinations: string[] }, request: Room): string[] {
     const chosen: string[] = []
@@ -120,7 +120,7 @@ export function createDueDestinations({
   }
 }
 
-/** Number of further deliveries that the worker takes for this destination. */
+/** Returns how many further deliveries of this destination the worker can take. */
 export function roomFor(destination: string, { perDestination, underWay, ahead }: Room): number {
   return perDestination + (ahead?.get(destination) ?? 0) - (underWay.get(destination) ?? 0)
 }

@@ -72,10 +72,10 @@ export interface LeadSubscriptions {
     operation?: string,
   ): Promise<SubscriptionView>
   /**
-   * Adds a secret. For `overlapSeconds` more seconds, `webhook-signature` is also signed with the
-   * previous secret. The previous secret alone signs `X-Service-Webhook-Signature` until the new one
-   * is activated. Errors: `SubscriptionNotFound`, `ValidationFailed`, `RateLimited` while requests are
-   * signed with too many secrets.
+   * Adds a secret. For `overlapSeconds` more seconds, `webhook-signature` also contains a signature
+   * with the previous secret. `X-Service-Webhook-Signature` is still signed with the previous
+   * secret until the new one is activated or the overlap ends. Errors: `SubscriptionNotFound`,
+   * `ValidationFailed`, `RateLimited` while requests are signed with too many secrets.
    */
   rotateSecret(
     subscriptionId: string,
@@ -84,8 +84,9 @@ export interface LeadSubscriptions {
     operation?: string,
   ): Promise<CreatedSecret>
   /**
-   * Lets a secret of a rotation sign `X-Service-Webhook-Signature`. Activating it again changes
-   * nothing. Errors: `SubscriptionNotFound`, `NotFound` if the secret is unknown or has expired.
+   * Activates a rotated secret. The newest activated secret signs `X-Service-Webhook-Signature`.
+   * Activating it again changes nothing. Errors: `SubscriptionNotFound`, `NotFound` if the secret
+   * is unknown or has expired.
    */
   activateSecret(subscriptionId: string, secretId: string, by: Requester, operation?: string): Promise<SubscriptionView>
   /**

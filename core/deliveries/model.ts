@@ -34,8 +34,8 @@ export type ResponseClass =
 export type AttemptPhase = 'resolve' | 'connect' | 'tls' | 'headers' | 'body'
 
 /**
- * Reason why an attempt has no complete answer. The list is closed, so that no raw error, address
- * or body is exposed.
+ * Reason why an attempt has no complete answer. Only these fixed values are stored, so that no raw
+ * error, address or body is exposed.
  */
 export type FailureReason =
   | 'timeout'
@@ -55,7 +55,6 @@ export type AttemptFacts =
   | { status: number; retryAfterMs?: number | undefined }
   | { reason: FailureReason; phase?: AttemptPhase | undefined }
 
-/** The result of one attempt. */
 export interface AttemptOutcome {
   status: SettledStatus
   responseClass: ResponseClass

@@ -4,7 +4,7 @@ import { newId } from '../ids.ts'
 import type { Lead } from '../leads/model.ts'
 import type { DeliveryOperation, LeadSubscription, NewDelivery, SubscriptionNotice } from './model.ts'
 
-/** What a delivery sends. */
+/** Content of a delivery: the id of its lead, and a function that creates its body. */
 export interface DeliveryContent {
   /** Empty if the delivery sends no lead. */
   leadId: string
@@ -91,8 +91,8 @@ export const leadContent = (
 })
 
 /**
- * Returns the content of a delivery to an operational endpoint. It has ids only, because the
- * subscription's URL may contain credentials.
+ * Returns the content of a delivery to an operational endpoint. It contains ids and the reason, but
+ * not the subscription's URL, because the URL may contain credentials.
  */
 export const noticeContent = (
   { subscriptionId }: Pick<LeadSubscription, 'subscriptionId'>,

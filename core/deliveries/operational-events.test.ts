@@ -72,8 +72,8 @@ describe('the operational endpoint', () => {
     const { deadLetter, subscriptionId, events, send, worker } = await watched()
     const deliveryId = await deadLetter()
     expect(await events()).toMatchObject([{ eventType: 'lead.delivery-failed', data: { subscriptionId, deliveryId } }])
-    // Further dead letters cause no event until a delivery succeeds. Without the time of the first
-    // failure, the subscription is not disabled after five days of failures.
+    // Further dead letters cause no event until a delivery succeeds. The update removes the time of
+    // the first failure, so that five days of failures do not disable the subscription.
     const subscriptions = test.cores[0]!.database.collections.leadSubscriptions
     await subscriptions.updateOne({ _id: subscriptionId }, { $unset: { failingSince: '' } })
     await deadLetter()
@@ -98,7 +98,7 @@ describe('the operational endpoint', () => {
     expect(await events()).toMatchObject([{ id: first!.deliveryId, data: { reason: 'operator' } }])
   })
 
-  it('failures of operational endpoints cause no events, neither to themselves nor to each other', async () => {
+  it('a disabled operational endpoint causes no events, not even to another operational endpoint', async () => {
     const { operator, setStatus, endpoint, worker } = await watched()
     await operator.createSubscription({ destinationUrl, purpose })
     await setStatus(SubscriptionStatus.DISABLED, endpoint.subscriptionId)
@@ -109,7 +109,7 @@ describe('the operational endpoint', () => {
     expect(await deliveries.countDocuments({})).toBe(0)
   })
 
-  it('an event is sent once if cores send it at the same time, and after a core died between two writes', async () => {
+  it('an event is sent once, even if cores send it at the same time or a core dies between two writes', async () => {
     const { setStatus, events } = await watched()
     await setStatus(SubscriptionStatus.DISABLED)
     for (let writes = 0; ; writes += 1) {
@@ -150,7 +150,7 @@ describe('the operational endpoint', () => {
     )
   })
 
-  it('a test delivery to the endpoint is a sample event', async () => {
+  it('a test delivery to the endpoint contains a sample event', async () => {
     const { operator, endpoint, events } = await watched()
     await operator.sendTestDelivery({ subscriptionId: endpoint.subscriptionId, idempotencyKey: 'test' })
     expect(await events()).toMatchObject([{ eventType: 'subscription.disabled', test: true }])

@@ -37,8 +37,8 @@ export function createOperationalEvents(dependencies: {
 
   async function sendNotices(of: LeadSubscription) {
     const { workspaceId, notices = [], isOperational } = of
-    // An operational endpoint is never told about operational endpoints. So its own failures cause
-    // no further events.
+    // No events about operational endpoints are sent. Otherwise their own failures would cause
+    // further events.
     const endpoints = isOperational ? [] : await subscriptions.operational(workspaceId)
     for (const notice of notices) await Promise.all(endpoints.map((endpoint) => sendOne(of, notice, endpoint)))
     await subscriptions.removeNotices(of.subscriptionId, notices)

@@ -12,7 +12,7 @@ const hour = 3_600_000
 const isSignedWith = ({ headers, body }: ClaimedDelivery, secret: string) =>
   headers['x-service-webhook-signature'] === `sha256=${bodySignature(secret, body)}`
 
-/** A subscription in the overlap of its first rotation. */
+/** Creates a subscription and rotates its secret. The overlap of the two secrets has begun. */
 async function rotating(overlapSeconds = 3600) {
   const scene = await test.newScene()
   const { subscriptionId, operator, secret: old } = scene
@@ -55,7 +55,7 @@ describe('the activation of a rotated secret', () => {
     expect(isSignedWith(await claimOne(), secret)).toBe(true)
   })
 
-  it('a repeated activation changes nothing, and concurrent activations record one', async () => {
+  it('a repeated activation changes nothing, and concurrent activations are recorded once', async () => {
     const { activate, operator, subscriptionId } = await rotating()
     await Promise.all([activate(), activate(), activate()])
     await activate()

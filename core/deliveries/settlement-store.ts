@@ -6,8 +6,8 @@ type Ended = Extract<Settlement, { kind: 'outcome' }>
 
 /**
  * Creates the database writes for settlements. Each write applies only while the delivery still has
- * the claim. Settlements of one claim with equal outcomes share one write. An additional write
- * would cost the database three times as much as an additional document in a write.
+ * the claim. Settlements of one claim with equal outcomes share one write. One more write costs the
+ * database three times as much as one more document in the same write.
  */
 export function settlementWrites(settlements: Settlement[]): AnyBulkWriteOperation<DeliveryDocument>[] {
   return [...Map.groupBy(settlements, groupKey).values()].map((group) => {

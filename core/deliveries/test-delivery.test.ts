@@ -29,7 +29,7 @@ describe('a test delivery', () => {
     expect((await operator.retryDeliveryAttempt(again)).attempt).toMatchObject({ leadId: '', attemptNumber: 2 })
   })
 
-  it('a test delivery is sent once per key, and the key of another subscription is rejected', async () => {
+  it('a test delivery is sent once per idempotency key, and a key that was used for another subscription is rejected', async () => {
     const { operator, subscriptionId } = await test.newScene()
     const send = (id = subscriptionId) => operator.sendTestDelivery({ subscriptionId: id, idempotencyKey: 'k' })
     const sent = await Promise.all([send(), send(), send()])

@@ -34,8 +34,8 @@ export interface SigningSecrets {
 export interface ReadyRequests {
   /**
    * Returns the decrypted secrets and header values of the subscription's requests at the time
-   * `at`. Returns undefined if one cannot be decrypted. Deliveries of other subscriptions are then
-   * still sent.
+   * `at`. Returns undefined if any of them cannot be decrypted, so that deliveries of other
+   * subscriptions are still sent.
    */
   secretsOf(subscription: LeadSubscription, at: Date): SigningSecrets | undefined
   /** Creates the signed request of the delivery's latest attempt. */

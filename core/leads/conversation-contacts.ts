@@ -5,7 +5,7 @@ import type { LeadStore } from './lead-store.ts'
 /** Maximum number of leads that are read for one page of conversations. */
 const maxLeads = 500
 
-/** Finds the contacts of conversations: in each, the latest lead with a name or an e-mail address. */
+/** Finds the contact of each conversation: its latest lead that has a name or an e-mail address. */
 export function createContactsOf(leads: Pick<LeadStore, 'ofConversations'>): ContactsOf {
   return async (conversationIds) => {
     const found = await leads.ofConversations(conversationIds, maxLeads)
@@ -21,7 +21,10 @@ export function createContactsOf(leads: Pick<LeadStore, 'ofConversations'>): Con
   }
 }
 
-/** Returns the value of a field, whatever the case of its name; undefined if it is empty. */
+/**
+ * Returns the value of a field, ignoring upper and lower case in its name. Returns undefined if the
+ * value is empty.
+ */
 function fieldNamed(fields: Record<string, string>, wanted: string): string | undefined {
   const [, value = ''] = Object.entries(fields).find(([name]) => name.toLowerCase() === wanted) ?? []
   return value.trim() || undefined

@@ -10,8 +10,9 @@ export interface Lead {
   /** Key of the form submission that created the lead. A repeated submission has the same key. */
   operationKey?: string
   /**
-   * Keyed hashes of the person's contacts. A new suppression entry finds the lead by them. Leads
-   * that earlier versions stored have no hashes; they are checked when a worker claims a delivery.
+   * Keyed hashes of the person's contacts. When a person is added to the suppression list, the
+   * service finds the leads of that person by these hashes. Leads that earlier versions stored have
+   * no hashes; they are checked when a worker claims a delivery.
    */
   contacts?: string[]
   inputHash?: string

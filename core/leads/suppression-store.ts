@@ -17,9 +17,9 @@ export interface SuppressionStore {
     limit: number,
     options: { before?: { addedAt: Date; id: string }; only?: string[] },
   ): Promise<Suppression[]>
-  /** Returns the given ids that are on a list. */
+  /** Returns those of the given ids that have an entry. */
   find(suppressionIds: string[]): Promise<string[]>
-  /** Returns the given workspaces that have entries. */
+  /** Returns those of the given workspaces that have entries. */
   workspacesWithEntries(workspaceIds: string[]): Promise<string[]>
   /** Returns the ids of entries that are still `unswept`. */
   unswept(limit: number): Promise<string[]>

@@ -26,8 +26,8 @@ export interface SuppressionEntry {
 /** The list of people whom a workspace must not contact (contract, section 3). */
 export interface Suppressions {
   /**
-   * Adds entries. Entries that are on the list stay unchanged. Before the call resolves, it ends
-   * the waiting deliveries of these people's leads. Errors: NotFound, `ValidationFailed`.
+   * Adds entries. Entries that are on the list stay unchanged. Ends the waiting deliveries of these
+   * people's leads before it resolves. Errors: NotFound, `ValidationFailed`.
    */
   add(request: {
     workspaceId: string
@@ -35,7 +35,7 @@ export interface Suppressions {
     reason: string
     addedBy: string
   }): Promise<{ added: number; existing: number }>
-  /** Errors: `ValidationFailed`. */
+  /** Removes entries. Returns the number of removed entries. Errors: `ValidationFailed`. */
   remove(request: { workspaceId: string; entries: SuppressionEntry[]; suppressionIds: string[] }): Promise<number>
   /**
    * Returns a page of entries, newest first. If `entry` is set, returns at most this entry. Errors:
@@ -61,7 +61,7 @@ export interface Suppressions {
    * entry.
    */
   contactIds(workspaceId: string, person: { fields: Record<string, string>; subjects?: string[] }): Promise<string[]>
-  /** Ends the deliveries of entries whose process died before it had ended them. */
+  /** Ends the deliveries that `add` did not end, because its process died. */
   sweep(): Promise<void>
 }
 

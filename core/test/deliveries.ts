@@ -199,8 +199,8 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
     waitingWorker: (core = cores[0]!) =>
       until('a worker to wait', () => {
         const waiting = core.deliveryWork.takeWaiting(({ onlyNew }) => onlyNew)
-        // The waiting worker was only taken to see that it waits. Now it polls again and keeps
-        // waiting.
+        // This call took the worker only to check that it waits. Now the worker polls again and
+        // keeps waiting.
         waiting?.answer(undefined)
         return waiting
       }),
