@@ -283,7 +283,7 @@ describe('batches', () => {
     expect(scene.stored).toHaveLength(5)
   })
 
-  it('wait in a queue of at most 20,000 events, and further events are rejected', async () => {
+  it('take events from a queue of at most 20,000, and further events are rejected', async () => {
     const heads = { get: () => new Promise<never>(() => {}) } as unknown as EventLogDependencies['heads']
     const { append, metrics, drain } = newScene({ heads })
     await drain()

@@ -141,7 +141,7 @@ describe('the event log', () => {
     expect(await readAll(conversationId)).toHaveLength(1)
   })
 
-  it('writes the events of 64 conversations from one turn of the event loop in one batch', async () => {
+  it('writes events of 64 conversations in one batch if they were appended in one turn of the event loop', async () => {
     const batches: number[] = []
     const counting: EventStore = {
       ...store,

@@ -54,8 +54,8 @@ export interface EventLogDependencies {
 }
 
 /**
- * Maximum number of tries of an event. Concurrent writers alone cannot cause so many conflicts, so
- * another cause is likely, and the event is rejected.
+ * Maximum number of tries for one event. Concurrent writers alone cannot cause so many conflicts,
+ * so another cause is likely, and the event is rejected.
  */
 const maxTries = 200
 
@@ -196,8 +196,8 @@ export function createEventLog({
   }
 
   /**
-   * Resolves a request to close a conversation that is already closed, without a write. The event
-   * returned may not be the last one of the log.
+   * If a request closes a conversation that is already closed, resolves the request without a write
+   * and returns true. The returned event may not be the last event of the log.
    */
   function resolveIfClosed({ draft, resolve }: Pending, end: LogEnd): boolean {
     if (draft.type !== 'conversation.closed' || !end.closed) return false

@@ -18,8 +18,8 @@ export interface EventStore {
   /**
    * Writes a batch with at most one event of each conversation. With two events of a conversation,
    * the store could keep the second and refuse the first. Another process could then write an event
-   * with the first one's sequence after readers have passed that sequence. If the call throws, each
-   * event may or may not be written.
+   * with the first one's sequence after readers have passed that sequence. If the call throws, it
+   * is unknown which events were written.
    */
   insert(events: LogEvent[]): Promise<InsertOutcome[]>
   /** Returns the events of these operations, in any order. */
@@ -51,8 +51,8 @@ export interface EventStore {
   /** Returns the oldest stored event of each conversation. */
   starts(conversationIds: string[]): Promise<Map<string, LogStart>>
   /**
-   * Considers the last `newest` events of a conversation, by default all, without transient events.
-   * Returns the sequence of the oldest of them that occurred after `since`; 0 when there is none.
+   * Returns the sequence of the oldest event at or after the time `since`; 0 when there is none.
+   * Ignores transient events. With `newest`, searches only the last `newest` events.
    */
   oldestSequence(conversationId: string, bounds: { since: Date; newest?: number | undefined }): Promise<number>
   /**
@@ -61,8 +61,8 @@ export interface EventStore {
    */
   dueTransient(before: Date, limit: number): Promise<{ conversationIds: string[]; seen: number }>
   /**
-   * Removes the due events before `end`, the last sequence of the log. Clears `removableAt` of the
-   * event at `end`, so that `dueTransient` does not return that event again.
+   * Removes the due transient events before `end`, the last sequence of the log. Clears
+   * `removableAt` of the event at `end`, so that `dueTransient` does not return that event again.
    */
   removeTransient(conversationId: string, end: number, before: Date): Promise<number>
   /** Returns the messages and closings that all processes wrote since a time, in any order. */
@@ -95,7 +95,7 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
       const outcomes: InsertOutcome[] = batch.map(() => 'inserted')
       try {
         const documents = batch.map((event) => ({ ...event }))
-        // A call with one document costs driver and database less.
+        // For one document, `insertOne` costs the driver and the database less than `insertMany`.
         if (documents.length === 1) await events.insertOne(documents[0]!)
         else await events.insertMany(documents, { ordered: false })
       } catch (error) {

@@ -13,7 +13,7 @@ const eventAt = (sequence: number): LogEvent => ({
   data: {},
 })
 
-it('delivers an announced event that the first read of the log did not return', async () => {
+it('a feed delivers an announced event that the first read of the log did not return', async () => {
   let visible = [eventAt(1)]
   let reads = 0
   const delivered: number[] = []

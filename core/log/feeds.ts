@@ -45,7 +45,7 @@ export interface Feeds<M> {
   checkSome(): Promise<void>
 }
 
-/** Limits for one read of the log: conversations and events. */
+/** Maximum numbers of conversations and of events in one read of the log. */
 const feedsPerRead = 200
 const eventsPerRead = 2000
 

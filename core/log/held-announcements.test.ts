@@ -4,8 +4,8 @@ import { createBus } from '../bus.ts'
 import { createHeldAnnouncements } from './held-announcements.ts'
 
 /**
- * What a core does: it changes a state (true) or appends an event (false). An announcement may
- * arrive before or after an earlier wake-up.
+ * Generates the steps of two cores. Each step changes a state (`isChange`) or appends an event. The
+ * announcement of an event may arrive before or after an earlier wake-up.
  */
 const work = fc.array(fc.record({ core: fc.constantFrom('a', 'b'), isChange: fc.boolean() }), { maxLength: 20 })
 

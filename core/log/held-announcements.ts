@@ -6,7 +6,7 @@ import type { Announcement } from './peer-client.ts'
 export interface HeldAnnouncements {
   /** Emits `advanced` for the events, now or when the changes before them have arrived. */
   add(announcement: Announcement): void
-  /** Must be called when a wake-up of a core has arrived, with the number of changes in it. */
+  /** Must be called for each wake-up that has arrived, with its fields `from` and `changes`. */
   release(from: string, changes?: number): void
   /** Drops the held announcements, because the logs are checked anyway. */
   clear(): void
@@ -20,8 +20,9 @@ const maxHeld = 1_000
 const maxCores = 1_000
 
 /**
- * Keeps the order of the changes and the events of each core. Changes arrive by the database,
- * events usually by a call. So an event must not overtake an earlier change, for example a ban.
+ * Keeps the changes and the events of each core in order. Changes arrive through the database, and
+ * events usually through a call. Without this order, an event could overtake an earlier change, for
+ * example a ban.
  */
 export function createHeldAnnouncements(bus: Bus): HeldAnnouncements {
   /** Number of wake-ups with changes that arrived from each core. */

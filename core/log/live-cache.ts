@@ -10,7 +10,7 @@ export interface LiveCache<V> {
   get(key: string): Promise<V | undefined>
   /** Reads the value from the store. */
   reload(key: string): Promise<V | undefined>
-  /** Returns the cached value, however old. */
+  /** Returns the cached value, even if it is outdated. */
   peek(key: string): V | undefined
   invalidate(key: string): void
 }

@@ -41,9 +41,9 @@ interface LogHeadsOptions {
 const maxEntries = 100_000
 
 /**
- * Caches the ends of logs, so that a send needs only one insert. If a cached end is outdated, the
- * unique index rejects the write. The index cannot do this if the event after the cached end was
- * removed, so entries expire soon.
+ * Caches the ends of logs, so that an append needs only one insert. If a cached end is outdated,
+ * the unique index rejects the write. The index cannot do this if the event after the cached end
+ * was removed, so entries expire soon.
  */
 export function createLogHeads(
   events: Pick<EventStore, 'ends'>,

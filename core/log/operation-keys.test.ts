@@ -21,8 +21,8 @@ const writers = Object.keys(operationKeys)
 const idOf = (...prefixes: string[]) => fc.constantFrom(...ids.filter((id) => prefixes.includes(id.slice(0, 3))))
 const type = fc.constantFrom(...eventTypes)
 /**
- * Operation ids that a visitor or an agent may choose, including every word that the service
- * writes.
+ * Operation ids that a visitor or an agent may choose. They include every word that the service
+ * itself writes in operation keys.
  */
 const chosen = fc.oneof(
   fc.constantFrom(

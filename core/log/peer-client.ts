@@ -39,7 +39,8 @@ const deadlineMs = 500
 const tokenMs = 300_000
 
 /**
- * Creates the connections of a core to other cores. The calls share a link, as those of a gateway.
+ * Creates the connections of a core to other cores. All calls of a connection share one link, like
+ * the calls of a gateway.
  */
 export function createPeerConnections(options: {
   tls?: TlsFiles

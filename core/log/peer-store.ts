@@ -1,6 +1,6 @@
 import type { Collection } from 'mongodb'
 
-/** A running core, as other cores find it. */
+/** Entry of a running core, by which other cores find that core. */
 export interface PeerDocument {
   /** Id of the process. */
   _id: string
@@ -19,7 +19,8 @@ export interface PeerStore {
 }
 
 export function createPeerStore({ peers }: { peers: Collection<PeerDocument> }): PeerStore {
-  // The register is a hint, so its writes need not survive a failover.
+  // A lost write is harmless, because cores renew their entries and old entries expire. So the
+  // writes need not survive a failover.
   const options = { writeConcern: { w: 1 } }
   return {
     async renew(processId, url, until) {

@@ -52,7 +52,7 @@ async function openStream() {
   return { visitor, stream }
 }
 
-/** Lets the writes of the core's wake-ups fail. The returned function ends this. */
+/** Makes the core's writes of wake-ups fail until the returned function is called. */
 function rejectWakeups({ core }: Served) {
   const { wakeups } = core.database.collections
   const { insertOne } = wakeups
@@ -62,7 +62,7 @@ function rejectWakeups({ core }: Served) {
   }
 }
 
-/** Lets the core fail to answer the announcements of other cores. The returned function ends this. */
+/** Makes the core reject the announcements of other cores until the returned function is called. */
 function rejectAnnouncements({ core }: Served) {
   const { announced } = core.wakeups
   core.wakeups.announced = () => {
@@ -96,7 +96,7 @@ it('two linked cores deliver each other’s events in order, without wake-ups an
   }
 })
 
-it('an event arrives by a wake-up while a core does not answer, and the cores link again', async () => {
+it('an event arrives by a wake-up while cores do not answer, and the cores are linked again once they answer', async () => {
   const third = await startServedCore(await freePort())
   await until('all are linked', async () => (await linked(first)) === 2)
   await third.server.close()
@@ -129,7 +129,7 @@ it('a core is not linked if another process answers at its URL', async () => {
   await until('the cores are linked', () => first.core.peers.areLinked())
 })
 
-it('a core rejects announcements without the scope and with invalid events', async () => {
+it('a core rejects invalid announcements, and announcements without the scope', async () => {
   const { visitor, stream } = await openStream()
   const transport = createConnectTransport({ baseUrl: `http://127.0.0.1:${second.port}`, httpVersion: '2' })
   const { announceEvents } = createClient(PeerService, transport)

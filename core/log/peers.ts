@@ -9,7 +9,10 @@ import type { PeerStore } from './peer-store.ts'
 
 /** The other cores. */
 export interface Peers {
-  /** Announces an event to the other cores. `changes` is the position in this core's wake-ups. */
+  /**
+   * Announces an event to the other cores. `changes` is the number of wake-ups with state changes
+   * that this core has written.
+   */
   announce(event: LogEvent, changes: number): void
   /** Whether every other core receives the announcements of this core. */
   areLinked(): boolean
@@ -29,9 +32,9 @@ interface Peer {
   /** Whether a warning was logged since the last answer. */
   hasWarned: boolean
   waiting: LogEvent[]
-  /** Sends what is waiting. */
+  /** Sends the waiting events. */
   send(): void
-  /** Sends a call even if nothing is waiting. */
+  /** Sends a call even if no event is waiting. */
   greet(): void
 }
 
@@ -41,19 +44,22 @@ const leaseMs = 10_000
 /** Maximum number of events in one call. */
 const maxEvents = 500
 /**
- * Maximum number of events that wait for one core. Beyond it, the core finds the events by wake-ups
- * in the database.
+ * Maximum number of events that wait for one core. If more events wait, they are dropped, and the
+ * other core finds them by wake-ups in the database.
  */
 const maxWaiting = 5_000
-/** A call with more events than this has no contents, because one shared read costs less. */
+/**
+ * A call with more events omits their contents. The other core then reads them with one query,
+ * which costs less.
+ */
 const maxContents = 32
 /** Maximum length of an announced body in characters. */
 const maxBodyChars = 8_000
 const maxCallers = 1_000
 
 /**
- * Tells the other cores about new events, without the database. The other cores are found in a
- * register in the database. An announcement may be lost; the wake-ups in the database are complete.
+ * Announces new events directly to the other cores, which it finds in a register in the database.
+ * An announcement may be lost; the wake-ups in the database are complete.
  */
 export function createPeers(dependencies: {
   store: PeerStore
@@ -96,7 +102,8 @@ export function createPeers(dependencies: {
             })),
           })
           metrics.peerAnnouncements.inc({ result: 'sent' }, events.length)
-          // Another process answers at the URL of a dead process, or of a wrong setting.
+          // The id differs if another process now uses the URL of a dead process, or if a core has
+          // registered a wrong URL.
           setLinked(peer, answeredBy === id)
           peer.hasWarned = false
         } catch (error) {
@@ -104,7 +111,7 @@ export function createPeers(dependencies: {
           if (!peer.hasWarned && !isStopped)
             logger.warn(
               { url, reason: Code[ConnectError.from(error).code] },
-              'another core does not answer; it finds new events in the database',
+              'another core does not answer; that core will find new events in the database',
             )
           peer.hasWarned = true
           setLinked(peer, false)

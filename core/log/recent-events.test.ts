@@ -39,7 +39,7 @@ function newLog() {
 }
 
 describe('recent events', () => {
-  it('are every event of the range without transient ones, or undefined, for all mixes of two writers', () => {
+  it('are all non-transient events of the range, or undefined, for any mix of two writers', () => {
     const step = oneof(
       record({ here: boolean(), transient: boolean() }),
       record({ wait: integer({ min: 0, max: 8 * minute }) }),
@@ -73,7 +73,7 @@ describe('recent events', () => {
     expect(read(0)).toHaveLength(5)
   })
 
-  it('are undefined if another process has appended the last event or one in between', () => {
+  it('are undefined if another process has appended the last event or an event in between', () => {
     const { append, read } = newLog()
     append()
     append({ here: false })

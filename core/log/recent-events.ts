@@ -25,7 +25,7 @@ interface Tail {
 
 /**
  * Maximum age in milliseconds of an event when the next one is appended. Memory never has an event
- * for longer than twice this time, also after the event was removed from the database.
+ * for longer than twice this time, even if the database has already removed the event.
  */
 const keptMs = 300_000
 /** Maximum number of events of one log. */
@@ -36,9 +36,9 @@ const eventBytes = 150
 const logBytes = 500
 
 /**
- * Keeps the newest events that this process has appended, so that a replay of a few missed events
- * reads no database. It needs no hints from other processes: if another process has appended an
- * event, the range in memory does not reach the end of the log, and the reader asks the database.
+ * Keeps the newest events that this process has appended. So a replay of a few missed events needs
+ * no database query. If another process has appended one of the requested events, `read` returns
+ * undefined. The caller then queries the database.
  */
 export function createRecentEvents(bus: Bus, now: () => number): RecentEvents {
   const tails = createLruCache<Tail>(maxBytes, ({ bytes }) => logBytes + bytes)
@@ -66,7 +66,7 @@ export function createRecentEvents(bus: Bus, now: () => number): RecentEvents {
     },
 
     dropOld() {
-      // The cache is in the order of the last appends.
+      // `rkeys` begins with the log whose last append is oldest.
       for (const conversationId of [...tails.rkeys()]) {
         if (tails.peek(conversationId)!.at >= now() - keptMs) return
         tails.delete(conversationId)

@@ -14,7 +14,7 @@ import { createReplayWindow, parseEventId, replayPage } from './replay-window.ts
 const now = Date.UTC(2030, 0, 1)
 const maxEvents = 20
 const maxAge = 3600
-/** An empty memory, so that every read asks the store. */
+/** Has no events, so that every read queries the store. */
 const recentEvents = createRecentEvents(createBus(), () => now)
 
 /** Creates a replay window over logs in memory. `lengths` has the number of events of each log. */
@@ -155,7 +155,7 @@ describe('the oldest event of a replay', () => {
     expect(store.oldestSequence.mock.calls).toEqual([['c', { since }]])
   })
 
-  it('is searched by age and number if the log has more events than a replay', async () => {
+  it('is searched by age and number if the log has more events than one replay may send', async () => {
     const { oldest, store } = windowOver({ c: 1 }, since)
     expect(await oldest('c', maxEvents + 1)).toBe(3)
     expect(store.oldestSequence.mock.calls).toEqual([['c', { since, newest: maxEvents }]])

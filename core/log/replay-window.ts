@@ -10,7 +10,8 @@ type ResetReason = 'epoch_changed' | 'position_unknown' | 'window_exceeded'
 export const replayPage = 100
 
 /**
- * `page` has the first events after `sequence`. It is set if the log was read to decide the start.
+ * `page` has the first events after `sequence`. `page` is set only if the log was read to find the
+ * start.
  */
 export type ReplayStart =
   | { state: 'ready'; sequence: number; page?: StreamEvent[] }
@@ -49,7 +50,7 @@ interface ReplayWindowSettings {
   maxAge: number
 }
 
-/** Limits for one shared read: conversations and events. */
+/** Maximum numbers of conversations and of events in one shared read. */
 const sharedReads = 50
 const sharedEvents = 3000
 

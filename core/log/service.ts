@@ -69,7 +69,8 @@ export function createLogService(
     onAppended: (event) => bus.emit('appended', event),
   })
   const window = { maxEvents: config.REPLAY_WINDOW_EVENTS, maxAge: config.REPLAY_WINDOW_SECONDS }
-  // Before the streams, so that a replay finds an event as soon as a stream can.
+  // Must subscribe to the bus before the streams, so that a new event is in memory before a stream
+  // replays it.
   const recentEvents = createRecentEvents(bus, now)
   const replayWindow = createReplayWindow(events, recentEvents, window, now)
   const streamSubscriptions = createStreamSubscriptions({

@@ -214,7 +214,7 @@ describe('an open stream', () => {
     expect(scene.take()).toEqual([])
   })
 
-  it('is closed if the decision about its start fails', async () => {
+  it('is closed if its start position cannot be found', async () => {
     const scene = newScene(upTo(1))
     scene.replayWindow.resolveStart.mockRejectedValue(new Error('gone'))
     await expect(scene.open()).rejects.toThrow('gone')
@@ -260,7 +260,7 @@ describe('a paused stream', () => {
     expect(scene.replayWindow.read.mock.calls).toEqual([['c', 1, 2]])
   })
 
-  it('stops a replay and continues it later', async () => {
+  it('sends no event of a running replay until the pause ends', async () => {
     const scene = newScene(upTo(3))
     const page = Promise.withResolvers<StreamEvent[]>()
     scene.replayWindow.read.mockReturnValueOnce(page.promise)

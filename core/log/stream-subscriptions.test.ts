@@ -206,7 +206,7 @@ describe('a stream', () => {
     expect(other.events.map(({ type }) => type)).toEqual(['message.received'])
   })
 
-  it('receives every event once and in order, from any start, by any writer, and with lost wake-ups', async () => {
+  it('receives every event once and in order from any start and any writer, even if wake-ups are lost', async () => {
     const step = fc.oneof(
       fc.record({
         kind: fc.constant('write' as const),

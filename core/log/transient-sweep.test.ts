@@ -65,7 +65,7 @@ describe('the sweep of transient events', () => {
     expect((await log.append(draft(visitor, 'two'))).event.sequence).toBe(4)
   })
 
-  it('keeps a typing event at the end of its log, and removes it after later events, even with batches of one', async () => {
+  it('keeps a typing event at the end of its log, and removes it after later events, even with batches of one event', async () => {
     const visitor = await cores.newVisitor()
     await type(visitor)
     cores.advance(2 * hour)

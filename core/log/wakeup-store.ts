@@ -72,7 +72,7 @@ const confirmedWithinMs = 2_000
 const minAwaitMs = 50
 /** Maximum wait for a nudge before the next read, in milliseconds. */
 const nudgedPauseMs = 200
-/** Pause in milliseconds before the next read, without nudges. */
+/** Pause in milliseconds before the next read if nudges are not used. */
 const pauseMs = 10
 
 const removedAtOnce = 500

@@ -45,9 +45,9 @@ export interface Wakeups {
  */
 const paceMs = 10
 /**
- * Time in milliseconds until the ends of logs are written while all other cores are linked. The
- * other cores then know these ends already. A core that is not in the register yet learns them from
- * the wake-up.
+ * While all other cores are linked, the ends of logs are written after this time in milliseconds.
+ * The other cores already know these ends from announcements. A core that is not in the register
+ * yet reads them from the wake-up.
  */
 const linkedPaceMs = 100
 
@@ -75,8 +75,8 @@ interface WakeupsDependencies {
 
 /**
  * Sends wake-ups between the cores. Each write batch adds one small document to a capped
- * collection, which every core follows. While all cores are linked, they learn of new events from
- * each other, and the wake-ups with the ends of logs are written less often.
+ * collection, which every core follows. While all cores are linked, they announce new events to
+ * each other. The wake-ups with the ends of logs are then written less often.
  */
 export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   const { store, peers, processId, bus, logger, metrics, now, monotonic = () => performance.now() } = dependencies
