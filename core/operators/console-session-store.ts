@@ -30,7 +30,10 @@ export interface ConsoleSessionStore {
    */
   claimRecheck(now: Date, retryAt: Date): Promise<ConsoleSession | undefined>
   insertAttempt(attempt: SignInAttempt): Promise<void>
-  /** Removes the sign-in of this browser and returns it. Only one call gets it. */
+  /**
+   * Removes the sign-in that this browser has begun, and returns it. Of several concurrent calls,
+   * only one gets the sign-in.
+   */
   takeAttempt(id: string, browserId: string, now: Date): Promise<SignInAttempt | undefined>
 }
 

@@ -48,7 +48,7 @@ const list = (core: CoreContext, secret: string) =>
   clientsOf(core, `Console ${secret}`).messaging.listConversations({ workspaceId: cores.workspaceId })
 
 describe('the agents of a workspace', () => {
-  it('are the names of operators who are signed in, each once, on every core', async () => {
+  it('are listed on every core while they are signed in, each name once', async () => {
     const named = async (displayName: string) => (await gateway()).signIn(byLink(await newLink(), { displayName }))
     await named('Zoë')
     await named('Bea')
@@ -71,7 +71,7 @@ describe('a sign-in link', () => {
     for (const core of cores.cores) await list(core, sessionSecret)
   })
 
-  it('works for one of many concurrent calls on two cores', async () => {
+  it('is accepted in only one of many concurrent calls on two cores', async () => {
     const gateways = [await gateway(cores.core), await gateway(cores.other)]
     for (let round = 0; round < 5; round += 1) {
       const link = await newLink()
@@ -91,14 +91,14 @@ describe('a sign-in link', () => {
     await expect((await gateway()).signIn(byLink(''))).rejects.toThrow('Unauthenticated')
   })
 
-  it('still works after a sign-in with an invalid name', async () => {
+  it('still works after a sign-in was rejected because of an invalid name', async () => {
     const link = await newLink()
     for (const displayName of ['', '   ', 'a\nb', 'x'.repeat(129)])
       await expect((await gateway()).signIn(byLink(link, { displayName }))).rejects.toThrow('ValidationFailed')
     await (await gateway()).signIn(byLink(link))
   })
 
-  it('cannot have scopes or a workspace that its creator lacks, or outlive the token of its creator', async () => {
+  it('grants no scope or workspace that its creator lacks, and no session that outlives its creator’s token', async () => {
     const { workspaceId } = cores
     const scopes = ['workspaces:write', 'messages:read']
     const limited = await admin({ scopes, workspaceId, lifetime: 3_600 })
@@ -121,7 +121,7 @@ describe('a sign-in link', () => {
 })
 
 describe('a workspace session', () => {
-  it('is exchanged for a console session with its scopes, which ends with it', async () => {
+  it('is exchanged for a console session with the same operator scopes and the same expiry', async () => {
     const exp = Math.floor(cores.now() / 1000) + 600
     const value = await signWorkspaceSession({
       claims: { wid: cores.workspaceId, sub: 'bob', scope: 'messages:read visitors:act', exp },
@@ -149,7 +149,7 @@ describe('a console session', () => {
     await list(cores.core, second.sessionSecret)
   })
 
-  it('ends on all cores with a sign-out, and its streams end', async () => {
+  it('ends on all cores when the operator signs out, and its streams end', async () => {
     const { sessionSecret } = await newSession()
     const watching = [cores.core, cores.other].map(async (core) => {
       await list(core, sessionSecret)

@@ -11,7 +11,6 @@ import { operatorScopes, type WorkspaceSessions } from '../workspaces/workspace-
 import type { ConsoleSessionStore } from './console-session-store.ts'
 import { type ConsoleSession, linkLifetimeMs, secretId, sessionLifetimeMs } from './model.ts'
 
-/** What a browser signs in with. */
 export type SignInCredential = { linkSecret: string } | { workspaceSession: string }
 
 export type NewSession = Omit<ConsoleSession, 'id' | 'createdAt'>

@@ -5,7 +5,7 @@ import { line } from '../rules.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
 import type { ProviderSettings } from './provider-settings.ts'
 
-/** What the provider says about an operator. */
+/** Data of an operator from the provider's claims. */
 export interface ProviderIdentity {
   operator: string
   displayName: string
@@ -28,9 +28,9 @@ export interface IdentityProvider {
   /** Returns the URL at which the operator signs in. Errors: `ServiceUnavailable`. */
   signInUrl(request: SignInRequest): Promise<string>
   /**
-   * Exchanges the parameters of the callback. Errors: `Unauthenticated` if the provider or a check
-   * of its answer refuses, `PermissionDenied` if the claims name no workspace, scope or name,
-   * `ServiceUnavailable`.
+   * Exchanges the parameters of the callback for the data of the operator. Errors:
+   * `Unauthenticated` if the provider refuses or its answer fails a check; `PermissionDenied` if
+   * the claims name no workspace, scope or name; `ServiceUnavailable`.
    */
   finish(request: SignInRequest, parameters: string): Promise<ProviderIdentity>
   /** Reads the claims again. Errors: those of `finish`. */
@@ -40,7 +40,7 @@ export interface IdentityProvider {
 const timeoutSeconds = 5
 const toleranceSeconds = 30
 const discoveryFreshMs = 3_600_000
-/** The first of these claims that is present is the name that visitors see. */
+/** Claims that may contain the name that visitors see. The first valid one is used. */
 const nameClaims = ['name', 'nickname', 'given_name', 'preferred_username']
 
 type Claims = Record<string, unknown>
@@ -57,7 +57,9 @@ export function createIdentityProvider(settings: ProviderSettings, now: () => nu
     return found.serverMetadata()
   }
 
-  /** Each call gets its own configuration, so that changed keys of the provider are always read. */
+  /**
+   * Creates a new configuration for each call, so that each call reads the provider's current keys.
+   */
   async function configuration(): Promise<oidc.Configuration> {
     if (!discovered || now() - discovered.at > discoveryFreshMs) {
       const reading = { at: now(), metadata: discover() }
@@ -131,7 +133,10 @@ export function createIdentityProvider(settings: ProviderSettings, now: () => nu
   }
 }
 
-/** Converts errors. Answers that violate a check are refused; everything else is an outage. */
+/**
+ * Converts the errors of `run`. If the provider refuses or its answer fails a check, throws
+ * `Unauthenticated`; otherwise `ServiceUnavailable`. A `ServiceError` stays unchanged.
+ */
 async function answered<T>(run: () => Promise<T>): Promise<T> {
   try {
     return await run()

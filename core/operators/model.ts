@@ -44,7 +44,7 @@ export interface SignInLink {
   operator: string
   scopes: string[]
   expiresAt: Date
-  /** Time at which a session that the link creates ends at the latest. */
+  /** Latest end of a session that the link creates. */
   sessionEndsBy?: Date
 }
 

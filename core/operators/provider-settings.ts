@@ -14,7 +14,10 @@ export interface ProviderSettings {
   roles: ReadonlyMap<string, string[]>
 }
 
-/** Reads `agent=messages:read messages:write;admin=*`. Throws an error that names the wrong entry. */
+/**
+ * Parses roles and their scopes, for example `agent=messages:read messages:write;admin=*`. Throws
+ * an error that names the wrong entry.
+ */
 export function parseRoles(text: string, known: ReadonlySet<string>): Map<string, string[]> {
   const entries = text.split(';').filter((entry) => entry.trim() !== '')
   return new Map(

@@ -13,8 +13,9 @@ import { linkLifetimeMs, secretId, sessionLifetimeMs } from './model.ts'
 export interface ProviderSignIn {
   readonly isEnabled: boolean
   /**
-   * Begins a sign-in of the browser that gets `browserSecret`. Errors: `NotFound` if no provider is
-   * configured, `ServiceUnavailable`, `ValidationFailed`.
+   * Begins a sign-in. Returns the URL at which the operator signs in, and a new secret for the
+   * browser. Errors: `NotFound` if no provider is configured, `ServiceUnavailable`,
+   * `ValidationFailed`.
    */
   begin(origin: string, replacedSecret: string): Promise<{ url: string; browserSecret: string }>
   /**
@@ -23,7 +24,10 @@ export interface ProviderSignIn {
    * nothing, `ServiceUnavailable`.
    */
   finish(callback: { origin: string; parameters: string; browserSecret: string }): Promise<SignedIn>
-  /** Reads the claims of sessions again. Ends sessions that the provider has ended. */
+  /**
+   * Reads the claims of sessions again. Ends a session if the provider refuses, or if the claims no
+   * longer grant access to the same workspace.
+   */
   recheck(): Promise<void>
 }
 

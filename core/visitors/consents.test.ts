@@ -43,7 +43,7 @@ describe('an installation that requires consent', () => {
     for (const core of cores.cores) await expectRefused(session, core)
   })
 
-  it('refuses form submissions and requests to the retry route', async () => {
+  it('refuses form submissions and requests to the retry route until the visitor grants consent', async () => {
     const { publicSiteKey, ...site } = await newSite()
     await acceptForms({ core: cores.core, publicSiteKey, workspaceId: cores.workspaceId })
     await cores.core.workspaces.updateInstallation(

@@ -30,8 +30,8 @@ const maxGrantLength = 2048
 const maxVerified = 50_000
 
 /**
- * Signs and verifies access grants, and derives renewal tokens. It needs only the secret keys and
- * no database.
+ * Signs and verifies access grants, and derives renewal tokens. Needs only the secret keys and no
+ * database.
  */
 export function createGrants(keyring: Keyring): Grants {
   /** Claims of grants verified earlier. A visitor sends the same grant until it expires. */

@@ -103,7 +103,7 @@ describe.each(someOf(Object.entries(cases), 2))('a process that dies during %s',
     }, evenWrites)
   })
 
-  it('leaves no partial change when the repeat comes after the assertion has expired', async () => {
+  it('leaves no partial change if the assertion has expired before the repeat', async () => {
     await cores.untilOneSurvives(async (core) => {
       const { attempt, check } = await begin()
       const key = randomUUID()

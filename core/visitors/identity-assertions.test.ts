@@ -35,7 +35,7 @@ const invalid = { code: ErrorCode.IDENTITY_ASSERTION_INVALID }
 const expired = { code: ErrorCode.IDENTITY_ASSERTION_EXPIRED }
 
 describe('an identity assertion', () => {
-  it('returns the claims when it is valid', async () => {
+  it('is verified and its claims are returned if it is valid', async () => {
     const claims = { sub: 'customer 42', jti: 'nonce-0001', name: 'Ada', ctx: { plan: 'pro', seats: 3, trial: false } }
     expect(await verify(sign({ claims }))).toEqual({
       externalSubject: 'customer 42',

@@ -2,7 +2,10 @@ import { describe, expect, it } from 'vitest'
 import type { CoreContext } from '../context.ts'
 import { codeOf, hasFailed, site, type TestVisitor, testCores } from '../test/cores.ts'
 
-/** Less than the 5 s after which a cache reads its entries again without a wake-up. */
+/**
+ * Time limit in milliseconds for a change to be in force. It is shorter than the 5 s after which a
+ * cache reloads an entry without a wake-up.
+ */
 const withinMs = 4_000
 
 const cores = testCores({ count: 2 })

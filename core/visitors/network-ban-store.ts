@@ -17,7 +17,7 @@ export interface NetworkBanDocument {
 export interface NetworkBanStore {
   ban(ban: { network: string; visitorIds: string[]; at: Date; until: Date }): Promise<void>
   unban(visitorIds: string[]): Promise<void>
-  /** Returns those of the networks that are banned. */
+  /** Returns the given networks that are banned. */
   banned(networks: string[], now: Date): Promise<Set<string>>
   bannedUntil(visitorIds: string[], now: Date): Promise<Date | undefined>
 }

@@ -34,7 +34,7 @@ const renew = (session: SessionContent, clientAddress?: string, core = cores.cor
     idempotencyKey: randomUUID(),
   })
 
-describe('a ban with the network address', () => {
+describe('a ban that includes the network address', () => {
   it('refuses new sessions of any browser at the address on every core, until it is lifted', async () => {
     const address = newAddress()
     const session = await begin(address)
@@ -46,7 +46,7 @@ describe('a ban with the network address', () => {
     expect(await codeOf(begin(address, { core: cores.other }))).toBe('ok')
   })
 
-  it('no longer affects the address after its time, while the browser stays banned', async () => {
+  it('ends for the address after its duration, while the browser stays banned', async () => {
     const address = newAddress()
     const browser = randomUUID()
     await ban(await begin(address, { browser }))
@@ -75,7 +75,7 @@ describe('a ban with the network address', () => {
     expect(await codeOf(begin(after))).toBe('VISITOR_BANNED')
   })
 
-  it('ends other sessions at the address with their next renewal', async () => {
+  it('ends other sessions at the address when they are renewed', async () => {
     const address = newAddress()
     const [session, other, elsewhere] = [await begin(address), await begin(address), await begin(newAddress())]
     await ban(session)

@@ -57,10 +57,10 @@ export function createRenewals(dependencies: RenewalsDependencies): Renewals {
   const { store, contents, directory, access, grants, networkBans, wakeups, idempotency, settings, now } = dependencies
 
   /**
-   * Rotates the renewal token. The previous token stays valid until its grant expires. If that
-   * grant has already expired, the previous token stays valid until the new grant expires. A
-   * duplicated tab may have slept too, and the response may be lost. A renewal with the previous
-   * token returns the current token. So all tabs of a duplicated session get the same token.
+   * Rotates the renewal token. A renewal with the previous token returns the current token. So all
+   * tabs of a duplicated session get the same token. The previous token stays valid until its grant
+   * expires. If that grant has already expired, the previous token stays valid until the new grant
+   * expires. This covers a lost response and duplicated tabs that slept too.
    *
    * If the process of an operation died after the rotation, a repeat of that operation may use the
    * previous token at any time.

@@ -62,8 +62,8 @@ export interface Sessions extends Bans {
     idempotencyKey: string
   }): Promise<Repeatable<{ sessionId: string; state: 'active' | 'closed' }>>
   /**
-   * Stores the valid parts of the visitor's page. Errors: those of VisitorAccess.authorize,
-   * RouteNotAdvertised.
+   * Stores the valid parts of the page that the visitor's browser reports. Errors: those of
+   * VisitorAccess.authorize, RouteNotAdvertised.
    */
   reportPage(request: {
     credentials: VisitorCredentials

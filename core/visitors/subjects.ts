@@ -43,9 +43,9 @@ export function createSubjects(dependencies: {
   }
 
   /**
-   * Makes a conversation the one that the verified visitor's next session continues. If the
-   * visitor already has another open conversation, that one stays, unless `replaces` is set.
-   * Returns the conversation that the next session continues.
+   * Sets the conversation that the verified visitor's next session continues. Keeps another open
+   * conversation that the visitor already has, unless `replaces` is set. Returns the conversation
+   * that the next session continues.
    */
   async function choose(session: Session, subjectId: string, conversationId: string, { replaces = false }) {
     const { workspaceId, connectionId } = session

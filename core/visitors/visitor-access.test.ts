@@ -170,7 +170,7 @@ describe('a request of a visitor', () => {
       expect(await authorize(change, { exp: nowSeconds - 1, origin, ...how })).toBe(code)
   })
 
-  it('treats a session that an earlier version stored as expired when its latest grant has expired', async () => {
+  it('is rejected even for a renewal if an earlier version stored the session and its latest grant has expired', async () => {
     const session = sessionWith({ grantExpiresAt: new Date(now) })
     delete session.renewableUntil
     expect(await authorize({ session }, { exp: nowSeconds, expiredToo: true })).toBe('SESSION_EXPIRED')
