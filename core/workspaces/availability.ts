@@ -5,7 +5,10 @@ import type { OperatorPresence } from './operator-presence.ts'
 /** Whether visitors can reach somebody now. */
 export interface AvailabilityState {
   online: boolean
-  /** Next change by the opening hours. Absent if there is none, or if it depends on operators. */
+  /**
+   * Time of the next change that the opening hours cause. Absent if there is no such change, if the
+   * mode overrides the hours, or if a required operator is missing.
+   */
   nextChangeAt?: Date
 }
 

@@ -172,7 +172,7 @@ describe('any hours around changes of the clock', () => {
   })
 })
 
-describe('settings with an error', () => {
+describe('availability settings', () => {
   const broken: [string, Partial<Availability>, string, string][] = [
     ['an unknown mode', { mode: 'open' as 'auto' }, '/availability/mode', 'enum'],
     ['an unknown time zone', { timeZone: 'Europe/Atlantis' }, '/availability/timeZone', 'timeZone'],
@@ -248,11 +248,11 @@ describe('settings with an error', () => {
       'overlap',
     ],
   ]
-  it.each(broken)('%s are refused, and the error names the field', (_, settings, path, rule) => {
+  it.each(broken)('with %s are refused, and the error names the field', (_, settings, path, rule) => {
     expect(availabilityIssues(settings).filter((issue) => issue !== undefined)).toEqual([{ path, rule }])
   })
 
-  it('hours that touch, and hours until midnight, are accepted', () => {
+  it('with hours that touch, and with hours until midnight, are accepted', () => {
     const weeklyHours = [
       { weekday: 1, from: '09:00', to: '12:00' },
       { weekday: 1, from: '12:00', to: '24:00' },

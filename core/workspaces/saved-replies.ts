@@ -14,8 +14,8 @@ export interface SavedReplies {
   /** Returns the replies in the order of their shortcuts. Errors: NotFound. */
   list(workspaceId: string): Promise<SavedReply[]>
   /**
-   * Saves a reply, in place of one with the same shortcut. Errors: NotFound, ValidationFailed, also
-   * for a workspace with 100 replies.
+   * Saves a reply. Replaces a reply with the same shortcut. Errors: `NotFound`; `ValidationFailed`,
+   * also for a new shortcut if the workspace already has 100 replies.
    */
   save(workspaceId: string, reply: SavedReply): Promise<SavedReply>
   /** Deletes a reply. Does nothing if it does not exist. Errors: NotFound. */

@@ -47,8 +47,8 @@ export interface WorkspaceSessionKeys {
 
 const skewSeconds = 30
 /**
- * Minimum time in milliseconds between two reloads of the key set that tokens with an unknown key
- * cause.
+ * Minimum time in milliseconds between two reloads of the key set. Tokens with an unknown key cause
+ * such reloads.
  */
 const jwksCooldownMs = 30_000
 const publicKeyAlgorithms = ['RS256', 'ES256', 'EdDSA']
@@ -127,8 +127,8 @@ function isName(value: unknown): value is string {
 const minSecretBytes = 32
 
 /**
- * Parses `new,old` as HS256 keys in UTF-8. If a key is too short, the error has its position and
- * never its text.
+ * Parses `new,old` as HS256 keys in UTF-8. If a key is too short, the error contains its position,
+ * but not its text.
  */
 export function parseWorkspaceSessionSecrets(text: string): Uint8Array[] {
   if (text === '') return []

@@ -185,7 +185,7 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
 
 /**
  * Returns the settings with dotted paths, so that a write does not change the other fields. Each
- * translation is a field; one without texts is removed.
+ * translation is a separate field. A translation without texts is removed.
  */
 function fieldsOf({ appearance, capabilities, forms, availability, ...plain }: InstallationSettings) {
   const { translations = {}, ...look } = appearance ?? {}

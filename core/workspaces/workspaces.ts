@@ -104,7 +104,7 @@ export interface Workspaces {
   ): Promise<Installation>
   /**
    * Adds a new identity secret. Errors: `NotFound` if the installation is unknown or in another
-   * workspace, `ValidationFailed`, `RateLimited` while too many replaced secrets are kept,
+   * workspace; `ValidationFailed`; `RateLimited` while too many replaced secrets are kept;
    * `IdempotencyConflict` if the installation no longer accepts the new secret.
    */
   rotateIdentitySecret(
@@ -217,8 +217,8 @@ export function createWorkspaces(dependencies: WorkspacesDependencies): Workspac
         identitySecrets: [newIdentitySecret(secretBox, kid)],
       })
       await wakeups.stateChanged(publicSiteKey)
-      // The secret is read from the stored document, because an earlier run of the operation may
-      // have created the installation with another secret.
+      // An earlier run of the operation may have created the installation with another secret. So
+      // the secret is read from the stored document.
       const installation = await installationIn(publicSiteKey, scope)
       return { installation, identitySecret: openIdentitySecret(secretBox, installation, kid) }
     },
