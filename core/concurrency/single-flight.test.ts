@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { createSingleFlight } from './single-flight.ts'
 
 describe('a single flight', () => {
-  test('a single flight does all work that arrives during a round in one further round', async () => {
+  test('a single flight does all work that arrives during a round in the next round', async () => {
     let waiting = 0
     const rounds: number[] = []
     const flight = createSingleFlight(

@@ -32,7 +32,7 @@ interface SingleFlightOptions {
 /**
  * Creates a single flight. `round` does the work that is present at its start, and `hasMore`
  * returns whether work is left. Work that arrives during a run is done in that run. After an idle
- * time, the first round starts at once.
+ * time of at least `paceMs`, the first round starts at once.
  */
 export function createSingleFlight(
   hasMore: () => boolean,

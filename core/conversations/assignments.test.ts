@@ -102,7 +102,7 @@ describe('an assignment', () => {
   const ada = { displayName: 'Ada', avatarUrl: 'https://img.example/ada.png' }
   const bob = { displayName: 'Bob' }
 
-  it('writes an event with the new agent for an assignment, with the former agent for a removal, and none for a repeat', async () => {
+  it('writes an event with the agent for each assignment and each removal, and none for a repeat', async () => {
     const visitor = await cores.newVisitor()
     for (const core of [cores.core, cores.other]) await core.assignments.assign(visitor.conversationId, ada, undefined)
     await cores.core.assignments.assign(visitor.conversationId, bob, undefined)
@@ -135,7 +135,7 @@ describe('an assignment', () => {
     expect(events.at(-1)?.data?.agent).toEqual(conversation?.assignment?.agent)
   })
 
-  it('gets its missing event by reconciliation if a process died after it stored the assignment', async () => {
+  it('gets its missing event from `reconcile` if the process that stored it died before it appended the event', async () => {
     const visitor = await cores.newVisitor()
     await cores.core.stores.conversations.assign(visitor.conversationId, undefined, {
       version: 1,

@@ -36,8 +36,9 @@ const reconcileBatch = 200
  * To close a conversation, the event is appended before the document is updated. The order of
  * events in the log decides whether the conversation is closed.
  *
- * To change an assignment, the document is updated before the event is appended. The next change
- * first appends a missing event, so that the log has each event once and in order.
+ * To change an assignment, the document is updated before the event is appended. If a process dies
+ * between the two, the next change first appends the missing event. So the log has each event once
+ * and in order.
  */
 export function createAssignments(dependencies: {
   store: ConversationStore

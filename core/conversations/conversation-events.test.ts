@@ -5,7 +5,7 @@ import { answer, send, site, testCores } from '../test/cores.ts'
 const cores = testCores({ count: 2, started: false })
 
 describe('the events of a conversation', () => {
-  it('include assignments, closings and requests in their order, and no messages, state changes and typing', async () => {
+  it('include assignments, closings and requests in their order, but no messages, state changes or typing', async () => {
     const visitor = await cores.newVisitor()
     const { conversationId, sessionId, credentials } = visitor
     await send(cores.core, visitor, 'hello')
@@ -33,7 +33,7 @@ describe('the events of a conversation', () => {
     expect(earlier.events.map(({ type }) => type)).toEqual(['agent.assigned'])
   })
 
-  it('has one assignment at a time if two operators assign the conversation at the same moment', async () => {
+  it('include one event per assignment if operators assign concurrently, and the last one has the stored agent', async () => {
     const visitor = await cores.newVisitor()
     const { conversationId } = visitor
     await send(cores.core, visitor, 'hello')

@@ -5,8 +5,9 @@ import type { ConversationAccess } from './conversation-access.ts'
 
 export interface ConversationEvents {
   /**
-   * Returns the events in a range of a conversation that operators see between the messages, oldest
-   * first. Errors: NotFound if the conversation does not exist, ValidationFailed.
+   * Returns events in a range of a conversation, oldest first. Includes only the types that
+   * operators see between the messages. Errors: NotFound if the conversation does not exist,
+   * ValidationFailed.
    */
   list(
     conversationId: string,

@@ -9,18 +9,19 @@ export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSe
    */
   lastSession?: { sequence: number; sessionId: string }
   /**
-   * Set while the conversation is being removed. Queries then skip it. It is the id of the removal
-   * (`core/privacy/removals.ts`), or true if an erasure removes the conversation.
+   * Set while the conversation is being removed, so that queries skip it. The value is the id of
+   * the removal (`core/privacy/removals.ts`), or true if an erasure removes the conversation.
    */
   erasing?: true | string
   /**
-   * Start of the period after which the retention checks whether the conversation has a message.
-   * Conversations that earlier versions stored have no such time and are always due for the check.
+   * Start of the retention period. At the end of this period, the retention checks whether the
+   * conversation has a message. Conversations that earlier versions stored have no such time and
+   * are always due for the check.
    */
   reviewAt?: Date
   /** Operators' notes, oldest first. Only `notesOf` reads them. */
   notes?: Note[]
-  /** Time of the next review of a conversation that is kept although its period is over. */
+  /** Time of the next review. Set if the conversation is kept although its period is over. */
   postponedUntil?: Date
 }
 

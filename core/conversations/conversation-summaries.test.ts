@@ -63,7 +63,7 @@ describe("the operators' list of conversations", () => {
 })
 
 describe('the contact of a conversation', () => {
-  it('is the latest lead with a name or an e-mail address, only for callers who may read leads', async () => {
+  it('is the latest lead with a name or an e-mail address, and is hidden from callers who may not read leads', async () => {
     const visitor = await cores.newVisitor()
     const { workspaceId, conversationId } = visitor
     await send(cores.core, visitor, 'hello')

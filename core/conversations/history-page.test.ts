@@ -83,7 +83,7 @@ describe('history pages during concurrent writes', () => {
     )
   })
 
-  it('and a stream that starts at `lastSequence` together contain each message once', async () => {
+  it('contain each message once, together with a stream that starts at `lastSequence`', async () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), fc.nat(3), pageSize, async (scheduler, before, limit) => {
         const session = await cores.newSession()

@@ -25,7 +25,7 @@ const draft = (conversationId: string, body: string) => ({
   },
 })
 
-it('an inbox list shows the last message of each conversation if it is read after `ready` and updated with each change', async () => {
+it('an inbox list shows the last message of each conversation if a client reads it after `ready` and applies each change', async () => {
   await fc.assert(
     fc.asyncProperty(fc.scheduler(), fc.boolean(), turns, turns, async (scheduler, isWatchedBefore, late, later) => {
       const { conversationId } = await cores.newSession()

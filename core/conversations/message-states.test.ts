@@ -161,7 +161,7 @@ describe('receipts for agents’ messages', () => {
     expect(await changesOf(visitor)).toHaveLength(2)
   })
 
-  it('that both cores get at once write each event once and set the latest state', async () => {
+  it('write each event once and set the latest state if both cores get them at once', async () => {
     const visitor = await cores.newVisitor()
     for (const text of ['one', 'two', 'three']) await answer(cores.core, visitor, text)
     const states = ['delivered', 'read', 'read', 'delivered', 'read', 'delivered']

@@ -145,8 +145,8 @@ export function createMessages({
   }
 
   /**
-   * Returns the author of an agent's message: the named agent, or the assigned agent, which is read
-   * from the store.
+   * Returns the author of an agent's message: the named agent, or else the assigned agent. The
+   * assigned agent is read from the store.
    */
   async function agentOf({ conversationId, agent }: AgentSend, workspaceId: string | undefined) {
     if (!agent) return (await conversationAccess.find(conversationId, workspaceId)).assignment?.agent

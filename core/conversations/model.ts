@@ -28,7 +28,7 @@ export interface Assignment {
   /** Number of changes of the assignment so far. */
   version: number
   agent?: Agent
-  /** Agent whose assignment the last change removed. */
+  /** Agent who was assigned before the last change. */
   previous?: Agent
   /** True when the log has the event of this version. */
   announced: boolean
@@ -127,7 +127,7 @@ export interface ConversationSummary {
   contact?: ConversationContact
 }
 
-/** Contact data of a lead of the conversation. Nobody has verified it. */
+/** Unverified contact data from a lead of the conversation. */
 export interface ConversationContact {
   leadId: string
   name?: string

@@ -68,7 +68,7 @@ describe('notes', () => {
 })
 
 describe('the reopening of a conversation', () => {
-  it('is written once by both cores, and does nothing for an open conversation', async () => {
+  it('writes one event even if both cores reopen at once, and none for an open conversation', async () => {
     const visitor = await cores.newVisitor()
     const { conversationId } = visitor
     await send(cores.core, visitor, 'hello')

@@ -37,7 +37,7 @@ export interface Typing {
    * ended expires.
    */
   endAfterMessage(message: LogEvent): void
-  /** Ends every turn that has expired, also turns of other processes. */
+  /** Ends every turn that has expired, including turns of other processes. */
   endOverdue(): Promise<void>
   drain(): Promise<void>
 }
@@ -50,8 +50,8 @@ interface TypingSettings {
 /** Number of turns in one query for expired turns. */
 const overdueBatch = 200
 /**
- * Minimum interval in milliseconds between two lookups of `ending`. One lookup covers all authors
- * who sent a message since the previous lookup. Few of them have a turn.
+ * Minimum interval in milliseconds between two lookups by `ending`. One lookup covers all authors
+ * who sent a message since the previous lookup. Few of these authors have a turn.
  */
 const paceMs = 200
 
@@ -76,8 +76,8 @@ export function createTyping(dependencies: {
   let ended = new Map<string, Date>()
 
   /**
-   * Returns whether an installation of the conversation has the capability. A visitor of several
-   * installations has one conversation.
+   * Returns whether an installation of the conversation supports typing. A visitor may use several
+   * installations in the same conversation.
    */
   async function hasTyping(conversationId: string): Promise<boolean> {
     const keys = await sessions.sitesOf(conversationId)
@@ -93,8 +93,8 @@ export function createTyping(dependencies: {
   const writeStart = (turn: TypingTurn) => write(turn, 'typing.started', `started ${turn.renewals}`)
 
   async function finish(turn: TypingTurn) {
-    // The start is written before the end, because the process that began the turn may not have
-    // written it yet.
+    // The process that began the turn may not have written the start yet, so the start is written
+    // before the end.
     await writeStart(turn)
     await write(turn, 'typing.stopped', 'stopped')
     await store.remove(turn)

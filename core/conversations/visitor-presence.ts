@@ -24,9 +24,9 @@ export interface PresenceChange {
 export interface VisitorPresence {
   addSource(): PresenceSource
   /**
-   * Calls `changed` with the conversations of a workspace, or of all workspaces, whose presence has
-   * changed, until the returned function is called. The first call is made at once and has every
-   * visitor who is not gone.
+   * Calls `changed` at once with every visitor who is not `gone`. Then calls it with each change of
+   * presence, until the returned function is called. Without a `workspaceId`, covers all
+   * workspaces.
    */
   watch(workspaceId: string | undefined, changed: (changes: PresenceChange[], isComplete: boolean) => void): () => void
   /** Finds visitors who left, and reports all changes. */
@@ -35,11 +35,13 @@ export interface VisitorPresence {
 
 /** Time in milliseconds after which a tab's report expires. Tabs repeat it every 2 s. */
 const hereMs = 4_000
-/** A visitor without a stream is gone after this time in milliseconds, because tabs reconnect. */
+/**
+ * Time in milliseconds after which a visitor without a stream is `gone`. It lets tabs reconnect.
+ */
 const graceMs = 2_000
-/** Time in milliseconds without an update after which the streams of a gateway do not count. */
+/** If a gateway sends no update for this time in milliseconds, its streams do not count. */
 const silentMs = 2_000
-/** If a check begins later than this after the previous one, this process was busy or stopped. */
+/** If two checks are more than this many milliseconds apart, this process was busy or stopped. */
 const lateCheckMs = 1_000
 const maxTabs = 50
 
@@ -96,7 +98,7 @@ export function createVisitorPresence({ now }: { now: () => number }): VisitorPr
 
   /**
    * A tab that stops its reports without closing its stream is lost: its computer sleeps or has no
-   * network. Its stream is open until a timeout, and does not count.
+   * network. Its stream stays open until a timeout, but does not count.
    */
   function expireTabs({ tabs, streams, endedAt }: VisitorState) {
     for (const [tab, entry] of tabs) {
