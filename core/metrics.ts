@@ -135,7 +135,10 @@ const failedClasses = [
   'destination_blocked',
   'suppressed',
 ]
-/** Every end of an attempt (contract 5). */
+/**
+ * Every combination of status and response class with which an attempt can end (contract, section
+ * 5).
+ */
 const attemptEnds = [
   { status: 'accepted', response_class: 'accepted' },
   ...failedClasses.map((name) => ({ status: 'failed', response_class: name })),

@@ -106,7 +106,7 @@ describe('a core with certificates', () => {
     expect(await ask(over(material))).toBe('PermissionDenied')
   })
 
-  it('is unreachable for a caller that does not trust its certificate authority, and for a caller without TLS', async () => {
+  it('is unreachable for a caller that does not use TLS or does not trust the core’s certificate authority', async () => {
     expect(await ask(over({ ca: second.authority, ...first.client }))).not.toBe('false')
     expect(await ask(over({}, baseUrl.replace('https', 'http')))).not.toBe('false')
   })

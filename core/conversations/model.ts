@@ -23,7 +23,6 @@ export interface Conversation {
   assignment?: Assignment
 }
 
-/** The agent assigned to a conversation. */
 export interface Assignment {
   /** Number of changes of the assignment so far. */
   version: number
@@ -58,7 +57,6 @@ export interface MessageStateChange {
   conversationId: string
   /** Sequence of the event that describes the change. */
   sequence: number
-  /** Sequence of the message. */
   messageSequence: number
   state: MessageState
   /** States of the message that this change may replace. */

@@ -76,8 +76,9 @@ export function createTyping(dependencies: {
   let ended = new Map<string, Date>()
 
   /**
-   * Returns whether an installation of the conversation supports typing. A visitor may use several
-   * installations in the same conversation.
+   * Returns whether an installation of the conversation supports typing. Also returns true if the
+   * conversation has no installation. A visitor may use several installations in the same
+   * conversation.
    */
   async function hasTyping(conversationId: string): Promise<boolean> {
     const keys = await sessions.sitesOf(conversationId)

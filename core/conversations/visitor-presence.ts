@@ -36,7 +36,8 @@ export interface VisitorPresence {
 /** Time in milliseconds after which a tab's report expires. Tabs repeat it every 2 s. */
 const hereMs = 4_000
 /**
- * Time in milliseconds after which a visitor without a stream is `gone`. It lets tabs reconnect.
+ * Time in milliseconds after which a visitor without a stream is `gone`. During this time, tabs can
+ * reconnect.
  */
 const graceMs = 2_000
 /** If a gateway sends no update for this time in milliseconds, its streams do not count. */

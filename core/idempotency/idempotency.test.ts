@@ -208,7 +208,7 @@ describe('an operation whose slow run is considered dead', () => {
     expect(started[2]).not.toEqual(started[0])
   })
 
-  it('an operation whose slow run is considered dead stays leased by the run that took over when the slow run fails', async () => {
+  it('an operation whose slow run is considered dead stays leased by the run that took over, even if the slow run then fails', async () => {
     let now = Date.UTC(2126, 0, 2)
     const idempotency = createIdempotency(createIdempotencyStore(database.collections), () => now)
     const key = randomUUID()

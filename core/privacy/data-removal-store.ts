@@ -15,11 +15,20 @@ export interface DataRemoval {
   /** Returns the ids of the conversations or leads that this removal has hidden. */
   hiddenBy(kind: Hidden, ids: string[], removalId: string): Promise<string[]>
   show(kind: Hidden, ids: string[], removalId: string): Promise<void>
-  /** Removes events of the conversations. Returns their number; 0 when none is left. */
+  /**
+   * Removes at most `limit` events of the conversations. Returns the number of removed events; 0
+   * when none is left.
+   */
   removeEvents(conversationIds: string[], limit: number): Promise<number>
-  /** Removes deliveries of the leads. Returns their number; 0 when none is left. */
+  /**
+   * Removes at most `limit` deliveries of the leads. Returns the number of removed deliveries; 0
+   * when none is left.
+   */
   removeDeliveriesOf(leadIds: string[], limit: number): Promise<number>
-  /** Removes deliveries of a subscription or a workspace. Returns their number; 0 when none is left. */
+  /**
+   * Removes at most `limit` deliveries of a subscription or a workspace. Returns the number of
+   * removed deliveries; 0 when none is left.
+   */
   removeDeliveries(of: { subscriptionId: string } | { workspaceId: string }, limit: number): Promise<number>
   removeLeads(leadIds: string[]): Promise<number>
   /**
@@ -41,17 +50,26 @@ export interface DataRemoval {
   removeSessions(sessions: Session[]): Promise<number>
   /**
    * Makes the session's events transient, except messages. The sweep of transient events then
-   * removes these events, but never the end of the log. If the conversation names this session as
-   * its last one, replaces it by `lastSessionId`.
+   * removes these events, but never the end of the log. If this is the last session of the
+   * conversation, stores `lastSessionId` as the last session.
    */
   detachSession(session: Session, lastSessionId: string): Promise<void>
-  /** Removes search entries of the conversations. Returns their number; 0 when none is left. */
+  /**
+   * Removes at most `limit` search entries of the conversations. Returns the number of removed
+   * entries; 0 when none is left.
+   */
   removeSearchEntries(conversationIds: string[], limit: number): Promise<number>
   /** Removes conversations whose events and sessions have been removed. */
   removeConversations(conversationIds: string[]): Promise<number>
-  /** Removes deliveries that were held at this time or earlier. Returns their number. */
+  /**
+   * Removes at most `limit` held deliveries that have not changed since `before`. Returns the
+   * number of deliveries that it found.
+   */
   removeHeld(subscriptionIds: string[], before: Date, limit: number): Promise<number>
-  /** Removes audit entries from this time or earlier. Returns the number of changed documents. */
+  /**
+   * Removes audit entries from `before` or earlier. Returns the number of documents that it changed
+   * or removed.
+   */
   removeAudit(workspaceId: string, subscriptionIds: string[], before: Date, limit: number): Promise<number>
   subscriptionIds(workspaceId: string): Promise<string[]>
 }
@@ -182,7 +200,8 @@ export function createDataRemoval(
         { conversationId, sessionId, message: { $exists: false } },
         {
           $set: { transient: true, removableAt: new Date(0) },
-          // The end of the log stays, so it must not name the session.
+          // The sweep keeps the last event of the log, so this event must not contain the session
+          // id.
           $unset: { sessionId: '', operationKey: '', inputHash: '', data: '' },
         },
       )

@@ -65,7 +65,10 @@ export function createDeletionStore(collections: DeletionCollections): DeletionS
   const { workspaces, connections, installations, leadSubscriptions, suppressions, policyChanges } = collections
   const { sessions, conversations, leads, erasures, visitors, consoleSessions, signInLinks } = collections
 
-  /** Filters of the objects that a deletion contains, by collection. */
+  /**
+   * Returns a filter for each collection. It matches the objects that the deletion marks and
+   * removes.
+   */
   function within({ kind, id, workspaceId }: Deleted) {
     const isWorkspace = kind === 'workspace'
     return {

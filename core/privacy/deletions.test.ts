@@ -140,7 +140,8 @@ describe('a deletion', () => {
       )
     expect([await write(cores.core), await write(cores.other)]).toEqual(['ok', 'ok'])
     await cores.core.removals.begin({ workspaceId, kind: 'conversations', ids: [conversationId], isDeletion: true })
-    // The limit is below the age of cached facts.
+    // The timeout is shorter than the maximum age of cached facts, so a lost wake-up fails the
+    // test.
     for (const core of cores.cores) await expect.poll(() => write(core), { timeout: 20_000 }).toBe('NOT_FOUND')
   })
 

@@ -95,7 +95,10 @@ export function createErasures(dependencies: {
     await wakeups.stateChanged(...ids)
   }
 
-  /** Removes all data. Returns undefined when it found new sessions, which must be ended first. */
+  /**
+   * Removes all data and returns its ids. Returns undefined if a session was live or is new. The
+   * step then runs again, because these sessions must end first.
+   */
   async function remove(erasure: OpenErasure): Promise<VisitorTraces | undefined> {
     const recorded = await recordTraces(erasure)
     const wasLive = await endSessions(erasure, recorded)

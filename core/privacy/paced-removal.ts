@@ -13,7 +13,10 @@ import type { DataRemoval } from './data-removal-store.ts'
 export interface PacedRemoval {
   /** Removes conversations with everything that belongs to them. Their leads stay. */
   conversations(conversationIds: string[]): Promise<void>
-  /** Removes a session from a conversation that stays. `lastSessionId` is a session that stays. */
+  /**
+   * Removes a session but not its conversation. `lastSessionId` is another session of the
+   * conversation, which is kept. It is undefined if the conversation is not stored.
+   */
   session(session: Session, lastSessionId: string | undefined): Promise<void>
   leads(leadIds: string[]): Promise<void>
 }

@@ -61,7 +61,10 @@ export function createRemovals(dependencies: {
   const { store, data, retention, factStore, retentionOf, paced, runDeletionStep, wakeups, metrics, now } = dependencies
   const later = (ms: number) => new Date(now() + ms)
 
-  /** Returns what is older than the present policy allows. The policy is read from the database. */
+  /**
+   * Returns the ids of data that is older than the present policy allows. The policy is read from
+   * the database.
+   */
   async function dueOf({ workspaceId, kind, isDeletion }: DataRemovalRecord, ids: string[]): Promise<Set<string>> {
     const workspace = await retention.periodsOf(workspaceId)
     if (!workspace || isDeletion) return new Set(ids)
@@ -76,7 +79,7 @@ export function createRemovals(dependencies: {
     )
   }
 
-  /** Removes in groups until the time of the step is over. Returns what is left. */
+  /** Removes data in groups until the step has run for `stepMs`. Returns the ids that are left. */
   async function removeSome({ kind, workspaceId }: DataRemovalRecord, ids: string[]): Promise<string[]> {
     const began = performance.now()
     for (let start = 0; start < ids.length; start += groupSize) {

@@ -11,11 +11,14 @@ export interface Sweep {
   workspaceId: string
   retention?: Retention
   token: number
-  /** Position at which the search for old conversations continues; absent at its beginning. */
+  /**
+   * Position at which the search for old conversations continues. Absent if the search starts from
+   * the beginning.
+   */
   after?: InboxPlace
 }
 
-/** Place of a conversation in the order of last messages. */
+/** Position of a conversation in the list that is sorted by last message. */
 export interface InboxPlace {
   lastMessageAt: Date
   conversationId: string

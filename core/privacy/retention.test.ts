@@ -96,7 +96,7 @@ describe('a session without a message', () => {
     expect(await cores.core.sessions.find(sessionId)).toMatchObject({ conversationId })
   })
 
-  it('stays while the lead of its form is kept, because it has the visitor’s consent to the lead', async () => {
+  it('stays while the lead of its form is kept, because the session has the visitor’s consent to the lead', async () => {
     const session = await cores.newSession()
     await cores.core.leads.submitForm({
       credentials: credentialsOf(session),
@@ -159,7 +159,7 @@ describe('a conversation', () => {
     (await cores.core.metrics.removed.get()).values.find(({ labels }) => labels.kind === 'conversations')?.value ?? 0
   const spared = async () => (await cores.core.metrics.spared.get()).values[0]?.value ?? 0
 
-  it('is removed with all that belongs to it when it is older than allowed; its leads outlive it', async () => {
+  it('is removed with all that belongs to it, except its leads, when it is older than allowed', async () => {
     const planted = await plantMarks(cores, { verified: true })
     const ids = await idsOf(cores, planted)
     const kept = /^(preChat|offline|note)/

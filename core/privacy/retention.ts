@@ -127,8 +127,8 @@ export function createRetention(dependencies: {
     for (const session of toReview) {
       const { sessionId } = session
       const expiry = expiryOf(session)
-      // Another session, which has a message or is newer. It stays and keeps the visitor's link to
-      // the conversation. Without such a session, this one is not removed.
+      // Another session that has a message or is newer. It is kept and links the visitor to the
+      // conversation. Without such a session, the reviewed session is not removed.
       const heir = all.find(
         (other) => other.sessionId !== sessionId && (writers.has(other.sessionId) || isNewer(other, session)),
       )

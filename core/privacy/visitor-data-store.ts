@@ -34,7 +34,6 @@ export interface VisitorCollections {
   searchEntries: Collection<SearchEntryDocument>
 }
 
-/** One stored record of a visitor. */
 interface VisitorRecord {
   kind: 'session' | 'ban' | 'conversation' | 'event' | 'command' | 'lead' | 'delivery'
   [field: string]: unknown

@@ -113,8 +113,8 @@ function fromHeader({
 }
 
 /**
- * Yields the chunks of an upload. Errors: `ValidationFailed` if the end is missing or announces
- * another length.
+ * Yields the chunks of an upload. Errors: `ValidationFailed` if the end message is missing or
+ * states a length that differs from that of the chunks.
  */
 async function* chunksOf(parts: AsyncIterator<UploadScreenshotRequest>): AsyncGenerator<Uint8Array> {
   let byteLength = 0

@@ -8,7 +8,7 @@ import type { UnaryMethod } from './dispatcher.ts'
 
 type FrameInit = MessageInitShape<typeof FrameSchema>
 
-/** Maximum size in bytes of all messages of a link of which only a part has arrived. */
+/** Maximum total size in bytes of the parts that a link received for unfinished calls. */
 const partialMaxBytes = 2 * messageMaxBytes
 /** Number of unsent answer bytes at which the core stops reading calls. */
 const unsentMaxBytes = 16 * 1024 * 1024
@@ -38,7 +38,7 @@ export async function* serveLink(
   const calls = new Map<number, RunningCall>()
   let partialBytes = 0
   let isInputOver = false
-  /** Error of the client that ends the link. */
+  /** Set when the client exceeds `partialMaxBytes`. The link then ends with this error. */
   let violation: ConnectError | undefined
   let onRoom: (() => void) | undefined
 

@@ -29,7 +29,10 @@ it('the table `writes` lists every operator method that writes', () => {
   expect(Object.keys(writes).toSorted()).toEqual(found.map(([name]) => name).toSorted())
 })
 
-/** The regular run takes every third write as the last one before the death of a core. */
+/**
+ * The regular run lets the core die after 1, 4, 7, … writes. The long run also tests all other
+ * numbers.
+ */
 const everyWrite = isLong ? {} : { from: 1, step: 3 }
 
 const table = Object.entries(writes)
@@ -74,7 +77,7 @@ describe.each(keyed)('the operator method %s', (_name, write) => {
     expect(await effects()).toBe(1)
   })
 
-  it('is rejected and changes nothing when a used key comes with other input', async () => {
+  it('is rejected and changes nothing when a used key is sent with different input', async () => {
     const { scene, effects } = await newScene(write)
     const key = randomUUID()
     await callAt(cores.core, write, scene, key)

@@ -114,7 +114,7 @@ function toSetting(name: string, given: unknown): PolicySetting {
   return { name, value }
 }
 
-/** Returns the numbers of entries of each kind. The entries themselves are personal data. */
+/** Returns the number of entries of each kind. The entries themselves are personal data. */
 export function entryCounts(entries: SuppressionEntry[], suppressionIds: string[] = []): PolicySetting[] {
   const byKind = Map.groupBy(entries, ({ of }) => of.case ?? 'none')
   return [

@@ -68,7 +68,7 @@ describe('the retention of a workspace', () => {
     expect(await cores.core.workspaces.findWorkspace(workspaceId)).toMatchObject({ name: 'Elsewhere' })
   })
 
-  it('takes effect on all cores once it is stored, even if its process dies before it sends a wake-up', async () => {
+  it('takes effect on all cores once it is stored, even if no wake-up is sent', async () => {
     const visitor = await cores.newVisitor()
     await send(cores.core, visitor, 'hello')
     await cores.core.inbox.noted()

@@ -23,7 +23,6 @@ import { privacyService } from './privacy.ts'
 import { sessionService } from './session.ts'
 import { workspaceService } from './workspace.ts'
 
-/** The services of a core. */
 export interface CoreServices {
   /** Registers the services and the link for HTTP. */
   routes(router: ConnectRouter): void

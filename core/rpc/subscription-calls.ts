@@ -19,7 +19,6 @@ import { toRecovery } from './recovery-calls.ts'
 
 type Calls = ServiceImpl<typeof LeadService>
 
-/** Calls about lead subscriptions. */
 export function subscriptionCalls(
   core: CoreContext,
 ): Pick<

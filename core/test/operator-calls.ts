@@ -123,8 +123,8 @@ const desk = { subject: 'desk' }
 const destinationUrl = 'https://93.184.216.34/hook'
 
 /**
- * Returns all methods that the core serves, by name: `LeadService.GetLead`. The link is left out,
- * because it only carries calls of these methods.
+ * Returns all methods that the core serves, by name: `LeadService.GetLead`. Leaves out the link,
+ * because it only transports calls of these methods.
  */
 export function servedMethods(): [string, DescMethod][] {
   const served = createConnectRouter({ grpc: false, grpcWeb: false })

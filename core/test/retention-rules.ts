@@ -174,7 +174,7 @@ export async function observeQueries(cores: TestCores, act: () => Promise<void>)
   const asked: { name: string; command: Document }[] = []
   const note = ({ commandName: name, command }: { commandName: string; command: Document }) => {
     if (!asking.includes(name) || command[name] === 'wakeups') return
-    // The database explains one write at a time.
+    // `explain` accepts only one write per command.
     const writes: Document[] = command.updates ?? command.deletes ?? []
     const parts = writes.map((write) => ({ ...command, [command.updates ? 'updates' : 'deletes']: [write] }))
     for (const part of writes.length > 0 ? parts : [command]) asked.push({ name, command: part })

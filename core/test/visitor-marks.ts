@@ -114,8 +114,8 @@ export async function placesOfTexts({ uri, name }: TestCores, texts: string[]): 
 }
 
 /**
- * Writes the search entries of all events. The tests move the clock by more time than such a write
- * takes.
+ * Writes the search entries of all events. Tests must call this before they advance the clock. In
+ * production, the entries are written long before data is removed.
  */
 export const flushSearch = ({ cores }: Pick<TestCores, 'cores'>) =>
   Promise.all(cores.map(({ searchIndex }) => searchIndex.flush()))
