@@ -61,7 +61,7 @@ export interface MessageStateChange {
   state: MessageState
   /** States of the message that this change may replace. */
   from: MessageState[]
-  /** True if the change also applies to all earlier messages of agents. */
+  /** True if the change also applies to earlier messages of agents. */
   isReceipt: boolean
 }
 
