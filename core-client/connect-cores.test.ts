@@ -97,7 +97,7 @@ describe('a core pool with a dns entry', () => {
     expect(seen).toEqual([['http://10.0.0.1:1'], ['http://10.0.0.1:1'], ['http://10.0.0.1:1'], ['http://10.0.0.2:1']])
   })
 
-  it('looks up the name at a fixed interval, not for every call', async () => {
+  it('looks up the name periodically, not for every call', async () => {
     let asked = 0
     const { cores, urls } = connect(['dns://core:8090'], () => [`127.0.0.${1 + Math.min(asked++, 0)}`])
     await until('the address', () => urls().length === 1)
@@ -131,7 +131,7 @@ describe('a core pool with a dns entry', () => {
 })
 
 describe('health watch of a silent core', () => {
-  it('cuts the connection if another core answers, and uses the silent core again when it answers a probe', async () => {
+  it('cuts the connection if another core answers, and uses the core again after it answers a probe', async () => {
     const [silent, other] = [await startServer('127.0.0.1'), await startServer('127.0.0.1')]
     const urls = [silent, other].map(({ port }) => `http://127.0.0.1:${port}`)
     const { cores } = connect(urls)
@@ -183,7 +183,7 @@ describe('health watch of a silent core', () => {
     expect(silent.open()).toBe(1)
   })
 
-  it('keeps the connection if the silent core is the only one', async () => {
+  it('keeps the connection for the first seconds if there is no other core', async () => {
     const server = await startServer('127.0.0.1')
     connect([`http://127.0.0.1:${server.port}`])
     await until('a connection', () => server.open() === 1)

@@ -12,7 +12,7 @@ const SILENT_SLICES = 10
  * answers, the cores are slow under load, and a cut would not help.
  */
 const OTHER_ALIVE_WITHIN_MS = 350
-/** Time after which the connection is cut if the silent core is the only core. */
+/** Time without an answer after which the connection is cut, even if no other core answers. */
 const SOLE_SILENT_MS = 15_000
 
 /**
@@ -20,8 +20,8 @@ const SOLE_SILENT_MS = 15_000
  * does not answer.
  *
  * If a core is silent for 500 ms and another core has just answered, the connection to the silent
- * core is cut. Its calls then fail over, and the pool skips the core. If there is only one core,
- * its connection is cut after 15 s, because its calls have no other core to go to.
+ * core is cut. Its calls then fail over, and the pool skips the core. If no other core answers, the
+ * calls cannot fail over, so the connection is cut only after 15 s.
  */
 export async function watchCore(options: {
   core: CoreNode & { transport: CoreTransport }

@@ -45,8 +45,7 @@ describe('core pool', () => {
     const later = await Promise.all(Array.from({ length: 4 }, () => pool.call(async ({ url }) => url, as('answered'))))
     hanging.resolve()
     const busy = await first
-    // Of four concurrent calls, the first ones go to the idle core until both cores are equally
-    // busy.
+    // The first of the four calls go to the idle core, until both cores are equally busy.
     expect(later.filter((url) => url === busy.url).length).toBeLessThan(3)
     expect([pool.inFlight(a), pool.inFlight(b)]).toEqual([0, 0])
   })

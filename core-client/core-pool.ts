@@ -24,7 +24,7 @@ export interface CoreNode {
  */
 export type Failure = 'answered' | 'abandoned' | 'repeatable' | 'lost'
 
-/** Error: no core was reachable for the call. */
+/** Thrown if no core was reachable for a call. */
 export class OutOfReachError extends Error {
   override readonly name = 'OutOfReachError'
 }
@@ -39,8 +39,8 @@ export interface CorePool {
   /**
    * Tries cores one after another until one answers. Each step compares the next core in turn with
    * a random core and calls the less busy one. An unreachable core is skipped until its watcher
-   * marks it alive. An unreachable core without a watcher is skipped for a pause of up to 2 s, and
-   * then tried by a single call. The pause grows with each failure.
+   * marks it alive. An unreachable core without a watcher is skipped for up to 2 s. Then a single
+   * call tries the core again. The pause grows with each failure.
    *
    * @throws the error of the call if `classify` says that it is final, else `OutOfReachError`
    */
@@ -50,9 +50,7 @@ export interface CorePool {
    * finish.
    */
   replace(cores: readonly CoreNode[]): void
-  /**
-   * Calls `added` for each present core at once. Later calls `added` or `removed` for each change.
-   */
+  /** Immediately calls `added` for each core. Later calls `added` or `removed` for each change. */
   follow(follower: PoolFollower): void
   /** Marks the core as failed: calls skip it until `markAlive` or the end of its backoff. */
   markFailed(core: CoreNode): void

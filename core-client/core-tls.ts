@@ -1,9 +1,6 @@
 import { createTlsFiles, type TlsFiles, type TlsMaterial } from '../platform/tls/tls-files.ts'
 
-/**
- * TLS settings of a client of the cores: paths of PEM files. An empty path means that the file is
- * not set.
- */
+/** Paths of the PEM files for calls to the cores. An empty path means that the file is not set. */
 export interface CoreTlsSettings {
   CORE_CA: string
   CLIENT_CERT: string
@@ -18,8 +15,8 @@ export function coreTlsFiles(settings: CoreTlsSettings): TlsFiles | undefined {
 }
 
 /**
- * Returns a function that returns the client. If the certificate files have changed since the last
- * call, this function creates a new client and calls `release` with the old one.
+ * Returns a function that returns the current client. If the certificate files have changed since
+ * its last call, the function creates a new client. It then calls `release` with the old client.
  */
 export function withCurrentTls<Client>(
   tls: TlsFiles | undefined,

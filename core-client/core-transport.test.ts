@@ -22,7 +22,7 @@ async function listen(server: Server) {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** Servers that are no core, by what they do. */
+/** Servers that do not run a core. The key says what the server does. */
 const strangers: Record<string, () => Server> = {
   'sends random bytes': () => createTcpServer((socket) => void socket.on('error', () => {}).write(randomBytes(10_000))),
   'answers in HTTP/1.1': () =>
@@ -47,7 +47,7 @@ const strangers: Record<string, () => Server> = {
     }) as unknown as Server,
 }
 
-describe('a transport to a server that is no core', () => {
+describe('a transport to a server that is not a core', () => {
   it.each(Object.keys(strangers))('rejects calls and keeps the process alive when the server %s', async (name) => {
     uncaught = []
     process.on('uncaughtExceptionMonitor', onUncaught)

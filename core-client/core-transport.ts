@@ -9,7 +9,7 @@ import { type Link, type LinkMetrics, openLink } from './link.ts'
 const WINDOW_BYTES = 4 * 1024 * 1024
 /** Pause in milliseconds before a broken link is opened again. Calls use HTTP meanwhile. */
 const LINK_RETRY_MS = 500
-/** Pause in milliseconds before the link to a core without the link service is opened again. */
+/** Pause in milliseconds before a link is opened again if the core does not have the link service. */
 const LINK_RETRY_UNKNOWN_MS = 60_000
 
 /** A transport to one core, over one connection. */
@@ -47,8 +47,9 @@ export function createCoreTransport(baseUrl: string, tls?: TlsFiles, metrics?: L
 }
 
 /**
- * Its sessions keep an error listener. A destroyed session can emit its error after the manager has
- * removed its own listener, and an error without a listener ends the process.
+ * A session manager that adds a permanent error listener to each session. A destroyed session can
+ * emit its error after the base class has removed its listener. An error without a listener would
+ * end the process.
  */
 class Connection extends Http2SessionManager {
   readonly #listened = new WeakSet<object>()

@@ -7,11 +7,11 @@ import { createFrameQueue, joinParts, messageMaxBytes } from '../platform/link/f
 type FrameInit = MessageInitShape<typeof FrameSchema>
 type UnaryArguments = Parameters<Transport['unary']>
 
-/** One stream to a core that carries unary calls. */
+/** A stream to a core on which unary calls are sent. */
 export interface Link {
   /** Whether calls may be sent: the core is ready and is not stopping. */
   isOpen(): boolean
-  /** Like `Transport.unary`. Calls whose link breaks reject with `unavailable`. */
+  /** Like `Transport.unary`. If the link breaks, its running calls reject with `unavailable`. */
   unary: Transport['unary']
   /** Sends no more calls. Ends the stream after the last answer. */
   drain(): void
@@ -24,9 +24,9 @@ export interface Link {
 
 /** Metrics of the links of a process. */
 export interface LinkMetrics {
-  /** Number of calls in each frame that was sent. */
+  /** Number of frames (calls, parts of calls, cancellations) in each message on the stream. */
   linkFrames: { observe(calls: number): void }
-  /** Number of calls without an answer. */
+  /** Number of calls that wait for an answer. */
   linkCalls: { inc(change: number): void }
 }
 
@@ -177,7 +177,10 @@ function errorOf({ code, message, info }: Failure): ConnectError {
   return new ConnectError(message, code, undefined, details)
 }
 
-/** Error of a call whose link broke. `LINK_NOT_SENT` shows that nothing of the call was sent. */
+/**
+ * Returns the error for a call whose link broke. The code of its cause is `LINK_NOT_SENT` if no part
+ * of the call was sent.
+ */
 function broken(isUnsent: boolean): ConnectError {
   const cause = Object.assign(new Error('link broken'), { code: isUnsent ? 'LINK_NOT_SENT' : 'LINK_BROKEN' })
   return new ConnectError('the link to the core broke', Code.Unavailable, undefined, undefined, cause)

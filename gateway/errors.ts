@@ -135,8 +135,8 @@ const UNAVAILABLE_CODES: ReadonlySet<Code> = new Set([
 ])
 
 /**
- * Converts any error to a public one. Errors of Fastify and Connect map by their code, unknown
- * errors become `InternalError`.
+ * Converts any error to a public error. Errors of Fastify and Connect are converted by their code.
+ * Unknown errors become `InternalError`.
  */
 export function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
@@ -156,7 +156,7 @@ export function toGatewayError(error: unknown): GatewayError {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
       return new GatewayError('PayloadTooLarge', { cause: error })
     default:
-      // Fastify sets this status on errors of the socket while it reads a body.
+      // If the socket fails while Fastify reads a body, Fastify sets this status on the error.
       if (error instanceof Error && 'statusCode' in error && error.statusCode === 400)
         return new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'http' }], cause: error })
       return new GatewayError('InternalError', { cause: error })

@@ -6,7 +6,10 @@ import { operatorAuthorization } from './workspace-session.ts'
 const CONSOLE_HEADER = 'x-service-console'
 const SECRET = /^[\w-]{43}$/
 
-/** Cookies of the console: the session, and the browser in which a sign-in at a provider began. */
+/**
+ * Cookies of the console. `console` identifies the session. `sign_in` identifies the browser in
+ * which a sign-in at a provider began.
+ */
 type CookieKind = 'console' | 'sign_in'
 
 /**

@@ -58,7 +58,7 @@ export function createGrantCheck(grants: GrantCache, refusals: RefusalLimit): Ch
 /**
  * Rejects a request with `RouteNotAdvertised` if the installation does not advertise its route. If
  * the cached authorization has the capability, the request passes, because the core checks the
- * capability again. Otherwise a core confirms that the capability is missing.
+ * capability again. Otherwise the gateway asks a core, because the capability may be new.
  */
 export function createAdvertisedCheck(grants: GrantCache): Check {
   return (request) => {

@@ -12,8 +12,8 @@ const PREFLIGHT_MAX_AGE = '7200'
 
 /**
  * Lets pages of this origin read the answer. Call it only for an origin that an installation
- * allows. `Timing-Allow-Origin` lets the widget read the protocol of the connection, because the
- * widget limits its streams over HTTP/1.1.
+ * allows. `Timing-Allow-Origin` lets the widget read the protocol of the connection. The widget
+ * limits the number of its streams over HTTP/1.1.
  */
 function allowOrigin(reply: FastifyReply, origin: string): void {
   reply.headers({
@@ -53,7 +53,7 @@ export function createOriginCheck(requireOrigin: RequireOrigin): Check {
   }
 }
 
-/** Lets an allowed page read answers that precede the origin check: a 404, a 405, a bad URL. */
+/** Lets pages of an allowed origin read errors sent before the origin check: 404, 405, bad URL. */
 export async function allowKnownOrigin(requireOrigin: RequireOrigin, reply: FastifyReply): Promise<void> {
   reply.header('vary', 'Origin')
   const { request } = reply
@@ -61,7 +61,7 @@ export async function allowKnownOrigin(requireOrigin: RequireOrigin, reply: Fast
   try {
     allowOrigin(reply, await requireOrigin(request))
   } catch {
-    // The page must not read the answer.
+    // The origin is not allowed, so the answer gets no CORS headers.
   }
 }
 

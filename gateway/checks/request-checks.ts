@@ -22,7 +22,7 @@ declare module 'fastify' {
 export const CONTRACT = 'service.widget.public-api'
 export const CONTRACT_VERSION = '1.0'
 
-/** Rejects a request that names another version of the contract with `WidgetVersionUnsupported`. */
+/** Throws `WidgetVersionUnsupported` if the request does not name this version of the contract. */
 export const requireVersion: Check = (request) => {
   const version = request.headers['x-service-widget-version']
   if (version !== CONTRACT_VERSION) throw new GatewayError('WidgetVersionUnsupported')
@@ -31,8 +31,8 @@ export const requireVersion: Check = (request) => {
 const CREDENTIAL_NAMES = new Set(['grant', 'access_token', 'token', 'authorization', 'renewaltoken', 'assertion'])
 
 /**
- * Rejects credentials in the URL with `CredentialInUrl`, because logs and browser histories store
- * URLs.
+ * Throws `CredentialInUrl` if the URL contains a credential, because logs and browser histories
+ * store URLs.
  */
 export const refuseUrlCredentials: Check = (request) => {
   for (const name of Object.keys(request.query as object)) {
@@ -41,9 +41,9 @@ export const refuseUrlCredentials: Check = (request) => {
 }
 
 /**
- * Rejects requests of pages of another host with `PermissionDenied`. This check is a second
- * protection. Such a page has no session to send, and cannot read the answer, because the answer
- * has no CORS headers.
+ * Throws `PermissionDenied` if a page of another host sent the request. This check is a second
+ * protection. Such a page has no session to send. It cannot read the answer either, because the
+ * answer has no CORS headers.
  */
 export const requireSameOrigin: Check = (request) => {
   const { origin, 'sec-fetch-site': site } = request.headers
@@ -84,14 +84,14 @@ export function mediaTypeOf(contentType: string): string {
 
 const KEY = /^[A-Za-z0-9._:-]{1,128}$/
 
-/** Rejects a missing or malformed `Idempotency-Key` with `IdempotencyKeyInvalid`. */
+/** Throws `IdempotencyKeyInvalid` if the `Idempotency-Key` is malformed, or missing but required. */
 export const requireIdempotencyKey: Check = (request) => {
   const { idempotent } = request.routeOptions.config
   const needed = idempotent === true || (idempotent === 'optional' && request.headers['idempotency-key'] !== undefined)
   if (needed && !KEY.test(idempotencyKeyOf(request))) throw new GatewayError('IdempotencyKeyInvalid')
 }
 
-/** Rejects a body whose `keyField` differs from `Idempotency-Key` with `IdempotencyKeyMismatch`. */
+/** Throws `IdempotencyKeyMismatch` if the body's `keyField` differs from the `Idempotency-Key`. */
 export const requireMatchingKey: Check = (request) => {
   const { keyField } = request.routeOptions.config
   const matches =

@@ -7,8 +7,8 @@ const BEARER = /^bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i
 
 /**
  * Returns the `Authorization` header to forward to a core. Only the core has the keys to verify it.
- * Throws `Unauthenticated` if the header contains no workspace session but, for example, a service
- * token.
+ * Throws `Unauthenticated` if the header does not contain a workspace session, for example if it
+ * contains a service token.
  */
 export function operatorAuthorization({ headers }: Pick<FastifyRequest, 'headers'>): string {
   const token = BEARER.exec(headers.authorization ?? '')?.[1]

@@ -25,9 +25,9 @@ const REFUSED_MAX = 10_000
 const REFUSED_MS = 500
 
 /**
- * Creates a cache that stores accepted answers and refusals apart, so that requests with random
- * keys evict no accepted answer. Other failures are not cached. The age of an entry counts from the
- * start of its call to the core.
+ * Creates a cache. It stores refusals separately, so that requests with random keys do not evict
+ * accepted answers. Other failures are not cached. The age of an entry counts from the start of its
+ * call to the core.
  */
 export function createAnswerCache<Answer extends object | boolean>(options: {
   freshMs: number
@@ -43,7 +43,10 @@ export function createAnswerCache<Answer extends object | boolean>(options: {
   const refused = createLruCache<Known<PublicErrorCode>>(REFUSED_MAX)
   const asking = new Map<string, Promise<Answer>>()
 
-  /** A clock that was set back must not prolong an answer. */
+  /**
+   * Whether the age is less than `maxAgeMs`. Returns false for a negative age, because a clock that
+   * was set back must not prolong an answer.
+   */
   function isWithin(maxAgeMs: number, askedAt: number): boolean {
     const age = now() - askedAt
     return age >= 0 && age < maxAgeMs

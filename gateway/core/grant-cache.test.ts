@@ -21,7 +21,7 @@ function newScene() {
     },
   } as unknown as CoreClients
   const grants = createGrantCache({ core, now: () => scene.time })
-  /** Answers all pending calls of the core, then waits for the result. */
+  /** Answers all pending calls to the core, then waits for the result. */
   async function answered(result: Promise<unknown>) {
     for (const call of scene.calls) call.resolve({ sessionId: 'ses_1' })
     return result

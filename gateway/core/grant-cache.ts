@@ -28,8 +28,8 @@ export interface GrantCache {
   /** Returns the cached authorization of the grant. */
   known(credentials: Credentials, expiredToo: boolean): Authorization | undefined
   /**
-   * Asks a core, or joins a pending call. Rejects if the core refuses. `expiredToo` accepts an expired
-   * grant while its session can be renewed.
+   * Returns the cached authorization, waits for a pending call, or asks a core. Rejects if the core
+   * refuses. If `expiredToo` is true, an expired grant is accepted while its session can be renewed.
    */
   authorize(credentials: Credentials, correlationId: string, expiredToo: boolean): Promise<Authorization>
   /** Asks a core and accepts a closed session. The result is not cached. */
@@ -62,7 +62,8 @@ const RECHECK_MS = 250
 /** Creates a bounded cache. The age of an entry counts from the start of its call. */
 export function createGrantCache(options: { core: CoreClients; now: () => number }): GrantCache {
   const { core, now } = options
-  // The cache's own `fetchMethod` cannot be used: a pending call may be too old for `confirm`.
+  // The LRU cache's `fetchMethod` cannot be used, because it would reuse every pending call. A
+  // pending call may be too old for `confirm`.
   const calls = createLruCache<Call>(GRANTS_MAX)
 
   function ask(
@@ -99,8 +100,7 @@ export function createGrantCache(options: { core: CoreClients; now: () => number
   /**
    * Returns whether a request may use this earlier call. `expiredToo` says whether the request
    * accepts an expired grant. A pending call must have been made with the same value. An answered
-   * call may be used until the grant expires. If `expiredToo` is true, it may be used while the
-   * session can be renewed.
+   * call may be used until the grant expires, or with `expiredToo` while the session can be renewed.
    */
   function isAccepted({ expiredToo: wasExpiredToo, known }: Call, expiredToo: boolean): boolean {
     if (known === undefined) return wasExpiredToo === expiredToo

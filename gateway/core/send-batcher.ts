@@ -36,7 +36,7 @@ const BATCHES_MAX = 2
  *   unknown, and the operation id makes a retry safe.
  * - If the queue is full, a send fails at once with the same error.
  * - If a send waits longer than `waitMaxMs`, it fails with the same error. Otherwise the queue
- *   would grow while calls run into their deadlines.
+ *   would grow while slow calls wait for their deadlines.
  */
 export function createSendBatcher(options: {
   core: CoreClients
@@ -55,7 +55,10 @@ export function createSendBatcher(options: {
     onWaiting: (waiting) => sendQueueLength.set(waiting),
   })
 
-  /** The sends are in order of arrival, so those that waited too long come first. */
+  /**
+   * Sends a batch to a core, without the sends that waited too long. The sends are in order of
+   * arrival, so the expired sends are the first ones.
+   */
   async function sendAll(sends: QueuedSend[]): Promise<PromiseSettledResult<AcceptedMessage>[]> {
     const inTime = sends.filter(({ since }) => now() - since < waitMaxMs)
     const results = inTime.length > 0 ? await callCore(inTime) : []

@@ -184,8 +184,8 @@ function eventSchemas(): Json {
 }
 
 /**
- * A deep copy with JSON values only, independent of the validating schemas, with patterns that every
- * language reads.
+ * Returns a deep copy that contains only JSON values, so that changes do not affect the validating
+ * schemas. Replaces patterns that some languages cannot read.
  */
 function copyOf(value: object): object {
   return JSON.parse(

@@ -91,9 +91,9 @@ function pagePolicy(html: string): string {
 }
 
 /**
- * Treats a request of the docs page as coming from the origin that the reader enters there. Other
- * pages cannot use this: browsers set `Sec-Fetch-Site` themselves, and they set it to `same-origin`
- * only for pages of this host.
+ * Sets the origin of a request of the docs page to the origin that the reader entered on the page.
+ * Pages of other hosts cannot use this, because browsers send `Sec-Fetch-Site: same-origin` only for
+ * pages of this host.
  */
 export const useDocsOrigin: onRequestHookHandler = ({ headers }, _reply, done) => {
   const origin = headers['x-docs-origin']

@@ -114,7 +114,7 @@ describe('the OpenAPI document', () => {
     const { operations, document } = await startWithDocument()
     const { schemas } = document.components
     const checks = new Map<string, ReturnType<typeof validatorOf>>()
-    /** Returns the check of a schema. Most answers share a schema, and compiling is slow. */
+    /** Returns the cached check of a schema. Most answers share a schema, and compiling is slow. */
     const checkOf = (schema: Document) => {
       const key = JSON.stringify(schema)
       const check = checks.get(key) ?? validatorOf({ ...schema, components: { schemas } })

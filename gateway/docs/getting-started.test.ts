@@ -21,7 +21,7 @@ const examplesIn = (html: string) =>
   )
 
 describe('the page “Getting started”', () => {
-  test('has commands for the host and port that the reader used, and they run', async () => {
+  test('has commands that work with the host and port of the page’s URL', async () => {
     const { url } = await startTestGateway()
     const [element, ...commands] = examplesIn(await page(url))
     expect(element).toContain(`src="${url}/widget.js"`)

@@ -61,7 +61,7 @@ const style = `
   a { color: light-dark(#0b6b53, #6fd3b5); }
 `
 
-/** The page for people who begin, with commands for the gateway that serves it. */
+/** Returns the page “Getting started”, with commands for the gateway at this origin. */
 export function gettingStartedPage(gateway: string): string {
   const steps = stepsAt(gateway).map(
     ({ title, text, code }, index) =>

@@ -19,7 +19,7 @@ export interface StreamSubscription {
  */
 export interface EventSink<Reader> {
   opened(reader: Reader, sessionId: string): void
-  /** The bytes of `events` events, by default one. Readers may share the bytes. */
+  /** Writes the bytes of `events` events. Default: 1. Readers may share the bytes. */
   write(reader: Reader, bytes: Uint8Array, events?: number): void
   /** Calls `run` once the bytes written so far have left the buffers of the process. */
   whenDrained(reader: Reader, run: () => void): void

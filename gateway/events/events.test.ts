@@ -4,7 +4,7 @@ import { startTestGateway } from '../test/test-gateway.ts'
 import { ids, openRawStream, openStream, streamRequest } from '../test/test-streams.ts'
 
 describe('event stream', () => {
-  test('begins at once, with headers against proxy buffering', async () => {
+  test('sends headers that prevent proxy buffering, and the opening comment, before the first event', async () => {
     const gateway = await startTestGateway()
     const stream = await openStream(gateway)
     expect(stream.response.status).toBe(200)
@@ -38,7 +38,7 @@ describe('event stream', () => {
     expect(gateway.core.links).toHaveLength(1)
   })
 
-  test('forwards a replay of several events as it is, and drops a replay that it has sent', async () => {
+  test('forwards a replay of several events unchanged, and drops it if the core sends it again', async () => {
     const gateway = await startTestGateway()
     const text = Buffer.from(
       'id: e1-4\nevent: message.received\ndata: {"a":"ü"}\n\nid: e1-6\nevent: agent.assigned\ndata: {}\n\n',
@@ -167,7 +167,7 @@ describe('event stream', () => {
 })
 
 describe('connection of an event stream', () => {
-  test('transfers only the stream after the headers, over HTTP/1.1 and 1.0', async () => {
+  test('transfers nothing but the stream after the headers, over HTTP/1.1 and 1.0', async () => {
     const gateway = await startTestGateway()
     for (const version of ['1.1', '1.0']) {
       const stream = openRawStream(gateway, '', version)

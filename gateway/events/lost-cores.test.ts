@@ -50,7 +50,7 @@ describe('loss of the connection to a core', () => {
     await expect.poll(() => ids(stream)).toEqual(['e1-1', 'e1-2', 'e1-3'])
   })
 
-  test('moves its streams to another core if the core stays unreachable', async () => {
+  test('moves the streams of the core to another core if it stays unreachable', async () => {
     const cores = [createTestCore(), createTestCore()]
     const gateway = await startTestGateway({ cores })
     await expect.poll(() => cores.every(({ links }) => links.length === 1)).toBe(true)

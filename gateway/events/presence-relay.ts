@@ -16,8 +16,9 @@ type Update = MessageInitShape<typeof PresenceUpdateSchema>
  */
 export interface PresenceRelay {
   /**
-   * Call when a stream has opened, or is open on another core. `stream` identifies the stream in a
-   * later call of `ended`. Does nothing if a core of an earlier version has not named the visitor.
+   * Call each time a core has opened the stream, also when it moves to another core. `stream`
+   * identifies the stream in a later call of `ended`. Does nothing if `conversationId` is empty,
+   * because a core of an earlier version does not send it.
    */
   opened(stream: object, visitor: { conversationId: string; workspaceId: string }): void
   ended(stream: object): void

@@ -42,9 +42,9 @@ interface Connection {
 /**
  * Limits the number and lifetime of connections.
  *
- * - Above `perAddress` connections of an address, a new one gets `RateLimited` before it is read.
+ * - If an address has `perAddress` connections, its next one gets `RateLimited` before it is read.
  * - An ended connection is destroyed within 5 s, even if the client keeps its side open.
- * - A stopping gateway ends within 10 s, even if clients do not.
+ * - A stopping gateway ends within 10 s, even if clients keep their connections open.
  *
  * @param options.perAddress undefined behind a trusted proxy, whose address all connections share
  */

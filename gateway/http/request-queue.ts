@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Maximum number of waiting requests per connection. One more closes the connection. */
+/** Maximum number of waiting requests per connection. A further request closes the connection. */
 const WAITING_MAX = 100
 
 interface Exchange {

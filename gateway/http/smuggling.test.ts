@@ -9,7 +9,7 @@ const BODY = '{"clientOperationId":"op-1","body":"Hello","contentType":"text"}'
 const LENGTH = `Content-Length: ${BODY.length}\r\n`
 const CHUNKED = 'Transfer-Encoding: chunked\r\n'
 const CHUNKS = `${BODY.length.toString(16)}\r\n${BODY}\r\n0\r\n\r\n`
-/** A second request. A proxy in front of the gateway may treat it as part of the body. */
+/** A second request. A proxy in front of the gateway may treat it as part of the first body. */
 const HIDDEN = 'GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
 
 const answersOf = (text: string) => text.split(/(?=HTTP\/1\.1 \d{3} )/).filter(Boolean)

@@ -16,7 +16,7 @@ export function answerUnknownRoutes(
   app: FastifyInstance,
   before: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown> = async () => {},
 ): void {
-  // The router of Fastify, so that both parse encoded letters, dots and slashes alike.
+  // Fastify uses the same router, so both parse encoded letters, dots and slashes alike.
   const router = createRouter({ maxParamLength: PARAM_MAX_LENGTH })
   const methodsOf = new Map<string, Set<string>>()
 

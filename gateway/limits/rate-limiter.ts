@@ -16,8 +16,9 @@ interface Bucket {
 }
 
 /**
- * Token buckets in memory: each key has `burst` tokens and regains `perMinute` per minute. Above
- * `keysMax` keys the least recently used is evicted, so its bucket is full again.
+ * Creates token buckets in memory. Each key has `burst` tokens and regains `perMinute` per minute.
+ * If there are more than `keysMax` keys, the least recently used key is evicted. Its next request
+ * gets a full bucket.
  */
 export function createRateLimiter(options: {
   perMinute: number

@@ -55,7 +55,7 @@ describe('a navigation acknowledgement', () => {
   })
 })
 
-test('a granted screenshot consent returns upload terms, a denied one does not', async () => {
+test('the answer to a screenshot acknowledgement has upload terms only if consent is granted', async () => {
   const { call } = await startTestGateway()
   const answer = async (consent: string) =>
     (await call('POST', '/commands/screenshots/scr_1/acknowledgements', { body: { consent } })).json()

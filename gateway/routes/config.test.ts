@@ -27,7 +27,7 @@ describe('configuration', () => {
     expect(gateway.core.count('getConfig')).toBe(2)
   })
 
-  test('has the same headers and body from the cache; HEAD answers its length, and 304 its ETag', async () => {
+  test('has the same headers and body from the cache; a HEAD answer has the length, a 304 answer has the ETag', async () => {
     const gateway = await startTestGateway()
     const [first, again] = [await read(gateway), await read(gateway)]
     const headersOf = ({ headers }: Response) => {

@@ -126,7 +126,7 @@ describe('the body of DELETE /sessions/identify', () => {
 })
 
 describe('a grant of a session that was closed or replaced', () => {
-  it('is accepted by identify, clear and close, so that they can be retried, and rejected by other routes', async () => {
+  it('is accepted only by the routes that close or replace a session, so that clients can retry their calls', async () => {
     const { call, core } = await startTestGateway()
     core.grants.set(GRANT, 'SessionClosed')
     expect((await call('POST', '/sessions/identify', { body: assertion })).status).toBe(200)

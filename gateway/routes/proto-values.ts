@@ -11,9 +11,7 @@ export function timeOf(timestamp: Timestamp | undefined): string {
   return timestampDate(timestamp).toISOString()
 }
 
-/**
- * Caps a sequence at the uint32 of the protos. No log grows beyond it, so the meaning is unchanged.
- */
+/** Limits a sequence to the uint32 range of the protos. No log has more events than that. */
 export function toUint32(sequence: number | undefined): number | undefined {
   return sequence === undefined ? undefined : Math.min(sequence, UINT32_MAX)
 }

@@ -29,7 +29,7 @@ interface CoreDispatcher {
 }
 
 const CONNECT_TIMEOUT_MS = 3_000
-/** Longer than the longest heartbeat interval that a core can be configured with. */
+/** Timeout for a stream without bytes. It exceeds the longest heartbeat interval of a core. */
 const STREAM_SILENCE_MAX_MS = 330_000
 
 /** Creates a client of the cores over HTTP/1.1, with failover. */

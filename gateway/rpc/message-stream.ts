@@ -19,8 +19,7 @@ const REST_TIMEOUT_MS = 1_000
 
 /**
  * Forwards the frames of a Connect stream unbuffered and tracks their boundaries. If the core
- * disconnects at a boundary, the client still gets a valid end frame and has lost no part of a
- * message.
+ * disconnects between two frames, the client gets a valid end frame after the last complete message.
  *
  * @param interruption creates the error of that end frame
  */

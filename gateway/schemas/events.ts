@@ -12,7 +12,7 @@ export interface EventDefinition {
   terminal: 'never' | 'always' | 'when reauthenticationRequired'
   /** Whether a stream replays the event to a client that resumes at an earlier position. */
   replayed: boolean
-  /** Whether the event has an id and a sequence. Without them, it leaves the position as it is. */
+  /** Whether the event has an id and a sequence. Other events do not change the position. */
   sequenced: boolean
   /**
    * Streams that send the event: all streams of the conversation, or only those of the affected

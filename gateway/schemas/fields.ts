@@ -11,13 +11,16 @@ export const Strict = <Properties extends TProperties>(
 /** Pattern of a text without control characters or lone surrogates. Ajv runs it in Unicode mode. */
 const LINE = '^[^\\p{Cc}\\p{Cs}]*$'
 
-/** Pattern of a text that is not only white space. Of control characters, it may have tab and newline. */
+/**
+ * Pattern of a text that is not only white space. It excludes lone surrogates, and control
+ * characters other than tab and newline.
+ */
 const TEXT = '^(?=\\s*\\S)(?:[\\t\\n]|[^\\p{Cc}\\p{Cs}])*$'
 
 /**
- * The same patterns for the API document, without Unicode properties and lookaheads, which many
- * languages do not have. They accept the same texts, and lone surrogates, which valid UTF-8 cannot
- * contain.
+ * Equivalents of both patterns for the API document. They use no Unicode properties or lookaheads,
+ * because many languages do not have them. They also accept lone surrogates, which valid UTF-8
+ * cannot contain.
  */
 export const portablePatterns: Record<string, string> = {
   [LINE]: '^[^\\x00-\\x1f\\x7f-\\x9f]*$',

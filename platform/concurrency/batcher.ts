@@ -94,7 +94,7 @@ export function createBatchLoader<V>(
   }
 }
 
-/** Returns a map of the values by their key, which is the result of a batch loader's `loadMany`. */
+/** Returns a map of the values by their key, as a batch loader's `loadMany` must return it. */
 export function byKey<V>(values: V[], keyOf: (value: V) => string): Map<string, V> {
   return new Map(values.map((value) => [keyOf(value), value]))
 }

@@ -19,7 +19,7 @@ export interface TracingConfig {
 /**
  * Reads the tracing settings. Returns undefined if no endpoint is set, because tracing is then off.
  * OpenTelemetry's exporter reads endpoint, headers and timeout itself, and its detector reads the
- * resource attributes. An error names the invalid variable.
+ * resource attributes. Throws an error that names the variable if a value is invalid.
  */
 export function readTracingConfig(env: NodeJS.ProcessEnv = process.env): TracingConfig | undefined {
   const endpoint = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT

@@ -1,9 +1,7 @@
 import { envSchema } from 'env-schema'
 import Type, { type Static, type TProperties } from 'typebox'
 
-/**
- * Thrown if a setting is missing or invalid. The message has its name and bounds, not its value.
- */
+/** Thrown if a setting is missing or invalid. The message names the setting and its bounds. */
 export class SettingError extends Error {
   override readonly name: string = 'SettingError'
 }
