@@ -25,8 +25,8 @@ export function consoleOrigin({ headers }: Pick<FastifyRequest, 'headers'>): URL
 
 /**
  * Returns the name of a cookie. Browsers store a `__Host-` cookie only from this host and over
- * https, so another host of the domain cannot set it. Cookies of one host over http are shared by
- * all its ports, so their name has the port.
+ * https, so another host of the domain cannot set it. All ports of a host share its cookies, so the
+ * name of an http cookie contains the port.
  */
 function cookieName(kind: CookieKind, { protocol, port }: URL): string {
   return protocol === 'https:' ? `__Host-service_${kind}` : `service_${kind}_${port || '80'}`

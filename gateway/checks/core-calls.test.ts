@@ -16,7 +16,7 @@ async function callsOf({ call, core }: TestGateway, ...args: Parameters<TestGate
 }
 
 describe('a request of a visitor', () => {
-  test('causes one call to a core, also long after its grant was authorized', async () => {
+  test('causes one call to a core, even long after its grant was authorized', async () => {
     const gateway = await startTestGateway()
     expect((await gateway.call('GET', '/messages')).status).toBe(200)
     for (let minute = 0; minute < 3; minute += 1) {

@@ -20,7 +20,7 @@ export interface CoreClients {
   sends: Pick<Client<typeof MessagingService>, 'sendVisitorMessages'>
   /** The pool, for calls that must reach a specific core. */
   pool: CorePool
-  /** Returns the client of one core for its event stream, which cannot fail over. */
+  /** Returns the client for the event stream of one core. Its calls do not fail over. */
   watcherOf(core: CoreNode): Pick<Client<typeof MessagingService>, 'watchEvents'>
   /** Resolves to whether any core answers. The result is cached for one second. */
   isReady(): Promise<boolean>
@@ -30,8 +30,9 @@ const READINESS_FRESH_MS = 1_000
 const READINESS_DEADLINE_MS = 2_000
 
 /**
- * Creates the clients. Every call sends the service token and fails over between cores. Unary
- * calls have a deadline. The budget limits concurrent calls, except sends.
+ * Creates the clients. Every call sends the service token. Calls fail over between cores, except
+ * those of event streams. Unary calls have a deadline. The budget limits concurrent calls, except
+ * sends and event streams.
  */
 export function createCoreClients(options: {
   cores: CorePool

@@ -11,8 +11,8 @@ type Report = MessageInitShape<typeof PresenceReportSchema>
 type Update = MessageInitShape<typeof PresenceUpdateSchema>
 
 /**
- * Tells every core which visitors have a stream on this gateway, and which tabs show the chat. So
- * each core knows the presence of all visitors, and nothing is stored.
+ * Tells every core which visitors have a stream on this gateway, and which tabs show the chat.
+ * Each core keeps this presence in memory, so it need not be stored.
  */
 export interface PresenceRelay {
   /**

@@ -52,7 +52,8 @@ export function sendFailure(failure: GatewayError, reply: FastifyReply): Fastify
 /**
  * Errors of the session and of its capabilities come before errors of later checks, but the cached
  * authorization may be outdated. So if a check of the gateway fails, a core confirms the session
- * first. An ended session then gets its own error and not, for example, `ValidationFailed`.
+ * first. If the session has ended, the answer is, for example, `SessionClosed`, even if the request
+ * is also invalid.
  */
 async function earliestFailure(
   failure: GatewayError,

@@ -107,7 +107,7 @@ describe('paths and methods', () => {
     }
   })
 
-  test('a known path answers an unsupported method with 405 and its methods in Allow', async () => {
+  test('a known path answers an unsupported method with 405 and the path’s methods in Allow', async () => {
     const { call, url } = await startTestGateway()
     const wrong = await call('DELETE', '/messages')
     expect(wrong.headers.get('allow')).toBe('GET, HEAD, OPTIONS, POST')

@@ -21,7 +21,7 @@ const queues = new WeakMap<Socket, Queue>()
 
 /**
  * Starts a request only after the previous one on the same connection is answered (RFC 9112,
- * section 9.3.2). A request behind an answer that closes the connection never starts, so it has no
+ * section 9.3.2). If an answer closes the connection, later requests never start, so they have no
  * effect.
  */
 export function queueRequests(server: Server): void {

@@ -15,7 +15,7 @@ const HIDDEN = 'GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
 const answersOf = (text: string) => text.split(/(?=HTTP\/1\.1 \d{3} )/).filter(Boolean)
 const envelopeOf = (answer: string) => JSON.parse(answer.slice(answer.indexOf('{'), answer.lastIndexOf('}') + 1))
 
-describe('a request with a second request behind its body', () => {
+describe('a request with a second request after its body', () => {
   test.each<[string, string]>([
     ['a length and chunks', `${LENGTH}${CHUNKED}\r\n${CHUNKS}`],
     ['chunks and a length', `${CHUNKED}Content-Length: 4\r\n\r\n${CHUNKS}`],

@@ -30,7 +30,7 @@ test('a request with oversized headers is rejected with the error envelope', asy
 
 const shortTimeouts = { REQUEST_TIMEOUT_MS: '1000' }
 
-test('a connection is closed with the rule `timeout` if its headers arrive too slowly', async () => {
+test('a connection gets ValidationFailed with the rule `timeout` if its headers arrive too slowly', async () => {
   const gateway = await startTestGateway({ env: shortTimeouts })
   const text = `GET ${PREFIX}/config/pk_demo HTTP/1.1\r\nHost: x\r\nA: aaaaaaaaaaaaaaaaaaaaaaaaaaa`
   const answer = await open(gateway, text, 100).closed

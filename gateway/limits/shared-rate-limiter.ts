@@ -56,8 +56,8 @@ return 0
 `
 
 /**
- * Creates token buckets in Redis. While Redis is unreachable or slow, the local buckets limit
- * instead, and one warning is logged per outage.
+ * Creates token buckets in Redis. While Redis is unreachable or slow, the local buckets are
+ * used instead, and one warning is logged per outage.
  *
  * @param options.url `redis:` or `rediss:`; may contain a password, so it is never logged
  */

@@ -23,7 +23,7 @@ type ProxiedRequest = Pick<Dispatcher.RequestOptions, 'path' | 'headers' | 'body
 interface CoreDispatcher {
   /** Runs `send`. Requests that `send` makes belong to this call. */
   within<Result>(call: ProxiedCall, send: () => Result): Result
-  /** Errors: `ServiceUnavailable` if no core is reachable. */
+  /** If the call fails, passes `ServiceUnavailable` to `done`. */
   request(request: ProxiedRequest, done: (error: Error | null, answer?: Answer) => void): void
   close(): Promise<void>
 }

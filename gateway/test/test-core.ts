@@ -71,7 +71,7 @@ export function createTestCore() {
     openUploads: 0,
     /** Fields that replace the defaults of delivery attempts in answers. */
     attempt: {} as Omit<Partial<DeliveryAttempt>, '$typeName' | '$unknown'>,
-    /** Runs before each part of an upload is read, with its index. */
+    /** Called before each part of an upload is read, with the index of the part. */
     onUploadPart: (_place: number): void | Promise<void> => {},
     count: (method: string) => core.calls.filter((call) => call.method === method).length,
     publish,
