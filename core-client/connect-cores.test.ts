@@ -131,7 +131,7 @@ describe('a core pool with a dns entry', () => {
 })
 
 describe('health watch of a silent core', () => {
-  it('cuts the connection if another core answers, and uses the core again after it answers a probe', async () => {
+  it('cuts the connection if another core answers, and uses the silent core again after it answers a probe', async () => {
     const [silent, other] = [await startServer('127.0.0.1'), await startServer('127.0.0.1')]
     const urls = [silent, other].map(({ port }) => `http://127.0.0.1:${port}`)
     const { cores } = connect(urls)

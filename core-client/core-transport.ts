@@ -9,7 +9,9 @@ import { type Link, type LinkMetrics, openLink } from './link.ts'
 const WINDOW_BYTES = 4 * 1024 * 1024
 /** Pause in milliseconds before a broken link is opened again. Calls use HTTP meanwhile. */
 const LINK_RETRY_MS = 500
-/** Pause in milliseconds before a link is opened again if the core does not have the link service. */
+/**
+ * Pause in milliseconds before a link is opened again if the core does not have the link service.
+ */
 const LINK_RETRY_UNKNOWN_MS = 60_000
 
 /** A transport to one core, over one connection. */
@@ -104,8 +106,8 @@ interface LinkedTransport extends Transport {
 }
 
 /**
- * Adds a link to a transport. The first call opens the link. While the link is not open, unary calls use
- * `transport`. Streams always use `transport`.
+ * Adds a link to a transport. The first call opens the link. While the link is not open, unary
+ * calls use `transport`. Streams always use `transport`.
  */
 function createLinkedTransport(transport: Transport, metrics: LinkMetrics): LinkedTransport {
   let link: Link | undefined

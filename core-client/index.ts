@@ -11,14 +11,18 @@ const noMetrics = { linkFrames: { observe() {} }, linkCalls: { inc() {} } }
 
 /**
  * Connects an internal service to the cores. Calls go to the less busy of two cores. A failed call
- * is sent to the next core if the first core did not receive it, or if it is safe to repeat. Unary calls
- * to a core share one stream, the link (see link.ts). Resolves once the address of a core is known.
+ * is sent to the next core if the first core did not receive the call, or if a repeat is safe.
+ * Unary calls to a core share one stream, the link (see link.ts). Resolves once the address of a
+ * core is known.
  *
  * @returns `transport` for `createClient` of `@connectrpc/connect`, and `stop`, which closes the
  * connections after the running calls
  */
 export async function connectService(options: {
-  /** Addresses of the cores: `http://10.0.0.7:8090`, or `dns://core:8090` for all addresses of a name. */
+  /**
+   * Addresses of the cores: `http://10.0.0.7:8090`, or `dns://core:8090` for all addresses of a
+   * name.
+   */
   urls: readonly string[]
   /** Service token of `npm run token`. */
   token: string

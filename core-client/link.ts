@@ -178,8 +178,8 @@ function errorOf({ code, message, info }: Failure): ConnectError {
 }
 
 /**
- * Returns the error for a call whose link broke. The code of its cause is `LINK_NOT_SENT` if no part
- * of the call was sent.
+ * Returns the error for a call whose link broke. The code of its cause is `LINK_NOT_SENT` if no
+ * part of the call was sent.
  */
 function broken(isUnsent: boolean): ConnectError {
   const cause = Object.assign(new Error('link broken'), { code: isUnsent ? 'LINK_NOT_SENT' : 'LINK_BROKEN' })

@@ -1,4 +1,6 @@
-/** Limits that the public contract fixes. The gateways enforce them. A core may have lower limits. */
+/**
+ * Limits that the public contract fixes. The gateways enforce them. A core may have lower limits.
+ */
 export const contractLimits = {
   /** Maximum number of code points in the text of a visitor's message. */
   bodyMaxLength: 4_000,

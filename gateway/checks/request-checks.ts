@@ -84,7 +84,9 @@ export function mediaTypeOf(contentType: string): string {
 
 const KEY = /^[A-Za-z0-9._:-]{1,128}$/
 
-/** Throws `IdempotencyKeyInvalid` if the `Idempotency-Key` is malformed, or missing but required. */
+/**
+ * Throws `IdempotencyKeyInvalid` if the `Idempotency-Key` is malformed, or missing but required.
+ */
 export const requireIdempotencyKey: Check = (request) => {
   const { idempotent } = request.routeOptions.config
   const needed = idempotent === true || (idempotent === 'optional' && request.headers['idempotency-key'] !== undefined)

@@ -29,7 +29,8 @@ export interface GrantCache {
   known(credentials: Credentials, expiredToo: boolean): Authorization | undefined
   /**
    * Returns the cached authorization, waits for a pending call, or asks a core. Rejects if the core
-   * refuses. If `expiredToo` is true, an expired grant is accepted while its session can be renewed.
+   * refuses. If `expiredToo` is true, an expired grant is accepted while its session can be
+   * renewed.
    */
   authorize(credentials: Credentials, correlationId: string, expiredToo: boolean): Promise<Authorization>
   /** Asks a core and accepts a closed session. The result is not cached. */
@@ -100,7 +101,8 @@ export function createGrantCache(options: { core: CoreClients; now: () => number
   /**
    * Returns whether a request may use this earlier call. `expiredToo` says whether the request
    * accepts an expired grant. A pending call must have been made with the same value. An answered
-   * call may be used until the grant expires, or with `expiredToo` while the session can be renewed.
+   * call may be used until the grant expires, or with `expiredToo` while the session can be
+   * renewed.
    */
   function isAccepted({ expiredToo: wasExpiredToo, known }: Call, expiredToo: boolean): boolean {
     if (known === undefined) return wasExpiredToo === expiredToo

@@ -32,8 +32,8 @@ const BATCHES_MAX = 2
 /**
  * Batches concurrent sends.
  *
- * - If a call fails, each of its messages fails with a retryable `ServiceUnavailable`. The outcome is
- *   unknown, and the operation id makes a retry safe.
+ * - If a call fails, each of its messages fails with a retryable `ServiceUnavailable`. The outcome
+ *   is unknown, and the operation id makes a retry safe.
  * - If the queue is full, a send fails at once with the same error.
  * - If a send waits longer than `waitMaxMs`, it fails with the same error. Otherwise the queue
  *   would grow while slow calls wait for their deadlines.

@@ -18,7 +18,10 @@ const sendDocsOrigin = ({ requestBuilder }: { requestBuilder: { headers: Headers
   if (origin) requestBuilder.headers.set('X-Docs-Origin', origin)
 }
 
-/** GET /docs/: the API reference, /docs/getting-started, and /docs/openapi.json. All assets come from this gateway. */
+/**
+ * GET /docs/: the API reference, /docs/getting-started, and /docs/openapi.json. All assets come
+ * from this gateway.
+ */
 export const docsRoutes: FastifyPluginAsync = async (app) => {
   // A dynamic import, because the module contains a script of 4 MB.
   const { default: reference } = await import('@scalar/fastify-api-reference')
@@ -92,8 +95,8 @@ function pagePolicy(html: string): string {
 
 /**
  * Sets the origin of a request of the docs page to the origin that the reader entered on the page.
- * Pages of other hosts cannot use this, because browsers send `Sec-Fetch-Site: same-origin` only for
- * pages of this host.
+ * Pages of other hosts cannot use this, because browsers send `Sec-Fetch-Site: same-origin` only
+ * for pages of this host.
  */
 export const useDocsOrigin: onRequestHookHandler = ({ headers }, _reply, done) => {
   const origin = headers['x-docs-origin']

@@ -8,8 +8,8 @@ interface AvailabilityReader<Reader> {
 }
 
 /**
- * Sends `availability.changed` to the readers that do not have this availability. If a subscription
- * resumes on another core, its reader may already have this availability or may have missed it.
+ * Sends `availability.changed` to each reader whose last availability differs. If a subscription
+ * resumes on another core, its reader may have missed the change, or may already have received it.
  */
 export function forwardAvailability<Reader>(
   readers: Iterable<AvailabilityReader<Reader>>,

@@ -227,8 +227,8 @@ export function createEventHub<Reader>(options: {
     entry.attached = true
     entry.epoch = epoch
     presence.opened(entry, opened)
-    // A resumed subscription keeps the position of its reader.
     if (entry.opened && availability !== '') forwardAvailability([entry], availability, new Date(clock.now()))
+    // A resumed subscription keeps the position of its reader.
     if (entry.opened) return
     entry.availability = availability
     entry.opened = true

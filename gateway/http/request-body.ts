@@ -8,8 +8,8 @@ const DROP_DEADLINE_MS = 5_000
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * Accepts only JSON bodies: at most `bodyLimit` bytes, UTF-8, without `__proto__`. An empty body needs
- * no content type.
+ * Accepts only JSON bodies: at most `bodyLimit` bytes, UTF-8, without `__proto__`. An empty body
+ * needs no content type.
  */
 export function acceptJsonBodies(app: FastifyInstance, bodyLimit: number): void {
   const parse = app.getDefaultJsonParser('error', 'error')

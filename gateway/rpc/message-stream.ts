@@ -19,7 +19,8 @@ const REST_TIMEOUT_MS = 1_000
 
 /**
  * Forwards the frames of a Connect stream unbuffered and tracks their boundaries. If the core
- * disconnects between two frames, the client gets a valid end frame after the last complete message.
+ * disconnects between two frames, the client gets a valid end frame after the last complete
+ * message.
  *
  * @param interruption creates the error of that end frame
  */

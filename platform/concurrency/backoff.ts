@@ -3,8 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 const MAX_DOUBLINGS = 20
 
 /**
- * Returns the pause before the next try. The pause doubles with each failure after the first one, up
- * to `maxMs`. It is then multiplied by a random factor from 0.5 to 1.
+ * Returns the pause before the next try. The pause doubles with each failure after the first one,
+ * up to `maxMs`. It is then multiplied by a random factor from 0.5 to 1.
  */
 export function backoffMs(
   failures: number,

@@ -19,7 +19,7 @@ export { type Context, type Span, SpanKind }
 const tracer = trace.getTracer('service')
 /** A span that records nothing. */
 const noSpan = trace.wrapSpanContext(INVALID_SPAN_CONTEXT)
-/** Whether this process exports traces. If not, no spans and contexts are made. */
+/** Whether this process exports traces. If not, no spans or contexts are created. */
 let isTracing = false
 
 /**
