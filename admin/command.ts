@@ -20,7 +20,7 @@ export type Values<F extends Record<string, Flag>> = {
   [K in keyof F]: F[K] extends { required: true } ? ValueOf<F[K]> : ValueOf<F[K]> | undefined
 }
 
-/** Values of the demo on this machine, as defaults of flags. */
+/** Default values of flags. They come from the demo on this machine. */
 export interface DemoValues {
   gatewayUrl?: string
   workspaceId?: string

@@ -7,9 +7,9 @@ type Values = Call['values']
 const workspacesPerPage = 1_000
 
 /**
- * Replaces the names in the flags `--workspace` and `--subscription` by ids. A subscription is named
- * by the URL of its destination, or by its host. Errors: `UsageError` if nothing or more than one
- * thing has the name.
+ * Replaces the names in the flags `--workspace` and `--subscription` by ids. The name of a
+ * subscription is the URL or the host of its destination. Errors: `UsageError` if nothing has the
+ * name, or several things have it.
  */
 export async function resolveNames(
   { workspaces, leads }: Services,

@@ -32,7 +32,7 @@ export function oneOf<T>(flag: string, given: string, named: Record<string, T>):
 export function readCall(args: string[], entries: Record<string, Group | Command>): Call | { help: string } {
   const groups = groupsOf(entries)
   const [groupName = ''] = args
-  // A command without a group is stored with an empty name, as the only command of its group.
+  // `groupsOf` turns a command without a group into a group with one command, whose name is empty.
   const [commandName = '', ...rest] = groups[groupName]?.[''] ? ['', ...args.slice(1)] : args.slice(1)
   if (args.includes('--help') || groupName === '') return { help: helpFor(groups, groupName, commandName) }
   const command = groups[groupName]?.[commandName]

@@ -80,7 +80,7 @@ export const installationPolicies: Group = {
   }),
 }
 
-/** The word `none` stands for an empty list. */
+/** The word `none` means an empty list. */
 const entriesOf = (given: string[]) => (given.length === 1 && given[0] === 'none' ? [] : given)
 
 /** Reads `mon-fri 09:00-17:00` or `sat 10:00-12:00`. The core checks the times. */

@@ -27,7 +27,7 @@ const subscription = {
   required: true,
   description: 'the subscription’s id, or the URL or host of its destination',
 } as const
-/** A subscription, and the workspace in which its destination names it. */
+/** Flags that select a subscription by its id, or by its workspace and destination. */
 const named = {
   subscription,
   workspace: { type: 'string', description: 'the subscription’s workspace, if it is named by its destination' },

@@ -16,7 +16,8 @@ const holder = createSessionHolder({
   now: Date.now,
 })
 const found = openFragment()
-// A link that is opened in a tab of the console changes only the fragment.
+// If a sign-in link is opened in a tab of the console, only the fragment changes and the page is
+// not loaded again.
 window.addEventListener('hashchange', openFragment)
 void (found === 'signed-in' ? holder.loadNew() : holder.load())
 

@@ -1,6 +1,6 @@
 import { computed, signal } from '@preact/signals'
 
-/** A view of the console and its parameters, as in its URL. */
+/** A view of the console and the parameters in its URL. */
 export type Route =
   | { view: 'inbox' }
   | { view: 'conversation'; conversationId: string; details: boolean; message?: number }

@@ -13,7 +13,7 @@ export interface WorkspaceSession {
 
 export type Credential = { link: string } | { token: string }
 
-/** `unreachable` says that the outcome is unknown. */
+/** `unreachable`: the outcome is unknown. */
 export type CallFailure = 'refused' | 'invalid' | 'unreachable'
 export type CallResult<T> = { value: T } | CallFailure
 

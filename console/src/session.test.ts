@@ -118,7 +118,7 @@ describe('the session of a browser', () => {
     expect([tab.current.value, tab.ended.value]).toEqual([undefined, 'expired'])
   })
 
-  it('is loaded once the service answers again', async () => {
+  it('is loaded after the service answers again', async () => {
     const browser = newBrowser()
     await browser.newTab().signIn({ link: 'good' }, 'Ada')
     browser.state.isReachable = false
@@ -130,7 +130,7 @@ describe('the session of a browser', () => {
     expect([tab.loading.value, tab.current.value?.displayName]).toEqual([undefined, 'Ada'])
   })
 
-  it('counts the drafts of all tabs', async () => {
+  it('reports the number of drafts in all tabs', async () => {
     const browser = newBrowser()
     const [one, two] = [browser.newTab(), browser.newTab()]
     one.onCountDrafts(() => 1)

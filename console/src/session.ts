@@ -18,7 +18,7 @@ export type TabChannel = Pick<BroadcastChannel, 'postMessage' | 'addEventListene
 /** Maximum delay that `setTimeout` supports. */
 const maxTimerMs = 2 ** 31 - 1
 const retryMs = 2_000
-/** Time for the answers of other tabs. */
+/** How long to wait for answers of other tabs, in milliseconds. */
 const tabAnswerMs = 200
 
 /**
@@ -35,7 +35,10 @@ export function createSessionHolder({
   now: () => number
 }) {
   const current = signal<WorkspaceSession | undefined>(undefined)
-  /** Whether the session of this browser is still unknown, and whether the service answers. */
+  /**
+   * `loading`: the session is not known yet. `unreachable`: the service does not answer. Undefined:
+   * the session was read.
+   */
   const loading = signal<'loading' | 'unreachable' | undefined>('loading')
   /** Reason why the last session ended. */
   const ended = signal<SessionEnd | undefined>(undefined)
@@ -45,7 +48,10 @@ export function createSessionHolder({
   const providerProblem = signal<ProviderProblem | undefined>(undefined)
   let timer: ReturnType<typeof setTimeout> | undefined
   let countDrafts = () => 0
-  /** Counts sign-ins and sign-outs, so that a late answer to `load` does not undo one. */
+  /**
+   * Counts sign-ins and sign-outs. `load` ignores its answer if the count has changed during the
+   * call.
+   */
   let changes = 0
 
   function end(reason: SessionEnd) {
@@ -59,7 +65,7 @@ export function createSessionHolder({
   function begin(session: WorkspaceSession) {
     changes += 1
     ended.value = undefined
-    // If the id is the same, keep the object, because another object would create all views again.
+    // If the id is the same, keep the object. A new object would create all views again.
     if (current.value?.id !== session.id) current.value = session
     watchExpiry()
   }
@@ -157,7 +163,7 @@ export function createSessionHolder({
   }
 }
 
-/** What the fragment of the address says about a sign-in. */
+/** The sign-in link in the URL's fragment, or the result of a sign-in at the identity provider. */
 export type SignInFragment = { link: string } | { problem: ProviderProblem } | 'signed-in'
 
 /** Reads the fragment, and removes it from the address and from the history of this tab. */

@@ -1,6 +1,6 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt'
 
-// The texts of the console are English, and opening hours are entered as 09:00 to 24:00.
+// `en-GB`, because the console's texts are English and its opening hours use the 24-hour clock.
 const formatter = (options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat('en-GB', options)
 const time = formatter({ hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })
 const day = formatter({ weekday: 'long', day: 'numeric', month: 'long' })

@@ -57,7 +57,7 @@ describe('the input checks of the console', () => {
 })
 
 describe('the times of the console', () => {
-  it('have 24 hours in every form', () => {
+  it('use the 24-hour clock in every format', () => {
     const now = new Date(2026, 10, 23, 14, 5, 9)
     const midnight = new Date(2026, 10, 23, 0, 5)
     expect([formatTime(now), formatShort(midnight, now)]).toEqual(['14:05', '00:05'])

@@ -2,8 +2,8 @@ const prefix = 'service.console.focus '
 
 /**
  * Tells the other tabs which conversation this tab shows while it has the focus. The browser
- * releases the lock of a tab that closes or crashes. Without locks (http pages), tabs do not know
- * each other.
+ * releases the lock of a tab that closes or crashes. On http pages there are no locks. `query` then
+ * checks only this tab.
  */
 export function createTabFocus(locks: LockManager | undefined, page: Document, window: EventTarget) {
   let shown = ''

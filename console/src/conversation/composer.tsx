@@ -51,7 +51,7 @@ export function Composer({ thread, closed, field }: ComposerProps) {
     idle.current = setTimeout(() => thread.setTyping(false), stoppedTypingMs)
   }
 
-  /** The letters after the slash, while the text is the beginning of a shortcut. */
+  /** The letters after the slash. Undefined if the text cannot be a shortcut. */
   const asked = /^\/([a-z0-9-]*)$/i.exec(text)?.[1]?.toLowerCase()
 
   function insert(body: string) {

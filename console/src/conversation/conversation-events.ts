@@ -20,7 +20,10 @@ export function createConversationEvents(
     list,
     add,
 
-    /** Loads the events after a sequence, and before another one if it is given. Never rejects. */
+    /**
+     * Loads the events between the two sequences, without the events at these sequences. If
+     * `beforeSequence` is undefined, loads all later events. Never rejects.
+     */
     async load(afterSequence: number, beforeSequence?: number) {
       try {
         for (let after: number | undefined = afterSequence; after !== undefined; ) {

@@ -14,7 +14,10 @@ import { Details } from './details.tsx'
 import { MessageLog } from './message-log.tsx'
 import { createThread, type Thread } from './thread.ts'
 
-/** Time in milliseconds for which a double click on *Close* does not reopen the conversation. */
+/**
+ * Time in milliseconds for which *Reopen* is disabled after a closing, so that a double click on
+ * *Close* does not reopen the conversation.
+ */
 const restMs = 1_000
 
 /** Shows one conversation: messages, reply field and visitor details. */

@@ -56,7 +56,7 @@ export function Details({ thread, name, backPath, open }: DetailsProps) {
   )
 }
 
-/** Assigns the conversation to an operator who is signed in. */
+/** Assigns the conversation to a signed-in operator, or to nobody. */
 function AssignmentSection({ thread }: { thread: Thread }) {
   const { api, session, announcer } = useConsole()
   const { busy, failure, run } = useAction()

@@ -10,7 +10,7 @@ export type Drafts = ReturnType<typeof createDrafts>
 
 /** A draft of an internal note. */
 export interface NoteDraft {
-  /** The attempt to add the note whose outcome is unknown. */
+  /** An attempt to add this note that the service has not confirmed. */
   attempt?: { operationId: string; body: string }
 }
 
@@ -57,7 +57,7 @@ export function createDrafts(storage: Storage, owner: string) {
     unsent: (conversationId: string) => stored[conversationId]?.unsent ?? [],
     conversationsWithUnsent: () => Object.keys(stored).filter((id) => stored[id]!.unsent.length > 0),
     keepText: (conversationId: string, text: string) => store(conversationId, { text }),
-    /** Returns the draft of an internal note. Visitors must not get it. */
+    /** Returns the draft of an internal note. It must never be sent to visitors. */
     note: (conversationId: string) => stored[conversationId]?.note,
     keepNote: (conversationId: string, note: NoteDraft | undefined) => store(conversationId, { note }),
     keepUnsent: (conversationId: string, unsent: Unsent[]) => store(conversationId, { unsent }),

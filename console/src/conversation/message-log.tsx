@@ -64,7 +64,8 @@ export function MessageLog({ thread, name, me, composer, target }: MessageLogPro
     found.focus({ preventScroll: true })
   }, [target, hasTarget])
 
-  // A notice above the log or a longer draft below makes the log smaller.
+  // A notice above the log or a longer draft below makes the log smaller. If the log was scrolled
+  // to the end, it must stay there.
   useEffect(() => {
     const element = scroller.current!
     const observer = new ResizeObserver(() => {

@@ -12,7 +12,10 @@ function memory() {
   }
 }
 
-/** An outbox whose service fails with `codes`, one per call, then accepts. Timers end at once. */
+/**
+ * Creates an outbox. Each call to its service fails with the next of `codes`. Later calls succeed.
+ * Timers end at once.
+ */
 function outboxWith(codes: Code[], storage = memory()) {
   const calls: { clientOperationId: string; body: string }[] = []
   const drafts = createDrafts(storage, 'ws_1 ada')
@@ -32,11 +35,14 @@ function outboxWith(codes: Code[], storage = memory()) {
   return { outbox, calls, drafts, storage }
 }
 
-/** Resolves when the outbox has nothing left to do, because the fakes never wait for a timer. */
+/**
+ * Resolves when the outbox has nothing left to do. One turn of the event loop is enough, because
+ * the fakes never wait for a timer.
+ */
 const idle = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('the outbox of the console', () => {
-  it('repeats a reply with one operation id until the service answers, and keeps the order', async () => {
+  it('retries a reply with the same operation id until the service accepts it, and keeps the order of replies', async () => {
     const { outbox, calls } = outboxWith([Code.Unavailable, Code.DeadlineExceeded, Code.ResourceExhausted])
     const replies = outbox.open('cnv_1', () => {})
     for (const body of ['one', 'two']) replies.send(body)
@@ -74,7 +80,7 @@ describe('the outbox of the console', () => {
     expect(second.drafts.count()).toBe(0)
   })
 
-  it('does not repeat a rejected reply by itself, and sends the next one', async () => {
+  it('does not retry a rejected reply automatically, and sends the next reply', async () => {
     const { outbox, calls } = outboxWith([Code.PermissionDenied])
     const replies = outbox.open('cnv_1', () => {})
     for (const body of ['one', 'two']) replies.send(body)

@@ -8,7 +8,10 @@ import type { Drafts, Unsent } from './drafts.ts'
 
 /** A reply of the operator that the conversation does not contain yet. */
 export interface OutgoingMessage extends Unsent {
-  /** `waiting`: the next attempt follows by itself. `failed`: the service rejected the reply. */
+  /**
+   * `waiting`: the outbox will send the reply automatically. `failed`: the service rejected the
+   * reply.
+   */
   state: 'sending' | 'waiting' | 'failed'
   failure?: Failure
 }
@@ -27,9 +30,9 @@ interface OutboxDeps {
 }
 
 /**
- * Sends the operator's replies in all conversations. Each reply keeps its operation ID until it is
- * confirmed or discarded, also after a reload, so the service stores it only once. A conversation's
- * replies are sent one at a time, in the order in which they were written.
+ * Sends the operator's replies in all conversations. A reply keeps its operation ID until it is
+ * confirmed or discarded, even after a reload. So the service stores the reply only once. A
+ * conversation's replies are sent one at a time, in the order in which they were written.
  */
 export function createOutbox({ messaging, drafts, agentName, clock }: OutboxDeps) {
   const lists = signal<ReadonlyMap<string, readonly OutgoingMessage[]>>(

@@ -207,7 +207,9 @@ export function createThread(deps: ThreadDeps) {
 
     loadOlder,
 
-    /** Loads older messages until the message with this sequence is loaded, or a page fails. */
+    /**
+     * Loads older messages until the message with this sequence is loaded, or a page fails to load.
+     */
     async reveal(sequence: number) {
       await firstLoad
       while (hasOlder.value && !stopped && (messages.value[0]?.sequence ?? 0) > sequence) {

@@ -19,7 +19,7 @@ const textsOf = (parts: Partial<Parameters<typeof buildTimeline>[0]>) =>
   )
 
 describe('the timeline of a conversation', () => {
-  it('has messages and events in the order of the log, also if their times are equal or go back', () => {
+  it('has messages and events in the order of the log, even if a later entry has an earlier time', () => {
     const late = create(MessageSchema, { messageId: 'm3', sequence: 3, createdAt: at(1), body: 'm3' })
     const events = [event(2, 'agent.assigned', { agent: { displayName: 'Ada' } }), event(4, 'conversation.closed')]
     expect(textsOf({ messages: [message(1), late], events })).toEqual([
@@ -52,7 +52,7 @@ describe('the timeline of a conversation', () => {
     ])
   })
 
-  it('leaves out what is older than the first loaded message, and events of unknown types', () => {
+  it('leaves out entries that are older than the first loaded message, and events of unknown types', () => {
     const note = create(NoteSchema, { noteId: 'n', body: 'old', createdAt: at(2) })
     const events = [event(3, 'conversation.closed'), event(11, 'agent.unassigned', { agent: { displayName: 'Jonas' } })]
     const unknown = event(12, 'something.new')

@@ -25,8 +25,8 @@ interface TimelineParts {
 
 /**
  * Merges the parts of a conversation. Messages and events keep the order of the log. Notes, answers
- * to requests and the consent have a time but no sequence. Each follows the last entry that is not
- * later.
+ * to requests and the consent decision have a time but no sequence. Each is inserted after the last
+ * entry with the same or an earlier time.
  */
 export function buildTimeline({ messages, events, notes, commands, consent, hasOlder, me }: TimelineParts) {
   const oldest = hasOlder ? (messages[0]?.sequence ?? 0) : 0

@@ -130,7 +130,7 @@ function sinceOf(withinHours: string | undefined) {
 interface DeliveryRowProps {
   delivery: Delivery
   destination: string | undefined
-  /** Title of the lead; empty without one. */
+  /** Title of the lead. Empty if the delivery has no lead. */
   lead: string
 }
 

@@ -11,7 +11,7 @@ const ready = create(WatchConversationsResponseSchema, { frame: { case: 'ready',
 
 /**
  * Watches an inbox. Each connection attempt runs the next script, which yields the frames of that
- * stream. After the last script, streams stay silent.
+ * stream. After the last script, each stream yields only `ready`.
  */
 function watching(scripts: (() => AsyncGenerator<WatchConversationsResponse>)[]) {
   const states: string[] = []

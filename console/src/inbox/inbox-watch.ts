@@ -37,7 +37,7 @@ const maxPauseMs = 20_000
 
 /**
  * Watches the inbox. Reconnects with exponential backoff and jitter. Returns a function that stops
- * it.
+ * watching.
  */
 export function watchInbox(options: WatchOptions): () => void {
   const { messaging, onReady, onChanged, onNotes, onPresence, onState, now, random, browserEvents } = options

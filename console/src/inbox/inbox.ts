@@ -146,7 +146,7 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
     link,
     loading,
     failure,
-    /** True after the first list. */
+    /** True after the first list of conversations has loaded. */
     isListed,
     shown: computed(() => selectEntries(entries.value, filter.value, me())),
     unread: computed(() => [...entries.value.values()].filter(isUnread).length),
@@ -158,7 +158,7 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
       if (typeof token === 'string' && !loading.value) await list(status, token)
     },
     reload: () => list(filter.value.status),
-    /** Returns whether the visitor is there. Unspecified while the stream is not live. */
+    /** Returns the presence of the visitor, or `UNSPECIFIED` while the stream is not live. */
     presenceOf: (conversationId: string): Presence =>
       link.value.name === 'live' ? (presence.value.get(conversationId) ?? Presence.GONE) : Presence.UNSPECIFIED,
     /** Merges the conversation that a call has returned. */

@@ -95,7 +95,7 @@ export function createSearch({
     results,
     failure,
     loading,
-    /** True if the query has something to search for. */
+    /** True if the query contains a letter or a digit. */
     isActive: computed(() => /[\p{L}\p{N}]/u.test(query.value.text)),
     hasMore: computed(() => next.value !== undefined),
     /** Changes the query and searches again after a pause. */

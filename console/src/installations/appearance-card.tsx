@@ -20,7 +20,7 @@ export function AppearanceCard(part: InstallationPart) {
   function submit(event: Event) {
     event.preventDefault()
     const fields = { title: title.trim(), greeting: greeting.trim(), accentColor, position }
-    // Sends only edited fields, so that other fields keep concurrent changes.
+    // Sends only edited fields, so that concurrent changes of other fields are not overwritten.
     const edited = Object.entries(fields).filter(([name, value]) => value !== appearance?.[name as keyof typeof fields])
     void save({ appearance: Object.fromEntries(edited) }, 'Appearance saved.')
   }

@@ -14,7 +14,7 @@ interface EditedField {
   label: string
   type: string
   required: boolean
-  /** Maximum number of characters. Undefined stands for the default of the field type. */
+  /** Maximum number of characters. If undefined, the default of the field type applies. */
   maxLength?: number
 }
 

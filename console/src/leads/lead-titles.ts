@@ -6,8 +6,8 @@ import { useConsole } from '../console-context.ts'
 const maxLeads = 100
 
 /**
- * Returns a function that gives the title of each of these leads. The title is the id until the lead
- * is loaded, and if it cannot be read.
+ * Loads the titles of these leads. The returned function returns the title of a lead, or its id if
+ * the lead is not loaded or cannot be read.
  */
 export function useLeadTitles(leadIds: string[]): (leadId: string) => string {
   const { api } = useConsole()

@@ -42,7 +42,8 @@ export function SubscriptionView({ subscriptionId }: { subscriptionId: string })
             <>
               <StatusCard subscription={subscription} onChanged={loaded.reload} />
               <EditForm
-                // A change by another card keeps what is typed here.
+                // The key contains only the fields of this form. So a change by another card keeps
+                // the text that is typed here.
                 key={JSON.stringify(editedValues(subscription))}
                 subscription={subscription}
                 onChanged={loaded.reload}
@@ -160,7 +161,7 @@ function EditForm({ subscription, onChanged }: SubscriptionPart) {
   const initial = editedValues(subscription)
   const { destinationUrl, mappedFields, automatic, maxPerSecond } = initial
 
-  /** Sends only edited fields, so that other fields keep concurrent changes. */
+  /** Sends only edited fields, so that concurrent changes of other fields are not overwritten. */
   async function save(input: SubscriptionInput) {
     await api.leads.updateSubscription({
       subscriptionId,

@@ -1,7 +1,10 @@
 import { useRef, useState } from 'preact/hooks'
 import { describeFailure, type Failure } from '../failures.ts'
 
-/** Returns a function that runs one call at a time and ignores clicks while a call is running. */
+/**
+ * Returns `run` and its state. `run` runs one call at a time and ignores clicks while a call is
+ * running.
+ */
 export function useAction() {
   const [busy, setBusy] = useState(false)
   const [failure, setFailure] = useState<Failure>()

@@ -10,7 +10,10 @@ interface EntryListProps {
   entries: readonly string[]
   /** Returns the problem with a new entry, or undefined. */
   problemOf: (entry: string) => string | undefined
-  /** May resolve to false if the entries are not stored. A new entry then returns to the field. */
+  /**
+   * May resolve to false if the entries are not stored. The new entry is then put back into the
+   * field.
+   */
   onChange: (entries: string[]) => unknown
   suggestions?: readonly string[]
 }

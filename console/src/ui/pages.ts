@@ -1,7 +1,10 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { describeFailure, type Failure } from '../failures.ts'
 
-/** Loads a paginated list. A reload keeps the loaded items, which `keyOf` identifies. */
+/**
+ * Loads a paginated list. A reload keeps the items of later pages. `keyOf` returns the key of an
+ * item.
+ */
 export function usePages<T>(
   load: (pageToken: string) => Promise<{ items: T[]; nextPageToken: string }>,
   keyOf: (item: T) => string,

@@ -57,7 +57,7 @@ function RetentionCard({ workspace, onChanged }: RetentionCardProps) {
     setInputs({ ...inputs, [kind]: { ...inputs[kind], ...input } })
 
   async function save() {
-    // Sends only edited periods, so that the others keep concurrent changes.
+    // Sends only edited periods, so that concurrent changes of other periods are not overwritten.
     const before = inputsOf(workspace)
     const edited = retentionKinds.filter(({ kind }) => JSON.stringify(inputs[kind]) !== JSON.stringify(before[kind]))
     const retention = Object.fromEntries(edited.map(({ kind }) => [kind, periodOf(inputs[kind])]))
@@ -121,7 +121,7 @@ const inputsOf = ({ retention }: Workspace) => ({
   heldDeliveries: inputOf(retention?.heldDeliveries),
 })
 
-/** A period without a field set returns to the default. */
+/** Returns the period to send. An empty object resets the period to the default. */
 function periodOf({ choice, days }: PeriodInput) {
   if (choice === 'default') return {}
   if (choice === 'forever') return { period: { case: 'forever' as const, value: true } }
