@@ -8,8 +8,8 @@ const rfc850Date = /^[A-Za-z]{6,9}, \d{2}-[A-Za-z]{3}-\d{2} \d{2}:\d{2}:\d{2} GM
 const asctimeDate = /^[A-Za-z]{3} [A-Za-z]{3} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/
 
 /**
- * Parses `Retry-After` to milliseconds from now, rounded up, at most 2^53 - 1. Accepts dates and
- * seconds, also with a fraction. A past date is 0. If there are several headers, returns the
+ * Parses `Retry-After` to milliseconds from now, rounded up, at most 2^53 - 1. Accepts dates, and
+ * seconds with or without a fraction. A past date is 0. If there are several headers, returns the
  * longest wait. Returns undefined if no header is valid.
  */
 export function parseRetryAfter(header: string | string[] | undefined, nowMs: number): number | undefined {

@@ -17,7 +17,7 @@ import type { Outcome, Sender } from './sender.ts'
 
 /**
  * Length of a time window in milliseconds. The worker claims as many deliveries in advance as it
- * finished in the current or the previous window. When an attempt ends, the next one then starts
+ * finished in the current or the previous window. So when an attempt ends, the next attempt starts
  * without waiting for a claim.
  */
 const readyWindowMs = 200

@@ -25,7 +25,7 @@ describe('actions of operators in a conversation', () => {
     await close()
   })
 
-  it('an operator can assign the conversation to a colleague who is signed in, and to nobody', async () => {
+  it('an operator can assign the conversation to a colleague who is signed in, and unassign it', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')
     const select = page.getByRole('combobox', { name: 'Assigned to' })
     await select.selectOption({ label: 'Jonas' })

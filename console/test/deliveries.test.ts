@@ -132,7 +132,7 @@ describe('lead subscriptions in the console', () => {
 })
 
 describe('an operational endpoint', () => {
-  it.runIf(isLong)('is created with a rate limit, and asks for no lead fields', async () => {
+  it.runIf(isLong)('is created with a rate limit and without lead fields', async () => {
     const { page, complaints, close } = await browser.open(core, 'subscriptions/new')
     await page.getByLabel('Destination URL').fill('https://ops.example.com/events')
     await page.getByLabel('Receives').selectOption('Operational events')
@@ -155,7 +155,7 @@ describe('an operational endpoint', () => {
 })
 
 describe('an enabled lead subscription', () => {
-  it('an operator activates the new secret, adds a header, recovers deliveries and sends a test', async () => {
+  it('lets an operator activate the new secret, add a header, recover deliveries and send a test', async () => {
     const { page, close, complaints } = await browser.open(core, 'subscriptions/sub_crm')
     await page.getByRole('button', { name: 'Activate new secret' }).click()
     await page.getByText(/previous secret still signs/).waitFor({ state: 'detached' })
@@ -183,8 +183,8 @@ describe('an enabled lead subscription', () => {
   })
 })
 
-describe('a lead field that is typed and not added', () => {
-  it('is saved if it is valid, and otherwise keeps the form from being saved', async () => {
+describe('a lead field that is typed but not added', () => {
+  it('is saved with the form if it is valid, and otherwise prevents saving', async () => {
     const { page, close } = await browser.open(core, 'subscriptions/sub_old')
     const entry = page.getByRole('combobox', { name: 'Fields to send' })
     await page.getByLabel('Destination URL').fill('https://new.example.com/in')
@@ -201,7 +201,7 @@ describe('a lead field that is typed and not added', () => {
     await close()
   })
 
-  it('stays when another card of the page is saved', async () => {
+  it('stays in the form when another card of the page is saved', async () => {
     const { page, close } = await browser.open(core, 'subscriptions/sub_old')
     await page.getByLabel('Destination URL').fill('https://half.example.com')
     await page.getByRole('button', { name: 'Enable' }).click()

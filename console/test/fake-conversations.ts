@@ -95,7 +95,10 @@ export function fakeConversations(publish: (frame: Frame) => void) {
       return { conversations: all.slice(from, from + limit), ...(more && { nextPageToken: String(from + limit) }) }
     },
 
-    /** Finds messages, notes and names that contain the query, without the rules of the service for words. */
+    /**
+     * Finds messages, notes and names that contain the query anywhere. The service compares words
+     * instead.
+     */
     async searchConversations({ query, status, assignee, limit = 20, pageToken }) {
       const wanted = query.trim().toLowerCase()
       const all = [...stored.values()].filter(({ conversation: { status: is, agent } }) => {
@@ -314,7 +317,7 @@ export function fakeConversations(publish: (frame: Frame) => void) {
       publish({ case: 'presence', value: { conversations: [{ conversationId, presence }] } })
     },
 
-    /** Returns the frame with the presence of all visitors, which follows `ready`. */
+    /** Returns the frame with the presence of all visitors. A stream sends it after `ready`. */
     presenceFrame(): Frame {
       const conversations = [...presences].map(([conversationId, presence]) => ({ conversationId, presence }))
       return { case: 'presence', value: { complete: true, conversations } }

@@ -45,7 +45,8 @@ async function walk(page: Page): Promise<Walk> {
     for (const [index, element] of wanted.entries()) element.dataset.walk = String(index)
     ;(document.activeElement as HTMLElement | null)?.blur()
   })
-  // The page records each focused element, so that several keys can be pressed at once.
+  // The page records each focused element, so that the test can press Tab several times before it
+  // reads them.
   await page.evaluate(() => {
     const scope = globalThis as { record?: Stop[] }
     if (scope.record) return
@@ -142,7 +143,7 @@ describe('the console, used with the keyboard only', () => {
         `${name} in ${stops.join(' | ')}`,
       ).toBe(true)
 
-    // The focus can be in a text field now, in which the key would be text.
+    // The focus may be in a text field now. The key would then be typed as text.
     await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur())
     await page.keyboard.press('?')
     await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor()

@@ -76,7 +76,7 @@ describe('installations in the console', () => {
     await close()
   })
 
-  it.runIf(isLong)('an origin that the service rejects returns to the field', async () => {
+  it.runIf(isLong)('an origin that the service does not store is put back into the field', async () => {
     const { page, close } = await browser.open(core, 'installations/pk_shop')
     const field = page.getByRole('textbox', { name: 'Allowed origins' })
     core.fault('UpdateInstallation', { code: Code.Unavailable })

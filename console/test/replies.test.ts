@@ -35,7 +35,7 @@ describe('replies and notes in the console', () => {
     await close()
   })
 
-  it.runIf(isLong)('Enter sends no shortcut without a saved reply, and the Send button sends it', async () => {
+  it.runIf(isLong)('a shortcut without a saved reply is not sent by Enter, but by the Send button', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')
     const field = page.getByRole('textbox', { name: 'Reply' })
     await field.fill('/HOU')

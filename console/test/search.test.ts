@@ -20,7 +20,7 @@ const rows = (page: Page) => page.getByRole('list', { name: 'Search results' }).
 const focusedText = (page: Page) => page.evaluate(() => document.activeElement?.textContent ?? '')
 
 describe('the search', () => {
-  it('finds an old message that is not loaded, with the keyboard only, and opens the conversation at it', async () => {
+  it('finds an old message that is not loaded, with the keyboard only, and opens the conversation at this message', async () => {
     const id = 'cnv_long'
     core.conversations.add({ conversationId: id, visitor: { identityState: 'verified', displayName: 'Noor' } })
     core.conversations.past(id, 'visitor', 'Do you repair zippers?', 9_000_000, 'read')

@@ -44,7 +44,7 @@ describe('signing in to the console', () => {
     await close()
   })
 
-  it('a link that is opened while signed in asks before it replaces the session', async () => {
+  it('the console asks before a sign-in link replaces the session of a signed-in operator', async () => {
     const core = await browser.newCore()
     const { page, close } = await browser.open(core, 'leads')
     await page.getByRole('heading', { name: 'Leads', exact: true }).waitFor()
@@ -66,7 +66,7 @@ describe('signing in to the console', () => {
     await close()
   })
 
-  it('with an identity provider, its button is offered and a failure is explained', async () => {
+  it('if an identity provider is configured, the page shows its button and explains a failed sign-in', async () => {
     const core = await browser.newCore()
     const { page, close } = await browser.open(core, 'leads', { token: null })
     await page.route('**/console/session/options', (route) => route.fulfill({ json: { provider: true } }))
@@ -83,7 +83,7 @@ describe('signing in to the console', () => {
     await close()
   })
 
-  it('the console starts once the service answers', async () => {
+  it('the sign-in form appears after the service answers again', async () => {
     const core = await browser.newCore()
     const { page, close } = await browser.open(core, 'leads', { token: null })
     await page.route('**/console/session/current', (route) => route.abort())

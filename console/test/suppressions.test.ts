@@ -83,7 +83,7 @@ describe('the import of suppressions in the console', () => {
     buffer: Buffer.from(lines.join('\n')),
   })
 
-  it('previews a file, imports it in parts, and leaves out what the service rejects', async () => {
+  it('previews a file, imports it in parts, and leaves out entries that the service rejects', async () => {
     const { page, complaints, close } = await browser.open(core, 'suppressions/import')
     const strange = ['Ada Lovelace', 'x@y.invalid-domain', 'VISITOR1@example.com', '+43 1 234']
     await page.setInputFiles('input[type=file]', listFile([...strange, ...many]))

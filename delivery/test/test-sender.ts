@@ -8,7 +8,7 @@ import { testAuthority } from '../../test/support/certificates.ts'
 import { createSender, type Outcome, type ReadyRequest, type SenderOptions } from '../sender.ts'
 
 const loopback = createAddressCheck({ allowedCidrs: ['127.0.0.0/8'] })
-/** A name service that knows only these addresses. */
+/** A lookup that returns these addresses for every name. */
 export const named = (...addresses: string[]): Lookup => {
   return async () => addresses.map((address) => ({ address, family: isIP(address) as 4 | 6 }))
 }

@@ -133,7 +133,7 @@ const { groups } = parse(await readFile(alertsFile, 'utf8')) as {
 }
 const rules = groups.flatMap((group) => group.rules)
 
-it('every alert has a case', () => {
+it('every alert has a test case', () => {
   expect(Object.keys(cases)).toEqual(rules.map(({ alert }) => alert))
 })
 

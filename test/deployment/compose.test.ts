@@ -96,7 +96,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  it('compose.yaml limits the memory of each database, and its cache to less than that', () => {
+  it('compose.yaml limits the memory of each database, and limits its cache to at most half of this memory', () => {
     for (const name of ['mongodb-1', 'mongodb-2', 'mongodb-3']) {
       const { entrypoint = [], mem_limit: limit } = service(name)
       const [, cacheGiB] = /--wiredTigerCacheSizeGB ([\d.]+)/.exec(entrypoint.join('\n')) ?? []

@@ -15,10 +15,13 @@ export interface Containers {
   /**
    * Builds the image of a target of the Dockerfile. Returns the folder with its files.
    *
-   * @param version a source other than this checkout; its images get names with this suffix
+   * @param version another checkout to build from, and a suffix for the names of its images
    */
   build(target: string, version?: { root: string; suffix: string }): Promise<string>
-  /** Runs a command in a new container of an image. Without a command, runs that of the image. */
+  /**
+   * Runs a command in a new container of an image. Without a command, runs the command of the
+   * image.
+   */
   run(target: string, env: Record<string, string>, command?: string[]): Promise<{ stdout: string }>
   /** Starts the process of an image. Resolves when it listens on the port. */
   start(target: string, env: Record<string, string>, port: number): Promise<StartedProcess>

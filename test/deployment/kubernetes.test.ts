@@ -97,7 +97,7 @@ describe.each(partNames)('the %s', (name) => {
   const container = containerOf(name)
 
   it('the manifest of each process has valid settings, including all required ones', async () => {
-    // An entry without a value names a field of the pod. It is only used in other values.
+    // An entry without a value reads a field of the pod. Only the values of other entries use it.
     const env = (container.env ?? []).filter(({ value }) => value !== undefined)
     const plain = Object.fromEntries(env.map(({ name: key, value = '' }) => [key, value]))
     // `npm run secrets` does not create MONGODB_URI. Operators add it to core.env.

@@ -68,7 +68,7 @@ it.skipIf(!canRun)(
       await engine.holder.stop()
     }
 
-    /** Replaces a part by the image of a version. */
+    /** Stops a process and starts it again from the image of the given version. */
     async function replace(name: string, version: string) {
       await running.get(name)?.stop()
       const [part = '', number = '1'] = name.split(' ')
@@ -174,7 +174,8 @@ it.skipIf(!canRun)(
     for (const name of parts) await replace(name, '')
     expect((await writer.history()).map(({ messageId }) => messageId)).toEqual(accepted)
     say('restored from the backup: every acknowledged message is there')
-    // The chat was open, so it opens by itself on the new page, without a click on the launcher.
+    // The chat was open, so it opens automatically on the new page, without a click on the
+    // launcher.
     await page.reload()
     await page.getByText('About “upgraded”').waitFor()
     await talk('restored')
@@ -184,7 +185,10 @@ it.skipIf(!canRun)(
   },
 )
 
-/** Sends messages until the signal, each until it is acknowledged. Fails if one is refused for good. */
+/**
+ * Sends one message after another until the signal aborts. Retries each message until it is
+ * accepted. Fails if the service rejects a message permanently.
+ */
 async function write(visitor: Visitor, accepted: string[], signal: AbortSignal) {
   for (let count = 1; !signal.aborted; count += 1) {
     const { status, body } = await visitor.sendUntilAccepted(`message ${count}`)

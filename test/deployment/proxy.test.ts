@@ -143,18 +143,18 @@ describe.skipIf(!isThere)('the proxy of compose.yaml, in front of two gateways',
     await stack.operator().sessions.unbanVisitor({ sessionId })
   })
 
-  it('a gateway that names its proxies ignores the X-Forwarded-For of others', async () => {
+  it('a gateway with the address of its proxy in TRUST_PROXY ignores X-Forwarded-For from other addresses', async () => {
     const { url: via } = await stack.addGateway({ TRUST_PROXY: '127.0.0.31', RATE_LIMIT_CONFIG_PER_MINUTE: '5' })
     await exhaust((attempt) => ({ from: '127.0.0.32', forged: `203.0.113.${attempt % 250}`, via }))
     expect(await config({ from: '127.0.0.31', forged: '203.0.113.99', via })).toBe('ok')
   })
 
-  it('a proxy that knows its CDN takes the client’s address from the CDN only', async () => {
+  it('a proxy with the address of its CDN in its configuration takes the client’s address from the CDN only', async () => {
     const via = await startProxy('127.0.0.41')
     await exhaust((attempt) => ({ from: '127.0.0.42', forged: `203.0.113.${attempt % 250}`, via }))
     await exhaust(() => ({ from: '127.0.0.41', forged: '203.0.113.1', via }))
     expect(await config({ from: '127.0.0.41', forged: '203.0.113.2', via })).toBe('ok')
-    // A client behind the CDN can only add addresses in front of its own.
+    // A client behind the CDN can only add addresses in front of its own address.
     expect(await config({ from: '127.0.0.41', forged: '198.51.100.1, 203.0.113.1', via })).toBe('RateLimited')
   })
 })

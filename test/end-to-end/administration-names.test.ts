@@ -9,7 +9,7 @@ beforeAll(async () => {
   stack = await startLocalStack({ database })
 })
 
-it('the administration command accepts the name of a workspace, and the host or URL of a destination, if only one thing has it', async () => {
+it('the administration command accepts the name of a workspace, and the host or URL of a destination, if the name is unique', async () => {
   const create = async (name: string) => (await stack.operator().workspaces.createWorkspace({ name })).workspace!
   const { workspaceId } = await create('Corner shop')
   for (const _ of [1, 2]) await create('Twin')

@@ -97,7 +97,7 @@ const visitor = () => {
 const migrate = (args: string[], env = {}) => run(process.execPath, ['dev/migrate.ts', ...args], env)
 
 describe('npm run migrate', () => {
-  it('lists and applies the migrations of an empty database, with which a core with MIGRATE_AT_START=off does not start', async () => {
+  it('lists and applies the migrations of an empty database; before that, a core with MIGRATE_AT_START=off does not start', async () => {
     const fresh = { MONGODB_DATABASE: `${database.name}-fresh`, LOG_LEVEL: 'warn' }
     onTestFinished(async () => {
       const client = await new MongoClient(database.uri).connect()
@@ -206,7 +206,7 @@ describe('the administration command', () => {
     expect((await admin(['visitors', 'unban', '--session', bob.session.sessionId])).code).toBe(0)
   })
 
-  it('sets the policies of an installation and the suppression list, and shows who did', async () => {
+  it('sets the policies of an installation and the suppression list, and shows who changed them', async () => {
     const { gatewayUrl, origin, siteKey, workspaceId } = { ...stack.demo, gatewayUrl: stack.gateways[0]!.url }
     const site = ['--site-key', siteKey]
     const list = ['--workspace', workspaceId]

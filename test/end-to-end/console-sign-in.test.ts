@@ -76,7 +76,8 @@ describe('signing in to the console', () => {
     const answer = await signIn(await newLink(), { origin })
     expect(answer.headers.getSetCookie()[0]).toMatch(/^__Host-service_console=[\w-]{43}; Path=\/; .*; Secure$/)
     expect((await list(cookieOf(answer), { origin })).status).toBe(200)
-    // A cookie that was set over http, for example by another host of the domain, does not count.
+    // Over https, a cookie that was set over http is not accepted. Another host of the domain may
+    // have set it.
     const planted = await newCookie()
     expect((await list(planted, { origin })).status).toBe(401)
   })
@@ -98,7 +99,7 @@ describe('signing in to the console', () => {
     expect((await signIn(link)).status).toBe(200)
   })
 
-  it('gives the browser a new secret, and the secret that the browser had before is invalid', async () => {
+  it('gives the browser a new secret, and invalidates its earlier secret', async () => {
     const planted = await newCookie()
     const answer = await signIn(await newLink(), { cookie: planted })
     expect(cookieOf(answer)).not.toBe(planted)

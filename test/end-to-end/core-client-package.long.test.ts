@@ -46,7 +46,7 @@ const same: boolean = first.message?.messageId === repeated.message?.messageId
 process.stdout.write(JSON.stringify({ same, code: errorInfoOf(ConnectError.from(refused))?.code }))
 `
 
-test('an internal service that installs the package sends a message once, past an unreachable core', async () => {
+test('an internal service that installs the package sends a message once, although one core is unreachable', async () => {
   await writeFile(join(project, 'service.ts'), program)
   const options = ['--strict', '--target', 'es2024', '--module', 'nodenext', '--types', 'node']
   const compiled = run(join(modules, '.bin/tsc'), [...options, 'service.ts'], { cwd: project })

@@ -43,7 +43,7 @@ async function startGateway() {
   }
 }
 
-test('the gateway sends the widget within its size limits, as built', async () => {
+test('the gateway sends the files of the widget unchanged and within their size limits', async () => {
   const download = await startGateway()
   const sent = new Map<string, number>()
   for (const { name, content } of widget.filter((file) => /^widget(\.js|\/.+\.js)$/.test(file.name))) {

@@ -84,7 +84,7 @@ describe('the demo’s workspace session', () => {
 })
 
 describe('a delivery attempt', () => {
-  test('is created once if its idempotency key is repeated', async () => {
+  test('is created once if its request is repeated with the same idempotency key', async () => {
     const { leadId, subscriptionId } = await newLead()
     const idempotencyKey = randomUUID()
     const first = await post(`${leadId}/delivery-attempts`, { subscriptionId, idempotencyKey })

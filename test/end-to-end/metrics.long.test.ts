@@ -180,7 +180,8 @@ async function queueWhileCoresHang(): Promise<number> {
 }
 
 it('queued sends are measured while the cores hang', async () => {
-  // On a busy machine the gateway may check a grant again. These sends wait before the queue.
+  // On a busy machine, the gateway may check a grant again before it queues a send. Then the queue
+  // is empty, and the test tries again.
   await until('queued sends', async () => (await queueWhileCoresHang()) >= 1)
 })
 
@@ -188,7 +189,7 @@ it('database commands, failures and connections are measured', async () => {
   expect(await ofCores('database_command_duration_seconds_count', { command: 'insert' })).toBeGreaterThan(0)
   // Kills the database cursors with which the cores receive wake-ups.
   await inDatabase(async (db) => {
-    // A core that writes a wake-up meanwhile creates the collection itself, but not as a capped one.
+    // If a core writes a wake-up meanwhile, it creates the collection, but not as a capped one.
     await until('the collection is capped', async () => {
       await db.dropCollection('wakeups')
       return db.createCollection('wakeups', { capped: true, size: 1024 * 1024 }).catch(() => undefined)

@@ -86,7 +86,7 @@ async function signedInSession() {
 }
 
 describe('signing in at an OpenID Connect provider', () => {
-  it('creates a session with the scopes of the operator’s roles, and asks with PKCE, state and nonce', async () => {
+  it('creates a session with the scopes of the operator’s roles; the authorization request has PKCE, state and nonce', async () => {
     const browser = newBrowser()
     expect(await (await browser.post('/console/session/options')).json()).toEqual({ provider: true })
     const { searchParams } = new URL(await browser.begin())

@@ -19,7 +19,7 @@ let stack: LocalStack
 let receiver: Receiver
 let operator: Operator
 let visitor: Visitor
-/** Secrets by name, which no log and no stored document may contain. */
+/** Secrets, by name. No log and no stored document may contain them. */
 const secrets = new Map<string, string>()
 const errorTexts: string[] = []
 

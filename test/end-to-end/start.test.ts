@@ -117,7 +117,7 @@ describe('npm start', () => {
     },
   )
 
-  it('prints the console URL and a link that signs in once, and the administration command creates another', async () => {
+  it('prints the console URL and a link that signs in once, and the administration command creates another link', async () => {
     const lines = service.output().split('\n')
     expect(lines.find((text) => text.includes('Console'))).toContain(`localhost:${ports.GATEWAY_PORT}/console/`)
     const signIn = async (link: string) => {

@@ -92,7 +92,7 @@ describe('the presence of a visitor', { timeout: 120_000 }, () => {
     }
   })
 
-  it('is gone within 5 s if the gateway with its only stream is killed or stopped, and the tab does not return', async () => {
+  it('is gone within 5 s if the gateway of the visitor’s only stream is killed or suspended, and the tab does not reconnect', async () => {
     for (const signal of ['SIGKILL', 'SIGSTOP'] as const) {
       const [inbox] = follow()
       const visitor = await stack.newVisitor({ gatewayUrl: stack.gateways[1]!.url })
@@ -123,7 +123,7 @@ describe('the presence of a visitor', { timeout: 120_000 }, () => {
     stream.close()
   })
 
-  it('is `here` for a visitor with 100 tabs until the last one no longer shows the chat', async () => {
+  it('is `here` for a visitor with 100 tabs until the last tab no longer shows the chat', async () => {
     const [inbox] = follow()
     const visitor = await stack.newVisitor()
     const { conversationId } = visitor.session

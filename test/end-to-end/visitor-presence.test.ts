@@ -45,7 +45,7 @@ describe('the presence of a visitor over two gateways and two cores', () => {
     for (const inbox of [...inboxes, late]) inbox.close()
   })
 
-  it('is unknown to operators of another workspace, even if a visitor of that workspace uses the same tab id', async () => {
+  it('is not sent to operators of another workspace, even if a visitor of that workspace uses the same tab id', async () => {
     const operator = stack.operator()
     const elsewhere = await newSite(operator, [stack.demo.origin])
     const [inbox, other] = [stack.demo.workspaceId, elsewhere.workspaceId].map((id) => followPresence(operator, id))
@@ -61,7 +61,7 @@ describe('the presence of a visitor over two gateways and two cores', () => {
     for (const each of [inbox, other]) each!.close()
   })
 
-  it('is refused without a valid grant, with an invalid tab or state, and after the session is revoked', async () => {
+  it('cannot be reported with an invalid tab or state, or after the session is revoked', async () => {
     const visitor = await stack.newVisitor()
     const body = { tab: 'a', state: 'here' }
     for (const invalid of [{}, { ...body, tab: '' }, { ...body, tab: 'a b' }, { ...body, state: 'gone' }])
