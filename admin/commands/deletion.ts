@@ -4,7 +4,10 @@ import { UsageError } from '../usage.ts'
 
 const yes = { type: 'boolean', description: 'required, because it cannot be undone' } as const
 
-/** Defines an administration command that deletes something, and does so only with `--yes`. */
+/**
+ * Defines an administration command that deletes something. Without `--yes`, the command fails and
+ * deletes nothing.
+ */
 export function deletion<const F extends Record<string, Flag>>({
   what,
   flags,

@@ -5,8 +5,8 @@ import { json } from 'node:stream/consumers'
 export const cookieName = (url: string) => `service_console_${new URL(url).port}`
 
 /**
- * Serves the console's session routes as a gateway does. The cookie has the pasted token, whose
- * signature is not verified. The link `good` works once.
+ * Serves the console's session routes as a gateway does. The value of the cookie is a session
+ * token. The signature of the token is not verified. The link `good` works once.
  */
 export function fakeSession(isRejecting: () => boolean) {
   const names = new Map<string, string>()

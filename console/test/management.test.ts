@@ -12,7 +12,7 @@ beforeEach(async () => {
 })
 
 describe('leads in the console', () => {
-  it('a lead can be sent to a destination, links to its conversation, and shows its fields as text', async () => {
+  it('the page of a lead sends it to a destination and links to its conversation; the list shows HTML in a lead as text', async () => {
     core.leads.addLead({ leadId: 'lead_evil', source: 'offline-form', fields: { name: '<b onclick=x>Bold</b>' } })
     const { page, complaints, close } = await browser.open(core, 'leads')
     await page.getByText('<b onclick=x>Bold</b>', { exact: true }).waitFor()

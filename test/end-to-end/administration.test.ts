@@ -64,8 +64,8 @@ async function serveAdmin(): Promise<number> {
 
 /**
  * A shell function that replaces `npm run -s`. It sends administration commands to the server of
- * `serveAdmin`. It runs other scripts without npm, whose start takes longer than the script.
- * operating.long.test.ts runs the same scripts with npm.
+ * `serveAdmin`. It runs other scripts without npm, because npm takes longer to start than the
+ * script takes to run. operating.long.test.ts runs the same scripts with npm.
  */
 const npmFunction = (adminPort: number) => {
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {

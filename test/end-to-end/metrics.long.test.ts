@@ -158,7 +158,7 @@ it('rejections are counted by rate limit and by error code', async () => {
 
 /** Returns the length of the gateway's send queue while all cores hang. */
 async function queueWhileCoresHang(): Promise<number> {
-  // A new visitor's grant has just been cached by the gateway, so the sends below reach the queue.
+  // The gateway has just cached the new visitor's grant, so the sends below reach the queue.
   const sender = await newVisitor()
   expect((await sender.send('Hello')).status).toBe(202)
   const sends: ReturnType<Visitor['send']>[] = []

@@ -134,7 +134,7 @@ it('a gateway counts requests by route, method and status class, and uses no unk
   expect(await counted('unknown', '4xx')).toBe(1)
 })
 
-it('a send is one trace from the caller through gateway and core to the database, without its text', async () => {
+it('a send is one trace from the caller through gateway and core to the database, and no span contains the message text', async () => {
   const clientOperationId = randomUUID()
   const traceparent = newTraceparent()
   const { status } = await visitor.call('POST', '/messages', {

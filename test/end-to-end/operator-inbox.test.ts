@@ -28,7 +28,7 @@ const newVisitor = (): Promise<Visitor> => stack.newVisitor()
 const ada = { displayName: 'Ada' }
 
 describe('an operator’s inbox stream from another core', () => {
-  it('gets messages, typing, assignment, closing and reopening live, and marks the visitor’s messages as sent', async () => {
+  it('gets messages, typing, assignment, closing and reopening live, and the state `sent` of the visitor’s messages', async () => {
     const inbox = watchInbox(onB, stack.demo.workspaceId)
     await inbox.ready()
     const visitor = await newVisitor()

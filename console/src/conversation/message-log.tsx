@@ -195,7 +195,8 @@ function MessageItem({ message, before, after, name, me, isFound }: MessageItemP
     one.author?.kind === next.author?.kind &&
     Number((next.createdAt?.seconds ?? 0n) - (one.createdAt?.seconds ?? 0n)) < groupSeconds
   const continues = isGroup(before, message)
-  // Time and state are shown once per group, below its last message with this state.
+  // Time and state are shown below the last message of a group. If the states in a group differ,
+  // time and state are shown below the last message of each state.
   const showsFoot = !isGroup(message, after) || (after !== undefined && stateText(after) !== stateText(message))
   return (
     <li

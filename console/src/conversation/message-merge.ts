@@ -22,8 +22,8 @@ export function mergeMessages(known: readonly Message[], more: readonly Message[
 }
 
 /**
- * Sets the state of one message, unless the message already has a later state. The state of an
- * agent's message also counts for earlier messages of agents.
+ * Sets the state of one message, unless the message already has a later state. A state of an
+ * agent's message also applies to earlier messages of agents.
  */
 export function withState(messages: readonly Message[], messageId: string, state: string): readonly Message[] {
   const found = messages.find((message) => message.messageId === messageId)

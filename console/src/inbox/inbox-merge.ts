@@ -79,8 +79,8 @@ export function mergeChange(
 }
 
 /**
- * Returns the fields that only lists and `GetConversation` contain. A change from the stream or the
- * answer of a call must keep them.
+ * Returns the fields that only lists and `GetConversation` contain. Changes from the stream and
+ * answers to other calls lack these fields, so a merge must keep the known values.
  */
 export function summaryOf(known: Conversation | undefined): Partial<Conversation> {
   return { visitor: known?.visitor, contact: known?.contact, lastMessage: known?.lastMessage }

@@ -3,8 +3,8 @@ for (const type of ['pointerdown', 'pointerup', 'pointercancel'] as const)
   addEventListener(type, () => (isPressed = type === 'pointerdown'), { capture: true })
 
 /**
- * Runs an action that may move buttons: at once, or when a pressed pointer is released. A button that
- * moves between press and release gets no click.
+ * Runs an action that may move buttons. If the pointer is pressed, waits until it is released,
+ * because a button that moves between press and release gets no click.
  */
 export function afterPress(action: () => void) {
   if (!isPressed) return action()
