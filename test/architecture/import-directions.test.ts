@@ -52,11 +52,11 @@ describe('the product code', () => {
     facts.imports.flatMap((imported) => inProject(path, imported) ?? []),
   ])
 
-  it('the product code has no circle of imports between files', () => {
+  it('the product code has no import cycle between files', () => {
     expect(circlesIn(new Map(imports))).toEqual([])
   })
 
-  it('the folders of gateway, core and worker have no circle of imports', () => {
+  it('the folders of gateway, core and worker have no import cycle', () => {
     const ofFolders = new Map<string, Set<string>>()
     for (const [path, targets] of imports.filter(([path]) => /^(gateway|core|delivery)\//.test(path))) {
       const others = targets.map(roomOf).filter((target) => target !== roomOf(path))
@@ -67,7 +67,7 @@ describe('the product code', () => {
 })
 
 describe('the code of the product and its tests', () => {
-  it('no file has more than 300 lines, except fixtures of tests', () => {
+  it('has no file with more than 300 lines, except test fixtures', () => {
     const isFixture = (path: string) => !path.endsWith('.test.ts') && (isTest(path) || path.includes('/test/'))
     const long = [...sources, ...styles].filter(({ path, text }) => !isFixture(path) && text.split('\n').length > 301)
     expect(long.map(({ path }) => path)).toEqual([])
@@ -75,7 +75,7 @@ describe('the code of the product and its tests', () => {
 })
 
 describe('the architecture check', () => {
-  it('the architecture check finds circles of imports', () => {
+  it('the architecture check finds import cycles', () => {
     const imports = { a: ['b'], b: ['c', 'd'], c: ['a'], d: [] }
     expect(circlesIn(new Map(Object.entries(imports)))).toEqual([['a', 'b', 'c']])
     expect(circlesIn(new Map(Object.entries({ ...imports, c: ['d'] })))).toEqual([])

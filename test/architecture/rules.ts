@@ -134,12 +134,12 @@ const coreViolations = (path: string, target: string): string[] => {
 }
 
 /**
- * Returns the room of a file, which is a folder of the product or a file directly in the product's
- * folder: `core/log` for `core/log/feeds.ts`, and `core/bus.ts` for itself.
+ * Returns the folder or file directly in the product's
+ * folder that contains a file: `core/log` for `core/log/feeds.ts`, and `core/bus.ts` for itself.
  */
 export const roomOf = (path: string) => path.split('/').slice(0, 2).join('/')
 
-/** Returns the circles of imports among these files. Each circle is a list of files. */
+/** Returns the import cycles among these files. Each cycle is a list of files. */
 export const circlesIn = (imports: ReadonlyMap<string, string[]>): string[][] => {
   const circles: string[][] = []
   const done = new Set<string>()

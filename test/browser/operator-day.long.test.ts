@@ -25,7 +25,10 @@ async function signInLink(): Promise<string> {
   return JSON.parse(output.join('')).link
 }
 
-/** Opens two tabs of one operator, signed in by link. `shown` collects the notifications of all tabs. */
+/**
+ * Signs in an operator with a sign-in link and opens two tabs. `shown` collects the notifications
+ * of both tabs.
+ */
 async function openTabs(name: string) {
   const browser = await sharedChromium()
   const context = await browser.newContext({ reducedMotion: 'reduce', viewport: { width: 1440, height: 900 } })

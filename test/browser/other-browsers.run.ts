@@ -84,7 +84,7 @@ for (const [name, start] of Object.entries(otherBrowsers)) {
   describe(name, () => {
     afterAll(() => browser.close())
 
-    test('a visitor writes, gets an answer, reloads the page and goes on in the same session', async () => {
+    test('a visitor writes, gets an answer and continues in the same session after a reload', async () => {
       await browser.goto(shop.origin)
       await openChat(browser)
       await write(browser, 'Do you ship to Graz?')
@@ -103,7 +103,7 @@ for (const [name, start] of Object.entries(otherBrowsers)) {
       expect((await session(browser))!.sessionId).toBe(sessionId)
     })
 
-    test('a message that was written while the network hangs is sent once', async () => {
+    test('a message that is written while the network hangs is sent once', async () => {
       const { conversationId } = (await session(browser))!
       shop.network.freeze(/POST .*\/messages/)
       await write(browser, 'Are you there?')
@@ -117,7 +117,7 @@ for (const [name, start] of Object.entries(otherBrowsers)) {
       expect(bodies.filter((body) => body === 'Are you there?')).toHaveLength(1)
     })
 
-    test('a chat and a chunk of which one byte was changed are refused', async () => {
+    test('the browser refuses a chat file and a chunk with one changed byte', async () => {
       let tampered = /chat\.js$/
       const server = await startTamperingServer((path) => tampered.test(path))
       await browser.goto(`${server.origin}/`)

@@ -180,7 +180,7 @@ describe('a person on the suppression list', () => {
     await setForm(false)
   })
 
-  test.runIf(isLong)('has leads that are no longer sent, while leads of other people are still retried', async () => {
+  test.runIf(isLong)('has leads whose retries stop, while leads of other people are still retried', async () => {
     const { workspaceId } = shop
     const { leads, workspaces } = shop.operator
     const receiver = await startReceiver()

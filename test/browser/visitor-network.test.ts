@@ -125,8 +125,8 @@ describe('a visitor with a bad network', () => {
     await page.route('**/widget/messages', async (route) => {
       if (route.request().method() !== 'POST') return route.continue()
       if (isReloaded) return route.continue()
-      // The service accepts the first message. The page gets no response before it is reloaded, not
-      // even if it is so slow that the request times out and the page tries again.
+      // The service accepts the first message, but the page gets no response before the reload. On
+      // a slow machine, the page may repeat the request. The repeats get no response either.
       if (isStored) return
       await route.fetch()
       isStored = true

@@ -1,2 +1,2 @@
-// Also scrolls back through more messages.
+// Runs visitor-session.test.ts with more messages in the history.
 import './visitor-session.test.ts'

@@ -17,9 +17,9 @@ import { until } from '../support/until.ts'
 /** Lifetimes in seconds, shorter than the defaults of 15 minutes and 2 hours. */
 const grantLifetime = 6
 const renewable = 10
-/** Stands for a sleep of 20 minutes: a third longer than the lifetime of a grant. */
+/** Simulates a sleep of 20 minutes: a third longer than the lifetime of a grant. */
 const nap = (grantLifetime * 4) / 3
-/** Stands for a sleep of three hours: longer than the session can be renewed. */
+/** Simulates a sleep of three hours: longer than the session can be renewed. */
 const night = grantLifetime + renewable + 1
 
 const database = testDatabase()
@@ -30,7 +30,10 @@ beforeAll(async () => {
   shop = await openShop(database, { coreEnv })
 })
 
-/** Freezes the page and takes its network away, as a closed laptop does, for some seconds. */
+/**
+ * Simulates a closed laptop: freezes the page and disconnects its network for `seconds` seconds.
+ * Runs `meanwhile` during this time.
+ */
 async function asleep({ page, context }: ShopVisit, seconds: number, meanwhile: () => Promise<unknown>) {
   const { thaw } = await freeze(page)
   await context.setOffline(true)

@@ -28,7 +28,8 @@ describe('typing', () => {
     })
     const lastTyping = () => seen.findLast((one) => one.startsWith('typing.'))
     const begun = performance.now()
-    // Types until the report, because the widget does not report two starts within a second.
+    // Types until the widget reports the start. The widget reports at most one start per second,
+    // and the visitor has just typed another message, so the first keys may cause no report.
     await until('the report of the start', async () => {
       await field(page).press('d')
       return posts.some((body) => body?.includes('started'))
@@ -62,7 +63,7 @@ describe('typing', () => {
 })
 
 describe('a message', () => {
-  it('shows its delivery status, which never moves back, and the name of the assigned agent', async () => {
+  it('shows its delivery status, also after a reload, and the name of the assigned agent', async () => {
     const { page, conversationId, complaints } = await features.visit()
     await online(page)
     await page.context().setOffline(true)

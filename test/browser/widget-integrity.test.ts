@@ -29,7 +29,7 @@ async function tamper(page: Page, name: string, times = Number.POSITIVE_INFINITY
   })
 }
 
-it('if a page names the path and the hash of the loader, the chat opens without a policy violation', async () => {
+it('a page that pins the path and the integrity hash of the loader opens the chat without a policy violation', async () => {
   const { page, complaints } = await visit(pin())
   const asked: string[] = []
   page.on('request', (request) => asked.push(new URL(request.url()).pathname))
@@ -40,7 +40,7 @@ it('if a page names the path and the hash of the loader, the chat opens without 
   expect(complaints).toEqual([])
 })
 
-it('a browser refuses a pinned loader of which one byte was changed', async () => {
+it('a browser refuses a pinned loader with one changed byte', async () => {
   const { page, complaints } = await visit(pin())
   await tamper(page, 'widget.js')
   await page.reload()
@@ -48,7 +48,7 @@ it('a browser refuses a pinned loader of which one byte was changed', async () =
   expect(await page.locator('[data-service-widget]').count()).toBe(0)
 })
 
-it('the loader refuses a chat of which one byte was changed, and loads the chat once it is unchanged', async () => {
+it('the loader refuses a chat file with one changed byte, and loads the unchanged file at the next click', async () => {
   const { page, complaints } = await visit(pin())
   await tamper(page, 'chat.js', 1)
   await launcher(page).click()
@@ -60,7 +60,7 @@ it('the loader refuses a chat of which one byte was changed, and loads the chat 
   await email(page).waitFor()
 })
 
-it('the chat refuses a chunk of which one byte was changed, and loads it once it is unchanged', async () => {
+it('the chat refuses a chunk with one changed byte, and loads the unchanged chunk at the next attempt', async () => {
   const { page, complaints } = await visit({ lang: 'de', context: { locale: 'de-AT' } })
   await tamper(page, 'form-view.js')
   await page.getByRole('button', { name: /^Chat öffnen/ }).click()

@@ -79,7 +79,7 @@ describe('the script tag', () => {
     expect(await page.getByText('Chat did not load').count()).toBe(0)
   })
 
-  it('resumes the chat on page load if the tab has a session, and counts messages that arrived between pages', async () => {
+  it('resumes the chat on page load if the tab has a session, and keeps the number of unread messages', async () => {
     const { page, complaints } = await visit()
     await launcher(page).click()
     await page.getByText('We are online').waitFor()
@@ -104,7 +104,7 @@ describe('the script tag', () => {
     expect(complaints).toEqual([])
   })
 
-  it('does not load the chat on page load if the session has expired, and stores nothing in the tab with data-storage="memory"', async () => {
+  it('does not load the chat on page load if the session has expired; with data-storage="memory", stores nothing in the tab', async () => {
     const { page } = await visit()
     await page.evaluate(`sessionStorage.setItem('service.widget.1.pk_friendly',
       JSON.stringify({ clientInstanceId: 'x', session: {}, times: { renewAtMs: 1, expiresAtMs: 2 } }))`)
@@ -120,7 +120,7 @@ describe('the script tag', () => {
     expect(await storedKeys(other)).toEqual([])
   })
 
-  it('is not moved or hidden by styles of the page', async () => {
+  it('creates a widget that styles of the page cannot hide or shrink', async () => {
     const { page } = await visit({
       head: '<style>div { display: none !important; transform: scale(0.1); font-size: 3px } button { opacity: 0 }</style>',
     })

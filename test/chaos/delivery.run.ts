@@ -29,7 +29,7 @@ it.each<[string, Victim[]]>([
   ['one of four workers', ['worker']],
   ['workers and cores in turn', ['worker', 'core']],
   ['workers and the database in turn', ['worker', 'worker', 'engine', 'worker', 'worker']],
-])('keeps the delivery guarantees under SIGKILL of %s', async (name, victims) => {
+])('the service keeps the delivery guarantees if SIGKILL kills %s', async (name, victims) => {
   const hasOwnEngine = victims.includes('engine')
   const used = hasOwnEngine ? await startStack({ cores: 2, gateways: 0, coreEnv }) : stack
   const receiver = await startReceiver()

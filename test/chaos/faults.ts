@@ -47,7 +47,7 @@ async function suspend(part: Part, lastsMs: number): Promise<string> {
   })
 }
 
-/** Breaks the link between a core and its callers, and mends it later. */
+/** Breaks the link between a core and its callers, and repairs the link later. */
 async function breakCallers(
   cores: Core[],
   { draw, lastsMs }: { draw: number; lastsMs: number },
@@ -61,7 +61,10 @@ async function breakCallers(
   return `${core.name} ${what}`
 }
 
-/** Time limit of an answer in milliseconds. It is above the deadline of a gateway's call. A stopped gateway exceeds it. */
+/**
+ * Maximum time of an answer, in milliseconds. It exceeds the deadline of a gateway's call, because
+ * a suspended gateway answers after this deadline.
+ */
 const answeredWithinMs = 20_000
 const hourMs = 3_600_000
 /** Maximum allowed clock difference between cores (docs/operating.md). */
@@ -199,7 +202,10 @@ export const faults = {
   /** Writes a ban whose wake-up to the other cores is lost. Then an operator repeats the ban. */
   'hint-lost': (service, { recorder }) => repeatBan(service, recorder),
 
-  /** Writes a change of a policy whose wake-up is lost. Other faults may delay it. */
+  /**
+   * Writes a policy change whose wake-up is lost. Other faults at the same time may delay the
+   * effect of the change.
+   */
   'policy-changed': (service, { recorder, draw }) =>
     changePolicy(service, recorder, { name: selectFrom(policyNames, draw), how: 'lost', withinMs: 15_000 }),
 } satisfies Record<string, Fault>
@@ -209,7 +215,7 @@ export const faultNames = Object.keys(faults) as FaultName[]
 
 /** Faults that need control of the engine's process, its disk or the connections to it. */
 const engineFaults = /^(engine-|cursor-|disk-)/
-/** Faults that are possible with a database whose processes belong to others. */
+/** Faults for a database whose processes the run does not control. */
 export const clusterFaults = faultNames.filter((name) => !engineFaults.test(name))
 /** Faults that are possible with the embedded engine, which holds no elections. */
 export const localFaults = faultNames.filter((name) => name !== 'primary-stepped-down')

@@ -9,7 +9,7 @@ import { checkMajorityReads } from './majority-reads.ts'
 
 const database = testDatabase()
 
-it('an acknowledged message that a majority read does not have is recorded, and no other', async () => {
+it('only an acknowledged message that a majority read does not return is recorded as missing', async () => {
   const client = new MongoClient(database.uri)
   atFileEnd(() => client.close())
   const db = client.db(database.name)

@@ -14,7 +14,7 @@ export async function checkMajorityReads({ recorder, draining }: ClientContext, 
     const acknowledged = recorder.entries.slice(checked, length).filter((entry) => entry.kind === 'acknowledged')
     if (acknowledged.length === 0) continue
     const conversations = acknowledged.map(({ conversationId, sequence }) => ({ conversationId, sequence }))
-    // During an outage the read fails; the next turn repeats it.
+    // The read fails during an outage. The next iteration retries it.
     const found = await events
       .find({ $or: conversations }, { readConcern: 'majority', projection: { 'message.messageId': 1 } })
       .toArray()

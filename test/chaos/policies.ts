@@ -43,7 +43,7 @@ interface World {
 }
 
 interface PolicyChange {
-  /** Prepares the change. Caches may contain the state before it. */
+  /** Prepares the change. May fill the caches with the state before the change. */
   prepare?(world: World, operator: Operator): Promise<unknown>
   /** Writes the change like a core that has announced it and dies after the write. */
   write(world: World): Promise<unknown>
@@ -194,7 +194,7 @@ export async function changePolicy(service: Service, recorder: Recorder, run: Po
   }
 }
 
-/** Writes the change without the wake-up that follows it. */
+/** Announces and writes the change, but sends no wake-up after the write. */
 async function announceAndWrite(world: World, change: PolicyChange) {
   const { db, site } = world
   const { sessionId } = site.visits[0]!.visitor.session
@@ -248,7 +248,7 @@ async function prepared(service: Service): Promise<Site | undefined> {
           return { gateway, via, visitor, stream }
         }),
       )
-      // The caches of gateways and cores now contain the state before the change.
+      // Fills the caches of gateways and cores with the state before the change.
       for (const visit of visits) for (let count = 0; count < 4; count += 1) await act(visit, '/typing', started)
       return { siteKey, connectionId, workspaceId, visits }
     } catch {

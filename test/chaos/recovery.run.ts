@@ -96,7 +96,8 @@ it(`a recovery of ${count} failed deliveries sends each one again, within the ra
   expect(new Set(received.map(({ id }) => id))).toEqual(new Set(failed.map(({ _id }) => _id)))
   expect(after!.recovery!.recovered).toBe(count)
   expect(kills).toBeGreaterThan(0)
-  // Requests that a worker claimed before it stalled arrive late, beside those of the next second.
+  // Requests that a worker claimed before it stalled arrive late, together with the requests of the
+  // next second.
   expect(mostWithin(10_000, received)).toBeLessThanOrEqual(10 * perSecond)
   await Promise.all(workers.map((worker) => worker.process().stop()))
 })
@@ -113,7 +114,7 @@ async function progress(counted: () => Promise<number>) {
     })
 }
 
-/** Returns the largest number of requests that the receiver got within this time. */
+/** Returns the largest number of requests that the receiver got within any period of `ms`. */
 function mostWithin(ms: number, received: { at: number }[]): number {
   const times = received.map(({ at }) => at).sort((a, b) => a - b)
   let most = 0

@@ -3,13 +3,13 @@ import { type ClientContext, callTimeoutMs } from './client-context.ts'
 import { arrive, gatewayOf, pause, send } from './visitors.ts'
 
 /**
- * Operation ids of messages that the visitors send. Each equals a type of events that the service
- * sends. The service must still send the event after such a message.
+ * Operation ids of the visitors' messages. Each id equals the type of an event that the service
+ * sends. The service must still send this event after the message.
  */
 const eventTypes = ['session.revoked', 'session.closed', 'session.identified', 'visitor.banned', 'connection.disabled']
 /**
- * Maximum time until a stream ends after its session. Without faults it takes a second; faults may
- * delay it.
+ * Maximum time from the end of a session to the end of its stream. Without faults it takes a
+ * second; faults may delay it.
  */
 const endsWithinMs = 15_000
 

@@ -31,7 +31,7 @@ export interface Part {
 export interface Core extends Part {
   /** Link between the core and the database engine. */
   link: Link
-  /** Link between gateways and workers and the core. */
+  /** Link between the core and its callers: gateways and workers. */
   callers: Link
 }
 
@@ -52,7 +52,6 @@ export interface Engine {
   signal(signal: NodeJS.Signals): void
   /** False if the machine does not allow mount namespaces. The disk then cannot be filled. */
   hasOwnDisk: boolean
-  /** Fills the engine's disk completely. */
   fillDisk(): Promise<void>
   emptyDisk(): Promise<void>
 }
@@ -83,8 +82,8 @@ export interface ServiceOptions {
 export const leaseMs = 1_500
 
 /**
- * Starts gateways, cores, workers and engine as processes. Cores connect to the engine through
- * links that tests can break. So do gateways and workers to cores, and visitors to gateways.
+ * Starts gateways, cores, workers and engine as processes. These connections use links that tests
+ * can break: core to engine, gateway or worker to core, visitor to gateway.
  */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const { cores = 2, gateways = 2, workers = 2, chance, env = {}, root, database } = options
@@ -238,7 +237,7 @@ async function smallDiskCommand(databaseDir: string): Promise<string[]> {
   return isAllowed ? [...unshare, 'sh', '-c', `${mount} && exec "$@"`, databaseDir] : []
 }
 
-/** A database whose processes belong to others. */
+/** A database whose processes the run does not control. */
 function externalEngine({ uri, name }: TestDatabase): { engine: Engine; stop(): Promise<void> } {
   const absent = () => {
     throw new Error('the engine is not part of this run')

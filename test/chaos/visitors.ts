@@ -70,7 +70,7 @@ async function write(context: ClientContext, name: string, visitor: Visitor, wri
   for (let count = 1; !draining.aborted; count += 1) {
     const operation = `${name}-${writer}-${count}`
     await send(context, name, visitor, operation)
-    // Repeats some sends, as a browser does that did not get the response.
+    // Repeats some sends, like a browser that did not get the response.
     if (random.next() < 0.2) await send(context, name, visitor, operation)
     if (random.next() < 0.1) {
       const state = random.pick(['started', 'stopped'])

@@ -4,16 +4,19 @@ import type { TestDatabase } from '../support/test-database.ts'
 const uri = 'TEST_MONGODB_URI'
 const name = 'TEST_MONGODB_DATABASE'
 
-/** URI of the database of `npm run test:cluster`, which it passes to the tests, chaos and benches. */
+/** Returns the URI of the database of `npm run test:cluster`, or undefined in other runs. */
 export const clusterUri = (): string | undefined => process.env[uri]
 
-/** The database of a chaos run in `npm run test:cluster`. */
+/** Returns the database for a chaos run of `npm run test:cluster`, or undefined in other runs. */
 export function chaosDatabase(): TestDatabase | undefined {
   const found = process.env[uri]
   return found === undefined ? undefined : { uri: found, name: process.env[name] ?? 'service-chaos' }
 }
 
-/** Settings of cores that use this database; none outside of `npm run test:cluster`. */
+/**
+ * Returns the settings with which cores use the database of `npm run test:cluster`. Empty in other
+ * runs.
+ */
 export function clusterSettings(): Record<string, string> {
   const database = chaosDatabase()
   if (!database) return {}

@@ -32,7 +32,7 @@ import { uploadRules } from './uploads.ts'
  * @param restarted restarts parts of the stack `roomy`
  */
 export function allRules(suite: () => Suite, database: TestDatabase, restarted: () => RestartedStack): void {
-  describe('waits', () => waitingRules(suite, database))
+  describe('interleavings, lifetimes and deliveries', () => waitingRules(suite, database))
   quickRules(suite, database, restarted)
   responseRules(suite, 18)
 }
@@ -73,7 +73,8 @@ export function quickRules(suite: () => Suite, database: TestDatabase, restarted
 }
 
 /**
- * Registers the rules of every response that the suite has received. Must be registered last.
+ * Registers the rules that hold for every response. Their tests check all responses that the suite
+ * has received, so they must be registered last.
  *
  * @param minCodes the suite must have received more error codes than this
  */

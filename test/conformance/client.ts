@@ -105,7 +105,8 @@ export async function createClient(stack: RunningStack, send: typeof fetch = fet
       // Retries after other retryable errors, which a busy machine may cause.
       for (let times = 0; answer.body?.retryable && answer.body.code !== code && times < 10; times += 1)
         answer = await call(method, path, request)
-      // The credentials of an answer that should be an error must not appear in the difference.
+      // Removes credentials from the comparison. If the request wrongly succeeds, the failure
+      // message must not print them.
       const { correlationId, retryAfter, issues, accessGrant: _, renewalToken: __, ...rest } = answer.body ?? {}
       const [status, retryable, terminal] = failures[code]!
       expect({ status: answer.status, ...rest }).toEqual({ status, code, retryable, terminal })

@@ -82,9 +82,9 @@ export function commandRules(suite: () => Suite, database: TestDatabase): void {
   rule('C3.23', async () => {
     const visitor = await suite().roomy.client.visitor()
     /**
-     * States of a navigation. Each entry has the outcomes whose reports lead to the state, and the
-     * outcomes that may be reported next. The third part is the error code for reports of all other
-     * outcomes.
+     * One entry for each state of a navigation. `steps` lead to the state: reported outcomes, a
+     * cancellation or an expiry. `next` are the outcomes that may be reported in this state. All
+     * other outcomes are rejected with the error code `rejection`.
      */
     const navigations: [steps: string[], next: string[], rejection: string][] = [
       [[], ['accepted', 'declined', 'unsupported'], 'CommandAlreadyResolved'],

@@ -29,7 +29,7 @@ quickRules(
 )
 
 responseRules(() => started, 18)
-// waiting-rules.test.ts runs these rules at the same time.
+// waiting-rules.test.ts runs the tests of these rules, in parallel with this file.
 countOnly(() => waitingRules(() => started, databases[0]))
 
 describe('the list in rules.ts', () => everyRuleIsTested())

@@ -7,7 +7,7 @@ import { until } from '../support/until.ts'
 import { signWorkspaceSession } from '../support/workspace-session.ts'
 import type { Suite } from './suite.ts'
 
-/** An attempt as the contract's routes answer it. */
+/** An attempt as the contract's routes return it. */
 // biome-ignore lint/suspicious/noExplicitAny: tests check the shape of bodies themselves
 type Attempt = any
 
@@ -18,17 +18,17 @@ interface Answer {
 
 interface Requested {
   attempt: Attempt
-  /** Repeats the request, which returns the attempt as it is now. */
+  /** Repeats the request. The response has the current state of the attempt. */
   repeat(): Promise<Answer>
 }
 
-/** Calls of the lead routes, and subscriptions whose destination is the suite's receiver. */
+/** Creates a client for the lead routes. Its subscriptions send to the suite's receiver. */
 export function createDeliveryClient(suite: () => Suite) {
   const leads = () => suite().roomy.operator.leads
   const workspaceId = () => suite().roomy.stack.demo.workspaceId
   const settings = (destinationUrl: string) => ({ workspaceId: workspaceId(), destinationUrl, mappedFields: ['email'] })
 
-  /** Sends a request of a workspace session to the contract's lead routes. */
+  /** Sends a request to the contract's lead routes, with a workspace session as credential. */
   async function request(path: string, body: object, token = suite().roomy.stack.demo.workspaceSession) {
     const response = await fetch(`${suite().roomy.stack.gateways[0]!.url}/api/leads/${path}`, {
       method: 'POST',
@@ -70,7 +70,7 @@ export function createDeliveryClient(suite: () => Suite) {
         return ['pending', 'sending'].includes(body.status) ? undefined : body
       }),
 
-    /** Requests to the path of a subscription. */
+    /** Returns the requests that the receiver got at the path of a subscription. */
     received: (path: string) => suite().receiver.to(path),
 
     /** Signs a workspace session with this scope. */

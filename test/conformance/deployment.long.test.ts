@@ -12,7 +12,10 @@ import { seededFaults } from './seeded-faults.ts'
 const database = testDatabase()
 let deployments = 0
 
-/** Starts a core and a gateway from a changed copy of the source, and checks them as from outside. */
+/**
+ * Starts a core and a gateway from a changed copy of the source. Checks them like a remote
+ * deployment.
+ */
 async function check(changes: SourceChange[], args: string[], env: Record<string, string> = {}) {
   const root = await copyWithChanges(changes)
   atFileEnd(() => rm(root, { recursive: true, force: true }))
@@ -46,8 +49,11 @@ it('the seeded faults violate at least twenty rules', () => {
   expect(new Set(seededFaults.map(({ rule }) => rule)).size).toBeGreaterThanOrEqual(20)
 })
 
-it.each(seededFaults)('the conformance check fails by rule $rule if the service $name', async ({ rule, changes }) => {
-  const { code, output } = await check(changes, ['--rules', rule], { HEARTBEAT_SECONDS: '1' })
-  expect(code, output).not.toBe(0)
-  expect(output).toMatch(new RegExp(`(FAIL|×).* ${rule.replace('.', '\\.')} `))
-})
+it.each(seededFaults)(
+  'the conformance check reports a violation of rule $rule if the service $name',
+  async ({ rule, changes }) => {
+    const { code, output } = await check(changes, ['--rules', rule], { HEARTBEAT_SECONDS: '1' })
+    expect(code, output).not.toBe(0)
+    expect(output).toMatch(new RegExp(`(FAIL|×).* ${rule.replace('.', '\\.')} `))
+  },
+)

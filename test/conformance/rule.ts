@@ -3,7 +3,7 @@ import { MissingAccess } from './missing-access.ts'
 import { rules } from './rules.ts'
 
 const tested = new Map<string, number>()
-/** Why tests were skipped, by their names. */
+/** Why tests were skipped, by test name. */
 export const skipped = new Map<string, string>()
 
 let isCounting = false
@@ -35,8 +35,8 @@ export const concurrentRule: Test = (id, run, detail) => {
 }
 
 /**
- * Skips the test when it reads something that the deployment does not give. An earlier failure of
- * the test still counts.
+ * Skips the test when it reads something that the deployment does not provide. If an assertion
+ * fails earlier, the test fails.
  */
 function skippable(name: string, run: () => Promise<void>) {
   return async ({ skip }: TestContext) => {

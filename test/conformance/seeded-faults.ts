@@ -12,7 +12,7 @@ const fault = (rule: string, name: string, folder: string, from: string, to: str
   return { rule, name, changes: [{ folder, from, to }] }
 }
 
-/** Faults that `npm run conformance` must find, each by another rule. */
+/** Faults that `npm run conformance` must find, each by the tests of a different rule. */
 export const seededFaults: SeededFault[] = [
   fault(
     'C1.1',

@@ -149,8 +149,8 @@ export function streamRules(suite: () => Suite): void {
     const stream = openRaw(suite().roomy, visitor, '?afterSequence=0')
     await until('the opening', () => stream.text().includes(': open'))
     stream.socket.pause()
-    // The messages together have 9 MB. This exceeds what the kernel can buffer on both sides. The
-    // search ignores their text.
+    // The messages together have 9 MB, which is more than the kernel can buffer on both sides. The
+    // text has no words, so that the search indexes nothing.
     const { agentBodyLength } = suite()
     const sent = 3e6 / agentBodyLength
     await sendAgentMessages(suite(), visitor, sent, '…'.repeat(agentBodyLength))

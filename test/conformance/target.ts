@@ -48,11 +48,14 @@ const patientFetch: typeof fetch = async (input, init) => {
   }
 }
 
-/** Waits only while a rate limit refuses new sessions. */
+/** Repeats only requests for new sessions. All other requests return their 429 to the test. */
 const sessionsPatiently: typeof fetch = (input, init) =>
   (String(input).endsWith('/sessions') ? patientFetch : fetch)(input, init)
 
-/** A suite against a running deployment. Reading what it does not have throws `MissingAccess`. */
+/**
+ * Returns a suite for a running deployment. Fields that the deployment does not provide throw
+ * `MissingAccess`.
+ */
 export async function suiteOf({ gatewayUrl, ...target }: Target): Promise<Suite> {
   const urls = gatewayUrl.split(',').map((url) => ({ url: url.replace(/\/$/, '') }))
   const withClients = async (send: typeof fetch) => {

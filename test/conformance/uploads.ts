@@ -39,7 +39,7 @@ export function uploadRules(suite: () => Suite, database: TestDatabase): void {
       via: suite().roomy.stack.gateways[gateway]!.url,
     })
 
-  /** An upload that the test writes in parts. */
+  /** Starts an upload whose body the test writes in parts. */
   function startUpload(visitor: Visitor, requestId: string, headers: Record<string, string>) {
     const { origin } = suite().roomy.stack.demo
     const url = `${suite().roomy.stack.gateways[0]!.url}${BASE}/commands/screenshots/${requestId}/upload`

@@ -10,5 +10,5 @@ beforeAll(async () => {
   started = await startSuite([databases[0], databases[1]])
 })
 
-describe('waits', () => waitingRules(() => started, databases[0]))
+describe('interleavings, lifetimes and deliveries', () => waitingRules(() => started, databases[0]))
 responseRules(() => started, 1)

@@ -25,7 +25,10 @@ export function routeProblems(request: RawRequest, answer: RawAnswer, document: 
   return [...problems, ...document.problems(request.method, path, { status, headers, body })]
 }
 
-/** Documentation and console pages may contain words that match `internals`. */
+/**
+ * Returns true for documentation, the console and the widget. Their files may contain words that
+ * match `internals`.
+ */
 const isPage = ({ target }: RawRequest) => /^\/(docs|console|widget)/.test(target)
 
 function readJson(headers: Headers, text: string): unknown {

@@ -85,7 +85,10 @@ export async function newFixtures(stack: RunningStack): Promise<Fixtures> {
   return { origin, accessGrant, known, serviceTokens, workspaceSession, picture: imageOf('image/png', 500) }
 }
 
-/** Returns fixtures that name a workspace, a connection and an installation that may be deleted. */
+/**
+ * Creates a workspace, a connection and an installation that a call may delete. Returns fixtures
+ * that name them.
+ */
 export async function deletable(stack: RunningStack, fixtures: Fixtures): Promise<Fixtures> {
   const { workspaces } = stack.operator()
   const { workspaceId } = (await workspaces.createWorkspace({ name: 'to delete' })).workspace!

@@ -128,7 +128,7 @@ describe('a link between a client process and a core', () => {
     expect(order).toEqual(['small', 'large'])
   })
 
-  it('rejects a message that is too large, and still carries other calls', async () => {
+  it('rejects a message that is too large, and still transmits other calls', async () => {
     const { client } = await linked()
     const tooLarge = client.checkOrigin({ origin: 'a'.repeat(17 * 1024 * 1024) }, { headers })
     expect(await codeOf(tooLarge)).toBe('ResourceExhausted')

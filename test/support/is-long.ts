@@ -12,7 +12,7 @@ export const runs = (all: number, share = 40): { numRuns: number } => ({
 
 /**
  * Returns the cases of a slow test. `npm run test:long` checks all of them, and `npm test` checks
- * `count`. Each day has other ones, so that all cases are checked over time.
+ * `count`. The selection changes each day, so that all cases are checked over time.
  */
 export function someOf<T>(cases: readonly T[], count: number): T[] {
   if (isLong) return [...cases]

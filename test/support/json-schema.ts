@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 
-// Shared, because each instance compiles the schema of schemas, which takes 20 ms.
+// Shared, because each instance compiles the meta-schema, which takes 20 ms.
 const ajv = new Ajv2020({ allErrors: true, strict: false })
 formats.default(ajv)
 

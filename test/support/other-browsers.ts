@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import { freePort } from './free-port.ts'
 import { until } from './until.ts'
 
-/** A browser besides Chromium with one page. */
+/** A browser other than Chromium, with one page. */
 export interface OtherBrowser {
   goto(url: string): Promise<void>
   /** Evaluates an expression in the page and returns its JSON value. Awaits promises. */
@@ -90,7 +90,10 @@ interface Answer {
   result: Record<string, unknown>
 }
 
-/** Starts WebKitGTK's small browser on a virtual display, which speaks WebDriver over HTTP. */
+/**
+ * Starts MiniBrowser, the small browser of WebKitGTK, on a virtual display. WebDriver over HTTP
+ * controls it.
+ */
 async function startWebKit(): Promise<OtherBrowser> {
   const port = await freePort()
   const child = spawn('xvfb-run', ['-a', 'WebKitWebDriver', `--port=${port}`], { stdio: 'ignore', detached: true })

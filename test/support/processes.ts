@@ -20,7 +20,6 @@ const stopWithinMs = 20_000
  */
 const inherited = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'TZ', 'http_proxy', 'https_proxy', 'no_proxy']
 
-/** Returns the environment that started processes inherit. */
 export const inheritedEnvironment = (): Record<string, string> =>
   Object.fromEntries(inherited.flatMap((key) => (process.env[key] ? [[key, process.env[key]]] : [])))
 
@@ -77,7 +76,6 @@ process.once('exit', () => {
   for (const running of started) running.kill('SIGKILL')
 })
 
-/** Stops all running processes. */
 export async function stopStarted(): Promise<void> {
   await Promise.all([...started].map((running) => running.stop()))
 }

@@ -12,7 +12,6 @@ export interface ReceivedRequest {
   headers: IncomingHttpHeaders
   /** Alternating header names and values, as received. */
   rawHeaders: string[]
-  /** Raw bytes of the body. */
   body: Buffer
 }
 

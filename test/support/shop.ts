@@ -39,7 +39,6 @@ export interface Shop {
   /** Returns the current session of a tab. */
   sessionOf(page: Page): Promise<VisitSession | undefined>
   visit(path?: string): Promise<ShopVisit>
-  /** Sends an agent's message. */
   agentSays(conversationId: string, body: string): Promise<unknown>
   /** Returns all messages of a conversation, read with the operator's API. */
   messagesOf(
