@@ -10,7 +10,7 @@ import { isReady } from './service.ts'
  */
 const withinMs = 5_000
 
-it('a policy change during traffic takes effect on every gateway and stream, even if the core dies before it sends the wake-up', {
+it('a policy change during traffic takes effect on every gateway and stream, even if the core is killed before it sends the wake-up', {
   timeout: 600_000,
 }, async () => {
   const lines: string[] = []

@@ -45,7 +45,10 @@ interface World {
 interface PolicyChange {
   /** Prepares the change. May fill the caches with the state before the change. */
   prepare?(world: World, operator: Operator): Promise<unknown>
-  /** Writes the change like a core that has announced it and dies after the write. */
+  /**
+   * Writes the change without a wake-up, like a core that announced the change and crashed after
+   * the write.
+   */
   write(world: World): Promise<unknown>
   /** Makes the change on a core. */
   call(operator: Operator, site: Site): Promise<unknown>
@@ -141,8 +144,8 @@ export const policyNames = Object.keys(changes)
 export interface PolicyRun {
   name: string
   /**
-   * `lost`: the change is announced and written, and no wake-up follows. `killed`: a core makes the change and is killed as
-   * soon as the change is in the database. `made`: a core makes the change.
+   * `lost`: the change is announced and written, and no wake-up follows. `killed`: a core makes the
+   * change and is killed as soon as the change is in the database. `made`: a core makes the change.
    */
   how: 'lost' | 'killed' | 'made'
   /** Time in milliseconds within which every gateway and stream must show the change. */
@@ -150,8 +153,9 @@ export interface PolicyRun {
 }
 
 /**
- * Changes a policy while visitors use it. Every gateway and every open stream must show the change in
- * time. A request that began in time may still be accepted. Returns a description with the longest time.
+ * Changes a policy while visitors use it. Every gateway and every open stream must show the change
+ * within `withinMs`. A request that began within this time may still be accepted. Returns a
+ * description with the longest time.
  */
 export async function changePolicy(service: Service, recorder: Recorder, run: PolicyRun): Promise<string> {
   const { name, how, withinMs } = run
@@ -204,7 +208,9 @@ async function announceAndWrite(world: World, change: PolicyChange) {
   await change.write(world)
 }
 
-/** Makes the change on the first core, and kills the core as soon as the database has the change. */
+/**
+ * Makes the change on the first core, and kills the core as soon as the database has the change.
+ */
 async function callAndKill({ db, service, site }: World, change: PolicyChange) {
   const core = service.cores[0]!
   const { siteKey, connectionId, workspaceId, visits } = site

@@ -39,7 +39,8 @@ export async function deleteSites(context: ClientContext, name: string): Promise
     const isDeleted = await remove(site, count)
     if (stream?.status === 200) {
       const streamEnded = (await Promise.race([stream.ended.then(() => true), pause(endsWithinMs, stopped)])) === true
-      // If the run was aborted, an open stream proves nothing and is not recorded.
+      // If the run was aborted, the service may have had too little time to end the stream. An open
+      // stream is then not recorded.
       if (isDeleted && (streamEnded || !stopped.aborted))
         recorder.add({ kind: 'revoked', visitor: `${name}-${count}`, streamEnded })
     }
@@ -47,7 +48,10 @@ export async function deleteSites(context: ClientContext, name: string): Promise
     await pause(random.between(300, 1_000), draining)
   }
 
-  /** Repeats a call through random cores until one answers. Returns undefined if the run ends first. */
+  /**
+   * Repeats a call through random cores until one core answers. Returns undefined if the run ends
+   * first.
+   */
   async function persist<T>(call: (operator: Operator) => Promise<T>): Promise<T | undefined> {
     while (!stopped.aborted) {
       const answer = await call(random.pick(operators)).catch(() => undefined)

@@ -24,7 +24,10 @@ export function clusterSettings(): Record<string, string> {
   return { MONGODB_URI: database.uri, MONGODB_DATABASE: `${database.name}-${randomBytes(4).toString('hex')}` }
 }
 
-/** Returns `MONGODB_URI`, and passes it with the name of a database to processes that start from now on. */
+/**
+ * Returns `MONGODB_URI`, and passes it with the name of a database to processes that start from now
+ * on.
+ */
 export function takeClusterUri(database: string): string | undefined {
   const { MONGODB_URI } = process.env
   if (MONGODB_URI === undefined || MONGODB_URI === '') return undefined

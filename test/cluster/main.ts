@@ -1,5 +1,5 @@
-// `MONGODB_URI=… npm run test:cluster`: runs tests, chaos and benches on a replica set. Creates databases
-// whose names begin with `test-` and `service-cluster-`, and drops them.
+// `MONGODB_URI=… npm run test:cluster`: runs tests, chaos and benches on a replica set. Creates
+// databases whose names begin with `test-` and `service-cluster-`, and drops them.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'

@@ -28,8 +28,8 @@ const packageFolder = fileURLToPath(new URL('..', import.meta.resolve('@sparticu
 let shared: Browser | undefined
 
 /**
- * Returns a headless Chromium that the test files of this process share. Its pages are closed at the
- * end of the test file. Playwright closes it when the process exits.
+ * Returns a headless Chromium that the test files of this process share. Its pages are closed at
+ * the end of the test file. Playwright closes the browser when the process exits.
  */
 export async function sharedChromium(): Promise<Browser> {
   if (!shared?.isConnected()) shared = await launchChromium()

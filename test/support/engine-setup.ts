@@ -31,7 +31,10 @@ function folderForData() {
   }
 }
 
-/** Starts one database engine for the whole test run, in a temporary folder; none for `test:cluster`. */
+/**
+ * Starts one database engine for the whole test run, in a temporary folder. Starts none for
+ * `test:cluster`.
+ */
 export default async (project: TestProject) => {
   const cluster = clusterUri()
   if (cluster !== undefined) return project.provide('mongodbUri', cluster)

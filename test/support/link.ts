@@ -19,8 +19,8 @@ export interface Link {
   /** Keeps all connections open, but forwards nothing in these directions. */
   freeze(...directions: Direction[]): void
   /**
-   * Replaces a chunk of the server's answers by other bytes, and then resets its connection. `share`
-   * is the probability for each chunk, from 0 to 1.
+   * Replaces a chunk of the server's answers by other bytes, and then resets its connection.
+   * `share` is the probability for each chunk, from 0 to 1.
    */
   damageAnswers(share: number): void
   mend(): void

@@ -31,7 +31,7 @@ export interface LocalPart {
   start(): Promise<void>
 }
 
-/** A stack whose gateways and cores are not processes of their own. */
+/** A stack whose gateways and cores run in the process of the test. */
 export interface LocalStack extends RunningStack {
   cores: LocalPart[]
   gateways: LocalPart[]
@@ -47,9 +47,9 @@ export interface LocalStackOptions {
 }
 
 /**
- * Starts gateways and cores in this process. They use HTTP between each other and stop at the end of
- * the test file. For tests that kill no process: `startStack` starts processes, which takes seconds
- * of processor time.
+ * Starts gateways and cores in this process. They use HTTP between each other and stop at the end
+ * of the test file. For tests that kill no process: `startStack` starts processes, which takes
+ * seconds of processor time.
  */
 export async function startLocalStack({
   database,

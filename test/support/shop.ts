@@ -56,8 +56,8 @@ interface ShopOptions {
 
 /**
  * Starts a gateway, a core and the demo shop in this process. Opens pages in the browser that the
- * test files of this process share. The browser connects through a proxy that can break the network.
- * Frequent heartbeats let clients detect an interruption quickly.
+ * test files of this process share. The browser connects through a proxy that can break the
+ * network. Frequent heartbeats let clients detect an interruption quickly.
  */
 export async function openShop(
   database: TestDatabase,

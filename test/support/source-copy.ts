@@ -18,7 +18,8 @@ export interface SourceChange {
 }
 
 /**
- * Applies the replacement to the file that contains the text. Returns the file's path and new source.
+ * Applies the replacement to the file that contains the text. Returns the file's path and new
+ * source.
  *
  * @throws if the text does not occur exactly once in the folder
  */

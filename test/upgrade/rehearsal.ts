@@ -10,7 +10,7 @@ export interface RehearsalReport extends Report {
   killed: string[]
 }
 
-/** Time in milliseconds for which both versions run beside each other after each step. */
+/** Time in milliseconds for which both versions run at the same time after each step. */
 const besideMs = 1_500
 
 /**

@@ -21,8 +21,8 @@ export async function lastRelease(): Promise<string | undefined> {
 }
 
 /**
- * Unpacks a version of the source into a temporary folder. It gets its own packages if its lock file
- * differs from the present one.
+ * Unpacks a version of the source into a temporary folder. If its lock file differs from the
+ * present one, installs its packages; otherwise links the present packages.
  */
 export async function unpack(version: string): Promise<{ root: string; remove(): Promise<void> }> {
   const root = await mkdtemp(join(tmpdir(), 'service-version-'))
