@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { circlesIn, environmentReaders, inProject, isTest, layerOf, roomOf, violationsOf } from './rules.ts'
+import { cyclesIn, environmentReaders, folderOf, inProject, isTest, layerOf, violationsOf } from './rules.ts'
 import { sourceFacts } from './source-facts.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -53,16 +53,16 @@ describe('the product code', () => {
   ])
 
   it('the product code has no import cycle between files', () => {
-    expect(circlesIn(new Map(imports))).toEqual([])
+    expect(cyclesIn(new Map(imports))).toEqual([])
   })
 
   it('the folders of gateway, core and worker have no import cycle', () => {
     const ofFolders = new Map<string, Set<string>>()
     for (const [path, targets] of imports.filter(([path]) => /^(gateway|core|delivery)\//.test(path))) {
-      const others = targets.map(roomOf).filter((target) => target !== roomOf(path))
-      ofFolders.set(roomOf(path), new Set([...(ofFolders.get(roomOf(path)) ?? []), ...others]))
+      const others = targets.map(folderOf).filter((target) => target !== folderOf(path))
+      ofFolders.set(folderOf(path), new Set([...(ofFolders.get(folderOf(path)) ?? []), ...others]))
     }
-    expect(circlesIn(new Map([...ofFolders].map(([folder, others]) => [folder, [...others]])))).toEqual([])
+    expect(cyclesIn(new Map([...ofFolders].map(([folder, others]) => [folder, [...others]])))).toEqual([])
   })
 })
 
@@ -77,8 +77,8 @@ describe('the code of the product and its tests', () => {
 describe('the architecture check', () => {
   it('the architecture check finds import cycles', () => {
     const imports = { a: ['b'], b: ['c', 'd'], c: ['a'], d: [] }
-    expect(circlesIn(new Map(Object.entries(imports)))).toEqual([['a', 'b', 'c']])
-    expect(circlesIn(new Map(Object.entries({ ...imports, c: ['d'] })))).toEqual([])
+    expect(cyclesIn(new Map(Object.entries(imports)))).toEqual([['a', 'b', 'c']])
+    expect(cyclesIn(new Map(Object.entries({ ...imports, c: ['d'] })))).toEqual([])
   })
 
   it.each([

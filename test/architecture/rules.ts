@@ -110,8 +110,8 @@ const importViolations = (path: string, imported: string): string[] => {
     const allowed = rule === undefined || rule.home.test(path) || (rule.inTests && isTest(path))
     return allowed ? [] : [`${path} imports ${imported}, which only other folders may import`]
   }
-  const from = folderOf(path)
-  const to = folderOf(target)
+  const from = partOf(path)
+  const to = partOf(target)
   const allowed = mayImport[from]
   const testsSupport = isTest(path) && target.startsWith('test/support/')
   if (allowed && to !== from && !allowed.includes(to) && !testsSupport)
@@ -134,13 +134,13 @@ const coreViolations = (path: string, target: string): string[] => {
 }
 
 /**
- * Returns the folder or file directly in the product's
- * folder that contains a file: `core/log` for `core/log/feeds.ts`, and `core/bus.ts` for itself.
+ * Returns the folder that contains a file, in the form `part/folder`: `core/log` for
+ * `core/log/feeds.ts`. A file directly in the part's folder is returned as it is: `core/bus.ts`.
  */
-export const roomOf = (path: string) => path.split('/').slice(0, 2).join('/')
+export const folderOf = (path: string) => path.split('/').slice(0, 2).join('/')
 
 /** Returns the import cycles among these files. Each cycle is a list of files. */
-export const circlesIn = (imports: ReadonlyMap<string, string[]>): string[][] => {
+export const cyclesIn = (imports: ReadonlyMap<string, string[]>): string[][] => {
   const circles: string[][] = []
   const done = new Set<string>()
   const visit = (path: string, above: string[]) => {
@@ -161,8 +161,8 @@ export const inProject = (path: string, imported: string): string | undefined =>
   return undefined
 }
 
-/** Returns the top folder of a path: `core` for `core/a/b.ts`, empty for a file at the root. */
-const folderOf = (path: string) => (path.includes('/') ? path.slice(0, path.indexOf('/')) : '')
+/** Returns the part of the product that a path belongs to: `core` for `core/a/b.ts`, empty for a file at the root. */
+const partOf = (path: string) => (path.includes('/') ? path.slice(0, path.indexOf('/')) : '')
 
 /** Returns the package of an import: `@fastify/cors` for `@fastify/cors/types`. */
 const packageOf = (imported: string) =>
