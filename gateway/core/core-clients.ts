@@ -32,7 +32,7 @@ const READINESS_DEADLINE_MS = 2_000
 /**
  * Creates the clients. Every call sends the service token. Calls fail over between cores, except
  * those of event streams. Unary calls have a deadline. The budget limits concurrent calls, except
- * sends and event streams.
+ * sends, event streams and readiness checks.
  */
 export function createCoreClients(options: {
   cores: CorePool
@@ -44,11 +44,11 @@ export function createCoreClients(options: {
   const { cores, token, deadlineMs } = options
   const failover = createAuthorizedTransport(createFailoverTransport({ cores, deadlineMs }), token)
   const bounded = createBoundedTransport(failover, options.budget)
-  const sessions = createClient(SessionService, bounded)
+  const readinessChecks = createClient(SessionService, failover)
   let readiness: { at: number; answer: Promise<boolean> } | undefined
 
   return {
-    sessions,
+    sessions: createClient(SessionService, bounded),
     messaging: createClient(MessagingService, bounded),
     commands: createClient(CommandService, bounded),
     leads: createClient(LeadService, bounded),
@@ -59,7 +59,7 @@ export function createCoreClients(options: {
     isReady() {
       const now = options.now()
       if (readiness === undefined || now - readiness.at >= READINESS_FRESH_MS) {
-        const answer = sessions
+        const answer = readinessChecks
           .checkOrigin({ origin: 'https://readiness.invalid' }, { timeoutMs: READINESS_DEADLINE_MS })
           .then(() => true)
           .catch(() => false)

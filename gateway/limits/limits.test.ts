@@ -95,3 +95,14 @@ test('a request gets 503 at once if the limit of calls to the cores is reached, 
   for (const each of waiting) expect((await each).status).toBe(200)
   expect((await gateway.call('GET', '/messages')).status).toBe(200)
 })
+
+test('a gateway whose calls to the cores are at the limit stays ready', async () => {
+  const gateway = await startTestGateway({ env: { CORE_CALLS_MAX: '1' } })
+  const { promise: gate, resolve: release } = Promise.withResolvers<void>()
+  gateway.core.onList = () => gate
+  const waiting = gateway.call('GET', '/messages')
+  await expect.poll(() => gateway.core.count('listVisitorMessages')).toBe(1)
+  expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200)
+  release()
+  expect((await waiting).status).toBe(200)
+})
