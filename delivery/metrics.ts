@@ -28,7 +28,11 @@ export function createDeliveryMetrics() {
     renewals: counter('service_delivery_renewals_total', 'Lease renewals, by result: `held`, `lost`, `failed`.', [
       'result',
     ]),
-    linkFrames: histogram('service_delivery_link_frame_calls', 'Calls in one frame of a link to a core.', sizeBuckets),
+    linkFrames: histogram(
+      'service_delivery_link_frame_calls',
+      'Frames in one message on a link to a core: calls, their parts and cancellations.',
+      sizeBuckets,
+    ),
     linkCalls: gauge('service_delivery_link_calls', 'Calls on links to cores that have no answer yet.'),
     lateResults: counter('service_delivery_late_results_total', 'Results that arrived after their lease was lost.'),
   }

@@ -3,30 +3,19 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { Code, ConnectError, type ServiceImpl } from '@connectrpc/connect'
 import {
   AgentSchema,
-  type Conversation,
   ConversationSchema,
   ConversationStatus,
-  type InboxEventSchema,
   type Message,
   MessageSchema,
   type MessagingService,
-  type Note,
   NoteSchema,
   type Presence,
   type WatchConversationsResponseSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
 
+import { type EventInit, type StoredConversation, searchIn, shown } from './stored-conversation.ts'
+
 type Frame = MessageInitShape<typeof WatchConversationsResponseSchema>['frame']
-type EventInit = MessageInitShape<typeof InboxEventSchema>
-
-interface StoredConversation {
-  conversation: Conversation
-  messages: Message[]
-  sequence: number
-  notes: Note[]
-  events: EventInit[]
-}
-
 /**
  * Fake conversations in memory, with sequence numbers. `publish` sends stream frames to all
  * watchers.
@@ -45,14 +34,6 @@ export function fakeConversations(publish: (frame: Frame) => void) {
     const entry = stored.get(conversationId)
     if (!entry) throw new ConnectError('NotFound', Code.NotFound)
     return entry
-  }
-
-  function shown({ conversation, messages }: StoredConversation) {
-    const lastMessage = messages.at(-1)
-    return create(ConversationSchema, {
-      ...conversation,
-      ...(lastMessage && { lastMessage, lastMessageAt: lastMessage.createdAt, lastSequence: lastMessage.sequence }),
-    })
   }
 
   function changed(entry: StoredConversation, ...given: EventInit[]) {
@@ -95,53 +76,8 @@ export function fakeConversations(publish: (frame: Frame) => void) {
       return { conversations: all.slice(from, from + limit), ...(more && { nextPageToken: String(from + limit) }) }
     },
 
-    /**
-     * Finds messages, notes and names that contain the query anywhere. The service compares words
-     * instead.
-     */
-    async searchConversations({ query, status, assignee, limit = 20, pageToken }) {
-      const wanted = query.trim().toLowerCase()
-      const all = [...stored.values()].filter(({ conversation: { status: is, agent } }) => {
-        if (status && is !== status) return false
-        if (assignee.case === 'unassigned') return agent === undefined
-        return assignee.case === undefined || agent?.displayName === assignee.value
-      })
-      const texts = all.flatMap((entry) => [
-        {
-          entry,
-          body: entry.conversation.visitor?.displayName ?? '',
-          author: undefined,
-          at: entry.conversation.createdAt,
-          source: { case: 'visitor' as const, value: true },
-        },
-        ...entry.messages.map(({ body, author, createdAt, sequence }) => ({
-          entry,
-          body,
-          author,
-          at: createdAt,
-          source: { case: 'messageSequence' as const, value: sequence },
-        })),
-        ...entry.notes.map(({ body, author, createdAt }) => ({
-          entry,
-          body,
-          author: { kind: 'agent', displayName: author?.displayName ?? '' },
-          at: createdAt,
-          source: { case: 'note' as const, value: true },
-        })),
-      ])
-      const matches = texts
-        .filter(({ body }) => body.toLowerCase().includes(wanted))
-        .sort((one, other) => Number(other.at!.seconds - one.at!.seconds))
-      const from = Number(pageToken ?? 0)
-      const more = matches.length > from + limit
-      return {
-        results: matches.slice(from, from + limit).map(({ entry, body, ...rest }) => {
-          const start = body.toLowerCase().indexOf(wanted)
-          const highlights = [{ start, end: start + wanted.length }]
-          return { ...rest, conversation: shown(entry), snippet: body, highlights }
-        }),
-        ...(more && { nextPageToken: String(from + limit) }),
-      }
+    async searchConversations(request) {
+      return searchIn([...stored.values()], request)
     },
 
     async getConversation({ conversationId }) {

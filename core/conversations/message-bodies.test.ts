@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { site, testCores } from '../test/cores.ts'
+import { testCores } from '../test/cores.ts'
+import { site } from '../test/visitor-credentials.ts'
 
 const cores = testCores()
 

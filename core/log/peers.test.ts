@@ -7,7 +7,8 @@ import { testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
 import { openDatabase } from '../database/database.ts'
 import { serveCore } from '../server.ts'
-import { answer, authorizeStream, createTestCore, openStreamAt, startTestCores } from '../test/cores.ts'
+import { answer, createTestCore, startTestCores } from '../test/cores.ts'
+import { authorizeStream, openStreamAt } from '../test/streams.ts'
 import { peerScope } from '../workspaces/access.ts'
 
 const database = testDatabase()

@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
-import { authorizeStream, openStreamAt, testCores } from '../test/cores.ts'
+import { testCores } from '../test/cores.ts'
 import { inTurn } from '../test/scheduled-database.ts'
+import { authorizeStream, openStreamAt } from '../test/streams.ts'
 
 const cores = testCores({ env: { REPLAY_WINDOW_EVENTS: '50' } })
 

@@ -3,7 +3,8 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { imageOf } from '../../test/support/images.ts'
 import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
-import { hasFailed, site, testCores } from '../test/cores.ts'
+import { hasFailed, testCores } from '../test/cores.ts'
+import { site } from '../test/visitor-credentials.ts'
 import {
   acceptForms,
   finishErasures,

@@ -8,8 +8,9 @@ import { until } from '../../test/support/until.ts'
 import { signWorkspaceSession } from '../../test/support/workspace-session.ts'
 import type { Collections } from '../database/collections.ts'
 import { inMemoryTransport } from '../server.ts'
-import { site, testCores } from '../test/cores.ts'
+import { testCores } from '../test/cores.ts'
 import { call, requests, servedMethods, type Things, thingsOf } from '../test/operator-calls.ts'
+import { site } from '../test/visitor-credentials.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
 
 /** Global methods: a token of one workspace cannot call them. */

@@ -10,16 +10,13 @@ import { readCoreConfig } from '../config.ts'
 import { type CoreContext, createCoreContext } from '../context.ts'
 import { type Database, openDatabase } from '../database/database.ts'
 import { createEventStore } from '../log/event-store.ts'
-import type { StreamSubscription, SubscriptionSink } from '../log/session-streams.ts'
 import type { Nudge } from '../log/wakeup-store.ts'
 import type { SessionContent, VisitorCredentials } from '../visitors/model.ts'
-import { encodeAvailability } from '../workspaces/availability-watch.ts'
 import type { InstallationSettings } from '../workspaces/model.ts'
 import { createTestNudge } from './nudge.ts'
 import { mortalDatabase, scheduledDatabase } from './scheduled-database.ts'
-
-/** Origin of every test visitor's page. */
-export const site = 'https://shop.example'
+import { authorizeStream, openStreamAt, type StreamStart } from './streams.ts'
+import { credentialsOf, site } from './visitor-credentials.ts'
 
 const secretKeys: [{ kid: string; secret: Uint8Array }] = [{ kid: 'k1', secret: new Uint8Array(32).fill(3) }]
 
@@ -217,7 +214,7 @@ export async function startTestCores(
       }),
 
     /** Opens a stream of the session's log like a gateway, by default from the beginning. */
-    openStream: async (session: SessionContent, core = first, start: Open['start'] = { afterSequence: 0 }) =>
+    openStream: async (session: SessionContent, core = first, start: StreamStart = { afterSequence: 0 }) =>
       openStreamAt(core, await authorizeStream(core, session), start),
 
     stop: () => Promise.all(cores.map((core) => core.stop())),
@@ -225,75 +222,6 @@ export async function startTestCores(
 }
 
 export type TestCores = Awaited<ReturnType<typeof startTestCores>>
-
-type Open = Parameters<CoreContext['streamSubscriptions']['open']>[0]
-
-/** Checks the credentials of a session that opens a stream. */
-export async function authorizeStream(core: CoreContext, content: SessionContent): Promise<AuthorizedStream> {
-  const { session, installation } = await core.visitorAccess.authorize(credentialsOf(content))
-  const [conversation] = await core.stores.conversations.find([session.conversationId])
-  const toldAvailability = encodeAvailability(await core.availabilityOf(installation))
-  return { session, epoch: conversation?.epoch ?? '', toldAvailability }
-}
-
-type AuthorizedStream = Pick<Open, 'session' | 'epoch' | 'toldAvailability'>
-
-/** Opens a stream and records its events as soon as the core sends them. */
-export async function openStreamAt(
-  core: CoreContext,
-  { session, epoch, toldAvailability }: AuthorizedStream,
-  start: Open['start'],
-) {
-  let subscription: StreamSubscription | undefined
-  let hasLeft = false
-  const stream = {
-    /** The sequence at which the stream began. */
-    from: 0,
-    /** Sequence up to which the reader has received the log. */
-    position: 0,
-    types: [] as string[],
-    json: [] as string[],
-    sequences: [] as number[],
-    /** Data of the received `availability.changed` events. */
-    availability: [] as { online: boolean; nextChangeAt?: string }[],
-    ended: false,
-    isLive: () => subscription !== undefined && !subscription.isHeld && subscription.mode === 'live',
-    close() {
-      hasLeft = true
-      if (subscription) core.streamSubscriptions.close(subscription)
-    },
-  }
-  const sink: SubscriptionSink = {
-    opened(_id, _session, { sequence }) {
-      stream.from = sequence
-      stream.position = sequence
-    },
-    event(_, { type, json, sequence }) {
-      if (hasLeft) return
-      stream.sequences.push(sequence)
-      stream.types.push(type)
-      stream.json.push(json)
-      stream.position = sequence
-    },
-    replayed(id, events) {
-      for (const event of events) this.event([id], event)
-    },
-    advanced(_, sequence) {
-      if (!hasLeft) stream.position = sequence
-    },
-    availability(_, { data }) {
-      if (!hasLeft) stream.availability.push(JSON.parse(data))
-    },
-    paused: () => setImmediate(() => subscription && core.streamSubscriptions.resume(subscription)),
-    closed() {
-      stream.ended = true
-    },
-  }
-  subscription = await core.streamSubscriptions.open({ id: 1, sink, session, epoch, start, toldAvailability })
-  return stream
-}
-
-export type TestStream = Awaited<ReturnType<typeof openStreamAt>>
 
 /** Resolves to true if the promise is rejected, else to false. */
 export const hasFailed = (attempt: Promise<unknown>) =>
@@ -312,8 +240,6 @@ export const codeOf = (attempt: Promise<unknown>) =>
     (error: { code?: ErrorCode; message: string }) =>
       error.code === undefined ? error.message : ErrorCode[error.code],
   )
-
-export const credentialsOf = ({ accessGrant }: SessionContent): VisitorCredentials => ({ accessGrant, origin: site })
 
 /** Sends a visitor's message. `clientOperationId` is also the text of the message. */
 export const send = (core: CoreContext, visitor: SessionContent, clientOperationId: string) =>

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { CoreContext } from '../context.ts'
 import type { SessionContent } from '../visitors/model.ts'
-import { credentialsOf, site as ownOrigin, type TestCores } from './cores.ts'
+import type { TestCores } from './cores.ts'
+import { credentialsOf, site as ownOrigin } from './visitor-credentials.ts'
 
 /** An action that ends the access of a session. */
 export interface Way {

@@ -9,7 +9,8 @@ import { createErasureStore } from '../privacy/erasure-store.ts'
 import { noTraces } from '../privacy/model.ts'
 import { createCoreServices } from '../rpc/router.ts'
 import { inMemoryTransport } from '../server.ts'
-import { site, type TestCores } from './cores.ts'
+import type { TestCores } from './cores.ts'
+import { site } from './visitor-credentials.ts'
 
 /** Ids of one object of each kind in a workspace. */
 export interface Things {

@@ -6,7 +6,8 @@ import { ConnectionStatus, WorkspaceService } from '#proto/workspace/v1/workspac
 import type { CoreContext } from '../context.ts'
 import { inMemoryTransport } from '../server.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
-import { site, type TestCores } from './cores.ts'
+import type { TestCores } from './cores.ts'
+import { site } from './visitor-credentials.ts'
 
 /** Creates clients that call the core as an operator of the workspace. */
 export async function clientsOf(core: CoreContext, workspaceId: string | undefined) {

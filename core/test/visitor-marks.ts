@@ -3,7 +3,8 @@ import { MongoClient } from 'mongodb'
 import { expect } from 'vitest'
 import { imageOf } from '../../test/support/images.ts'
 import type { SessionContent } from '../visitors/model.ts'
-import { site, type TestCores } from './cores.ts'
+import type { TestCores } from './cores.ts'
+import { site } from './visitor-credentials.ts'
 
 /** Enables the forms of the site, and creates a subscription for their leads. */
 export async function acceptForms({

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
-import { site, testCores } from '../test/cores.ts'
+import { testCores } from '../test/cores.ts'
+import { site } from '../test/visitor-credentials.ts'
 
 const cores = testCores({ count: 2 })
 

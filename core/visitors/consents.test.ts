@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { codeOf, credentialsOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
+import { codeOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-writes.ts'
+import { credentialsOf } from '../test/visitor-credentials.ts'
 import { acceptForms, finishErasures, visitorOf } from '../test/visitor-marks.ts'
 import type { ConsentDecision, SessionContent } from './model.ts'
 

@@ -2,9 +2,11 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { runs, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
-import { credentialsOf, type TestStream, testCores } from '../test/cores.ts'
+import { testCores } from '../test/cores.ts'
 import { createScene, refusalOf, waysToEnd } from '../test/endings.ts'
 import { runScheduled } from '../test/scheduled-database.ts'
+import type { TestStream } from '../test/streams.ts'
+import { credentialsOf } from '../test/visitor-credentials.ts'
 
 const cores = testCores()
 

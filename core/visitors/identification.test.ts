@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { until } from '../../test/support/until.ts'
-import { codeOf, credentialsOf, hasFailed, newSubject, site, type TestCores, testCores } from '../test/cores.ts'
+import { codeOf, hasFailed, newSubject, type TestCores, testCores } from '../test/cores.ts'
+import { credentialsOf, site } from '../test/visitor-credentials.ts'
 
 const cores = testCores({ count: 2 })
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { CoreContext } from '../context.ts'
-import { codeOf, hasFailed, site, type TestVisitor, testCores } from '../test/cores.ts'
+import { codeOf, hasFailed, type TestVisitor, testCores } from '../test/cores.ts'
+import { site } from '../test/visitor-credentials.ts'
 
 /**
  * Time limit in milliseconds for a change to be in force. It is shorter than the 5 s after which a

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { codeOf, credentialsOf, hasFailed, newSubject, site, testCores } from '../test/cores.ts'
+import { codeOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-writes.ts'
+import { credentialsOf, site } from '../test/visitor-credentials.ts'
 import { finishErasures, visitorOf } from '../test/visitor-marks.ts'
 import type { SessionContent } from './model.ts'
 

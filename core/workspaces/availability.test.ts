@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { watchConversations } from '../rpc/conversations.ts'
-import { codeOf, site, type TestStream, testCores } from '../test/cores.ts'
+import { codeOf, testCores } from '../test/cores.ts'
+import type { TestStream } from '../test/streams.ts'
+import { site } from '../test/visitor-credentials.ts'
 import type { Availability } from './model.ts'
 
 const cores = testCores({ count: 2 })

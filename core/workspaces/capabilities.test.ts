@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { imageOf } from '../../test/support/images.ts'
-import { codeOf, site, type TestVisitor, testCores } from '../test/cores.ts'
+import { codeOf, type TestVisitor, testCores } from '../test/cores.ts'
+import { site } from '../test/visitor-credentials.ts'
 import type { Capabilities } from './model.ts'
 
 const cores = testCores({ count: 2 })

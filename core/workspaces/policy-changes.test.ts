@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { codeOf, hasFailed, site, testCores } from '../test/cores.ts'
+import { codeOf, hasFailed, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-writes.ts'
+import { site } from '../test/visitor-credentials.ts'
 import { finishErasures } from '../test/visitor-marks.ts'
 
 const cores = testCores({ count: 2 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { refusal } from '../test/test-core.ts'
+import { refusal } from '../test/core-answers.ts'
 import { message, startTestGateway } from '../test/test-gateway.ts'
 
 const ENVELOPE_KEYS = ['code', 'correlationId', 'issues', 'retryAfter', 'retryable', 'terminal']

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { infoOf, SITE } from '../test/test-core.ts'
+import { infoOf } from '../test/core-answers.ts'
+import { SITE } from '../test/test-core.ts'
 import { startTestGateway } from '../test/test-gateway.ts'
 import { ids, openRawStream, openStream, streamRequest } from '../test/test-streams.ts'
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { createTestCore, infoOf } from '../test/test-core.ts'
+import { infoOf } from '../test/core-answers.ts'
+import { createTestCore } from '../test/test-core.ts'
 import { startTestGateway } from '../test/test-gateway.ts'
 import { ids, openStream } from '../test/test-streams.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { refusal } from '../test/test-core.ts'
+import { refusal } from '../test/core-answers.ts'
 import { startTestGateway } from '../test/test-gateway.ts'
 import { ids, openRawStream, openStream } from '../test/test-streams.ts'
 

@@ -2,7 +2,8 @@ import { createServer, type Http2Server, type ServerHttp2Session } from 'node:ht
 import { connectNodeAdapter } from '@connectrpc/connect-node'
 import { expect, onTestFinished, test } from 'vitest'
 import { createCoreTransport } from '../../core-client/core-transport.ts'
-import { createTestCore, refusal, type TestCore } from '../test/test-core.ts'
+import { refusal } from '../test/core-answers.ts'
+import { createTestCore, type TestCore } from '../test/test-core.ts'
 import { message, startTestGateway } from '../test/test-gateway.ts'
 
 /** The scripted core on a real HTTP/2 port that can be stopped and restarted. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { createTestCore, GRANT, refusal, SITE } from '../test/test-core.ts'
+import { refusal } from '../test/core-answers.ts'
+import { createTestCore, GRANT, SITE } from '../test/test-core.ts'
 import { startTestGateway, type TestGateway } from '../test/test-gateway.ts'
 import { openSocket } from '../test/test-socket.ts'
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { refusal, SITE } from '../test/test-core.ts'
+import { refusal } from '../test/core-answers.ts'
+import { SITE } from '../test/test-core.ts'
 import { startTestGateway, type TestGateway } from '../test/test-gateway.ts'
 
 const FRESH_MS = 500

@@ -1,6 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect'
 import { describe, expect, test } from 'vitest'
-import { createTestCore, refusal } from '../test/test-core.ts'
+import { refusal } from '../test/core-answers.ts'
+import { createTestCore } from '../test/test-core.ts'
 import { message, startTestGateway } from '../test/test-gateway.ts'
 
 const create = { publicSiteKey: 'pk_demo', clientInstanceId: 'browser-1' }

@@ -4,7 +4,7 @@ import { CommandService } from '#proto/command/v1/command_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import { until } from '../../test/support/until.ts'
-import { refusal } from '../test/test-core.ts'
+import { refusal } from '../test/core-answers.ts'
 import { failureOf, SEND, startRpc } from '../test/test-rpc.ts'
 
 describe('/rpc', () => {

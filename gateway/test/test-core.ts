@@ -1,39 +1,35 @@
-import { create, type MessageInitShape } from '@bufbuild/protobuf'
-import { timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt'
-import { Code, ConnectError, type ConnectRouter, createRouterTransport, type Transport } from '@connectrpc/connect'
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromMs } from '@bufbuild/protobuf/wkt'
+import { type ConnectRouter, createRouterTransport, type Transport } from '@connectrpc/connect'
 import { CommandService, type UploadScreenshotRequest } from '#proto/command/v1/command_pb.js'
-import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
-import { type DeliveryAttempt, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
+import type { DeliveryAttempt } from '#proto/lead/v1/delivery_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import {
-  type Command,
-  type FrameSchema,
   MessagingService,
   type SendVisitorMessagesRequest,
   type Subscribe,
   type VisitorMessageResultSchema,
-  WatchEventsResponseSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
 import { type CapabilitiesSchema, SessionService } from '#proto/session/v1/session_pb.js'
 import type { VisitorCredentials } from '#proto/session/v1/visitor_pb.js'
-import { GatewayError, type PublicErrorCode } from '../errors.ts'
-
-type FrameInit = NonNullable<MessageInitShape<typeof FrameSchema>['frame']>
-
-/** The core side of one `WatchEvents` call. */
-export interface TestLink {
-  subscribed: Subscribe[]
-  commands: Command['command'][]
-  open: Map<number, Subscribe>
-  push(...frames: FrameInit[]): void
-  /** Ends the call with an error, as if the core died. */
-  break(): void
-}
+import type { PublicErrorCode } from '../errors.ts'
+import {
+  ATTEMPT,
+  acceptedOf,
+  CONFIG,
+  EPOCH,
+  infoOf,
+  MESSAGE,
+  refusal,
+  SESSION_END,
+  sessionOf,
+  UPLOAD,
+  unreachable,
+} from './core-answers.ts'
+import { createTestLink, eventFrame, type TestLink } from './test-link.ts'
 
 export const SITE = 'https://shop.example'
 export const GRANT = 'grant-1'
-export const EPOCH = 'e1'
-export const SESSION_END = Date.UTC(2030, 0, 1)
 
 /** A scripted in-memory core. */
 export function createTestCore() {
@@ -115,16 +111,7 @@ export function createTestCore() {
       const state = core.grants.get(credentials!.accessGrant) ?? 'GrantInvalid'
       if (state !== 'ok') return { outcome: { case: 'error', value: infoOf(state) } }
       const sequence = publish('message.accepted', { clientOperationId })
-      const value = {
-        clientOperationId,
-        messageId: `msg_${clientOperationId}`,
-        sessionId: `ses_${credentials!.accessGrant}`,
-        conversationId: 'cnv_1',
-        sequence,
-        state: 'queued',
-        acceptedAt: timestampFromMs(Date.UTC(2026, 0, 2, 3, 4, 5, 6)),
-        replayed: clientOperationId.startsWith('again'),
-      }
+      const value = acceptedOf(`ses_${credentials!.accessGrant}`, clientOperationId, sequence)
       return { outcome: { case: 'accepted', value } }
     })
   }
@@ -142,19 +129,6 @@ export function createTestCore() {
     if (error !== undefined) throw error
   }
 
-  const session = (sessionId: string) => ({
-    sessionId,
-    conversationId: 'cnv_1',
-    accessGrant: sessionId.replace('ses_', ''),
-    expiresAt: timestampFromMs(SESSION_END),
-    renewAfter: timestampFromMs(SESSION_END - 300_000),
-    renewableUntil: timestampFromMs(SESSION_END + 7_200_000),
-    renewalToken: 'renewal-1',
-    replay: { state: 'ready', epoch: EPOCH, lastSequence: 7, oldestSequence: 0 },
-    continuityState: 'new',
-    identityState: 'anonymous',
-  })
-
   function routes(router: ConnectRouter): void {
     router.service(SessionService, {
       checkOrigin(request, context) {
@@ -170,12 +144,12 @@ export function createTestCore() {
       },
       createSession(request, context) {
         note('createSession', request, context)
-        return { session: session('ses_grant-1'), replayed: request.idempotencyKey === 'again' }
+        return { session: sessionOf('ses_grant-1'), replayed: request.idempotencyKey === 'again' }
       },
       renewSession(request, context) {
         note('renewSession', request, context)
         const sessionId = verify(request.credentials, { expiredToo: true })
-        return { session: session(sessionId), replayed: request.idempotencyKey === 'again' }
+        return { session: sessionOf(sessionId), replayed: request.idempotencyKey === 'again' }
       },
       identifyVisitor(request, context) {
         note('identifyVisitor', request, context)
@@ -184,7 +158,7 @@ export function createTestCore() {
         // The session depends on the assertion, so that tests can choose the person.
         return {
           session: {
-            ...session(`ses_${request.assertion}`),
+            ...sessionOf(`ses_${request.assertion}`),
             identityState: 'verified',
             displayName: 'Ada',
             continuityState: 'continued',
@@ -194,7 +168,7 @@ export function createTestCore() {
       },
       clearIdentity(request, context) {
         note('clearIdentity', request, context)
-        return { session: session('ses_nobody'), replayed: request.idempotencyKey === 'again' }
+        return { session: sessionOf('ses_nobody'), replayed: request.idempotencyKey === 'again' }
       },
       reportPageContext(request, context) {
         note('reportPageContext', request, context)
@@ -240,15 +214,10 @@ export function createTestCore() {
       acknowledgeScreenshot(request, context) {
         note('acknowledgeScreenshot', request, context)
         verify(request.credentials)
-        const upload = {
-          maxBytes: 5_242_880,
-          contentTypes: ['image/png'],
-          expiresAt: timestampFromMs(Date.UTC(2026, 0, 2, 3, 4, 5, 6)),
-        }
         return {
           requestId: request.requestId,
           state: request.consent,
-          ...(request.consent === 'granted' && { upload }),
+          ...(request.consent === 'granted' && { upload: UPLOAD }),
         }
       },
       async uploadScreenshot(requests, context) {
@@ -322,101 +291,11 @@ export function createTestCore() {
   }
 
   const inner = createRouterTransport(routes)
-  const refused = () => {
-    const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
-    return new ConnectError('unreachable', Code.Unavailable, undefined, undefined, cause)
-  }
   core.transport = {
-    unary: async (...call) => (core.down ? Promise.reject(refused()) : inner.unary(...call)),
-    stream: async (...call) => (core.down ? Promise.reject(refused()) : inner.stream(...call)),
+    unary: async (...call) => (core.down ? Promise.reject(unreachable()) : inner.unary(...call)),
+    stream: async (...call) => (core.down ? Promise.reject(unreachable()) : inner.stream(...call)),
   }
   return core
 }
 
 export type TestCore = ReturnType<typeof createTestCore>
-
-function createTestLink() {
-  let frames: FrameInit[] = []
-  let broken = false
-  let wake = () => {}
-  const link: TestLink & { responses(): AsyncGenerator } = {
-    subscribed: [],
-    commands: [],
-    open: new Map(),
-    push(...more) {
-      frames.push(...more)
-      wake()
-    },
-    break() {
-      broken = true
-      wake()
-    },
-    async *responses() {
-      while (!broken) {
-        const batch = frames
-        frames = []
-        if (batch.length > 0) yield create(WatchEventsResponseSchema, { frames: batch.map((frame) => ({ frame })) })
-        else await new Promise<void>((resolve) => (wake = resolve))
-      }
-      throw new ConnectError('the core died', Code.Unavailable)
-    },
-  }
-  return link as TestLink & { responses(): AsyncGenerator<never> }
-}
-
-export const eventFrame = (
-  subscriptionIds: number[],
-  { sequence, type, json }: { sequence: number; type: string; json: string },
-): FrameInit => ({ case: 'event', value: { subscriptionIds, id: `${EPOCH}-${sequence}`, sequence, type, json } })
-
-export function infoOf(code: PublicErrorCode, more: { retryAfter?: number } = {}) {
-  const { retryable, terminal } = new GatewayError(code).rule
-  return create(ErrorInfoSchema, { code, retryable, terminal, ...more })
-}
-
-/** A Connect error with an `ErrorInfo` detail, as a core throws it. */
-export function refusal(code: PublicErrorCode, more: { retryAfter?: number } = {}): ConnectError {
-  const detail = { desc: ErrorInfoSchema, value: infoOf(code, more) }
-  return new ConnectError('refused', Code.FailedPrecondition, undefined, [detail])
-}
-
-const CONFIG = {
-  defaultLocale: 'en',
-  supportedLocales: ['en', 'sv'],
-  appearance: {
-    title: 'Shop',
-    greeting: 'Hello',
-    accentColor: '#2f6f4f',
-    position: 'right',
-    translations: { de: { title: 'Laden' }, 'de-AT': { greeting: 'Servus' } },
-  },
-  capabilities: { identity: true, typing: true, pageContext: true },
-  consent: { required: false },
-  online: true,
-  nextChangeAt: timestampFromDate(new Date('2026-11-23T16:00:00Z')),
-  limits: { bodyMaxLength: 4000, pageContextMaxBytes: 4096, historyPageMax: 100, screenshotMaxBytes: 1, outboxMax: 50 },
-  realtime: { heartbeatSeconds: 15, reconnectMinMs: 500, reconnectMaxMs: 20_000 },
-}
-
-const MESSAGE = {
-  messageId: 'msg_1',
-  conversationId: 'cnv_1',
-  sequence: 4,
-  author: { kind: 'agent', displayName: 'Ada' },
-  body: 'Hi',
-  contentType: 'text',
-  state: 'sent',
-  createdAt: timestampFromMs(Date.UTC(2026, 0, 2, 3, 4, 5, 6)),
-}
-
-const ATTEMPT = {
-  attemptId: 'att_1',
-  deliveryId: 'dlv_1',
-  leadId: 'lead_1',
-  subscriptionId: 'sub_1',
-  attemptNumber: 1,
-  status: DeliveryStatus.PENDING,
-  correlationId: 'corr-1',
-  createdAt: timestampFromMs(Date.UTC(2026, 0, 2, 3, 4, 5, 6)),
-  updatedAt: timestampFromMs(Date.UTC(2026, 0, 2, 3, 4, 5, 60)),
-}

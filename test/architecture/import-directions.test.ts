@@ -67,10 +67,10 @@ describe('the product code', () => {
 })
 
 describe('the code of the product and its tests', () => {
-  it('has no file with more than 300 lines, except test fixtures', () => {
-    const isFixture = (path: string) => !path.endsWith('.test.ts') && (isTest(path) || path.includes('/test/'))
-    const long = [...sources, ...styles].filter(({ path, text }) => !isFixture(path) && text.split('\n').length > 301)
-    expect(long.map(({ path }) => path)).toEqual([])
+  it('has no file with more than 300 lines, except a table of tests', () => {
+    const tables = ['core/test/operator-writes.ts']
+    const long = [...sources, ...styles].filter(({ text }) => text.split('\n').length > 301)
+    expect(long.map(({ path }) => path)).toEqual(tables)
   })
 })
 

@@ -5,6 +5,7 @@ import { BASE } from './client.ts'
 import { commandRules } from './commands.ts'
 import { connectionRules } from './connections.ts'
 import { conversationRules } from './conversations.ts'
+import { corsRules } from './cors.ts'
 import { deliveryRules } from './deliveries.ts'
 import { ownerRules } from './delivery-owners.ts'
 import { loadDocument } from './document-check.ts'
@@ -13,6 +14,7 @@ import { idempotencyRules } from './idempotency.ts'
 import { identityRules } from './identity.ts'
 import { interleavingRules } from './interleavings.ts'
 import { lifetimeRules } from './lifetimes.ts'
+import { pageContextRules } from './page-context.ts'
 import { policyRules } from './policies.ts'
 import { rateRules } from './rate-limits.ts'
 import { replayRules } from './replay.ts'
@@ -47,7 +49,10 @@ export function waitingRules(suite: () => Suite, database: TestDatabase): void {
 
 /** Registers the rules that `waitingRules` and `responseRules` do not register. */
 export function quickRules(suite: () => Suite, database: TestDatabase, restarted: () => RestartedStack): void {
-  describe('all requests', () => requestRules(suite))
+  describe('all requests', () => {
+    requestRules(suite)
+    corsRules(suite)
+  })
   describe('connections', () => connectionRules(suite))
   describe('sessions', () => {
     sessionRules(suite, database)
@@ -64,6 +69,7 @@ export function quickRules(suite: () => Suite, database: TestDatabase, restarted
     assertionRules(suite)
     commandRules(suite, database)
     uploadRules(suite, database)
+    pageContextRules(suite)
     conversationRules(suite)
   })
   describe('rate limits', () => rateRules(suite))

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto'
 import { ConnectError } from '@connectrpc/connect'
-import { MongoClient } from 'mongodb'
 import { expect } from 'vitest'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { imageOf } from '../support/images.ts'
 import type { TestDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
-import type { Visitor } from '../support/visitor.ts'
 import { bearer } from './client.ts'
+import { createCommandCalls, pathOf } from './command-calls.ts'
 import { rule } from './rule.ts'
 import type { Suite } from './suite.ts'
 
@@ -16,65 +15,8 @@ const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
 /** Tests of contract sections 3 and 4: commands to the visitor's page. */
 export function commandRules(suite: () => Suite, database: TestDatabase): void {
-  async function request(kind: 'navigation' | 'screenshots', { session: { sessionId } }: Visitor): Promise<string> {
-    const { commands } = suite().roomy.operator
-    const { origin } = suite().roomy.stack.demo
-    const { command } =
-      kind === 'navigation'
-        ? await commands.requestNavigation({ sessionId, url: `${origin}/pricing` })
-        : await commands.requestScreenshot({ sessionId, purpose: 'To see it' })
-    return command!.commandId
-  }
-
-  const cancel = (commandId: string) => suite().roomy.operator.commands.cancelCommand({ commandId })
-
-  /**
-   * Sets the expiry of a command to now in the database, so that the test need not wait 120
-   * seconds.
-   */
-  async function expire(commandId: string) {
-    const mongo = new MongoClient(database.uri)
-    const commands = mongo.db(database.name).collection<{ _id: string }>('commands')
-    const { matchedCount } = await commands.updateOne({ _id: commandId }, { $set: { expiresAt: new Date() } })
-    expect(matchedCount).toBe(1)
-    await mongo.close()
-  }
-
-  const pathOf = (kind: 'navigation' | 'screenshots', id: string) => `/commands/${kind}/${id}/acknowledgements`
-  const bodyOf = (kind: 'navigation' | 'screenshots', word: string) =>
-    kind === 'navigation' ? { outcome: word } : { consent: word }
-
-  const acknowledge = (visitor: Visitor, kind: 'navigation' | 'screenshots', id: string, word: string) =>
-    suite().roomy.client.call('POST', pathOf(kind, id), { headers: bearer(visitor), body: bodyOf(kind, word) })
-
-  const expectRejection = (
-    code: string,
-    visitor: Visitor,
-    kind: 'navigation' | 'screenshots',
-    id: string,
-    word: string,
-  ) =>
-    suite().roomy.client.fails(code, 'POST', pathOf(kind, id), { headers: bearer(visitor), body: bodyOf(kind, word) })
-
-  const uploadRequest = (visitor: Visitor, body: Uint8Array, contentType = 'image/png') => ({
-    headers: { ...bearer(visitor), 'content-type': contentType },
-    body,
-  })
-  const upload = (visitor: Visitor, id: string, body: Uint8Array, contentType?: string) =>
-    suite().roomy.client.call('POST', `/commands/screenshots/${id}/upload`, uploadRequest(visitor, body, contentType))
-  const expectUploadRejection = (code: string, visitor: Visitor, id: string, body: Uint8Array, contentType?: string) =>
-    suite().roomy.client.fails(
-      code,
-      'POST',
-      `/commands/screenshots/${id}/upload`,
-      uploadRequest(visitor, body, contentType),
-    )
-
-  async function requestGranted(visitor: Visitor) {
-    const id = await request('screenshots', visitor)
-    expect((await acknowledge(visitor, 'screenshots', id, 'granted')).status).toBe(200)
-    return id
-  }
+  const { request, cancel, expire, acknowledge, expectRejection, upload, expectUploadRejection, requestGranted } =
+    createCommandCalls(suite, database)
 
   const outcomes = ['accepted', 'declined', 'completed', 'failed', 'unsupported']
   const consents = ['granted', 'denied', 'unsupported']

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { ConnectError } from '@connectrpc/connect'
 import { expect } from 'vitest'
+import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { until } from '../support/until.ts'
 import type { Visitor } from '../support/visitor.ts'
 import { bearer, message } from './client.ts'
@@ -176,7 +178,9 @@ export function policyRules(suite: () => Suite): void {
       for (const path of ['/forms/pre-chat', '/forms/offline'])
         await client.fails('VisitorSuppressed', 'POST', path, { headers: bearer(visitor), body, via })
     const lead = { workspaceId, source: 'crm', fields: { email: address } }
-    await expect(operator.leads.captureLead(lead)).rejects.toThrow()
+    const refused = await operator.leads.captureLead(lead).then(String, ConnectError.from)
+    expect(refused).toBeInstanceOf(ConnectError)
+    expect((refused as ConnectError).findDetails(ErrorInfoSchema)[0]?.code).toBe('VisitorSuppressed')
     expect((await send(visitor, 'op')).status).toBe(202)
     await operator.workspaces.removeSuppressions({ workspaceId, entries })
     await until('the form to be accepted', async () => {

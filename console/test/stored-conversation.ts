@@ -1,0 +1,80 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import {
+  type Conversation,
+  ConversationSchema,
+  type InboxEventSchema,
+  type Message,
+  type Note,
+  type SearchConversationsRequest,
+} from '#proto/messaging/v1/messaging_pb.js'
+
+export type EventInit = MessageInitShape<typeof InboxEventSchema>
+
+export interface StoredConversation {
+  conversation: Conversation
+  messages: Message[]
+  sequence: number
+  notes: Note[]
+  events: EventInit[]
+}
+
+/** Returns the conversation as the service returns it, with its last message. */
+export function shown({ conversation, messages }: StoredConversation) {
+  const lastMessage = messages.at(-1)
+  return create(ConversationSchema, {
+    ...conversation,
+    ...(lastMessage && { lastMessage, lastMessageAt: lastMessage.createdAt, lastSequence: lastMessage.sequence }),
+  })
+}
+
+/**
+ * Finds messages, notes and names that contain the query anywhere. The service compares words
+ * instead.
+ */
+export function searchIn(
+  stored: StoredConversation[],
+  { query, status, assignee, limit = 20, pageToken }: SearchConversationsRequest,
+) {
+  const wanted = query.trim().toLowerCase()
+  const all = stored.filter(({ conversation: { status: is, agent } }) => {
+    if (status && is !== status) return false
+    if (assignee.case === 'unassigned') return agent === undefined
+    return assignee.case === undefined || agent?.displayName === assignee.value
+  })
+  const texts = all.flatMap((entry) => [
+    {
+      entry,
+      body: entry.conversation.visitor?.displayName ?? '',
+      author: undefined,
+      at: entry.conversation.createdAt,
+      source: { case: 'visitor' as const, value: true },
+    },
+    ...entry.messages.map(({ body, author, createdAt, sequence }) => ({
+      entry,
+      body,
+      author,
+      at: createdAt,
+      source: { case: 'messageSequence' as const, value: sequence },
+    })),
+    ...entry.notes.map(({ body, author, createdAt }) => ({
+      entry,
+      body,
+      author: { kind: 'agent', displayName: author?.displayName ?? '' },
+      at: createdAt,
+      source: { case: 'note' as const, value: true },
+    })),
+  ])
+  const matches = texts
+    .filter(({ body }) => body.toLowerCase().includes(wanted))
+    .sort((one, other) => Number(other.at!.seconds - one.at!.seconds))
+  const from = Number(pageToken ?? 0)
+  const more = matches.length > from + limit
+  return {
+    results: matches.slice(from, from + limit).map(({ entry, body, ...rest }) => {
+      const start = body.toLowerCase().indexOf(wanted)
+      const highlights = [{ start, end: start + wanted.length }]
+      return { ...rest, conversation: shown(entry), snippet: body, highlights }
+    }),
+    ...(more && { nextPageToken: String(from + limit) }),
+  }
+}

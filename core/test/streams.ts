@@ -1,0 +1,77 @@
+import type { CoreContext } from '../context.ts'
+import type { StreamSubscription, SubscriptionSink } from '../log/session-streams.ts'
+import type { SessionContent } from '../visitors/model.ts'
+import { encodeAvailability } from '../workspaces/availability-watch.ts'
+import { credentialsOf } from './visitor-credentials.ts'
+
+type Open = Parameters<CoreContext['streamSubscriptions']['open']>[0]
+
+/** The position at which a stream begins. */
+export type StreamStart = Open['start']
+
+/** Checks the credentials of a session that opens a stream. */
+export async function authorizeStream(core: CoreContext, content: SessionContent): Promise<AuthorizedStream> {
+  const { session, installation } = await core.visitorAccess.authorize(credentialsOf(content))
+  const [conversation] = await core.stores.conversations.find([session.conversationId])
+  const toldAvailability = encodeAvailability(await core.availabilityOf(installation))
+  return { session, epoch: conversation?.epoch ?? '', toldAvailability }
+}
+
+type AuthorizedStream = Pick<Open, 'session' | 'epoch' | 'toldAvailability'>
+
+/** Opens a stream and records its events as soon as the core sends them. */
+export async function openStreamAt(
+  core: CoreContext,
+  { session, epoch, toldAvailability }: AuthorizedStream,
+  start: StreamStart,
+) {
+  let subscription: StreamSubscription | undefined
+  let hasLeft = false
+  const stream = {
+    /** The sequence at which the stream began. */
+    from: 0,
+    /** Sequence up to which the reader has received the log. */
+    position: 0,
+    types: [] as string[],
+    json: [] as string[],
+    sequences: [] as number[],
+    /** Data of the received `availability.changed` events. */
+    availability: [] as { online: boolean; nextChangeAt?: string }[],
+    ended: false,
+    isLive: () => subscription !== undefined && !subscription.isHeld && subscription.mode === 'live',
+    close() {
+      hasLeft = true
+      if (subscription) core.streamSubscriptions.close(subscription)
+    },
+  }
+  const sink: SubscriptionSink = {
+    opened(_id, _session, { sequence }) {
+      stream.from = sequence
+      stream.position = sequence
+    },
+    event(_, { type, json, sequence }) {
+      if (hasLeft) return
+      stream.sequences.push(sequence)
+      stream.types.push(type)
+      stream.json.push(json)
+      stream.position = sequence
+    },
+    replayed(id, events) {
+      for (const event of events) this.event([id], event)
+    },
+    advanced(_, sequence) {
+      if (!hasLeft) stream.position = sequence
+    },
+    availability(_, { data }) {
+      if (!hasLeft) stream.availability.push(JSON.parse(data))
+    },
+    paused: () => setImmediate(() => subscription && core.streamSubscriptions.resume(subscription)),
+    closed() {
+      stream.ended = true
+    },
+  }
+  subscription = await core.streamSubscriptions.open({ id: 1, sink, session, epoch, start, toldAvailability })
+  return stream
+}
+
+export type TestStream = Awaited<ReturnType<typeof openStreamAt>>

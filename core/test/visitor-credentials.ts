@@ -1,0 +1,6 @@
+import type { SessionContent, VisitorCredentials } from '../visitors/model.ts'
+
+/** Origin of every test visitor's page. */
+export const site = 'https://shop.example'
+
+export const credentialsOf = ({ accessGrant }: SessionContent): VisitorCredentials => ({ accessGrant, origin: site })
