@@ -50,7 +50,6 @@ export function createTestCore() {
     refuseNext: undefined as Error | undefined,
     /** Site keys of installations. */
     siteKeys: new Set(['pk_demo']),
-    /** Title in the configuration. */
     siteTitle: 'Shop',
     /** Error with which the core rejects GetConfig. */
     refuseConfig: undefined as PublicErrorCode | undefined,
@@ -60,7 +59,7 @@ export function createTestCore() {
     onSubscribe: openSubscription,
     /** Runs before the core lists the history. Tests replace it to delay the answer. */
     onList: async () => {},
-    /** Error with which the core rejects assertions. Undefined: the core accepts them. */
+    /** Error with which the core rejects assertions. */
     refuseAssertion: undefined as PublicErrorCode | undefined,
     /** Parts that the core received, per upload. */
     uploads: [] as UploadScreenshotRequest['part'][][],

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { ScenarioConversation } from './scenario-conversation.ts'
-import type { SeenRequest } from './scenario-server.ts'
+import type { SeenRequest } from './scenario-http.ts'
 import type { Refusal } from './scenarios.ts'
 
 const lifetimeMs = 120_000

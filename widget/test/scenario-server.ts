@@ -1,25 +1,15 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { SessionContent } from '../src/types.ts'
 import { builtFile } from './built-files.ts'
-import { createScenarioConversation, type ScenarioConversation } from './scenario-conversation.ts'
+import type { ScenarioConversation } from './scenario-conversation.ts'
 import { createScenarioFeatures } from './scenario-features.ts'
-import { type Refusal, type Scenario, type SiteKey, scenarios } from './scenarios.ts'
+import { answer, readBytes, refuse, type SeenRequest } from './scenario-http.ts'
+import { createScenarioSessions, endOf, grantSession, type Session, type Site, spend } from './scenario-sessions.ts'
+import type { Refusal, Scenario, SiteKey } from './scenarios.ts'
 
 const base = '/api/integrations/v1/widget'
 const corsRequestHeaders =
   'Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Service-Widget-Version, X-Correlation-Id'
-
-/** A request that the server has received. */
-export interface SeenRequest {
-  method: string
-  path: string
-  query: Record<string, string>
-  headers: IncomingMessage['headers']
-  body: Record<string, unknown> | undefined
-  /** Request body before parsing. */
-  bytes: Buffer
-}
 
 export interface ScenarioServerOptions {
   /** Returns the time at which grants are issued, in milliseconds since the epoch. */
@@ -31,26 +21,6 @@ export interface ScenarioServerOptions {
   appearance?: { title?: string; greeting?: string; accentColor?: string; position?: 'left' | 'right' }
 }
 
-interface Site {
-  scenario: Scenario
-  left: Scenario
-  sessions: Map<string, Session>
-  created: Map<string, { body: string; content: SessionContent }>
-}
-
-interface Session {
-  content: SessionContent
-  conversation: ScenarioConversation
-  /** The previous renewal token, and the time until which it is accepted. */
-  previous?: { token: string; until: number }
-  /** Answers to renewals, by idempotency key. */
-  renewals: Map<string, SessionContent>
-  /** Answers to identifications, by idempotency key. */
-  identities: Map<string, SessionContent>
-  subject?: string
-  ended?: Refusal
-}
-
 export type ScenarioServer = Awaited<ReturnType<typeof startScenarioServer>>
 
 /**
@@ -60,11 +30,10 @@ export type ScenarioServer = Awaited<ReturnType<typeof startScenarioServer>>
 export async function startScenarioServer(options: ScenarioServerOptions = {}) {
   const now = options.now ?? Date.now
   const requests: SeenRequest[] = []
-  const sites = new Map<string, Site>()
+  const { sites, siteOf, ...sessions } = createScenarioSessions(now)
   const features = createScenarioFeatures(now)
   const stalled: (() => void)[] = []
   let counter = 0
-  let continues = false
   let refusesOrigin = false
 
   const server = createServer((request, response) => {
@@ -91,9 +60,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
      * New sessions continue the newest conversation of their site key, as for a verified visitor's
      * second device.
      */
-    continueConversations() {
-      continues = true
-    },
+    continueConversations: sessions.continueConversations,
 
     /** Rejects or accepts the page's origin from now on. Rejections have no CORS headers. */
     refuseOrigin(isRefused: boolean) {
@@ -106,7 +73,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
      */
     endSessions(siteKey: SiteKey, event: string, refusal: Refusal) {
       for (const session of sites.get(siteKey)?.sessions.values() ?? []) {
-        endSession(session, event, refusal)
+        sessions.endSession(session, event, refusal)
       }
     },
 
@@ -154,7 +121,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
       return refuse(response, { status: 400, code: 'WidgetVersionUnsupported', terminal: true })
     }
     if (path.startsWith('/config/')) return config(response, path.slice('/config/'.length))
-    if (path === '/sessions') return createSession(response, seen, text)
+    if (path === '/sessions') return sessions.createSession(response, seen, text)
 
     const grant = request.headers.authorization?.replace('Bearer ', '')
     const found = [...sites.values()].flatMap((site) =>
@@ -169,10 +136,10 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
       return refuse(response, { status: 401, code: 'GrantExpired' })
     if (!session.ended && now() >= Date.parse(session.content.renewableUntil!))
       return refuse(response, { status: 401, code: 'SessionExpired', terminal: true })
-    if (path === '/sessions/identify') return identify(response, site, session, seen)
+    if (path === '/sessions/identify') return sessions.identify(response, site, session, seen)
     if (session.ended) return refuse(response, session.ended)
-    if (route === 'POST /sessions/close') return close(response, session)
-    if (route === 'POST /sessions/renew') return renew(response, site, session, seen)
+    if (route === 'POST /sessions/close') return sessions.close(response, session)
+    if (route === 'POST /sessions/renew') return sessions.renew(response, site, session, seen)
     if (route === 'POST /messages') return acceptMessage(response, site, session, seen)
     if (route === 'GET /messages') return history(response, session.conversation, query)
     if (route === 'GET /events') return events(response, site, session, seen)
@@ -183,19 +150,6 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     if (answered?.status === 204) return response.writeHead(204).end()
     if (answered) return answer(response, answered.status, answered.body)
     return refuse(response, { status: 404, code: 'NotFound' })
-  }
-
-  function siteOf(siteKey: string): Site | undefined {
-    const scenario: Scenario | undefined = scenarios[siteKey as SiteKey]
-    if (!scenario || scenario.unknown) return undefined
-    const site = sites.get(siteKey) ?? {
-      scenario,
-      left: structuredClone(scenario),
-      sessions: new Map(),
-      created: new Map(),
-    }
-    sites.set(siteKey, site)
-    return site
   }
 
   function config(response: ServerResponse, publicSiteKey: string) {
@@ -220,122 +174,6 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
       realtime: { heartbeatSeconds: 15, reconnectMinMs: 500, reconnectMaxMs: 20_000 },
       ...options.config,
     })
-  }
-
-  function createSession(response: ServerResponse, { body, headers }: SeenRequest, text: string) {
-    const site = siteOf(String(body?.publicSiteKey))
-    if (!site) return refuse(response, { status: 404, code: 'InstallationNotFound', terminal: true })
-    const key = String(headers['idempotency-key'])
-    const before = site.created.get(key)
-    if (before && before.body !== text) return refuse(response, { status: 409, code: 'IdempotencyConflict' })
-    const content = before?.content ?? newSession(site)
-    site.created.set(key, { body: text, content })
-    if (spend(site.left, 'loseSessions')) return response.destroy()
-    answer(response, 201, content)
-  }
-
-  function newSession(site: Site, continued?: ScenarioConversation): SessionContent {
-    const number = ++counter
-    const before = continued ?? (continues ? [...site.sessions.values()].at(-1)?.conversation : undefined)
-    const conversation = before ?? createScenarioConversation(`cnv_${number}`, { ...site.scenario, ...site.left }, now)
-    const content = contentOf(`ses_${number}`, conversation)
-    if (before) content.continuity = { state: 'continued' }
-    site.sessions.set(content.sessionId, { content, conversation, renewals: new Map(), identities: new Map() })
-    return content
-  }
-
-  function contentOf(sessionId: string, conversation: ScenarioConversation): SessionContent {
-    const issuedAt = now()
-    const payload = {
-      sid: sessionId,
-      iat: Math.floor(issuedAt / 1000),
-      exp: Math.floor(issuedAt / 1000) + 900,
-      n: ++counter,
-    }
-    return {
-      sessionId,
-      conversationId: conversation.id,
-      accessGrant: `e30.${Buffer.from(JSON.stringify(payload)).toString('base64url')}.c2ln`,
-      expiresAt: new Date(issuedAt + 900_000).toISOString(),
-      renewAfter: new Date(issuedAt + 600_000).toISOString(),
-      renewableUntil: new Date(issuedAt + 8_100_000).toISOString(),
-      renewalToken: `rnw_${counter}`,
-      replay: { state: 'ready', epoch: 'e1', lastSequence: conversation.lastSequence(), oldestSequence: 0 },
-      continuity: { state: 'new' },
-      identity: { state: 'anonymous' },
-    }
-  }
-
-  function renew(response: ServerResponse, site: Site, session: Session, { body, headers }: SeenRequest) {
-    const refusal = site.left.refuseRenewals?.shift()
-    if (refusal) return refuse(response, refusal)
-    const key = String(headers['idempotency-key'])
-    const before = session.renewals.get(key)
-    if (before) return answer(response, 200, before)
-    const { renewalToken, sessionId, expiresAt } = session.content
-    const isPrevious = body?.renewalToken === session.previous?.token && now() < (session.previous?.until ?? 0)
-    if (body?.renewalToken !== renewalToken && !isPrevious) {
-      return refuse(response, { status: 401, code: 'GrantInvalid', terminal: true })
-    }
-    // A duplicated tab sends the previous token. The server then returns the current session and
-    // does not rotate the token.
-    const rotates = body?.renewalToken === renewalToken
-    const { identity } = session.content
-    session.content = { ...contentOf(sessionId, session.conversation), identity }
-    const until = Math.max(Date.parse(expiresAt), now() + (now() < Date.parse(expiresAt) ? 0 : 900_000))
-    if (rotates) session.previous = { token: renewalToken, until }
-    else session.content.renewalToken = renewalToken
-    session.renewals.set(key, session.content)
-    if (spend(site.left, 'loseRenewals')) return response.destroy()
-    answer(response, 200, session.content)
-  }
-
-  /**
-   * Handles the identity routes. POST keeps a session of the same subject; it closes and replaces
-   * an anonymous session or a session of another subject. DELETE closes a verified session.
-   */
-  function identify(response: ServerResponse, site: Site, session: Session, { method, headers, body }: SeenRequest) {
-    const key = String(headers['idempotency-key'])
-    const before = session.identities.get(key)
-    if (before) return answer(response, 200, before)
-    if (session.ended) return refuse(response, session.ended)
-    const refusal = site.left.refuseIdentities?.shift()
-    if (refusal) return refuse(response, refusal)
-    const claims = method === 'POST' ? claimsOf(String(body?.assertion)) : undefined
-    if (method === 'POST' && !claims?.sub) return refuse(response, { status: 401, code: 'IdentityAssertionInvalid' })
-    const goesOn = claims?.sub === session.subject
-    if (!goesOn && !session.subject)
-      session.conversation.emit('session.identified', {}, undefined, session.content.sessionId)
-    const content = goesOn ? session.content : newSession(site, continuedBy(site, session, claims?.sub))
-    const now = site.sessions.get(content.sessionId)!
-    now.subject = claims?.sub
-    if (claims) now.content = { ...content, identity: { state: 'verified', displayName: claims.name } }
-    session.identities.set(key, now.content)
-    if (!goesOn) endSession(session, 'session.closed', { status: 401, code: 'SessionClosed' })
-    if (spend(site.left, 'loseIdentities')) return response.destroy()
-    answer(response, 200, now.content)
-  }
-
-  /**
-   * Returns the conversation that the session after an identification continues. This is the
-   * anonymous conversation if it has messages, else the subject's newest conversation. If the
-   * subject has none, this is the anonymous conversation without messages.
-   */
-  function continuedBy(site: Site, { subject, conversation }: Session, next: string | undefined) {
-    if (next === undefined) return undefined
-    if (subject === undefined && conversation.messages.length > 0) return conversation
-    const others = [...site.sessions.values()].filter((session) => session.subject === next)
-    return others.at(-1)?.conversation ?? (subject === undefined ? conversation : undefined)
-  }
-
-  function close(response: ServerResponse, session: Session) {
-    answer(response, 200, { sessionId: session.content.sessionId, state: 'closed' })
-    endSession(session, 'session.closed', { status: 401, code: 'SessionClosed' })
-  }
-
-  function endSession(session: Session, event: string, refusal: Refusal) {
-    session.ended = { retryable: false, terminal: true, ...refusal }
-    session.conversation.emit(event, {}, undefined, session.content.sessionId)
   }
 
   /**
@@ -368,10 +206,11 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
       emit: () => newest?.conversation.emit(String(value)),
       heartbeat: () => newest?.conversation.heartbeat(),
       cutStreams: () => newest?.conversation.cutStreams(),
-      revoke: () => newest && endSession(newest, 'session.revoked', { status: 403, code: 'SessionRevoked' }),
+      revoke: () => newest && sessions.endSession(newest, 'session.revoked', { status: 403, code: 'SessionRevoked' }),
       disableConnection: () =>
-        newest && endSession(newest, 'connection.disabled', { status: 403, code: 'ConnectionDisabled' }),
-      closeSession: () => newest && endSession(newest, 'session.closed', { status: 401, code: 'SessionClosed' }),
+        newest && sessions.endSession(newest, 'connection.disabled', { status: 403, code: 'ConnectionDisabled' }),
+      closeSession: () =>
+        newest && sessions.endSession(newest, 'session.closed', { status: 401, code: 'SessionClosed' }),
       stalled: () => stalled.length,
       release: () => {
         for (const release of stalled.splice(0)) release()
@@ -438,60 +277,4 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     const positions = [query.afterSequence, lastEvent].flatMap((text) => (text === undefined ? [] : Number(text)))
     conversation.openStream(response, positions.length > 0 ? Math.max(...positions) : undefined, content.sessionId)
   }
-}
-
-function grantSession(grant: string | undefined): string | undefined {
-  return payloadOf(grant)?.sid
-}
-
-/** Returns the time at which a grant expires, in milliseconds since the epoch. */
-function endOf(grant: string | undefined): number {
-  return (payloadOf(grant)?.exp ?? 0) * 1000
-}
-
-function payloadOf(grant: string | undefined): { sid: string; exp: number } | undefined {
-  try {
-    return JSON.parse(Buffer.from(String(grant?.split('.')[1]), 'base64url').toString())
-  } catch {
-    return undefined
-  }
-}
-
-function claimsOf(assertion: string): { sub?: string; name?: string } | undefined {
-  try {
-    return JSON.parse(Buffer.from(String(assertion.split('.')[1]), 'base64url').toString())
-  } catch {
-    return undefined
-  }
-}
-
-type Countdown = 'loseAnswers' | 'loseSessions' | 'loseRenewals' | 'loseIdentities' | 'stallSends' | 'stallAnswers'
-
-function spend(left: Scenario, name: Countdown): boolean {
-  const rest = left[name] ?? 0
-  left[name] = rest - 1
-  return rest > 0
-}
-
-async function readBytes(request: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  for await (const chunk of request) chunks.push(chunk)
-  return Buffer.concat(chunks)
-}
-
-function answer(response: ServerResponse, status: number, body: unknown) {
-  response.writeHead(status, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' })
-  response.end(JSON.stringify(body))
-}
-
-function refuse(response: ServerResponse, { status, code, retryable, terminal, retryAfter, issues }: Refusal) {
-  if (retryAfter !== undefined) response.setHeader('Retry-After', String(retryAfter))
-  const envelope = {
-    code,
-    retryable: retryable ?? (status >= 429 || code === 'OperationInProgress'),
-    terminal: terminal ?? false,
-    retryAfter,
-    issues,
-  }
-  answer(response, status, { ...envelope, correlationId: String(response.getHeader('X-Correlation-Id')) })
 }
