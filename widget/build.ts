@@ -22,7 +22,10 @@ export const widgetDist = join(folder, 'dist')
  */
 export const releasedWidgets = join(folder, 'released')
 
-/** Content of `widget.json`: the loader of this build that never changes, for pages that pin it. */
+/**
+ * Content of `widget.json`: the loader of this build. The loader's URL contains its hash, so a page
+ * that pins this URL always gets the same file.
+ */
 export interface PinnedLoader {
   /** URL path of the loader: `/widget/v1/<hash>/widget.js`. */
   path: string

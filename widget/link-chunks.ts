@@ -28,7 +28,8 @@ export function linkChunks(built: ReadonlyMap<string, string>): Map<string, stri
   const hashes = [...linked].map(([name, code]) => [name.slice(0, -'.js'.length), integrityOf(code)] as const)
   const shared = pairsOf(list!).filter(([, outside]) => outside !== 'createWidget')
   const [createWidget] = pairsOf(list!).find(([, outside]) => outside === 'createWidget')!
-  // The constants stand outside of all functions, whose minified variables could hide the chat's.
+  // Declare the constants outside of all functions. In a function, a minified local variable could
+  // have the same name as one of the chat's variables.
   const constants = `const CHUNK_INTEGRITY=${JSON.stringify(Object.fromEntries(hashes))},CHAT_CODE=${objectOf(shared)}`
   linked.set('chat.js', `${named};${constants};export{${createWidget} as createWidget};\n`)
   return linked

@@ -14,8 +14,8 @@ export interface Backlog {
 const step = 2_000
 
 /**
- * Waits for a waiting delivery. The deliveries of the backlog are copies of it, each
- * with its own ids.
+ * Waits until the database has a waiting delivery. The backlog consists of copies of this
+ * delivery, each with its own ids.
  */
 export async function openBacklog(uri: string): Promise<Backlog> {
   const client = await new MongoClient(uri).connect()

@@ -45,7 +45,7 @@ export async function backUp({ dataDir, file, logger }: BackupOptions): Promise<
 /**
  * Restores an archive as a new data folder. The folder appears only when it is complete.
  *
- * @throws Error if the folder has files, or if the archive is damaged or no backup
+ * @throws Error if the folder has files, or if the archive is damaged or is not a backup
  */
 export async function restore({ dataDir, file, logger }: BackupOptions): Promise<void> {
   const target = resolve(dataDir)

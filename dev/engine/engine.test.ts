@@ -170,7 +170,7 @@ describe('engines', () => {
     expect(readdirSync(place.scratchDir)).toEqual([])
   })
 
-  it.runIf(isLong)('an engine removes the files of a killed engine when it starts', async () => {
+  it.runIf(isLong)('a starting engine removes the files of a killed engine', async () => {
     const engine = await attach()
     process.kill(engine.pids[0] ?? 0, 'SIGKILL')
     await expect.poll(() => engine.pids, { timeout: 20_000 }).toHaveLength(2)

@@ -97,8 +97,8 @@ export async function createDemoSite({
 }
 
 /**
- * Returns true if a page of the shop sent the request. This is reliable, because scripts can set
- * neither `Origin` nor `Sec-Fetch-Site`.
+ * Returns true if a page of the shop sent the request. The result is reliable, because scripts can
+ * set neither `Origin` nor `Sec-Fetch-Site`.
  */
 function isFromOwnPage({ headers: { host, origin, 'sec-fetch-site': site } }: IncomingMessage): boolean {
   return site === undefined ? URL.parse(origin ?? '')?.host === host : site === 'same-origin'

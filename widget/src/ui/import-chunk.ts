@@ -13,8 +13,8 @@ const chunks: Record<string, Promise<unknown> | undefined> = {}
 
 /**
  * Imports a chunk if its content matches the hash that the build wrote into the chat. The build
- * replaces each `import()` of the chat by a call of this function. A chunk exports a function of the
- * chat's code, so that it has no imports whose content the browser would not check.
+ * replaces each `import()` of the chat by a call of this function. A chunk exports a function
+ * that gets the chat's code. So a chunk needs no imports, whose content the browser would not check.
  */
 export function importChunk(name: string): Promise<unknown> {
   chunks[name] ??= fetchChunk(name).catch((error) => {

@@ -1,8 +1,9 @@
 // Signs operators in to the console.
 //
-// A console session is a workspace session that the service stores. The operator's browser holds
-// its secret in a cookie. The gateway sends it as `Authorization: Console <secret>`, and the core
-// accepts it wherever it accepts a workspace session. The database has only hashes of secrets.
+// A console session is a workspace session that the service stores. The operator's browser has
+// the session's secret in a cookie. The gateway sends this secret as `Authorization: Console
+// <secret>`. The core accepts the secret wherever it accepts a workspace session. The database has
+// only hashes of secrets.
 //
 // These methods are not reachable through the gateway's `/rpc`.
 
@@ -384,8 +385,8 @@ export declare const SignOutResponseSchema: GenMessage<SignOutResponse>;
  */
 export declare const ConsoleService: GenService<{
   /**
-   * Creates a link that signs in one operator, once, within ten minutes. The session gets scopes of
-   * the caller only, and ends no later than the caller's token. Errors: NotFound,
+   * Creates a link that signs in one operator, once, within ten minutes. The session gets only
+   * scopes that the caller has, and ends no later than the caller's token. Errors: NotFound,
    * PermissionDenied if the caller lacks a requested scope, ValidationFailed.
    *
    * @generated from rpc service.console.v1.ConsoleService.CreateSignInLink
@@ -408,8 +409,8 @@ export declare const ConsoleService: GenService<{
     output: typeof SignInResponseSchema;
   },
   /**
-   * Begins a sign-in at the OpenID Connect provider. Errors: NotFound if none is configured,
-   * ServiceUnavailable if it does not answer.
+   * Begins a sign-in at the OpenID Connect provider. Errors: NotFound if no provider is
+   * configured, ServiceUnavailable if the provider does not answer.
    *
    * @generated from rpc service.console.v1.ConsoleService.BeginProviderSignIn
    */

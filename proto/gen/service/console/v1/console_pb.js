@@ -1,8 +1,9 @@
 // Signs operators in to the console.
 //
-// A console session is a workspace session that the service stores. The operator's browser holds
-// its secret in a cookie. The gateway sends it as `Authorization: Console <secret>`, and the core
-// accepts it wherever it accepts a workspace session. The database has only hashes of secrets.
+// A console session is a workspace session that the service stores. The operator's browser has
+// the session's secret in a cookie. The gateway sends this secret as `Authorization: Console
+// <secret>`. The core accepts the secret wherever it accepts a workspace session. The database has
+// only hashes of secrets.
 //
 // These methods are not reachable through the gateway's `/rpc`.
 

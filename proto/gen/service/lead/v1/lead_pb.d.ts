@@ -356,8 +356,8 @@ export declare const LeadService: GenService<{
     output: typeof CreateDeliveryAttemptResponseSchema;
   },
   /**
-   * Sends a sample lead, marked with `"test":true`, to a subscription's destination. It is signed,
-   * retried and recorded like every delivery, and has no lead. A call that repeats an idempotency
+   * Sends a sample lead, marked with `"test":true`, to a subscription's destination. The
+   * delivery is signed, retried and recorded like every other delivery, and has no lead. A call that repeats an idempotency
    * key returns the attempt of the first call. Errors: SubscriptionNotFound, SubscriptionDisabled,
    * IdempotencyConflict, ValidationFailed.
    *

@@ -2293,8 +2293,9 @@ export declare type Opened = Message$1<"service.messaging.v1.Opened"> & {
   sequence: number;
 
   /**
-   * Availability of the installation, in the format of AvailabilityChanged.data. It shows the
-   * gateway a change that it missed before it resumed the subscription on another core.
+   * Availability of the installation, in the format of AvailabilityChanged.data. If the
+   * gateway missed a change before it resumed the subscription on this core, it finds the change
+   * here.
    *
    * @generated from field: string availability = 5;
    */
@@ -2774,8 +2775,8 @@ export declare const MessagingService: GenService<{
     output: typeof ListSavedRepliesResponseSchema;
   },
   /**
-   * Saves a reply, in place of one with the same shortcut. Errors: NotFound, ValidationFailed, also if
-   * the workspace has 100 replies.
+   * Saves a reply. Replaces the saved reply that has the same shortcut, if any. Errors: NotFound,
+   * ValidationFailed, also if the workspace has 100 replies.
    *
    * @generated from rpc service.messaging.v1.MessagingService.SaveReply
    */

@@ -104,8 +104,9 @@ export declare const AnnounceEventsResponseSchema: GenMessage<AnnounceEventsResp
 export declare const PeerService: GenService<{
   /**
    * Tells this core which events the calling core has appended to logs. The call may be lost: this
-   * core also finds the events by wake-ups in the database and by comparing its logs with their
-   * ends. A call without events only tells this core that the calling core runs.
+   * core also finds the events by wake-ups in the database, and by comparing the ends of its
+   * followed logs with the database. A call without events only tells this core that the calling
+   * core runs.
    *
    * Errors: ValidationFailed.
    *
