@@ -37,7 +37,7 @@ export interface Typing {
    * ended expires.
    */
   endAfterMessage(message: LogEvent): void
-  /** Ends every turn that has expired, including turns of other processes. */
+  /** Ends every typing turn that has expired, including turns that other processes began. */
   endOverdue(): Promise<void>
   drain(): Promise<void>
 }
@@ -51,7 +51,8 @@ interface TypingSettings {
 const overdueBatch = 200
 /**
  * Minimum interval in milliseconds between two lookups by `ending`. One lookup covers all authors
- * who sent a message since the previous lookup. Few of these authors have a turn.
+ * who sent a message since the previous lookup. Most of these authors
+ * have no typing turn.
  */
 const paceMs = 200
 

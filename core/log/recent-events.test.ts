@@ -13,7 +13,7 @@ function newLog() {
   const recent = createRecentEvents(bus, () => now)
   const log: LogEvent[] = []
 
-  /** Appends an event, by this process or by another one. */
+  /** Appends an event. If `here` is false, another process appends the event. */
   function append({ here = true, transient = false, body = 'text', conversationId = 'c' } = {}) {
     const event = {
       conversationId,

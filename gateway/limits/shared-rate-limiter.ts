@@ -110,7 +110,7 @@ export function createSharedBuckets(options: {
       const perMs = perMinute / 60_000
       const capacity = Math.max(1, burst)
       const keyOf = (key: string) => `service:rate:${name}:${key}`
-      /** Uses the store, or the local buckets while it is unreachable. */
+      /** Uses the store, or the local buckets while the store is unreachable. */
       async function ask<Answer>(
         shared: () => Promise<Answer>,
         alone: () => Answer | Promise<Answer>,
