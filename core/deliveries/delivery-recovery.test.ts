@@ -4,6 +4,7 @@ import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { newId } from '../ids.ts'
 import { testDeliveries } from '../test/deliveries.ts'
+import { createDeliveryRecoveryStore } from './delivery-recovery-store.ts'
 import type { DeliveryDocument } from './delivery-store.ts'
 import type { DeliveryStatus as Status } from './model.ts'
 
@@ -211,5 +212,20 @@ describe('RecoverDeliveries', () => {
     await Promise.all([one!.deliveryRecoveries.proceed(), other!.deliveryRecoveries.proceed()])
     await finish()
     expect((await subscription()).recovery!.recovered).toBe(250)
+  })
+
+  it('ignores the progress of a core whose lease has expired, once another core has continued', async () => {
+    const { recover, finish, subscription } = await outage(Array.from({ length: 250 }, () => 'failed'))
+    await recover()
+    const store = createDeliveryRecoveryStore(test.cores[0]!.database.collections)
+    const late = (await store.lease(new Date(test.now()), new Date(test.now() + 30_000)))!
+    test.advance(31_000)
+    await finish()
+    const { recovery } = await subscription()
+    const at = new Date(test.now())
+    await store.advance(late, { remaining: ['failed'], nextDueAt: at, nextStepAt: at }, 200)
+    await store.finish(late, at)
+    expect((await subscription()).recovery).toEqual(recovery)
+    expect(await store.lease(at, at)).toBeFalsy()
   })
 })
