@@ -46,8 +46,8 @@ export const seededFaults: SeededFault[] = [
     'C1.13',
     'sends CORS headers to an origin that no installation allows',
     'gateway/checks',
-    '} catch { // The page must not read the answer.',
-    '} catch {\n    allowOrigin(reply, request.headers.origin)',
+    'allowOrigin(reply, await requireOrigin(request)) } catch {',
+    'allowOrigin(reply, await requireOrigin(request)) } catch {\n    allowOrigin(reply, request.headers.origin)',
   ),
   fault(
     'C1.14',
