@@ -13,3 +13,8 @@ it.each([...knownBugs, ...seededFaults].flatMap(({ name, changes }) => changes.m
     expect(source).toContain(change.to)
   },
 )
+
+it('no seeded bug names a comment of the source, because comments are rewritten', () => {
+  const replaced = [...knownBugs, ...seededFaults].flatMap(({ changes }) => changes.map(({ from }) => from))
+  expect(replaced.filter((from) => /(^|\s)\/[/*]/.test(from))).toEqual([])
+})

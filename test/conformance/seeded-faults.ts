@@ -25,8 +25,8 @@ export const seededFaults: SeededFault[] = [
     'C1.4',
     'ignores unknown query parameters',
     'gateway/routes',
-    "app.addHook('onRoute', refuseQuery) // Pick single fields:",
-    '// Pick single fields:',
+    "else await allowKnownOrigin(deps.requireOrigin, reply) }) app.addHook('onRoute', refuseQuery)",
+    'else await allowKnownOrigin(deps.requireOrigin, reply)\n  })',
   ),
   fault(
     'C1.10',
