@@ -94,10 +94,13 @@ describe('the built widget', () => {
     expect(texts).toHaveLength(2)
   })
 
-  it.each(['index', 'client'])('the built %s.js exports exactly the names that docs/widget.md lists', async (entry) => {
-    const exported = await import(join(widgetDist, `${entry}.js`))
-    expect(Object.keys(exported).sort()).toEqual((await documentedExports(entry)).sort())
-  })
+  it.each(['index', 'client', 'loader'])(
+    'the built %s.js exports exactly the names that docs/widget.md lists',
+    async (entry) => {
+      const exported = await import(join(widgetDist, `${entry}.js`))
+      expect(Object.keys(exported).sort()).toEqual((await documentedExports(entry)).sort())
+    },
+  )
 })
 
 /** Returns the names that docs/widget.md lists as exports of an entry file. */

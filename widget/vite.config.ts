@@ -110,7 +110,12 @@ function outputOf({
 
 /** Build of the npm package. Its entry files export only the documented names and share chunks. */
 export const packageBuild = outputOf({
-  input: { index: 'src/index.ts', client: 'src/client-entry.ts', react: 'src/react/index.ts' },
+  input: {
+    index: 'src/index.ts',
+    client: 'src/client-entry.ts',
+    loader: 'src/loader-entry.ts',
+    react: 'src/react/index.ts',
+  },
   sourcemap: true,
   external: ['react'],
   // Frameworks with server components must run the hooks in the browser.

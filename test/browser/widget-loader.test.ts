@@ -172,6 +172,49 @@ describe('a page that controls the widget', () => {
     expect(complaints).toEqual([])
   })
 
+  it.each(['module', 'defer'] as const)(
+    'configures the chat from a %s script before the session of the tab is resumed',
+    async (pageScriptKind) => {
+      const { page } = await visit({
+        pageScriptKind,
+        pageScript: `
+          window.asked = 0
+          document.querySelector('script[data-site-key]').serviceWidget.configure({
+            identityProvider: async () => { window.asked += 1 },
+          })`,
+      })
+      await launcher(page).click()
+      await page.getByText('We are online').waitFor()
+      for (let load = 0; load < 3; load += 1) {
+        await page.reload()
+        await page.getByText('We are online').waitFor()
+        expect(await ask(page, 'asked')).toBe(1)
+      }
+    },
+  )
+
+  it('creates the chat again if the page configures it after it was loaded', async () => {
+    const { page, complaints } = await visit({ pageScript: keepsWidget })
+    await launcher(page).click()
+    await page.getByText('We are online').waitFor()
+    await ask(page, 'window.first = widget, undefined')
+    await ask(
+      page,
+      `window.asked = 0, loader.configure({
+        localeTexts: { en: { composerPlaceholder: 'Ask away' } },
+        identityProvider: async () => { window.asked += 1 },
+      })`,
+    )
+    await page.getByPlaceholder('Ask away').waitFor()
+    await page.getByText('We are online').waitFor()
+    expect(await ask(page, 'asked')).toBe(1)
+    expect(await ask(page, 'received')).toEqual(['start', 'ready', 'ready'])
+    expect(await ask(page, 'first === widget')).toBe(false)
+    expect(await page.getByRole('dialog').count()).toBe(1)
+    expect(gateway().sessionCount('pk_friendly')).toBe(1)
+    expect(complaints).toEqual([])
+  })
+
   it('can change language, theme and launcher, and the visitor’s draft is kept', async () => {
     const { page, complaints } = await visit({ pageScript: keepsWidget })
     await launcher(page).click()

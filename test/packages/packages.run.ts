@@ -119,11 +119,13 @@ test('the packages pass publint and attw', async () => {
 })
 
 test.each(['build:development', 'build'])(
-  'a Vite project with React and strict mode (%s) begins one session, and removes the chat with its component',
+  'a Vite project with React and strict mode (%s) begins one session when the visitor opens the chat, and removes the chat with its component',
   async (build) => {
     const project = await install('vite')
     await script(project, build)
     const { page, complaints } = await open(project)
+    await page.getByRole('button', { name: /^Open chat/ }).waitFor()
+    expect(gateway.requests.map(({ path }) => path)).toEqual(['/config/pk_friendly'])
     await chat(page)
     expect(gateway.sessionCount('pk_friendly')).toBe(1)
     await page.getByText('1 received').waitFor()
@@ -157,8 +159,8 @@ test('an Astro project renders the hook on the server, hydrates without a warnin
   await script(project, 'build')
   const { page, url, complaints } = await open(project)
   expect(await (await fetch(url)).text()).toContain('The chat is loading')
-  await page.getByText('The chat is ready').waitFor()
   await chat(page)
+  await page.getByText('The chat is ready').waitFor()
   expect(gateway.sessionCount('pk_friendly')).toBe(1)
   expect(complaints).toEqual([])
 })

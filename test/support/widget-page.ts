@@ -18,9 +18,11 @@ export interface WidgetPageOptions {
   head?: string
   body?: string
   /**
-   * Script of the host page, served from the page's own origin. It runs before the widget's script.
+   * Script of the host page, served from the page's own origin. By default it runs before the
+   * widget's script. With `module` or `defer`, it stands behind that script and runs after it.
    */
   pageScript?: string
+  pageScriptKind?: 'module' | 'defer'
   context?: BrowserContextOptions
 }
 
@@ -75,11 +77,14 @@ export async function openWidgetPage(options: WidgetPageOptions): Promise<Widget
     attributes = '',
     lang = 'en',
     dir = 'ltr',
+    pageScriptKind,
   }: WidgetPageOptions): Server {
+    const kinds = { module: 'type="module"', defer: 'defer' }
+    const late = pageScriptKind && `<script src="/page.js" ${kinds[pageScriptKind]}></script>`
     const html = `<!doctype html><html lang="${lang}" dir="${dir}"><head><meta charset="utf-8"><title>A page</title>
       <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">
-      ${options.head ?? ''}<script src="/page.js"></script>
-      <script src="${gateway.url}${script}" data-site-key="${siteKey}" ${attributes} defer></script></head>
+      ${options.head ?? ''}${late ? '' : '<script src="/page.js"></script>'}
+      <script src="${gateway.url}${script}" data-site-key="${siteKey}" ${attributes} defer></script>${late ?? ''}</head>
       <body><header><p>A shop</p></header><nav aria-label="Shop"><a href="/">Lamps</a></nav>
       <main><h1>A page</h1>${options.body ?? '<p>With a chat on it.</p>'}</main>
       <aside aria-label="Offers"><p>An offer</p></aside><footer><p>Imprint</p></footer></body></html>`

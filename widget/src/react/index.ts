@@ -1,16 +1,18 @@
 import { useEffect, useRef, useState, useSyncExternalStore } from 'react'
 import type { WidgetEventMap, WidgetEventName } from '../events.ts'
-import { createServiceWidget } from '../ui/service-widget.ts'
+import { createServiceWidgetLoader } from '../loader-entry.ts'
+import type { ServiceWidgetLoader } from '../ui/launcher.ts'
 import type { ServiceWidgetOptions, ServiceWidget as Widget } from '../ui/service-widget-types.ts'
 
 export interface ServiceWidgetProps extends ServiceWidgetOptions {
-  /** Called with the mounted widget. */
+  /** Called with the widget when the chat was loaded. */
   onReady?: (widget: Widget) => void
 }
 
 /**
- * Shows the chat while the component is mounted. Renders nothing itself, also on a server: the chat
- * is a shadow tree at the end of the page's body.
+ * Shows the launcher while the component is mounted. The chat is loaded and a session is created
+ * when the visitor opens it; a session of the tab is resumed at once. Renders nothing itself, also
+ * on a server: the chat is a shadow tree at the end of the page's body.
  */
 export function ServiceWidget({ onReady, ...options }: ServiceWidgetProps): null {
   const widget = useServiceWidget(options)
@@ -25,39 +27,16 @@ export function ServiceWidget({ onReady, ...options }: ServiceWidgetProps): null
 }
 
 /**
- * Mounts the chat while the calling component is mounted, and returns it. Returns undefined on a
- * server, during hydration and after the component was removed.
+ * Shows the launcher while the calling component is mounted. Returns the widget once the chat was
+ * loaded. Returns undefined before that, on a server and during hydration.
  *
  * Another `siteKey` or `apiBaseUrl` creates another chat. `theme` and `locale` are applied at once.
  * Functions may change with each render. Changes of other options have no effect.
  */
 export function useServiceWidget(options: ServiceWidgetOptions): Widget | undefined {
-  const { siteKey, apiBaseUrl, theme = 'auto', locale } = options
   const [widget, setWidget] = useState<Widget>()
-  const latest = useRef(options)
-  useEffect(() => {
-    latest.current = options
-  })
-  useEffect(() => {
-    const { identityProvider, pageContext } = latest.current
-    // In strict mode, React removes and repeats each effect at once. The chat is created afterwards,
-    // so that only one session begins.
-    let created: Widget | undefined
-    const timer = setTimeout(() => {
-      created = createServiceWidget({
-        ...latest.current,
-        ...(identityProvider && { identityProvider: (...given) => latest.current.identityProvider!(...given) }),
-        ...(pageContext && { pageContext: () => latest.current.pageContext!() }),
-      })
-      void created.mount()
-      setWidget(created)
-    })
-    return () => {
-      clearTimeout(timer)
-      created?.unmount()
-      setWidget(undefined)
-    }
-  }, [siteKey, apiBaseUrl])
+  useServiceWidgetLoader(options, setWidget)
+  const { theme = 'auto', locale } = options
   useEffect(() => {
     widget?.setTheme(theme)
   }, [widget, theme])
@@ -65,6 +44,51 @@ export function useServiceWidget(options: ServiceWidgetOptions): Widget | undefi
     widget?.setLocale(locale)
   }, [widget, locale])
   return widget
+}
+
+/**
+ * Shows the launcher like `useServiceWidget`, and returns its loader. `loader.open()` loads and
+ * opens the chat, for example when the visitor presses a button of the page.
+ *
+ * @param onWidget called with the widget when the chat was loaded, and with undefined when it was
+ * removed
+ */
+export function useServiceWidgetLoader(
+  options: ServiceWidgetOptions,
+  onWidget: (widget: Widget | undefined) => void = ignore,
+): ServiceWidgetLoader | undefined {
+  const { siteKey, apiBaseUrl } = options
+  const [loader, setLoader] = useState<ServiceWidgetLoader>()
+  const latest = useRef({ options, onWidget })
+  useEffect(() => {
+    latest.current = { options, onWidget }
+  })
+  useEffect(() => {
+    const { identityProvider, pageContext } = latest.current.options
+    // In strict mode, React removes and repeats each effect at once. The launcher is created
+    // afterwards, so that the page sends one request.
+    let created: ServiceWidgetLoader | undefined
+    const timer = setTimeout(() => {
+      created = createServiceWidgetLoader(
+        {
+          ...latest.current.options,
+          ...(identityProvider && {
+            identityProvider: (...given) => latest.current.options.identityProvider!(...given),
+          }),
+          ...(pageContext && { pageContext: () => latest.current.options.pageContext!() }),
+        },
+        (widget) => latest.current.onWidget(widget),
+      )
+      setLoader(created)
+    })
+    return () => {
+      clearTimeout(timer)
+      created?.remove()
+      latest.current.onWidget(undefined)
+      setLoader(undefined)
+    }
+  }, [siteKey, apiBaseUrl])
+  return loader
 }
 
 /** Calls the handler for each event of the chat. The handler may change with each render. */
@@ -89,4 +113,4 @@ export function useUnreadCount(widget: Widget | undefined): number {
   )
 }
 
-function ignore() {}
+function ignore(): void {}

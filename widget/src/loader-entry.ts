@@ -1,0 +1,25 @@
+import { createLauncher, type ServiceWidgetLoader } from './ui/launcher.ts'
+import type { ServiceWidget, ServiceWidgetOptions } from './ui/service-widget-types.ts'
+
+export type { ServiceWidget, ServiceWidgetLoader, ServiceWidgetOptions }
+
+/**
+ * Shows the launcher of the chat, like the script tag: loads the chat when the visitor opens it, or
+ * if the tab has a session. Before that, the page sends one request, for the configuration. Call it
+ * in a browser only.
+ *
+ * @param onReady called with the widget when the chat is loaded, and again after `configure`
+ * created it again
+ */
+export function createServiceWidgetLoader(
+  options: ServiceWidgetOptions,
+  onReady: (widget: ServiceWidget) => void = () => {},
+): ServiceWidgetLoader {
+  const { loader, begin } = createLauncher({
+    options: { storage: 'session', ...options },
+    importChat: () => import('./ui/widget.ts'),
+    onReady,
+  })
+  begin()
+  return loader
+}
