@@ -4,6 +4,7 @@ import { CONTRACT, CONTRACT_VERSION } from '../checks/request-checks.ts'
 import { type PublicError, publicErrors } from '../errors.ts'
 import { type EventName, eventDefinitions, eventSchema } from '../schemas/events.ts'
 import { Envelope, portablePatterns } from '../schemas/fields.ts'
+import { HistoryAnswer } from '../schemas/messages.ts'
 import { errorsOf, headersOfAnswer, headersOfFailure, parametersOf } from './route-description.ts'
 
 type Json = Record<string, unknown>
@@ -103,6 +104,7 @@ function finishOperation(method: string, operation: Operation): void {
   operation.security = config.operator ? [{ workspaceSession: [] }] : config.scoped ? [{ accessGrant: [] }] : []
   if (config.bodyTypes) operation.requestBody = rawBody(config)
   if (config.described?.stream) operation.responses = { 200: streamAnswer() }
+  operation.responses = openForNewFields(operation.responses)
   for (const [status, answer] of Object.entries(operation.responses)) {
     if (status === '304') answer.description = 'The cached answer is current.'
     answer.headers = headersOfAnswer(config, Number(status))
@@ -157,16 +159,13 @@ function exampleOf({ code, httpStatus, retryable, terminal }: PublicError): Json
 }
 
 function streamAnswer(): Json {
-  const example = [
-    'retry: 2000\n\n: open\n\n',
-    'id: 7f3a-42\nevent: message.received\ndata: {"sequence":42,"type":"message.received","occurredAt":"…","data":{…}}\n\n',
-    ': hb 42\n\n',
-  ].join('')
+  const [message] = (HistoryAnswer as { examples?: { messages: Json[] }[] }).examples![0]!.messages
+  const example = { sequence: 42, type: 'message.received', occurredAt: '2026-01-02T03:04:09.120Z', data: { message } }
+  const lines = ['retry: 2000', '', 'id: 7f3a-42', 'event: message.received', 'data: {"sequence":42,…}', '', ': hb 42']
   return {
-    description:
-      'The event stream: each `data` line is an `Event`. It stays open, with a heartbeat comment now and then.',
+    description: `The event stream. Each \`data\` line is an \`Event\`. It stays open, with a heartbeat comment now and then:\n\n    ${lines.join('\n    ')}`,
     content: {
-      'text/event-stream': { schema: { type: 'string' }, example, 'x-event': { $ref: '#/components/schemas/Event' } },
+      'text/event-stream': { schema: { $ref: '#/components/schemas/Event' }, example },
     },
   }
 }
@@ -180,7 +179,19 @@ function eventSchemas(): Json {
   ])
   const mapping = Object.fromEntries(names.map((name) => [name, `#/components/schemas/Event.${name}`]))
   const oneOf = Object.values(mapping).map(($ref) => ({ $ref }))
-  return { Event: { oneOf, discriminator: { propertyName: 'type', mapping } }, ...Object.fromEntries(schemas) }
+  const described = {
+    Event: { oneOf, discriminator: { propertyName: 'type', mapping } },
+    ...Object.fromEntries(schemas),
+  }
+  return openForNewFields(described)
+}
+
+/**
+ * Returns a copy that allows unknown fields. A client must accept them, because later versions add
+ * fields to answers and events.
+ */
+function openForNewFields<Described extends object>(described: Described): Described {
+  return JSON.parse(JSON.stringify(described, (key, item) => (key === 'additionalProperties' ? undefined : item)))
 }
 
 /**

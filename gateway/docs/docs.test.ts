@@ -76,7 +76,21 @@ describe('the OpenAPI document', () => {
     expect(send.parameters.map((each: Document) => each.name)).toContain('Idempotency-Key')
     const events = operations.find(({ operationId }) => operationId === 'openEvents')
     expect(events.parameters.map((each: Document) => each.name)).toContain('Last-Event-ID')
-    expect(events.responses[200].content).toHaveProperty(['text/event-stream'])
+    expect(events.responses[200].content['text/event-stream'].schema).toEqual({ $ref: '#/components/schemas/Event' })
+  })
+
+  test('lets answers and events have unknown fields, and requires no header that browsers set', async () => {
+    const { document, operations } = await startWithDocument()
+    const { ErrorEnvelope, ...events } = document.components.schemas
+    const closed = /"additionalProperties":false/
+    expect(JSON.stringify(ErrorEnvelope)).toMatch(closed)
+    expect(JSON.stringify(events)).not.toMatch(closed)
+    for (const { operationId, parameters, responses } of operations) {
+      expect(JSON.stringify(responses), operationId).not.toMatch(closed)
+      const origin = parameters.find((each: Document) => each.name === 'Origin')
+      expect(origin?.required ?? false, operationId).toBe(false)
+    }
+    expect(JSON.stringify(operations.map(({ requestBody }) => requestBody))).toMatch(closed)
   })
 
   test('has patterns that every language reads, without Unicode properties, lookarounds or surrogates', async () => {

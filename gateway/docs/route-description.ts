@@ -61,9 +61,9 @@ const PAGE_HEADERS: Json[] = [
   {
     name: 'Origin',
     in: 'header',
-    required: true,
     schema: text,
-    description: 'Origin of the page, which the installation must allow. Browsers send it by themselves.',
+    description:
+      'Origin of the page, which the installation must allow. Browsers send it by themselves, so a page cannot set it. Other clients must send it.',
     example: 'http://localhost:8081',
   },
   {

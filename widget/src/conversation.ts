@@ -1,7 +1,7 @@
 import type { Emitter } from './events.ts'
 import { createMessageList } from './message-list.ts'
 import type { OutboxEntry } from './outbox.ts'
-import type { DeliveryStatus, StreamEvent, WidgetErrorDetail, WidgetMessage } from './types.ts'
+import type { DeliveryStatus, StoredMessage, StreamEvent, WidgetErrorDetail, WidgetMessage } from './types.ts'
 import type { AcceptedMessage, ServiceMessage } from './wire.ts'
 
 /** Types of the events that are forwarded to the application unchanged. */
@@ -107,8 +107,8 @@ export function createConversation({ emit }: Pick<Emitter, 'emit'>) {
     emitChanged,
   }
 
-  function announce(message: WidgetMessage | undefined) {
-    if (!message?.messageId || announced.has(message.messageId)) return
+  function announce(message: StoredMessage | undefined) {
+    if (!message || announced.has(message.messageId)) return
     announced.add(message.messageId)
     emit(message.author.kind === 'visitor' ? 'message.accepted' : 'message.received', { message })
   }

@@ -9,6 +9,7 @@ import type {
   MessageAuthor,
   Presence,
   SessionView,
+  StoredMessage,
   WidgetConfig,
   WidgetErrorDetail,
   WidgetMessage,
@@ -19,9 +20,9 @@ export interface WidgetEventMap {
   'message.queued': { message: WidgetMessage }
   'message.retrying': { message: WidgetMessage; attempt: number }
   'message.retry.exhausted': { message: WidgetMessage; error: WidgetErrorDetail }
-  'message.accepted': { message: WidgetMessage }
-  'message.received': { message: WidgetMessage }
-  'message.state.changed': { message: WidgetMessage }
+  'message.accepted': { message: StoredMessage }
+  'message.received': { message: StoredMessage }
+  'message.state.changed': { message: StoredMessage }
   /**
    * The visitor has written a message while offline. The outbox sends the message when the network
    * works.

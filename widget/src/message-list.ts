@@ -1,4 +1,4 @@
-import type { DeliveryStatus, WidgetMessage } from './types.ts'
+import type { DeliveryStatus, StoredMessage, WidgetMessage } from './types.ts'
 import type { ServiceMessage } from './wire.ts'
 
 /**
@@ -54,8 +54,8 @@ export function createMessageList() {
      * of the fields.
      */
     merge(
-      received: Partial<ServiceMessage> & Pick<ServiceMessage, 'messageId' | 'sequence'>,
-    ): WidgetMessage | undefined {
+      received: Partial<ServiceMessage> & Pick<ServiceMessage, 'messageId' | 'conversationId' | 'sequence'>,
+    ): StoredMessage | undefined {
       const { state, ...known } = received
       const canonical = this.byMessageId(known.messageId)
       const unsent = messages.find((one) => !one.messageId && one.clientOperationId === known.clientOperationId)
@@ -67,13 +67,13 @@ export function createMessageList() {
       }
       // A response to POST /messages does not contain enough fields to add a message.
       if (!known.body || !known.author || !known.createdAt) return undefined
-      const added = { ...known, deliveryStatus, key: known.messageId } as WidgetMessage
+      const added = { ...known, deliveryStatus, key: known.messageId } as StoredMessage
       messages = inOrder([...messages, added])
       return added
     },
 
-    setStatus(messageId: string, status: DeliveryStatus): WidgetMessage | undefined {
-      const current = this.byMessageId(messageId)
+    setStatus(messageId: string, status: DeliveryStatus): StoredMessage | undefined {
+      const current = this.byMessageId(messageId) as StoredMessage | undefined
       return current && replace(current, { ...current, deliveryStatus: laterStatus(current.deliveryStatus, status) })
     },
 
@@ -82,8 +82,8 @@ export function createMessageList() {
     },
   }
 
-  function replace(before: WidgetMessage, after: WidgetMessage): WidgetMessage {
-    if (JSON.stringify(before) === JSON.stringify(after)) return before
+  function replace<Kind extends WidgetMessage>(before: WidgetMessage, after: Kind): Kind {
+    if (JSON.stringify(before) === JSON.stringify(after)) return before as Kind
     messages = inOrder(messages.map((one) => (one === before ? after : one)))
     return after
   }

@@ -43,6 +43,9 @@ export interface WidgetMessage {
   error?: WidgetErrorDetail
 }
 
+/** A message that the service has stored. */
+export type StoredMessage = WidgetMessage & Required<Pick<WidgetMessage, 'messageId' | 'conversationId' | 'sequence'>>
+
 /** A failure that is reported to the application. It contains no data of the request. */
 export interface WidgetErrorDetail {
   code: string
