@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
 import { useWidgetPages } from './widget-under-test.ts'
@@ -192,6 +194,26 @@ describe('a page that controls the widget', () => {
       }
     },
   )
+
+  it('identifies and logs out a visitor as in docs/recipes.md', async () => {
+    const recipes = await readFile(join(import.meta.dirname, '../../docs/recipes.md'), 'utf8')
+    const [, pageScript] = /```js\n([\s\S]*?)```/.exec(recipes)!
+    const { page } = await visit({
+      pageScriptKind: 'defer',
+      pageScript,
+      body: '<form id="logout" action="/goodbye" method="get"><button>Log out</button></form>',
+    })
+    let asked = 0
+    await page.route('**/chat-identity', (route) => {
+      asked += 1
+      return route.fulfill({ status: 204 })
+    })
+    await launcher(page).click()
+    await page.getByText('We are online').waitFor()
+    expect(asked).toBe(1)
+    await page.getByRole('button', { name: 'Log out' }).click()
+    await expect.poll(() => gateway().seen('DELETE /sessions/identify')).toHaveLength(1)
+  })
 
   it('creates the chat again if the page configures it after it was loaded', async () => {
     const { page, complaints } = await visit({ pageScript: keepsWidget })

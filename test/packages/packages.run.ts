@@ -144,6 +144,21 @@ test.each(['build:development', 'build'])(
   },
 )
 
+test.each(['vue', 'svelte'])(
+  'a %s project as in docs/recipes.md opens the chat with a button of its own',
+  async (name) => {
+    const project = await install(name)
+    await script(project, 'build')
+    const { page, complaints } = await open(project)
+    await page.getByRole('button', { name: /^Open chat/ }).waitFor()
+    expect(gateway.sessionCount('pk_friendly')).toBe(0)
+    await page.getByRole('button', { name: 'Help' }).click()
+    await page.getByText('We are online').waitFor()
+    expect(gateway.sessionCount('pk_friendly')).toBe(1)
+    expect(complaints).toEqual([])
+  },
+)
+
 test('a Next project renders on the server, hydrates without a warning and shows the chat', async () => {
   const project = await install('next')
   await script(project, 'build')

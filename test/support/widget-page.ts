@@ -91,7 +91,7 @@ export async function openWidgetPage(options: WidgetPageOptions): Promise<Widget
     const policy = [
       "default-src 'none'",
       `script-src 'self' ${gateway.url}`,
-      `connect-src ${gateway.url}`,
+      `connect-src ${gateway.url}${late ? " 'self'" : ''}`,
       ...(options.head ? ["style-src 'unsafe-inline'"] : []),
       "base-uri 'none'",
       "form-action 'none'",
