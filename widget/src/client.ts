@@ -2,6 +2,7 @@ import type { SupportedRequests } from './agent-requests.ts'
 import { createApi } from './api.ts'
 import { createChatState } from './chat-state.ts'
 import { createConfigLoader } from './config-loader.ts'
+import { createConsentRecords } from './consent-record.ts'
 import { toWidgetError, WidgetError } from './errors.ts'
 import { createEmitter, type Emitter } from './events.ts'
 import { createLateConsent } from './late-consent.ts'
@@ -71,14 +72,17 @@ export function createServiceClient(
   const { emit } = emitter
   const provider = async (wanted?: VisitorIdentity) =>
     config?.capabilities.identity === false ? undefined : options.identityProvider?.(wanted)
-  const pageContext = () => (config?.capabilities.pageContext ? options.pageContext?.() : undefined)
+  const pageContext = () =>
+    config?.capabilities.pageContext && consentRecords.mayObserve(config) ? options.pageContext?.() : undefined
   const session = (): SessionView | undefined => visit?.view()
   const messages = (): readonly WidgetMessage[] => visit?.conversation.messages.all() ?? []
   const platform = createPlatform(storageFor(options.storage ?? 'session'), options.platform)
   const api = createApi({ ...platform, apiBaseUrl: options.apiBaseUrl })
   const records = createSessionRecords(platform.storage, options.siteKey)
+  const consentRecords = createConsentRecords(platform.storage, options.siteKey, session)
   const shared = {
     api,
+    consentRecords,
     platform,
     emitter,
     siteKey: options.siteKey,

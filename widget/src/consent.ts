@@ -3,18 +3,9 @@ import { toWidgetError, WidgetError } from './errors.ts'
 import type { FeaturesDeps } from './features.ts'
 import { createPause } from './pause.ts'
 import { retrying } from './retrying.ts'
-import { sessionRecordKey } from './session-record.ts'
 import type { ConsentDecision, ConsentState, WidgetErrorDetail } from './types.ts'
 
 const attempts = 5
-
-/** The visitor's last decision, as the tab stores it. */
-interface ConsentRecord {
-  sessionId?: string
-  isVerified: boolean
-  policyVersion: string
-  decision: ConsentDecision
-}
 
 export type ConsentDeps = Omit<FeaturesDeps, 'consented'>
 
@@ -27,11 +18,10 @@ export type ConsentKeeper = ReturnType<typeof createConsent>
  * again.
  */
 export function createConsent(deps: ConsentDeps) {
-  const { api, emitter, siteKey, config, session, grants } = deps
-  const { clock, random, newId, storage } = deps.platform
+  const { api, emitter, config, consentRecords, grants } = deps
+  const { clock, random, newId } = deps.platform
   const { refresh: reload } = createConfigRefresh(deps)
   const pause = createPause(clock)
-  const key = `${sessionRecordKey(siteKey)}.consent`
   let waiting: { resolve(): void; reject(error: WidgetError): void }[] = []
   let isSending = false
   let error: WidgetErrorDetail | undefined
@@ -51,7 +41,7 @@ export function createConsent(deps: ConsentDeps) {
   function state(): ConsentState | undefined {
     const { required, policyUrl, policyVersion } = config()?.consent ?? {}
     if (!required || !policyVersion) return undefined
-    const decision = decided(policyVersion)
+    const decision = consentRecords.decided(policyVersion)
     const status = decision === undefined || (decision === 'denied' && isReopened) ? 'asked' : decision
     return { status, policyUrl, policyVersion, isSending, isHolding: waiting.length > 0, error }
   }
@@ -81,7 +71,7 @@ export function createConsent(deps: ConsentDeps) {
         { pause, random, isEnough: (_, attempt) => attempt + 1 >= attempts },
       )
       isReopened = false
-      keep({ sessionId: session()?.sessionId, isVerified: isVerified(), policyVersion, decision })
+      consentRecords.keep(policyVersion, decision)
     } catch (caught) {
       const failure = toWidgetError(caught)
       // The policy has a new version that the visitor has not seen, so load and show the new
@@ -105,7 +95,7 @@ export function createConsent(deps: ConsentDeps) {
       } catch (caught) {
         const failure = toWidgetError(caught)
         if (failure.code !== 'ConsentRequired') throw caught
-        storage.removeItem(key)
+        consentRecords.forget()
         await reload()
         // The service requires consent, but the configuration contains no policy yet. The caller
         // can retry later.
@@ -143,35 +133,6 @@ export function createConsent(deps: ConsentDeps) {
       for (const { resolve, reject } of ended) status === 'denied' ? reject(refusal()) : resolve()
     }
     tell()
-  }
-
-  function decided(policyVersion: string): ConsentDecision | undefined {
-    const record = read()
-    if (!record) return undefined
-    const { sessionId } = session() ?? {}
-    if (sessionId && record.sessionId !== sessionId) {
-      // The decision belongs to the verified visitor of an earlier session. Delete it, because
-      // another person may use the browser now.
-      if (record.isVerified) return void storage.removeItem(key)
-      keep({ ...record, sessionId, isVerified: isVerified() })
-    }
-    return record.policyVersion === policyVersion ? record.decision : undefined
-  }
-
-  function isVerified(): boolean {
-    return session()?.identity.state === 'verified'
-  }
-
-  function read(): ConsentRecord | undefined {
-    try {
-      return JSON.parse(storage.getItem(key)!) ?? undefined
-    } catch {
-      return undefined
-    }
-  }
-
-  function keep(record: ConsentRecord) {
-    storage.setItem(key, JSON.stringify(record))
   }
 
   function tell() {

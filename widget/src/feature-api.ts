@@ -39,6 +39,10 @@ export function createFeatureApi({ call, post, exchange }: FeatureCalls, upload:
     reportPresence: (tab: string, state: 'here' | 'away', grant: string) =>
       call<void>({ method: 'POST', path: '/presence', body: { tab, state }, grant }),
 
+    /** Tells operators that the visitor closed the panel. The session continues. */
+    closePanel: (grant: string, idempotencyKey: string) =>
+      post<{ state: string }>('/sessions/close', 'state', { scope: 'panel' }, idempotencyKey, grant),
+
     reportPage: (page: PageContext, grant: string) =>
       call<void>({ method: 'POST', path: '/context/page', body: page, grant }),
 

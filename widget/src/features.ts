@@ -1,5 +1,6 @@
 import type { SupportedRequests } from './agent-requests.ts'
 import type { Api } from './api.ts'
+import type { ConsentRecords } from './consent-record.ts'
 import { toWidgetError } from './errors.ts'
 import type { Emitter, Handler, WidgetEventMap } from './events.ts'
 import { createFeatureApi } from './feature-api.ts'
@@ -25,6 +26,7 @@ export interface FeaturesDeps {
   pageContext(): PageContext | undefined
   /** Returns a function that makes calls with grants of the current session. */
   grants: Grants
+  consentRecords: ConsentRecords
   /** Waits for the visitor's consent if it is required, then makes the call. */
   consented<Answer>(call: () => Promise<Answer>): Promise<Answer>
 }
@@ -108,7 +110,7 @@ const ignored = () => {}
 
 /** Creates the typing reports, presence, forms, agents' requests and page reports of one client. */
 export function createFeatures(deps: FeaturesDeps): Features {
-  const { platform, emitter, config, pageContext, messages, consented } = deps
+  const { platform, emitter, config, pageContext, messages, consented, consentRecords } = deps
   /**
    * Like `deps.grants`. Also fetches the configuration again if a call is refused because a
    * capability was turned off.
@@ -124,6 +126,7 @@ export function createFeatures(deps: FeaturesDeps): Features {
   const api = createFeatureApi(deps.api, platform.upload)
   const records = createFeatureRecords(platform.storage, deps.siteKey)
   const may = (capability: string) => hasSession && config()?.capabilities[capability] !== false
+  const mayReport = (capability: string) => may(capability) && consentRecords.mayObserve(config())
   const parts = { api, platform, emitter, records, config, grants, aheadMs: () => aheadMs }
   const presence = createPresence({ clock: platform.clock, emitter, records, messages })
   const supports = { navigation: false, screenshots: false, ...deps.supports }
@@ -134,19 +137,19 @@ export function createFeatures(deps: FeaturesDeps): Features {
       config: deps,
       typing: {
         clock: platform.clock,
-        isAllowed: () => may('typing') && platform.lifecycle.isOnline(),
+        isAllowed: () => mayReport('typing') && platform.lifecycle.isOnline(),
         report: (state) => grants()((grant) => api.setTyping(state, grant)),
       },
       pages: {
         clock: platform.clock,
-        isAllowed: () => may('pageContext') && config() !== undefined,
+        isAllowed: () => mayReport('pageContext'),
         current: pageContext,
         report: (page) => grants()((grant) => api.reportPage(page, grant)),
       },
       presence: {
         clock: platform.clock,
         lifecycle: platform.lifecycle,
-        isAllowed: () => hasSession && platform.lifecycle.isOnline(),
+        isAllowed: () => mayReport('presence') && platform.lifecycle.isOnline(),
         report: (state) => grants()((grant) => api.reportPresence(tab, state, grant)),
       },
     })
@@ -155,6 +158,7 @@ export function createFeatures(deps: FeaturesDeps): Features {
   const tab = platform.newId()
   let reports: VisitorReports | undefined
   let hasSession = false
+  let isChatShown = false
   /** Upper bound of the browser's time minus the service's time, in milliseconds. */
   let aheadMs = Number.POSITIVE_INFINITY
   /** Id of the conversation whose messages have been loaded. */
@@ -166,6 +170,12 @@ export function createFeatures(deps: FeaturesDeps): Features {
   // been sent before this page opened its stream. So fetch the configuration again.
   platform.clock.setTimeout(refresh, cachedMs)
 
+  // While consent was missing, nothing was reported.
+  emitter.on('consent.changed', ({ consent }) => {
+    if (consent?.status !== 'granted' || !reports) return
+    reports.pages.update()
+    void reports.presence.update()
+  })
   platform.lifecycle.subscribe((signal) => {
     // This page was restored from the back/forward cache. Pages that were open in the meantime may
     // have changed the stored state, so load it again.
@@ -235,7 +245,14 @@ export function createFeatures(deps: FeaturesDeps): Features {
       prepare: () => loadReports().then(ignored, ignored),
       startTyping: () => withReports(({ typing }) => typing.writes()),
       stopTyping: () => withReports(({ typing }) => typing.stops()),
-      setChatShown: (isShown) => withReports(({ presence }) => presence.setShown(isShown)),
+      setChatShown(isShown) {
+        withReports(({ presence }) => presence.setShown(isShown))
+        if (isChatShown && !isShown && hasSession) {
+          const key = platform.newId()
+          grants()((grant) => api.closePanel(grant, key)).catch(ignored)
+        }
+        isChatShown = isShown
+      },
       updatePageContext: (page) => withReports(({ pages }) => pages.update(page)),
       presence: presence.presence,
       activity: presence.activity,

@@ -138,7 +138,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
       return refuse(response, { status: 401, code: 'SessionExpired', terminal: true })
     if (path === '/sessions/identify') return sessions.identify(response, site, session, seen)
     if (session.ended) return refuse(response, session.ended)
-    if (route === 'POST /sessions/close') return sessions.close(response, session)
+    if (route === 'POST /sessions/close') return sessions.close(response, session, body?.scope)
     if (route === 'POST /sessions/renew') return sessions.renew(response, site, session, seen)
     if (route === 'POST /messages') return acceptMessage(response, site, session, seen)
     if (route === 'GET /messages') return history(response, session.conversation, query)

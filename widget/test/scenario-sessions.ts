@@ -166,9 +166,10 @@ export function createScenarioSessions(now: () => number) {
     return others.at(-1)?.conversation ?? (subject === undefined ? conversation : undefined)
   }
 
-  function close(response: ServerResponse, session: Session) {
-    answer(response, 200, { sessionId: session.content.sessionId, state: 'closed' })
-    endSession(session, 'session.closed', { status: 401, code: 'SessionClosed' })
+  function close(response: ServerResponse, session: Session, scope: unknown) {
+    const state = scope === 'panel' ? 'active' : 'closed'
+    answer(response, 200, { sessionId: session.content.sessionId, state })
+    if (state === 'closed') endSession(session, 'session.closed', { status: 401, code: 'SessionClosed' })
   }
 
   function endSession(session: Session, event: string, refusal: Refusal) {
