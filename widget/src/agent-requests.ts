@@ -2,21 +2,20 @@ import { toWidgetError, WidgetError } from './errors.ts'
 import type { Emitter } from './events.ts'
 import type { FeatureApi, UploadOptions } from './feature-api.ts'
 import type { FeatureRecords } from './feature-record.ts'
+import type {
+  AgentRequest,
+  NavigationOutcome,
+  ScreenshotConsent,
+  UploadedScreenshot,
+  UploadTerms,
+} from './feature-types.ts'
 import { createPause, type Pause } from './pause.ts'
 import { createPendingRequests } from './pending-requests.ts'
 import type { Platform } from './platform.ts'
 import type { PresenceKeeper } from './presence.ts'
 import { retrying } from './retrying.ts'
 import type { Grants } from './session.ts'
-import type {
-  AgentRequest,
-  NavigationOutcome,
-  ScreenshotConsent,
-  StreamEvent,
-  UploadedScreenshot,
-  UploadTerms,
-  WidgetConfig,
-} from './types.ts'
+import type { StreamEvent, WidgetConfig } from './types.ts'
 
 const attempts = 8
 /**

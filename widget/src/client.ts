@@ -53,9 +53,6 @@ export type ServiceClient = ReturnType<typeof createServiceClient>
 
 const notStarted = () => Promise.reject(new WidgetError('not_started'))
 
-/** Maximum length of a stored draft, in UTF-16 code units. */
-const longestDraft = 16_384
-
 /**
  * The chat client without a user interface: session, messages and events (section 4.4 of the
  * specification). Before `start`, the client sends no request and accesses no storage.
@@ -198,7 +195,7 @@ export function createServiceClient(
 
     messages,
 
-    /** Returns the number of unread messages from agents and the system. */
+    /** Number of unread messages from agents and the system. */
     unread: (): number => visit?.conversation.unread() ?? 0,
 
     /** Marks all messages as read. */
@@ -209,7 +206,7 @@ export function createServiceClient(
 
     /** Stores the unsent text with the session. */
     setDraft(text: string) {
-      visit?.session.remember({ draft: text.slice(0, longestDraft) })
+      visit?.session.remember({ draft: text.slice(0, 16_384) })
     },
 
     /**
@@ -257,8 +254,8 @@ export function createServiceClient(
   }
 
   /**
-   * Starts a visit with the session `given`, else with the stored session, else with a new one. If
-   * `asks` is true, calls the identity provider first.
+   * Starts a visit with the session `given`, the stored one or a new one. `asks`: whether to call
+   * the identity provider.
    */
   async function begin(asks: boolean, given?: GivenSession): Promise<void> {
     state.reset('connecting')

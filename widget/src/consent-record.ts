@@ -1,6 +1,7 @@
+import type { ConsentDecision } from './feature-types.ts'
 import { sessionRecordKey } from './session-record.ts'
 import type { KeyValueStorage } from './storage.ts'
-import type { ConsentDecision, SessionView, WidgetConfig } from './types.ts'
+import type { SessionView, WidgetConfig } from './types.ts'
 
 /** The visitor's last decision, as the tab stores it. */
 interface ConsentRecord {

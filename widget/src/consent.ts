@@ -1,9 +1,10 @@
 import { createConfigRefresh } from './config-refresh.ts'
 import { toWidgetError, WidgetError } from './errors.ts'
+import type { ConsentDecision, ConsentState } from './feature-types.ts'
 import type { FeaturesDeps } from './features.ts'
 import { createPause } from './pause.ts'
 import { retrying } from './retrying.ts'
-import type { ConsentDecision, ConsentState, WidgetErrorDetail } from './types.ts'
+import type { WidgetErrorDetail } from './types.ts'
 
 const attempts = 5
 

@@ -1,4 +1,5 @@
-import type { FieldIssue, SessionEnd, WidgetErrorDetail } from './types.ts'
+import type { FieldIssue } from './feature-types.ts'
+import type { SessionEnd, WidgetErrorDetail } from './types.ts'
 
 /** Error codes that this package adds to the service's codes. */
 export type ClientErrorCode =

@@ -1,13 +1,9 @@
+import type { Activity, AgentRequest, ConsentState, FormState, Presence } from './feature-types.ts'
 import type {
-  Activity,
-  AgentRequest,
   Availability,
   ConnectionState,
-  ConsentState,
   FormKind,
-  FormState,
   MessageAuthor,
-  Presence,
   SessionView,
   StoredMessage,
   WidgetConfig,

@@ -1,14 +1,8 @@
 import type { Api, RequestParts } from './api.ts'
 import { WidgetError } from './errors.ts'
+import type { NavigationOutcome, ScreenshotConsent, UploadedScreenshot, UploadTerms } from './feature-types.ts'
 import type { Platform } from './platform.ts'
-import type {
-  FormKind,
-  NavigationOutcome,
-  PageContext,
-  ScreenshotConsent,
-  UploadedScreenshot,
-  UploadTerms,
-} from './types.ts'
+import type { FormKind, PageContext } from './types.ts'
 
 export interface UploadOptions {
   /**

@@ -1,6 +1,7 @@
+import type { Activity, Agent, AgentRequest } from './feature-types.ts'
 import { featureRecordKey } from './session-record.ts'
 import type { KeyValueStorage } from './storage.ts'
-import type { Activity, Agent, AgentRequest, FormKind } from './types.ts'
+import type { FormKind } from './types.ts'
 
 /**
  * State of typing, forms and agents' requests that survives a reload. The state belongs to one

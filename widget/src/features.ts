@@ -4,14 +4,15 @@ import type { ConsentRecords } from './consent-record.ts'
 import { toWidgetError } from './errors.ts'
 import type { Emitter, Handler, WidgetEventMap } from './events.ts'
 import { createFeatureApi } from './feature-api.ts'
+import type { FeatureOperations } from './feature-operations.ts'
 import { createFeatureRecords } from './feature-record.ts'
-import { createForms, type Forms } from './forms.ts'
-import { createLateRequests, type LateRequests } from './late-requests.ts'
+import { createForms } from './forms.ts'
+import { createLateRequests } from './late-requests.ts'
 import { loadOnce } from './load-once.ts'
 import type { Platform } from './platform.ts'
 import { createPresence } from './presence.ts'
 import type { Grants } from './session.ts'
-import type { Activity, PageContext, Presence, SessionView, StreamEvent, WidgetConfig, WidgetMessage } from './types.ts'
+import type { PageContext, SessionView, StreamEvent, WidgetConfig, WidgetMessage } from './types.ts'
 import type { VisitorReports } from './visitor-reports.ts'
 
 export interface FeaturesDeps {
@@ -29,56 +30,6 @@ export interface FeaturesDeps {
   consentRecords: ConsentRecords
   /** Waits for the visitor's consent if it is required, then makes the call. */
   consented<Answer>(call: () => Promise<Answer>): Promise<Answer>
-}
-
-/** Operations of the client that do not concern messages. */
-export interface FeatureOperations {
-  /**
-   * Imports the code of these operations, so that their first call does not wait. Never rejects.
-   */
-  prepare(): Promise<void>
-  /**
-   * Reports that the visitor is typing; reports are throttled. Call each time the visitor edits the
-   * text.
-   */
-  startTyping(): void
-  /**
-   * Reports that the visitor has stopped typing. Call when the visitor empties the text or leaves
-   * the field.
-   */
-  stopTyping(): void
-  /**
-   * Reports to operators whether the visitor sees the chat. The widget calls this function. An
-   * application that shows the chat in its own interface must call it. A hidden page counts as not
-   * shown.
-   */
-  setChatShown(isShown: boolean): void
-  /**
-   * Reports the visitor's page after a short delay, without query and fragment. Does nothing if the
-   * installation's `pageContext` capability is off.
-   *
-   * @param page the page to report; by default, the result of `pageContext`
-   */
-  updatePageContext(page?: PageContext): void
-  presence(): Presence
-  /** Returns the conversation events that are not messages, oldest first. */
-  activity(): readonly Activity[]
-  /** Returns the pending requests of agents, oldest first. */
-  requests: LateRequests['all']
-  acknowledgeNavigation: LateRequests['acknowledgeNavigation']
-  acknowledgeScreenshot: LateRequests['acknowledgeScreenshot']
-  uploadScreenshot: LateRequests['uploadScreenshot']
-  dismissRequest: LateRequests['dismiss']
-  /**
-   * Returns the form that the visitor has to fill in before the first message, or undefined if
-   * there is none. A form that the visitor has begun to fill in stays due when the installation
-   * becomes online or away.
-   */
-  formDue: Forms['due']
-  /** Returns true if the offline form can be offered, because the installation is away. */
-  isOfflineFormOffered: Forms['isOffered']
-  formState: Forms['state']
-  submitForm: Forms['submit']
 }
 
 export interface Features {

@@ -2,12 +2,13 @@ import { toWidgetError, WidgetError } from './errors.ts'
 import type { Emitter } from './events.ts'
 import type { FeatureApi } from './feature-api.ts'
 import type { FeatureRecords } from './feature-record.ts'
+import type { FormIssues, FormState } from './feature-types.ts'
 import { createPause } from './pause.ts'
 import type { Platform } from './platform.ts'
 import type { PresenceKeeper } from './presence.ts'
 import { retrying } from './retrying.ts'
 import type { Grants } from './session.ts'
-import type { FormIssues, FormKind, FormState, WidgetConfig } from './types.ts'
+import type { FormKind, WidgetConfig } from './types.ts'
 
 const attempts = 6
 

@@ -1,5 +1,6 @@
 import { WidgetError } from './errors.ts'
-import type { createFeatures, FeatureOperations, Features, FeaturesDeps } from './features.ts'
+import type { FeatureOperations } from './feature-operations.ts'
+import type { createFeatures, Features, FeaturesDeps } from './features.ts'
 import { loadOnce } from './load-once.ts'
 import { featureRecordKey } from './session-record.ts'
 import type { StreamEvent } from './types.ts'

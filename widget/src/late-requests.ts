@@ -1,6 +1,7 @@
 import type { AgentRequests, AgentRequestsDeps } from './agent-requests.ts'
+import type { AgentRequest } from './feature-types.ts'
 import { loadOnce } from './load-once.ts'
-import type { AgentRequest, StreamEvent } from './types.ts'
+import type { StreamEvent } from './types.ts'
 
 export interface LateRequests
   extends Pick<AgentRequests, 'acknowledgeNavigation' | 'acknowledgeScreenshot' | 'uploadScreenshot'> {

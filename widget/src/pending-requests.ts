@@ -1,8 +1,8 @@
 import type { Emitter } from './events.ts'
 import type { FeatureRecords } from './feature-record.ts'
+import type { Activity, AgentRequest } from './feature-types.ts'
 import type { Clock, TimerId } from './platform.ts'
 import type { PresenceKeeper } from './presence.ts'
-import type { Activity, AgentRequest } from './types.ts'
 
 const handledAtMost = 50
 

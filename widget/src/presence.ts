@@ -1,7 +1,8 @@
 import type { Emitter } from './events.ts'
 import type { FeatureRecords } from './feature-record.ts'
+import type { Activity, Agent, Presence } from './feature-types.ts'
 import type { Clock, TimerId } from './platform.ts'
-import type { Activity, Agent, MessageAuthor, Presence, StreamEvent, WidgetMessage } from './types.ts'
+import type { MessageAuthor, StreamEvent, WidgetMessage } from './types.ts'
 
 /** Time after which an agent's typing indicator is removed. */
 const typingLastsMs = 8_000

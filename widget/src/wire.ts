@@ -1,4 +1,5 @@
-import type { DeliveryStatus, FieldIssue, WidgetMessage } from './types.ts'
+import type { FieldIssue } from './feature-types.ts'
+import type { DeliveryStatus, WidgetMessage } from './types.ts'
 
 /**
  * A message in history pages and events (section 2.3 of the specification). The service's field

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import type { Activity, WidgetMessage } from '../types.ts'
+import type { Activity } from '../feature-types.ts'
+import type { WidgetMessage } from '../types.ts'
 import { withActivity } from './activity-lines.ts'
 import { englishTexts as texts } from './english-texts.ts'
 

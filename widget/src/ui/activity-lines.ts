@@ -1,4 +1,5 @@
-import type { Activity, WidgetMessage } from '../types.ts'
+import type { Activity } from '../feature-types.ts'
+import type { WidgetMessage } from '../types.ts'
 import type { RequestTexts, ShownTexts } from './texts.ts'
 
 /**

@@ -1,4 +1,5 @@
-import type { FormDefinition, FormField, FormState } from '../types.ts'
+import type { FormState } from '../feature-types.ts'
+import type { FormDefinition, FormField } from '../types.ts'
 import actionsCss from './actions.css?inline'
 import { element, setAttributes } from './elements.ts'
 import { autocompleteOf, brokenRule } from './form-check.ts'

@@ -1,5 +1,5 @@
 import type { ServiceClient } from '../client.ts'
-import type { AgentRequest } from '../types.ts'
+import type { AgentRequest } from '../feature-types.ts'
 
 /**
  * Maximum time for the navigation. If this page is still shown afterwards, the navigation is

@@ -1,5 +1,6 @@
 import type { ServiceClient } from '../client.ts'
-import type { Activity, FormKind, MessageAuthor, WidgetMessage } from '../types.ts'
+import type { Activity } from '../feature-types.ts'
+import type { FormKind, MessageAuthor, WidgetMessage } from '../types.ts'
 import { withActivity } from './activity-lines.ts'
 import type { Composer } from './composer.ts'
 import { element } from './elements.ts'

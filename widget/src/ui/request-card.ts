@@ -1,5 +1,5 @@
 import type { ServiceClient } from '../client.ts'
-import type { AgentRequest } from '../types.ts'
+import type { AgentRequest } from '../feature-types.ts'
 import actionsCss from './actions.css?inline'
 import { element, icon } from './elements.ts'
 import { englishRequestTexts } from './locales/en-requests.ts'

@@ -1,5 +1,5 @@
 import { toWidgetError } from '../errors.ts'
-import type { AgentRequest } from '../types.ts'
+import type { AgentRequest } from '../feature-types.ts'
 import { element } from './elements.ts'
 import { pageUpload } from './page-upload.ts'
 import { actions, button, problemOf, type RequestStepsDeps } from './request-steps.ts'

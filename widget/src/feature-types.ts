@@ -1,0 +1,120 @@
+import type { MessageAuthor, WidgetErrorDetail } from './types.ts'
+
+/**
+ * A rejected field: the JSON pointer to the field and the rule that its value violates. Never
+ * contains the value.
+ */
+export interface FieldIssue {
+  path: string
+  rule: string
+}
+
+/** Maps the name of each rejected field to the rule that its value violates. */
+export type FormIssues = Readonly<Record<string, string>>
+
+export type ConsentDecision = 'granted' | 'denied'
+
+/** State of the consent step. `status` is `asked` while the visitor has to decide. */
+export interface ConsentState {
+  status: 'asked' | ConsentDecision
+  policyUrl?: string
+  policyVersion: string
+  isSending: boolean
+  isHolding: boolean
+  error?: WidgetErrorDetail
+}
+
+/**
+ * State of a form's submission.
+ *
+ * - `open`: not submitted yet.
+ * - `sending`: being submitted, with retries.
+ * - `failed`: not accepted; the reason is in `issues` or `error`. The visitor can submit the form
+ *   again.
+ * - `submitted`: accepted by the service (202).
+ */
+export interface FormState {
+  status: 'open' | 'sending' | 'failed' | 'submitted'
+  issues?: FormIssues
+  error?: WidgetErrorDetail
+  /** Values that the visitor has submitted. Undefined after the service has accepted them. */
+  fields?: Readonly<Record<string, string>>
+}
+
+export interface Agent {
+  displayName: string
+  avatarUrl?: string
+}
+
+/** A conversation event that is not a message. */
+export interface Activity {
+  key: string
+  type:
+    | 'agent.assigned'
+    | 'agent.unassigned'
+    | 'conversation.closed'
+    | 'conversation.reopened'
+    | 'form.submitted'
+    /** The request was answered elsewhere, for example in another tab. */
+    | 'request.resolved'
+    | `navigation.${NavigationOutcome | 'expired' | 'cancelled'}`
+    | `screenshot.${'uploaded' | 'denied' | 'unsupported' | 'expired' | 'cancelled'}`
+  /** Display name of the agent. Set only for `agent.assigned` and `agent.unassigned`. */
+  agentName?: string
+  /** Sequence of the message after which the activity is shown. */
+  sequence: number
+  /** Time of the event, in RFC 3339 format. */
+  at: string
+}
+
+/** The assigned agent and typing indicators. */
+export interface Presence {
+  agent?: Agent
+  /** The agents who are typing now. */
+  typing: readonly MessageAuthor[]
+  isClosed: boolean
+}
+
+export type NavigationOutcome = 'accepted' | 'declined' | 'completed' | 'failed' | 'unsupported'
+
+export type ScreenshotConsent = 'granted' | 'denied' | 'unsupported'
+
+export interface UploadTerms {
+  maxBytes: number
+  contentTypes: string[]
+  /** Time after which the service rejects the upload, in RFC 3339 format. */
+  expiresAt: string
+}
+
+export interface UploadedScreenshot {
+  requestId: string
+  state: 'uploaded'
+  byteLength: number
+  /** SHA-256 digest of the image, in lower-case hex. */
+  sha256: string
+}
+
+/** A pending navigation or screenshot request of an agent. */
+export interface AgentRequest {
+  /** Id of the request: the `commandId` of a navigation or the `requestId` of a screenshot. */
+  id: string
+  kind: 'navigation' | 'screenshot'
+  /**
+   * URL to navigate to. It is an http or https URL, because the client refuses requests with other
+   * URLs.
+   */
+  url?: string
+  label?: string
+  /** Text that says why the agent asks for a screenshot. */
+  purpose?: string
+  /** Time at which the request expires, in milliseconds of the browser's clock. */
+  expiresAtMs: number
+  /**
+   * State of a request that has not ended. `requested`: the visitor has not answered. `accepted`:
+   * the page is about to navigate. `granted`: the visitor allowed the screenshot, which is not
+   * uploaded yet.
+   */
+  state: 'requested' | 'accepted' | 'granted'
+  /** Limits of the screenshot's upload. Set once the visitor has allowed the screenshot. */
+  upload?: UploadTerms
+}
