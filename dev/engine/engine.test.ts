@@ -1,5 +1,15 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
@@ -194,6 +204,36 @@ describe('engines', () => {
     process.kill(hosted.pid ?? 0, 'SIGTERM')
     expect(await hosted.ended).toBe('code 0')
     expect(existsSync(enginePlace(dataDir).socketPath)).toBe(false)
+  })
+
+  it('a start that takes too long is ended, and its error has what the engine wrote', async () => {
+    const pidFile = join(dataDir, 'pid')
+    const silentEngine = ['-c', `echo $$ > '${pidFile}'; echo 'no space left' >&2; exec sleep 1000`]
+    const starting = hostEngine({
+      place: enginePlace(dataDir),
+      command: { file: 'sh', args: silentEngine },
+      logger: silent,
+      signal: AbortSignal.timeout(60_000),
+      readyWithinMs: 500,
+    })
+    await expect(starting).rejects.toMatchObject({
+      reason: 'failed',
+      message: expect.stringMatching(/not ready within 0\.5 s; it wrote: no space left/),
+    })
+    expect(isAlive(Number(readFileSync(pidFile, 'utf8')))).toBe(false)
+  })
+
+  it('an engine that ended has the output that it wrote last', async () => {
+    const dying = "process.send({ type: 'ready' }); process.stderr.write('first words'.repeat(1000) + 'last words')"
+    const hosted = await hostEngine({
+      place: enginePlace(dataDir),
+      command: { file: process.execPath, args: ['-e', `${dying}; setTimeout(() => process.abort(), 100)`, '--'] },
+      logger: silent,
+      signal: AbortSignal.timeout(60_000),
+    })
+    expect(await hosted.ended).toBe('signal SIGABRT')
+    expect(hosted.lastOutput()).toMatch(/first wordslast words/)
+    expect(hosted.lastOutput().length).toBeLessThan(10_000)
   })
 
   it.runIf(isLong)('an engine leaves nothing running when its start is aborted', async () => {

@@ -72,7 +72,7 @@ export const attachEngine = async (options: EngineOptions): Promise<Engine> => {
     const how = await Promise.race([hosted.ended, aborted])
     if (signal.aborted) return hosted.stop()
     crashes = performance.now() - since > stableAfterMs ? 1 : crashes + 1
-    logger.error({ how, dataDir }, 'embedded MongoDB engine ended; restarting it')
+    logger.error({ how, output: hosted.lastOutput(), dataDir }, 'embedded MongoDB engine ended; restarting it')
     await pause(restartDelayMs(crashes))
   }
 

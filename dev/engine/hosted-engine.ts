@@ -7,12 +7,18 @@ import type { FromEngine, ToEngine } from './engine-process.ts'
 import type { NodeCommand } from './glibc.ts'
 
 const killAfterMs = 5_000
+/** Maximum time of a start in milliseconds. Recovery after a crash takes seconds. */
+const startWithinMs = 60_000
+/** Number of characters of the engine's output that are kept for the log. */
+const keptOutput = 4_000
 
 /** A ready engine process that this process started. */
 export type HostedEngine = {
   pid: number | undefined
   /** Resolves when the process ends, with its exit code or signal: `code 1`, `signal SIGKILL`. */
   ended: Promise<string>
+  /** Returns the end of what the process wrote to its standard output and standard error. */
+  lastOutput(): string
   /** Closes the engine cleanly, or kills it after 5 seconds. */
   stop(): Promise<void>
 }
@@ -23,24 +29,35 @@ export type HostDeps = {
   command: NodeCommand
   logger: Pick<Logger, 'warn'>
   signal: AbortSignal
+  /** Maximum time of the start in milliseconds. Default: a minute. */
+  readyWithinMs?: number
 }
 
 /**
  * Starts the engine's process and waits until it is ready.
- * @throws EngineError with the reason if it fails; the signal's reason if aborted. In both cases no
- * process is left running.
+ * @throws EngineError with the reason if it fails or takes too long; the signal's reason if aborted.
+ * In each case no process is left running.
  */
-export const hostEngine = async ({ place, command, logger, signal }: HostDeps): Promise<HostedEngine> => {
+export const hostEngine = async (deps: HostDeps): Promise<HostedEngine> => {
+  const { place, command, logger, signal, readyWithinMs = startWithinMs } = deps
   signal.throwIfAborted()
   const entry = join(import.meta.dirname, 'engine-process.ts')
   const child = spawn(command.file, [...command.args, entry, place.databaseDir, place.socketPath, place.scratchDir], {
-    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     // Pass no other variables, because the environment contains secrets.
     env: { TMPDIR: place.scratchDir },
   })
 
+  let output = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream?.setEncoding('utf8').on('data', (text: string) => {
+      output = (output + text).slice(-keptOutput)
+    })
+  const lastOutput = () => output.trim()
+
   const ended = new Promise<string>((resolve) => {
-    child.on('exit', (code, by) => resolve(by === null ? `code ${code}` : `signal ${by}`))
+    // `close` comes after the last output. The engine starts no process that could keep it open.
+    child.on('close', (code, by) => resolve(by === null ? `code ${code}` : `signal ${by}`))
     child.on('error', (error) => {
       if (child.pid === undefined) resolve(error.message)
     })
@@ -53,19 +70,25 @@ export const hostEngine = async ({ place, command, logger, signal }: HostDeps): 
     clearTimeout(force)
   }
 
+  let late: NodeJS.Timeout | undefined
   const answer = await new Promise<FromEngine | undefined>((resolve) => {
+    const fail = (detail: string) => resolve({ type: 'refused', reason: 'failed', detail })
     child.on('message', (message: FromEngine) => {
       if (message.type === 'expiry-failed')
         logger.warn({ error: message.detail }, 'deleting expired documents failed; the next sweep will retry')
       else resolve(message)
     })
-    void ended.then((how) => resolve({ type: 'refused', reason: 'failed', detail: `it ended with ${how}` }))
+    void ended.then((how) => fail(`it ended with ${how}`))
+    late = setTimeout(() => fail(`it was not ready within ${readyWithinMs / 1000} s`), readyWithinMs)
     signal.addEventListener('abort', () => resolve(undefined), { once: true })
   })
-  if (answer?.type === 'ready') return { pid: child.pid, ended, stop }
+  clearTimeout(late)
+  if (answer?.type === 'ready') return { pid: child.pid, ended, lastOutput, stop }
   await stop()
   signal.throwIfAborted()
-  throw startError(place, answer?.type === 'refused' ? answer : { reason: 'failed', detail: '' })
+  const { reason, detail } = answer?.type === 'refused' ? answer : { reason: 'failed' as const, detail: '' }
+  const written = lastOutput()
+  throw startError(place, { reason, detail: written ? `${detail}; it wrote: ${written}` : detail })
 }
 
 const startError = (place: EnginePlace, { reason, detail }: { reason: EngineFailure; detail: string }): EngineError => {

@@ -1,11 +1,28 @@
+import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { localFaults } from './faults.ts'
-import { runChaos } from './run.ts'
+import { runChaos, runWith } from './run.ts'
 
-it('a short chaos run with all faults finds no violation', { timeout: 180_000 }, async () => {
+it('a short chaos run with all faults finds no violation', async () => {
   const lines: string[] = []
   const say = (line: string) => void lines.push(line)
   const report = await runChaos({ seed: 1, seconds: 12, visitors: 6, faults: localFaults, say })
   expect(report.violations, lines.join('\n')).toEqual([])
   expect(report.operations).toBeGreaterThan(50)
+  expect(report.folder).toBeUndefined()
+})
+
+it('a chaos run whose engine never comes back ends with a report and keeps its folder', async () => {
+  const options = { seed: 1, arrivalSeconds: 1, visitors: 2, say: () => {} }
+  const report = await runWith(options, async ({ engine }) => {
+    engine.signal('SIGSTOP')
+    throw new Error('a fault that failed')
+  })
+  const whats = report.violations.map(({ rule, what }) => `${rule}: ${what}`).join('\n')
+  expect(whats).toMatch(/recovered: the faults failed: Error: a fault that failed/)
+  expect(whats).toMatch(/recovered: the read of the database failed: Mongo/)
+  const folder = report.folder ?? ''
+  expect(existsSync(folder)).toBe(true)
+  expect(readdirSync(folder)).toEqual(expect.arrayContaining(['engine.log', 'core 1.log', 'copy of mongodb']))
+  rmSync(folder, { recursive: true })
 })

@@ -39,6 +39,7 @@ console.table(report.faults)
 console.log('observations')
 console.table(report.observations)
 for (const { rule, what } of report.violations.slice(0, 50)) console.log(`${rules[rule]}: ${what}`)
+if (report.folder) console.log(`the logs and the database are kept in ${report.folder}`)
 const faultCount = Object.values(report.faults).reduce((sum, each) => sum + each, 0)
 console.log(`${faultCount} faults, ${report.operations} operations, violations: ${report.violations.length}`)
 process.exitCode = report.violations.length > 0 ? 1 : 0

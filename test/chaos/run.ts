@@ -4,7 +4,7 @@ import type { DeliveryDocument } from '../../core/deliveries/delivery-store.ts'
 import type { EventDocument } from '../../core/log/event-store.ts'
 import { startReceiver } from '../support/receiver.ts'
 import type { TestDatabase } from '../support/test-database.ts'
-import { check, type Violation } from './checker.ts'
+import { check, checkRecovery, type Violation } from './checker.ts'
 import type { ClientContext } from './client-context.ts'
 import { type FaultName, faults } from './faults.ts'
 import { createRecorder, type Entry, type Recorder } from './history.ts'
@@ -37,6 +37,8 @@ export interface Report {
   /** Number of history entries by kind. */
   observations: Partial<Record<Entry['kind'], number>>
   violations: Violation[]
+  /** Folder with the logs and the database. Kept if a guarantee was broken. */
+  folder?: string
 }
 
 /**
@@ -100,6 +102,7 @@ export async function runWith(
     draining: draining.signal,
     stopped: stopped.signal,
   }
+  let report: Report | undefined
   try {
     const workspaceId = await prepareLeads(context, receiver)
     const visitors: ChaosVisitor[] = []
@@ -107,9 +110,12 @@ export async function runWith(
       const late = index % 2 === 0 ? 0 : clientRandom.between(0, arrivalSeconds * 1000)
       await delay(late, undefined, { signal: context.draining }).catch(() => {})
       const visitor = await visit(context, `visitor-${index + 1}`)
-      if (visitor) visitors.push(visitor)
+      if (!visitor) return
+      const failed = reportFailure(visitor.name)
+      visitors.push({ ...visitor, sent: visitor.sent.catch(failed), followed: visitor.followed.catch(failed) })
     })
-    const others = [
+    const clients = [
+      ...arrivals,
       answerVisitors(context, 'ada', () => visitors),
       answerVisitors(context, 'bob', () => visitors),
       captureLeads(context, workspaceId),
@@ -117,10 +123,24 @@ export async function runWith(
       deleteSites(context, 'site'),
       reportTooLate(context, db),
       checkMajorityReads(context, db),
-    ]
-    await disturb(service, faultRandom, recorder)
+    ].map((client) => client.catch(reportFailure('a client')))
+    await disturb(service, faultRandom, recorder).catch(reportFailure('the faults'))
     await waitForRecovery()
-    return reportOf(recorder.entries, check(recorder.entries, await readRecords(db, workspaceId)))
+    // Without the database, only the failures can be reported.
+    const records = await readRecords(db, workspaceId).catch(reportFailure('the read of the database'))
+    const violations = records ? check(recorder.entries, records) : checkRecovery(recorder.entries)
+    report = reportOf(recorder.entries, violations)
+    if (violations.length === 0) return report
+    await service.keepFolder().catch((error: Error) => say(`${service.dataDir} is incomplete: ${error.message}`))
+    report.folder = service.dataDir
+    return report
+
+    /** Records an error as a guarantee that was broken, so that the run still ends with a report. */
+    function reportFailure(what: string) {
+      return (error: Error): undefined => {
+        recorder.add({ kind: 'stuck', what: `${what} failed: ${error}` })
+      }
+    }
 
     async function waitForRecovery() {
       say('faults ended; waiting for recovery')
@@ -130,7 +150,7 @@ export async function runWith(
         return ready.filter((each) => !each).length
       })
       draining.abort()
-      const sending = Promise.all([...arrivals, ...others]).then(() => Promise.all(visitors.map(({ sent }) => sent)))
+      const sending = Promise.all(clients).then(() => Promise.all(visitors.map(({ sent }) => sent)))
       await Promise.race([sending, delay(stuckAfterMs)])
       await waitForNone('streams behind the log', () => streamsBehind(db, visitors))
       await waitForNone('unfinished deliveries', () => openDeliveries(db, workspaceId))
@@ -160,7 +180,7 @@ export async function runWith(
     draining.abort()
     stopped.abort()
     await client.close()
-    await service.stop()
+    await service.stop().catch((error: Error) => report?.violations.push({ rule: 'recovered', what: error.message }))
     await receiver.close()
   }
 }

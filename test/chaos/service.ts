@@ -1,14 +1,12 @@
-import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import type { DemoFile } from '../../dev/demo-seed.ts'
-import { enginePlace } from '../../dev/engine/engine-place.ts'
 import { type Link, startLink } from '../support/link.ts'
 import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
 import type { TestDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
+import { type Engine, externalEngine, startEngine } from './engine.ts'
 
 /** A process of the service. */
 export interface Part {
@@ -42,20 +40,6 @@ export interface Gateway extends Part {
   publicUrl: string
 }
 
-export interface Engine {
-  /** URI of the engine itself, not of a link. */
-  uri: string
-  /** Name of the cores' database. */
-  database: string
-  pid(): number
-  kill(): void
-  signal(signal: NodeJS.Signals): void
-  /** False if the machine does not allow mount namespaces. The disk then cannot be filled. */
-  hasOwnDisk: boolean
-  fillDisk(): Promise<void>
-  emptyDisk(): Promise<void>
-}
-
 export interface Service {
   demo: DemoFile
   dataDir: string
@@ -64,6 +48,11 @@ export interface Service {
   cores: Core[]
   gateways: Gateway[]
   workers: Part[]
+  /**
+   * Stores the output of each process and the files of the database in the data folder. `stop` then
+   * keeps the folder.
+   */
+  keepFolder(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -133,6 +122,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     ),
   )
 
+  let isKept = false
   return {
     demo: JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8')),
     dataDir,
@@ -141,6 +131,12 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     cores: coreParts,
     gateways: gatewayParts,
     workers: workerParts,
+    async keepFolder() {
+      isKept = true
+      for (const { name, output } of [...coreParts, ...gatewayParts, ...workerParts, { name: 'engine', ...engine }])
+        await writeFile(join(dataDir, `${name}.log`), output())
+      await engine.copyFiles(join(dataDir, 'copy of mongodb'))
+    },
     async stop() {
       await Promise.all([...gatewayParts, ...workerParts].map((part) => part.stop()))
       await Promise.all(coreParts.map((part) => part.stop()))
@@ -150,7 +146,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
         ...gatewayParts.map(({ link }) => link),
       ]
       await Promise.all(links.map((link) => link.close()))
-      await rm(dataDir, { recursive: true, force: true })
+      if (!isKept) await rm(dataDir, { recursive: true, force: true })
     },
   }
 }
@@ -207,84 +203,4 @@ export async function isReady(url: string): Promise<boolean> {
   const answer = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2_000) }).catch(() => undefined)
   await answer?.body?.cancel()
   return answer?.status === 200
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
-}
-
-const run = promisify(execFile)
-const diskSize = '512m'
-
-/**
- * Returns a command prefix that runs a program in a mount namespace, with a small disk at the
- * database folder. It needs no root rights. Returns an empty list if the machine does not allow
- * namespaces.
- */
-async function smallDiskCommand(databaseDir: string): Promise<string[]> {
-  const unshare = ['unshare', '--user', '--map-root-user', '--mount']
-  const mount = `mount -t tmpfs -o size=${diskSize} tmpfs "$0"`
-  const [program = '', ...args] = [...unshare, 'sh', '-c', mount, databaseDir]
-  await mkdir(databaseDir)
-  const isAllowed = await run(program, args).then(
-    () => true,
-    () => false,
-  )
-  return isAllowed ? [...unshare, 'sh', '-c', `${mount} && exec "$@"`, databaseDir] : []
-}
-
-/** A database whose processes the run does not control. */
-function externalEngine({ uri, name }: TestDatabase): { engine: Engine; stop(): Promise<void> } {
-  const absent = () => {
-    throw new Error('the engine is not part of this run')
-  }
-  const control = { pid: absent, kill: absent, signal: absent, fillDisk: absent, emptyDisk: absent }
-  return { engine: { uri, database: name, hasOwnDisk: false, ...control }, stop: async () => {} }
-}
-
-async function startEngine(dataDir: string): Promise<{ engine: Engine; stop(): Promise<void> }> {
-  const { databaseDir, uri } = enginePlace(dataDir)
-  const through = await smallDiskCommand(databaseDir)
-  const entry = 'test/support/engine-holder.ts'
-  const holder = await startProcess({ entry, name: 'engine', args: [dataDir], through })
-  const pid = () => Number([...holder.output().matchAll(/"enginePid":(\d+)/g)].at(-1)?.[1])
-  await until('the engine', () => holder.output().includes('"msg":"attached to the database engine"'))
-
-  const signal = (name: NodeJS.Signals) => {
-    try {
-      process.kill(pid(), name)
-    } catch {
-      // No engine is running: the previous one has ended, and the next one has not started.
-    }
-  }
-  // Path of the file that fills the small disk. /proc/PID/root leads into the mount namespace.
-  const filler = join(`/proc/${holder.pid}/root`, databaseDir, 'filler')
-
-  return {
-    engine: {
-      uri,
-      database: 'service',
-      pid,
-      kill: () => signal('SIGKILL'),
-      signal,
-      hasOwnDisk: through.length > 0,
-      // dd fails when the disk is full.
-      fillDisk: () => run('dd', ['if=/dev/zero', `of=${filler}`, 'bs=64k']).then(fail, () => {}),
-      emptyDisk: () => rm(filler, { force: true }),
-    },
-    async stop() {
-      signal('SIGCONT')
-      const last = pid()
-      await holder.stop()
-      await until('the engine to end', () => !isAlive(last))
-    },
-  }
-}
-
-function fail() {
-  throw new Error('the disk did not fill up')
 }
