@@ -2,6 +2,7 @@ import type { Collection, Db } from 'mongodb'
 import type { KeyDocument } from '../keys/key-store.ts'
 import type { SuppressionDocument } from '../leads/suppression-store.ts'
 import type { PeerDocument } from '../log/peer-store.ts'
+import type { WakeupDocument } from '../log/wakeup-store.ts'
 import type {
   ConsoleSessionDocument,
   SignInAttemptDocument,
@@ -20,6 +21,7 @@ export interface Collections extends VisitorCollections {
   connections: Collection<ConnectionDocument>
   installations: Collection<InstallationDocument>
   nonces: Collection<NonceDocument>
+  wakeups: Collection<WakeupDocument>
   erasures: Collection<ErasureDocument>
   removals: Collection<RemovalDocument>
   keys: Collection<KeyDocument>

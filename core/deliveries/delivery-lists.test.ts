@@ -22,7 +22,7 @@ beforeAll(async () => {
   await test.open({ count: 1 })
   client = await openMeasuredClient(test.uri, test.name)
   await insertAll()
-}, 600_000)
+})
 afterAll(() => client.close())
 
 const statusOf = (index: number): DeliveryStatus =>

@@ -21,6 +21,11 @@ export interface LogService {
   streamSubscriptions: StreamSubscriptions
   transientSweep: TransientSweep
   wakeups: Wakeups
+  /**
+   * Removes the wake-ups that are older than half a minute. Returns whether none is left. If the
+   * newest wake-up is that old, it is left until a later call.
+   */
+  sweepWakeups(): Promise<boolean>
   peers: Peers
   /** Id of this process in wake-ups and in the register of cores. */
   processId: string
@@ -38,8 +43,11 @@ const checkSteps = 10
 /** Minimum time that events without replay (typing) stay in the log. */
 const transientMs = 3_600_000
 const transientSweepEveryMs = 60_000
-/** How long wake-ups are kept. Cursors read them within a second. */
-const wakeupsKeptMs = 86_400_000
+/**
+ * How long wake-ups are kept. Cursors read them within a second. Wake-ups contain ids, so they must
+ * be gone within the minute after which a removal ends.
+ */
+const wakeupsKeptMs = 30_000
 
 export function createLogService(
   { config, bus, metrics, logger, now }: CoreKit,
@@ -86,9 +94,11 @@ export function createLogService(
   })
   const transientSweep = createTransientSweep({ events, now })
 
+  const sweepWakeups = () => wakeupStore.removeBefore(new Date(now() - wakeupsKeptMs), new Date(now()))
+
   async function sweep() {
     for (let more = true; more; ) ({ more } = await transientSweep.sweep())
-    await wakeupStore.removeBefore(new Date(now() - wakeupsKeptMs), new Date(now()))
+    await sweepWakeups()
     recentEvents.dropOld()
   }
 
@@ -98,6 +108,7 @@ export function createLogService(
     streamSubscriptions,
     transientSweep,
     wakeups,
+    sweepWakeups,
     peers,
     processId,
     jobs: [

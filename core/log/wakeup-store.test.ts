@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { type Collection, MongoClient, ObjectId } from 'mongodb'
 import { afterAll, expect, it } from 'vitest'
 import { testDatabase } from '../../test/support/test-database.ts'
@@ -73,4 +74,45 @@ it('the newest wake-up of a replica set is read with linearizable read concern',
   stopping.abort()
   await following.catch(() => {})
   expect(concerns[0]).toEqual({ level: 'linearizable' })
+})
+
+async function newStore() {
+  const options = { capped: true, size: 1_000_000 }
+  const wakeups = await client.db(name).createCollection<WakeupDocument>(randomUUID(), options)
+  const publish = (id: string, at: number) =>
+    wakeups.insertOne({ from: 'another', heads: [], changed: [id], at: new Date(at) })
+  const ids = async () => (await wakeups.find().toArray()).flatMap(({ changed }) => changed)
+  return { wakeups, store: createWakeupStore({ wakeups }), publish, ids }
+}
+
+it('old wake-ups are removed, and the newest one as soon as another one follows it', async () => {
+  const { wakeups, store, publish, ids } = await newStore()
+  for (let number = 1; number <= 1_200; number += 1) await publish(`id-${number}`, number)
+  const remove = (before: number) => store.removeBefore(new Date(before), new Date(before))
+  expect(await remove(1_101)).toBe(true)
+  expect(await ids()).toHaveLength(100)
+  expect(await remove(2_000)).toBe(false)
+  expect(await ids()).toEqual(['id-1200'])
+  expect(await remove(2_000)).toBe(true)
+  expect(await ids()).toEqual([])
+  // Without new wake-ups, later calls write nothing.
+  const last = await wakeups.find().toArray()
+  expect(await remove(9_000)).toBe(true)
+  expect(await wakeups.find().toArray()).toEqual(last)
+})
+
+it('a reader that has not read the removed wake-ups ends instead of missing them', async () => {
+  const { store, publish } = await newStore()
+  const reader = store.follow(new AbortController().signal, () => performance.now())[Symbol.asyncIterator]()
+  for (let each = await reader.next(); !('asOf' in each.value); ) each = await reader.next()
+  const later = Date.now() + 1_000
+  for (const [index, id] of ['first', 'second', 'third'].entries()) await publish(id, later + index)
+  await store.removeBefore(new Date(later + 2), new Date())
+  const read: string[] = []
+  const readRest = async () => {
+    for (let each = await reader.next(); !each.done; each = await reader.next())
+      if ('changed' in each.value) read.push(...each.value.changed)
+  }
+  await expect(readRest()).rejects.toThrow(/position/)
+  expect(read).toEqual([])
 })

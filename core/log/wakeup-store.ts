@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Collection, type Document, type Filter, MongoServerError } from 'mongodb'
+import type { Collection } from 'mongodb'
 import { createPrimaryProof } from './primary-proof-store.ts'
 
 export interface WakeupDocument {
@@ -41,12 +41,12 @@ export interface WakeupStore {
    */
   follow(signal: AbortSignal, monotonic: () => number): AsyncIterable<WakeupDocument | CaughtUp>
   /**
-   * Removes wake-ups from before `time`. Keeps the newest wake-up, because cursors wait at it. If
-   * the newest wake-up is outdated too, adds an empty wake-up, so that a later call can remove the
-   * outdated one. If the server does not allow deletes in a capped collection, new wake-ups
-   * overwrite the old ones.
+   * Removes wake-ups from before `time`, oldest first. A cursor that has not read them loses its
+   * place, so it ends instead of missing them. Keeps the newest wake-up, because cursors wait at
+   * it. If the newest wake-up is outdated too, adds an empty wake-up, so that a later call can
+   * remove the outdated one. Returns whether no outdated wake-up with ids is left.
    */
-  removeBefore(time: Date, now: Date): Promise<void>
+  removeBefore(time: Date, now: Date): Promise<boolean>
 }
 
 /**
@@ -76,28 +76,8 @@ const nudgedPauseMs = 200
 const pauseMs = 10
 
 const removedAtOnce = 500
-
-/** Selects the wake-ups that contain any of these ids. */
-export const wakeupsWith = (ids: string[]): Filter<WakeupDocument> => ({
-  $or: [
-    { changed: { $in: ids } },
-    { 'announced.ids': { $in: ids } },
-    { heads: { $elemMatch: { $elemMatch: { $in: ids } } } },
-  ],
-})
-
-/** Deletes from a capped collection. Returns 0 if the server does not allow it. */
-export async function deleteFromCapped<D extends Document>(
-  collection: Collection<D>,
-  filter: Filter<D>,
-): Promise<number> {
-  try {
-    return (await collection.deleteMany(filter)).deletedCount
-  } catch (error) {
-    if (!(error instanceof MongoServerError && error.codeName === 'IllegalOperation')) throw error
-    return 0
-  }
-}
+/** Writer of wake-ups without ids. */
+const emptyFrom = ''
 
 export function createWakeupStore({
   wakeups,
@@ -110,7 +90,7 @@ export function createWakeupStore({
   const isReplicated = wakeups.writeConcern?.w === 'majority'
 
   async function addEmpty(at: Date) {
-    await wakeups.insertOne({ from: '', heads: [], changed: [], at }, { writeConcern: { w: 1 } })
+    await wakeups.insertOne({ from: emptyFrom, heads: [], changed: [], at }, { writeConcern: { w: 1 } })
   }
 
   async function readNewest(): Promise<string> {
@@ -142,17 +122,20 @@ export function createWakeupStore({
 
     async removeBefore(time, now) {
       // The order of a capped collection is the order of its inserts.
-      for (let removed = removedAtOnce; removed === removedAtOnce; ) {
+      for (;;) {
         const oldest = await wakeups
-          .find({}, { projection: { at: 1 } })
+          .find({}, { projection: { at: 1, from: 1 } })
           .limit(removedAtOnce + 1)
           .toArray()
         const outdated = oldest.filter(({ at }) => at < time)
-        if (outdated.length === 0) return
+        if (outdated.length === 0) return true
         const isAll = outdated.length === oldest.length
-        if (isAll && oldest.length <= removedAtOnce) await addEmpty(now)
         const ids = (isAll ? outdated.slice(0, -1) : outdated).map(({ _id }) => _id)
-        removed = await deleteFromCapped(wakeups, { _id: { $in: ids } })
+        await wakeups.deleteMany({ _id: { $in: ids } })
+        if (oldest.length > removedAtOnce) continue
+        if (!isAll || outdated.at(-1)?.from === emptyFrom) return true
+        await addEmpty(now)
+        return false
       }
     },
 

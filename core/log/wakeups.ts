@@ -36,6 +36,8 @@ export interface Wakeups {
    */
   announced(announcement: Announcement): void
   start(): void
+  /** Writes the waiting wake-ups. Resolves even if a write fails. */
+  flush(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -197,6 +199,13 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
     }, linkedPaceMs)
   }
 
+  async function flush() {
+    clearTimeout(later)
+    later = undefined
+    if (heads.size > 0) publish()
+    await publishing.settled()
+  }
+
   bus.on('appended', (event) => {
     const { conversationId, sequence, closed = false } = event
     if ((heads.get(conversationId)?.sequence ?? 0) < sequence) heads.set(conversationId, { sequence, closed })
@@ -231,12 +240,12 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
       following = follow()
     },
 
+    flush,
+
     async stop() {
       stopping.abort()
       announced.stop()
-      clearTimeout(later)
-      if (heads.size > 0) publish()
-      await Promise.allSettled([following, publishing.settled()])
+      await Promise.allSettled([following, flush()])
     },
   }
 }

@@ -7,7 +7,7 @@ import type { CoreContext } from '../context.ts'
 import { codeOf, hasFailed, type TestCores, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-writes.ts'
 import { site } from '../test/visitor-credentials.ts'
-import { acceptForms, idsOf, placesOfTexts, plantMarks } from '../test/visitor-marks.ts'
+import { acceptForms, flushAll, idsOf, placesOfTexts, plantMarks } from '../test/visitor-marks.ts'
 import type { DeletionKind } from './model.ts'
 
 const cores = testCores({ count: 2 })
@@ -53,6 +53,7 @@ const idIn =
 /** Runs every step of every deletion, and advances the clock between steps. */
 async function finishDeletions(core: CoreContext = cores.core) {
   for (let round = 0; round < 60; round += 1) {
+    await flushAll(cores)
     cores.advance(round % 2 === 0 ? 121 : 31)
     // In production, typing ends within seconds, long before the first step that removes data.
     await core.typing.endOverdue()
@@ -62,9 +63,7 @@ async function finishDeletions(core: CoreContext = cores.core) {
   throw new Error('the deletions did not finish')
 }
 
-/** Returns the places that contain one of the texts. Skips wake-ups, which are kept for a day. */
-const placesOf = async (texts: string[]) =>
-  (await placesOfTexts(cores, texts)).filter((place) => !place.startsWith('wakeups'))
+const placesOf = (texts: string[]) => placesOfTexts(cores, texts)
 
 const isOfLead = (place: string) => /^(leads|deliveries)/.test(place)
 
@@ -96,7 +95,7 @@ describe.each(kinds)('the deletion of a %s', (kind) => {
     expect(kind === 'workspace' ? left : left.filter((place) => !isOfLead(place))).toEqual([])
     expect(foreign.ended).toBe(false)
     expect(await placesOf(other.traces)).toEqual(
-      expect.arrayContaining(before.filter((place) => !place.startsWith('typing'))),
+      expect.arrayContaining(before.filter((place) => !/^(typing|wakeups)/.test(place))),
     )
     foreign.close()
   })

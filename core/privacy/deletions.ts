@@ -6,9 +6,11 @@ import type { Session } from '../visitors/model.ts'
 import type { ConversationFactsStore } from './conversation-facts-store.ts'
 import type { DataRemoval } from './data-removal-store.ts'
 import type { DeletionStore } from './deletion-store.ts'
-import { type DeletionKind, hiddenMs, isDeletion, type Removal, type RemovalStage } from './model.ts'
+import { type DeletionKind, hiddenMs, maxCallMs, type Removal, type RemovalStage } from './model.ts'
 import type { PacedRemoval } from './paced-removal.ts'
 import type { RemovalStore } from './removal-store.ts'
+
+type DeletionStage = Exclude<RemovalStage, 'removed'>
 
 export interface Deletions {
   /**
@@ -20,8 +22,8 @@ export interface Deletions {
   begin(kind: DeletionKind, id: string, scope: string | undefined): Promise<void>
   /** Returns the workspace of an object. Errors: those of `begin`. */
   workspaceOf(kind: DeletionKind, id: string, scope: string | undefined): Promise<string>
-  /** Runs the due step of a deletion. */
-  runStep(removal: Removal): Promise<void>
+  /** Runs the due step of a deletion. The last one, `removed`, is that of every removal. */
+  runStep(removal: Removal & { stage: DeletionStage }): Promise<void>
 }
 
 /**
@@ -45,7 +47,8 @@ const chunk = 100
  *
  * 1. `marking` hides the object.
  * 2. `checking`, after every earlier call has ended, hides what these calls have added.
- * 3. `removing` removes what belongs to the object. `removals.ts` removes the conversations.
+ * 3. `removing` removes what belongs to the object. `removals.ts` removes the conversations, and
+ *    ends the deletion after `maxCallMs`, when the wake-ups with its ids are old.
  */
 export function createDeletions(dependencies: {
   store: DeletionStore
@@ -147,7 +150,7 @@ export function createDeletions(dependencies: {
     return undefined
   }
 
-  const steps: Record<RemovalStage, (removal: Removal) => Promise<void>> = {
+  const steps: Record<DeletionStage, (removal: Removal) => Promise<void>> = {
     async marking(removal) {
       await mark(removal)
       await removals.advance(removal, 'checking', later(hiddenMs))
@@ -160,10 +163,8 @@ export function createDeletions(dependencies: {
 
     async removing(removal) {
       const pause = await removeNext(removal)
-      await (pause === undefined ? removals.finish(removal) : removals.advance(removal, 'removing', later(pause)))
+      await removals.advance(removal, pause === undefined ? 'removed' : 'removing', later(pause ?? maxCallMs))
     },
-
-    removed: (removal) => removals.finish(removal),
   }
 
   async function workspaceOf(kind: DeletionKind, id: string, scope: string | undefined): Promise<string> {
@@ -190,7 +191,7 @@ export function createDeletions(dependencies: {
     },
 
     async runStep(removal) {
-      if (isDeletion(removal.kind)) await steps[removal.stage](removal)
+      await steps[removal.stage](removal)
     },
   }
 }

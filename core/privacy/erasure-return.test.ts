@@ -5,7 +5,7 @@ import { isLong, runs, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
 import { hasFailed, testCores } from '../test/cores.ts'
-import { finishErasures, placesOfTexts } from '../test/visitor-marks.ts'
+import { finishErasures, flushAll, placesOfTexts } from '../test/visitor-marks.ts'
 import type { SessionContent } from '../visitors/model.ts'
 
 const cores = testCores()
@@ -119,6 +119,24 @@ describe('a person who returns during an erasure', () => {
     expect(await placesOf([erasureId])).toEqual([`erasures: ${erasureId}`])
   })
 
+  it('has no stored reference to the erasure after another process has finished it', async () => {
+    const left: unknown[] = []
+    await cores.untilOneSurvives(
+      async (mortal, writes) => {
+        const person = await newPerson()
+        const { erasureId } = await cores.core.erasures.begin(person.visitor, 'desk')
+        for (const way of ways) await returnAs(person, way)
+        const died = await hasFailed(workWith(mortal))
+        await workThrough()
+        const places = (await placesOf([erasureId])).filter((place) => !place.startsWith('erasures: '))
+        if (places.length > 0) left.push([writes, places])
+        return died
+      },
+      isLong ? { from: 0 } : { from: 5, step: 40 },
+    )
+    expect(left).toEqual([])
+  })
+
   it.each(someOf([...ways.entries()], 1))(
     'keeps the new message when the process that runs the erasure dies (case %i: %s)',
     async (index, way) => {
@@ -143,7 +161,12 @@ describe('a person who returns during an erasure', () => {
 
 async function eraseWith(core: CoreContext, visitor: Person['visitor']) {
   await core.erasures.begin(visitor, 'desk')
-  for (const seconds of [3, 61]) {
+  await workWith(core)
+}
+
+async function workWith(core: CoreContext) {
+  for (const seconds of [3, 61, 61, 3]) {
+    await flushAll(cores)
     cores.advance(seconds)
     await core.erasures.work()
   }
@@ -192,9 +215,12 @@ describe('an erasure process that lost its lease', () => {
         expect(record).toMatchObject({ stage: 'finished' })
         expect(record).not.toHaveProperty('traces')
         // A core that loses the lease between the lease check and the wake-up still writes the ids of
-        // the wake-up. Wake-ups are removed after a day.
-        const places = await placesOf(person.old)
-        expect(places.filter((place) => !place.startsWith('wakeups'))).toEqual([])
+        // the wake-up. The sweep of wake-ups removes them within two minutes.
+        for (let sweep = 0; sweep < 2; sweep += 1) {
+          cores.advance(31)
+          await cores.core.sweepWakeups()
+        }
+        expect(await placesOf(person.old)).toEqual([])
       }),
       runs(100),
     )
@@ -247,5 +273,5 @@ describe('erasures, returns, bans and ends of sessions in any order', () => {
       ),
       runs(200),
     )
-  }, 240_000)
+  })
 })

@@ -3,7 +3,7 @@ import { createLeases } from './lease-store.ts'
 import { type Erasure, type ErasureStage, noTraces, type OpenErasure, type VisitorTraces } from './model.ts'
 
 export type ErasureDocument = Omit<Erasure, 'erasureId'> &
-  Partial<Pick<OpenErasure, 'visitor' | 'until' | 'traces' | 'fencingToken'>> & {
+  Partial<Pick<OpenErasure, 'visitor' | 'until' | 'traces' | 'isSwept' | 'fencingToken'>> & {
     _id: string
     /** Time from which the next step is due. */
     nextAt?: Date
@@ -28,6 +28,8 @@ export interface ErasureStore {
   /** Throws `LeaseLost` if another core owns the erasure. Writes nothing. */
   confirm(lease: Lease): Promise<void>
   advance(lease: Lease, to: ErasureStage, nextAt: Date): Promise<void>
+  /** Marks the erasure as swept, and keeps only those traces that `finish` needs. */
+  setSwept(lease: Lease, traces: VisitorTraces, nextAt: Date): Promise<void>
   finish(lease: Lease, at: Date): Promise<void>
 }
 
@@ -49,8 +51,8 @@ export function createErasureStore({ erasures }: { erasures: Collection<ErasureD
     async claim(now, until) {
       const found = await leases.claim(now, until)
       if (!found?.visitor || !found.until) return undefined
-      const { visitor, until: cutOff, traces = noTraces(), fencingToken = 1 } = found
-      return { ...toErasure(found), visitor, until: cutOff, traces, fencingToken }
+      const { visitor, until: cutOff, traces = noTraces(), isSwept, fencingToken = 1 } = found
+      return { ...toErasure(found), visitor, until: cutOff, traces, ...(isSwept && { isSwept }), fencingToken }
     },
 
     async addTraces(lease, traces) {
@@ -65,10 +67,14 @@ export function createErasureStore({ erasures }: { erasures: Collection<ErasureD
       await leases.write(leaseOf(lease), { $set: { stage: to, nextAt } })
     },
 
+    async setSwept(lease, { visitorIds }, nextAt) {
+      await leases.write(leaseOf(lease), { $set: { isSwept: true, traces: { ...noTraces(), visitorIds }, nextAt } })
+    },
+
     async finish(lease, at) {
       await leases.write(leaseOf(lease), {
         $set: { stage: 'finished', finishedAt: at },
-        $unset: { visitor: '', until: '', traces: '', nextAt: '', fencingToken: '' },
+        $unset: { visitor: '', until: '', traces: '', isSwept: '', nextAt: '', fencingToken: '' },
       })
     },
   }

@@ -5,15 +5,7 @@ import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { hasFailed, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
-import {
-  acceptForms,
-  finishErasures,
-  flushSearch,
-  idsOf,
-  placesOfTexts,
-  plantMarks,
-  visitorOf,
-} from '../test/visitor-marks.ts'
+import { acceptForms, finishErasures, idsOf, placesOfTexts, plantMarks, visitorOf } from '../test/visitor-marks.ts'
 
 const cores = testCores({ count: 2 })
 beforeAll(() => acceptForms(cores))
@@ -127,9 +119,7 @@ describe('an erasure while the visitor is active', () => {
     removed.resolve()
     expect(await upload).toBeInstanceOf(Error)
     for (const each of all) await each.inbox.noted()
-    await flushSearch(cores)
-    cores.advance(61)
-    await core.erasures.work()
+    await workThrough()
     expect(await placesOf([mark, sessionId, conversationId])).toEqual([])
   })
 })

@@ -1,6 +1,7 @@
 import type { ScreenshotStore } from '../commands/screenshot-store.ts'
 import { inWorkspace } from '../errors.ts'
 import { newId } from '../ids.ts'
+import type { LogService } from '../log/service.ts'
 import type { Wakeups } from '../log/wakeups.ts'
 import type { SessionStore } from '../visitors/session-store.ts'
 import type { ErasureStore } from './erasure-store.ts'
@@ -41,8 +42,9 @@ const clockSkewMs = 2000
 /**
  * Erases a visitor in three steps. Each step can be repeated. The first step ends the sessions and
  * hides the conversations. After `propagationMs`, the second step records which data to remove and
- * removes it. After `maxCallMs`, the third step removes data that calls wrote in the meantime. At
- * the end of this step, the visitor's ids are removed from the record of the erasure.
+ * removes it. After `maxCallMs`, the third step removes data that calls wrote in the meantime. After
+ * `maxCallMs` again, every wake-up with these ids is old. The third step then removes the wake-ups,
+ * the references to the erasure, and the visitor's ids in its record.
  *
  * A visitor who returns during an erasure is treated as a new visitor. The new sessions store the
  * ids of the unfinished erasures (`core/visitors/open-erasures-store.ts`), and these erasures skip
@@ -56,9 +58,10 @@ export function createErasures(dependencies: {
   files: Pick<ScreenshotStore, 'delete'>
   sessions: Pick<SessionStore, 'end' | 'find'>
   wakeups: Pick<Wakeups, 'stateChanged'>
+  sweepWakeups: LogService['sweepWakeups']
   now: () => number
 }): Erasures {
-  const { store, traces, removal, files, sessions, wakeups, now } = dependencies
+  const { store, traces, removal, files, sessions, wakeups, sweepWakeups, now } = dependencies
   const later = (ms: number) => new Date(now() + ms)
 
   /**
@@ -87,8 +90,8 @@ export function createErasures(dependencies: {
   }
 
   /**
-   * Sends wake-ups with these ids to every core. Checks the lease first. Wake-ups stay stored for a
-   * while, so a core that lost the lease must not write ids of removed data.
+   * Sends wake-ups with these ids to every core. Checks the lease first, because a core that lost
+   * it must not write ids of removed data.
    */
   async function announce(erasure: OpenErasure, ids: string[]) {
     await store.confirm(erasure)
@@ -127,10 +130,15 @@ export function createErasures(dependencies: {
     },
 
     async removed(erasure) {
-      const removed = await remove(erasure)
-      if (!removed) return
-      await store.finish(erasure, new Date(now()))
-      await removal.forgetErasure(erasure.erasureId, removed.visitorIds)
+      if (!erasure.isSwept) {
+        const removed = await remove(erasure)
+        if (removed) await store.setSwept(erasure, removed, later(maxCallMs))
+        return
+      }
+      await removal.forgetErasure(erasure.erasureId, erasure.traces.visitorIds)
+      await ((await sweepWakeups())
+        ? store.finish(erasure, new Date(now()))
+        : store.advance(erasure, 'removed', later(propagationMs)))
     },
   }
 

@@ -55,6 +55,8 @@ export interface OpenErasure extends Erasure {
    * ids are added before the data is removed.
    */
   traces: VisitorTraces
+  /** Whether data that was written late has been removed. New sessions then ignore the erasure. */
+  isSwept?: true
   /** Number of the lease. A core whose number is outdated can no longer write. */
   fencingToken: number
 }

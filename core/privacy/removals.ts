@@ -1,9 +1,11 @@
 import { newId } from '../ids.ts'
+import type { LogService } from '../log/service.ts'
 import type { Wakeups } from '../log/wakeups.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import type { RetentionOf } from '../workspaces/retention.ts'
 import type { ConversationFactsStore } from './conversation-facts-store.ts'
 import type { DataRemoval } from './data-removal-store.ts'
+import type { Deletions } from './deletions.ts'
 import { LeaseLost } from './lease-store.ts'
 import {
   cutOffOf,
@@ -31,6 +33,8 @@ export interface Removals {
 
 /** Number of conversations or leads that are removed together. */
 const groupSize = 20
+/** Pause in milliseconds before the newest wake-up is removed. Within it, every core reads the next one. */
+const wakeupPauseMs = 2_000
 /** Maximum time in milliseconds for a step, so that it ends well within its lease. */
 const stepMs = 5_000
 
@@ -43,7 +47,7 @@ const stepMs = 5_000
  *    is lost.
  * 3. `removing` removes the rest in small groups.
  * 4. `removed`, after `maxCallMs`, removes data that a call wrote after its caller stopped
- *    waiting.
+ *    waiting, and the wake-ups with the removed ids.
  */
 export function createRemovals(dependencies: {
   store: RemovalStore
@@ -53,12 +57,14 @@ export function createRemovals(dependencies: {
   retentionOf: RetentionOf
   paced: PacedRemoval
   /** Runs the due step of a deletion. */
-  runDeletionStep: (removal: Removal) => Promise<void>
+  runDeletionStep: Deletions['runStep']
   wakeups: Pick<Wakeups, 'stateChanged'>
+  sweepWakeups: LogService['sweepWakeups']
   metrics: CoreMetrics
   now: () => number
 }): Removals {
   const { store, data, retention, factStore, retentionOf, paced, runDeletionStep, wakeups, metrics, now } = dependencies
+  const { sweepWakeups } = dependencies
   const later = (ms: number) => new Date(now() + ms)
 
   /**
@@ -125,14 +131,23 @@ export function createRemovals(dependencies: {
 
     async removed(removal) {
       const left = await removeSome(removal, removal.ids)
-      await (left.length > 0 ? store.advance(removal, 'removed', later(0), left) : store.finish(removal))
+      await (left.length > 0 ? store.advance(removal, 'removed', later(0), left) : finish(removal))
     },
+  }
+
+  /** Ends a removal or deletion when no wake-up has its ids any more. */
+  async function finish(removal: Removal) {
+    await ((await sweepWakeups()) ? store.finish(removal) : store.advance(removal, 'removed', later(wakeupPauseMs)))
   }
 
   /** Runs the due step. If another core has taken over the removal, that core continues it. */
   async function runStep(removal: Removal) {
     const { kind, stage } = removal
-    const step = isDeletion(kind) ? runDeletionStep(removal) : steps[stage]({ ...removal, kind })
+    const step = !isDeletion(kind)
+      ? steps[stage]({ ...removal, kind })
+      : stage === 'removed'
+        ? finish(removal)
+        : runDeletionStep({ ...removal, stage })
     await step.catch((error: unknown) => {
       if (!(error instanceof LeaseLost)) throw error
     })

@@ -63,9 +63,6 @@ describe('a session without a message', () => {
     expect(await cores.core.sessions.find(session.sessionId)).toBeDefined()
     days(1)
     await sweepAll(cores)
-    // Wake-ups with the id of the conversation are kept for a day.
-    days(1)
-    await sweepAll(cores)
     expect(await placesOf(traces)).toEqual([])
   })
 

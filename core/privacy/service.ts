@@ -58,7 +58,7 @@ const sweepEveryMs = 700
 export function createPrivacyService(
   { plannedIds, metrics, logger, now }: CoreKit,
   stores: PrivacyStores,
-  { wakeups }: LogService,
+  { wakeups, sweepWakeups }: LogService,
   { retentionOf }: WorkspaceService,
   { sessions, subjects }: VisitorService,
 ): PrivacyService {
@@ -70,6 +70,7 @@ export function createPrivacyService(
     files,
     sessions: stores.sessions,
     wakeups,
+    sweepWakeups,
     now,
   })
   const { dataRemoval: data, retention: store, conversationFacts: factStore } = stores
@@ -95,6 +96,7 @@ export function createPrivacyService(
     paced,
     runDeletionStep: deletions.runStep,
     wakeups,
+    sweepWakeups,
     metrics,
     now,
   })

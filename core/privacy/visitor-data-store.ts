@@ -7,7 +7,6 @@ import type { LeadSubscriptionDocument } from '../deliveries/lead-subscription-s
 import type { IdempotencyDocument } from '../idempotency/idempotency-store.ts'
 import type { LeadDocument } from '../leads/lead-store.ts'
 import type { EventDocument } from '../log/event-store.ts'
-import { deleteFromCapped, type WakeupDocument, wakeupsWith } from '../log/wakeup-store.ts'
 import { entriesOf, type SearchEntryDocument } from '../search/search-entry-store.ts'
 import type { SubjectDocument } from '../visitors/identity-store.ts'
 import type { NetworkBanDocument } from '../visitors/network-ban-store.ts'
@@ -29,7 +28,6 @@ export interface VisitorCollections {
   leadSubscriptions: Collection<LeadSubscriptionDocument>
   deliveries: Collection<DeliveryDocument>
   typing: Collection<TypingDocument>
-  wakeups: Collection<WakeupDocument>
   policyChanges: Collection<PolicyChangeDocument>
   searchEntries: Collection<SearchEntryDocument>
 }
@@ -119,12 +117,12 @@ export interface VisitorRemoval {
   /** Prevents further uploads, so that the list of files is complete. */
   stopUploads(sessionIds: string[]): Promise<void>
   /**
-   * Removes all data except the files. If a call is interrupted, another call with the same traces
+   * Removes all data except files and wake-ups. If a call is interrupted, another call with the same traces
    * removes the rest.
    */
   remove(traces: VisitorTraces, until: Date): Promise<void>
   /**
-   * Removes the id of a finished erasure from sessions and verified visitors. Sessions and visitors
+   * Removes the id of an erasure that is about to finish from sessions and verified visitors. Sessions and visitors
    * that began during the erasure store its id, so that the erasure skips them.
    */
   forgetErasure(erasureId: string, visitorIds: string[]): Promise<void>
@@ -146,8 +144,7 @@ export async function removeAttemptReferences(
 /** Removes a visitor's data from every collection. */
 export function createVisitorRemoval(collections: VisitorCollections): VisitorRemoval {
   const { sessions, visitors, networkBans, subjects, conversations, events, typing } = collections
-  const { idempotency, commands, leads, leadSubscriptions, deliveries, wakeups, policyChanges, searchEntries } =
-    collections
+  const { idempotency, commands, leads, leadSubscriptions, deliveries, policyChanges, searchEntries } = collections
 
   async function removeDeliveries(leadIds: string[]) {
     const found = await deliveries
@@ -172,10 +169,6 @@ export function createVisitorRemoval(collections: VisitorCollections): VisitorRe
       _id: { $in: unused },
       $or: [{ bannedAt: { $lte: until } }, { bannedAt: { $exists: false } }],
     })
-  }
-
-  async function removeWakeups({ sessionIds, conversationIds }: VisitorTraces) {
-    await deleteFromCapped(wakeups, wakeupsWith([...sessionIds, ...conversationIds]))
   }
 
   return {
@@ -208,7 +201,6 @@ export function createVisitorRemoval(collections: VisitorCollections): VisitorRe
       await policyChanges.updateMany({ target: { $in: sessionIds } }, { $unset: { target: '' } })
       await removeVisitors(traces, until)
       await sessions.deleteMany({ _id: { $in: sessionIds } })
-      await removeWakeups(traces)
     },
 
     async forgetErasure(erasureId, visitorIds) {

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
 import { codeOf, newSubject, type TestVisitor, testCores } from '../test/cores.ts'
-import { finishErasures, flushSearch, visitorOf } from '../test/visitor-marks.ts'
+import { finishErasures, flushAll, visitorOf } from '../test/visitor-marks.ts'
 import type { SearchRequest } from './search.ts'
 
 const cores = testCores({ started: false, count: 2 })
@@ -17,7 +17,7 @@ beforeAll(async () => {
 const newWord = () => `w${randomUUID().replaceAll('-', '')}`
 
 async function find(query: string, request: Partial<SearchRequest> = {}, core = cores.other) {
-  await flushSearch(cores)
+  await flushAll(cores)
   return core.search.find({ workspaceId: cores.workspaceId, query, ...request })
 }
 
@@ -191,7 +191,7 @@ describe('the catch-up', () => {
       { conversationId: known.conversationId, clientOperationId: randomUUID(), body: `note ${word}`, agent },
       undefined,
     )
-    await flushSearch(cores)
+    await flushAll(cores)
     await cores.core.database.collections.searchEntries.deleteMany({ terms: word })
     await cores.core.database.collections.searchProgress.deleteMany({})
     cores.advance(200)

@@ -81,6 +81,13 @@ export async function startTestCores(
   const [first] = cores
   if (!first) throw new Error('a test needs a core')
   const { workspaces } = first
+  /** The cores of this test, and the last mortal one. */
+  let opened = cores
+  function openMortalCore(writes: number) {
+    const mortal = openCore(mortalDatabase(first!.database, writes))
+    opened = [...cores, mortal]
+    return mortal
+  }
 
   /** Creates an installation. Without a `workspaceId`, also creates a workspace for it. */
   async function newSite(settings: InstallationSettings = {}, workspaceId?: string) {
@@ -126,6 +133,10 @@ export async function startTestCores(
     uri,
     name,
     cores,
+    /** Returns `cores`, and the last mortal core. */
+    get opened() {
+      return opened
+    },
     /**
      * `core` is the first core. `other` is the second core, or the first one if there is no second.
      */
@@ -135,7 +146,7 @@ export async function startTestCores(
     newSite,
     newSession,
     /** Returns a core that dies after this number of writes: every later write fails. */
-    mortalCore: (writes: number) => openCore(mortalDatabase(first.database, writes)),
+    mortalCore: openMortalCore,
     /**
      * Runs a test repeatedly until its core survives. In each run, the core dies after more writes
      * than in the run before. The test returns whether its core died.
@@ -145,7 +156,7 @@ export async function startTestCores(
       { from = 0, step = 1 } = {},
     ) {
       for (let writes = from, died = true; died; writes += step) {
-        died = await test(openCore(mortalDatabase(first.database, writes)), writes)
+        died = await test(openMortalCore(writes), writes)
       }
     },
     /**

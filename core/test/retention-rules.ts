@@ -3,7 +3,7 @@ import { MongoClient } from 'mongodb'
 import { expiryOf } from '../visitors/model.ts'
 import { type Retention, retentionKinds } from '../workspaces/model.ts'
 import type { TestCores } from './cores.ts'
-import { flushSearch } from './visitor-marks.ts'
+import { flushAll } from './visitor-marks.ts'
 
 /** The raw documents of a database, by collection. */
 type Raw = Map<string, Document[]>
@@ -78,7 +78,8 @@ const rules: Record<string, IsOverdue> = {
   idempotency: (record, { raw, now }) =>
     record.expiresAt < now - dayMs &&
     (record.sessionIds ?? []).some((id: string) => !raw.get('sessions')!.some(({ _id }) => _id === id)),
-  wakeups: ({ at }, { now }) => at < now - dayMs - hourMs,
+  // The newest wake-up is removed only when there is another one.
+  wakeups: ({ at, heads, changed }, { now }) => at < now - hourMs && heads.length + changed.length > 0,
   // The database removes these documents at the time that is stored in them (TTL index).
   nonces: () => false,
   consoleSessions: () => false,
@@ -152,14 +153,14 @@ function inMs({ core }: TestCores, workspace: { retention?: Retention }) {
  * that the leases of dead processes expire.
  */
 export async function sweepAll(cores: TestCores, core = cores.core): Promise<void> {
-  for (const seconds of [0, 3_700, 121, 31, 121, 31, 121]) {
-    await flushSearch(cores)
+  for (const seconds of [0, 3_700, 121, 31, 121, 31, 121, 3]) {
+    await flushAll(cores)
     cores.advance(seconds)
     await core.typing.endOverdue()
     await core.retention.sweep()
     await core.removals.work()
     await core.transientSweep.sweep()
-    await core.stores.wakeups.removeBefore(new Date(cores.now() - dayMs), new Date(cores.now()))
+    await core.sweepWakeups()
   }
 }
 

@@ -115,19 +115,19 @@ export async function placesOfTexts({ uri, name }: TestCores, texts: string[]): 
 }
 
 /**
- * Writes the search entries of all events. Tests must call this before they advance the clock. In
- * production, the entries are written long before data is removed.
+ * Writes the search entries and the wake-ups of all events. Tests must call this before they
+ * advance the clock. In production, both are written long before data is removed.
  */
-export const flushSearch = ({ cores }: Pick<TestCores, 'cores'>) =>
-  Promise.all(cores.map(({ searchIndex }) => searchIndex.flush()))
+export const flushAll = ({ cores, opened }: Pick<TestCores, 'cores' | 'opened'>) =>
+  Promise.all([...cores.map(({ searchIndex }) => searchIndex.flush()), ...opened.map(({ wakeups }) => wakeups.flush())])
 
 /**
  * Runs every step of every erasure. Advances the clock between steps, so that the leases of dead
  * processes expire.
  */
 export async function finishErasures(cores: TestCores, core = cores.core) {
-  for (const seconds of [0, 3, 31, 3, 61, 3, 61]) {
-    await flushSearch(cores)
+  for (const seconds of [0, 3, 31, 3, 61, 3, 61, 3, 61, 3]) {
+    await flushAll(cores)
     cores.advance(seconds)
     await core.erasures.work()
   }

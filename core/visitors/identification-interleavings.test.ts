@@ -139,5 +139,5 @@ describe('identifications, sends, closes and process deaths in any order', () =>
       ),
       runs(300),
     )
-  }, 240_000)
+  })
 })

@@ -1,2 +1,0 @@
-import './erasure-return.test.ts'
-import './erasures.test.ts'

@@ -1,2 +1,0 @@
-import './deletions.test.ts'
-import './retention-races.test.ts'

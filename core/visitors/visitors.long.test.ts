@@ -1,5 +1,0 @@
-import './ending-interleavings.test.ts'
-import './endings.test.ts'
-import './identification-deaths.test.ts'
-import './identification-interleavings.test.ts'
-import './sleeping-sessions.test.ts'
