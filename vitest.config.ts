@@ -1,15 +1,25 @@
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { isLongMode } from './test/support/is-long.ts'
+import { filesOfShare, longTests, shareCount, shareOf, testedFolders } from './test/support/long-tests.ts'
 
-/** Names of the files that each mode runs, for example `vitest run --mode long`. */
-const suffixes: Record<string, string> = {
-  /** `npm test`: the regular tests. They take minutes. */
-  test: '*.test.ts',
-  /** `npm run test:long`: tests that kill processes, repeat runs or use large sizes. */
-  long: '*.long.test.ts',
-  /** Tests that take options and print results: `npm run chaos -- delivery`, `npm run verify -- fuzz`. */
-  run: '*.run.ts',
+/** Returns the files that a mode runs, for example `vitest run --mode long`. */
+function filesOf(mode: string): string[] {
+  // `npm run test:long`: tests that kill processes, repeat runs or use large sizes.
+  if (mode === 'long') return longTests(import.meta.dirname)
+  // `npm run test:daily`: a share of the long tests. `--mode daily-3` runs share 3 on any day.
+  const daily = /^daily(?:-(\d+))?$/.exec(mode)
+  if (daily) {
+    const share = Number(daily[1] ?? shareOf(new Date()))
+    const files = filesOfShare(longTests(import.meta.dirname), share)
+    console.log(`share ${share} of ${shareCount} of the long tests: ${files.join(', ')}`)
+    return files
+  }
+  // Tests that take options and print results: `npm run chaos -- delivery`, `npm run verify -- packages`.
+  if (mode === 'run') return [`${testedFolders}/**/*.run.ts`]
+  // `npm test`: the regular tests. They take minutes.
+  return [`${testedFolders}/**/!(*.long).test.ts`]
 }
 
 /**
@@ -28,15 +38,13 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-/** Time limit of one test in milliseconds. */
-const timeouts: Record<string, number> = { test: 120_000, long: 900_000, run: 3_600_000 }
+/** Returns the time limit of one test in milliseconds. */
+const timeoutOf = (mode: string) => (isLongMode(mode) ? 900_000 : mode === 'run' ? 3_600_000 : 120_000)
 
 export default defineConfig(({ mode }) => ({
   test: {
-    include: [
-      `{core,core-client,gateway,delivery,platform,widget,console,test,dev,admin}/**/${suffixes[mode] ?? suffixes.test}`,
-    ],
-    exclude: ['**/node_modules/**', '**/dist/**', ...(mode === 'long' ? [] : ['**/*.long.test.ts'])],
+    include: filesOf(mode),
+    exclude: ['**/node_modules/**', '**/dist/**'],
     // More workers than processors, because many tests wait. Vitest would reduce a percentage to the
     // number of processors.
     maxWorkers: availableParallelism() + 2,
@@ -47,7 +55,7 @@ export default defineConfig(({ mode }) => ({
     isolate: false,
     setupFiles: ['test/support/setup.ts'],
     globalSetup: ['test/support/process-output.ts', 'test/support/engine-setup.ts'],
-    testTimeout: timeouts[mode] ?? timeouts.test,
+    testTimeout: timeoutOf(mode),
     // Conditions take longer to become true on a busy machine.
     expect: { poll: { timeout: 10_000 } },
     hookTimeout: 180_000,

@@ -33,6 +33,7 @@ export const groups: Record<string, Record<string, string[][]>> = {
   },
   verify: {
     audit: [['dev/audit.ts']],
+    browsers: runOf('test/browser/other-browsers'),
     deployment: runOf('test/deployment/images'),
     fuzz: [['test/fuzz/main.ts']],
     mutation: [['test/mutation/main.ts']],

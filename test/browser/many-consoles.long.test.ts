@@ -53,7 +53,7 @@ describe('consoles in one browser over HTTP/1.1', () => {
     const text = await newConversation()
     await Promise.all(pages.map((page) => row(page, text).click()))
     await Promise.all(pages.map((page) => page.locator('.message.visitor', { hasText: text }).waitFor()))
-  }, 180_000)
+  })
 
   it('show missed conversations when a hidden tab becomes visible again', async () => {
     const [hidden, visible] = [await openConsole(), await openConsole()]

@@ -32,7 +32,7 @@ async function signInLink(): Promise<string> {
 async function openTabs(name: string) {
   const browser = await sharedChromium()
   const context = await browser.newContext({ reducedMotion: 'reduce', viewport: { width: 1440, height: 900 } })
-  context.setDefaultTimeout(30_000)
+  context.setDefaultTimeout(90_000)
   const shown: string[] = []
   await context.exposeBinding('recordNotification', (_, text: string) => void shown.push(text))
   await context.addInitScript({
@@ -174,4 +174,4 @@ it('an operator’s day: nothing is lost, nothing appears twice, and no notifica
   expect(shown.toSorted()).toEqual([...new Set(shown)].toSorted())
   for (const stream of streams) stream.close()
   await Promise.all([close(), bea.close()])
-}, 300_000)
+})

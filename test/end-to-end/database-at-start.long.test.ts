@@ -11,7 +11,7 @@ import { statusOf, useStartingCores } from './starting-cores.ts'
 const { newFolder, newEngine, startCore, expectWaiting, untilReady, linkToEngine, database, logger } =
   useStartingCores()
 
-describe('a core that starts', { timeout: 90_000 }, () => {
+describe('a core that starts', () => {
   it('stops immediately on SIGTERM while it waits for its database', async () => {
     const core = await startCore('mongodb://127.0.0.1:1/?directConnection=true')
     await expectWaiting(core)
@@ -76,7 +76,7 @@ describe('a core that starts', { timeout: 90_000 }, () => {
   })
 })
 
-describe('a gateway and a delivery worker', { timeout: 90_000 }, () => {
+describe('a gateway and a delivery worker', () => {
   it('wait for the core’s token if they start before the core, and become ready when the core is ready', async () => {
     const engineDir = await newFolder()
     const { uri, stop } = await attachEngine({ dataDir: engineDir, logger })

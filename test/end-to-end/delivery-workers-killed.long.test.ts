@@ -61,7 +61,7 @@ async function expectGuaranteesDuringKills(victims: Victim[], stack: Stack, data
   expect(inFlightAtKills(result)).toBeGreaterThan(0)
 }
 
-describe('deliveries', { timeout: 180_000 }, () => {
+describe('deliveries', () => {
   it('are not lost or needlessly repeated when workers and cores are killed in turn', async () => {
     await expectGuaranteesDuringKills(['worker', 'core', 'worker'], stack, database.name)
   })

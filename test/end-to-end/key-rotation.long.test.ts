@@ -212,7 +212,7 @@ beforeAll(async () => {
   stream = await ada.openStream({ after: 0 })
   traffic = startTraffic(ada)
   await traffic.expectMore()
-}, 120_000)
+})
 
 describe('while visitors send messages', () => {
   it('certificates and their authority can be replaced without a rejected request', async () => {
@@ -249,7 +249,7 @@ describe('while visitors send messages', () => {
     await restartInTurn(cores)
     expect([await listedBy(operatorsOld), await listedBy(operatorsNew)]).toEqual([401, 200])
     await traffic.expectMore()
-  }, 120_000)
+  })
 
   it('SECRET_KEYS can be rotated without a rejected request: grants, tokens and sealed secrets stay valid', async () => {
     const known = await identify(identity)
@@ -271,7 +271,7 @@ describe('while visitors send messages', () => {
     expect(await identify(identity)).toBe(known)
     await renew(ada)
     await traffic.expectMore()
-  }, 120_000)
+  })
 
   it('no rotation has lost or duplicated a message', async () => {
     await traffic.stop()

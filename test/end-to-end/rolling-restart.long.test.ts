@@ -5,9 +5,7 @@ import type { Part } from '../chaos/service.ts'
 /** Time between SIGTERM and SIGKILL that process managers usually give. */
 const graceMs = 10_000
 
-it('no message is lost or duplicated when every process is restarted in turn under load', {
-  timeout: 300_000,
-}, async () => {
+it('no message is lost or duplicated when every process is restarted in turn under load', async () => {
   const stops: { name: string; ms: number; code: number | null }[] = []
   const report = await runWith({ seed: 1, arrivalSeconds: 8, visitors: 8, say: () => {} }, async (service) => {
     const { gateways, cores, workers } = service

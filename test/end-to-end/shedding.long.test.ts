@@ -22,9 +22,7 @@ function expectAnswered(answers: Answer[]) {
   }
 }
 
-it('requests get 503 without memory growth while the database is suspended, and succeed after it resumes', {
-  timeout: 180_000,
-}, async () => {
+it('requests get 503 without memory growth while the database is suspended, and succeed after it resumes', async () => {
   const stack = await startStack({
     env: {
       LOG_LEVEL: 'info',

@@ -67,7 +67,7 @@ function follow(cores = [0, 1]) {
   return inboxes
 }
 
-describe('the presence of a visitor', { timeout: 120_000 }, () => {
+describe('the presence of a visitor', () => {
   it('stays `here` while each gateway and each core is killed in turn', async () => {
     const visitor = await stack.newVisitor()
     const { conversationId } = visitor.session

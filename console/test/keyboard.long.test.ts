@@ -1,1 +1,0 @@
-import './keyboard.test.ts'

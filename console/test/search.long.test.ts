@@ -1,2 +1,0 @@
-// Also runs the tests that the regular run skips.
-import './search.test.ts'

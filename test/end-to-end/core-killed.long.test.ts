@@ -1,2 +1,0 @@
-// Runs the test with more visitors.
-import './core-killed.test.ts'
