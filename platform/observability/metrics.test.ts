@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { freePort } from '../../test/support/processes.ts'
+import { freePort } from '../../test/support/free-port.ts'
 import { createMetricSet, readAtScrape } from './metrics.ts'
 import { serveMetrics } from './metrics-server.ts'
 

@@ -3,6 +3,7 @@ import { cp, mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { enginePlace } from '../../dev/engine/engine-place.ts'
+import { isAlive } from '../support/proc.ts'
 import { startProcess } from '../support/processes.ts'
 import type { TestDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
@@ -22,14 +23,6 @@ export interface Engine {
   output(): string
   /** Copies the files of the database to this folder. */
   copyFiles(folder: string): Promise<void>
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
 }
 
 const run = promisify(execFile)

@@ -19,3 +19,11 @@ export async function childrenOf(pid: number): Promise<number[]> {
   const lists = (await readdir(folder)).map((thread) => readFile(`${folder}/${thread}/children`, 'utf8'))
   return (await Promise.all(lists)).flatMap((children) => children.trim().split(' ').filter(Boolean).map(Number))
 }
+
+export function isAlive(pid: number | undefined): boolean {
+  try {
+    return pid !== undefined && process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}

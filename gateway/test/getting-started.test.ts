@@ -3,8 +3,8 @@ import { get } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { GRANT, SITE } from '../test/test-core.ts'
-import { startTestGateway } from '../test/test-gateway.ts'
+import { GRANT, SITE } from './test-core.ts'
+import { startTestGateway } from './test-gateway.ts'
 
 const run = promisify(execFile)
 

@@ -6,9 +6,9 @@ import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { freePort } from '../../test/support/processes.ts'
 import { until } from '../../test/support/until.ts'
 import { readConfig } from '../config.ts'
-import { message, startTestGateway, type TestGateway } from '../test/test-gateway.ts'
-import { createRateLimiter } from './rate-limiter.ts'
-import { createSharedBuckets } from './shared-rate-limiter.ts'
+import { createRateLimiter } from '../limits/rate-limiter.ts'
+import { createSharedBuckets } from '../limits/shared-rate-limiter.ts'
+import { message, startTestGateway, type TestGateway } from './test-gateway.ts'
 
 const hasRedis = spawnSync('redis-server', ['--version']).status === 0
 if (!hasRedis) console.warn('no redis-server on the PATH; skipping the tests of shared rate limits')

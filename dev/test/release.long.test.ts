@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { inheritedEnvironment } from '../test/support/processes.ts'
+import { inheritedEnvironment } from '../../test/support/processes.ts'
 
 const run = promisify(execFile)
-const root = join(import.meta.dirname, '..')
+const root = join(import.meta.dirname, '../..')
 let copy: string
 
 const git = async (...args: string[]) =>

@@ -7,7 +7,7 @@ import { pino } from 'pino'
 import { expect, it, onTestFinished } from 'vitest'
 import { openDatabase } from '../../core/database/database.ts'
 import { writeConcernFor } from '../../core/database/durability.ts'
-import { attachEngine } from './engine.ts'
+import { attachEngine } from '../engine/engine.ts'
 
 /** Opens a database on an engine of its own. The test reads the engine's journal. */
 const openOwn = async () => {

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { createFileNudge } from './nudge.ts'
+import { createFileNudge } from '../engine/nudge.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'nudge-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { type Db, MongoClient } from 'mongodb'
 import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { attachEngine, type Engine } from './engine.ts'
-import { createExpiry } from './expiry.ts'
+import { attachEngine, type Engine } from '../engine/engine.ts'
+import { createExpiry } from '../engine/expiry.ts'
 
 const now = new Date('2030-01-01T00:00:00Z')
 const before = (seconds: number) => new Date(now.getTime() - seconds * 1000)

@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { checkProto } from './check-proto.ts'
+import { checkProto } from '../check-proto.ts'
 
 const protoFile = 'proto/note/v1/note.proto'
 const proto = (fields: string) => `syntax = "proto3";\n\npackage note.v1;\n\nmessage Note {\n  ${fields}\n}\n`

@@ -6,9 +6,9 @@ import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { durableWriteConcern } from '../../core/database/durability.ts'
 import { isLong } from '../../test/support/is-long.ts'
-import { enginePlace } from './engine-place.ts'
-import { nodeForEngine } from './glibc.ts'
-import { type HostedEngine, hostEngine } from './hosted-engine.ts'
+import { enginePlace } from '../engine/engine-place.ts'
+import { nodeForEngine } from '../engine/glibc.ts'
+import { type HostedEngine, hostEngine } from '../engine/hosted-engine.ts'
 
 const logger = pino({ level: 'silent' })
 const signal = new AbortController().signal

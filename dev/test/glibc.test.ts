@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type GlibcDeps, nodeForEngine } from './glibc.ts'
+import { type GlibcDeps, nodeForEngine } from '../engine/glibc.ts'
 
 const node = process.execPath
 let cacheDir = ''

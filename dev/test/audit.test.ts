@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { classifyReport } from './audit.ts'
+import { classifyReport } from '../audit.ts'
 
 const counts = { info: 0, low: 0, moderate: 0, high: 0, critical: 0, total: 0 }
 

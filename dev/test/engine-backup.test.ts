@@ -12,9 +12,9 @@ import { serveCore } from '../../core/server.ts'
 import { isLong } from '../../test/support/is-long.ts'
 import { operatorOf } from '../../test/support/operator.ts'
 import { seedDemo } from '../demo-seed.ts'
+import { backUp, restore } from '../engine/backup.ts'
+import { attachEngine } from '../engine/engine.ts'
 import { startLocalCore } from '../local-core.ts'
-import { backUp, restore } from './backup.ts'
-import { attachEngine } from './engine.ts'
 
 const run = promisify(execFile)
 const logger = pino({ level: 'silent' })

@@ -6,12 +6,12 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { build } from 'vite'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { isLong } from '../test/support/is-long.ts'
-import { buildWidgetIfStale } from './build.ts'
+import { isLong } from '../../test/support/is-long.ts'
+import { buildWidgetIfStale } from '../build.ts'
 
 const run = promisify(execFile)
-const folder = fileURLToPath(new URL('.', import.meta.url))
-const compiler = fileURLToPath(new URL('../node_modules/.bin/tsc', import.meta.url))
+const folder = fileURLToPath(new URL('..', import.meta.url))
+const compiler = fileURLToPath(new URL('../../node_modules/.bin/tsc', import.meta.url))
 let project: string
 let packed: string[]
 
