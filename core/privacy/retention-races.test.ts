@@ -7,7 +7,7 @@ import type { CoreContext } from '../context.ts'
 import { hasFailed, newSubject, testCores } from '../test/cores.ts'
 import { findOverdue, observeQueries, sweepAll, withDatabase } from '../test/retention-rules.ts'
 import { credentialsOf } from '../test/visitor-credentials.ts'
-import { acceptForms, placesOfTexts, plantMarks } from '../test/visitor-marks.ts'
+import { acceptForms, idsOf, placesOfTexts, plantMarks } from '../test/visitor-marks.ts'
 import type { SessionContent } from '../visitors/model.ts'
 import type { WorkspaceSettings } from '../workspaces/model.ts'
 
@@ -116,13 +116,14 @@ describe('a sweep', () => {
         const planted = await plantMarks(cores, { verified: true })
         await cores.core.inbox.noted()
         const silent = await cores.newSession()
+        const ids = [...(await idsOf(cores, planted)), silent.sessionId, silent.conversationId]
         await keep({ leads: 20 })
         days(32)
         const died = await hasFailed(sweepAll(cores, mortal))
         await sweepAll(cores)
         days(1)
         await sweepAll(cores)
-        const gone = await placesOfTexts(cores, [...planted.marks, silent.sessionId, silent.conversationId])
+        const gone = await placesOfTexts(cores, [...planted.marks, ...ids])
         if (gone.length > 0) lost.push([writes, gone])
         return died
       },
