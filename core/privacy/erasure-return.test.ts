@@ -132,7 +132,7 @@ describe('a person who returns during an erasure', () => {
         if (places.length > 0) left.push([writes, places])
         return died
       },
-      isLong ? { from: 0 } : { from: 5, step: 40 },
+      isLong ? { from: 0 } : { from: 13, step: 40 },
     )
     expect(left).toEqual([])
   })
