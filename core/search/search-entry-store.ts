@@ -2,7 +2,7 @@ import { type Collection, type Document, type Filter, ObjectId } from 'mongodb'
 import type { EventDocument } from '../log/event-store.ts'
 import type { LogEvent } from '../log-event.ts'
 import { insertEach } from '../mongodb/insert-each.ts'
-import type { EntryQuery, FoundEntry, SearchEntry, SearchPlace, SearchSource, SearchText } from './model.ts'
+import type { EntryQuery, FoundEntry, SearchEntry, SearchPlace, SearchSource, SearchText, SourceKind } from './model.ts'
 import type { SearchTerm } from './terms-model.ts'
 
 export interface SearchEntryDocument {
@@ -49,7 +49,7 @@ export interface SearchEntryStore {
     limit: number,
   ): Promise<{ events: LogEvent[]; end: SearchPosition }>
   /** Counts the entries with a term. Stops counting at `limit`. */
-  count(workspaceId: string, term: SearchTerm, limit: number): Promise<number>
+  count(query: Pick<EntryQuery, 'workspaceId' | 'kinds'>, term: SearchTerm, limit: number): Promise<number>
   /** Returns the matching entries among the first `limit` entries with the term `rarest`, newest first. */
   matchesOf(query: EntryQuery, rarest: SearchTerm, limit: number): Promise<FoundEntry[]>
   /**
@@ -194,15 +194,16 @@ export function createSearchEntryStore(collections: SearchCollections): SearchEn
       return { events: found.map(({ _id, ...event }) => event), end: found.at(-1)?._id.toHexString() }
     },
 
-    async count(workspaceId, term, limit) {
-      return entries.countDocuments({ workspaceId, terms: pattern(term) }, { limit, hint: 'by_term' })
+    async count({ workspaceId, kinds }, term, limit) {
+      const filter = { workspaceId, terms: pattern(term), ...ofKinds(kinds) }
+      return entries.countDocuments(filter, { limit, hint: 'by_term' })
     },
 
-    async matchesOf({ workspaceId, terms, ...range }, rarest, limit) {
+    async matchesOf({ workspaceId, kinds, terms, ...range }, rarest, limit) {
       const found = await entries
         .aggregate<SearchEntryDocument>(
           [
-            { $match: { workspaceId, terms: pattern(rarest) } },
+            { $match: { workspaceId, terms: pattern(rarest), ...ofKinds(kinds) } },
             // Without this stage, the database would merge both `$match` stages, and could search
             // the index for another term of the query.
             { $limit: limit },
@@ -216,8 +217,8 @@ export function createSearchEntryStore(collections: SearchCollections): SearchEn
       return found.map(toFound)
     },
 
-    async matchesAmongNext({ workspaceId, terms, ...range }, limit) {
-      const next = { workspaceId, $and: [{}, ...inRange(range)] }
+    async matchesAmongNext({ workspaceId, kinds, terms, ...range }, limit) {
+      const next = { workspaceId, $and: [ofKinds(kinds), ...inRange(range)] }
       const [last] = await entries
         .find(next, { projection: { at: 1 } })
         .sort(newestFirst)
@@ -242,10 +243,24 @@ export function createSearchEntryStore(collections: SearchCollections): SearchEn
   }
 }
 
+/** Patterns of the ids of entries, see `idOf`. */
+const idPatterns: Record<SourceKind, string> = {
+  message: '^[^:]*:[^n]',
+  note: '^[^:]*:n:',
+  visitor: '^(?!lead_)[^:]*$',
+  lead: '^lead_[^:]*$',
+}
+
 /** Terms consist of letters and digits, so they need no escaping. */
 const pattern = ({ term, isPrefix }: SearchTerm) => (isPrefix ? { $regex: `^${term}` } : term)
 
 const allOf = (terms: SearchTerm[]) => terms.map((term) => ({ terms: pattern(term) }))
+
+/** Returns a filter of the entries of these kinds. The id of an entry tells its kind, see `sourceOf`. */
+function ofKinds(kinds: readonly SourceKind[]): Filter<SearchEntryDocument> {
+  const isEveryKind = Object.keys(idPatterns).every((kind) => kinds.includes(kind as SourceKind))
+  return isEveryKind ? {} : { _id: { $regex: kinds.map((kind) => idPatterns[kind]).join('|') } }
+}
 
 function inRange({ from, to, after }: Pick<EntryQuery, 'from' | 'to' | 'after'>): Filter<SearchEntryDocument>[] {
   return [

@@ -18,7 +18,12 @@ const newWord = () => `w${randomUUID().replaceAll('-', '')}`
 
 async function find(query: string, request: Partial<SearchRequest> = {}, core = cores.other) {
   await flushSearch(cores)
-  return core.search.find({ workspaceId: cores.workspaceId, query, ...request })
+  return core.search.find({
+    workspaceId: cores.workspaceId,
+    kinds: ['message', 'note', 'visitor', 'lead'],
+    query,
+    ...request,
+  })
 }
 
 const snippetsOf = async (query: string, request: Partial<SearchRequest> = {}) =>
