@@ -2,7 +2,8 @@ import { type Collection, type Document, type Filter, ObjectId } from 'mongodb'
 import type { EventDocument } from '../log/event-store.ts'
 import type { LogEvent } from '../log-event.ts'
 import { insertEach } from '../mongodb/insert-each.ts'
-import type { EntryQuery, FoundEntry, SearchEntry, SearchPlace, SearchSource, SearchText, SourceKind } from './model.ts'
+import { idOf, ofKinds, sourceOf } from './entry-ids.ts'
+import type { EntryQuery, FoundEntry, SearchEntry, SearchPlace, SearchSource, SearchText } from './model.ts'
 import type { SearchTerm } from './terms-model.ts'
 
 export interface SearchEntryDocument {
@@ -243,24 +244,10 @@ export function createSearchEntryStore(collections: SearchCollections): SearchEn
   }
 }
 
-/** Patterns of the ids of entries, see `idOf`. */
-const idPatterns: Record<SourceKind, string> = {
-  message: '^[^:]*:[^n]',
-  note: '^[^:]*:n:',
-  visitor: '^(?!lead_)[^:]*$',
-  lead: '^lead_[^:]*$',
-}
-
 /** Terms consist of letters and digits, so they need no escaping. */
 const pattern = ({ term, isPrefix }: SearchTerm) => (isPrefix ? { $regex: `^${term}` } : term)
 
 const allOf = (terms: SearchTerm[]) => terms.map((term) => ({ terms: pattern(term) }))
-
-/** Returns a filter of the entries of these kinds. The id of an entry tells its kind, see `sourceOf`. */
-function ofKinds(kinds: readonly SourceKind[]): Filter<SearchEntryDocument> {
-  const isEveryKind = Object.keys(idPatterns).every((kind) => kinds.includes(kind as SourceKind))
-  return isEveryKind ? {} : { _id: { $regex: kinds.map((kind) => idPatterns[kind]).join('|') } }
-}
 
 function inRange({ from, to, after }: Pick<EntryQuery, 'from' | 'to' | 'after'>): Filter<SearchEntryDocument>[] {
   return [
@@ -270,19 +257,6 @@ function inRange({ from, to, after }: Pick<EntryQuery, 'from' | 'to' | 'after'>)
   ]
 }
 
-function idOf(source: SearchSource): string {
-  switch (source.kind) {
-    case 'message':
-      return `${source.conversationId}:${source.sequence}`
-    case 'note':
-      return `${source.conversationId}:n:${source.operationId}`
-    case 'visitor':
-      return source.sessionId
-    case 'lead':
-      return source.leadId
-  }
-}
-
 function toDocument({ source, ...rest }: SearchEntry): SearchEntryDocument {
   const isOwn = source.kind === 'visitor' || source.kind === 'lead'
   return { _id: idOf(source), ...rest, ...(isOwn && { conversationId: source.conversationId }) }
@@ -290,17 +264,6 @@ function toDocument({ source, ...rest }: SearchEntry): SearchEntryDocument {
 
 function toFound({ _id, at, conversationId }: Pick<SearchEntryDocument, '_id' | 'at' | 'conversationId'>): FoundEntry {
   return { place: { at, id: _id }, source: sourceOf(_id, conversationId) }
-}
-
-function sourceOf(id: string, conversationId: string | undefined): SearchSource {
-  if (conversationId !== undefined)
-    return id.startsWith('lead_')
-      ? { kind: 'lead', conversationId, leadId: id }
-      : { kind: 'visitor', conversationId, sessionId: id }
-  const [owner = '', place = '', ...operation] = id.split(':')
-  return place === 'n'
-    ? { kind: 'note', conversationId: owner, operationId: operation.join(':') }
-    : { kind: 'message', conversationId: owner, sequence: Number(place) }
 }
 
 /** Returns a filter of all entries of these conversations. */
