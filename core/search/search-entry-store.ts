@@ -2,7 +2,7 @@ import { type Collection, type Document, type Filter, ObjectId } from 'mongodb'
 import type { EventDocument } from '../log/event-store.ts'
 import type { LogEvent } from '../log-event.ts'
 import { insertEach } from '../mongodb/insert-each.ts'
-import { idOf, ofKinds, sourceOf } from './entry-ids.ts'
+import { idOf, ofKinds, sourceOf } from './entry-ids-model.ts'
 import type { EntryQuery, FoundEntry, SearchEntry, SearchPlace, SearchSource, SearchText } from './model.ts'
 import type { SearchTerm } from './terms-model.ts'
 
