@@ -20,7 +20,8 @@ Every error response of the public API has this body, as \`application/json\`:
 - \`terminal\`: the session, the installation or the page has ended. Stop all automatic retries and tell the user.
 - \`retryAfter\`: seconds to wait, if known. A 429 or 503 has the same value in \`Retry-After\`.
 - \`correlationId\`: also in \`X-Correlation-Id\`. Include it when you report an error.
-- \`issues\`, with \`ValidationFailed\` only: a list of \`{path, rule}\`: the JSON pointer of the field and the name of the violated rule.
+- \`issues\`, with \`ValidationFailed\` and \`IdentityAssertionInvalid\` only: a list of \`{path, rule}\`: the JSON pointer of the
+  field and the name of the violated rule.
 
 Decide by \`retryable\` and \`terminal\`, not by the code, because new codes can be added. Internal services return the same codes in a
 \`service.error.v1.ErrorInfo\`. This page is generated from \`proto/service/error/v1/error.proto\` (\`npm run docs -- errors\`).

@@ -31,6 +31,7 @@ export interface ErrorEnvelope {
 }
 
 const MAX_ISSUES = 20
+const CODES_WITH_ISSUES: PublicErrorCode[] = ['ValidationFailed', 'IdentityAssertionInvalid']
 const UNAVAILABLE_RETRY_AFTER = 1
 
 const rules: ReadonlyMap<string, ErrorRule> = new Map(
@@ -86,14 +87,14 @@ export class GatewayError extends Error {
   }
 
   envelope(correlationId: string): ErrorEnvelope {
-    const issues = this.code === 'ValidationFailed' ? (this.details.issues ?? []).slice(0, MAX_ISSUES) : undefined
+    const { issues = [] } = this.details
     return {
       code: this.code,
       retryable: this.rule.retryable,
       terminal: this.rule.terminal,
       retryAfter: this.retryAfter,
       correlationId,
-      issues,
+      issues: CODES_WITH_ISSUES.includes(this.code) ? issues.slice(0, MAX_ISSUES) : undefined,
     }
   }
 }

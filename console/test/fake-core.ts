@@ -142,9 +142,13 @@ export function failure({ code, info }: Fault): ConnectError {
 export const at = (secondsAgo: number) => timestampFromMs(Date.now() - secondsAgo * 1000)
 
 /** Returns a session token of an operator. The fake core does not verify its signature. */
-export function workspaceSession({ sub = 'ada@example.com', lifetime = 36_000 } = {}): string {
+export function workspaceSession({
+  sub = 'ada@example.com',
+  lifetime = 36_000,
+  scope = 'messages:read messages:write sessions:read leads:read commands:read leads:deliver',
+} = {}): string {
   const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
-  const claims = { aud: 'service.workspace', wid: 'ws_shop', sub, scope: 'leads:deliver' }
+  const claims = { aud: 'service.workspace', wid: 'ws_shop', sub, scope }
   const exp = Math.floor(Date.now() / 1000) + lifetime
   return `${part({ alg: 'HS256' })}.${part({ ...claims, exp })}.c2lnbmF0dXJl`
 }

@@ -16,11 +16,11 @@ export function fakeSession(isRejecting: () => boolean) {
     isRejecting() ? undefined : /service_console_\d+=([^;]+)/.exec(headers.cookie ?? '')?.[1]
 
   function sessionOf(token: string) {
-    const { sub, wid, exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+    const { sub, wid, exp, scope } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
     if (exp * 1000 <= Date.now()) return undefined
     const displayName = names.get(token) ?? 'Ada'
     const expiresAt = new Date(exp * 1000).toISOString()
-    return { id: token, workspaceId: wid, operator: sub, displayName, scopes: [], expiresAt }
+    return { id: token, workspaceId: wid, operator: sub, displayName, scopes: scope.split(' '), expiresAt }
   }
 
   async function answer(request: IncomingMessage, response: ServerResponse, linkToken: string) {

@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
-import type { FakeCore } from './fake-core.ts'
+import { type FakeCore, workspaceSession } from './fake-core.ts'
 import { accessibilityFindings, consoleBrowser } from './test-console.ts'
 
 const browser = consoleBrowser()
@@ -18,6 +18,30 @@ async function search(page: Page, text: string) {
 
 const rows = (page: Page) => page.getByRole('list', { name: 'Search results' }).getByRole('link')
 const focusedText = (page: Page) => page.evaluate(() => document.activeElement?.textContent ?? '')
+
+describe('a session without scopes of data', () => {
+  it('says in the search and in a conversation what it does not show; a full session says nothing', async () => {
+    const hint = /does not have permission to show/
+    const limited = await browser.open(core, 'conversations/cnv_maria', {
+      token: workspaceSession({ scope: 'messages:read messages:write' }),
+    })
+    const details = limited.page.getByRole('complementary', { name: 'Visitor details' })
+    await details.getByText(hint).waitFor()
+    expect(await details.getByText(hint).textContent()).toBe(
+      'Your session does not have permission to show names, pages and sessions of visitors, leads and contact details, requests to the visitor’s page.',
+    )
+    await search(limited.page, 'needle')
+    await limited.page.getByText(/show names, pages and sessions of visitors, leads and contact details\.$/).waitFor()
+    await limited.close()
+
+    const full = await browser.open(core, 'conversations/cnv_maria')
+    await full.page.getByRole('heading', { name: 'Identity' }).waitFor()
+    await search(full.page, 'needle')
+    await full.page.getByText('No results').waitFor()
+    expect(await full.page.getByText(hint).count()).toBe(0)
+    await full.close()
+  })
+})
 
 describe('the search', () => {
   it('finds an old message that is not loaded, with the keyboard only, and opens the conversation at this message', async () => {

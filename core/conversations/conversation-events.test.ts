@@ -2,8 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { answer, send, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
+import { operatorScopes } from '../workspaces/workspace-sessions.ts'
 
 const cores = testCores({ count: 2, started: false })
+const caller = (workspaceId?: string) => ({ workspaceId, scopes: operatorScopes })
 
 describe('the events of a conversation', () => {
   it('include assignments, closings and requests in their order, but no messages, state changes or typing', async () => {
@@ -19,7 +21,11 @@ describe('the events of a conversation', () => {
     )
     await cores.core.assignments.close(conversationId, undefined)
     await cores.other.assignments.reopen(conversationId, undefined)
-    const all = await cores.core.conversationEvents.list(conversationId, { afterSequence: 0 }, visitor.workspaceId)
+    const all = await cores.core.conversationEvents.list(
+      conversationId,
+      { afterSequence: 0 },
+      caller(visitor.workspaceId),
+    )
     const types = ['agent.assigned', 'navigation.requested', 'conversation.closed', 'conversation.reopened']
     expect(all.events.map(({ type }) => type)).toEqual(types)
     expect(all.events[0]!.data).toMatchObject({ agent: { displayName: 'Ada' } })
@@ -27,10 +33,10 @@ describe('the events of a conversation', () => {
 
     const [, second] = all.events
     const range = { afterSequence: second!.sequence, limit: 1 }
-    const page = await cores.other.conversationEvents.list(conversationId, range, undefined)
+    const page = await cores.other.conversationEvents.list(conversationId, range, caller())
     expect(page).toMatchObject({ events: [{ type: 'conversation.closed' }], hasMore: true })
     const before = { afterSequence: 0, beforeSequence: second!.sequence }
-    const earlier = await cores.other.conversationEvents.list(conversationId, before, undefined)
+    const earlier = await cores.other.conversationEvents.list(conversationId, before, caller())
     expect(earlier.events.map(({ type }) => type)).toEqual(['agent.assigned'])
   })
 
@@ -44,7 +50,7 @@ describe('the events of a conversation', () => {
         cores.cores[index % 2]!.assignments.assign(conversationId, { displayName }, undefined),
       ),
     )
-    const { events } = await cores.core.conversationEvents.list(conversationId, { afterSequence: 0 }, undefined)
+    const { events } = await cores.core.conversationEvents.list(conversationId, { afterSequence: 0 }, caller())
     const assigned = events.map(({ data }) => data?.agent?.displayName)
     expect(assigned.toSorted()).toEqual(names.toSorted())
     const conversation = await cores.other.conversationAccess.find(conversationId, undefined)
@@ -54,7 +60,7 @@ describe('the events of a conversation', () => {
   it('are refused for another workspace and with an invalid limit', async () => {
     const { conversationId } = await cores.newVisitor()
     const list = (limit: number, workspaceId?: string) =>
-      cores.core.conversationEvents.list(conversationId, { afterSequence: 0, limit }, workspaceId)
+      cores.core.conversationEvents.list(conversationId, { afterSequence: 0, limit }, caller(workspaceId))
     await expect(list(10, 'ws_other')).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
     for (const limit of [0, 101]) await expect(list(limit)).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED })
   })

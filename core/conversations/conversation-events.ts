@@ -1,19 +1,29 @@
 import type { EventStore } from '../log/event-store.ts'
-import type { EventType, LogEvent } from '../log-event.ts'
+import { type EventType, endsSession, type LogEvent } from '../log-event.ts'
 import { field, integer, validate } from '../rules.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 
 export interface ConversationEvents {
   /**
    * Returns events in a range of a conversation, oldest first. Includes only the types that
-   * operators see between the messages. Errors: NotFound if the conversation does not exist,
+   * operators see between the messages, and that the caller may read. Errors: NotFound if the conversation does not exist,
    * ValidationFailed.
    */
   list(
     conversationId: string,
     range: { afterSequence: number; beforeSequence?: number; limit?: number },
-    workspaceId: string | undefined,
+    caller: { workspaceId?: string; scopes: ReadonlySet<string> },
   ): Promise<{ events: LogEvent[]; hasMore: boolean }>
+}
+
+/**
+ * Returns whether a caller with these scopes may read events of a type. Events of sessions and
+ * commands are data of other methods, and need the scopes of those methods.
+ */
+export function isReadable(type: EventType, scopes: ReadonlySet<string>): boolean {
+  const [kind] = type.split('.')
+  if (kind === 'navigation' || kind === 'screenshot') return scopes.has('commands:read')
+  return (type !== 'session.identified' && !endsSession(type)) || scopes.has('sessions:read')
 }
 
 const listed: EventType[] = [
@@ -43,11 +53,15 @@ export function createConversationEvents({
   conversationAccess: ConversationAccess
 }): ConversationEvents {
   return {
-    async list(conversationId, { afterSequence, beforeSequence, limit = defaultPage }, workspaceId) {
+    async list(conversationId, { afterSequence, beforeSequence, limit = defaultPage }, { workspaceId, scopes }) {
       await conversationAccess.find(conversationId, workspaceId)
       validate(field('/limit', limit, integer(1, maxPage)))
       const range = { conversationId, after: afterSequence, before: beforeSequence }
-      const found = await events.ofTypes(listed, range, limit + 1)
+      const found = await events.ofTypes(
+        listed.filter((type) => isReadable(type, scopes)),
+        range,
+        limit + 1,
+      )
       return { events: found.slice(0, limit), hasMore: found.length > limit }
     },
   }

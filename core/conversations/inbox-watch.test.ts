@@ -4,6 +4,7 @@ import { until } from '../../test/support/until.ts'
 import { createBus } from '../bus.ts'
 import { watchConversations } from '../rpc/conversations.ts'
 import { send, testCores } from '../test/cores.ts'
+import { operatorScopes } from '../workspaces/workspace-sessions.ts'
 import { createInboxWatch } from './inbox-watch.ts'
 
 const cores = testCores({ env: { INBOX_QUEUE_MAX: '5' }, started: false })
@@ -12,7 +13,11 @@ describe('a watched inbox', () => {
   it('sends `ready` and the visitors’ presence first, then changes, and ends when the caller aborts', async () => {
     const visitor = await cores.newVisitor()
     const abort = new AbortController()
-    const frames = watchConversations(cores.core, visitor.workspaceId, abort.signal)
+    const frames = watchConversations(
+      cores.core,
+      { workspaceId: visitor.workspaceId, scopes: operatorScopes },
+      abort.signal,
+    )
     expect((await frames.next()).value?.frame.case).toBe('ready')
     expect((await frames.next()).value?.frame).toMatchObject({ case: 'presence', value: { complete: true } })
     await send(cores.core, visitor, 'hello')
@@ -28,8 +33,8 @@ describe('a watched inbox', () => {
   it('closes a slow reader with resource_exhausted and keeps other readers open', async () => {
     const visitor = await cores.newVisitor()
     const { signal } = new AbortController()
-    const slow = watchConversations(cores.core, undefined, signal)
-    const quick = watchConversations(cores.core, undefined, signal)
+    const slow = watchConversations(cores.core, { scopes: operatorScopes }, signal)
+    const quick = watchConversations(cores.core, { scopes: operatorScopes }, signal)
     await Promise.all([slow.next(), quick.next(), quick.next()])
     for (let index = 0; index < 8; index += 1) {
       await send(cores.core, visitor, `m${index}`)
@@ -71,7 +76,7 @@ describe('a watched inbox', () => {
 
   it('sends `ready` again after a gap in the wake-ups', async () => {
     const { signal } = new AbortController()
-    const frames = watchConversations(cores.core, 'ws_quiet', signal)
+    const frames = watchConversations(cores.core, { workspaceId: 'ws_quiet', scopes: operatorScopes }, signal)
     await frames.next()
     await frames.next()
     cores.core.bus.emit('gap')

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type DescMethod, getOption, type Message, toJson } from '@bufbuild/protobuf'
-import { createContextKey, type HandlerContext, type Interceptor } from '@connectrpc/connect'
+import { type ContextValues, createContextKey, type HandlerContext, type Interceptor } from '@connectrpc/connect'
 import { scope } from '#proto/access/v1/access_pb.js'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { CoreContext } from '../context.ts'
@@ -29,7 +29,7 @@ export function authenticator(access: Access): (context: HandlerContext) => Prom
  */
 export function tokenEndInterceptor(now: () => number): Interceptor {
   return (next) => async (request) => {
-    const caller = request.contextValues.get(callerKey)
+    const caller = callerIn(request.contextValues)
     const response = await next(request)
     if (!response.stream || !caller || caller.expiresAt === Number.POSITIVE_INFINITY) return response
     return { ...response, message: endWith(caller, now, response.message) }
@@ -83,8 +83,11 @@ async function* endWith<T>(caller: Caller, now: () => number, messages: AsyncIte
   }
 }
 
+/** Returns the caller of a call; undefined if the call was not authenticated. */
+export const callerIn = (values: ContextValues): Caller | undefined => values.get(callerKey)
+
 export function callerOf(context: HandlerContext): Caller {
-  const caller = context.values.get(callerKey)
+  const caller = callerIn(context.values)
   if (!caller) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
   return caller
 }

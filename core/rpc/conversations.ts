@@ -12,9 +12,12 @@ import {
   WatchConversationsResponseSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
 import type { CoreContext } from '../context.ts'
+import { isReadable } from '../conversations/conversation-events.ts'
 import type { TypingState } from '../conversations/typing.ts'
 import { ServiceError } from '../errors.ts'
 import type { LogEvent } from '../log-event.ts'
+import type { SourceKind } from '../search/model.ts'
+import type { Caller } from '../workspaces/access.ts'
 import { callerOf, requiredWorkspace, workspaceOf } from './caller.ts'
 import { fromAgent, toConversation, toInboxEvent, toNote, toSearchResult } from './messaging-values.ts'
 import { fromCredentials } from './visitor.ts'
@@ -65,6 +68,7 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
     async searchConversations({ workspaceId, query, limit, pageToken, status, assignee, from, to }, context) {
       const { results, nextPageToken } = await search.find({
         workspaceId: requiredWorkspace(context, workspaceId),
+        kinds: readableKinds(context),
         query,
         limit,
         pageToken,
@@ -93,7 +97,7 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
     },
 
     async listConversationEvents({ conversationId, ...range }, context) {
-      const { events, hasMore } = await conversationEvents.list(conversationId, range, callerOf(context).workspaceId)
+      const { events, hasMore } = await conversationEvents.list(conversationId, range, callerOf(context))
       return { events: events.map(toInboxEvent), hasMore }
     },
 
@@ -169,12 +173,24 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
     },
 
     watchConversations: ({ workspaceId }, context) =>
-      watchConversations(core, workspaceOf(context, workspaceId), context.signal),
+      watchConversations(
+        core,
+        { ...callerOf(context), workspaceId: workspaceOf(context, workspaceId) },
+        context.signal,
+      ),
   }
 }
 
 /** Contact data belongs to leads, so it needs their scope. */
 const shown = (context: HandlerContext) => ({ contacts: callerOf(context).scopes.has('leads:read') })
+
+/** Returns the kinds of texts that the caller may search. */
+function readableKinds(context: HandlerContext): SourceKind[] {
+  const { scopes } = callerOf(context)
+  const visitors: SourceKind[] = scopes.has('sessions:read') ? ['visitor'] : []
+  const leads: SourceKind[] = scopes.has('leads:read') ? ['lead'] : []
+  return ['message', 'note', ...visitors, ...leads]
+}
 
 const statusNames = {
   [ConversationStatus.UNSPECIFIED]: undefined,
@@ -208,7 +224,7 @@ const heartbeatMs = 15_000
  */
 export async function* watchConversations(
   { inboxWatch, operatorPresence, visitorPresence, states, config }: CoreContext,
-  workspaceId: string | undefined,
+  { workspaceId, scopes }: Pick<Caller, 'workspaceId' | 'scopes'>,
   signal: AbortSignal,
 ): AsyncGenerator<WatchConversationsResponse> {
   const frames: { frame: Frame; events: LogEvent[] }[] = []
@@ -229,11 +245,12 @@ export async function* watchConversations(
   const leave = inboxWatch.add({
     workspaceId,
     ready: () => push({ case: 'ready', value: {} }),
-    changed: ({ conversation, events }) =>
-      push(
-        { case: 'changed', value: { conversation: toConversation(conversation), events: events.map(toInboxEvent) } },
-        events,
-      ),
+    changed: ({ conversation, events }) => {
+      const shown = events.filter(({ type }) => isReadable(type, scopes))
+      if (shown.length === 0) return
+      const value = { conversation: toConversation(conversation), events: shown.map(toInboxEvent) }
+      push({ case: 'changed', value }, shown)
+    },
     noted: (conversationId) => push({ case: 'notes', value: { conversationId } }),
   })
   const leavePresence = operatorPresence.enter(workspaceId)

@@ -3,6 +3,7 @@ import { constants, type Http2ServerRequest, type Http2ServerResponse } from 'no
 import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect'
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node'
 import type { Logger } from 'pino'
+import { checkJsonRequest } from './json-requests.ts'
 
 type Request = IncomingMessage | Http2ServerRequest
 type Response = ServerResponse | Http2ServerResponse
@@ -25,7 +26,8 @@ export function createNodeHandler(
     const handler = byPath.get(request.url?.split('?', 1)[0] ?? '')
     if (handler === undefined) return void fallback(request, response)
     try {
-      const answer = await handler(universalRequestFromNodeRequest(request, response, undefined, undefined))
+      const call = universalRequestFromNodeRequest(request, response, undefined, undefined)
+      const answer = await handler(checkJsonRequest(handler.method, call))
       await universalResponseToNodeResponse(answer, response)
     } catch (error) {
       abortResponse(response)

@@ -12,6 +12,7 @@ import { tokenEndInterceptor } from './caller.ts'
 import { commandService } from './command.ts'
 import { errorInterceptor } from './connect-errors.ts'
 import { consoleService } from './console.ts'
+import { hideDataInterceptor } from './data-scopes.ts'
 import { createDispatcher } from './dispatcher.ts'
 import { leadService } from './lead.ts'
 import { serveLink } from './link.ts'
@@ -39,7 +40,12 @@ export interface CoreServices {
 export function createCoreServices(core: CoreContext): CoreServices {
   const { logger, metrics, now } = core
   const gate = createCallGate(core)
-  const interceptors = [observeCalls(metrics, logger), errorInterceptor(logger), tokenEndInterceptor(now)]
+  const interceptors = [
+    observeCalls(metrics, logger),
+    errorInterceptor(logger),
+    tokenEndInterceptor(now),
+    hideDataInterceptor(),
+  ]
 
   function register(router: ConnectRouter) {
     sessionService(router, core)

@@ -7,6 +7,8 @@ export type SearchSource =
   | { kind: 'visitor'; conversationId: string; sessionId: string }
   | { kind: 'lead'; conversationId: string; leadId: string }
 
+export type SourceKind = SearchSource['kind']
+
 /** The words of one text of a conversation. The text itself is read from its source. */
 export interface SearchEntry {
   source: SearchSource
@@ -26,6 +28,8 @@ export interface SearchPlace {
 
 export interface EntryQuery {
   workspaceId: string
+  /** Only entries of these kinds. Other entries have no effect on the result. */
+  kinds: readonly SourceKind[]
   terms: SearchTerm[]
   /** Only entries of this time or later. */
   from?: Date

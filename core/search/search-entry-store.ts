@@ -2,6 +2,7 @@ import { type Collection, type Document, type Filter, ObjectId } from 'mongodb'
 import type { EventDocument } from '../log/event-store.ts'
 import type { LogEvent } from '../log-event.ts'
 import { insertEach } from '../mongodb/insert-each.ts'
+import { idOf, ofKinds, sourceOf } from './entry-ids-model.ts'
 import type { EntryQuery, FoundEntry, SearchEntry, SearchPlace, SearchSource, SearchText } from './model.ts'
 import type { SearchTerm } from './terms-model.ts'
 
@@ -49,7 +50,7 @@ export interface SearchEntryStore {
     limit: number,
   ): Promise<{ events: LogEvent[]; end: SearchPosition }>
   /** Counts the entries with a term. Stops counting at `limit`. */
-  count(workspaceId: string, term: SearchTerm, limit: number): Promise<number>
+  count(query: Pick<EntryQuery, 'workspaceId' | 'kinds'>, term: SearchTerm, limit: number): Promise<number>
   /** Returns the matching entries among the first `limit` entries with the term `rarest`, newest first. */
   matchesOf(query: EntryQuery, rarest: SearchTerm, limit: number): Promise<FoundEntry[]>
   /**
@@ -194,15 +195,16 @@ export function createSearchEntryStore(collections: SearchCollections): SearchEn
       return { events: found.map(({ _id, ...event }) => event), end: found.at(-1)?._id.toHexString() }
     },
 
-    async count(workspaceId, term, limit) {
-      return entries.countDocuments({ workspaceId, terms: pattern(term) }, { limit, hint: 'by_term' })
+    async count({ workspaceId, kinds }, term, limit) {
+      const filter = { workspaceId, terms: pattern(term), ...ofKinds(kinds) }
+      return entries.countDocuments(filter, { limit, hint: 'by_term' })
     },
 
-    async matchesOf({ workspaceId, terms, ...range }, rarest, limit) {
+    async matchesOf({ workspaceId, kinds, terms, ...range }, rarest, limit) {
       const found = await entries
         .aggregate<SearchEntryDocument>(
           [
-            { $match: { workspaceId, terms: pattern(rarest) } },
+            { $match: { workspaceId, terms: pattern(rarest), ...ofKinds(kinds) } },
             // Without this stage, the database would merge both `$match` stages, and could search
             // the index for another term of the query.
             { $limit: limit },
@@ -216,8 +218,8 @@ export function createSearchEntryStore(collections: SearchCollections): SearchEn
       return found.map(toFound)
     },
 
-    async matchesAmongNext({ workspaceId, terms, ...range }, limit) {
-      const next = { workspaceId, $and: [{}, ...inRange(range)] }
+    async matchesAmongNext({ workspaceId, kinds, terms, ...range }, limit) {
+      const next = { workspaceId, $and: [ofKinds(kinds), ...inRange(range)] }
       const [last] = await entries
         .find(next, { projection: { at: 1 } })
         .sort(newestFirst)
@@ -255,19 +257,6 @@ function inRange({ from, to, after }: Pick<EntryQuery, 'from' | 'to' | 'after'>)
   ]
 }
 
-function idOf(source: SearchSource): string {
-  switch (source.kind) {
-    case 'message':
-      return `${source.conversationId}:${source.sequence}`
-    case 'note':
-      return `${source.conversationId}:n:${source.operationId}`
-    case 'visitor':
-      return source.sessionId
-    case 'lead':
-      return source.leadId
-  }
-}
-
 function toDocument({ source, ...rest }: SearchEntry): SearchEntryDocument {
   const isOwn = source.kind === 'visitor' || source.kind === 'lead'
   return { _id: idOf(source), ...rest, ...(isOwn && { conversationId: source.conversationId }) }
@@ -275,17 +264,6 @@ function toDocument({ source, ...rest }: SearchEntry): SearchEntryDocument {
 
 function toFound({ _id, at, conversationId }: Pick<SearchEntryDocument, '_id' | 'at' | 'conversationId'>): FoundEntry {
   return { place: { at, id: _id }, source: sourceOf(_id, conversationId) }
-}
-
-function sourceOf(id: string, conversationId: string | undefined): SearchSource {
-  if (conversationId !== undefined)
-    return id.startsWith('lead_')
-      ? { kind: 'lead', conversationId, leadId: id }
-      : { kind: 'visitor', conversationId, sessionId: id }
-  const [owner = '', place = '', ...operation] = id.split(':')
-  return place === 'n'
-    ? { kind: 'note', conversationId: owner, operationId: operation.join(':') }
-    : { kind: 'message', conversationId: owner, sequence: Number(place) }
 }
 
 /** Returns a filter of all entries of these conversations. */

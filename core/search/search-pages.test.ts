@@ -51,7 +51,13 @@ it('a search returns every text on exactly one page, even between removed texts 
         const search = searchOf(entries)
         const found: string[] = []
         for (let pageToken: string | undefined, isFirst = true; isFirst || pageToken; isFirst = false) {
-          const page = await search.find({ workspaceId: 'ws', query: 'anna', limit, pageToken })
+          const page = await search.find({
+            workspaceId: 'ws',
+            kinds: ['message', 'visitor'],
+            query: 'anna',
+            limit,
+            pageToken,
+          })
           expect(page.results.length).toBeLessThanOrEqual(limit)
           const onPage = page.results.map(({ snippet }) => snippet.text)
           expect(onPage.filter((text) => text === 'Anna').length).toBeLessThanOrEqual(1)

@@ -18,7 +18,12 @@ const newWord = () => `w${randomUUID().replaceAll('-', '')}`
 
 async function find(query: string, request: Partial<SearchRequest> = {}, core = cores.other) {
   await flushAll(cores)
-  return core.search.find({ workspaceId: cores.workspaceId, query, ...request })
+  return core.search.find({
+    workspaceId: cores.workspaceId,
+    kinds: ['message', 'note', 'visitor', 'lead'],
+    query,
+    ...request,
+  })
 }
 
 const snippetsOf = async (query: string, request: Partial<SearchRequest> = {}) =>
@@ -129,6 +134,61 @@ describe('a search', () => {
     expect(
       (await find('.*w').catch(() => ({ results: [] }))).results.every(({ snippet }) => /\bw/i.test(snippet.text)),
     ).toBe(true)
+  })
+})
+
+describe('a search of some kinds of texts', () => {
+  const readable = ['message', 'note'] as const
+  /** Adds entries that only exist in the index, so that many of them cost little. */
+  const addEntries = (word: string, count: number, idOf: (index: number) => string) =>
+    cores.core.database.collections.searchEntries.insertMany(
+      Array.from({ length: count }, (_, index) => ({
+        _id: idOf(index),
+        workspaceId: cores.workspaceId,
+        at: new Date(Date.now() - index),
+        terms: [word],
+        conversationId: 'cnv_none',
+      })),
+    )
+
+  it('answers for a word of another kind as for a word that no text has, also if many texts have it', async () => {
+    const [rare, frequent] = [newWord(), newWord()]
+    const known = await cores.identify(await cores.newSession(), cores.sign({ sub: newSubject(), name: rare }))
+    await cores.send(known, 'hello')
+    await lead(known.conversationId, { phone: rare })
+    for (const kind of ['lead', 'ses']) await addEntries(frequent, 2500, (index) => `${kind}_${frequent}${index}`)
+    const absent = await find(newWord(), { kinds: readable })
+    expect(absent).toEqual({ results: [], nextPageToken: undefined })
+    for (const word of [rare, frequent, rare.slice(0, 12)])
+      expect(await find(word, { kinds: readable })).toEqual(absent)
+    expect((await find(rare)).results.map(({ source }) => source.kind).sort()).toEqual(['lead', 'visitor'])
+    expect((await find(rare, { kinds: [...readable, 'lead'] })).results).toMatchObject([{ source: { kind: 'lead' } }])
+    expect((await find(rare, { kinds: [...readable, 'visitor'] })).results).toMatchObject([
+      { source: { kind: 'visitor' } },
+    ])
+  })
+
+  it('returns the same pages, whether or not texts of other kinds are between the results', async () => {
+    const word = newWord()
+    const visitor = await cores.newVisitor()
+    for (let index = 0; index < 3; index += 1) await cores.send(visitor, `${index} ${word}`)
+    await flushAll(cores)
+    // With so many messages, a search reads the entries by time.
+    await addEntries(word, 2100, (index) => `cnv_none:${index + 1}`)
+    const pages = async () => {
+      const found: unknown[] = []
+      for (let pageToken: string | undefined, isFirst = true; isFirst || pageToken; isFirst = false) {
+        const page = await find(word, { kinds: readable, limit: 2, pageToken })
+        found.push(...page.results.map(({ snippet }) => snippet.text))
+        pageToken = page.nextPageToken
+        if (pageToken) expect(Buffer.from(pageToken, 'base64url').toString()).not.toMatch(/lead_|ses_/)
+      }
+      return found
+    }
+    const before = await pages()
+    expect(before).toEqual([`2 ${word}`, `1 ${word}`, `0 ${word}`])
+    await addEntries(word, 2100, (index) => `lead_${word}${index}`)
+    expect(await pages()).toEqual(before)
   })
 })
 

@@ -2,7 +2,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
 import { pageTokenOf, readPageToken } from '../page-token.ts'
 import { field, integer, text, validate } from '../rules.ts'
-import type { EntryQuery, FoundEntry, SearchPlace, SearchSource } from './model.ts'
+import type { EntryQuery, FoundEntry, SearchPlace, SearchSource, SourceKind } from './model.ts'
 import type { SearchEntryStore } from './search-entry-store.ts'
 import { hasTerms, type SearchTerm, searchTermsOf, snippetOf } from './terms-model.ts'
 
@@ -23,6 +23,8 @@ export interface SourceText {
 
 export interface SearchRequest {
   workspaceId: string
+  /** Kinds of texts that the caller may read. Other texts are neither matched nor shown. */
+  kinds: readonly SourceKind[]
   query: string
   status?: 'open' | 'closed'
   /** Display name of the assigned agent; null for conversations without an agent. */
@@ -83,7 +85,7 @@ export function createSearch<C extends SearchedConversation>(dependencies: {
    * by time.
    */
   async function* matchesOf(query: EntryQuery): AsyncGenerator<{ found: FoundEntry[]; end?: SearchPlace }> {
-    const counts = await Promise.all(query.terms.map((term) => store.count(query.workspaceId, term, rareEntries)))
+    const counts = await Promise.all(query.terms.map((term) => store.count(query, term, rareEntries)))
     const fewest = Math.min(...counts)
     if (fewest < rareEntries) {
       const rarest = query.terms[counts.indexOf(fewest)]!
@@ -126,7 +128,7 @@ export function createSearch<C extends SearchedConversation>(dependencies: {
 
   return {
     async find(request) {
-      const { workspaceId, query, from, to, limit = defaultPage, pageToken } = request
+      const { workspaceId, kinds, query, from, to, limit = defaultPage, pageToken } = request
       validate(field('/query', query, text(1, maxQuery)), field('/limit', limit, integer(1, maxPage)))
       const terms = searchTermsOf(query)
       if (terms.length === 0 || terms.length > maxWords) {
@@ -138,7 +140,7 @@ export function createSearch<C extends SearchedConversation>(dependencies: {
       const results: (SearchResult<C> & { place: SearchPlace })[] = []
       const isNewVisitor = distinctVisitors()
       let end: SearchPlace | undefined
-      steps: for await (const step of matchesOf({ workspaceId, terms, from, to, after })) {
+      steps: for await (const step of matchesOf({ workspaceId, kinds, terms, from, to, after })) {
         for await (const result of resultsOf(step.found, request, terms, limit + 1)) {
           if (!isNewVisitor(result)) continue
           results.push(result)

@@ -218,8 +218,10 @@ describe('an identity assertion', () => {
     await fc.assert(
       fc.asyncProperty(fc.oneof(signed, broken), async (token) => {
         const outcome = await verify(token).catch((error: unknown) => error)
-        if (outcome instanceof ServiceError) expect([invalid.code, expired.code]).toContain(outcome.code)
-        else expect(outcome).toMatchObject({ externalSubject: expect.any(String), nonce: expect.any(String) })
+        if (outcome instanceof ServiceError) {
+          expect([invalid.code, expired.code]).toContain(outcome.code)
+          expect(outcome.issues.length > 0).toBe(outcome.code === invalid.code)
+        } else expect(outcome).toMatchObject({ externalSubject: expect.any(String), nonce: expect.any(String) })
       }),
       { numRuns: 1000 },
     )

@@ -31,11 +31,17 @@ interface IdentitySettings {
 export interface IdentityAssertions {
   /**
    * Returns the claims of an assertion for this installation (contract, «Identity assertion»). Does
-   * not check whether the assertion was used before. Errors: `IdentityAssertionInvalid`,
-   * `IdentityAssertionExpired`.
+   * not check whether the assertion was used before. Errors: `IdentityAssertionInvalid` with the
+   * failed rules as `issues`, `IdentityAssertionExpired`.
    */
   verify(assertion: string, installation: Installation): Promise<VerifiedAssertion>
 }
+
+/**
+ * A rule of assertions (contract, section 7, rule 11). `type` stands for the form and the header
+ * `typ`, and `context` for `ctx` and `name`.
+ */
+type AssertionRule = 'audience' | 'signature' | 'lifetime' | 'nonce' | 'subject' | 'type' | 'clock' | 'context'
 
 const type = 'service-visitor-identity+jwt'
 const algorithm = 'HS256'
@@ -60,7 +66,7 @@ export function createIdentityAssertions(dependencies: {
 
   /** Returns the payload if an accepted secret signed it as an identity assertion. */
   async function readSigned(assertion: string, { identitySecrets }: Installation): Promise<unknown> {
-    if (assertion.length > maxAssertionLength) throw invalid()
+    if (assertion.length > maxAssertionLength) throw invalid('type')
     try {
       const { payload, protectedHeader } = await compactVerify(
         assertion,
@@ -73,11 +79,11 @@ export function createIdentityAssertions(dependencies: {
       )
       if (protectedHeader.typ === type) return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(payload))
     } catch (error) {
-      const isInvalidToken =
-        error instanceof errors.JOSEError || error instanceof SyntaxError || error instanceof TypeError
-      if (!isInvalidToken) throw error
+      if (error instanceof errors.JOSEError) throw invalid(error instanceof errors.JWSInvalid ? 'type' : 'signature')
+      const isInvalidPayload = error instanceof SyntaxError || error instanceof TypeError
+      if (!isInvalidPayload) throw error
     }
-    throw invalid()
+    throw invalid('type')
   }
 
   /** Returns the entries of the context; undefined when it is not a small flat object. */
@@ -95,18 +101,29 @@ export function createIdentityAssertions(dependencies: {
   return {
     async verify(assertion, installation) {
       const claims = await readSigned(assertion, installation)
-      if (!isObject(claims)) throw invalid()
+      if (!isObject(claims)) throw invalid('type')
       const { aud, sub, iat, exp, nbf = 0, jti, name: displayName, ctx } = claims
       const time = now() / 1000
+      const latest = time + settings.clockSkew
+      const context = isObject(ctx) ? readContext(ctx) : undefined
 
-      const hasTexts = isText(sub, subject) && isText(jti, nonce) && aud === installation.publicSiteKey
-      if (!hasTexts || !isTime(iat) || !isTime(exp) || !isTime(nbf)) throw invalid()
-      const lifetime = exp - iat
-      if (lifetime <= 0 || lifetime > settings.assertionLifetime) throw invalid()
-      if (iat > time + settings.clockSkew || nbf > time + settings.clockSkew) throw invalid()
-      if (displayName !== undefined && !isText(displayName, name)) throw invalid()
-      const context = ctx === undefined ? undefined : isObject(ctx) ? readContext(ctx) : undefined
-      if (ctx !== undefined && context === undefined) throw invalid()
+      const isSubject = isText(sub, subject)
+      const isNonce = isText(jti, nonce)
+      const isLifetime = isTime(iat) && isTime(exp) && exp > iat && exp - iat <= settings.assertionLifetime
+      const isName = displayName === undefined || isText(displayName, name)
+      const failed: Record<AssertionRule, boolean> = {
+        // These two were checked above.
+        type: false,
+        signature: false,
+        audience: aud !== installation.publicSiteKey,
+        subject: !isSubject,
+        nonce: !isNonce,
+        lifetime: !isLifetime,
+        clock: !isTime(nbf) || nbf > latest || (isTime(iat) && iat > latest),
+        context: !isName || (ctx !== undefined && context === undefined),
+      }
+      const rules = (Object.keys(failed) as AssertionRule[]).filter((rule) => failed[rule])
+      if (rules.length > 0 || !isSubject || !isNonce || !isLifetime || !isName) throw invalid(...rules)
       if (exp + settings.clockSkew <= time) throw new ServiceError(ErrorCode.IDENTITY_ASSERTION_EXPIRED)
 
       return {
@@ -120,8 +137,9 @@ export function createIdentityAssertions(dependencies: {
   }
 }
 
-function invalid(): ServiceError {
-  return new ServiceError(ErrorCode.IDENTITY_ASSERTION_INVALID)
+function invalid(...rules: AssertionRule[]): ServiceError {
+  const issues = rules.map((rule) => ({ path: '/assertion', rule }))
+  return new ServiceError(ErrorCode.IDENTITY_ASSERTION_INVALID, { issues })
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -5,6 +5,7 @@ import { codeOf, testCores } from '../test/cores.ts'
 import type { TestStream } from '../test/streams.ts'
 import { site } from '../test/visitor-credentials.ts'
 import type { Availability } from './model.ts'
+import { operatorScopes } from './workspace-sessions.ts'
 
 const cores = testCores({ count: 2 })
 const open = { weekday: 1, from: '00:00', to: '00:01' }
@@ -42,7 +43,7 @@ async function expectToldWithin(timeout: number, streams: TestStream[], ...state
 function watchInbox(core: typeof cores.core, workspaceId: string | undefined) {
   const call = new AbortController()
   const ended = (async () => {
-    for await (const _ of watchConversations(core, workspaceId, call.signal));
+    for await (const _ of watchConversations(core, { workspaceId, scopes: operatorScopes }, call.signal));
   })()
   return () => {
     call.abort()

@@ -173,6 +173,7 @@ export const defaultCapabilities: Capabilities = {
 }
 
 const hostLabel = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/
+const subdomainLabel = /^[a-z0-9_-]{1,63}$/
 
 /**
  * Returns true if a text is a valid entry of the allowed origins: an origin in canonical form, or a
@@ -199,7 +200,8 @@ export function entriesAllowing(origin: string): string[] {
   const { protocol, hostname, port } = new URL(origin)
   if (protocol === 'https:') {
     const labels = hostname.split('.')
-    for (let cut = 1; cut < labels.length; cut += 1) {
+    // A wildcard stands for one or more valid labels.
+    for (let cut = 1; cut < labels.length && subdomainLabel.test(labels[cut - 1]!); cut += 1) {
       entries.push(`https://*.${labels.slice(cut).join('.')}${port === '' ? '' : `:${port}`}`)
     }
   }
@@ -217,7 +219,9 @@ export function isOriginAllowed(origin: string, entries: readonly string[]): boo
 function canonicalOrigin(text: string): string | undefined {
   if (text.length > 512 || text.includes('*')) return undefined
   const parsed = URL.parse(text)
-  return parsed && (parsed.protocol === 'http:' || parsed.protocol === 'https:') ? parsed.origin : undefined
+  if (parsed?.protocol !== 'http:' && parsed?.protocol !== 'https:') return undefined
+  // The URL parser accepts `https://.shop.example` and `https://shop..example`.
+  return parsed.hostname.split('.').every(Boolean) ? parsed.origin : undefined
 }
 
 /** A setting that a change has set. The value is cut to 256 characters. */

@@ -155,6 +155,7 @@ function exampleOf({ code, httpStatus, retryable, terminal }: PublicError): Json
     ...(retryAfter === undefined ? {} : { retryAfter }),
     correlationId: '5f0c2a52-6f0e-4d5c-9d8b-0a3f0f3b9a11',
     ...(code === 'ValidationFailed' ? { issues: [{ path: '/body', rule: 'maxLength' }] } : {}),
+    ...(code === 'IdentityAssertionInvalid' ? { issues: [{ path: '/assertion', rule: 'audience' }] } : {}),
   }
 }
 

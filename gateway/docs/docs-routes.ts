@@ -68,7 +68,7 @@ const compress = {
 const acceptedEncoding = (accepted = '') =>
   (['br', 'gzip'] as const).find((encoding) =>
     accepted.split(',').some((each) => {
-      const [name, quality = ''] = each.trim().split(/\s*;\s*/)
+      const [name, quality = ''] = each.split(';').map((part) => part.trim())
       return name === encoding && !/^q=0(\.0*)?$/.test(quality)
     }),
   )

@@ -17,7 +17,7 @@ const CONSOLE_PREFIX = '/console'
 const FOREVER = 'public, max-age=31536000, immutable'
 const SHORT = 'public, max-age=300'
 /** A path with a content hash: `assets/main-DRGmszWJ.js` or `widget/v1/7ce736f73bc5dfd4/chat.js`. */
-const HASHED = /[-.][\w-]{8}\.\w+$|^widget\/v1\/[0-9a-f]{16}\//
+const HASHED = /[-.][\w-]{8}\.\w{1,8}$|^widget\/v1\/[0-9a-f]{16}\//
 
 /** The console may load files of this gateway, call this gateway and show fetched screenshots. */
 const CONSOLE_POLICY = [

@@ -6,6 +6,7 @@ import { type Operation, operationsOf } from '../fuzz/route-cases.ts'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
+import { dataSources, type ShownData, walkData } from './data-matrix.ts'
 import { authorizationDocument } from './document.ts'
 import { type Fixtures, newFixtures } from './fixtures.ts'
 import { type Row, walkRoutes } from './matrix.ts'
@@ -18,6 +19,7 @@ let stack: LocalStack
 let fixtures: Fixtures
 let operations: Operation[]
 let cores: TestCores
+let data: ShownData
 
 beforeAll(async () => {
   stack = await startLocalStack({ database, env: { RATE_LIMIT_FACTOR: '1000' } })
@@ -81,6 +83,13 @@ const needs = (credential: string | undefined) => (operation: any) =>
     ? operation.description.security.length === 0
     : operation.description.security[0]?.[credential] !== undefined
 
+it('methods for operators show only data that the caller’s scopes cover', { timeout: 180_000 }, async () => {
+  data = await walkData(cores)
+  expect(data.leaks).toEqual([])
+  // Every kind of data is shown to a caller with every scope.
+  expect(new Set([...data.shown.values()].flat())).toEqual(new Set(Object.keys(dataSources)))
+})
+
 it('routes and RPC methods reject unauthorized callers without changing a stored document', {
   timeout: 180_000,
 }, async () => {
@@ -108,6 +117,7 @@ it('routes and RPC methods reject unauthorized callers without changing a stored
     operators: merged(operations.filter(needs('workspaceSession'))),
     open: await walkRoutes(stack.gateways[0]!.url, open, fixtures, () => true),
     methods: await walkMethods(cores),
+    shown: data.shown,
   })
   await expect(document).toMatchFileSnapshot('../../docs/authorization.md')
 })

@@ -1,3 +1,4 @@
+import { dataSources } from './data-matrix.ts'
 import type { Row } from './matrix.ts'
 
 /** Generates docs/authorization.md from the results of `walkRoutes` and `walkMethods`. */
@@ -6,6 +7,7 @@ export function authorizationDocument(tables: {
   operators: Map<string, Row>
   open: Map<string, Row>
   methods: Map<string, Row>
+  shown: Map<string, string[]>
 }): string {
   return `# Authorization
 
@@ -40,7 +42,24 @@ call, with a workspace session only. \`visitors:act\` is for gateways only, \`de
 of \`ConsoleService\` are not forwarded.
 
 ${tableOf(tables.methods)}
+
+## Data behind scopes
+
+A scope belongs to data, also where a method of another scope returns that data. Without the scope, a response lacks the data: a
+search does not match it, a list does not count it, and a stream does not send it. The test calls each method with its own scope
+only, with one more scope, and with every scope. \`visitors:export\` stands for all data of one visitor.
+
+| Data | scope | shown by |
+|---|---|---|
+${dataRows(tables.shown).join('\n')}
 `
+}
+
+function dataRows(shown: Map<string, string[]>): string[] {
+  return Object.entries(dataSources).map(([source, { scope }]) => {
+    const methods = [...shown].flatMap(([method, sources]) => (sources.includes(source) ? [`\`${method}\``] : []))
+    return `| ${source} | \`${scope}\` | ${methods.sort().join(', ')} |`
+  })
 }
 
 /**

@@ -17,6 +17,7 @@ import { lifetimeRules } from './lifetimes.ts'
 import { pageContextRules } from './page-context.ts'
 import { policyRules } from './policies.ts'
 import { rateRules } from './rate-limits.ts'
+import { rejectionRules } from './rejections.ts'
 import { replayRules } from './replay.ts'
 import { requestRules } from './requests.ts'
 import { type RestartedStack, restartRules } from './restarts.ts'
@@ -67,6 +68,7 @@ export function quickRules(suite: () => Suite, database: TestDatabase, restarted
   describe('identity, commands and conversations', () => {
     identityRules(suite)
     assertionRules(suite)
+    rejectionRules(suite)
     commandRules(suite, database)
     uploadRules(suite, database)
     pageContextRules(suite)

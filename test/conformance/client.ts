@@ -112,7 +112,7 @@ export async function createClient(stack: RunningStack, send: typeof fetch = fet
       expect({ status: answer.status, ...rest }).toEqual({ status, code, retryable, terminal })
       expect(answer.headers.get('content-type')).toBe('application/json')
       expect(correlationId).toBe(answer.headers.get('x-correlation-id'))
-      expect(issues !== undefined).toBe(code === 'ValidationFailed')
+      expect(issues !== undefined).toBe(['ValidationFailed', 'IdentityAssertionInvalid'].includes(code))
       const hasRetryAfter = code === 'RateLimited' || status === 503 || code === 'OperationInProgress'
       expect(retryAfter !== undefined).toBe(hasRetryAfter)
       const header = answer.headers.get('retry-after')

@@ -269,6 +269,10 @@ export const rules: Rule[] = [
     ['C5.26', 'a subscription is disabled after five days of failures'],
     ['C5.27', 'a lead of a suppressed person is not sent'],
   ]),
+  ...from('C7 third edition', [
+    ['C7.11', 'IdentityAssertionInvalid names each failed rule in issues, and no value'],
+    ['C7.21', 'an unknown field or enum value of a JSON call to the internal services is rejected by name'],
+  ]),
   ...from('S whole', [
     ['S1.1', 'POST responses, history and stream merge into one list under any interleaving of calls'],
     ['S7.2', 'no answer contains a stack trace, a driver message, an internal address or a secret'],

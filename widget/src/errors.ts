@@ -24,7 +24,7 @@ interface RequestErrorFields {
   terminal?: boolean
   retryAfterMs?: number
   correlationId?: string
-  /** Fields that the service rejected. Set only for the code `ValidationFailed`. */
+  /** Rules that the request broke. Only for the codes `ValidationFailed` and `IdentityAssertionInvalid`. */
   issues?: readonly FieldIssue[]
 }
 

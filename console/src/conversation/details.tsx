@@ -5,6 +5,7 @@ import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { useAction } from '../ui/action.ts'
 import { SelectField } from '../ui/field.tsx'
+import { HiddenData } from '../ui/hidden-data.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { useLoad, usePolling } from '../ui/load.ts'
 import { FailureNotice, Loading } from '../ui/notice.tsx'
@@ -26,6 +27,7 @@ interface DetailsProps {
 /** Shows the visitor's page, identity and session, and the panels for requests and moderation. */
 export function Details({ thread, name, backPath, open }: DetailsProps) {
   const session = thread.session.value
+  const canReadSessions = useConsole().session.scopes.includes('sessions:read')
   usePolling(thread.refreshSession, refreshMs)
 
   return (
@@ -38,6 +40,7 @@ export function Details({ thread, name, backPath, open }: DetailsProps) {
       </header>
       {session ? (
         <div class="details-body">
+          <HiddenData />
           <AssignmentSection thread={thread} />
           <PageSection session={session} />
           <IdentitySection session={session} />
@@ -49,8 +52,14 @@ export function Details({ thread, name, backPath, open }: DetailsProps) {
         </div>
       ) : thread.loading.value ? (
         <Loading label="Loading visitor details" />
-      ) : (
+      ) : canReadSessions ? (
         <p class="details-none hint">No details: this conversation has no visitor session.</p>
+      ) : (
+        <div class="details-body">
+          <HiddenData />
+          <AssignmentSection thread={thread} />
+          <ContactSection contact={thread.conversation.value?.contact} />
+        </div>
       )}
     </aside>
   )

@@ -5,6 +5,7 @@ import { pathOf } from '../router.ts'
 import { Avatar } from '../ui/avatar.tsx'
 import { Button } from '../ui/button.tsx'
 import { SelectField } from '../ui/field.tsx'
+import { HiddenData } from '../ui/hidden-data.tsx'
 import { Empty, FailureNotice, Loading } from '../ui/notice.tsx'
 import { When } from '../ui/when.tsx'
 import { visitorName } from './inbox-merge.ts'
@@ -55,6 +56,7 @@ export function SearchResults({
   return (
     <>
       <FailureNotice failure={search.failure.value} retry={() => void search.retry()} />
+      <HiddenData scopes={['sessions:read', 'leads:read']} />
       {results.length > 0 && (
         <ul class="rows" aria-label="Search results">
           {results.map((result) => (

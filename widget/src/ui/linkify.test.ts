@@ -16,8 +16,30 @@ describe('linkify', () => {
     ['java\nscript:https//x https:// https:', []],
     ['https://bank.example@evil.example/ https://user:pw@evil.example/', []],
     ['"https://example.com/"onmouseover="x"', ['https://example.com/']],
+    ['(see https://example.com/a).), https://example.com/(b).', ['https://example.com/a', 'https://example.com/(b)']],
   ])('linkify finds the links in the text: %s', (text, expected) => {
     expect(links(text)).toEqual(expected)
+  })
+
+  it.each([
+    ['dots and brackets', (size: number) => `http://a${'.'.repeat(size)}${')'.repeat(size / 2)}`],
+    ['dots before a letter', (size: number) => `http://a${'.'.repeat(size)}b`],
+    ['brackets of both kinds', (size: number) => `http://a${'('.repeat(size)}${').'.repeat(size)}`],
+    ['links without an end', (size: number) => 'http://'.repeat(size)],
+    ['links', (size: number) => 'http://a.example) '.repeat(size / 8)],
+    ['user names', (size: number) => `http://${'a@'.repeat(size)}`],
+  ])('linkify takes a time in proportion to the length of %s', (_, textOf) => {
+    const timeOf = (size: number) => {
+      const text = textOf(size)
+      const times = Array.from({ length: 3 }, () => {
+        const began = performance.now()
+        linkify(text)
+        return performance.now() - began
+      })
+      return Math.max(1, Math.min(...times))
+    }
+    // A quadratic algorithm takes 400 times as long for 20 times the length.
+    expect(timeOf(20_000) / timeOf(1000)).toBeLessThan(100)
   })
 
   it('linkify splits random texts into parts that together equal the text, and returns only http and https links', () => {

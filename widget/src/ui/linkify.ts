@@ -1,7 +1,7 @@
 type TextPart = { text: string; href?: string }
 
 const candidate = /\bhttps?:\/\/[^\s<>"'`]+/gi
-const trailing = /[.,;:!?…]+$/
+const trailing = '.,;:!?…'
 
 /**
  * Splits a message into text and links. A link is an http or https URL that the URL parser accepts.
@@ -22,11 +22,16 @@ export function linkify(text: string): TextPart[] {
   return parts
 }
 
+/** Cuts punctuation and unmatched closing brackets off the end. Reads each character once. */
 function trimAddress(address: string): string {
-  const shorter = address.replace(trailing, '')
-  const count = (character: string) => shorter.split(character).length - 1
-  const isOpen = shorter.endsWith(')') && count(')') > count('(')
-  return isOpen ? trimAddress(shorter.slice(0, -1)) : shorter
+  let end = address.length
+  let unmatched = address.split(')').length - address.split('(').length
+  for (; end > 0; end -= 1) {
+    const last = address[end - 1]!
+    if (last === ')' && unmatched > 0) unmatched -= 1
+    else if (!trailing.includes(last)) break
+  }
+  return address.slice(0, end)
 }
 
 /**

@@ -5,7 +5,7 @@
 /* eslint-disable */
 
 import type { GenEnum, GenExtension, GenFile } from "@bufbuild/protobuf/codegenv2";
-import type { MethodOptions } from "@bufbuild/protobuf/wkt";
+import type { FieldOptions, MessageOptions, MethodOptions } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file service/access/v1/access.proto.
@@ -119,4 +119,21 @@ export declare const OperatorScopeSchema: GenEnum<OperatorScope>;
  * @generated from extension: string scope = 50002;
  */
 export declare const scope: GenExtension<MethodOptions, string>;
+
+/**
+ * The scope that an operator or service needs to see messages of this type in a response. Without
+ * it, a field of this type is unset, or has only the fields with the option `always_shown`. A
+ * method's own scope gives no access to such data.
+ *
+ * @generated from extension: string data_scope = 50003;
+ */
+export declare const data_scope: GenExtension<MessageOptions, string>;
+
+/**
+ * True for a field that every caller of a method sees. Such fields identify a resource, or state
+ * the result of a write.
+ *
+ * @generated from extension: bool always_shown = 50004;
+ */
+export declare const always_shown: GenExtension<FieldOptions, boolean>;
 

@@ -93,7 +93,7 @@ export declare type ErrorInfo = Message<"service.error.v1.ErrorInfo"> & {
   retryAfter?: number | undefined;
 
   /**
-   * Violated rules, for ValidationFailed only.
+   * Violated rules, for ValidationFailed and IdentityAssertionInvalid only.
    *
    * @generated from field: repeated service.error.v1.FieldIssue issues = 5;
    */

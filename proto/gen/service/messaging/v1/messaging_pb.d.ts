@@ -916,7 +916,8 @@ export declare type Conversation = Message$1<"service.messaging.v1.Conversation"
   agent?: Agent | undefined;
 
   /**
-   * The visitor of the session `session_id`. Set only by ListConversations and GetConversation.
+   * The visitor of the session `session_id`. Set only by ListConversations and GetConversation. The
+   * name and the subject need the scope `sessions:read`.
    *
    * @generated from field: optional service.messaging.v1.ConversationVisitor visitor = 10;
    */
@@ -2649,8 +2650,8 @@ export declare const MessagingService: GenService<{
   },
   /**
    * Lists what happened in a conversation besides its messages, in order: assignments, closings,
-   * changes of the visitor's session, and requests to the visitor's page. Errors: NotFound for an
-   * unknown conversation, ValidationFailed.
+   * and with the scope `sessions:read` changes of the visitor's session, and with `commands:read`
+   * requests to the visitor's page. Errors: NotFound for an unknown conversation, ValidationFailed.
    *
    * @generated from rpc service.messaging.v1.MessagingService.ListConversationEvents
    */
@@ -2671,8 +2672,8 @@ export declare const MessagingService: GenService<{
     output: typeof ListConversationsResponseSchema;
   },
   /**
-   * Searches messages, notes, leads of conversations, and names, subjects and contexts of verified
-   * visitors. Returns the texts that have all words of the query, newest first. A message is found
+   * Searches messages and notes; with the scope `leads:read` also leads of conversations, and with
+   * `sessions:read` also names, subjects and contexts of verified visitors. Returns the texts that have all words of the query, newest first. A message is found
    * some seconds after it was accepted. Errors: NotFound for a workspace that the token may not
    * access, ValidationFailed.
    *
@@ -2850,7 +2851,8 @@ export declare const MessagingService: GenService<{
     output: typeof ListNotesResponseSchema;
   },
   /**
-   * Streams changes of an operator's inbox. The first frame is `ready`, sent immediately. All
+   * Streams changes of an operator's inbox. Events of the visitor's session and requests to the
+   * visitor's page need the scopes that ListConversationEvents names. The first frame is `ready`, sent immediately. All
    * changes after `ready` are streamed, so clients should list the conversations after this frame.
    * A stream whose client does not read is closed with resource_exhausted. The client may
    * reconnect.

@@ -1,0 +1,133 @@
+import { type DescEnum, type DescMessage, type DescMethod, fromJson, type JsonValue } from '@bufbuild/protobuf'
+import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
+import { Code, ConnectError } from '@connectrpc/connect'
+import {
+  compressedFlag,
+  pipe,
+  transformJoinEnvelopes,
+  transformSplitEnvelope,
+  type UniversalServerRequest,
+} from '@connectrpc/connect/protocol'
+import { ErrorCode, ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import { messageMaxBytes } from '../../platform/link/frame-queue.ts'
+import { ServiceError } from '../errors.ts'
+import { toErrorInfo } from './connect-errors.ts'
+
+interface Issue {
+  path: string
+  rule: string
+}
+
+const maxIssues = 20
+const maxPathLength = 256
+const unaryType = /^application\/json\s*(;|$)/i
+const streamType = /^application\/(connect|grpc|grpc-web)\+json\s*(;|$)/i
+
+/**
+ * Checks the messages of a JSON request while they are read. Unknown fields and unknown enum values
+ * fail with `ValidationFailed`. A misspelt field would otherwise be dropped in silence. Binary
+ * messages keep ignoring unknown fields, so that processes of different versions can call each other.
+ */
+export function checkJsonRequest(method: DescMethod, given: UniversalServerRequest): UniversalServerRequest {
+  const request = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ? withoutQuery(given) : given
+  const type = request.header.get('content-type') ?? ''
+  const body = request.body as AsyncIterable<Uint8Array>
+  if (unaryType.test(type)) return { ...request, body: checkedBody(method.input, body) }
+  return streamType.test(type) ? { ...request, body: checkedEnvelopes(method.input, body) } : request
+}
+
+/** Converts a GET request with a JSON message in its query to the same POST request. */
+function withoutQuery(request: UniversalServerRequest): UniversalServerRequest {
+  if (request.method !== 'GET') return request
+  const query = new URL(request.url).searchParams
+  if (query.get('encoding') !== 'json' || query.has('compression')) return request
+  const message = Buffer.from(query.get('message') ?? '', query.get('base64') === '1' ? 'base64url' : 'utf8')
+  const header = new Headers(request.header)
+  header.set('content-type', 'application/json')
+  header.delete('content-encoding')
+  return { ...request, method: 'POST', header, body: bodyOf(message) }
+}
+
+async function* bodyOf(bytes: Uint8Array) {
+  yield bytes
+}
+
+async function* checkedBody(type: DescMessage, body: AsyncIterable<Uint8Array>) {
+  const parts: Uint8Array[] = []
+  for await (const part of body) {
+    parts.push(part)
+    yield part
+  }
+  requireKnown(type, Buffer.concat(parts))
+}
+
+function checkedEnvelopes(type: DescMessage, body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+  return pipe(
+    body,
+    transformSplitEnvelope(messageMaxBytes),
+    async function* (envelopes) {
+      for await (const envelope of envelopes) {
+        if ((envelope.flags & compressedFlag) === 0) requireKnown(type, envelope.data)
+        yield envelope
+      }
+    },
+    transformJoinEnvelopes(),
+  )
+}
+
+/** Throws `ValidationFailed` for a message that is not a complete JSON form of its type. */
+function requireKnown(type: DescMessage, bytes: Uint8Array): void {
+  const issues = issuesOf(type, bytes)
+  if (issues.length === 0) return
+  const failure = new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: issues.slice(0, maxIssues) })
+  const detail = { desc: ErrorInfoSchema, value: toErrorInfo(failure) }
+  throw new ConnectError(describe(issues[0]!), Code.InvalidArgument, undefined, [detail])
+}
+
+const describe = ({ path, rule }: Issue) => (path === '' ? 'ValidationFailed' : `ValidationFailed: ${path} (${rule})`)
+
+function issuesOf(type: DescMessage, bytes: Uint8Array): Issue[] {
+  try {
+    const json = JSON.parse(new TextDecoder().decode(bytes)) as JsonValue
+    const issues = [...unknownParts(type, json, '')]
+    if (issues.length === 0) fromJson(type, json)
+    return issues
+  } catch {
+    // The parser's error quotes the value, so it is not passed on.
+    return [{ path: '', rule: 'json' }]
+  }
+}
+
+/** Yields the fields and enum values of a JSON message that its type does not have. */
+function* unknownParts(type: DescMessage, json: JsonValue, at: string): Generator<Issue> {
+  // These types have JSON forms of their own.
+  if (type.typeName.startsWith('google.protobuf.') || !isObject(json)) return
+  for (const [name, value] of Object.entries(json)) {
+    const path = `${at}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`.slice(0, maxPathLength).toWellFormed()
+    const field = type.fields.find((each) => each.jsonName === name || each.name === name)
+    if (!field) {
+      yield { path, rule: 'additionalProperties' }
+      continue
+    }
+    for (const [place, part] of partsOf(field.fieldKind, value, path)) {
+      if (field.message) yield* unknownParts(field.message, part, place)
+      else if (field.enum && !isKnown(field.enum, part)) yield { path: place, rule: 'enum' }
+    }
+  }
+}
+
+/** Returns the values of a list or a map with their paths, or the one value of another field. */
+function partsOf(kind: string, value: JsonValue, path: string): [string, JsonValue][] {
+  if (kind === 'list' && Array.isArray(value)) return value.map((part, index) => [`${path}/${index}`, part])
+  if (kind === 'map' && isObject(value)) return Object.values(value).map((part) => [path, part])
+  return [[path, value]]
+}
+
+function isKnown(type: DescEnum, value: JsonValue): boolean {
+  if (value === null || type.typeName.startsWith('google.protobuf.')) return true
+  return type.values.some(({ name, number }) => name === value || number === value)
+}
+
+function isObject(value: JsonValue): value is Record<string, JsonValue> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
