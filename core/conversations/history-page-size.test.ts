@@ -34,7 +34,9 @@ describe('history pages of large messages', () => {
       fc.asyncProperty(bodyLengths, fc.constantFrom(3, 50, 100), async (lengths, limit) => {
         const session = await conversationWith(lengths)
         const all = lengths.map((_, index) => index + 1)
-        const forwards = await readAll(session, limit, (page) => ({ afterSequence: page ? sequencesOf(page).at(-1)! : 0 }))
+        const forwards = await readAll(session, limit, (page) => ({
+          afterSequence: page ? sequencesOf(page).at(-1)! : 0,
+        }))
         const backwards = await readAll(session, limit, (page) => ({
           beforeSequence: page ? sequencesOf(page)[0]! : beyondNewest,
         }))

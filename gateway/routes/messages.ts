@@ -108,7 +108,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
         querystring: HistoryQuery,
         response: { 200: HistoryAnswer },
       },
-      config: { scoped: true, rate: 'calls' },
+      config: { scoped: true, rate: 'calls', readsPages: true },
     },
     async (request) => {
       const { credentials } = visitorOf(request)
