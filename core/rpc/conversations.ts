@@ -15,6 +15,7 @@ import type { CoreContext } from '../context.ts'
 import type { TypingState } from '../conversations/typing.ts'
 import { ServiceError } from '../errors.ts'
 import type { LogEvent } from '../log-event.ts'
+import { countFitting } from '../page-token.ts'
 import { callerOf, requiredWorkspace, workspaceOf } from './caller.ts'
 import { fromAgent, toConversation, toInboxEvent, toNote, toSearchResult } from './messaging-values.ts'
 import { fromCredentials } from './visitor.ts'
@@ -56,9 +57,10 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
         pageToken,
       })
       const summaries = await conversationSummaries.of(conversations, shown(context))
+      const fitting = countFitting(summaries)
       return {
-        conversations: conversations.map((conversation, index) => toConversation(conversation, summaries[index])),
-        nextPageToken,
+        conversations: conversations.slice(0, fitting).map((each, index) => toConversation(each, summaries[index])),
+        nextPageToken: fitting < conversations.length ? inbox.tokenAfter(conversations[fitting - 1]!) : nextPageToken,
       }
     },
 

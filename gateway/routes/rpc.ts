@@ -110,6 +110,7 @@ export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, core
       onError: (reply, { error }) => void reply.send(error.cause),
       onResponse(_request, reply, { stream: body }) {
         if (!isStreamType(String(reply.getHeader('content-type')))) return reply.send(body)
+        reply.header('x-accel-buffering', 'no')
         const stream = createMessageStream(body, () => connectErrorOf(unavailable()))
         open.add(stream)
         stream.readable.once('close', () => open.delete(stream))

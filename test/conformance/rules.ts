@@ -269,6 +269,16 @@ export const rules: Rule[] = [
     ['C5.26', 'a subscription is disabled after five days of failures'],
     ['C5.27', 'a lead of a suppressed person is not sent'],
   ]),
+  ...from('C7 third edition: origins and costs', [
+    [
+      'C7.7',
+      'a GET without Origin is accepted if it has Sec-Fetch-Site: same-origin and its own origin is allowed, and that origin counts for it',
+    ],
+    [
+      'C7.22',
+      'a page of history ends at its limit or at 256 KiB, and concurrent reads of a session or address are bounded',
+    ],
+  ]),
   ...from('S whole', [
     ['S1.1', 'POST responses, history and stream merge into one list under any interleaving of calls'],
     ['S7.2', 'no answer contains a stack trace, a driver message, an internal address or a secret'],
