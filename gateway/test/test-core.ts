@@ -57,7 +57,6 @@ export function createTestCore() {
       request: SendVisitorMessagesRequest,
     ) => ReturnType<typeof answerSends> | Promise<ReturnType<typeof answerSends>>,
     onSubscribe: openSubscription,
-    /** The page of history. */
     messages: [MESSAGE],
     /** Runs before the core lists the history. Tests replace it to delay the answer. */
     onList: async () => {},
@@ -290,7 +289,6 @@ export function createTestCore() {
       },
     })
   }
-
   const inner = createRouterTransport(routes)
   core.transport = {
     unary: async (...call) => (core.down ? Promise.reject(unreachable()) : inner.unary(...call)),

@@ -2,7 +2,6 @@ import { readdir, readFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { extname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { boundUnreadAnswers } from '../../platform/http/unread-answers.ts'
 import { buildWidgetIfStale, widgetDist } from '../build.ts'
 import { findCustomer } from './customers.ts'
 import { createAssertionSigner, type IdentitySecret } from './identity-assertions.ts'
@@ -82,11 +81,9 @@ export async function createDemoSite({
     },
   }
 
-  const server = createServer((request, response) => {
+  return createServer((request, response) => {
     answer(request, response).catch(() => response.destroy())
   })
-  boundUnreadAnswers(server)
-  return server
 
   async function answer(request: IncomingMessage, response: ServerResponse) {
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
