@@ -111,7 +111,7 @@ export function createGateway(deps: {
     },
   })
 
-  const reads = createReadLimit(app, { clock, metrics })
+  const reads = createReadLimit(app, { waitMaxMs: config.CORE_DEADLINE_MS, clock, metrics })
   deferRequestLogs(app)
   app.decorateRequest('visitor', null)
   observeRequests(app, { metrics, trustTraceparent: config.TRUST_PROXY !== false })

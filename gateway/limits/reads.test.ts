@@ -4,7 +4,7 @@ import { message, startTestGateway } from '../test/test-gateway.ts'
 
 /** Starts a gateway whose core answers a read only after `answerNext` was called. */
 async function startSlowGateway(sessions: number, env: Record<string, string> = {}) {
-  const gateway = await startTestGateway({ env })
+  const gateway = await startTestGateway({ env: { CORE_DEADLINE_MS: '120000', ...env } })
   const { core } = gateway
   const grants = Array.from({ length: sessions }, (_, index) => `grant-of-${index}`)
   for (const grant of grants) core.grants.set(grant, 'ok')

@@ -22,8 +22,6 @@ const PER_SESSION = { max: 4, waitingMax: 120 }
 /** Maximum numbers of running and of waiting reads of one client address. */
 const PER_ADDRESS = { max: 8, waitingMax: 500 }
 const WAITING_MAX = 5_000
-/** A read that has waited for this time is answered with 503. */
-const WAIT_MAX_MS = 5_000
 /** How long an answer that is not read counts for its session and address. */
 const UNREAD_MS = 1_000
 
@@ -33,10 +31,17 @@ export interface ReadLimit {
   enter(request: FastifyRequest, reply: FastifyReply, session: string): Promise<void>
 }
 
-/** Creates the limit. It ends a read of `app` when its answer is sent. */
-export function createReadLimit(app: FastifyInstance, deps: { clock: Clock; metrics: GatewayMetrics }): ReadLimit {
-  const { clock, metrics } = deps
-  const slots = createSlots({ max: READS_MAX, waitingMax: WAITING_MAX, waitMaxMs: WAIT_MAX_MS, after: clock.after })
+/**
+ * Creates the limit. It ends a read of `app` when its answer is sent.
+ *
+ * @param deps.waitMaxMs a read that has waited for this time is answered with 503
+ */
+export function createReadLimit(
+  app: FastifyInstance,
+  deps: { waitMaxMs: number; clock: Clock; metrics: GatewayMetrics },
+): ReadLimit {
+  const { waitMaxMs, clock, metrics } = deps
+  const slots = createSlots({ max: READS_MAX, waitingMax: WAITING_MAX, waitMaxMs, after: clock.after })
 
   app.decorateRequest('readSlot', null)
   app.addHook('onSend', (request, reply, payload, done) => {

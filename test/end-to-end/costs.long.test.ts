@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
+import { Agent, fetch as fetchWith } from 'undici'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { memoryOf } from '../support/memory.ts'
 import { type Stack, startStack } from '../support/stack.ts'
@@ -14,6 +15,11 @@ const SESSIONS = 10
 /** Bound of docs/operating.md for what such load adds to a gateway or a core. */
 const GROWTH_MAX_MIB = 350
 
+/** Requests from another client address, whose connections are counted apart. */
+const elsewhere = new Agent({ connect: { localAddress: '127.0.0.2' } })
+const fetchElsewhere = ((url: string, init: object) =>
+  fetchWith(url, { ...init, dispatcher: elsewhere })) as unknown as typeof fetch
+
 let stack: Stack
 let attackers: Visitor[]
 let bystander: Visitor
@@ -23,7 +29,7 @@ beforeAll(async () => {
   stack = await startStack({ env: { RATE_LIMIT_REFUSALS_PER_MINUTE: '1000000', LOG_LEVEL: 'warn' } })
   attackers = []
   for (let index = 0; index < SESSIONS; index++) attackers.push(await stack.newVisitor())
-  bystander = await stack.newVisitor()
+  bystander = await stack.newVisitor({ fetch: fetchElsewhere })
   const { messaging } = stack.operator()
   for (const { session } of attackers)
     for (let index = 0; index < MESSAGES; index++)
@@ -115,7 +121,7 @@ async function whileProbing<T>(work: Promise<T>) {
       await delay(500)
     }),
     repeat(async () => {
-      statuses.add(await timed(ready, async () => (await fetch(`${gateway}/readyz`)).status))
+      statuses.add(await timed(ready, async () => (await fetchElsewhere(`${gateway}/readyz`)).status))
     }),
     repeat(async () => {
       for (const [name, now] of Object.entries(await memoryOf(stack))) peak[name] = Math.max(peak[name] ?? 0, now)
