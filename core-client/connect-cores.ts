@@ -17,7 +17,7 @@ interface ConnectedCores {
 }
 
 interface Connected {
-  core: CoreNode & { transport: CoreTransport }
+  core: CoreNode & { transport: CoreTransport; checks: CoreTransport }
   removed: AbortController
 }
 
@@ -40,7 +40,8 @@ export function connectCores(options: {
 
   function connect(url: string): void {
     const removed = new AbortController()
-    const core = { url, transport: createCoreTransport(url, options.tls, options.linkMetrics), isWatched: true }
+    const transport = createCoreTransport(url, options.tls, options.linkMetrics)
+    const core = { url, transport, checks: createCoreTransport(url, options.tls), isWatched: true }
     connected.set(url, { core, removed })
     void watchCore({ core, cores, signal: AbortSignal.any([removed.signal, stopped.signal]) })
   }
@@ -52,6 +53,7 @@ export function connectCores(options: {
     do await delay(DRAIN_POLL_MS, undefined, { ref: false })
     while (cores.inFlight(core) > 0 && Date.now() < deadline)
     core.transport.cut()
+    core.checks.cut()
   }
 
   void followCoreUrls({

@@ -9,6 +9,8 @@ export interface CoreNode {
   /** Identifies the core: `http://10.0.0.7:8090`. */
   readonly url: string
   readonly transport: Transport
+  /** Transport over a connection of its own, for checks that must not wait behind other calls. */
+  readonly checks?: Transport
   /** True if a health watcher probes the core and calls `markAlive` and `markFailed`. */
   readonly isWatched?: boolean
 }

@@ -22,6 +22,7 @@ import { createPresenceRelay } from './events/presence-relay.ts'
 import { boundConnections } from './http/connections.ts'
 import { correlationIdOf } from './http/correlation.ts'
 import { answerFailures, sendFailure } from './http/failures.ts'
+import { readForwardedAddresses } from './http/forwarded-addresses.ts'
 import { answerMalformedRequest, takeOverNodeAnswers } from './http/malformed-requests.ts'
 import { acceptJsonBodies } from './http/request-body.ts'
 import { deferRequestLogs } from './http/request-log.ts'
@@ -30,6 +31,7 @@ import { queueRequests } from './http/request-queue.ts'
 import { SECURITY_HEADERS } from './http/security-headers.ts'
 import { answerUnknownRoutes, PARAM_MAX_LENGTH } from './http/unknown-routes.ts'
 import { warnOfUntrustedProxy } from './http/untrusted-proxy.ts'
+import { createReadLimit } from './limits/reads.ts'
 import { createSharedBuckets } from './limits/shared-rate-limiter.ts'
 import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts'
 import { CONSOLE_SESSION_PREFIX, consoleSessionRoutes } from './routes/console-sessions.ts'
@@ -109,6 +111,7 @@ export function createGateway(deps: {
     },
   })
 
+  const reads = createReadLimit(app, { waitMaxMs: config.CORE_DEADLINE_MS, clock, metrics })
   deferRequestLogs(app)
   app.decorateRequest('visitor', null)
   observeRequests(app, { metrics, trustTraceparent: config.TRUST_PROXY !== false })
@@ -153,6 +156,7 @@ export function createGateway(deps: {
     config.TRUST_PROXY === false ? Math.ceil(config.CONNECTIONS_PER_ADDRESS * config.RATE_LIMIT_FACTOR) : undefined
   boundConnections(app, { perAddress, clock })
   if (config.TRUST_PROXY === false) warnOfUntrustedProxy(app)
+  else readForwardedAddresses(app)
   if (config.API_DOCS === 'on') {
     app.addHook('onRequest', useDocsOrigin)
     app.register(fastifyPlugin((root) => describeApi(root, WIDGET_PREFIX, LEADS_PREFIX)))
@@ -167,7 +171,7 @@ export function createGateway(deps: {
   })
   app.register(leadRoutes, { prefix: LEADS_PREFIX, core, checkRate })
   if (config.CONSOLE === 'on') {
-    app.register(rpcRoutes, { prefix: RPC_PREFIX, config, cores, budget, checkRate })
+    app.register(rpcRoutes, { prefix: RPC_PREFIX, config, cores, budget, checkRate, reads })
     app.register(consoleSessionRoutes, { prefix: CONSOLE_SESSION_PREFIX, core, checkRate, now })
     app.register(providerCallbackRoute, { prefix: CONSOLE_SESSION_PREFIX, core, checkRate, now })
   }
@@ -183,6 +187,7 @@ export function createGateway(deps: {
     streams,
     presence,
     checkRate,
+    reads,
   })
   return app
 }

@@ -58,7 +58,7 @@ test.each([
   ['::ffff:192.0.2.7', '192.0.2.7'],
   ['2001:db8:1:2:3::4', '2001:db8:1:2::/64'],
   ['fe80::1%eth0', 'fe80:0:0:0::/64'],
-  ['nonsense', 'nonsense'],
+  ['nonsense', 'unknown'],
 ])('counts the address %s as %s in limits per address', (address, network) => {
   expect(clientNetwork(address)).toBe(network)
 })

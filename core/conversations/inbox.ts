@@ -3,7 +3,7 @@ import type { Bus } from '../bus.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { LogEvent } from '../log-event.ts'
-import { cutPage, readPageToken } from '../page-token.ts'
+import { cutPage, pageTokenOf, readPageToken } from '../page-token.ts'
 import { field, integer, validate } from '../rules.ts'
 import type { ConversationStore } from './conversation-store.ts'
 import type { Activity, Conversation } from './model.ts'
@@ -26,6 +26,8 @@ export interface Inbox {
     limit?: number
     pageToken?: string
   }): Promise<ConversationPage>
+  /** Returns the token of the page after a conversation of the list. */
+  tokenAfter(conversation: Conversation): string
   /** Records recent messages again, including messages of a crashed process. */
   reconcile(): Promise<void>
   /** Resolves when the write of each message queued before this call has succeeded or failed. */
@@ -42,6 +44,9 @@ const reconcileMs = 10 * 60_000
 const paceMs = 500
 const maxPage = 100
 const defaultPage = 50
+
+/** Returns the place of a conversation in the list. */
+const endOf = ({ lastMessageAt, conversationId }: Conversation) => ({ at: lastMessageAt!, id: conversationId })
 
 /**
  * Maintains the operators' list of conversations from the log. Messages that arrive during a write
@@ -120,12 +125,11 @@ export function createInbox(dependencies: {
         before: end && { lastMessageAt: end.at, conversationId: end.id },
         limit: limit + 1,
       })
-      const { page, nextPageToken } = cutPage(found, limit, ({ lastMessageAt, conversationId }) => ({
-        at: lastMessageAt!,
-        id: conversationId,
-      }))
+      const { page, nextPageToken } = cutPage(found, limit, endOf)
       return { conversations: page, nextPageToken }
     },
+
+    tokenAfter: (conversation) => pageTokenOf(endOf(conversation)),
 
     reconcile,
     noted: writing.caughtUp,

@@ -183,10 +183,9 @@ export function createMessages({
       conversationId,
       after: afterSequence,
       before: beforeSequence,
-      limit: limit + 1,
+      limit,
     })
-    const page = beforeSequence === undefined ? messages.slice(0, limit) : messages.slice(-limit)
-    return { messages: withChanges(page, changes), hasMore: messages.length > limit, ...ends }
+    return { messages: withChanges(messages, changes), ...ends }
   }
 
   return {

@@ -1,4 +1,4 @@
-import type { Collection, WithId } from 'mongodb'
+import type { Collection, FindCursor, WithId } from 'mongodb'
 import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import type { LogEnd, LogEvent } from '../log-event.ts'
 
@@ -9,6 +9,11 @@ export interface HistoryPageQuery {
   limit: number
 }
 
+/** Maximum size of the messages of a page, as JSON. A larger message is a page of its own. */
+export const pageMaxBytes = 262_144
+/** Documents that the first batch of a page has. Most pages need no further batch. */
+const firstBatch = 32
+
 /**
  * A page of messages and the state of its log. It includes every message and every state change up
  * to `lastSequence`.
@@ -16,9 +21,11 @@ export interface HistoryPageQuery {
 export interface HistoryPage {
   /**
    * Messages in ascending order: either the first ones after the requested sequence or the last
-   * ones before it.
+   * ones before it. At most `limit` messages or `pageMaxBytes`.
    */
   messages: LogEvent[]
+  /** Whether the requested range has further messages. */
+  hasMore: boolean
   /** Changes of message states that are in the log but may not be applied to the messages yet. */
   changes: LogEvent[]
   /** Sequence of the log's last event; 0 when it is empty. */
@@ -49,7 +56,7 @@ export function createHistoryPages(
 
   return async ({ conversationId, after = 0, before, limit }) => {
     const end = await endOf(conversationId)
-    if (!end) return { messages: [], changes: [], lastSequence: 0, oldestSequence: 0 }
+    if (!end) return { messages: [], hasMore: false, changes: [], lastSequence: 0, oldestSequence: 0 }
     const lastSequence = end.sequence
     const upToEnd = ({ sequence }: LogEvent) => sequence <= lastSequence
     const changes = ((await changesOf(conversationId)) ?? []).filter(upToEnd)
@@ -57,20 +64,34 @@ export function createHistoryPages(
     const isMessage = { conversationId, message: { $exists: true } }
     const isAscending = before === undefined
     const sequence = isAscending ? { $gt: after, $lte: lastSequence } : { $lt: Math.min(before, lastSequence + 1) }
-    const found = await events
-      .find({ ...isMessage, sequence }, options)
-      .sort({ sequence: isAscending ? 1 : -1 })
-      .limit(limit)
-      .toArray()
-    const messages = (isAscending ? found : found.reverse()).map(toEvent)
+    const cursor = events.find({ ...isMessage, sequence }, { ...options, batchSize: firstBatch })
+    const { found, hasMore } = await takePage(cursor.sort({ sequence: isAscending ? 1 : -1 }).limit(limit + 1), limit)
+    const messages = isAscending ? found : found.reverse()
 
-    const hasFirst = isAscending ? after === 0 : messages.length > 0 && messages.length < limit
-    if (hasFirst) return { messages, changes, lastSequence, oldestSequence: messages[0]?.sequence ?? 0 }
+    const hasFirst = isAscending ? after === 0 : messages.length > 0 && !hasMore
+    if (hasFirst) return { messages, hasMore, changes, lastSequence, oldestSequence: messages[0]?.sequence ?? 0 }
     const first = await events.findOne(
       { ...isMessage, sequence: { $lte: lastSequence } },
       { ...options, sort: { sequence: 1 }, projection: { _id: 0, sequence: 1 } },
     )
-    return { messages, changes, lastSequence, oldestSequence: first?.sequence ?? 0 }
+    return { messages, hasMore, changes, lastSequence, oldestSequence: first?.sequence ?? 0 }
+  }
+}
+
+/** Reads events until the page is full. Always takes the first event, so that a reader advances. */
+async function takePage(cursor: FindCursor<WithId<LogEvent>>, limit: number) {
+  const found: LogEvent[] = []
+  let bytes = 0
+  try {
+    for await (const document of cursor) {
+      const event = toEvent(document)
+      bytes += Buffer.byteLength(JSON.stringify(event))
+      if (found.length === limit || (found.length > 0 && bytes > pageMaxBytes)) return { found, hasMore: true }
+      found.push(event)
+    }
+    return { found, hasMore: false }
+  } finally {
+    await cursor.close()
   }
 }
 

@@ -1,4 +1,5 @@
-import type { HandlerContext } from '@connectrpc/connect'
+import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect'
+import { createSlots, NoSlotError } from '../../platform/concurrency/slots.ts'
 import type { CoreContext } from '../context.ts'
 import { unavailable } from '../errors.ts'
 import { authenticator } from './caller.ts'
@@ -17,29 +18,53 @@ export interface CallGate {
   admit(context: HandlerContext): Promise<() => void>
 }
 
+/** Methods whose answers may be large. */
+const pagedMethod = /^(List|Search|Export)|^GetScreenshot$/
+/**
+ * Maximum number of paged reads that run at once. The reads of visitors and those of operators and
+ * services do not wait for each other.
+ */
+const visitorReadsMax = 16
+const otherReadsMax = 8
+
 /**
  * Creates the gate of a core. Calls over HTTP, over a link and in this process share the gate. It
  * rejects unary calls when `CALLS_MAX` calls are running, which limits the queue when the database
- * is slow. Streams do not count.
+ * is slow. Streams do not count. Paged reads wait for one another, so that sends and short calls
+ * never wait behind them.
  */
 export function createCallGate({ access, config, logger, metrics }: CoreContext): CallGate {
   const authenticate = authenticator(access)
+  const visitorReads = createSlots({ max: visitorReadsMax, waitingMax: config.CALLS_MAX })
+  const otherReads = createSlots({ max: otherReadsMax, waitingMax: config.CALLS_MAX })
   let running = 0
+
+  async function enter({ method, signal }: HandlerContext): Promise<() => void> {
+    if (method.methodKind !== 'unary') return () => {}
+    if (pagedMethod.test(method.name)) {
+      const reads = method.name === 'ListVisitorMessages' ? visitorReads : otherReads
+      const slot = await reads.enter([], signal).catch((error) => {
+        if (error instanceof NoSlotError) throw unavailable(error)
+        throw error instanceof ConnectError ? error : new ConnectError('the call was cancelled', Code.Canceled)
+      })
+      return slot.leave
+    }
+    if (running >= config.CALLS_MAX) throw unavailable()
+    running += 1
+    return () => {
+      running -= 1
+    }
+  }
 
   return {
     async admit(context) {
       try {
         await authenticate(context)
-        if (context.method.methodKind !== 'unary') return () => {}
-        if (running >= config.CALLS_MAX) throw unavailable()
+        return await enter(context)
       } catch (error) {
         const rejection = connectErrorOf(error, { url: context.url, header: context.requestHeader }, logger)
         countRejection(metrics, context, rejection)
         throw rejection
-      }
-      running += 1
-      return () => {
-        running -= 1
       }
     },
   }

@@ -16,6 +16,7 @@ import { isReadable } from '../conversations/conversation-events.ts'
 import type { TypingState } from '../conversations/typing.ts'
 import { ServiceError } from '../errors.ts'
 import type { LogEvent } from '../log-event.ts'
+import { countFitting } from '../page-token.ts'
 import type { SourceKind } from '../search/model.ts'
 import type { Caller } from '../workspaces/access.ts'
 import { callerOf, requiredWorkspace, workspaceOf } from './caller.ts'
@@ -59,9 +60,10 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
         pageToken,
       })
       const summaries = await conversationSummaries.of(conversations, shown(context))
+      const fitting = countFitting(summaries)
       return {
-        conversations: conversations.map((conversation, index) => toConversation(conversation, summaries[index])),
-        nextPageToken,
+        conversations: conversations.slice(0, fitting).map((each, index) => toConversation(each, summaries[index])),
+        nextPageToken: fitting < conversations.length ? inbox.tokenAfter(conversations[fitting - 1]!) : nextPageToken,
       }
     },
 

@@ -2,6 +2,8 @@ import http, { type RequestListener } from 'node:http'
 import http2 from 'node:http2'
 import net from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import { boundUnreadAnswers } from '../../platform/http/unread-answers.ts'
+import { messageMaxBytes } from '../../platform/link/frame-queue.ts'
 import type { TlsFiles } from '../../platform/tls/tls-files.ts'
 
 /** One port that serves HTTP/1.1 and HTTP/2. */
@@ -20,6 +22,11 @@ export interface ListenerTls {
 
 const settings = { initialWindowSize: 4 * 1024 * 1024 }
 const sessionWindow = 16 * 1024 * 1024
+/**
+ * Limits of unread answers. A page, an export or a screenshot is sent as a whole, and a gateway that
+ * forwards it reads as slowly as its own client.
+ */
+const unreadLimits = { maxMs: 120_000, maxBytes: 2 * messageMaxBytes, totalMaxBytes: 256 * 1024 * 1024 }
 /** Interval in milliseconds at which the certificate files are checked for changes. */
 const certificateCheckMs = 1000
 /** First bytes that an HTTP/2 client with prior knowledge sends (RFC 9113, section 3.4). */
@@ -50,6 +57,8 @@ export function createPlainListener(handler: RequestListener): Listener {
       target.emit('connection', socket)
     })
   })
+  boundUnreadAnswers(server, { limits: unreadLimits })
+  boundUnreadAnswers(http2Server, { limits: unreadLimits, events: ['stream'] })
   return {
     server,
     sockets: socketsOf(server, 'connection'),
@@ -73,6 +82,7 @@ export function createTlsListener({ files, asksClients }: ListenerTls, handler: 
   const server = http2.createSecureServer(options, http1.handler as never)
   const sessions = sessionsOf(server)
   server.on('secureConnection', (socket) => socket.on('error', () => socket.destroy()))
+  boundUnreadAnswers(server, { limits: unreadLimits, events: ['secureConnection', 'stream'] })
   const timer = setInterval(() => {
     const found = files.current()
     if (found === material) return

@@ -1,6 +1,7 @@
 import { createClient, type Transport } from '@connectrpc/connect'
 import { CommandService } from '#proto/command/v1/command_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
+import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { ConnectionStatus, WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import type { CoreContext } from '../context.ts'
@@ -23,6 +24,7 @@ export async function clientsOf(core: CoreContext, workspaceId: string | undefin
     workspaces: createClient(WorkspaceService, transport),
     leads: createClient(LeadService, transport),
     commands: createClient(CommandService, transport),
+    messaging: createClient(MessagingService, transport),
     sessions: createClient(SessionService, transport),
   }
 }

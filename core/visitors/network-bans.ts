@@ -1,4 +1,5 @@
 import { clientNetwork } from '../../platform/addresses/client-network.ts'
+import { UNKNOWN_ADDRESS } from '../../platform/addresses/forwarded-address.ts'
 import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import type { IdsKey } from '../keys/ids-key.ts'
 import { shortHash } from '../keys/keyring.ts'
@@ -39,8 +40,10 @@ export function createNetworkBans(dependencies: {
 
   return {
     async networkOf(connectionId, clientAddress) {
-      if (!clientAddress) return undefined
-      return shortHash(await idsKey(), 'network', connectionId, clientNetwork(clientAddress))
+      const network = clientNetwork(clientAddress ?? '')
+      // A ban of clients without an address would affect all of them.
+      if (network === UNKNOWN_ADDRESS) return undefined
+      return shortHash(await idsKey(), 'network', connectionId, network)
     },
     ban: (session, until) =>
       store.ban({ network: session.network, visitorIds: bannedIdsOf(session), at: new Date(now()), until }),

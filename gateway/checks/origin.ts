@@ -24,16 +24,33 @@ function allowOrigin(reply: FastifyReply, origin: string): void {
 }
 
 /**
- * Returns the `Origin` of the request if at least one enabled installation allows it. Returns a
+ * Returns the origin of the request if at least one enabled installation allows it. Returns a
  * promise if the answer is not cached. Rejects with `OriginNotAllowed`, or with `RateLimited` for
  * an address with too many refusals. A core later checks that the installation of this request
  * allows the origin.
  */
 export type RequireOrigin = (request: FastifyRequest) => string | Promise<string>
 
+/** Hosts without user info, path and white space. */
+const HOST = /^[^\s/?#@\\,]+$/
+
+/**
+ * Returns the `Origin` of a request, or an empty string. Browsers send no `Origin` with a `GET` of a
+ * page of this host. The origin of such a request is its own scheme and host. It replaces the missing
+ * header, so that all later checks use it.
+ */
+function originOf({ headers, method, protocol, host }: FastifyRequest): string {
+  const isOwn = headers['sec-fetch-site'] === 'same-origin' && (method === 'GET' || method === 'HEAD')
+  if (headers.origin === undefined && isOwn && HOST.test(host)) {
+    const own = URL.parse(`${protocol}://${host}`)
+    if (own?.protocol === 'http:' || own?.protocol === 'https:') headers.origin = own.origin
+  }
+  return headers.origin ?? ''
+}
+
 export function createRequireOrigin(origins: Origins, refusals: RefusalLimit): RequireOrigin {
   return (request) => {
-    const { origin = '' } = request.headers
+    const origin = originOf(request)
     if (origins.isKnown(origin)) return origin
     return refusals.check(request, 'origin', origin, async () => {
       if (origin === '') throw new GatewayError('OriginNotAllowed')
@@ -57,7 +74,7 @@ export function createOriginCheck(requireOrigin: RequireOrigin): Check {
 export async function allowKnownOrigin(requireOrigin: RequireOrigin, reply: FastifyReply): Promise<void> {
   reply.header('vary', 'Origin')
   const { request } = reply
-  if (request.headers.origin === undefined) return
+  if (originOf(request) === '') return
   try {
     allowOrigin(reply, await requireOrigin(request))
   } catch {

@@ -1,6 +1,7 @@
 import type { Server, Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { clientNetwork } from '../../platform/addresses/client-network.ts'
+import { createUnreadAnswers } from '../../platform/http/unread-answers.ts'
 import type { Clock } from '../clock.ts'
 import { GatewayError } from '../errors.ts'
 import { rawAnswer } from './raw-answer.ts'
@@ -44,6 +45,7 @@ interface Connection {
  *
  * - If an address has `perAddress` connections, its next one gets `RateLimited` before it is read.
  * - An ended connection is destroyed within 5 s, even if the client keeps its side open.
+ * - Unread answers are bounded: see `publicLimits`.
  * - A stopping gateway ends within 10 s, even if clients keep their connections open.
  *
  * @param options.perAddress undefined behind a trusted proxy, whose address all connections share
@@ -56,6 +58,7 @@ export function boundConnections(
   const server: Server = app.server
   const open = new Map<Socket, Connection>()
   const byAddress = new Map<string, AddressCount>()
+  const unread = createUnreadAnswers({ now: clock.now })
   let cancelTimers = () => {}
 
   // Replaces the listener of the HTTP server, which starts reading at once.
@@ -67,6 +70,7 @@ export function boundConnections(
     if (count !== undefined) count[kind]++
     open.set(socket, { checks: 0, kind, count })
     socket.on('close', forget)
+    unread.add(socket)
     if (kind === 'accepted') for (const each of accept) each.call(server, socket)
     else refuse(socket, count!)
   })
@@ -106,7 +110,10 @@ export function boundConnections(
   }
 
   app.addHook('onReady', async () => {
-    cancelTimers = clock.every(CHECK_MS, destroyEnded)
+    cancelTimers = clock.every(CHECK_MS, () => {
+      destroyEnded()
+      unread.check()
+    })
   })
   app.addHook('preClose', async () => {
     cancelTimers()

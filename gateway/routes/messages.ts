@@ -103,12 +103,12 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
         operationId: 'listMessages',
         summary: 'Read the history',
         description:
-          'A page of the conversation, the oldest message first: after `afterSequence`, just before `beforeSequence`, or from the start. Not both.',
+          'A page of the conversation, the oldest message first: after `afterSequence`, just before `beforeSequence`, or from the start. Not both. It ends at `limit` messages or at 256 KiB; `hasMore` says that there is more.',
         tags: ['Messages'],
         querystring: HistoryQuery,
         response: { 200: HistoryAnswer },
       },
-      config: { scoped: true, rate: 'calls' },
+      config: { scoped: true, rate: 'calls', readsPages: true },
     },
     async (request) => {
       const { credentials } = visitorOf(request)

@@ -12,6 +12,7 @@ import type { Config } from '../config.ts'
 import type { CallBudget } from '../core/bounded-transport.ts'
 import { GatewayError, unavailable } from '../errors.ts'
 import { answerUnknownRoutes } from '../http/unknown-routes.ts'
+import type { ReadLimit } from '../limits/reads.ts'
 import { answerConnectFailures, connectErrorOf, isStreamType } from '../rpc/connect-failures.ts'
 import { createCoreDispatcher } from '../rpc/core-dispatcher.ts'
 import { createMessageStream, type MessageStream } from '../rpc/message-stream.ts'
@@ -41,6 +42,7 @@ interface RpcDeps {
   cores: CorePool
   budget: CallBudget
   checkRate: Check
+  reads: ReadLimit
 }
 
 /**
@@ -48,7 +50,7 @@ interface RpcDeps {
  * the browser. Connect protocol only. The core verifies the console session or workspace session and
  * authorizes the call.
  */
-export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, cores, budget, checkRate }) => {
+export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, cores, budget, checkRate, reads }) => {
   const methods = operatorMethods()
   const open = new Set<MessageStream>()
   const dispatcher = createCoreDispatcher({
@@ -75,7 +77,12 @@ export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, core
   const requireMethod: Check = (request) => void methodOf(request, methods)
   const checks = [setHeaders, requireSameOrigin, refuseUrlCredentials, requireOperator, requireMethod]
   app.addHook('onRequest', inOrder(checks))
-  app.addHook('preHandler', inOrder([checkRate, (request) => requireMessage(methodOf(request, methods), request)]))
+  const requireValidMessage: Check = (request) => requireMessage(methodOf(request, methods), request)
+  const limitReads: Check = (request, reply) => {
+    const { streaming, repeatable } = methodOf(request, methods)
+    if (repeatable && !streaming) return reads.enter(request, reply, consoleAuthorization(request))
+  }
+  app.addHook('preHandler', inOrder([checkRate, requireValidMessage, limitReads]))
 
   await app.register(fastifyHttpProxy, {
     // This URL is never called, because the dispatcher chooses the core.
@@ -103,6 +110,7 @@ export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, core
       onError: (reply, { error }) => void reply.send(error.cause),
       onResponse(_request, reply, { stream: body }) {
         if (!isStreamType(String(reply.getHeader('content-type')))) return reply.send(body)
+        reply.header('x-accel-buffering', 'no')
         const stream = createMessageStream(body, () => connectErrorOf(unavailable()))
         open.add(stream)
         stream.readable.once('close', () => open.delete(stream))

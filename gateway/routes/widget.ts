@@ -11,6 +11,7 @@ import {
 } from '../checks/request-checks.ts'
 import type { Config } from '../config.ts'
 import { answerUnknownRoutes } from '../http/unknown-routes.ts'
+import type { ReadLimit } from '../limits/reads.ts'
 import { refuseQuery } from '../schemas/fields.ts'
 import { readQueryNumbers, refuseUnknownBody } from '../schemas/validation.ts'
 import { commandRoutes } from './commands.ts'
@@ -30,6 +31,7 @@ interface WidgetDeps extends Omit<RouteDeps, 'heartbeatSeconds'> {
   config: Config
   requireOrigin: RequireOrigin
   checkRate: Check
+  reads: ReadLimit
 }
 
 const forbidStorage: Check = (request, reply) => {
@@ -62,7 +64,10 @@ export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) =>
   app.addHook('onRequest', inOrder(checks))
   app.addHook('preValidation', readQueryNumbers)
   app.addHook('preValidation', refuseUnknownBody)
-  app.addHook('preHandler', inOrder([requireMatchingKey, deps.checkRate]))
+  const limitReads: Check = (request, reply) => {
+    if (request.routeOptions.config.readsPages) return deps.reads.enter(request, reply, request.visitor!.sessionId)
+  }
+  app.addHook('preHandler', inOrder([requireMatchingKey, deps.checkRate, limitReads]))
 
   const heartbeatSeconds = config.HEARTBEAT_SECONDS
   for (const routes of [

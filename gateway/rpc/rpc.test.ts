@@ -45,7 +45,8 @@ describe('/rpc', () => {
     const leave = new AbortController()
     const seen: (string | undefined)[] = []
     const reading = (async () => {
-      for await (const { frame } of messaging.watchConversations({}, { signal: leave.signal })) {
+      const onHeader = (headers: Headers) => expect(headers.get('x-accel-buffering')).toBe('no')
+      for await (const { frame } of messaging.watchConversations({}, { signal: leave.signal, onHeader })) {
         seen.push(frame.case)
         if (frame.case === 'ready') remote.tell()
         else leave.abort()

@@ -57,6 +57,7 @@ export function createTestCore() {
       request: SendVisitorMessagesRequest,
     ) => ReturnType<typeof answerSends> | Promise<ReturnType<typeof answerSends>>,
     onSubscribe: openSubscription,
+    messages: [MESSAGE],
     /** Runs before the core lists the history. Tests replace it to delay the answer. */
     onList: async () => {},
     /** Error with which the core rejects assertions. */
@@ -263,7 +264,7 @@ export function createTestCore() {
         note('listVisitorMessages', request, context)
         verify(request.credentials)
         await core.onList()
-        return { messages: [MESSAGE], hasMore: false, lastSequence: 9, oldestSequence: 1 }
+        return { messages: core.messages, hasMore: false, lastSequence: 9, oldestSequence: 1 }
       },
       async *watchEvents(requests, context) {
         note('watchEvents', undefined, context)
@@ -288,7 +289,6 @@ export function createTestCore() {
       },
     })
   }
-
   const inner = createRouterTransport(routes)
   core.transport = {
     unary: async (...call) => (core.down ? Promise.reject(unreachable()) : inner.unary(...call)),

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { collectDefaultMetrics, Registry } from 'prom-client'
+import { boundUnreadAnswers } from '../http/unread-answers.ts'
 
 interface MetricsServer {
   port: number
@@ -26,6 +27,7 @@ export async function serveMetrics(
     if (text === undefined) return response.writeHead(500).end()
     response.writeHead(200, { 'content-type': registry.contentType }).end(text)
   })
+  boundUnreadAnswers(server)
   const listen = async (address: string) => {
     server.listen({ host: address, port })
     await once(server, 'listening')

@@ -201,6 +201,7 @@ describe('the checker reports', () => {
       {},
       ['majority'],
     ],
+    ['too much memory', [...good, { kind: 'memory', part: 'gateway 1', mebibytes: 900 }], {}, ['memory']],
     ['unfinished work', [...good, { kind: 'stuck', what: 'op-4 is not answered' }], {}, ['recovered']],
   ])('%s', (_name, entries, change, rules) => {
     expect(brokenRules(entries, change).toSorted()).toEqual(rules.toSorted())

@@ -23,6 +23,7 @@ export const rules = {
   'lead exists': 'every delivery belongs to an existing lead',
   fenced: 'a result under a lost claim has no effect',
   'access ended': 'a ban ends every session of the visitor',
+  memory: 'clients that do not read their answers cost bounded memory',
   recovered: 'all work completes after the faults end',
 } as const
 
@@ -43,6 +44,7 @@ export function check(entries: Entry[], records: Records): Violation[] {
     ...entriesOf(entries, 'not in majority').map(({ operation }) => violation('majority', operation)),
     ...entriesOf(entries, 'still live').map(({ what }) => violation('access ended', what)),
     ...checkRecovery(entries),
+    ...entriesOf(entries, 'memory').map(({ part, mebibytes }) => violation('memory', `${part}: ${mebibytes} MiB`)),
   ]
 }
 

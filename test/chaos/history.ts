@@ -39,6 +39,8 @@ export type Entry =
   | { kind: 'still live'; what: string }
   /** A majority read that began after the acknowledgement did not have the message. */
   | { kind: 'not in majority'; operation: string }
+  /** The memory of a part exceeded its bound while clients did not read their answers. */
+  | { kind: 'memory'; part: string; mebibytes: number }
   /** An operation did not complete in time after the faults ended. */
   | { kind: 'stuck'; what: string }
 

@@ -101,8 +101,8 @@ export const knownBugs: KnownBug[] = [
       },
       {
         folder: 'core/conversations',
-        from: 'hasMore: messages.length > limit, ...ends }',
-        to: 'hasMore: messages.length > limit, ...ends, lastSequence: (await last).get(conversationId)?.sequence ?? 0 }',
+        from: 'withChanges(messages, changes), ...ends }',
+        to: 'withChanges(messages, changes), ...ends, lastSequence: (await last).get(conversationId)?.sequence ?? 0 }',
       },
     ],
   },

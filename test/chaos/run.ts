@@ -17,6 +17,7 @@ import { revokeSessions } from './revocations.ts'
 import { schedule } from './schedule.ts'
 import { isReady, type Service, startService } from './service.ts'
 import { deleteSites } from './sites.ts'
+import { leaveAnswersUnread } from './unread-answers.ts'
 import { type ChaosVisitor, visit } from './visitors.ts'
 
 export interface RunOptions {
@@ -123,6 +124,7 @@ export async function runWith(
       deleteSites(context, 'site'),
       reportTooLate(context, db),
       checkMajorityReads(context, db),
+      leaveAnswersUnread(context),
     ].map((client) => client.catch(reportFailure('a client')))
     await disturb(service, faultRandom, recorder).catch(reportFailure('the faults'))
     await waitForRecovery()

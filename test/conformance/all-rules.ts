@@ -6,6 +6,7 @@ import { commandRules } from './commands.ts'
 import { connectionRules } from './connections.ts'
 import { conversationRules } from './conversations.ts'
 import { corsRules } from './cors.ts'
+import { costRules } from './costs.ts'
 import { deliveryRules } from './deliveries.ts'
 import { ownerRules } from './delivery-owners.ts'
 import { loadDocument } from './document-check.ts'
@@ -75,6 +76,7 @@ export function quickRules(suite: () => Suite, database: TestDatabase, restarted
     conversationRules(suite)
   })
   describe('rate limits', () => rateRules(suite))
+  describe('origins of own pages, and costs', () => costRules(suite))
   describe('idempotency', () => idempotencyRules(suite))
   describe('failures', () => failureRules(suite, database))
   describe('restarts', () => restartRules(restarted))

@@ -270,8 +270,16 @@ export const rules: Rule[] = [
     ['C5.27', 'a lead of a suppressed person is not sent'],
   ]),
   ...from('C7 third edition', [
+    [
+      'C7.7',
+      'a GET without Origin is accepted if it has Sec-Fetch-Site: same-origin and its own origin is allowed, and that origin counts for it',
+    ],
     ['C7.11', 'IdentityAssertionInvalid names each failed rule in issues, and no value'],
     ['C7.21', 'an unknown field or enum value of a JSON call to the internal services is rejected by name'],
+    [
+      'C7.22',
+      'a page of history ends at its limit or at 256 KiB, and concurrent reads of a session or address are bounded',
+    ],
   ]),
   ...from('S whole', [
     ['S1.1', 'POST responses, history and stream merge into one list under any interleaving of calls'],

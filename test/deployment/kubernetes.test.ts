@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import type { IDeployment } from 'kubernetes-models/apps/v1'
 import type { IHorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2'
-import type { INetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1'
+import type { IIngress, INetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1'
 import type { IPodDisruptionBudget } from 'kubernetes-models/policy/v1'
 import type { IService } from 'kubernetes-models/v1'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -45,6 +45,18 @@ const secrets = await makeSecrets()
 const typeOf = ({ apiVersion, kind }: Manifest) => `import('kubernetes-models/${apiVersion}').I${kind}`
 
 describe('the manifests', () => {
+  it('the ingresses buffer every answer except the events', () => {
+    const ingresses = manifests.filter(({ kind }) => kind === 'Ingress') as (IIngress & Manifest)[]
+    const buffering = ingresses.map(({ metadata, spec }) => [
+      spec!.rules![0]!.http!.paths[0]!.path,
+      metadata!.annotations!['nginx.ingress.kubernetes.io/proxy-buffering'],
+    ])
+    expect(buffering).toEqual([
+      ['/', 'on'],
+      ['/api/integrations/v1/widget/events', 'off'],
+    ])
+  })
+
   it('the manifests have only fields that Kubernetes defines', async () => {
     // The folder is inside the project, so that the types can be resolved.
     const place = await mkdtemp(join(root, '.manifests-'))

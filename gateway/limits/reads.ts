@@ -1,0 +1,87 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { clientNetwork } from '../../platform/addresses/client-network.ts'
+import { createSlots, NoSlotError, type Slot } from '../../platform/concurrency/slots.ts'
+import type { Clock } from '../clock.ts'
+import { GatewayError, unavailable } from '../errors.ts'
+import type { GatewayMetrics } from '../metrics.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Whether the route reads pages, which may be large. */
+    readsPages?: boolean
+  }
+  interface FastifyRequest {
+    readSlot: Slot | null
+  }
+}
+
+/** Maximum number of reads of all clients that a core answers at once. */
+const READS_MAX = 16
+/** Maximum numbers of running and of waiting reads of one session. */
+const PER_SESSION = { max: 4, waitingMax: 120 }
+/** Maximum numbers of running and of waiting reads of one client address. */
+const PER_ADDRESS = { max: 8, waitingMax: 500 }
+const WAITING_MAX = 5_000
+/** How long an answer that is not read counts for its session and address. */
+const UNREAD_MS = 1_000
+
+/** Bounds the reads that run at once, because one read can cost as much as thousands of sends. */
+export interface ReadLimit {
+  /** Waits until the read may begin. Rejects with `RateLimited` or `ServiceUnavailable`. */
+  enter(request: FastifyRequest, reply: FastifyReply, session: string): Promise<void>
+}
+
+/**
+ * Creates the limit. It ends a read of `app` when its answer is sent.
+ *
+ * @param deps.waitMaxMs a read that has waited for this time is answered with 503
+ */
+export function createReadLimit(
+  app: FastifyInstance,
+  deps: { waitMaxMs: number; clock: Clock; metrics: GatewayMetrics },
+): ReadLimit {
+  const { waitMaxMs, clock, metrics } = deps
+  const slots = createSlots({ max: READS_MAX, waitingMax: WAITING_MAX, waitMaxMs, after: clock.after })
+
+  app.decorateRequest('readSlot', null)
+  app.addHook('onSend', (request, reply, payload, done) => {
+    if (request.readSlot !== null) endWhenRead(request.readSlot, reply)
+    done(null, payload)
+  })
+
+  /** The core has answered, so the next read may begin. Sessions wait until the answer was read. */
+  function endWhenRead(slot: Slot, reply: FastifyReply): void {
+    slot.release()
+    if (reply.raw.destroyed) {
+      slot.leave()
+      return
+    }
+    const cancel = clock.after(UNREAD_MS, slot.leave)
+    reply.raw.once('close', () => {
+      cancel()
+      slot.leave()
+    })
+  }
+
+  return {
+    async enter(request, reply, session) {
+      const groups = [
+        { key: `session ${session}`, ...PER_SESSION },
+        { key: `address ${clientNetwork(request.ip)}`, ...PER_ADDRESS },
+      ]
+      const disconnected = new AbortController()
+      const onClose = () => disconnected.abort(unavailable())
+      reply.raw.once('close', onClose)
+      try {
+        request.readSlot = await slots.enter(groups, disconnected.signal)
+      } catch (error) {
+        if (!(error instanceof NoSlotError)) throw error
+        if (!error.isGroupFull) throw unavailable(error)
+        metrics.rateLimited.inc({ limit: 'reads' })
+        throw new GatewayError('RateLimited', { retryAfter: 1 })
+      } finally {
+        reply.raw.off('close', onClose)
+      }
+    },
+  }
+}

@@ -1,0 +1,133 @@
+/** A group that shares some of the slots, for example the calls of one session. */
+export interface SlotGroup {
+  key: string
+  /** Maximum number of slots that the group holds at once. */
+  max: number
+  /** Maximum number of calls of the group that wait. */
+  waitingMax: number
+}
+
+export interface Slot {
+  /** Gives the slot back, but still counts for its groups. */
+  release(): void
+  /** Stops counting for the groups. Also gives the slot back. */
+  leave(): void
+}
+
+/** Thrown if no slot is given. */
+export class NoSlotError extends Error {
+  override readonly name = 'NoSlotError'
+  /** Whether a group has too many waiting calls. Otherwise all calls together are too many or too slow. */
+  readonly isGroupFull: boolean
+
+  constructor(isGroupFull: boolean) {
+    super(isGroupFull ? 'too many waiting calls of a group' : 'too many waiting calls')
+    this.isGroupFull = isGroupFull
+  }
+}
+
+interface Waiting {
+  groups: readonly SlotGroup[]
+  resolve(slot: Slot): void
+}
+
+/** Limits how many calls run at once. Further calls wait, first come, first served. */
+export interface Slots {
+  /**
+   * Waits for a slot. A call whose group holds all its slots does not block calls of other groups.
+   * Rejects with `NoSlotError` if too many calls wait or after `waitMaxMs`, and with the reason of
+   * the signal if it aborts.
+   */
+  enter(groups?: readonly SlotGroup[], signal?: AbortSignal): Promise<Slot>
+}
+
+export function createSlots(options: {
+  max: number
+  waitingMax: number
+  waitMaxMs?: number
+  /** Runs once after some time, unless the returned function is called first. */
+  after?: (ms: number, run: () => void) => () => void
+}): Slots {
+  const { max, waitingMax, waitMaxMs = Number.POSITIVE_INFINITY, after = () => () => {} } = options
+  const counts = new Map<string, { running: number; waiting: number }>()
+  const waiting = new Set<Waiting>()
+  let running = 0
+
+  const countOf = (key: string) => counts.get(key) ?? { running: 0, waiting: 0 }
+  const hasRoom = (groups: readonly SlotGroup[]) => groups.every(({ key, max }) => countOf(key).running < max)
+
+  function change(groups: readonly SlotGroup[], kind: 'running' | 'waiting', by: 1 | -1): void {
+    for (const { key } of groups) {
+      const count = countOf(key)
+      count[kind] += by
+      if (count.running + count.waiting === 0) counts.delete(key)
+      else counts.set(key, count)
+    }
+  }
+
+  function take(groups: readonly SlotGroup[]): Slot {
+    running++
+    change(groups, 'running', 1)
+    let holds = true
+    let counts = true
+    function release(): void {
+      if (!holds) return
+      holds = false
+      running--
+      startWaiting()
+    }
+    return {
+      release,
+      leave() {
+        if (counts) {
+          counts = false
+          change(groups, 'running', -1)
+          if (!holds) startWaiting()
+        }
+        release()
+      },
+    }
+  }
+
+  function startWaiting(): void {
+    for (const each of waiting) {
+      if (running >= max) return
+      if (hasRoom(each.groups)) each.resolve(take(each.groups))
+    }
+  }
+
+  return {
+    async enter(groups = [], signal) {
+      signal?.throwIfAborted()
+      if (running < max && hasRoom(groups)) return take(groups)
+      if (groups.some(({ key, waitingMax }) => countOf(key).waiting >= waitingMax)) throw new NoSlotError(true)
+      if (waiting.size >= waitingMax) throw new NoSlotError(false)
+      return new Promise((resolve, reject) => {
+        const stop = () => {
+          waiting.delete(entry)
+          change(groups, 'waiting', -1)
+          cancelTimer()
+          signal?.removeEventListener('abort', onAbort)
+        }
+        const onAbort = () => {
+          stop()
+          reject(signal!.reason)
+        }
+        const entry: Waiting = {
+          groups,
+          resolve(slot) {
+            stop()
+            resolve(slot)
+          },
+        }
+        const cancelTimer = after(waitMaxMs, () => {
+          stop()
+          reject(new NoSlotError(false))
+        })
+        signal?.addEventListener('abort', onAbort)
+        waiting.add(entry)
+        change(groups, 'waiting', 1)
+      })
+    },
+  }
+}

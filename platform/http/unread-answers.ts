@@ -1,0 +1,88 @@
+import type { EventEmitter } from 'node:events'
+import type { Writable } from 'node:stream'
+
+/** A connection, or a stream of an HTTP/2 connection. */
+export type Connection = Writable & { readonly bytesWritten?: number }
+
+interface Progress {
+  /** Number of bytes that have left the process. */
+  sent: number
+  /** Last time at which `sent` changed or nothing was unsent, in milliseconds. */
+  at: number
+}
+
+interface UnreadLimits {
+  /** A connection that takes no unsent bytes for this time is destroyed. */
+  maxMs: number
+  /** Maximum number of unsent bytes of one connection. Larger answers must be streamed. */
+  maxBytes: number
+  /** Maximum number of unsent bytes of all connections of a listener. */
+  totalMaxBytes: number
+}
+
+const MIB = 1024 * 1024
+/** Limits of listeners for clients outside, and for small answers. */
+export const publicLimits: UnreadLimits = { maxMs: 30_000, maxBytes: MIB, totalMaxBytes: 64 * MIB }
+const CHECK_MS = 1_000
+
+/** Bounds the memory of answers that clients do not read. */
+export interface UnreadAnswers {
+  add(connection: Connection): void
+  /**
+   * Destroys connections that break a limit. If all connections together have too many unsent bytes,
+   * destroys those that have been waiting longest. Must be called every second.
+   */
+  check(): void
+}
+
+export function createUnreadAnswers(options: { now: () => number; limits?: UnreadLimits }): UnreadAnswers {
+  const { now, limits = publicLimits } = options
+  const connections = new Map<Connection, Progress>()
+
+  function forget(this: Connection): void {
+    connections.delete(this)
+  }
+
+  return {
+    add(connection) {
+      connections.set(connection, { sent: 0, at: now() })
+      connection.on('close', forget)
+    },
+    check() {
+      const waiting: [Connection, Progress][] = []
+      let total = 0
+      for (const [connection, progress] of connections) {
+        const unsent = connection.writableLength
+        const sent = (connection.bytesWritten ?? 0) - unsent
+        if (unsent === 0 || sent !== progress.sent) Object.assign(progress, { sent, at: now() })
+        const isOver = unsent > limits.maxBytes || now() - progress.at >= limits.maxMs
+        if (isOver) connection.destroy()
+        else if (unsent > 0) {
+          waiting.push([connection, progress])
+          total += unsent
+        }
+      }
+      if (total <= limits.totalMaxBytes) return
+      for (const [connection] of waiting.sort(([, one], [, other]) => one.at - other.at)) {
+        total -= connection.writableLength
+        connection.destroy()
+        if (total <= limits.totalMaxBytes) return
+      }
+    },
+  }
+}
+
+/**
+ * Bounds the unread answers of a server until it closes.
+ *
+ * @param events names of the server's events with a new connection or stream
+ */
+export function boundUnreadAnswers(
+  server: EventEmitter,
+  options: { limits?: UnreadLimits; events?: ('connection' | 'secureConnection' | 'stream')[] } = {},
+): void {
+  const answers = createUnreadAnswers({ now: () => performance.now(), ...options })
+  for (const event of options.events ?? ['connection']) server.on(event, answers.add)
+  const timer = setInterval(answers.check, CHECK_MS).unref()
+  server.once('close', () => clearInterval(timer))
+}
