@@ -14,6 +14,7 @@ import type { SearchProgressDocument } from '../search/search-entry-store.ts'
 import type { NonceDocument } from '../visitors/identity-store.ts'
 import type { OperatorPresenceDocument } from '../workspaces/operator-presence-store.ts'
 import type { ConnectionDocument, InstallationDocument, WorkspaceDocument } from '../workspaces/workspace-store.ts'
+import type { MigrationDocument } from './migrations.ts'
 
 export interface Collections extends VisitorCollections {
   workspaces: Collection<WorkspaceDocument>
@@ -30,6 +31,7 @@ export interface Collections extends VisitorCollections {
   signInAttempts: Collection<SignInAttemptDocument>
   suppressions: Collection<SuppressionDocument>
   searchProgress: Collection<SearchProgressDocument>
+  migrations: Collection<MigrationDocument>
 }
 
 export function collectionsOf(db: Db): Collections {
@@ -63,5 +65,6 @@ export function collectionsOf(db: Db): Collections {
     searchEntries: db.collection('searchEntries'),
     searchProgress: db.collection('searchProgress'),
     policyChanges: db.collection('policyChanges'),
+    migrations: db.collection('migrations'),
   }
 }

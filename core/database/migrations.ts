@@ -1,4 +1,18 @@
-import type { Db } from 'mongodb'
+import type { Collection, Db } from 'mongodb'
+import type { LeadSubscriptionDocument } from '../deliveries/lead-subscription-store.ts'
+import { sealedDestination } from '../deliveries/sealed-destination.ts'
+import type { SecretBox } from '../keys/secret-box.ts'
+
+/** Record of a migration that has run. */
+export interface MigrationDocument {
+  _id: number
+  name: string
+  expandedAt: Date
+  contractedAt?: Date
+}
+
+/** Encrypts data that a migration moves to an encrypted field. */
+export type Sealer = Pick<SecretBox, 'seal'>
 
 /**
  * A change of stored data in two steps. `expand` only adds data, so it may run while processes of
@@ -9,8 +23,14 @@ export interface Migration {
   number: number
   name: string
   expand(db: Db): Promise<void>
-  contract?(db: Db): Promise<void>
+  contract?(db: Db, sealer: Sealer): Promise<void>
 }
+
+/**
+ * Number of the migration that encrypts the URLs of destinations. Until its contract step, cores of
+ * the previous version read and write the plain URL.
+ */
+export const sealsDestinations = 3
 
 /** All migrations. A number is never reused. */
 export const migrations: Migration[] = [
@@ -31,7 +51,27 @@ export const migrations: Migration[] = [
       await db.collection('conversations').updateMany(outdated, { $unset: { lastSessionId: '', status: '' } })
     },
   },
+  {
+    number: sealsDestinations,
+    name: 'the URLs of destinations are encrypted',
+    // This version reads plain URLs too, so nothing is added.
+    expand: async () => {},
+    contract: (db, sealer) => sealDestinations(db.collection('leadSubscriptions'), sealer),
+  },
 ]
+
+async function sealDestinations(subscriptions: Collection<LeadSubscriptionDocument>, sealer: Sealer) {
+  const plain = { destinationUrl: { $exists: true } }
+  // A core may change a URL at the same time. Then the URL is read again.
+  while (await subscriptions.findOne(plain)) {
+    for await (const { _id, destinationUrl = '' } of subscriptions.find(plain)) {
+      await subscriptions.updateOne(
+        { _id, destinationUrl },
+        { $set: { destination: sealedDestination(sealer, destinationUrl) }, $unset: { destinationUrl: '' } },
+      )
+    }
+  }
+}
 
 async function placeLastSessions(db: Db) {
   await db

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Collection, type Db, type Document, MongoServerError } from 'mongodb'
 import { type IndexPlan, indexes } from './indexes.ts'
 import { createMigrationLock } from './migration-lock.ts'
-import { type Migration, migrations } from './migrations.ts'
+import { type Migration, type MigrationDocument, migrations, type Sealer } from './migrations.ts'
 
 /** Differences between a database and the schema of this version. */
 export interface SchemaStatus {
@@ -14,13 +14,6 @@ export interface SchemaStatus {
    * previous version is left.
    */
   toContract: Migration[]
-}
-
-interface MigrationDocument {
-  _id: number
-  name: string
-  expandedAt: Date
-  contractedAt?: Date
 }
 
 /**
@@ -55,12 +48,30 @@ async function pendingMigrations(db: Db): Promise<Pick<SchemaStatus, 'toExpand' 
 /** Whether this version of the core can use the database. */
 export const isReady = ({ missing, toExpand }: SchemaStatus): boolean => missing.length === 0 && toExpand.length === 0
 
+interface MigrateOptions {
+  contract?: boolean
+  now?: () => number
+  /** Encrypts with the current secret key. Only contract steps with something to encrypt need it. */
+  sealer?: Sealer
+}
+
+const noSealer: Sealer = {
+  seal() {
+    throw new Error('SECRET_KEYS is missing: a migration encrypts stored data')
+  },
+}
+
 /**
  * Creates missing collections and indexes and runs the `expand` step of pending migrations.
  * Processes of the previous version may run at the same time, and several processes may migrate at
- * once. With `contract`, also runs their `contract` step.
+ * once. With `contract`, also runs their `contract` step. Also runs it on an empty database, because
+ * no process of the previous version uses that.
  */
-export async function migrate(db: Db, { contract = false, now = Date.now } = {}): Promise<SchemaStatus> {
+export async function migrate(
+  db: Db,
+  { contract: isAsked = false, now = Date.now, sealer = noSealer }: MigrateOptions = {},
+): Promise<SchemaStatus> {
+  const contract = isAsked || !(await db.listCollections({}, { nameOnly: true }).hasNext())
   await createWakeups(db)
   await createIndexes(db)
   const pending = await pendingMigrations(db)
@@ -76,7 +87,7 @@ export async function migrate(db: Db, { contract = false, now = Date.now } = {})
     }
     for (const { number, contract: clear } of contract ? toContract : []) {
       await lock.check()
-      await clear?.(db)
+      await clear?.(db, sealer)
       await recordsOf(db).updateOne({ _id: number }, { $set: { contractedAt: new Date(now()) } })
     }
   })

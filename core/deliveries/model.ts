@@ -1,4 +1,5 @@
 import type { DeliveryRecovery } from './recovery-model.ts'
+import type { SealedDestination } from './sealed-destination.ts'
 
 /** Status of a delivery and of its latest attempt (contract, section 5). */
 export const deliveryStatuses = [
@@ -234,11 +235,22 @@ export interface SubscriptionAuditEntry {
 export interface LeadSubscription {
   subscriptionId: string
   workspaceId: string
-  destinationUrl: string
+  /** Absent in documents that only the previous version has written. */
+  destination?: SealedDestination
+  /**
+   * The URL in plain text, as the previous version reads and writes it. If present, it is newer than
+   * `destination`. The contract step of migration 3 removes it.
+   */
+  destinationUrl?: string
   mappedFields: string[]
   automatic: boolean
   /** Maximum number of requests per second. Absent or 0 if there is no limit. */
   maxPerSecond?: number
+  /**
+   * Number of consecutive 404 answers that disable the subscription; 0 for never. Absent for the
+   * default, `defaultDisableAfterNotFound`.
+   */
+  disableAfterNotFound?: number
   /** Set if the destination receives operational events instead of leads. */
   isOperational?: true
   status: SubscriptionStatus
@@ -247,6 +259,11 @@ export interface LeadSubscription {
   secrets: WebhookSecret[]
   /** Custom headers. Absent if there are none. */
   headers?: CustomHeader[]
+  /**
+   * Names of the custom headers that were removed because the destination moved to another origin.
+   * Absent or empty after the headers were set again.
+   */
+  droppedHeaders?: string[]
   /** Ids of the consecutive attempts that the destination answered with 404. */
   notFound: string[]
   /** Time of the first failed attempt. Absent if no attempt has failed since the last success. */
@@ -268,8 +285,22 @@ export interface LeadSubscription {
 }
 
 export type SubscriptionChanges = Partial<
-  Pick<LeadSubscription, 'destinationUrl' | 'mappedFields' | 'automatic' | 'maxPerSecond' | 'headers' | 'judgedSince'>
+  Pick<
+    LeadSubscription,
+    | 'destination'
+    | 'destinationUrl'
+    | 'mappedFields'
+    | 'automatic'
+    | 'maxPerSecond'
+    | 'disableAfterNotFound'
+    | 'headers'
+    | 'droppedHeaders'
+    | 'judgedSince'
+  >
 >
+
+/** Number of consecutive 404 answers that disable a subscription (contract, section 5). */
+export const defaultDisableAfterNotFound = 5
 
 /** Maximum number of audit entries kept per subscription. */
 export const auditMax = 100
