@@ -2,6 +2,7 @@ import type { Collection, Db } from 'mongodb'
 import type { KeyDocument } from '../keys/key-store.ts'
 import type { SuppressionDocument } from '../leads/suppression-store.ts'
 import type { PeerDocument } from '../log/peer-store.ts'
+import type { MigrationDocument } from '../mongodb/migration-records.ts'
 import type {
   ConsoleSessionDocument,
   SignInAttemptDocument,
@@ -14,7 +15,6 @@ import type { SearchProgressDocument } from '../search/search-entry-store.ts'
 import type { NonceDocument } from '../visitors/identity-store.ts'
 import type { OperatorPresenceDocument } from '../workspaces/operator-presence-store.ts'
 import type { ConnectionDocument, InstallationDocument, WorkspaceDocument } from '../workspaces/workspace-store.ts'
-import type { MigrationDocument } from './migrations.ts'
 
 export interface Collections extends VisitorCollections {
   workspaces: Collection<WorkspaceDocument>

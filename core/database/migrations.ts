@@ -2,14 +2,7 @@ import type { Collection, Db } from 'mongodb'
 import type { LeadSubscriptionDocument } from '../deliveries/lead-subscription-store.ts'
 import { sealedDestination } from '../deliveries/sealed-destination.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
-
-/** Record of a migration that has run. */
-export interface MigrationDocument {
-  _id: number
-  name: string
-  expandedAt: Date
-  contractedAt?: Date
-}
+import { sealsDestinations } from '../mongodb/migration-records.ts'
 
 /** Encrypts data that a migration moves to an encrypted field. */
 export type Sealer = Pick<SecretBox, 'seal'>
@@ -25,12 +18,6 @@ export interface Migration {
   expand(db: Db): Promise<void>
   contract?(db: Db, sealer: Sealer): Promise<void>
 }
-
-/**
- * Number of the migration that encrypts the URLs of destinations. Until its contract step, cores of
- * the previous version read and write the plain URL.
- */
-export const sealsDestinations = 3
 
 /** All migrations. A number is never reused. */
 export const migrations: Migration[] = [

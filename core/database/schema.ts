@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Collection, type Db, type Document, MongoServerError } from 'mongodb'
+import type { MigrationDocument } from '../mongodb/migration-records.ts'
 import { type IndexPlan, indexes } from './indexes.ts'
 import { createMigrationLock } from './migration-lock.ts'
-import { type Migration, type MigrationDocument, migrations, type Sealer } from './migrations.ts'
+import { type Migration, migrations, type Sealer } from './migrations.ts'
 
 /** Differences between a database and the schema of this version. */
 export interface SchemaStatus {

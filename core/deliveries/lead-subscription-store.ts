@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Collection } from 'mongodb'
-import { type MigrationDocument, sealsDestinations } from '../database/migrations.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
+import { isContracted, type MigrationDocument, sealsDestinations } from '../mongodb/migration-records.ts'
 import { isRecorded, type RecordsOperations, recording, unlessRecorded } from '../mongodb/recorded-operations.ts'
 import {
   auditMax,
@@ -12,8 +12,8 @@ import {
   type SubscriptionChanges,
   type SubscriptionNotice,
   type SubscriptionStatus,
-  type WebhookSecret,
 } from './model.ts'
+import type { WebhookSecret } from './secrets-model.ts'
 
 export type LeadSubscriptionDocument = Omit<LeadSubscription, 'subscriptionId'> & {
   _id: string
@@ -111,9 +111,7 @@ export function createLeadSubscriptionStore({
   leadSubscriptions: Collection<LeadSubscriptionDocument>
   migrations: Collection<MigrationDocument>
 }): LeadSubscriptionStore {
-  const isPreviousVersionGone = async () =>
-    (await migrations.findOne({ _id: sealsDestinations, contractedAt: { $exists: true } })) !== null
-
+  const isPreviousVersionGone = () => isContracted(migrations, sealsDestinations)
   const audited = (entry: SubscriptionAuditEntry) => ({
     audit: { $each: [entry], $position: 0, $slice: auditMax },
   })

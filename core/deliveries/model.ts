@@ -1,5 +1,5 @@
 import type { DeliveryRecovery } from './recovery-model.ts'
-import type { SealedDestination } from './sealed-destination.ts'
+import type { CustomHeader, SealedDestination, WebhookSecret } from './secrets-model.ts'
 
 /** Status of a delivery and of its latest attempt (contract, section 5). */
 export const deliveryStatuses = [
@@ -189,31 +189,6 @@ export type SubscriptionNotice = { noticeId: string; at: Date } & (
   | { kind: 'lead.delivery-failed'; deliveryId: string }
 )
 
-/** A signing secret of a subscription. */
-export interface WebhookSecret {
-  secretId: string
-  sealed: string
-  /** First characters of the secret, so that operators can identify it. */
-  hint: string
-  createdAt: Date
-  /**
-   * Time after which requests are no longer signed with this secret. Set when a newer secret
-   * replaces this one.
-   */
-  expiresAt?: Date
-  /**
-   * Set by a rotation and removed when an operator activates the secret. While it is set, an older
-   * live secret signs `X-Service-Webhook-Signature`.
-   */
-  pending?: true
-}
-
-/** A header that the operator adds to each request of a subscription. */
-export interface CustomHeader {
-  name: string
-  sealed: string
-}
-
 export interface SubscriptionAuditEntry {
   at: Date
   actor: string
@@ -246,10 +221,7 @@ export interface LeadSubscription {
   automatic: boolean
   /** Maximum number of requests per second. Absent or 0 if there is no limit. */
   maxPerSecond?: number
-  /**
-   * Number of consecutive 404 answers that disable the subscription; 0 for never. Absent for the
-   * default, `defaultDisableAfterNotFound`.
-   */
+  /** Number of consecutive 404 answers that disable the subscription; 0 for never. Absent: 5. */
   disableAfterNotFound?: number
   /** Set if the destination receives operational events instead of leads. */
   isOperational?: true
@@ -259,10 +231,7 @@ export interface LeadSubscription {
   secrets: WebhookSecret[]
   /** Custom headers. Absent if there are none. */
   headers?: CustomHeader[]
-  /**
-   * Names of the custom headers that were removed because the destination moved to another origin.
-   * Absent or empty after the headers were set again.
-   */
+  /** Names of the headers that a move to another origin removed, until headers are set again. */
   droppedHeaders?: string[]
   /** Ids of the consecutive attempts that the destination answered with 404. */
   notFound: string[]

@@ -1,15 +1,6 @@
 import type { SecretBox } from '../keys/secret-box.ts'
 import type { LeadSubscription } from './model.ts'
-
-/**
- * URL of a destination. Its path and query may contain credentials, so it is stored encrypted, and
- * only its origin is shown.
- */
-export interface SealedDestination {
-  sealed: string
-  /** Scheme, host and port. Values of custom headers belong to the origin they were entered for. */
-  origin: string
-}
+import type { SealedDestination } from './secrets-model.ts'
 
 /** The fields of a subscription's document that store its destination. */
 export type StoredDestination = Pick<LeadSubscription, 'destination' | 'destinationUrl'>

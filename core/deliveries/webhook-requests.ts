@@ -5,8 +5,8 @@ import { ServiceError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
 import type { TakenDelivery } from './delivery-queue-store.ts'
-import type { CustomHeader, LeadSubscription, WebhookSecret } from './model.ts'
-import type { SealedDestination } from './sealed-destination.ts'
+import type { LeadSubscription } from './model.ts'
+import type { CustomHeader, SealedDestination, WebhookSecret } from './secrets-model.ts'
 
 /** A request that the worker with this claim can send without changes. */
 export interface ClaimedDelivery {
