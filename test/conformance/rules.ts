@@ -269,6 +269,15 @@ export const rules: Rule[] = [
     ['C5.26', 'a subscription is disabled after five days of failures'],
     ['C5.27', 'a lead of a suppressed person is not sent'],
   ]),
+  ...from('C7 subscriptions', [
+    ['C7.18', 'data.reference names the resource in every envelope, operational ones too'],
+    ['C7.19', 'a destination’s URL is shown as scheme and host; a repeat of its creation shows the signing secret'],
+    [
+      'C7.19.origin',
+      'a destination at another origin gets no header value of the previous one, and the answer names the headers',
+    ],
+    ['C7.20', 'a 404 only fails its delivery, or disables the subscription after n in a row, as its subscription says'],
+  ]),
   ...from('S whole', [
     ['S1.1', 'POST responses, history and stream merge into one list under any interleaving of calls'],
     ['S7.2', 'no answer contains a stack trace, a driver message, an internal address or a secret'],
