@@ -106,8 +106,9 @@ export function fakeLeads() {
           subscriptions.splice(subscriptions.indexOf(found(subscriptionId)), 1)
           return {}
         },
-        updateSubscription({ subscriptionId, destinationUrl, mappedFields, status, automatic, headers }) {
+        updateSubscription({ subscriptionId, destinationUrl, mappedFields, status, automatic, headers, ...rest }) {
           const subscription = found(subscriptionId)
+          if (headers) subscription.droppedHeaders = []
           if (headers)
             subscription.headers = headers.headers.map(({ name }) =>
               create(MaskedHeaderSchema, { name, masked: '••••' }),
@@ -117,6 +118,7 @@ export function fakeLeads() {
             subscription.headers = []
             subscription.destinationUrl = masked(destinationUrl)
           }
+          if (rest.disableAfterNotFound !== undefined) subscription.disableAfterNotFound = rest.disableAfterNotFound
           if (mappedFields) subscription.mappedFields = mappedFields.names
           if (automatic !== undefined) subscription.automatic = automatic
           if (status) subscription.status = status
