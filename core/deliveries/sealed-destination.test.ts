@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { MongoClient } from 'mongodb'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { migrate } from '../database/schema.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 
@@ -10,6 +10,7 @@ const db = () => client.db(test.name)
 const migrations = () => db().collection<{ _id: number }>('migrations')
 const subscriptions = () => db().collection<{ _id: string; destinationUrl?: string }>('leadSubscriptions')
 beforeAll(() => test.open({ started: true }))
+beforeEach(() => test.clear())
 afterEach(() => migrations().updateMany({}, { $set: { contractedAt: new Date() } }))
 afterAll(() => client.close())
 
@@ -76,7 +77,9 @@ describe('the URL of a destination', () => {
     const requests = async () => {
       await operator.sendTestDelivery({ subscriptionId, idempotencyKey: crypto.randomUUID() })
       await operator.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: crypto.randomUUID() })
-      return (await (await test.worker(test.cores[1])).claim()).map(({ url }) => url)
+      const claimed = await (await test.worker(test.cores[1])).claim()
+      await test.clear()
+      return claimed.map(({ url }) => url)
     }
     expect(await requests()).toEqual([`${destinationUrl}3`, `${destinationUrl}3`])
     await migrate(db(), { contract: true, sealer: test.cores[0]!.secretBox })
@@ -98,6 +101,7 @@ describe('the URL of a destination', () => {
       ])
       await operator.sendTestDelivery({ subscriptionId, idempotencyKey: `round ${round}`.replace(' ', '-') })
       const [claimed] = await (await test.worker()).claim()
+      await test.clear()
       expect(claimed!.url).toBe(`${destinationUrl}${round}`)
     }
     expect(await stored()).not.toMatch(secrets)

@@ -35,6 +35,7 @@ async function moved(purpose: SubscriptionPurpose, destinationUrl: string): Prom
   await operator.updateSubscription({ subscriptionId, destinationUrl })
   await operator.sendTestDelivery({ subscriptionId, idempotencyKey: subscriptionId })
   const [claimed] = await (await test.worker()).claim()
+  await test.clear()
   const { url, headers: sent, body } = claimed!
   expect(url).toBe(destinationUrl)
   const signing = [secret, rotated.secret].flatMap((text) => [text, text.slice('whsec_'.length)])
