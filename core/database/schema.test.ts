@@ -74,6 +74,14 @@ describe('a migration', () => {
     expect((await migrate(db)).toContract).toEqual([])
   })
 
+  it('contracts an empty database also if an earlier process died while it migrated, or four start at once', async () => {
+    await db.createCollection('wakeups')
+    await db.createCollection('leadSubscriptions')
+    await db.collection<{ _id: number }>('migrations').insertOne({ _id: 1 })
+    await Promise.all(Array.from({ length: 4 }, () => migrate(db)))
+    expect((await schemaStatus(db)).toContract).toEqual([])
+  })
+
   describe('of the URLs of destinations', () => {
     const subscriptions = () => db.collection<{ _id: string }>('leadSubscriptions')
     const plain = { destinationUrl: 'https://crm.example:8443/hooks?key=PLAIN-SECRET' }

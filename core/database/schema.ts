@@ -72,7 +72,7 @@ export async function migrate(
   db: Db,
   { contract: isAsked = false, now = Date.now, sealer = noSealer }: MigrateOptions = {},
 ): Promise<SchemaStatus> {
-  const contract = isAsked || !(await db.listCollections({}, { nameOnly: true }).hasNext())
+  const contract = isAsked || (await isEmpty(db))
   await createWakeups(db)
   await createIndexes(db)
   const pending = await pendingMigrations(db)
@@ -93,6 +93,20 @@ export async function migrate(
     }
   })
   return { missing: [], ...(await pendingMigrations(db)) }
+}
+
+/** Collections that a migration itself fills. */
+const ownCollections = ['locks', 'migrations', 'wakeups']
+
+/**
+ * Whether the database has no documents. Collections and indexes may exist, because another process
+ * may be migrating, or an earlier one may have died.
+ */
+async function isEmpty(db: Db): Promise<boolean> {
+  for await (const { name } of db.listCollections({}, { nameOnly: true }))
+    if (!ownCollections.includes(name) && (await db.collection(name).findOne({}, { projection: { _id: 1 } })))
+      return false
+  return true
 }
 
 const recordsOf = (db: Db) => db.collection<MigrationDocument>('migrations')
