@@ -8,7 +8,8 @@ const workspacesPerPage = 1_000
 
 /**
  * Replaces the names in the flags `--workspace` and `--subscription` by ids. The name of a
- * subscription is the URL or the host of its destination. Errors: `UsageError` if nothing has the
+ * subscription is the host of its destination, with or without the scheme. A URL with a path names
+ * none, because paths are not known. Errors: `UsageError` if nothing has the
  * name, or several things have it.
  */
 export async function resolveNames(
@@ -24,9 +25,10 @@ export async function resolveNames(
   if (isName(subscription, 'sub_')) {
     const workspaceId = (resolved.workspace as string | undefined) ?? demoWorkspaceId
     const { subscriptions } = await leads.listSubscriptions({ workspaceId })
-    const ids = subscriptions.flatMap(({ destinationUrl, subscriptionId }) =>
-      [destinationUrl, URL.parse(destinationUrl)?.host].includes(subscription) ? subscriptionId : [],
-    )
+    const ids = subscriptions.flatMap(({ destinationUrl, subscriptionId }) => {
+      const { host, origin } = new URL(destinationUrl)
+      return [destinationUrl, host, origin].includes(subscription) ? subscriptionId : []
+    })
     resolved.subscription = only('subscription', subscription, ids)
   }
   return resolved

@@ -49,7 +49,9 @@ async function run(tools: SchemaTools, config: CoreConfig, options: Partial<Reco
     const unused = keys.map((key) => key.kid).filter((id) => id !== kid && !inUse[id])
     return console.log(`Keys that no secret uses: ${unused.join(', ') || 'none'}`)
   }
-  printStatus(await tools.migrate({ contract: options.contract === true }))
+  const sealer =
+    config.SECRET_KEYS === '' ? undefined : createSecretBox(createKeyring(parseSecretKeys(config.SECRET_KEYS)))
+  printStatus(await tools.migrate({ contract: options.contract === true, ...(sealer && { sealer }) }))
 }
 
 interface Preparation {

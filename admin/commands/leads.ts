@@ -25,7 +25,7 @@ import { workspace } from './workspace-flag.ts'
 const subscription = {
   type: 'string',
   required: true,
-  description: 'the subscription’s id, or the URL or host of its destination',
+  description: 'the subscription’s id, or the host of its destination',
 } as const
 /** Flags that select a subscription by its id, or by its workspace and destination. */
 const named = {
@@ -40,6 +40,10 @@ const header = {
 } as const
 const statuses = { enabled: SubscriptionStatus.ENABLED, disabled: SubscriptionStatus.DISABLED }
 
+const notFound = {
+  type: 'string',
+  description: '404 answers in a row that disable the subscription: 1 to 100, default 5; 0 for never',
+} as const
 const rate = { type: 'string', description: 'requests per second, at most' } as const
 
 export const subscriptions: Group = {
@@ -53,8 +57,12 @@ export const subscriptions: Group = {
       automatic: { type: 'boolean', description: 'send every captured lead automatically' },
       operational: { type: 'boolean', description: 'send operational events of the workspace instead of leads' },
       rate,
+      'not-found': notFound,
     },
-    run: async ({ leads }, { workspace, url, field = [], header = [], automatic = false, operational, rate }) =>
+    run: async (
+      { leads },
+      { workspace, url, field = [], header = [], automatic = false, operational, rate, 'not-found': notFound },
+    ) =>
       toJson(
         CreateSubscriptionResponseSchema,
         await leads.createSubscription({
@@ -65,6 +73,7 @@ export const subscriptions: Group = {
           automatic,
           purpose: operational ? SubscriptionPurpose.OPERATIONAL_EVENTS : SubscriptionPurpose.LEADS,
           maxPerSecond: rate === undefined ? undefined : Number(rate),
+          disableAfterNotFound: notFound === undefined ? undefined : Number(notFound),
         }),
       ),
   }),
@@ -78,13 +87,18 @@ export const subscriptions: Group = {
     summary: 'Change a subscription; given fields replace the present ones',
     flags: {
       ...named,
-      url: { type: 'string', description: 'the destination' },
+      url: {
+        type: 'string',
+        description:
+          'the destination; another scheme, host or port removes the headers, and `droppedHeaders` names them',
+      },
       field,
       header: { ...header, description: 'as for create; `name` alone keeps its value, an empty text removes all' },
       status: { type: 'string', description: 'enabled or disabled' },
       rate: { ...rate, description: 'requests per second, at most; 0 for no limit' },
+      'not-found': notFound,
     },
-    run: async ({ leads }, { subscription, url, field, header, status, rate }) =>
+    run: async ({ leads }, { subscription, url, field, header, status, rate, 'not-found': notFound }) =>
       toJson(
         UpdateSubscriptionResponseSchema,
         await leads.updateSubscription({
@@ -94,6 +108,7 @@ export const subscriptions: Group = {
           headers: header && { headers: header.filter((text) => text !== '').map(toHeader) },
           status: status === undefined ? undefined : oneOf('status', status, statuses),
           maxPerSecond: rate === undefined ? undefined : Number(rate),
+          disableAfterNotFound: notFound === undefined ? undefined : Number(notFound),
         }),
       ),
   }),
@@ -150,7 +165,7 @@ export const deliveries: Group = {
     summary: 'List the deliveries of a workspace, newest first',
     flags: {
       workspace,
-      subscription: { type: 'string', description: 'only deliveries to this subscription: id, URL or host' },
+      subscription: { type: 'string', description: 'only deliveries to this subscription: id or host' },
       lead: { type: 'string', description: 'only deliveries of this lead' },
       status: { type: 'string', multiple: true, description: Object.keys(deliveryStatuses).join(', ') },
       since: { type: 'string', description: 'ISO time; only deliveries that were created then or later' },

@@ -231,6 +231,33 @@ describe('changes of lead subscriptions', () => {
     await close()
   })
 
+  it('a new destination at another host removes the custom headers, and the page names them until headers are set', async () => {
+    const { page, close } = await browser.open(core, 'subscriptions/sub_crm')
+    const address = page.getByLabel('Destination URL')
+    expect([await address.inputValue(), await address.getAttribute('placeholder')]).toEqual([
+      '',
+      'https://crm.example.com/••••',
+    ])
+    await page.getByLabel('Disable after this many 404').fill('0')
+    await page.getByRole('button', { name: 'Save changes' }).click()
+    await page.getByText('x-tenant: ••••').waitFor()
+    await until('the change', () => core.calls('UpdateSubscription').length === 1)
+    await address.fill('https://new.example.com/in')
+    await page.getByRole('button', { name: 'Save changes' }).click()
+    await page.getByText('these headers were removed').waitFor()
+    expect(await page.getByText('x-tenant: ••••').count()).toBe(0)
+    expect(core.calls('UpdateSubscription')).toMatchObject([
+      { disableAfterNotFound: 0 },
+      { destinationUrl: 'https://new.example.com/in' },
+    ])
+    await page.getByLabel('Header name').fill('X-New')
+    await page.getByLabel('Header value').fill('1')
+    await page.getByRole('button', { name: 'Save header' }).click()
+    await page.getByText('x-new: ••••').waitFor()
+    expect(await page.getByText('these headers were removed').count()).toBe(0)
+    await close()
+  })
+
   it.runIf(isLong)('a change of a lead subscription or an installation sends only the edited fields', async () => {
     const { page, close } = await browser.open(core, 'subscriptions/sub_old')
     await page.getByLabel('Destination URL').fill('https://new.example.com/in')

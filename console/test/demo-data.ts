@@ -115,7 +115,8 @@ export async function addDemoData({ conversations, visitors, workspace, leads }:
   leads.addLead({ leadId: 'lead_li', source: 'offline-form', fields: { name: 'Li Wei', email: 'li@example.net' } })
   leads.addSubscription({
     subscriptionId: 'sub_crm',
-    destinationUrl: 'https://crm.example.com/hooks/leads',
+    destinationUrl: 'https://crm.example.com/••••',
+    disableAfterNotFound: 5,
     mappedFields: ['name', 'email'],
     automatic: true,
     headers: [{ name: 'x-tenant', masked: '••••' }],
@@ -126,7 +127,8 @@ export async function addDemoData({ conversations, visitors, workspace, leads }:
   })
   leads.addSubscription({
     subscriptionId: 'sub_old',
-    destinationUrl: 'https://legacy.example.com/in',
+    destinationUrl: 'https://legacy.example.com/••••',
+    disableAfterNotFound: 5,
     mappedFields: [],
     status: SubscriptionStatus.DISABLED,
     disabledReason: DisabledReason.REJECTED_AUTH,

@@ -14,6 +14,8 @@ import {
 } from '#proto/lead/v1/subscription_pb.js'
 
 /** Fake leads, subscriptions and delivery attempts in memory. */
+const masked = (url: string) => `${new URL(url).origin}/••••`
+
 export function fakeLeads() {
   const leads: Lead[] = []
   const subscriptions: Subscription[] = []
@@ -77,14 +79,22 @@ export function fakeLeads() {
         }),
         listSubscriptions: () => ({ subscriptions }),
         getSubscription: ({ subscriptionId }) => ({ subscription: found(subscriptionId), audit: audits }),
-        createSubscription({ destinationUrl, mappedFields, automatic, purpose, maxPerSecond }) {
+        createSubscription({
+          destinationUrl,
+          mappedFields,
+          automatic,
+          purpose,
+          maxPerSecond,
+          disableAfterNotFound = 5,
+        }) {
           const subscription = create(SubscriptionSchema, {
             subscriptionId: `sub_${subscriptions.length + 1}`,
-            destinationUrl,
+            destinationUrl: masked(destinationUrl),
             mappedFields,
             automatic,
             purpose,
             maxPerSecond,
+            disableAfterNotFound,
             status: SubscriptionStatus.ENABLED,
             secrets: [{ secretId: 'sec_new', masked: 'whsec_new1••••', createdAt: now() }],
             updatedAt: now(),
@@ -96,13 +106,19 @@ export function fakeLeads() {
           subscriptions.splice(subscriptions.indexOf(found(subscriptionId)), 1)
           return {}
         },
-        updateSubscription({ subscriptionId, destinationUrl, mappedFields, status, automatic, headers }) {
+        updateSubscription({ subscriptionId, destinationUrl, mappedFields, status, automatic, headers, ...rest }) {
           const subscription = found(subscriptionId)
+          if (headers) subscription.droppedHeaders = []
           if (headers)
             subscription.headers = headers.headers.map(({ name }) =>
               create(MaskedHeaderSchema, { name, masked: '••••' }),
             )
-          if (destinationUrl !== undefined) subscription.destinationUrl = destinationUrl
+          if (destinationUrl !== undefined && masked(destinationUrl) !== subscription.destinationUrl) {
+            subscription.droppedHeaders = subscription.headers.map(({ name }) => name)
+            subscription.headers = []
+            subscription.destinationUrl = masked(destinationUrl)
+          }
+          if (rest.disableAfterNotFound !== undefined) subscription.disableAfterNotFound = rest.disableAfterNotFound
           if (mappedFields) subscription.mappedFields = mappedFields.names
           if (automatic !== undefined) subscription.automatic = automatic
           if (status) subscription.status = status

@@ -3,6 +3,7 @@ import type { KeyDocument } from '../keys/key-store.ts'
 import type { SuppressionDocument } from '../leads/suppression-store.ts'
 import type { PeerDocument } from '../log/peer-store.ts'
 import type { WakeupDocument } from '../log/wakeup-store.ts'
+import type { MigrationDocument } from '../mongodb/migration-records.ts'
 import type {
   ConsoleSessionDocument,
   SignInAttemptDocument,
@@ -32,6 +33,7 @@ export interface Collections extends VisitorCollections {
   signInAttempts: Collection<SignInAttemptDocument>
   suppressions: Collection<SuppressionDocument>
   searchProgress: Collection<SearchProgressDocument>
+  migrations: Collection<MigrationDocument>
 }
 
 export function collectionsOf(db: Db): Collections {
@@ -65,5 +67,6 @@ export function collectionsOf(db: Db): Collections {
     searchEntries: db.collection('searchEntries'),
     searchProgress: db.collection('searchProgress'),
     policyChanges: db.collection('policyChanges'),
+    migrations: db.collection('migrations'),
   }
 }

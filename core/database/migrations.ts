@@ -1,4 +1,11 @@
-import type { Db } from 'mongodb'
+import type { Collection, Db } from 'mongodb'
+import type { LeadSubscriptionDocument } from '../deliveries/lead-subscription-store.ts'
+import { sealedDestination } from '../deliveries/sealed-destination.ts'
+import type { SecretBox } from '../keys/secret-box.ts'
+import { sealsDestinations } from '../mongodb/migration-records.ts'
+
+/** Encrypts data that a migration moves to an encrypted field. */
+export type Sealer = Pick<SecretBox, 'seal'>
 
 /**
  * A change of stored data in two steps. `expand` only adds data, so it may run while processes of
@@ -9,7 +16,7 @@ export interface Migration {
   number: number
   name: string
   expand(db: Db): Promise<void>
-  contract?(db: Db): Promise<void>
+  contract?(db: Db, sealer: Sealer): Promise<void>
 }
 
 /** All migrations. A number is never reused. */
@@ -31,7 +38,27 @@ export const migrations: Migration[] = [
       await db.collection('conversations').updateMany(outdated, { $unset: { lastSessionId: '', status: '' } })
     },
   },
+  {
+    number: sealsDestinations,
+    name: 'the URLs of destinations are encrypted',
+    // This version reads plain URLs too, so nothing is added.
+    expand: async () => {},
+    contract: (db, sealer) => sealDestinations(db.collection('leadSubscriptions'), sealer),
+  },
 ]
+
+async function sealDestinations(subscriptions: Collection<LeadSubscriptionDocument>, sealer: Sealer) {
+  const plain = { destinationUrl: { $exists: true } }
+  // A core may change a URL at the same time. Then the URL is read again.
+  while (await subscriptions.findOne(plain)) {
+    for await (const { _id, destinationUrl = '' } of subscriptions.find(plain)) {
+      await subscriptions.updateOne(
+        { _id, destinationUrl },
+        { $set: { destination: sealedDestination(sealer, destinationUrl) }, $unset: { destinationUrl: '' } },
+      )
+    }
+  }
+}
 
 async function placeLastSessions(db: Db) {
   await db

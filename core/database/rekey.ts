@@ -1,3 +1,4 @@
+import type { Collection, Document } from 'mongodb'
 import { kidOf, type SecretBox } from '../keys/secret-box.ts'
 import type { Collections } from './collections.ts'
 
@@ -15,49 +16,48 @@ interface SealedSecrets {
  * Finds and replaces all sealed secrets. A concurrent rotation takes precedence: a secret is
  * replaced only if it has not changed since it was read.
  */
-export function createSealedSecrets({
-  installations,
-  leadSubscriptions,
-  keys,
-}: Pick<Collections, 'installations' | 'leadSubscriptions' | 'keys'>): SealedSecrets {
-  const lists = [
-    { collection: installations, field: 'identitySecrets' },
-    { collection: leadSubscriptions, field: 'secrets' },
-    { collection: leadSubscriptions, field: 'headers' },
-  ] as const
+export function createSealedSecrets(
+  collections: Pick<Collections, 'installations' | 'leadSubscriptions' | 'keys' | 'consoleSessions' | 'signInAttempts'>,
+): SealedSecrets {
+  const { keys, installations, leadSubscriptions, consoleSessions, signInAttempts } = collections
+  /** Every field that contains a sealed text, or a list of objects with one in `sealed`. */
+  const places = [
+    { documents: keys, field: 'sealed' },
+    { documents: installations, field: 'identitySecrets' },
+    { documents: leadSubscriptions, field: 'secrets' },
+    { documents: leadSubscriptions, field: 'headers' },
+    { documents: leadSubscriptions, field: 'destination.sealed' },
+    { documents: consoleSessions, field: 'provider.sealed' },
+    { documents: signInAttempts, field: 'sealed' },
+  ] as unknown as { documents: Collection<{ _id: string } & Document>; field: string }[]
 
-  async function replaceOne(sealed: string, set: (sealed: string) => Promise<{ modifiedCount: number }>, to: string) {
-    return to === sealed ? 0 : (await set(to)).modifiedCount
+  /** Yields each sealed text with the filter and the field that replace it. */
+  async function* found() {
+    for (const { documents, field } of places) {
+      for await (const document of documents.find({ [field]: { $exists: true } }, { projection: { [field]: 1 } })) {
+        const value = field.split('.').reduce((each, name) => each?.[name], document as Document)
+        const isList = Array.isArray(value)
+        const [path, target] = isList ? [`${field}.sealed`, `${field}.$.sealed`] : [field, field]
+        const texts = isList ? value.map(({ sealed }) => sealed) : [value]
+        for (const sealed of texts as string[])
+          yield {
+            sealed,
+            set: (to: string) => documents.updateOne({ _id: document._id, [path]: sealed }, { $set: { [target]: to } }),
+          }
+      }
+    }
   }
 
   return {
     async *all() {
-      for await (const { sealed } of keys.find()) yield sealed
-      for await (const { identitySecrets } of installations.find())
-        for (const { sealed } of identitySecrets) yield sealed
-      for await (const { secrets, headers = [] } of leadSubscriptions.find())
-        for (const { sealed } of [...secrets, ...headers]) yield sealed
+      for await (const { sealed } of found()) yield sealed
     },
 
     async replace(reseal) {
       let changed = 0
-      for await (const { _id, sealed } of keys.find()) {
-        const set = (to: string) => keys.updateOne({ _id, sealed }, { $set: { sealed: to } })
-        changed += await replaceOne(sealed, set, reseal(sealed))
-      }
-      for (const { collection, field } of lists) {
-        const found = (collection as Collections['installations']).find()
-        for await (const document of found) {
-          const secrets = (document as unknown as Record<string, { sealed: string }[]>)[field] ?? []
-          for (const { sealed } of secrets) {
-            const set = (to: string) =>
-              (collection as Collections['installations']).updateOne(
-                { _id: document._id, [`${field}.sealed`]: sealed },
-                { $set: { [`${field}.$.sealed`]: to } },
-              )
-            changed += await replaceOne(sealed, set, reseal(sealed))
-          }
-        }
+      for await (const { sealed, set } of found()) {
+        const to = reseal(sealed)
+        if (to !== sealed) changed += (await set(to)).modifiedCount
       }
       return changed
     },

@@ -1,6 +1,7 @@
 import { MongoClient } from 'mongodb'
 import { type Collections, collectionsOf } from './collections.ts'
 import { durableWriteConcern } from './durability.ts'
+import type { Sealer } from './migrations.ts'
 import { migrate, type SchemaStatus, schemaStatus } from './schema.ts'
 import { shard } from './shard-plan.ts'
 
@@ -8,7 +9,7 @@ import { shard } from './shard-plan.ts'
 export interface SchemaTools {
   collections: Collections
   status(): Promise<SchemaStatus>
-  migrate(options: { contract: boolean }): Promise<SchemaStatus>
+  migrate(options: { contract: boolean; sealer?: Sealer }): Promise<SchemaStatus>
   /**
    * Distributes the collections over shards. Returns false if the server is not the router of a
    * sharded cluster.

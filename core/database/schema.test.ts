@@ -2,6 +2,9 @@ import { MongoClient } from 'mongodb'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { createConversationStore } from '../conversations/conversation-store.ts'
+import type { LeadSubscriptionDocument } from '../deliveries/lead-subscription-store.ts'
+import { createKeyring, parseSecretKeys } from '../keys/keyring.ts'
+import { createSecretBox } from '../keys/secret-box.ts'
 import { openDatabase } from './database.ts'
 import { createMigrationLock } from './migration-lock.ts'
 import { isReady, migrate, schemaStatus } from './schema.ts'
@@ -20,7 +23,7 @@ describe('a database', () => {
     const before = await schemaStatus(db)
     expect(isReady(before)).toBe(false)
     expect(before.missing).toContain('events.by_sequence')
-    expect(before.toExpand.map(({ number }) => number)).toEqual([1, 2])
+    expect(before.toExpand.map(({ number }) => number)).toEqual([1, 2, 3])
     expect((await db.listCollections().toArray()).length).toBe(0)
     expect(isReady(await migrate(db))).toBe(true)
     expect(isReady(await schemaStatus(db))).toBe(true)
@@ -44,7 +47,7 @@ describe('a database', () => {
 describe('a migration', () => {
   it('converts existing records in its expand step, and records that were written later in its contract step', async () => {
     await db.collection('idempotency').insertOne(record('before'))
-    expect((await migrate(db)).toContract.map(({ number }) => number)).toEqual([1, 2])
+    expect((await migrate(db)).toContract.map(({ number }) => number)).toEqual([1, 2, 3])
     await db.collection('idempotency').insertOne(record('beside'))
     const sessionIds = async () =>
       Object.fromEntries(
@@ -67,11 +70,50 @@ describe('a migration', () => {
     expect(Object.keys((await db.collection('conversations').findOne({ _id }))!)).not.toContain('status')
   })
 
+  it('contracts an empty database at once, because no process of the previous version uses it', async () => {
+    expect((await migrate(db)).toContract).toEqual([])
+  })
+
+  it('contracts an empty database also if an earlier process died while it migrated, or four start at once', async () => {
+    await db.createCollection('wakeups')
+    await db.createCollection('leadSubscriptions')
+    await db.collection<{ _id: number }>('migrations').insertOne({ _id: 1 })
+    await Promise.all(Array.from({ length: 4 }, () => migrate(db)))
+    expect((await schemaStatus(db)).toContract).toEqual([])
+  })
+
+  describe('of the URLs of destinations', () => {
+    const subscriptions = () => db.collection<{ _id: string }>('leadSubscriptions')
+    const plain = { destinationUrl: 'https://crm.example:8443/hooks?key=PLAIN-SECRET' }
+    const sealer = createSecretBox(createKeyring(parseSecretKeys(`k1:${Buffer.alloc(32, 7).toString('base64')}`)))
+
+    it('leaves them to cores of the previous version in its expand step, and encrypts them in its contract step', async () => {
+      const newer = { ...plain, destination: { sealed: 'of an older URL', origin: 'https://old.example' } }
+      await subscriptions().insertMany([{ _id: 'old', ...plain }, { _id: 'both', ...newer } as never])
+      await migrate(db)
+      expect(await subscriptions().countDocuments(plain)).toBe(2)
+      await migrate(db, { contract: true, sealer })
+      const found = (await subscriptions().find().toArray()) as unknown as LeadSubscriptionDocument[]
+      expect(JSON.stringify(found)).not.toContain('PLAIN-SECRET')
+      for (const { destination } of found) {
+        expect(destination!.origin).toBe('https://crm.example:8443')
+        expect(sealer.open(destination!.sealed)).toBe(plain.destinationUrl)
+      }
+    })
+
+    it('names the missing SECRET_KEYS and stays pending if it must encrypt without them', async () => {
+      await subscriptions().insertOne({ _id: 'old', ...plain } as never)
+      await expect(migrate(db, { contract: true })).rejects.toThrow('SECRET_KEYS is missing')
+      expect((await schemaStatus(db)).toContract.map(({ number }) => number)).toEqual([3])
+      expect((await migrate(db, { contract: true, sealer })).toContract).toEqual([])
+    })
+  })
+
   it('runs once when four processes start it at the same time', async () => {
     await Promise.all(Array.from({ length: 4 }, () => migrate(db)))
     const first = await db.collection('migrations').find().toArray()
     await migrate(db)
-    expect(first.length).toBe(2)
+    expect(first.length).toBe(3)
     expect(await db.collection('migrations').find().toArray()).toEqual(first)
     expect(await db.collection('locks').countDocuments()).toBe(0)
   })

@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Collection, type Db, type Document, MongoServerError } from 'mongodb'
+import type { MigrationDocument } from '../mongodb/migration-records.ts'
 import { type IndexPlan, indexes } from './indexes.ts'
 import { createMigrationLock } from './migration-lock.ts'
-import { type Migration, migrations } from './migrations.ts'
+import { type Migration, migrations, type Sealer } from './migrations.ts'
 
 /** Differences between a database and the schema of this version. */
 export interface SchemaStatus {
@@ -14,13 +15,6 @@ export interface SchemaStatus {
    * previous version is left.
    */
   toContract: Migration[]
-}
-
-interface MigrationDocument {
-  _id: number
-  name: string
-  expandedAt: Date
-  contractedAt?: Date
 }
 
 /**
@@ -55,12 +49,30 @@ async function pendingMigrations(db: Db): Promise<Pick<SchemaStatus, 'toExpand' 
 /** Whether this version of the core can use the database. */
 export const isReady = ({ missing, toExpand }: SchemaStatus): boolean => missing.length === 0 && toExpand.length === 0
 
+interface MigrateOptions {
+  contract?: boolean
+  now?: () => number
+  /** Encrypts with the current secret key. Only contract steps with something to encrypt need it. */
+  sealer?: Sealer
+}
+
+const noSealer: Sealer = {
+  seal() {
+    throw new Error('SECRET_KEYS is missing: a migration encrypts stored data')
+  },
+}
+
 /**
  * Creates missing collections and indexes and runs the `expand` step of pending migrations.
  * Processes of the previous version may run at the same time, and several processes may migrate at
- * once. With `contract`, also runs their `contract` step.
+ * once. With `contract`, also runs their `contract` step. Also runs it on an empty database, because
+ * no process of the previous version uses that.
  */
-export async function migrate(db: Db, { contract = false, now = Date.now } = {}): Promise<SchemaStatus> {
+export async function migrate(
+  db: Db,
+  { contract: isAsked = false, now = Date.now, sealer = noSealer }: MigrateOptions = {},
+): Promise<SchemaStatus> {
+  const contract = isAsked || (await isEmpty(db))
   await createWakeups(db)
   await createIndexes(db)
   const pending = await pendingMigrations(db)
@@ -76,11 +88,25 @@ export async function migrate(db: Db, { contract = false, now = Date.now } = {})
     }
     for (const { number, contract: clear } of contract ? toContract : []) {
       await lock.check()
-      await clear?.(db)
+      await clear?.(db, sealer)
       await recordsOf(db).updateOne({ _id: number }, { $set: { contractedAt: new Date(now()) } })
     }
   })
   return { missing: [], ...(await pendingMigrations(db)) }
+}
+
+/** Collections that a migration itself fills. */
+const ownCollections = ['locks', 'migrations', 'wakeups']
+
+/**
+ * Whether the database has no documents. Collections and indexes may exist, because another process
+ * may be migrating, or an earlier one may have died.
+ */
+async function isEmpty(db: Db): Promise<boolean> {
+  for await (const { name } of db.listCollections({}, { nameOnly: true }))
+    if (!ownCollections.includes(name) && (await db.collection(name).findOne({}, { projection: { _id: 1 } })))
+      return false
+  return true
 }
 
 const recordsOf = (db: Db) => db.collection<MigrationDocument>('migrations')

@@ -66,6 +66,7 @@ export const shardPlans: ShardPlan[] = [
   { collection: 'removals', why: 'few' },
   { collection: 'keys', why: 'one' },
   { collection: 'searchProgress', why: 'one' },
+  { collection: 'migrations', why: 'few' },
   { collection: 'consoleSessions', key: hashedId, why: 'found by the hash of their secret, which is the id' },
   { collection: 'signInLinks', key: hashedId, why: 'taken by the hash of their secret, which is the id' },
   { collection: 'signInAttempts', key: hashedId, why: 'taken by the hash of their state, which is the id' },

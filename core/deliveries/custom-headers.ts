@@ -2,7 +2,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type FieldIssue, ServiceError } from '../errors.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
 import { field } from '../rules.ts'
-import type { CustomHeader } from './model.ts'
+import type { CustomHeader } from './secrets-model.ts'
 
 /** A custom header in a request. Without a value, the stored value of this name is kept. */
 export interface GivenHeader {

@@ -169,10 +169,6 @@ export interface SubscriptionDisabling {
   applyPending(): Promise<void>
 }
 
-/**
- * Number of consecutive 404 answers after which a subscription is disabled (contract, section 5).
- */
-const notFoundMax = 5
 const batch = 100
 
 export function createSubscriptionDisabling(dependencies: {
@@ -222,7 +218,7 @@ export function createSubscriptionDisabling(dependencies: {
     sentAt: Date,
   ): Promise<DisabledReason | undefined> {
     if (kind !== 'not_found') return kind
-    return (await subscriptions.countNotFound(subscriptionId, attemptId, sentAt)) >= notFoundMax ? 'gone' : undefined
+    return (await subscriptions.countNotFound(subscriptionId, attemptId, sentAt)) ? 'gone' : undefined
   }
 
   return {

@@ -1,17 +1,19 @@
 import { randomUUID } from 'node:crypto'
 import type { Collection } from 'mongodb'
 import { insertOnce } from '../mongodb/insert-each.ts'
+import { isContracted, type MigrationDocument, sealsDestinations } from '../mongodb/migration-records.ts'
 import { isRecorded, type RecordsOperations, recording, unlessRecorded } from '../mongodb/recorded-operations.ts'
 import {
   auditMax,
   type DisabledReason,
+  defaultDisableAfterNotFound,
   type LeadSubscription,
   type SubscriptionAuditEntry,
   type SubscriptionChanges,
   type SubscriptionNotice,
   type SubscriptionStatus,
-  type WebhookSecret,
 } from './model.ts'
+import type { WebhookSecret } from './secrets-model.ts'
 
 export type LeadSubscriptionDocument = Omit<LeadSubscription, 'subscriptionId'> & {
   _id: string
@@ -28,8 +30,11 @@ const noFailures = { failingSince: '', deadLettersSince: '' } as const
 const notDeleted = { deleted: { $exists: false } } as const
 
 export interface LeadSubscriptionStore {
-  /** Inserts a subscription. Changes nothing if the subscription exists. */
-  insert(subscription: LeadSubscription): Promise<void>
+  /**
+   * Inserts a subscription. Changes nothing if the subscription exists. While cores of the previous
+   * version may run, also stores the plain URL, which they read.
+   */
+  insert(subscription: LeadSubscription, destinationUrl: string): Promise<void>
   find(subscriptionIds: string[]): Promise<LeadSubscription[]>
   /** Returns those of the given ids whose subscription has this status. */
   idsWithStatus(subscriptionIds: string[], status: SubscriptionStatus): Promise<string[]>
@@ -37,13 +42,17 @@ export interface LeadSubscriptionStore {
   list(workspaceId: string, limit: number): Promise<LeadSubscription[]>
   /** Returns the subscriptions that receive every captured lead of the workspace. */
   automatic(workspaceId: string): Promise<LeadSubscription[]>
-  /** Sets only the given fields. Changes nothing if the operation is already recorded. */
+  /**
+   * Sets only the given fields. Changes nothing if the operation is already recorded. Returns false
+   * if the changes concern destination or headers, and another write has changed one of these since
+   * `read`.
+   */
   update(
-    subscriptionId: string,
+    read: LeadSubscription,
     changes: SubscriptionChanges,
     entry: SubscriptionAuditEntry,
     operation: string,
-  ): Promise<void>
+  ): Promise<boolean>
   /**
    * Replaces the secrets if they have not changed since the caller read them. Returns true if this
    * call or an earlier run of the operation replaced them.
@@ -72,8 +81,11 @@ export interface LeadSubscriptionStore {
     entry: SubscriptionAuditEntry,
     cause: { sentAt: Date } | { failingBefore: Date } | { operation: string },
   ): Promise<boolean>
-  /** Counts a 404 answer, once per attempt. Returns the number of consecutive 404 answers. */
-  countNotFound(subscriptionId: string, attemptId: string, sentAt: Date): Promise<number>
+  /**
+   * Counts a 404 answer, once per attempt. Returns true if the consecutive 404 answers are now as
+   * many as disable the subscription.
+   */
+  countNotFound(subscriptionId: string, attemptId: string, sentAt: Date): Promise<boolean>
   /** Resets the count of consecutive 404 answers. */
   resetNotFound(subscriptionIds: string[]): Promise<void>
   /** Stores the time of the first failed attempt, unless one is stored. */
@@ -94,16 +106,24 @@ export interface LeadSubscriptionStore {
 
 export function createLeadSubscriptionStore({
   leadSubscriptions,
+  migrations,
 }: {
   leadSubscriptions: Collection<LeadSubscriptionDocument>
+  migrations: Collection<MigrationDocument>
 }): LeadSubscriptionStore {
+  const isPreviousVersionGone = () => isContracted(migrations, sealsDestinations)
   const audited = (entry: SubscriptionAuditEntry) => ({
     audit: { $each: [entry], $position: 0, $slice: auditMax },
   })
 
   return {
-    async insert({ subscriptionId, ...rest }) {
-      await insertOnce(leadSubscriptions, { _id: subscriptionId, ...rest })
+    async insert({ subscriptionId, ...rest }, destinationUrl) {
+      const document = { _id: subscriptionId, ...rest }
+      if (await isPreviousVersionGone()) return void (await insertOnce(leadSubscriptions, document))
+      await insertOnce(leadSubscriptions, { ...document, destinationUrl })
+      // The contract step may have run between the two calls.
+      if (await isPreviousVersionGone())
+        await leadSubscriptions.updateOne({ _id: subscriptionId }, { $unset: { destinationUrl: '' } })
     },
 
     async find(subscriptionIds) {
@@ -134,15 +154,18 @@ export function createLeadSubscriptionStore({
       )
     },
 
-    async update(subscriptionId, changes, entry, operation) {
-      await leadSubscriptions.updateOne(
-        { _id: subscriptionId, ...unlessRecorded(operation) },
+    async update(read, changes, entry, operation) {
+      const { subscriptionId } = read
+      const unchanged = changes.destination || changes.headers ? destinationAsIn(read) : {}
+      const { modifiedCount } = await leadSubscriptions.updateOne(
+        { _id: subscriptionId, ...unchanged, ...unlessRecorded(operation) },
         {
           $set: { ...changes, notFound: changes.judgedSince && [], updatedAt: entry.at },
           $unset: changes.judgedSince && noFailures,
           $push: { ...audited(entry), ...recording(operation) },
         },
       )
+      return modifiedCount === 1 || (await isRecorded(leadSubscriptions, subscriptionId, operation))
     },
 
     async replaceSecrets({ subscriptionId, secrets: read }, secrets, entry, operation) {
@@ -193,11 +216,11 @@ export function createLeadSubscriptionStore({
 
     async countNotFound(subscriptionId, attemptId, sentAt) {
       const found = await leadSubscriptions.findOneAndUpdate(
-        { _id: subscriptionId, status: 'enabled', judgedSince: { $lte: sentAt } },
+        { _id: subscriptionId, status: 'enabled', judgedSince: { $lte: sentAt }, disableAfterNotFound: { $ne: 0 } },
         { $addToSet: { notFound: attemptId } },
-        { returnDocument: 'after', projection: { notFound: 1 } },
+        { returnDocument: 'after', projection: { notFound: 1, disableAfterNotFound: 1 } },
       )
-      return found?.notFound.length ?? 0
+      return found !== null && found.notFound.length >= (found.disableAfterNotFound ?? defaultDisableAfterNotFound)
     },
 
     async resetNotFound(subscriptionIds) {
@@ -243,6 +266,13 @@ export function createLeadSubscriptionStore({
     },
   }
 }
+
+/** Filter for documents whose destination and headers are the same as in the given subscription. */
+const destinationAsIn = ({ destination, destinationUrl, headers }: LeadSubscription) => ({
+  destination: destination ?? { $exists: false },
+  destinationUrl: destinationUrl ?? { $exists: false },
+  headers: headers ?? { $exists: false },
+})
 
 export const toSubscription = ({
   _id,

@@ -23,7 +23,9 @@ describe('subscriptions', () => {
     expect(subscription).toMatchObject({
       subscriptionId,
       workspaceId,
-      destinationUrl: 'http://crm.example:8443/in?key=1',
+      destinationUrl: 'http://crm.example:8443/••••',
+      disableAfterNotFound: 5,
+      droppedHeaders: [],
       mappedFields: ['name', 'mail'],
       automatic: true,
       status: SubscriptionStatus.ENABLED,
@@ -39,6 +41,7 @@ describe('subscriptions', () => {
   })
 
   it.each([
+    ['the masked form of a URL', 'https://crm.example/••••', 'masked'],
     ['a scheme that is not http', 'ftp://crm.example/', 'format'],
     ['user info', 'https://a:b@crm.example/', 'format'],
     ['a fragment', 'https://crm.example/#x', 'format'],
@@ -188,6 +191,40 @@ describe('answers that reject a delivery', () => {
     await operator.updateSubscription({ subscriptionId, status: SubscriptionStatus.ENABLED })
     await answer(404)
     expect((await subscription()).status).toBe(SubscriptionStatus.ENABLED)
+  })
+
+  it.each([
+    [0, 12],
+    [1, 1],
+    [3, 3],
+    [5, 5],
+  ])(
+    '404 answers disable a subscription whose number for it is %i after %i of them, or never for 0',
+    async (number, answers) => {
+      const { operator, send, subscription, subscriptionId } = await test.newScene()
+      const changed = await operator.updateSubscription({ subscriptionId, disableAfterNotFound: number })
+      expect(changed.subscription!.disableAfterNotFound).toBe(number)
+      const worker = await test.worker()
+      for (let turn = 1; turn <= answers; turn += 1) {
+        expect((await subscription()).status).toBe(SubscriptionStatus.ENABLED)
+        await send()
+        await worker.drain(404)
+      }
+      const isDisabled = (await subscription()).status === SubscriptionStatus.DISABLED
+      expect(isDisabled).toBe(number !== 0)
+    },
+  )
+
+  it('a subscription is created with a number of 404 answers, and rejects more than 100', async () => {
+    const { operator, subscriptionId } = await test.newScene()
+    const destinationUrl = 'https://crm.example/'
+    for (const disableAfterNotFound of [0, 100]) {
+      const { subscription } = await operator.createSubscription({ destinationUrl, disableAfterNotFound })
+      expect(subscription!.disableAfterNotFound).toBe(disableAfterNotFound)
+    }
+    const issues = ['/disableAfterNotFound maximum']
+    expect(await issuesOf(operator.createSubscription({ destinationUrl, disableAfterNotFound: 101 }))).toEqual(issues)
+    expect(await issuesOf(operator.updateSubscription({ subscriptionId, disableAfterNotFound: 101 }))).toEqual(issues)
   })
 
   it('a rejected request does not disable the subscription if the attempt began before the subscription last changed', async () => {

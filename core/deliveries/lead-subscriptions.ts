@@ -4,6 +4,7 @@ import { parseDestinationUrl } from '../../platform/addresses/destination-url.ts
 import { inWorkspace, ServiceError } from '../errors.ts'
 import type { PlannedIds } from '../keys/keyring.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
+import { isShown } from '../keys/shown-secrets.ts'
 import { field, integer, validate } from '../rules.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
 import { type GivenHeader, sealedHeaders } from './custom-headers.ts'
@@ -12,12 +13,14 @@ import type { DeliveryStore } from './delivery-store.ts'
 import type { IsAllowedDestination } from './destination-check.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import type { LiveSubscriptions } from './live-subscriptions.ts'
-import { auditMax, type LeadSubscription, type SubscriptionAuditEntry } from './model.ts'
-import { type SubscriptionSettings, settingIssues } from './subscription-settings.ts'
+import { auditMax, type LeadSubscription, type SubscriptionAuditEntry, type SubscriptionChanges } from './model.ts'
+import { sealedDestination } from './sealed-destination.ts'
+import { isNewOrigin, type SubscriptionSettings, settingIssues } from './subscription-settings.ts'
 import {
   activatedSecrets,
   defaultOverlapSeconds,
   liveSecrets,
+  maskedSecret,
   newWebhookSecret,
   rotatedSecrets,
 } from './webhook-requests.ts'
@@ -60,11 +63,16 @@ export interface LeadSubscriptions {
       headers?: GivenHeader[]
       isOperational?: boolean
       maxPerSecond?: number
+      disableAfterNotFound?: number
     },
     by: Requester,
     operation?: string,
   ): Promise<CreatedSecret>
-  /** Sets only the given fields. Errors: `SubscriptionNotFound`, `ValidationFailed`. */
+  /**
+   * Sets only the given fields. If the destination moves to another origin, removes the custom
+   * headers whose values are not given, because they belong to the previous origin. Errors:
+   * `SubscriptionNotFound`, `ValidationFailed`.
+   */
   update(
     subscriptionId: string,
     settings: SubscriptionSettings,
@@ -90,8 +98,9 @@ export interface LeadSubscriptions {
    */
   activateSecret(subscriptionId: string, secretId: string, by: Requester, operation?: string): Promise<SubscriptionView>
   /**
-   * Returns the plain text of a secret that signs requests now. Errors: `IdempotencyConflict` if
-   * the secret has expired.
+   * Returns the plain text of a secret that signs requests now and was created in the last ten
+   * minutes. Returns the masked text of an older one. Errors: `IdempotencyConflict` if the secret has
+   * expired.
    */
   secret(subscription: LeadSubscription, secretId: string): string
   /** Returns a subscription with its audit, newest entry first. Errors: `SubscriptionNotFound`. */
@@ -126,12 +135,7 @@ export function createLeadSubscriptions(dependencies: {
     return { subscription, heldDeliveries: counts.get(subscriptionId) ?? 0 }
   }
 
-  async function validateSettings(
-    settings: SubscriptionSettings,
-    stored: Pick<LeadSubscription, 'headers' | 'isOperational'>,
-  ) {
-    const { destinationUrl } = settings
-    validate(...settingIssues(settings, stored))
+  async function requirePublicDestination({ destinationUrl }: SubscriptionSettings) {
     const url = destinationUrl === undefined ? undefined : parseDestinationUrl(destinationUrl)
     if (url && !(await isAllowedDestination(url))) {
       throw new ServiceError(ErrorCode.VALIDATION_FAILED, {
@@ -140,26 +144,60 @@ export function createLeadSubscriptions(dependencies: {
     }
   }
 
+  /** Returns the fields to store. Headers of another origin are removed, and their names are kept. */
+  function changesOf(
+    { destinationUrl, headers, ...rest }: Omit<SubscriptionSettings, 'status'>,
+    read: LeadSubscription,
+    at: Date,
+  ): SubscriptionChanges {
+    const isMoved = isNewOrigin(destinationUrl, read)
+    const { headers: present = [], droppedHeaders = [] } = read
+    const dropped = present.map(({ name }) => name)
+    return {
+      ...rest,
+      ...(destinationUrl !== undefined && {
+        destination: sealedDestination(secretBox, destinationUrl),
+        // Cores of the previous version may still read the plain URL of this document.
+        ...(read.destinationUrl !== undefined && { destinationUrl }),
+        judgedSince: at,
+      }),
+      ...(isMoved && { headers: [], droppedHeaders: dropped.length > 0 ? dropped : droppedHeaders }),
+      ...(headers && { headers: sealedHeaders(secretBox, headers, isMoved ? [] : present), droppedHeaders: [] }),
+    }
+  }
+
   return {
     async create(
-      { workspaceId, destinationUrl, mappedFields, automatic, headers = [], isOperational, maxPerSecond },
+      {
+        workspaceId,
+        destinationUrl,
+        mappedFields,
+        automatic,
+        headers = [],
+        isOperational,
+        maxPerSecond,
+        disableAfterNotFound,
+      },
       by,
       operation = randomUUID(),
     ) {
       if (by.workspaceId !== undefined && by.workspaceId !== workspaceId) throw new ServiceError(ErrorCode.NOT_FOUND)
       if (!(await workspaceStore.findWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
       const purpose = isOperational ? { isOperational } : {}
-      await validateSettings({ destinationUrl, mappedFields, headers, automatic, maxPerSecond }, purpose)
+      const settings = { destinationUrl, mappedFields, headers, automatic, maxPerSecond, disableAfterNotFound }
+      validate(...settingIssues(settings, purpose))
+      await requirePublicDestination(settings)
       const at = new Date(now())
       const subscriptionId = plannedIds('sub', operation)
       const secretId = plannedIds('key', operation)
-      await store.insert({
+      const subscription: LeadSubscription = {
         subscriptionId,
         workspaceId,
-        destinationUrl,
+        destination: sealedDestination(secretBox, destinationUrl),
         mappedFields,
         automatic,
         maxPerSecond,
+        disableAfterNotFound,
         ...purpose,
         status: 'enabled',
         secrets: [newWebhookSecret(secretBox, at, secretId).kept],
@@ -169,21 +207,25 @@ export function createLeadSubscriptions(dependencies: {
         audit: [{ at, actor: by.subject, action: 'created' }],
         createdAt: at,
         updatedAt: at,
-      })
+      }
+      await store.insert(subscription, destinationUrl)
       return { ...(await view(subscriptionId, by)), secretId }
     },
 
     async update(subscriptionId, settings, by, operation = randomUUID()) {
-      const stored = await find(subscriptionId, by)
-      await validateSettings(settings, stored)
-      const { status, headers, ...rest } = settings
-      const changes = headers ? { ...rest, headers: sealedHeaders(secretBox, headers, stored.headers ?? []) } : rest
+      let stored = await find(subscriptionId, by)
+      validate(...settingIssues(settings, stored))
+      await requirePublicDestination(settings)
+      const { status, ...changed } = settings
       const entry = { at: new Date(now()), actor: by.subject }
-      if (Object.keys(changes).length > 0) {
-        const reset = changes.destinationUrl === undefined ? {} : { judgedSince: entry.at }
+      // If a try fails, another write changed destination or headers first. Its headers may belong to
+      // another origin, so they are checked again.
+      const tryOnce = (read: LeadSubscription) => {
+        validate(...settingIssues(settings, read))
         const updated = { ...entry, action: 'updated' as const }
-        await store.update(subscriptionId, { ...changes, ...reset }, updated, `${operation} settings`)
+        return store.update(read, changesOf(changed, read, entry.at), updated, `${operation} settings`)
       }
+      if (Object.keys(changed).length > 0) while (!(await tryOnce(stored))) stored = await find(subscriptionId, by)
       const statusOperation = `${operation} status`
       if (status === 'enabled') await store.enable(subscriptionId, { ...entry, action: 'enabled' }, statusOperation)
       if (status === 'disabled') {
@@ -228,9 +270,10 @@ export function createLeadSubscriptions(dependencies: {
     },
 
     secret({ secrets }, secretId) {
-      const found = liveSecrets(secrets, new Date(now())).find((secret) => secret.secretId === secretId)
+      const at = new Date(now())
+      const found = liveSecrets(secrets, at).find((secret) => secret.secretId === secretId)
       if (!found) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
-      return secretBox.open(found.sealed)
+      return isShown(found.createdAt, at) ? secretBox.open(found.sealed) : maskedSecret(found)
     },
 
     async get(subscriptionId, by) {

@@ -1,4 +1,5 @@
 import type { DeliveryRecovery } from './recovery-model.ts'
+import type { CustomHeader, SealedDestination, WebhookSecret } from './secrets-model.ts'
 
 /** Status of a delivery and of its latest attempt (contract, section 5). */
 export const deliveryStatuses = [
@@ -188,31 +189,6 @@ export type SubscriptionNotice = { noticeId: string; at: Date } & (
   | { kind: 'lead.delivery-failed'; deliveryId: string }
 )
 
-/** A signing secret of a subscription. */
-export interface WebhookSecret {
-  secretId: string
-  sealed: string
-  /** First characters of the secret, so that operators can identify it. */
-  hint: string
-  createdAt: Date
-  /**
-   * Time after which requests are no longer signed with this secret. Set when a newer secret
-   * replaces this one.
-   */
-  expiresAt?: Date
-  /**
-   * Set by a rotation and removed when an operator activates the secret. While it is set, an older
-   * live secret signs `X-Service-Webhook-Signature`.
-   */
-  pending?: true
-}
-
-/** A header that the operator adds to each request of a subscription. */
-export interface CustomHeader {
-  name: string
-  sealed: string
-}
-
 export interface SubscriptionAuditEntry {
   at: Date
   actor: string
@@ -234,11 +210,19 @@ export interface SubscriptionAuditEntry {
 export interface LeadSubscription {
   subscriptionId: string
   workspaceId: string
-  destinationUrl: string
+  /** Absent in documents that only the previous version has written. */
+  destination?: SealedDestination
+  /**
+   * The URL in plain text, as the previous version reads and writes it. If present, it is newer than
+   * `destination`. The contract step of migration 3 removes it.
+   */
+  destinationUrl?: string
   mappedFields: string[]
   automatic: boolean
   /** Maximum number of requests per second. Absent or 0 if there is no limit. */
   maxPerSecond?: number
+  /** Number of consecutive 404 answers that disable the subscription; 0 for never. Absent: 5. */
+  disableAfterNotFound?: number
   /** Set if the destination receives operational events instead of leads. */
   isOperational?: true
   status: SubscriptionStatus
@@ -247,6 +231,8 @@ export interface LeadSubscription {
   secrets: WebhookSecret[]
   /** Custom headers. Absent if there are none. */
   headers?: CustomHeader[]
+  /** Names of the headers that a move to another origin removed, until headers are set again. */
+  droppedHeaders?: string[]
   /** Ids of the consecutive attempts that the destination answered with 404. */
   notFound: string[]
   /** Time of the first failed attempt. Absent if no attempt has failed since the last success. */
@@ -268,8 +254,22 @@ export interface LeadSubscription {
 }
 
 export type SubscriptionChanges = Partial<
-  Pick<LeadSubscription, 'destinationUrl' | 'mappedFields' | 'automatic' | 'maxPerSecond' | 'headers' | 'judgedSince'>
+  Pick<
+    LeadSubscription,
+    | 'destination'
+    | 'destinationUrl'
+    | 'mappedFields'
+    | 'automatic'
+    | 'maxPerSecond'
+    | 'disableAfterNotFound'
+    | 'headers'
+    | 'droppedHeaders'
+    | 'judgedSince'
+  >
 >
+
+/** Number of consecutive 404 answers that disable a subscription (contract, section 5). */
+export const defaultDisableAfterNotFound = 5
 
 /** Maximum number of audit entries kept per subscription. */
 export const auditMax = 100

@@ -85,7 +85,7 @@ export const leadContent = (
     const mapped = mappedFields
       .filter((name) => Object.hasOwn(fields, name))
       .map((name) => [name, fields[name]] as const)
-    const data = Object.fromEntries([['reference', leadId], ...mapped])
+    const data = { reference: leadId, ...Object.fromEntries(mapped) }
     return envelope({ eventType: leadEventType, id, occurredAt, data })
   },
 })
@@ -101,9 +101,12 @@ export const noticeContent = (
   leadId: '',
   body(id) {
     const { kind: eventType, at: occurredAt } = notice
+    // The event is about the delivery or, if it names none, about the subscription.
     const about =
-      notice.kind === 'subscription.disabled' ? { reason: notice.reason } : { deliveryId: notice.deliveryId }
-    return envelope({ eventType, id, occurredAt, data: { subscriptionId, ...about } })
+      notice.kind === 'subscription.disabled'
+        ? { reference: subscriptionId, subscriptionId, reason: notice.reason }
+        : { reference: notice.deliveryId, subscriptionId, deliveryId: notice.deliveryId }
+    return envelope({ eventType, id, occurredAt, data: about })
   },
 })
 
@@ -115,11 +118,11 @@ export const testContent = ({
   leadId: '',
   body(id, occurredAt) {
     if (isOperational) {
-      const data = { subscriptionId: 'sub_test', reason: 'operator' }
+      const data = { reference: 'sub_test', subscriptionId: 'sub_test', reason: 'operator' }
       return envelope({ eventType: 'subscription.disabled', id, occurredAt, data, isTest: true })
     }
     const sample = mappedFields.map((name) => [name, /mail/i.test(name) ? 'test@example.com' : 'Test'] as const)
-    const data = Object.fromEntries([['reference', 'lead_test'], ...sample])
+    const data = { reference: 'lead_test', ...Object.fromEntries(sample) }
     return envelope({ eventType: leadEventType, id, occurredAt, data, isTest: true })
   },
 })
@@ -129,7 +132,8 @@ function envelope(event: {
   eventType: string
   id: string
   occurredAt: Date
-  data: Record<string, unknown>
+  /** `reference` names the resource of the event (specification, section 2.7). */
+  data: { reference: string } & Record<string, unknown>
   isTest?: boolean
 }): Uint8Array {
   const { eventType, id, occurredAt, data, isTest = false } = event

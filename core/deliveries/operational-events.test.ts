@@ -59,7 +59,7 @@ describe('the operational endpoint', () => {
         id: expect.stringMatching(/^dlv_/),
         contractVersion: '1.0',
         occurredAt: expect.any(String),
-        data: { subscriptionId, reason: 'gone' },
+        data: { reference: subscriptionId, subscriptionId, reason: 'gone' },
       },
     ])
     expect(await events()).toEqual([])
@@ -71,7 +71,8 @@ describe('the operational endpoint', () => {
   it('the operational endpoint gets one event for the first dead letter, and another for the first dead letter after a success', async () => {
     const { deadLetter, subscriptionId, events, send, worker } = await watched()
     const deliveryId = await deadLetter()
-    expect(await events()).toMatchObject([{ eventType: 'lead.delivery-failed', data: { subscriptionId, deliveryId } }])
+    const data = { reference: deliveryId, subscriptionId, deliveryId }
+    expect(await events()).toMatchObject([{ eventType: 'lead.delivery-failed', data }])
     // Further dead letters cause no event until a delivery succeeds. The update removes the time of
     // the first failure, so that five days of failures do not disable the subscription.
     const subscriptions = test.cores[0]!.database.collections.leadSubscriptions
@@ -153,6 +154,8 @@ describe('the operational endpoint', () => {
   it('a test delivery to the endpoint contains a sample event', async () => {
     const { operator, endpoint, events } = await watched()
     await operator.sendTestDelivery({ subscriptionId: endpoint.subscriptionId, idempotencyKey: 'test' })
-    expect(await events()).toMatchObject([{ eventType: 'subscription.disabled', test: true }])
+    expect(await events()).toMatchObject([
+      { eventType: 'subscription.disabled', test: true, data: { reference: 'sub_test' } },
+    ])
   })
 })

@@ -4,6 +4,7 @@ import { leadFieldName } from '../leads/model.ts'
 import { field, integer } from '../rules.ts'
 import { type GivenHeader, headerIssues } from './custom-headers.ts'
 import type { LeadSubscription, SubscriptionStatus } from './model.ts'
+import { isMasked, originOf, storedOrigin } from './sealed-destination.ts'
 
 export interface SubscriptionSettings {
   destinationUrl?: string
@@ -14,27 +15,46 @@ export interface SubscriptionSettings {
   headers?: GivenHeader[]
   /** Maximum number of requests per second; 0 for no limit. */
   maxPerSecond?: number
+  /** Number of consecutive 404 answers that disable the subscription; 0 for never. */
+  disableAfterNotFound?: number
 }
 
 const maxMapped = 50
 const maxRate = 1000
+const maxNotFound = 100
 
 /** Returns the violated rules of settings. `stored` is the subscription before the change. */
 export const settingIssues = (
-  { destinationUrl, mappedFields = [], headers = [], automatic = false, maxPerSecond = 0 }: SubscriptionSettings,
-  stored: Pick<LeadSubscription, 'headers' | 'isOperational'>,
-): (FieldIssue | undefined)[] => [
-  field('/destinationUrl', destinationUrl, destinationShape),
-  ...mappingIssues(mappedFields),
-  ...headerIssues(headers, stored.headers ?? []),
-  field('/maxPerSecond', maxPerSecond, integer(0, maxRate)),
-  // An operational endpoint receives events about deliveries, not leads, so it maps no fields.
-  stored.isOperational && mappedFields.length > 0 ? { path: '/mappedFields', rule: 'maxItems' } : undefined,
-  stored.isOperational && automatic ? { path: '/automatic', rule: 'const' } : undefined,
-]
+  settings: SubscriptionSettings,
+  stored: Pick<LeadSubscription, 'destination' | 'destinationUrl' | 'headers' | 'isOperational'>,
+): (FieldIssue | undefined)[] => {
+  const { destinationUrl, mappedFields = [], headers = [], automatic = false } = settings
+  const { maxPerSecond = 0, disableAfterNotFound = 0 } = settings
+  const kept = isNewOrigin(destinationUrl, stored) ? [] : (stored.headers ?? [])
+  return [
+    field('/destinationUrl', destinationUrl, destinationShape),
+    ...mappingIssues(mappedFields),
+    ...headerIssues(headers, kept),
+    field('/maxPerSecond', maxPerSecond, integer(0, maxRate)),
+    field('/disableAfterNotFound', disableAfterNotFound, integer(0, maxNotFound)),
+    // An operational endpoint receives events about deliveries, not leads, so it maps no fields.
+    stored.isOperational && mappedFields.length > 0 ? { path: '/mappedFields', rule: 'maxItems' } : undefined,
+    stored.isOperational && automatic ? { path: '/automatic', rule: 'const' } : undefined,
+  ]
+}
+
+/** Whether a new URL moves the destination to another scheme, host or port. */
+export const isNewOrigin = (
+  destinationUrl: string | undefined,
+  stored: Pick<LeadSubscription, 'destination' | 'destinationUrl'>,
+): boolean =>
+  destinationUrl !== undefined &&
+  parseDestinationUrl(destinationUrl) !== undefined &&
+  originOf(destinationUrl) !== storedOrigin(stored)
 
 function destinationShape(value: string): string | undefined {
   if (value.length > 2048) return 'maxLength'
+  if (isMasked(value)) return 'masked'
   return parseDestinationUrl(value) ? undefined : 'format'
 }
 

@@ -5,7 +5,8 @@ import { ServiceError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
 import type { TakenDelivery } from './delivery-queue-store.ts'
-import type { CustomHeader, LeadSubscription, WebhookSecret } from './model.ts'
+import type { LeadSubscription } from './model.ts'
+import type { CustomHeader, SealedDestination, WebhookSecret } from './secrets-model.ts'
 
 /** A request that the worker with this claim can send without changes. */
 export interface ClaimedDelivery {
@@ -21,8 +22,10 @@ export interface ClaimedDelivery {
   traceparent?: string
 }
 
-/** Decrypted secrets and header values of a subscription. */
+/** Decrypted URL, secrets and header values of a subscription. */
 export interface SigningSecrets {
+  /** URL of the destination. */
+  url: string
   /** Secret that signs `X-Service-Webhook-Signature`. */
   active: string
   /** Secrets that sign `webhook-signature`, newest first. */
@@ -33,7 +36,7 @@ export interface SigningSecrets {
 
 export interface ReadyRequests {
   /**
-   * Returns the decrypted secrets and header values of the subscription's requests at the time
+   * Returns the decrypted URL, secrets and header values of the subscription's requests at the time
    * `at`. Returns undefined if any of them cannot be decrypted, so that deliveries of other
    * subscriptions are still sent.
    */
@@ -63,20 +66,22 @@ export function createReadyRequests(dependencies: {
    * Cache of decrypted secrets. Each key is an object of a cached subscription, so an entry is
    * removed together with its subscription.
    */
-  const opened = new WeakMap<WebhookSecret | CustomHeader, string>()
+  const opened = new WeakMap<WebhookSecret | CustomHeader | SealedDestination, string>()
 
-  function open(secret: WebhookSecret | CustomHeader): string {
+  function open(secret: WebhookSecret | CustomHeader | SealedDestination): string {
     const known = opened.get(secret) ?? secretBox.open(secret.sealed)
     opened.set(secret, known)
     return known
   }
 
   return {
-    secretsOf({ subscriptionId, secrets, headers = [] }, at) {
+    secretsOf({ subscriptionId, destination, destinationUrl, secrets, headers = [] }, at) {
       try {
         const active = activeSecret(secrets, at)
-        if (active) {
+        const url = destinationUrl ?? (destination && open(destination))
+        if (active && url !== undefined) {
           return {
+            url,
             active: open(active),
             all: liveSecrets(secrets, at).map(open),
             headers: Object.fromEntries(headers.map((header) => [header.name, open(header)])),
@@ -87,13 +92,13 @@ export function createReadyRequests(dependencies: {
       }
       logger.error(
         { subscriptionId },
-        'decrypting a webhook secret failed; deliveries wait until SECRET_KEYS contains its key',
+        'decrypting the destination or a webhook secret failed; deliveries wait until SECRET_KEYS contains its key',
       )
       return undefined
     },
 
     make({ deliveryId, attempts, body, traceparent }, { claimId, subscription, secrets }) {
-      const { headers, ...signing } = secrets
+      const { url, headers, ...signing } = secrets
       const { attemptId = '', correlationId = '' } = attempts.at(-1) ?? {}
       return {
         deliveryId,
@@ -101,7 +106,7 @@ export function createReadyRequests(dependencies: {
         attemptNumber: attempts.length,
         claimId,
         destination: subscription.subscriptionId,
-        url: subscription.destinationUrl,
+        url,
         headers: { ...headers, ...webhookHeaders({ deliveryId, correlationId, body, secrets: signing, at: now() }) },
         body,
         traceparent,
@@ -136,7 +141,7 @@ export function webhookHeaders(request: {
   deliveryId: string
   correlationId: string
   body: Uint8Array
-  secrets: Omit<SigningSecrets, 'headers'>
+  secrets: Pick<SigningSecrets, 'active' | 'all'>
   at: number
 }): Record<string, string> {
   const { deliveryId, correlationId, body, secrets, at } = request

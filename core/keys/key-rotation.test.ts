@@ -49,8 +49,27 @@ describe('the secret keys', () => {
       destinationUrl: 'https://93.184.216.34/hook',
       mappedFields: [],
       automatic: false,
+      headers: [{ name: 'x-key', value: 'header value' }],
     }
     const { subscription } = await first.leadSubscriptions.create(destination, { subject: 'desk' })
+    const expiresAt = new Date(Date.now() + 3_600_000)
+    const { consoleSessions, signInAttempts } = first.database.collections
+    await consoleSessions.insertOne({
+      _id: 'session',
+      workspaceId,
+      operator: 'ada',
+      displayName: 'Ada',
+      scopes: [],
+      createdAt: new Date(),
+      expiresAt,
+      provider: { sealed: first.secretBox.seal('refresh token'), recheckAt: expiresAt },
+    })
+    await signInAttempts.insertOne({
+      _id: 'a',
+      browserId: 'b',
+      sealed: first.secretBox.seal('begun sign-in'),
+      expiresAt,
+    })
     const begin = async (core: CoreContext, clientInstanceId: string) => {
       const request = { publicSiteKey: siteKey, origin, clientInstanceId, idempotencyKey: randomUUID() }
       return (await core.sessions.create(request)).content
@@ -88,6 +107,12 @@ describe('the secret keys', () => {
       .toArray()
     const box = createSecretBox(createKeyring(parseSecretKeys(key('k3'))))
     expect(box.open(kept!.secrets[0]!.sealed)).toMatch(/^whsec_/)
+    expect(box.open(kept!.headers![0]!.sealed)).toBe('header value')
+    expect(box.open(kept!.destination!.sealed)).toBe(destination.destinationUrl)
+    const [operator] = await first.database.collections.consoleSessions.find().toArray()
+    expect(box.open(operator!.provider!.sealed)).toBe('refresh token')
+    const [attempt] = await first.database.collections.signInAttempts.find().toArray()
+    expect(box.open(attempt!.sealed)).toBe('begun sign-in')
   })
 
   it('every stored secret stays readable when one core rotates a secret while another core re-encrypts all secrets (rekey)', async () => {

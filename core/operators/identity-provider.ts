@@ -25,6 +25,8 @@ export interface SignInRequest {
 }
 
 export interface IdentityProvider {
+  /** The provider's issuer URL. Tokens and codes of another issuer must not be sent to it. */
+  readonly issuer: string
   /** Returns the URL at which the operator signs in. Errors: `ServiceUnavailable`. */
   signInUrl(request: SignInRequest): Promise<string>
   /**
@@ -101,6 +103,8 @@ export function createIdentityProvider(settings: ProviderSettings, now: () => nu
   }
 
   return {
+    issuer: settings.issuer,
+
     signInUrl: ({ redirectUri, state, nonce, codeVerifier }) =>
       answered(async () => {
         const parameters = {

@@ -17,6 +17,11 @@ export interface ConsoleSession {
 }
 
 export interface ProviderCheck {
+  /**
+   * Issuer of the refresh token. The token is sent to no other provider. Absent in sessions that the
+   * previous version created.
+   */
+  issuer?: string
   /** Sealed refresh token. */
   sealed: string
   /** Time at which the claims are read again. */
@@ -31,6 +36,8 @@ export interface SignInAttempt {
   browserId: string
   /** Hash of the secret of the session that the browser had before. */
   replacedId?: string
+  /** Issuer at which the sign-in began. */
+  issuer?: string
   /** Sealed request, with nonce and code verifier. */
   sealed: string
   expiresAt: Date

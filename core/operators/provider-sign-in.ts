@@ -25,8 +25,8 @@ export interface ProviderSignIn {
    */
   finish(callback: { origin: string; parameters: string; browserSecret: string }): Promise<SignedIn>
   /**
-   * Reads the claims of sessions again. Ends a session if the provider refuses, or if the claims no
-   * longer grant access to the same workspace.
+   * Reads the claims of sessions again. Ends a session if the provider refuses, if another provider
+   * issued its refresh token, or if the claims no longer grant access to the same workspace.
    */
   recheck(): Promise<void>
 }
@@ -58,6 +58,12 @@ export function createProviderSignIn(dependencies: {
     return provider
   }
 
+  const checkOf = ({ issuer }: IdentityProvider, refreshToken: string) => ({
+    issuer,
+    sealed: secretBox.seal(refreshToken),
+    recheckAt: new Date(now() + recheckMs),
+  })
+
   return {
     isEnabled: provider !== undefined,
 
@@ -71,6 +77,7 @@ export function createProviderSignIn(dependencies: {
         id: secretId(state),
         browserId: secretId(browserSecret),
         ...(replacedSecret !== '' && { replacedId: secretId(replacedSecret) }),
+        issuer: found.issuer,
         sealed: secretBox.seal(JSON.stringify(request)),
         expiresAt: new Date(now() + linkLifetimeMs),
       })
@@ -81,7 +88,8 @@ export function createProviderSignIn(dependencies: {
       const found = requireProvider()
       const state = new URLSearchParams(parameters).get('state') ?? ''
       const attempt = await store.takeAttempt(secretId(state), secretId(browserSecret), new Date(now()))
-      if (!attempt) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+      // The code and its verifier belong to the issuer at which the sign-in began.
+      if (!attempt || attempt.issuer !== found.issuer) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
       const request: SignInRequest = JSON.parse(secretBox.open(attempt.sealed))
       if (new URL(request.redirectUri).origin !== origin) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
       const { refreshToken, ...identity } = await found.finish(request, parameters)
@@ -90,7 +98,7 @@ export function createProviderSignIn(dependencies: {
           ...identity,
           expiresAt: new Date(now() + (refreshToken === undefined ? uncheckedLifetimeMs : sessionLifetimeMs)),
           ...(refreshToken !== undefined && {
-            provider: { sealed: secretBox.seal(refreshToken), recheckAt: new Date(now() + recheckMs) },
+            provider: checkOf(found, refreshToken),
           }),
         },
         attempt.replacedId,
@@ -103,13 +111,14 @@ export function createProviderSignIn(dependencies: {
         const session = await store.claimRecheck(new Date(now()), new Date(now() + retryMs))
         if (!session?.provider) return
         const { id, operator, workspaceId } = session
-        const { sealed } = session.provider
+        const { sealed, issuer } = session.provider
         try {
+          if (issuer !== provider.issuer) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
           const { refreshToken, ...identity } = await provider.refresh(operator, secretBox.open(sealed))
           const isSame = identity.workspaceId === workspaceId && refreshToken !== undefined
           if (!isSame) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
           const { displayName, scopes } = identity
-          const next = { sealed: secretBox.seal(refreshToken), recheckAt: new Date(now() + recheckMs) }
+          const next = checkOf(provider, refreshToken)
           await store.updateSession(id, { displayName, scopes, provider: next }, sealed)
         } catch (error) {
           const isOutage = !(error instanceof ServiceError) || error.code === ErrorCode.SERVICE_UNAVAILABLE

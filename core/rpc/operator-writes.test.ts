@@ -178,6 +178,23 @@ describe('operator writes with an idempotency key', () => {
     expect(await codeOf(callAt(cores.core, write, scene, key))).toBe('IdempotencyConflict')
   })
 
+  const creating = ['CreateInstallation', 'RotateIdentitySecret'].map((name) => `WorkspaceService.${name}`)
+  creating.push(...['CreateSubscription', 'RotateSubscriptionSecret'].map((name) => `LeadService.${name}`))
+  it.each(creating)('return a created secret for ten minutes, and then masked, when %s is repeated', async (name) => {
+    const write = writes[name]!
+    const { scene, effects } = await newScene(write)
+    const key = randomUUID()
+    const first = await callAt(cores.core, write, scene, key)
+    cores.advance(590)
+    expect(await callAt(cores.other, write, scene, key)).toEqual(first)
+    cores.advance(20)
+    for (const core of cores.cores) {
+      const { id, secret } = await callAt(core, write, scene, key)
+      expect([id, secret]).toEqual([first.id, expect.stringMatching(/^(whsec_.{4})?••••$/)])
+    }
+    expect(await effects()).toBe(1)
+  })
+
   it('store no created secret in the idempotency records', async () => {
     const secrets: string[] = []
     for (const name of ['RotateIdentitySecret', 'CreateInstallation']) {

@@ -11,7 +11,8 @@ import {
 } from '#proto/lead/v1/subscription_pb.js'
 import type { CoreContext } from '../context.ts'
 import type { Requester, SubscriptionView } from '../deliveries/lead-subscriptions.ts'
-import type { SubscriptionAuditEntry } from '../deliveries/model.ts'
+import { defaultDisableAfterNotFound, type SubscriptionAuditEntry } from '../deliveries/model.ts'
+import { maskedDestination } from '../deliveries/sealed-destination.ts'
 import { activeSecret, liveSecrets, maskedSecret } from '../deliveries/webhook-requests.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from './caller.ts'
 import { operatorDeletion } from './policy-changes.ts'
@@ -44,12 +45,12 @@ export function subscriptionCalls(
 
   return {
     async createSubscription(request, context) {
-      const { destinationUrl, mappedFields, automatic, headers, maxPerSecond } = request
-      const isOperational = request.purpose === SubscriptionPurpose.OPERATIONAL_EVENTS
+      const { $typeName: _, purpose, idempotencyKey: __, ...given } = request
+      const isOperational = purpose === SubscriptionPurpose.OPERATIONAL_EVENTS
       const by = callerOf(context)
       const workspaceId = requiredWorkspace(context, request.workspaceId)
       const made = await once(context, request, async (operation) => {
-        const settings = { workspaceId, destinationUrl, mappedFields, automatic, headers, isOperational, maxPerSecond }
+        const settings = { ...given, workspaceId, isOperational }
         const { subscription, secretId } = await leadSubscriptions.create(settings, by, operation)
         return { subscriptionId: subscription.subscriptionId, secretId }
       })
@@ -58,6 +59,7 @@ export function subscriptionCalls(
 
     async updateSubscription(request, context) {
       const { subscriptionId, destinationUrl, mappedFields, status, automatic, headers, maxPerSecond } = request
+      const { disableAfterNotFound } = request
       const by = callerOf(context)
       const named = statusNames[status]
       const settings = {
@@ -67,6 +69,7 @@ export function subscriptionCalls(
         ...(named && { status: named }),
         ...(headers && { headers: headers.headers }),
         ...(maxPerSecond === undefined ? {} : { maxPerSecond }),
+        ...(disableAfterNotFound === undefined ? {} : { disableAfterNotFound }),
       }
       await once(context, request, async (operation) => {
         await leadSubscriptions.update(subscriptionId, settings, by, operation)
@@ -127,13 +130,14 @@ function toSubscription(
   { subscription, heldDeliveries }: SubscriptionView,
   at: Date,
 ): MessageInitShape<typeof SubscriptionSchema> {
-  const { subscriptionId, workspaceId, destinationUrl, mappedFields, automatic, maxPerSecond, status } = subscription
+  const { subscriptionId, workspaceId, mappedFields, automatic, maxPerSecond, status } = subscription
+  const { droppedHeaders, disableAfterNotFound = defaultDisableAfterNotFound } = subscription
   const { disabledReason, secrets, headers = [], isOperational, failingSince, createdAt, updatedAt } = subscription
   const activeId = activeSecret(secrets, at)?.secretId
   return {
     subscriptionId,
     workspaceId,
-    destinationUrl,
+    destinationUrl: maskedDestination(subscription),
     mappedFields,
     automatic,
     maxPerSecond: maxPerSecond || undefined,
@@ -150,6 +154,8 @@ function toSubscription(
     failingSince: failingSince && timestampFromDate(failingSince),
     recovery: subscription.recovery && toRecovery(subscription.recovery),
     headers: headers.map(({ name }) => ({ name, masked: '••••' })),
+    droppedHeaders: droppedHeaders ?? [],
+    disableAfterNotFound,
     createdAt: timestampFromDate(createdAt),
     updatedAt: timestampFromDate(updatedAt),
     heldDeliveries,

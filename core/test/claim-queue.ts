@@ -97,7 +97,9 @@ export function newScene({ due = {} as Record<string, string[]>, later = [] as n
     } as unknown as Dependencies['work'],
     requests: {
       secretsOf: ({ subscriptionId }) =>
-        scene.unsealed.has(subscriptionId) ? undefined : { active: 'whsec', all: ['whsec'], headers: {} },
+        scene.unsealed.has(subscriptionId)
+          ? undefined
+          : { url: 'https://crm.example/', active: 'whsec', all: ['whsec'], headers: {} },
       make: ({ deliveryId }, { subscription: { subscriptionId } }) =>
         ({ deliveryId, destination: subscriptionId }) as never,
     },

@@ -62,6 +62,7 @@ export interface Write {
 
 /** An IP address, so that the test needs no DNS. */
 const destinationUrl = 'https://93.184.216.34/hook'
+const fieldNamed = (name: string) => name.replace(' ', '-')
 const desk = { subject: 'desk' }
 let scenes = 0
 
@@ -236,14 +237,12 @@ export const writes: Record<string, Write> = {
     isKeyed: true,
     scene: bareScene,
     async call({ leads }, { name }, key, input) {
-      const url = `${destinationUrl}/${name.replace(' ', '-')}`
-      const made = await leads.createSubscription({ destinationUrl: url, mappedFields: [input], ...idempotencyOf(key) })
+      const mappedFields = [input, fieldNamed(name)]
+      const made = await leads.createSubscription({ destinationUrl, mappedFields, ...idempotencyOf(key) })
       return { id: made.subscriptionId, secret: made.secret }
     },
     effects: (cores, { name }) =>
-      collectionsOf(cores).leadSubscriptions.countDocuments({
-        destinationUrl: `${destinationUrl}/${name.replace(' ', '-')}`,
-      }),
+      collectionsOf(cores).leadSubscriptions.countDocuments({ mappedFields: fieldNamed(name) }),
   },
   'LeadService.UpdateSubscription': {
     isKeyed: true,

@@ -156,7 +156,7 @@ describe('concurrent writes of operators, in random order', () => {
       expect(subscription).toMatchObject({
         mappedFields: ['name'],
         automatic: true,
-        destinationUrl: 'https://b.example/',
+        destination: { origin: 'https://b.example' },
       })
       expect(heldDeliveries).toBe(subscription.status === 'disabled' ? 1 : 0)
     })

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
+import { isShown } from '../keys/shown-secrets.ts'
 import type { Installation, SealedIdentitySecret } from './model.ts'
 
 export interface IdentitySecret {
@@ -15,22 +16,27 @@ export const defaultOverlapSeconds = 86_400
 const maxReplaced = 10
 
 /** Creates a secret. Returns its sealed form. */
-export function newIdentitySecret(secretBox: Pick<SecretBox, 'seal'>, kid: string): SealedIdentitySecret {
-  return { kid, sealed: secretBox.seal(randomBytes(32).toString('base64url')) }
+export function newIdentitySecret(
+  secretBox: Pick<SecretBox, 'seal'>,
+  kid: string,
+  createdAt: Date,
+): SealedIdentitySecret {
+  return { kid, sealed: secretBox.seal(randomBytes(32).toString('base64url')), createdAt }
 }
 
 /**
- * Returns a secret in plain text. Errors: `IdempotencyConflict` if the installation no longer
+ * Returns a secret in plain text if it is fresh, else masked. Errors: `IdempotencyConflict` if the installation no longer
  * accepts the secret, so that no invalid secret is returned.
  */
 export function openIdentitySecret(
   secretBox: Pick<SecretBox, 'open'>,
   { identitySecrets }: Installation,
   kid: string,
+  at: Date,
 ): IdentitySecret {
   const found = identitySecrets.find((secret) => secret.kid === kid)
   if (!found) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
-  return { kid, secret: secretBox.open(found.sealed) }
+  return { kid, secret: isShown(found.createdAt, at) ? secretBox.open(found.sealed) : '••••' }
 }
 
 /**

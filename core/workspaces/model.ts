@@ -134,6 +134,8 @@ export const defaultAvailability: Availability = {
 export interface SealedIdentitySecret {
   kid: string
   sealed: string
+  /** Absent for secrets that the previous version created. */
+  createdAt?: Date
   /** Time at which a rotation replaced the secret. */
   replacedAt?: Date
 }

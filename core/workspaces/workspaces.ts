@@ -214,13 +214,13 @@ export function createWorkspaces(dependencies: WorkspacesDependencies): Workspac
         forms: settings.forms,
         ...(settings.availability && { availability: settings.availability }),
         consent: settings.consent,
-        identitySecrets: [newIdentitySecret(secretBox, kid)],
+        identitySecrets: [newIdentitySecret(secretBox, kid, new Date(now()))],
       })
       await wakeups.stateChanged(publicSiteKey)
       // An earlier run of the operation may have created the installation with another secret. So
       // the secret is read from the stored document.
       const installation = await installationIn(publicSiteKey, scope)
-      return { installation, identitySecret: openIdentitySecret(secretBox, installation, kid) }
+      return { installation, identitySecret: openIdentitySecret(secretBox, installation, kid, new Date(now())) }
     },
 
     async updateInstallation(publicSiteKey, settings, scope, operation = randomUUID()) {
@@ -235,7 +235,7 @@ export function createWorkspaces(dependencies: WorkspacesDependencies): Workspac
       let installation = await installationIn(publicSiteKey, scope)
       validate(field('/overlapSeconds', overlapSeconds, integer(0, 7 * defaultOverlapSeconds)))
       const seen = installation.identitySecrets
-      const fresh = newIdentitySecret(secretBox, plannedIds('key', operation))
+      const fresh = newIdentitySecret(secretBox, plannedIds('key', operation), new Date(now()))
       // Returns false if another write changed the secrets first.
       const tryOnce = (read: SealedIdentitySecret[]) => {
         const at = new Date(now())
@@ -245,10 +245,10 @@ export function createWorkspaces(dependencies: WorkspacesDependencies): Workspac
       await wakeups.changing([publicSiteKey], async () => {
         while (!(await tryOnce(installation.identitySecrets))) installation = await installationIn(publicSiteKey, scope)
       })
-      return openIdentitySecret(secretBox, await installationIn(publicSiteKey, scope), fresh.kid)
+      return openIdentitySecret(secretBox, await installationIn(publicSiteKey, scope), fresh.kid, new Date(now()))
     },
 
-    identitySecret: (installation, kid) => openIdentitySecret(secretBox, installation, kid),
+    identitySecret: (installation, kid) => openIdentitySecret(secretBox, installation, kid, new Date(now())),
 
     async isOriginKnown(origin) {
       const entries = entriesAllowing(origin)

@@ -1,11 +1,12 @@
 // A minimal receiver of leads: `npm run docs -- receiver <secret>`. It verifies each delivery
 // before it parses it, and prints the lead. A real receiver must store the received ids in a
 // database; this example keeps them in memory.
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage } from 'node:http'
 import { parseArgs } from 'node:util'
 import { Webhook } from 'standardwebhooks'
 
 const bodyMaxBytes = 64 * 1024
+const contractVersion = '1.0'
 /** How long ids of deliveries are kept. Must exceed the time until the last retry of a delivery. */
 const rememberMs = 48 * 3_600_000
 
@@ -21,13 +22,16 @@ if (secret === undefined) {
 const webhook = new Webhook(secret)
 const seen = new Map<string, number>()
 
-const server = createServer(async (request, response) => {
-  const answer = (status: number) => response.writeHead(status).end()
+/** Returns the status of the answer. */
+async function receive(request: IncomingMessage): Promise<number> {
+  const { 'content-type': type = '', 'x-service-webhook-version': version } = request.headers
+  if (type.split(';')[0]?.trim().toLowerCase() !== 'application/json') return 415
+  if (version !== contractVersion) return 400
   const parts: Buffer[] = []
   let length = 0
-  for await (const part of request) {
+  for await (const part of request.iterator({ destroyOnReturn: false })) {
     length += part.length
-    if (length > bodyMaxBytes) return answer(413)
+    if (length > bodyMaxBytes) return 413
     parts.push(part)
   }
 
@@ -39,7 +43,7 @@ const server = createServer(async (request, response) => {
     // The sender disables the subscription after a 401. An operator must then correct the secret
     // and enable the subscription.
     console.log('rejected: the signature or the timestamp is invalid')
-    return answer(401)
+    return 401
   }
 
   // A delivery may arrive more than once. Handle it only the first time, but return success each
@@ -50,7 +54,16 @@ const server = createServer(async (request, response) => {
   if (seen.has(id)) console.log(`duplicate: ${id}`)
   else console.log(`${id} ${JSON.stringify(lead)}`)
   seen.set(id, now)
-  answer(204)
+  return 204
+}
+
+const server = createServer((request, response) => {
+  receive(request).then(
+    // The rest of a refused body is not read.
+    (status) => response.writeHead(status, status < 400 ? {} : { connection: 'close' }).end(),
+    // The sender closed the connection.
+    () => response.destroy(),
+  )
 })
 
 server.listen(Number(values.port), () => {

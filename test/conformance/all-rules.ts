@@ -26,6 +26,7 @@ import { routeRules } from './routes.ts'
 import { rule } from './rule.ts'
 import { sessionEndRules, sessionRules } from './sessions.ts'
 import { streamRules } from './streams.ts'
+import { subscriptionRules } from './subscriptions.ts'
 import type { Suite } from './suite.ts'
 import { uploadRules } from './uploads.ts'
 
@@ -47,6 +48,7 @@ export function waitingRules(suite: () => Suite, database: TestDatabase): void {
   lifetimeRules(suite)
   deliveryRules(suite)
   ownerRules(suite, database)
+  subscriptionRules(suite)
 }
 
 /** Registers the rules that `waitingRules` and `responseRules` do not register. */

@@ -124,8 +124,8 @@ export function ownerRules(suite: () => Suite, database: TestDatabase): void {
     })
     const { deliveryId } = (await attempts())[0]!
     const dataOf = (type: string) => events.find(({ eventType }) => eventType === type)?.data
-    expect(dataOf('lead.delivery-failed')).toEqual({ subscriptionId, deliveryId })
-    expect(dataOf('subscription.disabled')).toEqual({ subscriptionId, reason: 'operator' })
+    expect(dataOf('lead.delivery-failed')).toEqual({ reference: deliveryId, subscriptionId, deliveryId })
+    expect(dataOf('subscription.disabled')).toEqual({ reference: subscriptionId, subscriptionId, reason: 'operator' })
   })
 
   rule('C5.26', async () => {

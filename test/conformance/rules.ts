@@ -275,6 +275,13 @@ export const rules: Rule[] = [
       'a GET without Origin is accepted if it has Sec-Fetch-Site: same-origin and its own origin is allowed, and that origin counts for it',
     ],
     ['C7.11', 'IdentityAssertionInvalid names each failed rule in issues, and no value'],
+    ['C7.18', 'data.reference names the resource in every envelope, operational ones too'],
+    ['C7.19', 'a destination’s URL is shown as scheme and host; a repeat of its creation shows the signing secret'],
+    [
+      'C7.19.origin',
+      'a destination at another origin gets no header value of the previous one, and the answer names the headers',
+    ],
+    ['C7.20', 'a 404 only fails its delivery, or disables the subscription after n in a row, as its subscription says'],
     ['C7.21', 'an unknown field or enum value of a JSON call to the internal services is rejected by name'],
     [
       'C7.22',

@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process'
 import { createHmac, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { request } from 'node:http'
 import { join } from 'node:path'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -25,6 +27,7 @@ const body = JSON.stringify({
 function signed(id: string, at = new Date(), key = secret): Record<string, string> {
   return {
     'content-type': 'application/json',
+    'x-service-webhook-version': '1.0',
     'webhook-id': id,
     'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
     'webhook-signature': new Webhook(key).sign(id, at, body),
@@ -47,7 +50,51 @@ async function checkReceiver(url: string) {
   expect(await statusOf(url, signed('dlv_1', new Date(), otherSecret))).toBe(401)
   expect(await statusOf(url, signed('dlv_1', new Date(Date.now() - 600_000)))).toBe(401)
   expect(await statusOf(url, signed('dlv_1'), `${body} `)).toBe(401)
-  expect(await statusOf(url, { 'content-type': 'application/json' })).toBe(401)
+  const { 'webhook-signature': _, ...unsigned } = signed('dlv_1')
+  expect(await statusOf(url, unsigned)).toBe(401)
+
+  const type = (text: string) => ({ ...signed('dlv_1'), 'content-type': text })
+  for (const text of ['text/plain', 'application/jsonx', 'multipart/form-data; boundary=application/json'])
+    expect([text, await statusOf(url, type(text))]).toEqual([text, 415])
+  expect(await statusOf(url, type('application/json; charset=utf-8'))).toBe(204)
+  const { 'x-service-webhook-version': __, ...unversioned } = signed('dlv_1')
+  for (const version of ['1.1', '2.0', '1']) {
+    expect(await statusOf(url, { ...unversioned, 'x-service-webhook-version': version })).toBe(400)
+  }
+  expect(await statusOf(url, unversioned)).toBe(400)
+  expect(await statusOf(url, signed('dlv_2'), 'x'.repeat(70_000))).toBe(413)
+  expect([413, 'closed']).toContain(await endOfEndlessBody(url))
+  // A sender that disappears in the middle of a body does not stop the receiver.
+  await abandonedRequest(url)
+  expect(await statusOf(url, signed('dlv_1'))).toBe(204)
+}
+
+/**
+ * Sends a body without end and without a length. Returns the status of the answer, or `closed` if the
+ * receiver closed the connection while the body was still being sent.
+ */
+function endOfEndlessBody(url: string): Promise<number | string | undefined> {
+  const { promise, resolve } = Promise.withResolvers<number | string | undefined>()
+  const sending = request(url, { method: 'POST', headers: signed('dlv_3') }, (answer) => {
+    answer.resume()
+    resolve(answer.statusCode)
+    sending.destroy()
+  })
+  const send = () => {
+    while (!sending.destroyed && sending.write('x'.repeat(16_384)));
+  }
+  sending.on('drain', send).on('error', () => resolve('closed'))
+  send()
+  return promise
+}
+
+async function abandonedRequest(url: string): Promise<void> {
+  const sending = request(url, { method: 'POST', headers: { ...signed('dlv_4'), 'content-length': '1000' } })
+  sending.on('error', () => {})
+  sending.write('{"half":')
+  await once(sending, 'socket')
+  await once(sending.socket!, 'connect')
+  sending.destroy()
 }
 
 describe('the code in docs/receiving-leads.md', () => {
@@ -105,7 +152,6 @@ describe('the example receiver', () => {
     const url = `http://127.0.0.1:${port}/`
     await until('it to listen', () => receiver.output().includes('listening'))
     await checkReceiver(url)
-    expect(await statusOf(url, signed('dlv_2'), 'x'.repeat(70_000))).toBe(413)
     await until('the receiver to print the duplicate', () => receiver.output().includes('duplicate: dlv_1'))
     expect(receiver.output().match(/^dlv_1 /gm)).toHaveLength(1)
     expect(receiver.output()).toContain('lead_1')

@@ -4,7 +4,7 @@ import { useConsole } from '../console-context.ts'
 import { useAction } from '../ui/action.ts'
 import { Button, IconButton } from '../ui/button.tsx'
 import { TextField } from '../ui/field.tsx'
-import { FailureNotice } from '../ui/notice.tsx'
+import { FailureNotice, Notice } from '../ui/notice.tsx'
 import { Card } from '../ui/page.tsx'
 
 interface HeadersCardProps {
@@ -13,7 +13,8 @@ interface HeadersCardProps {
 }
 
 /** Shows the names of the custom headers. Values are never shown again. */
-export function HeadersCard({ subscription: { subscriptionId, headers }, onChanged }: HeadersCardProps) {
+export function HeadersCard({ subscription, onChanged }: HeadersCardProps) {
+  const { subscriptionId, headers, droppedHeaders } = subscription
   const { api, announcer } = useConsole()
   const { busy, failure, run } = useAction()
   const [name, setName] = useState('')
@@ -41,6 +42,13 @@ export function HeadersCard({ subscription: { subscriptionId, headers }, onChang
   return (
     <Card title="Custom headers">
       <p class="hint">Sent with each request, for example an API key. Values are stored encrypted and never shown.</p>
+      {droppedHeaders.length > 0 && (
+        <Notice tone="warning">
+          The destination moved to another scheme, host or port, so these headers were removed:{' '}
+          <span class="mono breakable">{droppedHeaders.join(', ')}</span>. Their values belonged to the previous one.
+          Enter the values for the new destination.
+        </Notice>
+      )}
       {headers.length > 0 && (
         <ul class="entries">
           {headers.map((header) => (

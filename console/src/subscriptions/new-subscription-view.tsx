@@ -18,8 +18,8 @@ export function NewSubscriptionView() {
           automatic: true,
           purpose: SubscriptionPurpose.LEADS,
           maxPerSecond: 0,
+          disableAfterNotFound: 5,
         }}
-        isNew
         action="Create subscription"
         submit={async ({ maxPerSecond, ...input }) =>
           setCreated(await api.leads.createSubscription({ ...input, maxPerSecond: maxPerSecond || undefined }))

@@ -11,35 +11,50 @@ import { commonFields, destinationProblem, mappedFieldProblem } from './subscrip
 
 /** An empty text or a number from 1 to 1,000. */
 const ratePattern = /^([1-9]\d{0,2}|1000)?$/
+const notFoundPattern = /^(\d{1,2}|100)$/
+
+const newUrlHint =
+  'Receives a POST request for each lead or event. Must resolve to a public address; checked now and at each delivery. Stored encrypted; later, only scheme and host are shown.'
+const changedUrlHint =
+  'If empty, the present URL stays. Another scheme, host or port removes the custom headers; the signing secret stays.'
 
 export interface SubscriptionInput {
+  /** Empty to keep the present URL, which is never shown. */
   destinationUrl: string
   mappedFields: string[]
   automatic: boolean
   purpose: SubscriptionPurpose
   /** Maximum number of requests per second; 0 for no limit. */
   maxPerSecond: number
+  /** Number of consecutive 404 answers that disable the subscription; 0 for never. */
+  disableAfterNotFound: number
 }
 
 interface SubscriptionFormProps {
   initial: SubscriptionInput
-  /** True if the purpose can be chosen. It cannot be changed later. */
-  isNew?: boolean
+  /**
+   * Masked URL of the present destination. Undefined for a new subscription, whose purpose can be
+   * chosen. It cannot be changed later.
+   */
+  present?: string
   action: string
   submit: (input: SubscriptionInput) => Promise<unknown>
   children?: ComponentChildren
 }
 
 /** Form with the editable fields of a lead subscription. */
-export function SubscriptionForm({ initial, isNew = false, action, submit, children }: SubscriptionFormProps) {
+export function SubscriptionForm({ initial, present, action, submit, children }: SubscriptionFormProps) {
+  const isNew = present === undefined
   const { busy, failure, run } = useAction()
   const [destination, setDestination] = useState(initial.destinationUrl)
   const [mappedFields, setMappedFields] = useState(initial.mappedFields)
   const [automatic, setAutomatic] = useState(initial.automatic)
   const [purpose, setPurpose] = useState(initial.purpose)
   const [rate, setRate] = useState(initial.maxPerSecond === 0 ? '' : String(initial.maxPerSecond))
+  const [notFound, setNotFound] = useState(String(initial.disableAfterNotFound))
   const [problem, setProblem] = useState<string>()
   const [rateProblem, setRateProblem] = useState<string>()
+  const [notFoundProblem, setNotFoundProblem] = useState<string>()
   const form = useRef<HTMLFormElement>(null)
   const isOperational = purpose === SubscriptionPurpose.OPERATIONAL_EVENTS
   const input: SubscriptionInput = {
@@ -48,6 +63,7 @@ export function SubscriptionForm({ initial, isNew = false, action, submit, child
     automatic: !isOperational && automatic,
     purpose,
     maxPerSecond: Number(rate),
+    disableAfterNotFound: Number(notFound),
   }
   const isUnchanged = Object.entries(input).every(
     ([name, value]) => JSON.stringify(value) === JSON.stringify(initial[name as keyof SubscriptionInput]),
@@ -55,13 +71,17 @@ export function SubscriptionForm({ initial, isNew = false, action, submit, child
 
   function save(event: Event) {
     event.preventDefault()
-    const urlProblem = destinationProblem(input.destinationUrl)
+    const isKept = !isNew && input.destinationUrl === ''
+    const urlProblem = isKept ? undefined : destinationProblem(input.destinationUrl)
     setProblem(urlProblem)
     const numberProblem = ratePattern.test(rate) ? undefined : 'Enter a whole number from 1 to 1,000, or nothing.'
     setRateProblem(numberProblem)
+    const countProblem = notFoundPattern.test(notFound) ? undefined : 'Enter a whole number from 0 to 100.'
+    setNotFoundProblem(countProblem)
     const invalid = form.current!.querySelector<HTMLElement>('input:invalid')
     if (invalid) invalid.focus()
-    else if (urlProblem === undefined && numberProblem === undefined) void run(() => submit(input))
+    else if ([urlProblem, numberProblem, countProblem].every((each) => each === undefined))
+      void run(() => submit(input))
   }
 
   const leadFields = (
@@ -89,12 +109,12 @@ export function SubscriptionForm({ initial, isNew = false, action, submit, child
       <form class="stack" onSubmit={save} ref={form} noValidate>
         <TextField
           label="Destination URL"
-          hint="Receives a POST request for each lead or event. Must resolve to a public address; checked now and at each delivery."
+          hint={isNew ? newUrlHint : changedUrlHint}
           error={problem}
           inputMode="url"
-          required
+          required={isNew}
           maxLength={2048}
-          placeholder="https://crm.example.com/hooks/leads"
+          placeholder={present ?? 'https://crm.example.com/hooks/leads'}
           value={destination}
           onChange={setDestination}
         />
@@ -119,9 +139,17 @@ export function SubscriptionForm({ initial, isNew = false, action, submit, child
           value={rate}
           onChange={(value) => setRate(value.trim())}
         />
+        <TextField
+          label="Disable after this many 404 answers in a row"
+          hint="1 to 100. With 0, a 404 only fails its delivery."
+          error={notFoundProblem}
+          inputMode="numeric"
+          value={notFound}
+          onChange={(value) => setNotFound(value.trim())}
+        />
         <FailureNotice failure={failure} />
         <div class="line">
-          <Button type="submit" kind="primary" disabled={busy || (initial.destinationUrl !== '' && isUnchanged)}>
+          <Button type="submit" kind="primary" disabled={busy || (!isNew && isUnchanged)}>
             {action}
           </Button>
           {children}

@@ -44,7 +44,7 @@ export function SubscriptionView({ subscriptionId }: { subscriptionId: string })
               <EditForm
                 // The key contains only the fields of this form. So a change by another card keeps
                 // the text that is typed here.
-                key={JSON.stringify(editedValues(subscription))}
+                key={JSON.stringify([subscription.destinationUrl, editedValues(subscription)])}
                 subscription={subscription}
                 onChanged={loaded.reload}
               />
@@ -147,8 +147,9 @@ function DeleteSubscription({
   )
 }
 
-const editedValues = ({ destinationUrl, mappedFields, automatic, purpose, maxPerSecond = 0 }: Subscription) => ({
-  destinationUrl,
+const editedValues = ({ mappedFields, automatic, purpose, maxPerSecond = 0, ...rest }: Subscription) => ({
+  destinationUrl: '',
+  disableAfterNotFound: rest.disableAfterNotFound,
   mappedFields,
   automatic,
   purpose,
@@ -159,22 +160,27 @@ function EditForm({ subscription, onChanged }: SubscriptionPart) {
   const { api, announcer } = useConsole()
   const { subscriptionId } = subscription
   const initial = editedValues(subscription)
-  const { destinationUrl, mappedFields, automatic, maxPerSecond } = initial
+  const { mappedFields, automatic, maxPerSecond, disableAfterNotFound } = initial
 
   /** Sends only edited fields, so that concurrent changes of other fields are not overwritten. */
   async function save(input: SubscriptionInput) {
-    await api.leads.updateSubscription({
+    const { subscription: changed } = await api.leads.updateSubscription({
       subscriptionId,
-      destinationUrl: input.destinationUrl === destinationUrl ? undefined : input.destinationUrl,
+      destinationUrl: input.destinationUrl || undefined,
       mappedFields: input.mappedFields.join() === mappedFields.join() ? undefined : { names: input.mappedFields },
       automatic: input.automatic === automatic ? undefined : input.automatic,
       maxPerSecond: input.maxPerSecond === maxPerSecond ? undefined : input.maxPerSecond,
+      disableAfterNotFound:
+        input.disableAfterNotFound === disableAfterNotFound ? undefined : input.disableAfterNotFound,
     })
-    announcer.say('Subscription saved.')
+    const isDropped = (changed?.droppedHeaders.length ?? 0) > subscription.droppedHeaders.length
+    announcer.say(isDropped ? 'Subscription saved. Custom headers were removed.' : 'Subscription saved.')
     await onChanged()
   }
 
-  return <SubscriptionForm initial={initial} action="Save changes" submit={save} />
+  return (
+    <SubscriptionForm initial={initial} present={subscription.destinationUrl} action="Save changes" submit={save} />
+  )
 }
 
 /** Choices for the time until the previous secret expires, in seconds. */

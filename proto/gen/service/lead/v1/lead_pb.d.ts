@@ -455,8 +455,8 @@ export declare const LeadService: GenService<{
   /**
    * Creates a lead subscription. For 24 hours, a call that repeats an idempotency key with the same
    * input changes nothing. The repeated call returns the current subscription and the secret that
-   * the first call created. UpdateSubscription and RotateSubscriptionSecret behave the same way.
-   * Errors: NotFound for an unknown workspace, ValidationFailed (rule `publicAddress` if the
+   * the first call created, masked after ten minutes. UpdateSubscription and
+   * RotateSubscriptionSecret behave the same way. Errors: NotFound for an unknown workspace, ValidationFailed (rule `publicAddress` if the
    * destination's address is not allowed), IdempotencyKeyInvalid, IdempotencyConflict for different
    * input or an expired secret, OperationInProgress.
    *

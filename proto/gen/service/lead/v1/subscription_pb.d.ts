@@ -30,7 +30,8 @@ export declare type Subscription = Message<"service.lead.v1.Subscription"> & {
   workspaceId: string;
 
   /**
-   * URL to which leads are sent: http or https, without user info and fragment.
+   * Scheme and host of the URL to which leads are sent, the rest masked: "https://crm.example/••••".
+   * The URL is stored encrypted and never returned.
    *
    * @generated from field: string destination_url = 3;
    */
@@ -120,6 +121,22 @@ export declare type Subscription = Message<"service.lead.v1.Subscription"> & {
    * @generated from field: optional uint32 max_per_second = 16;
    */
   maxPerSecond?: number | undefined;
+
+  /**
+   * Names of the custom headers that were removed because the destination moved to another scheme,
+   * host or port. The values belonged to the previous one. Empty after the headers are set again.
+   *
+   * @generated from field: repeated string dropped_headers = 17;
+   */
+  droppedHeaders: string[];
+
+  /**
+   * Number of consecutive 404 answers that disable the subscription. If 0, a 404 only fails its
+   * delivery.
+   *
+   * @generated from field: uint32 disable_after_not_found = 18;
+   */
+  disableAfterNotFound: number;
 };
 
 /**
@@ -168,7 +185,8 @@ export declare type CustomHeader = Message<"service.lead.v1.CustomHeader"> & {
   name: string;
 
   /**
-   * If unset in an update, the present value of this header is kept.
+   * If unset in an update, the present value of this header is kept. Required if the same update
+   * moves the destination to another scheme, host or port.
    *
    * @generated from field: optional string value = 2;
    */
@@ -298,6 +316,14 @@ export declare type CreateSubscriptionRequest = Message<"service.lead.v1.CreateS
    * @generated from field: optional uint32 max_per_second = 8;
    */
   maxPerSecond?: number | undefined;
+
+  /**
+   * Number of consecutive 404 answers that disable the subscription: 1 to 100, or 0 for never.
+   * Default: 5.
+   *
+   * @generated from field: optional uint32 disable_after_not_found = 9;
+   */
+  disableAfterNotFound?: number | undefined;
 };
 
 /**
@@ -316,7 +342,8 @@ export declare type CreateSubscriptionResponse = Message<"service.lead.v1.Create
   subscriptionId: string;
 
   /**
-   * The signing secret: `whsec_` and base64 of 32 bytes. Returned only here.
+   * The signing secret: `whsec_` and base64 of 32 bytes. Returned only here. A repeat of the call
+   * with its idempotency key returns it for ten minutes, then masked: "whsec_abcd••••".
    *
    * @generated from field: string secret = 2;
    */
@@ -344,7 +371,8 @@ export declare type UpdateSubscriptionRequest = Message<"service.lead.v1.UpdateS
   subscriptionId: string;
 
   /**
-   * New URL to which leads are sent. If unset, the URL is unchanged.
+   * New URL to which leads are sent. If unset, the URL is unchanged. If scheme, host or port differ,
+   * the custom headers are removed, except those whose values this update sets. Signing secrets stay.
    *
    * @generated from field: optional string destination_url = 2;
    */
@@ -392,6 +420,14 @@ export declare type UpdateSubscriptionRequest = Message<"service.lead.v1.UpdateS
    * @generated from field: optional uint32 max_per_second = 8;
    */
   maxPerSecond?: number | undefined;
+
+  /**
+   * New number of consecutive 404 answers that disable the subscription: 1 to 100, or 0 for never. If
+   * unset, the number is unchanged.
+   *
+   * @generated from field: optional uint32 disable_after_not_found = 9;
+   */
+  disableAfterNotFound?: number | undefined;
 };
 
 /**
@@ -469,7 +505,7 @@ export declare const RotateSubscriptionSecretRequestSchema: GenMessage<RotateSub
  */
 export declare type RotateSubscriptionSecretResponse = Message<"service.lead.v1.RotateSubscriptionSecretResponse"> & {
   /**
-   * The new secret. Returned only here.
+   * The new secret. Returned only here. A repeat returns it like CreateSubscription.
    *
    * @generated from field: string secret = 1;
    */
@@ -740,7 +776,7 @@ export enum DisabledReason {
   REJECTED_AUTH = 2,
 
   /**
-   * The destination returned 410, or 404 several times in a row.
+   * The destination returned 410, or 404 as often in a row as `disable_after_not_found` says.
    *
    * @generated from enum value: DISABLED_REASON_GONE = 3;
    */

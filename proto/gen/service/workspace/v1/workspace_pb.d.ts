@@ -1580,9 +1580,10 @@ export declare const ConnectionStatusSchema: GenEnum<ConnectionStatus>;
 /**
  * Each write accepts an idempotency key; the contract defines the form of a key. For 24 hours, a
  * call that repeats a key with the same input changes nothing. The repeated call returns the
- * current object and the secret that the first call created. Additional errors of a write with a
- * key: IdempotencyKeyInvalid, IdempotencyConflict for different input or an expired secret,
- * OperationInProgress while the first call runs.
+ * current object and the secret that the first call created. Ten minutes after its creation, the
+ * secret is masked. Additional errors of a write with a key: IdempotencyKeyInvalid,
+ * IdempotencyConflict for different input or an expired secret, OperationInProgress while the first
+ * call runs.
  *
  * @generated from service service.workspace.v1.WorkspaceService
  */
