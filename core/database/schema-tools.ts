@@ -3,12 +3,15 @@ import { type Collections, collectionsOf } from './collections.ts'
 import { durableWriteConcern } from './durability.ts'
 import { migrate, type SchemaStatus, schemaStatus } from './schema.ts'
 import { shard } from './shard-plan.ts'
+import { beginHistory } from './store-history.ts'
 
 /** Tools of the migration command: they check, migrate and shard a whole database. */
 export interface SchemaTools {
   collections: Collections
   status(): Promise<SchemaStatus>
   migrate(options: { contract: boolean }): Promise<SchemaStatus>
+  /** Makes all positions of readers invalid, after the data was restored. */
+  beginHistory(): Promise<string>
   /**
    * Distributes the collections over shards. Returns false if the server is not the router of a
    * sharded cluster.
@@ -37,6 +40,7 @@ export async function openSchemaTools(settings: {
       collections: collectionsOf(db),
       status: () => schemaStatus(db),
       migrate: (options) => migrate(db, options),
+      beginHistory: () => beginHistory(db),
       shard: () => shard(db),
       close: () => client.close(),
     }
