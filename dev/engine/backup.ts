@@ -3,6 +3,7 @@ import { chmod, mkdir, mkdtemp, readdir, realpath, rename, rm, rmdir, stat } fro
 import { basename, dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import type { Logger } from 'pino'
+import { makePrivate } from '../private-folder.ts'
 import { enginePlace } from './engine-place.ts'
 import { nodeForEngine } from './glibc.ts'
 import { hostEngine } from './hosted-engine.ts'
@@ -69,6 +70,7 @@ export async function restore({ dataDir, file, logger }: BackupOptions): Promise
 
 /** Opens and closes the engine, which repairs its files after a crash and writes its checkpoint. */
 async function closeCleanly(dataDir: string, logger: BackupOptions['logger']): Promise<void> {
+  makePrivate(dataDir)
   const place = enginePlace(await realpath(dataDir))
   const { signal } = new AbortController()
   const command = await nodeForEngine({ logger, signal })
