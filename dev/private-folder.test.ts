@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { freePort, inheritedEnvironment, startProcess } from '../test/support/processes.ts'
-import { until } from '../test/support/until.ts'
 import { makePrivate } from './private-folder.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -29,12 +28,13 @@ function accessible(path: string): string[] {
 const openToAll = (path: string) => execFileSync('chmod', ['-R', 'a+rwX', path])
 
 async function withCore(run: () => Promise<unknown>) {
+  const port = await freePort()
   const core = await startProcess({
     entry: 'dev/core.ts',
-    env: { DATA_DIR: dataDir, CORE_PORT: String(await freePort()), LOG_LEVEL: 'warn' },
+    env: { DATA_DIR: dataDir, CORE_PORT: String(port), LOG_LEVEL: 'warn' },
     through: ['sh', '-c', 'umask 0; exec "$@"', 'sh'],
+    readyUrl: `http://127.0.0.1:${port}/readyz`,
   })
-  await until('the demo', () => lstatSync(join(dataDir, 'delivery.token'), { throwIfNoEntry: false }))
   await run()
   await core.stop()
 }
