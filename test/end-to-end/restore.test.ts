@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { dumpDatabase, restoreDump, restoreSnapshot } from '../support/database-dump.ts'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import type { Operator } from '../support/operator.ts'
+import { inheritedEnvironment } from '../support/processes.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 import type { EventStream, Visitor } from '../support/visitor.ts'
@@ -20,7 +21,7 @@ afterAll(() => client.close())
 /** Runs the command that an operator runs after the restore of a snapshot. */
 async function migrateRestored(dataDir: string): Promise<string> {
   const env = {
-    PATH: process.env.PATH,
+    ...inheritedEnvironment(),
     DATA_DIR: dataDir,
     MONGODB_URI: database.uri,
     MONGODB_DATABASE: database.name,
