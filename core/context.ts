@@ -2,6 +2,7 @@ import { coreTlsFiles } from '../core-client/core-tls.ts'
 import { splitList } from '../platform/settings/settings.ts'
 import { createBus } from './bus.ts'
 import { type CommandService, createCommandService } from './commands/service.ts'
+import { createJob } from './concurrency/job.ts'
 import type { Conversation } from './conversations/model.ts'
 import { type ConversationService, createConversationService } from './conversations/service.ts'
 import type { Database } from './database/database.ts'
@@ -65,6 +66,18 @@ interface CoreDependencies
    * addresses against the settings.
    */
   isAllowedDestination?: IsAllowedDestination
+  /** Called if the data was restored under this core. By default, ends the process. */
+  onRestored?: () => void
+}
+
+/** How often a core checks whether the data was restored while it runs. */
+const historyCheckEveryMs = 5_000
+
+/** Throws outside of any call, so that the process ends and its supervisor starts it again. */
+function endProcess() {
+  setImmediate(() => {
+    throw new Error('The data was restored while this core ran. Its caches are invalid; start it again.')
+  })
 }
 
 /** Creates the modules of a core in the order of their dependencies. */
@@ -79,12 +92,14 @@ export function createCoreContext({
   now = Date.now,
   random = Math.random,
   isAllowedDestination = createDestinationCheck({ allowedCidrs: splitList(config.DELIVERY_ALLOWED_CIDRS) }),
+  onRestored = endProcess,
 }: CoreDependencies): CoreContext {
   const stores = createStores(database, nudge)
   const keyring = createKeyring(secretKeys)
   const kit: CoreKit = {
     config,
     bus: createBus(),
+    history: database.history,
     keyring,
     secretBox: createSecretBox(keyring),
     plannedIds: createPlannedIds(keyring),
@@ -116,9 +131,18 @@ export function createCoreContext({
   const commands = createCommandService(kit, stores, log, workspaces, visitors)
   const deliveries = createDeliveryService(kit, stores, log, visitors, search, conversations, isAllowedDestination)
   const privacy = createPrivacyService(kit, stores, log, workspaces, visitors)
+  const historyCheck = createJob({
+    name: 'check for restored data',
+    everyMs: historyCheckEveryMs,
+    async run() {
+      if ((await database.currentHistory()) !== database.history) onRestored()
+    },
+    logger,
+  })
   const jobs = [log, workspaces, operators, visitors, search, conversations, commands, deliveries, privacy].flatMap(
     (module) => module.jobs,
   )
+  jobs.push(historyCheck)
 
   return {
     ...kit,

@@ -53,10 +53,16 @@ export function plannedId(prefix: IdPrefix, bytes: Uint8Array): string {
   return `${prefix}_${text}`
 }
 
-/**
- * Returns the epoch of a new event log: its identity. A position is valid only in the log with the
- * same epoch.
- */
+/** Returns the part of an event log's epoch that is stored with the conversation. */
 export function newEpoch(): string {
   return randomBytes(5).toString('hex')
+}
+
+/**
+ * Returns the epoch of an event log: its identity. A position is valid only in the log with the same
+ * epoch. The id of the data's history is a part of it, so a restored backup makes all positions
+ * invalid.
+ */
+export function epochIn(history: string, storedEpoch: string): string {
+  return `${storedEpoch}${history}`
 }

@@ -10,6 +10,8 @@ import type { CoreMetrics } from './metrics.ts'
 export interface CoreKit {
   config: CoreConfig
   bus: Bus
+  /** Id of the data's history (`core/database/store-history.ts`). A part of every epoch. */
+  history: string
   keyring: Keyring
   plannedIds: PlannedIds
   secretBox: SecretBox

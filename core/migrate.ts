@@ -16,10 +16,11 @@ const usage = `Brings the database up to date: creates missing indexes and runs 
   npm run migrate -- --status       prints missing changes and changes nothing (same as --dry-run)
   npm run migrate -- --contract     also removes what only the previous version needed, once no core of it runs
   npm run migrate -- --rekey        seals every secret with the first key of SECRET_KEYS
+  npm run migrate -- --restored     after a restore, before the cores start: makes every reader read its history again
   npm run migrate -- --shard-plan   prints how a sharded cluster should distribute each collection, and why
   npm run migrate -- --shard        applies that plan to a sharded cluster`
 
-const flags = ['status', 'dry-run', 'contract', 'rekey', 'shard-plan', 'shard', 'help'] as const
+const flags = ['status', 'dry-run', 'contract', 'rekey', 'restored', 'shard-plan', 'shard', 'help'] as const
 
 function printStatus(status: SchemaStatus) {
   const { missing, toExpand, toContract } = status
@@ -52,6 +53,9 @@ async function run(tools: SchemaTools, config: CoreConfig, options: Partial<Reco
   const sealer =
     config.SECRET_KEYS === '' ? undefined : createSecretBox(createKeyring(parseSecretKeys(config.SECRET_KEYS)))
   printStatus(await tools.migrate({ contract: options.contract === true, ...(sealer && { sealer }) }))
+  if (!options.restored) return
+  await tools.beginHistory()
+  console.log('A new history has begun: streams of earlier sessions will read their history again.')
 }
 
 interface Preparation {

@@ -4,9 +4,11 @@
  * of the last release. `npm run proto -- release` stores the protos of a release in proto/released.binpb.
  */
 import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import type { Release } from './releases.ts'
 
 const generated = 'proto/gen'
 const released = 'proto/released.binpb'
@@ -53,7 +55,21 @@ const breakingCheck = (root: string, log: (line: string) => void): [string, () =
     log(`       buf breaking: nothing to compare with (${released} does not exist)`)
     return []
   }
-  return [[`buf breaking against ${released}`, () => buf(root, ['breaking', '--against', released])]]
+  return [
+    [`${released} has the protos of the last release`, () => releasedIsRecorded(root)],
+    [`buf breaking against ${released}`, () => buf(root, ['breaking', '--against', released])],
+  ]
+}
+
+/** Compares the released protos with the digest in `releases.json`. */
+const releasedIsRecorded = (root: string): Outcome => {
+  const releases: Release[] = JSON.parse(readFileSync(join(root, 'releases.json'), 'utf8'))
+  const digest = createHash('sha256')
+    .update(readFileSync(join(root, released)))
+    .digest('hex')
+  const { version, sha256 } = releases.at(-1) ?? { version: 'no release', sha256: {} as Release['sha256'] }
+  const output = `${released} is not that of ${version} in releases.json.`
+  return { ok: sha256['protos.binpb'] === digest, output }
 }
 
 const filesIn = (folder: string): Map<string, string> => {

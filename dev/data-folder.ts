@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { link, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CoreConfig } from '../core/config.ts'
 import { createKeyring, parseSecretKeys } from '../core/keys/keyring.ts'
 import { createAccess } from '../core/workspaces/access.ts'
 import type { DevConfig } from './config.ts'
+import { makePrivate } from './private-folder.ts'
 
 /**
  * Secrets of a data folder, for development on one machine. They are generated at the first use of
@@ -40,10 +41,10 @@ export async function withDataFolderSecrets(
  * secrets.
  */
 export async function dataFolderSecrets(dataDir: string): Promise<DataFolderSecrets> {
+  makePrivate(dataDir)
   const path = join(dataDir, secretsFile)
   const found = await readJson(path)
   if (found) return found
-  await mkdir(dataDir, { recursive: true, mode: 0o700 })
   const secretKeys = `k1:${randomBytes(32).toString('base64url')}`
   const access = createAccess(createKeyring(parseSecretKeys(secretKeys)), Date.now)
   const fresh: DataFolderSecrets = {

@@ -1,6 +1,7 @@
 // `npm run release -- 0.2.0`: makes a release from a clean worktree. Sets the version, dates the
-// changelog, keeps the protos and the widget's files as released, commits and tags. Writes the
-// tarballs, the bill of materials and their checksums into `dist/release/0.2.0`.
+// changelog, keeps the protos and the widget's files as released, and commits. Writes the tarballs, the
+// bill of materials and their checksums into `dist/release/0.2.0`. Records the release in
+// `releases.json`; a second commit adds the hash of the first one.
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { copyFile, cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -9,6 +10,7 @@ import { promisify } from 'node:util'
 import { releasedWidgets, widgetDist } from '../widget/build.ts'
 import { groups } from './command-groups.ts'
 import { packCoreClient, packWidget } from './pack.ts'
+import { type Release, readReleases, writeReleases } from './releases.ts'
 
 const root = join(import.meta.dirname, '..')
 const inRoot = { cwd: root, maxBuffer: 64 * 1024 * 1024 }
@@ -22,6 +24,7 @@ async function edit(path: string, change: (text: string) => string) {
   await writeFile(join(root, path), after)
 }
 
+const today = new Date().toISOString().slice(0, 10)
 const numbersOf = (version: string) => version.split('.').map(Number)
 
 function isLater(next: string, current: string): boolean {
@@ -48,7 +51,6 @@ async function setVersion(version: string, current: string) {
     for (const part of ['', 'widget']) lock.packages[part].version = version
     return `${JSON.stringify(lock, null, 2)}\n`
   })
-  const today = new Date().toISOString().slice(0, 10)
   await edit('CHANGELOG.md', (text) => text.replace('## Unreleased\n', `## Unreleased\n\n## ${version} - ${today}\n`))
 }
 
@@ -97,7 +99,7 @@ async function billOfMaterials(version: string): Promise<string> {
   return `${JSON.stringify(bill, null, 2)}\n`
 }
 
-async function writeFiles(version: string): Promise<string> {
+async function writeFiles(version: string): Promise<{ folder: string; sha256: Release['sha256'] }> {
   const folder = join(root, 'dist/release', version)
   await rm(folder, { recursive: true, force: true })
   await mkdir(folder, { recursive: true })
@@ -107,14 +109,19 @@ async function writeFiles(version: string): Promise<string> {
   await writeFile(join(folder, 'sbom.cdx.json'), await billOfMaterials(version))
   for (const [program, ...args] of groups.proto!.release!) await run(process.execPath, program!, ...args)
   await copyFile(join(root, 'proto/released.binpb'), join(folder, 'protos.binpb'))
-  const sums = await Promise.all(
-    (await readdir(folder)).sort().map(async (name) => {
-      const hash = createHash('sha256').update(await readFile(join(folder, name)))
-      return `${hash.digest('hex')}  ${name}\n`
-    }),
-  )
+  const sha256: Release['sha256'] = {}
+  for (const name of (await readdir(folder)).sort())
+    sha256[name] = createHash('sha256')
+      .update(await readFile(join(folder, name)))
+      .digest('hex')
+  const sums = Object.entries(sha256).map(([name, sum]) => `${sum}  ${name}\n`)
   await writeFile(join(folder, 'SHA256SUMS'), sums.join(''))
-  return folder
+  return { folder, sha256 }
+}
+
+async function commit(message: string) {
+  await run('git', 'add', '--all')
+  await run('git', 'commit', '--quiet', '--message', message)
 }
 
 const version = process.argv[2] ?? ''
@@ -122,11 +129,15 @@ try {
   const { version: current } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
   await requireReleasable(version, current)
   await setVersion(version, current)
-  const folder = await writeFiles(version)
-  await run('git', 'add', '--all')
-  await run('git', 'commit', '--quiet', '--message', `Release ${version}`)
-  await run('git', 'tag', '--annotate', `v${version}`, '--message', `Release ${version}`)
-  console.log(`Released ${version}: ${folder}\nPush the commit and the tag v${version}; publish the tarballs.`)
+  const { folder, sha256 } = await writeFiles(version)
+  const earlier = await readReleases(root)
+  const release: Release = { version, date: today, sha256 }
+  await writeReleases(root, [...earlier, release])
+  await commit(`Release ${version}`)
+  release.commit = (await run('git', 'rev-parse', 'HEAD')).trim()
+  await writeReleases(root, [...earlier, release])
+  await commit(`Record the commit of release ${version}`)
+  console.log(`Released ${version}: ${folder}\nPush both commits; publish the tarballs.`)
 } catch (error) {
   console.error((error as Error).message)
   process.exitCode = 1

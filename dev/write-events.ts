@@ -43,6 +43,9 @@ data: {"sequence":42,"type":"message.received","occurredAt":"2026-01-02T03:04:05
 
 Only \`availability.changed\` has neither an ID nor a \`sequence\`: it is not in the log and leaves the position as it is.
 
+Always send \`Last-Event-ID\`. Before the first event it is \`replay.epoch\`, a hyphen and \`replay.lastSequence\` of the session. \`afterSequence\`
+alone cannot show that the service restored a backup and that the sequence now belongs to another event.
+
 Merge by \`id\`, and messages by \`messageId\`, then by \`clientOperationId\`. Sequences increase, with gaps. After a terminal event, stop all automatic
 retries of the session. Ignore unknown types. Navigation and screenshot requests are the exception: if you do not support them,
 acknowledge them as \`unsupported\`. This page is generated from \`gateway/schemas/events.ts\` (\`npm run docs -- events\`).

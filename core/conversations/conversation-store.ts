@@ -1,4 +1,5 @@
 import type { Collection } from 'mongodb'
+import { epochIn } from '../ids.ts'
 import type { Activity, Assignment, Conversation, Note } from './model.ts'
 
 export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSessionId' | 'status'> & {
@@ -29,7 +30,10 @@ const notErasing = { erasing: { $exists: false } } as const
 const withoutNotes = { projection: { notes: 0 } } as const
 
 export interface ConversationStore {
-  /** Inserts a conversation. Returns false and changes nothing if it exists. */
+  /**
+   * Inserts a conversation. Returns false and changes nothing if it exists. The stored epoch lacks the
+   * id of the history, which every read adds.
+   */
   insertOnce(conversation: Conversation): Promise<boolean>
   find(conversationIds: string[]): Promise<Conversation[]>
   recordActivity(activities: Activity[]): Promise<void>
@@ -72,9 +76,13 @@ export interface ConversationStore {
 
 export function createConversationStore({
   conversations,
+  history,
 }: {
   conversations: Collection<ConversationDocument>
+  history: string
 }): ConversationStore {
+  const toConversation = (document: ConversationDocument) => conversationOf(document, history)
+
   return {
     async insertOnce({ conversationId, ...rest }) {
       const { upsertedCount } = await conversations.updateOne(
@@ -195,12 +203,13 @@ export function createConversationStore({
   }
 }
 
-function toConversation(document: ConversationDocument): Conversation {
+function conversationOf(document: ConversationDocument, history: string): Conversation {
   const { _id, lastSession, erasing: _, reviewAt: __, postponedUntil: ___, notes: ____, ...rest } = document
   const { closedSequence = 0, lastSequence = 0 } = rest
   return {
     conversationId: _id,
     ...rest,
+    epoch: epochIn(history, rest.epoch),
     lastSessionId: lastSession?.sessionId,
     status: closedSequence > lastSequence ? 'closed' : 'open',
   }

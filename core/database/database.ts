@@ -5,10 +5,15 @@ import { type Collections, collectionsOf } from './collections.ts'
 import { measureDatabase } from './database-metrics.ts'
 import { durableWriteConcern } from './durability.ts'
 import { isReady, migrate, schemaStatus } from './schema.ts'
+import { currentHistory } from './store-history.ts'
 
 export interface Database {
   collections: Collections
   screenshots: GridFSBucket
+  /** Id of the history that the data had when this process opened it. A part of every epoch. */
+  history: string
+  /** Returns the present id of the history. Another id means that the data was restored since. */
+  currentHistory(): Promise<string>
   /** Resolves when the database responds. Rejects after a second without a response. */
   ping(): Promise<void>
   close(): Promise<void>
@@ -52,6 +57,8 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
     return {
       collections: collectionsOf(db),
       screenshots: new GridFSBucket(db, { bucketName: 'screenshots' }),
+      history: await currentHistory(db),
+      currentHistory: () => currentHistory(db),
       async ping() {
         await db.command({ ping: 1, maxTimeMS: 1000 })
       },

@@ -4,12 +4,15 @@ import { durableWriteConcern } from './durability.ts'
 import type { Sealer } from './migrations.ts'
 import { migrate, type SchemaStatus, schemaStatus } from './schema.ts'
 import { shard } from './shard-plan.ts'
+import { beginHistory } from './store-history.ts'
 
 /** Tools of the migration command: they check, migrate and shard a whole database. */
 export interface SchemaTools {
   collections: Collections
   status(): Promise<SchemaStatus>
   migrate(options: { contract: boolean; sealer?: Sealer }): Promise<SchemaStatus>
+  /** Makes all positions of readers invalid, after the data was restored. */
+  beginHistory(): Promise<string>
   /**
    * Distributes the collections over shards. Returns false if the server is not the router of a
    * sharded cluster.
@@ -38,6 +41,7 @@ export async function openSchemaTools(settings: {
       collections: collectionsOf(db),
       status: () => schemaStatus(db),
       migrate: (options) => migrate(db, options),
+      beginHistory: () => beginHistory(db),
       shard: () => shard(db),
       close: () => client.close(),
     }

@@ -62,7 +62,7 @@ describe('a migration', () => {
     const _id = 'cnv_migrated' as never
     const stored = { workspaceId: 'ws_1', lastSequence: 4, lastSessionId: 'ses_1', closedSequence: 5, status: 'closed' }
     await db.collection('conversations').insertOne({ _id, ...stored })
-    const conversations = createConversationStore({ conversations: db.collection('conversations') })
+    const conversations = createConversationStore({ conversations: db.collection('conversations'), history: '' })
     for (const contract of [false, true]) {
       await migrate(db, { contract })
       expect(await conversations.find(['cnv_migrated'])).toMatchObject([{ lastSessionId: 'ses_1', status: 'closed' }])

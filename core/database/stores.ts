@@ -39,13 +39,13 @@ import type { Database } from './database.ts'
 /** All stores of a core process. The modules access the database only through them. */
 export type Stores = ReturnType<typeof createStores>
 
-export function createStores({ collections, screenshots }: Database, nudge?: Nudge) {
+export function createStores({ collections, screenshots, history }: Database, nudge?: Nudge) {
   return {
     commands: createCommandStore(collections),
     consents: createConsentStore(collections),
     consoleSessions: createConsoleSessionStore(collections),
     conversationFacts: createConversationFactsStore(collections),
-    conversations: createConversationStore(collections),
+    conversations: createConversationStore({ ...collections, history }),
     dataRemoval: createDataRemoval(collections),
     deletions: createDeletionStore(collections),
     deliveries: createDeliveryStore(collections),

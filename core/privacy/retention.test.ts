@@ -43,7 +43,10 @@ describe('the collections of the database', () => {
     expect([...names, ...declared].filter((name) => !collectionsWithRule.includes(name))).toEqual([])
     expect(
       collectionsWithRule.filter(
-        (name) => ![...declared, 'screenshots.files', 'screenshots.chunks', 'migrations', 'locks'].includes(name),
+        (name) =>
+          ![...declared, 'screenshots.files', 'screenshots.chunks', 'migrations', 'locks', 'storeHistory'].includes(
+            name,
+          ),
       ),
     ).toEqual([])
   })

@@ -96,6 +96,7 @@ const rules: Record<string, IsOverdue> = {
   installations: () => false,
   keys: () => false,
   migrations: () => false,
+  storeHistory: () => false,
   searchProgress: () => false,
   locks: () => false,
 }

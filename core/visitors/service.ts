@@ -58,7 +58,7 @@ const contextMaxKeys = 10
 const contextMaxBytes = 1_024
 
 export function createVisitorService(
-  { config, bus, keyring, plannedIds, secretBox, idempotency, logger, now }: CoreKit,
+  { config, bus, history, keyring, plannedIds, secretBox, idempotency, logger, now }: CoreKit,
   stores: VisitorStores,
   { log, replayWindow, streamSubscriptions, wakeups }: LogService,
   { workspaces, siteDirectory }: WorkspaceService,
@@ -96,6 +96,7 @@ export function createVisitorService(
     plannedIds,
     idempotency,
     wakeups,
+    history,
     now,
     contents: createSessionContents({ grants, conversations, events, replayWindow }),
     settings: {

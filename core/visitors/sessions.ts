@@ -1,6 +1,7 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { inWorkspace, ServiceError } from '../errors.ts'
 import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
+import { epochIn } from '../ids.ts'
 import type { IdsKey } from '../keys/ids-key.ts'
 import { type PlannedIds, shortHash } from '../keys/keyring.ts'
 import type { Wakeups } from '../log/wakeups.ts'
@@ -93,13 +94,15 @@ interface SessionsDependencies {
   idempotency: Idempotency
   wakeups: Pick<Wakeups, 'changing' | 'stateChanged'>
   settings: SessionSettings
+  /** Id of the data's history. */
+  history: string
   now: () => number
 }
 
 /** Creates, reads, bans and ends visitor sessions (contract, sections 2 and 3). */
 export function createSessions(dependencies: SessionsDependencies): Sessions {
   const { store, conversations, contents, workspaces, directory, subjects, access } = dependencies
-  const { consents, networkBans, plannedIds, idsKey, idempotency, wakeups, settings, now } = dependencies
+  const { consents, networkBans, plannedIds, idsKey, idempotency, wakeups, settings, history, now } = dependencies
 
   async function visitorIdFor(connectionId: string, clientInstanceId: string) {
     return `vis_${shortHash(await idsKey(), connectionId, clientInstanceId)}`
@@ -156,7 +159,12 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
       const first = await find(session.sessionId)
       return contents.issue(first, firstGrantOf(first), { state: 'new' })
     }
-    const replay = { state: 'ready' as const, epoch: conversation.epoch, lastSequence: 0, oldestSequence: 0 }
+    const replay = {
+      state: 'ready' as const,
+      epoch: epochIn(history, conversation.epoch),
+      lastSequence: 0,
+      oldestSequence: 0,
+    }
     return contents.issue(session, firstGrantOf(session), { state: 'new', replay })
   }
 

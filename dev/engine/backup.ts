@@ -1,11 +1,16 @@
 import { execFile } from 'node:child_process'
-import { chmod, mkdir, mkdtemp, readdir, realpath, rename, rm, rmdir, stat } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readdir, realpath, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
+import { type Db, MongoClient } from 'mongodb'
 import type { Logger } from 'pino'
+import { beginHistory } from '../../core/database/store-history.ts'
+import { makePrivate } from '../private-folder.ts'
+import { EngineError } from './engine-error.ts'
 import { enginePlace } from './engine-place.ts'
 import { nodeForEngine } from './glibc.ts'
 import { hostEngine } from './hosted-engine.ts'
+import { reportOf } from './restore-report.ts'
 
 const run = promisify(execFile)
 
@@ -42,38 +47,96 @@ export async function backUp({ dataDir, file, logger }: BackupOptions): Promise<
   }
 }
 
+interface RestoreOptions extends BackupOptions {
+  /** Name of the service's database. */
+  database: string
+  /** Keeps the present data under another name and restores in its place. */
+  replaces?: boolean
+  now?: () => number
+}
+
+interface Restored {
+  /** Path of the report that says what the restore undoes. */
+  report: string
+  /** Where the replaced data is now. */
+  keptAs?: string
+}
+
 /**
- * Restores an archive as a new data folder. The folder appears only when it is complete.
+ * Restores an archive as a new data folder. The folder appears only when it is complete. Begins a new
+ * history, so that every reader reads its messages again. Writes a report into the folder.
  *
- * @throws Error if the folder has files, or if the archive is damaged or is not a backup
+ * @throws Error if the folder has files and `replaces` is not set, or if the archive is damaged or is
+ * not a backup; EngineError `held` if an engine uses the folder
  */
-export async function restore({ dataDir, file, logger }: BackupOptions): Promise<void> {
+export async function restore(options: RestoreOptions): Promise<Restored> {
+  const { dataDir, file, logger, database, replaces = false, now = Date.now } = options
   const target = resolve(dataDir)
-  const existing = await readdir(target).catch(() => [])
-  if (existing.length > 0) throw new Error(`${dataDir} is not empty. Move it away, or set DATA_DIR to a new folder.`)
+  const isEmpty = (await readdir(target).catch(() => [])).length === 0
+  if (!isEmpty && !replaces)
+    throw new Error(
+      `${dataDir} is not empty. With --replace, the restore keeps its data under another name and reports what is lost.`,
+    )
   await mkdir(dirname(target), { recursive: true })
   const draft = await mkdtemp(join(dirname(target), `.${basename(target)}-restore-`))
+  const at = new Date(now())
+  const stamp = at.toISOString().replaceAll(':', '-')
+  const report = `restore-report-${stamp}.md`
   try {
     await run('tar', ['--extract', '--gzip', '--file', resolve(file), '--directory', draft])
     if (!(await readdir(draft)).includes('mongodb')) throw new Error(`${file} is no backup of a data folder.`)
     // The engine checks its files when it opens them.
-    await closeCleanly(draft, logger)
+    const text = await withDatabase(draft, { database, logger }, async (restored) => {
+      await beginHistory(restored)
+      const facts = { file: basename(file), at, restored }
+      if (isEmpty) return reportOf(facts)
+      return withDatabase(target, { database, logger }, (replaced) => reportOf({ ...facts, replaced })).catch(
+        (error: Error) => {
+          if (error instanceof EngineError && error.reason === 'held') throw error
+          logger.warn({ reason: error.name }, 'the present data cannot be read; the report compares nothing')
+          return reportOf(facts)
+        },
+      )
+    })
+    await writeFile(join(draft, report), text, { mode: 0o600 })
     for (const name of runtimeFiles) await rm(join(draft, name), { recursive: true, force: true })
-    await rmdir(target).catch(() => {})
+    if (isEmpty) await rmdir(target).catch(() => {})
+    const keptAs = isEmpty ? undefined : `${target}.replaced-${stamp}`
+    if (keptAs) await rename(target, keptAs)
     await rename(draft, target)
+    return { report: join(target, report), ...(keptAs && { keptAs }) }
   } catch (error) {
     await rm(draft, { recursive: true, force: true })
     throw error
   }
 }
 
+/** Opens the database of a data folder, and closes its engine when `use` has ended. */
+async function withDatabase<Result>(
+  dataDir: string,
+  { database, logger }: Pick<RestoreOptions, 'database' | 'logger'>,
+  use: (db: Db) => Promise<Result>,
+): Promise<Result> {
+  return withEngine(dataDir, logger, async (uri) => {
+    const client = new MongoClient(uri)
+    return use(client.db(database)).finally(() => client.close())
+  })
+}
+
 /** Opens and closes the engine, which repairs its files after a crash and writes its checkpoint. */
-async function closeCleanly(dataDir: string, logger: BackupOptions['logger']): Promise<void> {
+const closeCleanly = (dataDir: string, logger: BackupOptions['logger']) => withEngine(dataDir, logger, async () => {})
+
+async function withEngine<Result>(
+  dataDir: string,
+  logger: BackupOptions['logger'],
+  use: (uri: string) => Promise<Result>,
+): Promise<Result> {
+  makePrivate(dataDir)
   const place = enginePlace(await realpath(dataDir))
   const { signal } = new AbortController()
   const command = await nodeForEngine({ logger, signal })
   const engine = await hostEngine({ place, command, logger, signal })
-  await engine.stop()
+  return use(place.uri).finally(() => engine.stop())
 }
 
 /** Returns names, sizes and times of the database's files. They change when an engine opens them. */

@@ -123,6 +123,8 @@ const main = async (place: Place) => {
   }
 }
 
+// The engine's package creates its files and its socket with default modes.
+process.umask(0o077)
 const [databaseDir, socketPath, scratchDir] = process.argv.slice(2)
 if (databaseDir === undefined || socketPath === undefined || scratchDir === undefined) {
   console.error('usage: TMPDIR=<scratchDir> node engine-process.ts <databaseDir> <socketPath> <scratchDir>')

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { makePrivate } from '../private-folder.ts'
 import { EngineError } from './engine-error.ts'
 import { type EngineLink, openEngineLink } from './engine-link.ts'
 import { enginePlace } from './engine-place.ts'
@@ -41,6 +42,7 @@ export const attachEngine = async (options: EngineOptions): Promise<Engine> => {
   const stopping = new AbortController()
   const signal = options.signal ? AbortSignal.any([options.signal, stopping.signal]) : stopping.signal
   signal.throwIfAborted()
+  makePrivate(dataDir)
   const place = enginePlace(dataDir)
   const up = Promise.withResolvers<void>()
   const aborted = new Promise<undefined>((resolve) => {

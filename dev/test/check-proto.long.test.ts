@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { appendFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -25,7 +26,13 @@ const write = (files: Record<string, string>) => {
   }
 }
 const generate = () => execFileSync('buf', ['generate'], { cwd: root, stdio: 'pipe' })
-const release = () => execFileSync('buf', ['build', '-o', 'proto/released.binpb'], { cwd: root, stdio: 'pipe' })
+function release() {
+  execFileSync('buf', ['build', '-o', 'proto/released.binpb'], { cwd: root, stdio: 'pipe' })
+  const digest = createHash('sha256')
+    .update(readFileSync(join(root, 'proto/released.binpb')))
+    .digest('hex')
+  write({ 'releases.json': JSON.stringify([{ version: '1.0.0', sha256: { 'protos.binpb': digest } }]) })
+}
 
 const check = () => {
   const lines: string[] = []
@@ -77,6 +84,11 @@ describe('checkProto', () => {
     generate()
     release()
     expect(check().ok).toBe(true)
+  })
+
+  it('checkProto fails if the released protos are not those that the last release recorded', () => {
+    appendFileSync(join(root, 'proto/released.binpb'), '\n')
+    expect(check()).toEqual({ ok: false, output: expect.stringContaining('is not that of 1.0.0 in releases.json') })
   })
 
   it('checkProto fails on stale or leftover generated code', () => {

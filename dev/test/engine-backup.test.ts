@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import type { Collection, Document } from 'mongodb'
 import { pino } from 'pino'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
+import { ConnectionStatus } from '#proto/workspace/v1/workspace_pb.js'
 import { readCoreConfig } from '../../core/config.ts'
 import { openDatabase } from '../../core/database/database.ts'
 import { serveCore } from '../../core/server.ts'
@@ -17,6 +18,7 @@ import { attachEngine } from '../engine/engine.ts'
 import { startLocalCore } from '../local-core.ts'
 
 const run = promisify(execFile)
+const database = readCoreConfig({}).MONGODB_DATABASE
 const logger = pino({ level: 'silent' })
 let folder: string
 let dataDir: string
@@ -48,15 +50,14 @@ async function startService(dataDir: string) {
 /** Returns all documents and indexes of a data folder's database, as text. */
 async function contentOf(dataDir: string): Promise<Record<string, string>> {
   const engine = await attachEngine({ dataDir, logger })
-  const name = readCoreConfig({}).MONGODB_DATABASE
-  const database = await openDatabase({ uri: engine.uri, name, timeoutMs: 20_000 })
+  const opened = await openDatabase({ uri: engine.uri, name: database, timeoutMs: 20_000 })
   const found: Record<string, string> = {}
-  for (const [key, collection] of Object.entries(database.collections) as unknown as [string, Collection<Document>][]) {
+  for (const [key, collection] of Object.entries(opened.collections) as unknown as [string, Collection<Document>][]) {
     const documents = await collection.find().sort({ _id: 1 }).toArray()
     const indexes = documents.length > 0 ? await collection.indexes() : []
     found[key] = JSON.stringify([documents, indexes])
   }
-  await database.close()
+  await opened.close()
   await engine.stop()
   return found
 }
@@ -75,10 +76,11 @@ test('a restored backup has the documents, indexes and secrets of the service, a
   const later = await startService(dataDir)
   await later.leads.captureLead({ workspaceId, source: 'drill', fields: { name: 'After the backup' } })
   await later.stop()
-  await expect(restore({ dataDir, file, logger })).rejects.toThrow('is not empty')
+  await expect(restore({ dataDir, file, logger, database })).rejects.toThrow('is not empty')
   await rm(dataDir, { recursive: true })
 
-  await restore({ dataDir, file, logger })
+  const { report } = await restore({ dataDir, file, logger, database })
+  expect(await readFile(report, 'utf8')).toContain('Unknown, because there was no readable data to compare')
   expect(await readFile(join(dataDir, 'secrets.json'), 'utf8')).toBe(secrets)
   expect(await contentOf(dataDir)).toEqual(content)
   const after = await startService(dataDir)
@@ -86,6 +88,62 @@ test('a restored backup has the documents, indexes and secrets of the service, a
   expect(leads.map((lead) => [lead.leadId, lead.fields])).toEqual([[leadId, { name: 'Mia' }]])
   await after.leads.captureLead({ workspaceId, source: 'drill', fields: { name: 'After the restore' } })
   await after.stop()
+})
+
+test('a restore that replaces data keeps it, and reports what is undone', async () => {
+  const before = await startService(dataDir)
+  const { workspaceId } = before
+  const { workspaces, leads } = before
+  await workspaces.addSuppressions({ workspaceId, entries: [{ of: { case: 'email', value: 'kept@example.com' } }] })
+  await leads.captureLead({ workspaceId, source: 'drill', fields: { name: 'Mia' } })
+  await before.stop()
+  await backUp({ dataDir, file, logger })
+
+  const later = await startService(dataDir)
+  const { leadId } = await later.leads.captureLead({ workspaceId, source: 'drill', fields: { name: 'Secret Name' } })
+  await later.workspaces.addSuppressions({
+    workspaceId,
+    entries: [{ of: { case: 'email', value: 'new@example.com' } }],
+  })
+  await later.workspaces.rotateIdentitySecret({ siteKey: 'pk_demo' })
+  await later.workspaces.setConnectionStatus({ connectionId: 'con_demo', status: ConnectionStatus.DISABLED })
+  await later.stop()
+  const engine = await attachEngine({ dataDir, logger })
+  await expect(restore({ dataDir, file, logger, database, replaces: true })).rejects.toMatchObject({ reason: 'held' })
+  await engine.stop()
+  const { report, keptAs } = await restore({ dataDir, file, logger, database, replaces: true })
+
+  const text = await readFile(report, 'utf8')
+  expect((await stat(report)).mode & 0o077).toBe(0)
+  for (const title of [
+    'Suppressions that are lost: 1',
+    'Identity secrets that are as before their rotation: 1',
+    'Connections with an earlier status: 1',
+    'Leads that are gone: 1',
+    `- ${leadId}`,
+    '- pk_demo',
+    'Not known here',
+  ])
+    expect(text).toContain(title)
+  // The report names ids only.
+  expect(text).not.toMatch(/Secret Name|new@example\.com|Suppressions that are back/)
+  expect((await readdir(folder)).filter((name) => name.startsWith('.'))).toEqual([])
+  expect(await readdir(keptAs!)).toContain('mongodb')
+  const after = await startService(dataDir)
+  expect((await after.leads.listLeads({ workspaceId })).leads.map(({ fields }) => fields)).toEqual([{ name: 'Mia' }])
+  await after.stop()
+})
+
+test('a restore whose present data cannot be read says so in its report', async () => {
+  await (await startService(dataDir)).stop()
+  await backUp({ dataDir, file, logger })
+  await rm(join(dataDir, 'mongodb'), { recursive: true })
+  await mkdir(join(dataDir, 'mongodb'))
+  await writeFile(join(dataDir, 'mongodb/WiredTiger'), 'damaged')
+  await writeFile(join(dataDir, 'mongodb/WiredTiger.turtle'), 'damaged')
+  const { report, keptAs } = await restore({ dataDir, file, logger, database, replaces: true })
+  expect(await readFile(report, 'utf8')).toContain('Unknown, because there was no readable data to compare')
+  expect(await readFile(join(keptAs!, 'mongodb/WiredTiger'), 'utf8')).toBe('damaged')
 })
 
 test.runIf(isLong)('a backup of a running service is refused and leaves no file', async () => {
@@ -103,13 +161,13 @@ test.runIf(isLong)(
     await backUp({ dataDir, file, logger })
     const target = join(folder, 'restored')
     await truncate(file, (await stat(file)).size - 100)
-    await expect(restore({ dataDir: target, file, logger })).rejects.toThrow(/tar/)
+    await expect(restore({ dataDir: target, file, logger, database })).rejects.toThrow(/tar/)
 
     const other = join(folder, 'other')
     await mkdir(other)
     await writeFile(join(other, 'notes.txt'), 'no backup')
     await run('tar', ['czf', file, '-C', other, '.'])
-    await expect(restore({ dataDir: target, file, logger })).rejects.toThrow('is no backup')
+    await expect(restore({ dataDir: target, file, logger, database })).rejects.toThrow('is no backup')
     expect((await readdir(folder)).sort()).toEqual(['data', 'other', 'service.backup'])
   },
 )

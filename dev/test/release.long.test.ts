@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { inheritedEnvironment } from '../../test/support/processes.ts'
+import { commitOf, lastRelease } from '../releases.ts'
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
@@ -45,18 +46,23 @@ test('a release needs a later version, a changelog and a clean worktree', async 
   await appendFile(join(copy, 'README.md'), 'a change\n')
   expect(await refusal('9.0.0')).toContain('Commit or stash')
   await git('checkout', '--quiet', '.')
-  expect(await git('tag')).toBe('')
+  expect((await git('log', '--format=%s')).trim()).toBe('Begin')
 })
 
-test('a release is a tagged commit with tarballs, bill of materials, protos and checksums', async () => {
+test('a release is a commit with tarballs, bill of materials, protos and checksums, which the next commit records', async () => {
   await release('9.0.0')
   expect(await git('status', '--porcelain')).toBe('')
-  expect(await git('describe', '--exact-match')).toBe('v9.0.0\n')
+  expect(await git('log', '--format=%s')).toBe('Record the commit of release 9.0.0\nRelease 9.0.0\nBegin\n')
+  expect(await git('tag')).toBe('')
   expect(await readFile(join(copy, 'CHANGELOG.md'), 'utf8')).toMatch(/## Unreleased\n\n## 9\.0\.0 - \d{4}-\d\d-\d\d\n/)
   const folder = join(copy, 'dist/release/9.0.0')
   const files = ['protos.binpb', 'sbom.cdx.json', 'service-core-client-9.0.0.tgz', 'service-widget-9.0.0.tgz']
   expect((await readdir(folder)).sort()).toEqual(['SHA256SUMS', ...files])
   await run('sha256sum', ['--check', 'SHA256SUMS'], { cwd: folder })
+  const recorded = await lastRelease(copy)
+  expect(Object.keys(recorded!.sha256)).toEqual(files)
+  expect(await readFile(join(folder, 'SHA256SUMS'), 'utf8')).toContain(recorded!.sha256['protos.binpb'])
+  expect(`${await commitOf(copy, 'v9.0.0')}\n`).toBe(await git('rev-parse', 'HEAD~1'))
   const { components } = JSON.parse(await readFile(join(folder, 'sbom.cdx.json'), 'utf8'))
   const { dependencies } = JSON.parse(await readFile(join(copy, 'package.json'), 'utf8'))
   const deployed = components.map(({ purl }: { purl: string }) =>

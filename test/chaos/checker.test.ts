@@ -92,7 +92,30 @@ const brokenRules = (entries: Entry[], change: Partial<Records> = {}) => [
   ...new Set(check(entries, records(change)).map(({ rule }) => rule)),
 ]
 
+const resetEvent = seen(3, { type: 'replay.reset.required', messageId: undefined, text: undefined })
+/** A backup with three messages is restored after a fourth and a lead. Another message becomes the fourth. */
+const restored: Entry[] = [
+  ...good,
+  { kind: 'backed up' },
+  sent(4),
+  acknowledged(4, { messageId: 'msg_lost' }),
+  seen(4, { messageId: 'msg_lost' }),
+  { kind: 'lead', leadId: 'lead_lost' },
+  { kind: 'delivery', deliveryId: 'dlv_lost', leadId: 'lead_lost' },
+  { kind: 'restored' },
+  resetEvent,
+  { kind: 'read again', visitor: 'eve', lastSequence: 3 },
+]
+
 describe('a valid history', () => {
+  it('lacks what was done between a backup and its restore, if every stream got a reset', () => {
+    expect(check(restored, records())).toEqual([])
+    const later = [sent(5), acknowledged(5, { sequence: 4, messageId: 'msg_5' }), seen(4, { messageId: 'msg_5' })]
+    const events = [event(1), event(2), event(3), event(4, { messageId: 'msg_5', operation: 'op-5' })]
+    const withoutReloads = [...restored, ...later].filter(({ kind }) => kind !== 'reload')
+    expect(check(withoutReloads, records({ events }))).toEqual([])
+  })
+
   it('has no violation', () => {
     expect(check(good, records())).toEqual([])
   })
@@ -202,6 +225,14 @@ describe('the checker reports', () => {
       ['majority'],
     ],
     ['too much memory', [...good, { kind: 'memory', part: 'gateway 1', mebibytes: 900 }], {}, ['memory']],
+    ['a stream without a reset after a restore', restored.filter((entry) => entry !== resetEvent), {}, ['read again']],
+    ['a second reset after one restore', [...restored, resetEvent], {}, ['complete']],
+    [
+      'a message of before the backup that the restore lost',
+      restored,
+      { events: [event(1), event(2)] },
+      ['acknowledged', 'logged'],
+    ],
     ['unfinished work', [...good, { kind: 'stuck', what: 'op-4 is not answered' }], {}, ['recovered']],
   ])('%s', (_name, entries, change, rules) => {
     expect(brokenRules(entries, change).toSorted()).toEqual(rules.toSorted())

@@ -1,4 +1,5 @@
 import { type Entry, ownerOf, type RecordedEvent, type Records } from './history.ts'
+import { withoutUndone } from './undone.ts'
 
 /** A guarantee that was broken during a chaos run. */
 export interface Violation {
@@ -18,6 +19,7 @@ export const rules = {
   isolated: 'no visitor gets data of another visitor',
   history: 'a history has, in order, every message acknowledged before the request',
   reload: 'history pages plus the stream from their end contain every message once',
+  'read again': 'each stream that has got an event gets a reset after a restore',
   'stream ends': 'a stream ends with its session',
   'lead delivered': 'an acknowledged lead has one accepted delivery per subscription, received at least once',
   'lead exists': 'every delivery belongs to an existing lead',
@@ -30,7 +32,8 @@ export const rules = {
 export type Rule = keyof typeof rules
 
 /** Checks a recorded history against the final state of the database. A pure function. */
-export function check(entries: Entry[], records: Records): Violation[] {
+export function check(all: Entry[], records: Records): Violation[] {
+  const entries = withoutUndone(all, records)
   return [
     ...checkMessages(entries, records),
     ...checkStreams(entries, records),
@@ -95,7 +98,11 @@ function checkStreams(entries: Entry[], { events }: Records): Violation[] {
   return entriesOf(entries, 'session').flatMap(({ visitor, sessionId, conversationId }) => {
     const starts = entriesOf(entries, 'stream').filter((entry) => entry.visitor === visitor)
     if (starts.length === 0) return []
-    const seen = entriesOf(entries, 'event').filter((entry) => entry.visitor === visitor)
+    const seen = entries.filter(
+      (entry): entry is Seen =>
+        entry.kind === 'restored' ||
+        ((entry.kind === 'event' || entry.kind === 'read again') && entry.visitor === visitor),
+    )
     const log = (logs.get(conversationId) ?? []).filter(
       (event) => !event.transient && (event.sessionId === undefined || event.sessionId === sessionId),
     )
@@ -103,24 +110,46 @@ function checkStreams(entries: Entry[], { events }: Records): Violation[] {
   })
 }
 
-function checkStream(visitor: string, start: number, seen: EntryOf<'event'>[], log: RecordedEvent[]): Violation[] {
+type Seen = EntryOf<'event'> | EntryOf<'read again'> | EntryOf<'restored'>
+
+function checkStream(visitor: string, start: number, entries: Seen[], log: RecordedEvent[]): Violation[] {
   const violations: Violation[] = []
+  const seen: EntryOf<'event'>[] = []
+  /** Ranges of sequences that the visitor has read from its history instead of the stream. */
+  const read: { after: number; through: number }[] = []
   let last = start
-  for (const { type, sequence, text } of seen) {
-    if (type === 'replay.reset.required') {
-      violations.push(violation('complete', `${visitor} got replay.reset.required at ${last}`))
+  /** After a restore, a stream may get a reset. It must, if it had got an event. */
+  let [mayReset, mustReset] = [false, false]
+  for (const entry of entries) {
+    if (entry.kind === 'restored') {
+      mayReset = true
+      mustReset = seen.length > 0
       continue
     }
+    if (entry.kind === 'read again') {
+      read.push({ after: last, through: entry.lastSequence })
+      last = entry.lastSequence
+      continue
+    }
+    const { type, sequence, text } = entry
+    if (type === 'replay.reset.required') {
+      if (!mayReset) violations.push(violation('complete', `${visitor} got replay.reset.required at ${last}`))
+      mayReset = mustReset = false
+      continue
+    }
+    seen.push(entry)
     if (sequence <= last) violations.push(violation('ordered', `${visitor} got ${sequence} (${type}) after ${last}`))
     last = Math.max(last, sequence)
     if (text !== undefined && ownerOf(text) !== visitor) {
       violations.push(violation('isolated', `${visitor} got data of ${ownerOf(text)} at ${sequence}`))
     }
   }
+  if (mustReset) violations.push(violation('read again', `${visitor} got no reset after the restore`))
+  const isRead = (sequence: number) => read.some(({ after, through }) => sequence > after && sequence <= through)
   const bySequence = new Map(seen.map((event) => [event.sequence, event]))
   const logged = new Map(log.map((event) => [event.sequence, event]))
   for (const { sequence, type } of log) {
-    if (sequence > start && !bySequence.has(sequence))
+    if (sequence > start && !bySequence.has(sequence) && !isRead(sequence))
       violations.push(violation('complete', `${visitor} never got ${sequence} (${type}); its last is ${last}`))
   }
   for (const event of seen) {

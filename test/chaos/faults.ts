@@ -4,6 +4,7 @@ import { until } from '../support/until.ts'
 import type { Recorder } from './history.ts'
 import { changePolicy, policyNames } from './policies.ts'
 import { repeatBan } from './repeated-bans.ts'
+import { restoreBackup } from './restores.ts'
 import type { Core, Part, Service } from './service.ts'
 
 /**
@@ -199,6 +200,8 @@ export const faults = {
     return frozen
   },
 
+  restore: restoreBackup,
+
   /** Writes a ban whose wake-up to the other cores is lost. Then an operator repeats the ban. */
   'hint-lost': (service, { recorder }) => repeatBan(service, recorder),
 
@@ -214,7 +217,7 @@ export type FaultName = keyof typeof faults
 export const faultNames = Object.keys(faults) as FaultName[]
 
 /** Faults that need control of the engine's process, its disk or the connections to it. */
-const engineFaults = /^(engine-|cursor-|disk-)/
+const engineFaults = /^(engine-|cursor-|disk-|restore)/
 /** Faults for a database whose processes the run does not control. */
 export const clusterFaults = faultNames.filter((name) => !engineFaults.test(name))
 /** Faults that are possible with the embedded engine, which holds no elections. */

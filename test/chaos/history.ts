@@ -12,6 +12,8 @@ export type Entry =
   | { kind: 'refused'; operation: string; code: string }
   /** A visitor's stream connects and delivers events after the sequence number `after`. */
   | { kind: 'stream'; visitor: string; after: number }
+  /** A visitor has read its history after a reset. Its stream continues after this sequence number. */
+  | { kind: 'read again'; visitor: string; lastSequence: number }
   | { kind: 'event'; visitor: string; sequence: number; type: string; messageId?: string; text?: string }
   | { kind: 'history asked'; visitor: string; read: number }
   | { kind: 'history'; visitor: string; read: number; messages: HistoryMessage[] }
@@ -21,6 +23,10 @@ export type Entry =
    * `lastSequence`.
    */
   | { kind: 'reload'; visitor: string; lastSequence: number; pages: number[]; streamed: number[] }
+  /** A backup of the database was taken. */
+  | { kind: 'backed up' }
+  /** The latest backup was restored. */
+  | { kind: 'restored' }
   /** The core acknowledged the revocation of a session that had an open stream. */
   | { kind: 'revoked'; visitor: string; streamEnded: boolean }
   /** The core acknowledged the capture of a lead. */

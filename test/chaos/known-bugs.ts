@@ -11,6 +11,11 @@ export interface KnownBug {
 
 export const knownBugs: KnownBug[] = [
   {
+    name: 'a restored backup keeps the epochs of its logs',
+    faults: ['restore'],
+    changes: [{ folder: 'core/conversations', from: 'epoch: epochIn(history, rest.epoch),', to: 'epoch: rest.epoch,' }],
+  },
+  {
     name: 'a repeated ban skips sessions that are already banned',
     faults: ['hint-lost'],
     changes: [

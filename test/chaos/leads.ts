@@ -81,7 +81,7 @@ export async function reportTooLate({ service, recorder, random, draining }: Cli
   }
 
   while (!draining.aborted) {
-    await claimAndReportLate().catch(() => {})
+    await service.undisturbed(claimAndReportLate).catch(() => {})
     await delay(random.between(50, 500))
   }
 }

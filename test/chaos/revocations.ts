@@ -19,6 +19,11 @@ export async function revokeSessions(context: ClientContext, name: string): Prom
   const operators = service.cores.map(({ url }) => operatorOf(url, service.demo.serviceToken))
 
   for (let count = 1; !draining.aborted; count += 1) {
+    await service.undisturbed(() => revokeOne(count))
+    await pause(random.between(300, 1_000), draining)
+  }
+
+  async function revokeOne(count: number) {
     const visitor = await arrive(context, `${name}-${count}`)
     if (!visitor) return
     const stream = await visitor.openStream({ after: 0, via: gatewayOf(context) }).catch(() => undefined)
@@ -34,7 +39,6 @@ export async function revokeSessions(context: ClientContext, name: string): Prom
         recorder.add({ kind: 'revoked', visitor: `${name}-${count}`, streamEnded })
     }
     stream?.close()
-    await pause(random.between(300, 1_000), draining)
   }
 
   /**

@@ -22,5 +22,9 @@ export function* schedule(names: readonly FaultName[], random: Random): Generato
     faults: group.map((name) => ({ name, lastsMs: random.between(...lastsMs), draw: random.between(0, 999) })),
   })
   for (const name of random.shuffled(names)) yield step([name])
-  for (;;) yield step(random.shuffled(names).slice(0, random.between(1, maxFaultsAtOnce)))
+  for (;;) {
+    const group = random.shuffled(names).slice(0, random.between(1, maxFaultsAtOnce))
+    // A restore undoes what other faults write, so it runs alone.
+    yield step(group.includes('restore') ? ['restore'] : group)
+  }
 }

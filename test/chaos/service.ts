@@ -7,6 +7,7 @@ import { freePort, type StartedProcess, startProcess } from '../support/processe
 import type { TestDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 import { type Engine, externalEngine, startEngine } from './engine.ts'
+import { createRestoreTurns, type RestoreTurns } from './restore-turns.ts'
 
 /** A process of the service. */
 export interface Part {
@@ -40,7 +41,7 @@ export interface Gateway extends Part {
   publicUrl: string
 }
 
-export interface Service {
+export interface Service extends RestoreTurns {
   demo: DemoFile
   dataDir: string
   deliveryToken: string
@@ -124,6 +125,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
 
   let isKept = false
   return {
+    ...createRestoreTurns(),
     demo: JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8')),
     dataDir,
     deliveryToken: await readFile(join(dataDir, 'delivery.token'), 'utf8'),

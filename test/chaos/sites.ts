@@ -25,6 +25,11 @@ export async function deleteSites(context: ClientContext, name: string): Promise
   const options = { timeoutMs: callTimeoutMs }
 
   for (let count = 1; !draining.aborted; count += 1) {
+    await service.undisturbed(() => deleteOne(count))
+    await pause(random.between(300, 1_000), draining)
+  }
+
+  async function deleteOne(count: number) {
     await changeRetention(count)
     const site = await newSite(`${name}-${count}`)
     if (!site) return
@@ -45,7 +50,6 @@ export async function deleteSites(context: ClientContext, name: string): Promise
         recorder.add({ kind: 'revoked', visitor: `${name}-${count}`, streamEnded })
     }
     stream?.close()
-    await pause(random.between(300, 1_000), draining)
   }
 
   /**

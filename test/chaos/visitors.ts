@@ -24,7 +24,7 @@ const silenceMs = 3_500
 const writersPerVisitor = 2
 
 export async function visit(context: ClientContext, name: string): Promise<ChaosVisitor | undefined> {
-  const visitor = await arrive(context, name)
+  const visitor = await context.service.undisturbed(() => arrive(context, name))
   if (!visitor) return undefined
   const { sessionId, conversationId } = visitor.session
   context.recorder.add({ kind: 'session', visitor: name, sessionId, conversationId })
@@ -105,16 +105,18 @@ export async function send(context: ClientContext, name: string, visitor: Visito
 
 /** Repeatedly reads the history and records it, as a page does when it opens. */
 async function readHistory(context: ClientContext, name: string, visitor: Visitor) {
-  const { recorder, random, draining } = context
+  const { service, recorder, random, draining } = context
   while (!draining.aborted) {
     await pause(random.between(200, 1_000), draining)
-    reads += 1
-    const read = reads
-    recorder.add({ kind: 'history asked', visitor: name, read })
-    const messages = await visitor.history({ via: gatewayOf(context) }).catch(() => undefined)
-    if (!messages) continue
-    const seen = messages.map(({ messageId, sequence, body }) => ({ messageId, sequence, text: body }))
-    recorder.add({ kind: 'history', visitor: name, read, messages: seen })
+    await service.undisturbed(async () => {
+      reads += 1
+      const read = reads
+      recorder.add({ kind: 'history asked', visitor: name, read })
+      const messages = await visitor.history({ via: gatewayOf(context) }).catch(() => undefined)
+      if (!messages) return
+      const seen = messages.map(({ messageId, sequence, body }) => ({ messageId, sequence, text: body }))
+      recorder.add({ kind: 'history', visitor: name, read, messages: seen })
+    })
   }
 }
 
@@ -125,27 +127,32 @@ let reads = 0
  * reset.
  */
 async function reload(context: ClientContext, name: string, visitor: Visitor) {
-  const { recorder, random, draining } = context
+  const { service, random, draining } = context
   while (!draining.aborted) {
     await pause(random.between(200, 800), draining)
-    const limit = random.pick([25, 100])
-    const read = await visitor.readPages({ via: gatewayOf(context), limit }).catch(() => undefined)
-    if (!read) continue
-    const { messages, lastSequence } = read
-    const via = gatewayOf(context)
-    const stream = await visitor.openStream({ after: lastSequence, via }).catch(() => undefined)
-    if (stream?.status === 200) await pause(random.between(100, 600), draining)
-    stream?.close()
-    await stream?.ended
-    const streamed = (stream?.events ?? []).filter(({ data }) => data.message !== undefined)
-    recorder.add({
-      kind: 'reload',
-      visitor: name,
-      lastSequence,
-      pages: messages.map(({ sequence }) => sequence),
-      streamed: streamed.map(({ sequence }) => sequence),
-    })
+    await service.undisturbed(() => reloadOnce(context, name, visitor))
   }
+}
+
+async function reloadOnce(context: ClientContext, name: string, visitor: Visitor) {
+  const { recorder, random, draining } = context
+  const limit = random.pick([25, 100])
+  const read = await visitor.readPages({ via: gatewayOf(context), limit }).catch(() => undefined)
+  if (!read) return
+  const { messages, lastSequence } = read
+  const via = gatewayOf(context)
+  const stream = await visitor.openStream({ after: lastSequence, via }).catch(() => undefined)
+  if (stream?.status === 200) await pause(random.between(100, 600), draining)
+  stream?.close()
+  await stream?.ended
+  const streamed = (stream?.events ?? []).filter(({ data }) => data.message !== undefined)
+  recorder.add({
+    kind: 'reload',
+    visitor: name,
+    lastSequence,
+    pages: messages.map(({ sequence }) => sequence),
+    streamed: streamed.map(({ sequence }) => sequence),
+  })
 }
 
 async function renew(context: ClientContext, visitor: Visitor) {
@@ -170,6 +177,18 @@ function follow(context: ClientContext, name: string, visitor: Visitor) {
   const { recorder, random, draining, stopped } = context
   let position = 0
   let lastEventId: string | undefined
+  /** Epoch of the log after a reset, until the history is read again. */
+  let resetEpoch: string | undefined
+
+  /** Reads the history after a reset. The stream then continues from its end. */
+  async function readAgain(epoch: string) {
+    const read = await visitor.readPages({ via: gatewayOf(context) }).catch(() => undefined)
+    if (!read) return
+    position = read.lastSequence
+    lastEventId = `${epoch}-${position}`
+    resetEpoch = undefined
+    recorder.add({ kind: 'read again', visitor: name, lastSequence: position })
+  }
 
   async function connect(): Promise<EventStream | undefined> {
     recorder.add({ kind: 'stream', visitor: name, after: position })
@@ -181,8 +200,11 @@ function follow(context: ClientContext, name: string, visitor: Visitor) {
         onEvent({ id, type, sequence, data }) {
           const text = data.message?.body ?? data.label ?? data.author?.displayName
           recorder.add({ kind: 'event', visitor: name, sequence, type, messageId: data.message?.messageId, text })
-          position = Math.max(position, sequence)
-          lastEventId = id
+          if (type === 'replay.reset.required') resetEpoch = id.replace(/-\d+$/, '')
+          else {
+            position = Math.max(position, sequence)
+            lastEventId = id
+          }
         },
       })
       .catch(() => undefined)
@@ -204,6 +226,10 @@ function follow(context: ClientContext, name: string, visitor: Visitor) {
       // Waits until the buffered events of this stream are recorded. Otherwise, events of the next
       // stream could be recorded first.
       await stream?.ended
+      while (resetEpoch !== undefined && !stopped.aborted) {
+        await readAgain(resetEpoch)
+        await pause(50)
+      }
       await pause(random.between(20, 100))
     }
   }

@@ -14,7 +14,7 @@ import { operatorOf } from '../support/operator.ts'
 import { freePort, inheritedEnvironment, type StartedProcess, startProcess } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 import { startVisitor, type Visitor } from '../support/visitor.ts'
-import { lastRelease, unpack } from '../upgrade/versions.ts'
+import { lastVersion, unpack } from '../upgrade/versions.ts'
 import { canRunContainers, openContainers } from './containers.ts'
 import { root } from './dockerfile.ts'
 import { makeSecrets } from './secrets.ts'
@@ -22,9 +22,8 @@ import { makeSecrets } from './secrets.ts'
 const run = promisify(execFile)
 const canRun = await canRunContainers()
 if (!canRun) console.log('Skipped: `apt-get install buildah debootstrap`, and run this as root.')
-const release = await lastRelease()
-if (release === undefined)
-  console.log('This checkout has no tag of a release: the deployment begins with this version.')
+const release = await lastVersion()
+if (release === undefined) console.log('There is no release yet: the deployment begins with this version.')
 const say = (line: string) => console.log(`${new Date().toISOString().slice(11, 19)} ${line}`)
 
 it.skipIf(!canRun)(

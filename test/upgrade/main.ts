@@ -1,20 +1,20 @@
 // `npm run verify -- rehearsal`: upgrades a running service from the last release to this source,
 // under traffic. Prints broken guarantees.
-// Example: `npm run verify -- rehearsal --from v0.2.0 --seed 7`
+// Example: `npm run verify -- rehearsal --from 0.2.0 --seed 7`
 import { parseArgs } from 'node:util'
 import { rules } from '../chaos/checker.ts'
 import { rehearse } from './rehearsal.ts'
-import { lastRelease, unpack } from './versions.ts'
+import { lastVersion, unpack } from './versions.ts'
 
 const { values } = parseArgs({
   options: {
-    from: { type: 'string', default: await lastRelease() },
+    from: { type: 'string', default: await lastVersion() },
     seed: { type: 'string', default: '1' },
     visitors: { type: 'string', default: '8' },
   },
 })
 if (values.from === undefined) {
-  console.error('This checkout has no tag of a release. Fetch the tags, or name a commit: --from COMMIT')
+  console.error('There is no release yet. Name a commit: --from COMMIT')
   process.exit(2)
 }
 const old = await unpack(values.from)

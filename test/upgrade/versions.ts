@@ -3,31 +3,28 @@ import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { commitOf, lastRelease } from '../../dev/releases.ts'
 import { rehearsalFrom } from './config.ts'
 
 const run = promisify(execFile)
 export const presentRoot = join(import.meta.dirname, '../..')
 
 /**
- * Returns the tag of the last release, or undefined if this checkout has no tag of a release. The
- * environment variable `REHEARSAL_FROM` can name another version.
+ * Returns the version of the last release, or undefined if there is none. The environment variable
+ * `REHEARSAL_FROM` can name another version.
  */
-export async function lastRelease(): Promise<string | undefined> {
-  const given = rehearsalFrom()
-  if (given !== undefined) return given
-  const args = ['describe', '--tags', '--abbrev=0', '--match', 'v[0-9]*']
-  const found = await run('git', args, { cwd: presentRoot }).catch(() => undefined)
-  return found?.stdout.trim()
+export async function lastVersion(): Promise<string | undefined> {
+  return rehearsalFrom() ?? (await lastRelease(presentRoot))?.version
 }
 
 /**
- * Unpacks a version of the source into a temporary folder. If its lock file differs from the
+ * Unpacks a version of the source, a release or a commit, into a temporary folder. If its lock file differs from the
  * present one, installs its packages; otherwise links the present packages.
  */
 export async function unpack(version: string): Promise<{ root: string; remove(): Promise<void> }> {
   const root = await mkdtemp(join(tmpdir(), 'service-version-'))
   const archive = join(root, 'source.tar')
-  await run('git', ['archive', '--output', archive, version], { cwd: presentRoot })
+  await run('git', ['archive', '--output', archive, await commitOf(presentRoot, version)], { cwd: presentRoot })
   await run('tar', ['-xf', archive, '-C', root])
   const locks = await Promise.all(
     [root, presentRoot].map((folder) => readFile(join(folder, 'package-lock.json'), 'utf8')),

@@ -50,6 +50,14 @@ interface EventStreamDeps {
   onEnd(code: string, failed: boolean): void
 }
 
+/**
+ * Returns a position with the event id that the service gives it. The epoch in the id lets the service
+ * find that its data was restored from a backup, and that the sequence now belongs to another event.
+ */
+export function positionIn(epoch: string | undefined, sequence: number): StreamPosition {
+  return epoch ? { lastEventId: `${epoch}-${sequence}`, sequence } : { sequence }
+}
+
 export type EventStream = ReturnType<typeof createEventStream>
 
 /**
@@ -122,7 +130,7 @@ export function createEventStream(deps: EventStreamDeps) {
     connection = controller
     lastActivityMs = clock.now()
     watch(controller)
-    let reset = false
+    let reset: StreamEvent | undefined
     try {
       const response = await deps.connect(position, controller.signal)
       if (controller.signal.aborted) return undefined
@@ -142,7 +150,7 @@ export function createEventStream(deps: EventStreamDeps) {
           if (!event) void deps.onBehind(position)
           else if (event.type === 'replay.reset.required') {
             if (event.data.reauthenticationRequired === true) return end('replay.reset.required')
-            reset = true
+            reset = event
             controller.abort()
           } else if (terminalEvents.includes(event.type)) {
             end(event.type)
@@ -162,7 +170,7 @@ export function createEventStream(deps: EventStreamDeps) {
         connection = undefined
       }
     }
-    if (reset && current) return await startOver(current)
+    if (reset && current) return await startOver(current, reset.id)
     return undefined
   }
 
@@ -177,7 +185,7 @@ export function createEventStream(deps: EventStreamDeps) {
    * Loads the newest history page and continues from it, because the service cannot replay from the
    * position.
    */
-  async function startOver(mine: object): Promise<WidgetError | undefined> {
+  async function startOver(mine: object, resetId?: string): Promise<WidgetError | undefined> {
     resets += 1
     if (resets > resetsBeforeGivingUp) {
       end('realtime_terminal_failure', true)
@@ -186,7 +194,7 @@ export function createEventStream(deps: EventStreamDeps) {
     try {
       const sequence = await deps.onReset()
       if (current !== mine) return undefined
-      position = { sequence }
+      position = positionIn(resetId?.replace(/-\d+$/, ''), sequence)
       comparedTo = sequence
       beforeHole = undefined
       deps.onPosition(position)

@@ -1,14 +1,14 @@
 import type { Api } from './api.ts'
 import { createConversation } from './conversation.ts'
 import { toWidgetError, WidgetError } from './errors.ts'
-import { createEventStream } from './event-stream.ts'
+import { createEventStream, positionIn } from './event-stream.ts'
 import type { Emitter } from './events.ts'
 import { createHistory } from './history.ts'
 import { createOutbox, type OutboxEntry } from './outbox.ts'
 import type { Platform } from './platform.ts'
 import { createReceipts } from './receipts.ts'
 import { createSession, type GivenSession } from './session.ts'
-import type { SessionRecords } from './session-record.ts'
+import type { SessionRecords, StreamPosition } from './session-record.ts'
 import { createTabStream } from './tab-stream.ts'
 import type { ConnectionState, PageContext, SessionView, StreamEvent, WidgetConfig } from './types.ts'
 
@@ -229,15 +229,15 @@ export function createVisit(deps: VisitDeps) {
   function startStream() {
     const { sessionId, replay } = session.content()!
     stream?.stop()
-    stream = openStream(sessionId, replay.lastSequence)
+    stream = openStream(sessionId, positionIn(replay.epoch, replay.lastSequence))
     stream.start()
   }
 
-  function openStream(sessionId: string, lastSequence: number) {
+  function openStream(sessionId: string, start: StreamPosition) {
     const stream = createEventStream({
       platform,
       settings: deps.config()?.realtime,
-      position: session.notes().position ?? { sequence: lastSequence },
+      position: session.notes().position ?? start,
       ready,
       connect: (position, signal) => withGrant((grant) => api.events(position, grant, signal)),
       onEvent(event) {

@@ -25,7 +25,8 @@ describe('the event stream', () => {
 
     const [first, second] = server.seen('GET /events')
     expect(first?.headers.authorization).toMatch(/^Bearer /)
-    expect(first?.headers['last-event-id']).toBeUndefined()
+    // The epoch in the id tells the service about a restored backup, even before the first event.
+    expect(first?.headers['last-event-id']).toBe('e1-0')
     expect(second?.headers['last-event-id']).toBe('e1-1')
     expect(second?.query).toEqual({ afterSequence: '1' })
     harness.client.stop()

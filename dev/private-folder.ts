@@ -1,0 +1,51 @@
+import { chmodSync, lstatSync, mkdirSync, readdirSync, realpathSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** Permission bits of the group and of all other users. */
+const othersBits = 0o077
+/** Folders of a data folder that only the engine and its cores use. */
+const ownFolders = /^(mongodb$|engine)/
+
+/**
+ * Creates a data folder, or takes the access of other users from an existing one: from the folder, the
+ * files in it, and everything in the folders of the engine. Keeps other folders, because `DATA_DIR` may
+ * name a folder that is not only a data folder.
+ *
+ * @throws Error if a mode cannot be changed
+ */
+export function makePrivate(dataDir: string): void {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  const home = realpathSync(dataDir)
+  restrict(home)
+  for (const { name, path, isFolder } of entriesOf(home)) {
+    if (!isFolder) restrict(path)
+    else if (ownFolders.test(name)) restrictAll(path)
+  }
+}
+
+function restrictAll(folder: string) {
+  restrict(folder)
+  for (const { path, isFolder } of entriesOf(folder)) {
+    if (isFolder) restrictAll(path)
+    else restrict(path)
+  }
+}
+
+/** Returns the entries of a folder, without symbolic links, whose modes mean nothing. */
+function entriesOf(folder: string) {
+  return readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => !entry.isSymbolicLink())
+    .map((entry) => ({ name: entry.name, path: join(folder, entry.name), isFolder: entry.isDirectory() }))
+}
+
+function restrict(path: string) {
+  try {
+    const { mode } = lstatSync(path)
+    if ((mode & othersBits) !== 0) chmodSync(path, mode & 0o700)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    // A running engine removes files at any time.
+    if (code === 'ENOENT') return
+    throw new Error(`Other users can access ${path}, and its mode cannot be changed (${code}).`)
+  }
+}

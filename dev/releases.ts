@@ -1,0 +1,45 @@
+import { execFile } from 'node:child_process'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+/** A release, as `releases.json` records it. Clones have the file, but no tags. */
+export interface Release {
+  version: string
+  date: string
+  /** Hash of the release's commit. Missing in that commit itself. */
+  commit?: string
+  /** SHA-256 of each published file. */
+  sha256: Record<string, string>
+}
+
+const run = promisify(execFile)
+const fileOf = (root: string) => join(root, 'releases.json')
+
+/** Returns all releases, oldest first. */
+export async function readReleases(root: string): Promise<Release[]> {
+  return JSON.parse(await readFile(fileOf(root), 'utf8'))
+}
+
+export async function writeReleases(root: string, releases: Release[]): Promise<void> {
+  await writeFile(fileOf(root), `${JSON.stringify(releases, null, 2)}\n`)
+}
+
+/** Returns the last release whose commit is recorded. */
+export async function lastRelease(root: string): Promise<Release | undefined> {
+  return (await readReleases(root)).findLast(({ commit }) => commit !== undefined)
+}
+
+/**
+ * Returns the commit of a release, named `0.2.0` or `v0.2.0`, or of any other name that Git knows.
+ *
+ * @throws Error if this clone does not have the commit
+ */
+export async function commitOf(root: string, name: string): Promise<string> {
+  const release = (await readReleases(root)).find(({ version }) => version === name.replace(/^v/, ''))
+  const revision = `${release?.commit ?? name}^{commit}`
+  const found = await run('git', ['rev-parse', '--verify', '--quiet', revision], { cwd: root }).catch(() => undefined)
+  if (found === undefined)
+    throw new Error(`${name} is not in this clone. Fetch the whole history: git fetch --unshallow`)
+  return found.stdout.trim()
+}

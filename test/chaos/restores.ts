@@ -1,0 +1,53 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { MongoClient } from 'mongodb'
+import { beginHistory } from '../../core/database/store-history.ts'
+import { dumpDatabase, restoreDump, restoreSnapshot } from '../support/database-dump.ts'
+import { until } from '../support/until.ts'
+import type { Recorder } from './history.ts'
+import { isReady, type Part, type Service } from './service.ts'
+
+/** Time for answers of stopped processes to reach the clients, in milliseconds. */
+const settleMs = 500
+/** Minimum time between the backup and the restore, in milliseconds. */
+const betweenMs = 1_500
+
+/**
+ * Takes a backup, lets the clients go on, and restores the backup: like `mongorestore`, or like a
+ * snapshot after which the operator runs `npm run migrate -- --restored`. Sometimes the gateways keep
+ * running and resume their streams.
+ */
+export async function restoreBackup(
+  { engine, cores, gateways, workers, alone }: Service,
+  { draw, lastsMs, recorder }: { draw: number; lastsMs: number; recorder: Recorder },
+): Promise<string> {
+  return alone(async () => {
+    const client = new MongoClient(engine.uri)
+    const db = client.db(engine.database)
+    try {
+      await stopAll(cores)
+      recorder.add({ kind: 'backed up' })
+      const dump = await until('the backup', () => dumpDatabase(db).catch(() => undefined))
+      await startAll(cores)
+      await delay(betweenMs + lastsMs)
+      const stopped = draw % 2 === 0 ? [...workers, ...cores] : [...gateways, ...workers, ...cores]
+      await stopAll(stopped)
+      await delay(settleMs)
+      const isSnapshot = draw % 3 === 0
+      await (isSnapshot ? restoreSnapshot(db, dump).then(() => beginHistory(db)) : restoreDump(db, dump))
+      recorder.add({ kind: 'restored' })
+      await startAll(stopped)
+      return `${isSnapshot ? 'snapshot' : 'backup'} restored, ${stopped.length} parts stopped`
+    } finally {
+      await client.close()
+    }
+  })
+}
+
+async function stopAll(parts: Part[]) {
+  for (const part of parts) await part.stop()
+}
+
+async function startAll(parts: Part[]) {
+  await Promise.all(parts.map((part) => part.start()))
+  for (const { name, url } of parts) await until(`${name} to be ready`, () => isReady(url))
+}
