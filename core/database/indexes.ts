@@ -168,6 +168,7 @@ export const indexes: IndexPlan[] = [
   ['sessions', { linkedSubjectIds: 1 }, { name: 'by_linked_subject', sparse: true }],
   ['conversations', { connectionId: 1, reviewAt: 1 }, { name: 'by_review' }],
   ['visitors', { connectionId: 1 }, { name: 'by_connection', sparse: true }],
+  ['visitors', { workspaceId: 1 }, { name: 'by_workspace', sparse: true }],
   ['subjects', { conversationId: 1 }, { name: 'by_conversation' }],
   ['leads', { visitorIds: 1 }, { name: 'by_visitor', sparse: true }],
   ['erasures', { workspaceId: 1, finishedAt: 1 }, { name: 'by_workspace' }],

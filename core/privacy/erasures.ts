@@ -112,7 +112,7 @@ export function createErasures(dependencies: {
       return undefined
     }
     for (const fileId of all.fileIds) await files.delete(fileId)
-    await removal.remove(all, erasure.until)
+    await removal.remove(all)
     return all
   }
 

@@ -120,7 +120,7 @@ export interface VisitorRemoval {
    * Removes all data except files and wake-ups. If a call is interrupted, another call with the same traces
    * removes the rest.
    */
-  remove(traces: VisitorTraces, until: Date): Promise<void>
+  remove(traces: VisitorTraces): Promise<void>
   /**
    * Removes the id of an erasure that is about to finish from sessions and verified visitors. Sessions and visitors
    * that began during the erasure store its id, so that the erasure skips them.
@@ -143,7 +143,7 @@ export async function removeAttemptReferences(
 
 /** Removes a visitor's data from every collection. */
 export function createVisitorRemoval(collections: VisitorCollections): VisitorRemoval {
-  const { sessions, visitors, networkBans, subjects, conversations, events, typing } = collections
+  const { sessions, visitors, subjects, conversations, events, typing } = collections
   const { idempotency, commands, leads, leadSubscriptions, deliveries, policyChanges, searchEntries } = collections
 
   async function removeDeliveries(leadIds: string[]) {
@@ -155,20 +155,13 @@ export function createVisitorRemoval(collections: VisitorCollections): VisitorRe
   }
 
   /**
-   * Removes the visitors' records, but keeps the ban of a browser that also has sessions of another
-   * person.
+   * Keeps the bans, because a banned visitor who returns must still be banned. Without its reason, a
+   * ban has keyed hashes only.
    */
-  async function removeVisitors({ visitorIds, sessionIds }: VisitorTraces, until: Date) {
-    const others = await sessions.distinct('visitorId', {
-      visitorId: { $in: visitorIds },
-      _id: { $nin: sessionIds },
-    })
-    const unused = visitorIds.filter((id) => !others.includes(id))
-    await networkBans.deleteMany({ visitorIds: { $in: unused }, bannedAt: { $lte: until } })
-    await visitors.deleteMany({
-      _id: { $in: unused },
-      $or: [{ bannedAt: { $lte: until } }, { bannedAt: { $exists: false } }],
-    })
+  async function removeVisitors({ visitorIds }: VisitorTraces) {
+    const theirs = { _id: { $in: visitorIds } }
+    await visitors.updateMany({ ...theirs, banReason: { $exists: true } }, { $unset: { banReason: '' } })
+    await visitors.deleteMany({ ...theirs, bannedAt: { $exists: false } })
   }
 
   return {
@@ -180,7 +173,7 @@ export function createVisitorRemoval(collections: VisitorCollections): VisitorRe
       await commands.updateMany({ sessionId: { $in: sessionIds } }, { $set: { state: 'cancelled' } })
     },
 
-    async remove(traces, until) {
+    async remove(traces) {
       const { sessionIds, conversationIds, commandIds, leadIds, visitorIds } = traces
       await removeDeliveries(leadIds)
       await leads.deleteMany({ _id: { $in: leadIds } })
@@ -199,7 +192,7 @@ export function createVisitorRemoval(collections: VisitorCollections): VisitorRe
         { $unset: { successor: '' } },
       )
       await policyChanges.updateMany({ target: { $in: sessionIds } }, { $unset: { target: '' } })
-      await removeVisitors(traces, until)
+      await removeVisitors(traces)
       await sessions.deleteMany({ _id: { $in: sessionIds } })
     },
 

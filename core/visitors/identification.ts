@@ -7,6 +7,7 @@ import type { Wakeups } from '../log/wakeups.ts'
 import { type LogEvent, operationKeys } from '../log-event.ts'
 import { requireCapability } from '../workspaces/capabilities.ts'
 import type { Installation } from '../workspaces/model.ts'
+import type { Bans } from './bans.ts'
 import type { Consents } from './consents.ts'
 import type { IdentityAssertions } from './identity-assertions.ts'
 import type { NonceStore } from './identity-store.ts'
@@ -53,6 +54,7 @@ export interface IdentificationDependencies {
   conversations: Pick<ConversationRecords, 'insertOnce' | 'setLastSession'>
   nonces: NonceStore
   subjects: Subjects
+  bans: Pick<Bans, 'isBanned' | 'isSubjectBanned'>
   consents: Pick<Consents, 'inherit'>
   assertions: IdentityAssertions
   contents: SessionContents
@@ -72,7 +74,7 @@ export interface IdentificationDependencies {
  * repeat of the operation completes it (docs/decisions.md).
  */
 export function createIdentification(dependencies: IdentificationDependencies): Identification {
-  const { store, conversations, nonces, subjects, consents, assertions, contents, access } = dependencies
+  const { store, conversations, nonces, subjects, bans, consents, assertions, contents, access } = dependencies
   const { log, idempotency, plannedIds, wakeups, settings, now } = dependencies
 
   async function identifyOnce(
@@ -97,14 +99,15 @@ export function createIdentification(dependencies: IdentificationDependencies): 
 
   /** Returns the identity of a valid and unused assertion. Otherwise throws and changes nothing. */
   async function verifiedIdentity(
-    { connectionId, publicSiteKey }: Session,
+    { workspaceId, connectionId, publicSiteKey }: Session,
     installation: Installation,
     assertion: string,
     operation: string,
   ): Promise<Identity> {
     const { nonce, endsAt, ...claims } = await assertions.verify(assertion, installation)
     const subjectId = await subjects.idOf(connectionId, claims.externalSubject)
-    if (await store.isBanned(subjectId)) throw new ServiceError(ErrorCode.VISITOR_BANNED)
+    if (await bans.isSubjectBanned(workspaceId, claims.externalSubject))
+      throw new ServiceError(ErrorCode.VISITOR_BANNED)
     const expiresAt = new Date(endsAt.getTime() + nonceMarginMs)
     if (!(await nonces.consume({ publicSiteKey, nonce, operation, expiresAt }, new Date(now())))) {
       throw new ServiceError(ErrorCode.IDENTITY_ASSERTION_REPLAYED)
@@ -210,9 +213,9 @@ export function createIdentification(dependencies: IdentificationDependencies): 
    * Ends the new session if its visitor is banned. A ban that was set between the check and the
    * insert of the session did not end the session.
    */
-  async function rejectBanned({ sessionId, visitorId, identity }: Session) {
-    if (!(await store.isBanned(visitorId, ...(identity ? [identity.subjectId] : [])))) return
-    await store.end(sessionId, 'banned')
+  async function rejectBanned(session: Session) {
+    if (!(await bans.isBanned(session))) return
+    await store.end(session.sessionId, 'banned')
     throw new ServiceError(ErrorCode.VISITOR_BANNED)
   }
 

@@ -7,6 +7,7 @@ import type { EventStore } from '../log/event-store.ts'
 import { createLiveCache } from '../log/live-cache.ts'
 import type { LogService } from '../log/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
+import { createBans } from './bans.ts'
 import type { ConsentStore } from './consent-store.ts'
 import { type Consents, createConsents } from './consents.ts'
 import { createGrants } from './grants.ts'
@@ -23,6 +24,7 @@ import { createSessionWatch } from './session-watch.ts'
 import { createSessions, type Sessions } from './sessions.ts'
 import { createSubjects, type Subjects } from './subjects.ts'
 import { createVisitorAccess, type Directory, type VisitorAccess } from './visitor-access.ts'
+import { createVisitorIdentifier } from './visitor-ids.ts'
 
 interface VisitorStores {
   sessions: SessionStore
@@ -78,6 +80,7 @@ export function createVisitorService(
   }
   const access = createVisitorAccess({ directory, grants, now })
   const idsKey = createIdsKey({ store: stores.keys, secretBox, keyring, now })
+  const identifier = createVisitorIdentifier({ idsKey, listConnections: workspaces.listConnections })
   const sessionWatch = createSessionWatch({
     access,
     log,
@@ -112,7 +115,7 @@ export function createVisitorService(
     sessions: stores.sessions,
     conversations,
     events,
-    idsKey,
+    identifier,
   })
   const assertions = createIdentityAssertions({
     secretBox,
@@ -125,15 +128,16 @@ export function createVisitorService(
     },
   })
   const networkBans = createNetworkBans({ store: stores.networkBans, idsKey, now })
+  const bans = createBans({ store: stores.sessions, networkBans, identifier, wakeups, now })
   const consents = createConsents({ ...shared, store: stores.consents, directory })
   return {
     visitorAccess: access,
     consents,
     idsKey,
     subjects,
-    sessions: createSessions({ ...shared, idsKey, workspaces, directory, subjects, consents, networkBans }),
+    sessions: createSessions({ ...shared, identifier, workspaces, directory, subjects, bans, consents, networkBans }),
     renewals: createRenewals({ ...shared, directory, grants, networkBans }),
-    identification: createIdentification({ ...shared, nonces: stores.nonces, subjects, consents, assertions }),
+    identification: createIdentification({ ...shared, nonces: stores.nonces, subjects, bans, consents, assertions }),
     jobs: [
       createJob({ name: 'check of sessions', everyMs: checkEveryMs, run: sessionWatch.checkSome, logger }),
       createJob({ name: 'expiry of sessions', everyMs: expiryEveryMs, run: sessionWatch.checkDue, logger }),

@@ -3,6 +3,7 @@ import { createBatcher } from '../../platform/concurrency/batcher.ts'
 import { type DocumentUpdate, updateEach } from '../mongodb/update-each.ts'
 import { expiryOf, type Identity, type PageContext, type Session, type SessionStatus } from './model.ts'
 import { type Erasures, openErasures } from './open-erasures-store.ts'
+import type { VisitorIds } from './visitor-ids.ts'
 
 export type SessionDocument = Omit<Session, 'sessionId'> & {
   _id: string
@@ -30,14 +31,18 @@ export type SessionDocument = Omit<Session, 'sessionId'> & {
   linkedSubjectIds?: string[]
 }
 
+/** Ban of a browser or a verified visitor. An erasure keeps it without the reason. */
 export interface VisitorDocument {
   _id: string
+  /** Workspace of the visitor. Absent in bans of earlier versions. */
+  workspaceId?: string
   /**
-   * Connection of the visitor. The deletion of the connection deletes the ban. Absent in bans of
-   * earlier versions.
+   * Connection of the visitor. The deletion of the connection deletes the ban. Absent in bans that
+   * hold in the whole workspace.
    */
   connectionId?: string
   bannedAt?: Date
+  /** Stored only with the ban on a connection, because an erasure finds that ban. */
   banReason?: string
 }
 
@@ -60,7 +65,7 @@ export interface SessionStore {
    * at `at`. The ids include sessions that were ended, because the process that ended them may have
    * sent no wake-up.
    */
-  unendedOf(visitor: { visitorId: string; subjectId?: string }, at: Date): Promise<string[]>
+  unendedOf(visitor: Pick<VisitorIds, 'browserIds' | 'subjectIds'>, at: Date): Promise<string[]>
   /** Ends these sessions, if they are active. */
   endAll(sessionIds: string[], status: Exclude<SessionStatus, 'active'>): Promise<void>
   /** Replaces the identity of an active session. Returns false when it was not active. */
@@ -104,10 +109,13 @@ export interface SessionStore {
   extend(sessionId: string, generation: number, times: GrantEnds): Promise<boolean>
   /** Returns the host's ids of the verified visitors of each conversation. */
   subjectsIn(conversationIds: string[]): Promise<Map<string, string[]>>
-  ban(visitorId: string, ban: { at: Date; reason: string; connectionId: string }): Promise<void>
-  unban(visitorId: string): Promise<void>
+  ban(
+    visitor: Pick<VisitorIds, 'workspaceIds' | 'connectionIds'>,
+    ban: { at: Date; reason: string; workspaceId: string; connectionId: string },
+  ): Promise<void>
+  unban(visitorIds: string[]): Promise<void>
   /** Returns true if at least one of these browsers and verified visitors is banned. */
-  isBanned(...visitorIds: string[]): Promise<boolean>
+  isBanned(visitorIds: string[]): Promise<boolean>
 }
 
 export function createSessionStore({
@@ -158,8 +166,8 @@ export function createSessionStore({
       return modifiedCount === 1
     },
 
-    async unendedOf({ visitorId, subjectId }, at) {
-      const wanted = [{ visitorId }, ...(subjectId === undefined ? [] : [{ 'identity.subjectId': subjectId }])]
+    async unendedOf({ browserIds, subjectIds }, at) {
+      const wanted = [{ visitorId: { $in: browserIds } }, { 'identity.subjectId': { $in: subjectIds } }]
       const found = wanted.map((visitor) =>
         sessions.find({ ...visitor, endsAt: { $gt: at } }, { projection: { _id: 1 } }).toArray(),
       )
@@ -251,19 +259,22 @@ export function createSessionStore({
       return subjects
     },
 
-    async ban(visitorId, { at, reason, connectionId }) {
-      await visitors.updateOne(
-        { _id: visitorId },
-        { $set: { bannedAt: at, banReason: reason, connectionId } },
-        { upsert: true },
-      )
+    async ban({ workspaceIds, connectionIds }, { at, reason, workspaceId, connectionId }) {
+      const ban = { bannedAt: at, workspaceId }
+      const upsert = (_id: string, $set: Partial<VisitorDocument>) => ({
+        updateOne: { filter: { _id }, update: { $set }, upsert: true },
+      })
+      await visitors.bulkWrite([
+        ...workspaceIds.map((id) => upsert(id, ban)),
+        ...connectionIds.map((id) => upsert(id, { ...ban, banReason: reason, connectionId })),
+      ])
     },
 
-    async unban(visitorId) {
-      await visitors.deleteOne({ _id: visitorId })
+    async unban(visitorIds) {
+      await visitors.deleteMany({ _id: { $in: visitorIds } })
     },
 
-    async isBanned(...visitorIds) {
+    async isBanned(visitorIds) {
       const filter = { _id: { $in: visitorIds }, bannedAt: { $exists: true } }
       return (await visitors.findOne(filter, { projection: { _id: 1 } })) !== null
     },

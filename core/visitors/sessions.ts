@@ -1,14 +1,13 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { inWorkspace, ServiceError } from '../errors.ts'
+import { ServiceError } from '../errors.ts'
 import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
-import type { IdsKey } from '../keys/ids-key.ts'
-import { type PlannedIds, shortHash } from '../keys/keyring.ts'
+import type { PlannedIds } from '../keys/keyring.ts'
 import type { Wakeups } from '../log/wakeups.ts'
 import { repairLocale } from '../repairs.ts'
 import { field, text, validate } from '../rules.ts'
 import { requireCapability } from '../workspaces/capabilities.ts'
 import type { SiteDirectory, Workspaces } from '../workspaces/workspaces.ts'
-import { type Bans, createBans } from './bans.ts'
+import type { Bans } from './bans.ts'
 import type { Consents } from './consents.ts'
 import type { ConversationRecords } from './model.ts'
 import {
@@ -28,6 +27,7 @@ import type { SessionContents } from './session-content.ts'
 import type { SessionStore } from './session-store.ts'
 import type { Subjects } from './subjects.ts'
 import type { VisitorAccess } from './visitor-access.ts'
+import type { VisitorIdentifier } from './visitor-ids.ts'
 
 interface SessionSettings extends SessionLifetimes {
   /** Time in seconds during which a repeated creation returns the same credentials. */
@@ -70,11 +70,7 @@ export interface Sessions extends Bans {
     pageContext: PageContext
     idempotencyKey?: string
   }): Promise<{ replayed: boolean }>
-  /**
-   * Returns a session. Errors of `find` and `revoke`: `NotFound` for an unknown session or a session
-   * of another workspace.
-   */
-  find(sessionId: string, workspaceId?: string): Promise<Session>
+  /** Errors: `NotFound` for an unknown session or a session of another workspace. */
   revoke(sessionId: string, workspaceId?: string): Promise<Session>
 }
 
@@ -86,10 +82,11 @@ interface SessionsDependencies {
   directory: Pick<SiteDirectory, 'connections'>
   subjects: Pick<Subjects, 'forgetConversation'>
   consents: Pick<Consents, 'inherit'>
-  networkBans: NetworkBans
+  bans: Bans
+  networkBans: Pick<NetworkBans, 'networkOf' | 'isBanned'>
   access: VisitorAccess
   plannedIds: PlannedIds
-  idsKey: IdsKey
+  identifier: Pick<VisitorIdentifier, 'browserOn'>
   idempotency: Idempotency
   wakeups: Pick<Wakeups, 'changing' | 'stateChanged'>
   settings: SessionSettings
@@ -99,11 +96,8 @@ interface SessionsDependencies {
 /** Creates, reads, bans and ends visitor sessions (contract, sections 2 and 3). */
 export function createSessions(dependencies: SessionsDependencies): Sessions {
   const { store, conversations, contents, workspaces, directory, subjects, access } = dependencies
-  const { consents, networkBans, plannedIds, idsKey, idempotency, wakeups, settings, now } = dependencies
-
-  async function visitorIdFor(connectionId: string, clientInstanceId: string) {
-    return `vis_${shortHash(await idsKey(), connectionId, clientInstanceId)}`
-  }
+  const { bans, consents, networkBans, plannedIds, identifier, idempotency, wakeups, settings, now } = dependencies
+  const { find } = bans
 
   /**
    * Creates the session of an operation. All runs of the operation, even concurrent ones, create
@@ -120,9 +114,10 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
         : undefined
     const connection = await directory.connections.get(connectionId)
     if (connection?.status !== 'enabled') throw new ServiceError(ErrorCode.CONNECTION_DISABLED)
-    const visitorId = await visitorIdFor(connectionId, clientInstanceId)
+    const visitorId = await identifier.browserOn(connectionId, clientInstanceId)
     const network = await networkBans.networkOf(connectionId, request.clientAddress)
-    const isBanned = async () => (await store.isBanned(visitorId)) || networkBans.isBanned(network)
+    const browser = { workspaceId, connectionId, clientInstanceId }
+    const isBanned = async () => (await bans.isBrowserBanned(browser)) || networkBans.isBanned(network)
     if (await isBanned()) throw new ServiceError(ErrorCode.VISITOR_BANNED)
 
     const session = newSession(
@@ -174,11 +169,6 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
       }
     }
     return { sessionId, state: 'closed' as const }
-  }
-
-  async function find(sessionId: string, workspaceId?: string): Promise<Session> {
-    const [session] = await store.find([sessionId])
-    return inWorkspace(session, workspaceId)
   }
 
   return {
@@ -233,14 +223,12 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
       return { replayed }
     },
 
-    find,
-
     async revoke(sessionId, workspaceId) {
       await find(sessionId, workspaceId)
       await wakeups.changing([sessionId], () => store.end(sessionId, 'revoked'))
       return find(sessionId)
     },
 
-    ...createBans({ store, networkBans, find, wakeups, now }),
+    ...bans,
   }
 }
