@@ -89,6 +89,7 @@ export function createLogService(
     replayWindow,
     metrics,
     logger,
+    maySend: wakeups.maySend,
     now,
     checkSteps,
   })

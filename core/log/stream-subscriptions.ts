@@ -68,6 +68,8 @@ interface StreamSubscriptionsDependencies {
   replayWindow: ReplayWindow
   metrics?: CoreMetrics
   logger: Logger
+  /** Whether streams may send events. `current` is emitted when they may send again. */
+  maySend?: () => boolean
   now?: () => number
   checkSteps?: number
 }
@@ -82,6 +84,7 @@ export function createStreamSubscriptions({
   replayWindow,
   metrics = createCoreMetrics(),
   logger,
+  maySend = () => true,
   now = Date.now,
   checkSteps,
 }: StreamSubscriptionsDependencies): StreamSubscriptions {
@@ -121,7 +124,7 @@ export function createStreamSubscriptions({
         }
         const { page, through } = next ?? (await read(subscription))
         if (subscription.mode !== 'replaying') return
-        if (subscription.isHeld) {
+        if (subscription.isHeld || !maySend()) {
           subscription.mode = 'live'
           return
         }
@@ -177,7 +180,7 @@ export function createStreamSubscriptions({
   }
 
   function deliver(feed: Feed<StreamSubscription>, appended: LogEvent) {
-    if (feed.members.size === 0) return
+    if (feed.members.size === 0 || !maySend()) return
     const event = toStreamEvent(appended)
     const readers = new Map<SubscriptionSink, { receiving: number[]; skipping: number[] }>()
     const ended: StreamSubscription[] = []
@@ -209,6 +212,7 @@ export function createStreamSubscriptions({
 
   bus.on('appended', (event) => feeds.advanced(event.conversationId, event.sequence, event))
   bus.on('advanced', (conversationId, { sequence }, event) => feeds.advanced(conversationId, sequence, event))
+  bus.on('current', sessionStreams.releaseAll)
   bus.on('gap', () => {
     feeds.check().catch((error: Error) => logger.warn({ reason: error.name }, 'check of event logs failed; will retry'))
   })

@@ -38,8 +38,7 @@ describe('a ban of a verified visitor', () => {
     await cores.core.sessions.ban((await identify(first, sub)).sessionId, 'rude')
     const later = await cores.newSite({}, first.workspaceId)
     for (const core of cores.cores) {
-      for (const at of [first, second, later])
-        expect(await codeOf(identify(at, sub, { core }))).toBe('VISITOR_BANNED')
+      for (const at of [first, second, later]) expect(await codeOf(identify(at, sub, { core }))).toBe('VISITOR_BANNED')
       expect(await codeOf(identify(foreign, sub, { core }))).toBe('ok')
       expect(await codeOf(identify(second, newSubject(), { core }))).toBe('ok')
     }
@@ -123,8 +122,7 @@ describe('a ban of a verified visitor', () => {
         for (const core of cores.cores) {
           await until('the refusal', async () => (await codeOf(cores.send(elsewhere, 'x', { core }))) !== 'ok')
           expect(await codeOf(cores.send(elsewhere, 'x', { core }))).toBe('VISITOR_BANNED')
-          for (const at of [first, second])
-            expect(await codeOf(identify(at, sub, { core }))).toBe('VISITOR_BANNED')
+          for (const at of [first, second]) expect(await codeOf(identify(at, sub, { core }))).toBe('VISITOR_BANNED')
         }
         return died
       },

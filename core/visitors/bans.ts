@@ -96,10 +96,7 @@ export function createBans(dependencies: {
 
     async banOf(session) {
       const ids = allIdsOf(await identifier.of(session))
-      const [visitorBanned, addressBannedUntil] = await Promise.all([
-        store.isBanned(ids),
-        networkBans.bannedUntil(ids),
-      ])
+      const [visitorBanned, addressBannedUntil] = await Promise.all([store.isBanned(ids), networkBans.bannedUntil(ids)])
       return { visitorBanned, ...(addressBannedUntil && { addressBannedUntil }) }
     },
 

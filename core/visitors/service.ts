@@ -90,6 +90,7 @@ export function createVisitorService(
     now,
     checkSteps,
   })
+  wakeups.settleWith(sessionWatch.settled)
   const shared = {
     store: stores.sessions,
     conversations,
