@@ -26,6 +26,7 @@ import { createRetentionStore } from '../privacy/retention-store.ts'
 import { createVisitorDataStore, createVisitorRemoval } from '../privacy/visitor-data-store.ts'
 import { createVisitorTraceStore } from '../privacy/visitor-trace-store.ts'
 import { createSearchEntryStore } from '../search/search-entry-store.ts'
+import { createBanStore } from '../visitors/ban-store.ts'
 import { createConsentStore } from '../visitors/consent-store.ts'
 import { createNonceStore, createSubjectStore } from '../visitors/identity-store.ts'
 import { createNetworkBanStore } from '../visitors/network-ban-store.ts'
@@ -60,6 +61,7 @@ export function createStores({ collections, screenshots }: Database, nudge?: Nud
     leads: createLeadStore(collections),
     leadSubscriptions: createLeadSubscriptionStore(collections),
     messageStates: createMessageStateStore(collections),
+    bans: createBanStore(collections),
     networkBans: createNetworkBanStore(collections),
     suppressions: createSuppressionStore(collections),
     nonces: createNonceStore(collections),

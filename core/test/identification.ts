@@ -145,6 +145,12 @@ export function identificationInMemory(given: Partial<Given> = {}) {
         step(`inherit consent ${sessionId === newSessionId ? 'new' : sessionId}`)
       },
     },
+    observations: {
+      pageAtStart: ({ capabilities }, sent) => (capabilities.pageContext ? sent : undefined),
+      async keepPage(sessionId) {
+        step(`keep page ${sessionId}`)
+      },
+    },
     assertions: {
       async verify(assertion, at) {
         expect(at).toBe(installation)

@@ -2,6 +2,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { inWorkspace, ServiceError } from '../errors.ts'
 import type { Wakeups } from '../log/wakeups.ts'
 import { field, integer, text, validate } from '../rules.ts'
+import type { BanStore } from './ban-store.ts'
 import type { Session } from './model.ts'
 import type { NetworkBans } from './network-bans.ts'
 import type { SessionStore } from './session-store.ts'
@@ -37,16 +38,17 @@ export interface Bans {
 
 /** Bans of visitors by browser, verified subject and network address. */
 export function createBans(dependencies: {
-  store: SessionStore
+  store: BanStore
+  sessions: Pick<SessionStore, 'find' | 'unendedOf' | 'endAll'>
   networkBans: NetworkBans
   identifier: VisitorIdentifier
   wakeups: Pick<Wakeups, 'changing' | 'stateChanged'>
   now: () => number
 }): Bans {
-  const { store, networkBans, identifier, wakeups, now } = dependencies
+  const { store, sessions, networkBans, identifier, wakeups, now } = dependencies
 
   async function find(sessionId: string, workspaceId?: string): Promise<Session> {
-    const [session] = await store.find([sessionId])
+    const [session] = await sessions.find([sessionId])
     return inWorkspace(session, workspaceId)
   }
 
@@ -71,13 +73,13 @@ export function createBans(dependencies: {
         const until = new Date(at.getTime() + addressBanSeconds * 1000)
         await networkBans.ban(network, [...ids.workspaceIds, ...ids.connectionIds], until)
       }
-      const unended = () => store.unendedOf(ids, at)
+      const unended = () => sessions.unendedOf(ids, at)
       const known = await unended()
       await wakeups.changing([...known, sessionId], async () => {
         await store.ban(ids, { at, reason, workspaceId: session.workspaceId, connectionId: session.connectionId })
         // `known` lacks sessions that began after the first read and before the ban was written.
         const late = (await unended()).filter((id) => !known.includes(id))
-        await store.endAll([...known, ...late], 'banned')
+        await sessions.endAll([...known, ...late], 'banned')
         await wakeups.stateChanged(...late)
       })
       return find(sessionId)

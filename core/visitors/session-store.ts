@@ -1,7 +1,14 @@
-import type { Collection } from 'mongodb'
+import type { Collection, Filter } from 'mongodb'
 import { createBatcher } from '../../platform/concurrency/batcher.ts'
 import { type DocumentUpdate, updateEach } from '../mongodb/update-each.ts'
-import { expiryOf, type Identity, type PageContext, type Session, type SessionStatus } from './model.ts'
+import {
+  type ConsentDecision,
+  expiryOf,
+  type Identity,
+  type PageContext,
+  type Session,
+  type SessionStatus,
+} from './model.ts'
 import { type Erasures, openErasures } from './open-erasures-store.ts'
 import type { VisitorIds } from './visitor-ids.ts'
 
@@ -29,21 +36,6 @@ export type SessionDocument = Omit<Session, 'sessionId'> & {
    * such a visitor finds this session by these ids.
    */
   linkedSubjectIds?: string[]
-}
-
-/** Ban of a browser or a verified visitor. An erasure keeps it without the reason. */
-export interface VisitorDocument {
-  _id: string
-  /** Workspace of the visitor. Absent in bans of earlier versions. */
-  workspaceId?: string
-  /**
-   * Connection of the visitor. The deletion of the connection deletes the ban. Absent in bans that
-   * hold in the whole workspace.
-   */
-  connectionId?: string
-  bannedAt?: Date
-  /** Stored only with the ban on a connection, because an erasure finds that ban. */
-  banReason?: string
 }
 
 /** End of a session's latest grant, and time at which the session expires if it is not renewed. */
@@ -92,7 +84,15 @@ export interface SessionStore {
   setConversation(sessionId: string, conversationId: string): Promise<void>
   /** Stores the keyed hash of the network that the browser uses now. */
   setNetwork(sessionId: string, network: string): Promise<void>
-  setPageContext(sessionId: string, pageContext: PageContext, at: Date): Promise<void>
+  /**
+   * Stores the page. With `policyVersion`, stores it only if the session's latest decision grants
+   * this version of the consent policy.
+   */
+  setPageContext(sessionId: string, pageContext: PageContext, at: Date, policyVersion?: string): Promise<void>
+  /** Stores that the panel was closed. Returns false when the session is not active. */
+  closePanel(sessionId: string, at: Date): Promise<boolean>
+  /** Removes the time at which the panel was closed, if it was closed at `until` or earlier. */
+  openPanel(sessionId: string, until: Date): Promise<void>
   /**
    * Extends the grant and rotates the token. Returns false when another renewal changed the session
    * first.
@@ -109,22 +109,13 @@ export interface SessionStore {
   extend(sessionId: string, generation: number, times: GrantEnds): Promise<boolean>
   /** Returns the host's ids of the verified visitors of each conversation. */
   subjectsIn(conversationIds: string[]): Promise<Map<string, string[]>>
-  ban(
-    visitor: Pick<VisitorIds, 'workspaceIds' | 'connectionIds'>,
-    ban: { at: Date; reason: string; workspaceId: string; connectionId: string },
-  ): Promise<void>
-  unban(visitorIds: string[]): Promise<void>
-  /** Returns true if at least one of these browsers and verified visitors is banned. */
-  isBanned(visitorIds: string[]): Promise<boolean>
 }
 
 export function createSessionStore({
   sessions,
-  visitors,
   erasures,
 }: {
   sessions: Collection<SessionDocument>
-  visitors: Collection<VisitorDocument>
   erasures: Erasures
 }): SessionStore {
   const { add: update } = createBatcher((updates: DocumentUpdate<SessionDocument>[]) => updateEach(sessions, updates))
@@ -220,8 +211,19 @@ export function createSessionStore({
       await sessions.updateOne({ _id: sessionId }, { $set: { network } })
     },
 
-    async setPageContext(sessionId, pageContext, at) {
-      await update({ filter: { _id: sessionId }, update: { $set: { pageContext, pageContextAt: at } } })
+    async setPageContext(sessionId, pageContext, at, policyVersion) {
+      const change = { $set: { pageContext, pageContextAt: at } }
+      if (policyVersion === undefined) await update({ filter: { _id: sessionId }, update: change })
+      else await sessions.updateOne({ _id: sessionId, ...lastDecision('granted', policyVersion) }, change)
+    },
+
+    async closePanel(sessionId, at) {
+      const active = { _id: sessionId, status: 'active' as const }
+      return (await sessions.updateOne(active, { $set: { panelClosedAt: at } })).matchedCount === 1
+    },
+
+    async openPanel(sessionId, until) {
+      await sessions.updateOne({ _id: sessionId, panelClosedAt: { $lte: until } }, { $unset: { panelClosedAt: '' } })
     },
 
     renew(sessionId, from, times, rotation) {
@@ -258,25 +260,18 @@ export function createSessionStore({
         if (identity) subjects.set(conversationId, [...(subjects.get(conversationId) ?? []), identity.externalSubject])
       return subjects
     },
+  }
+}
 
-    async ban({ workspaceIds, connectionIds }, { at, reason, workspaceId, connectionId }) {
-      const ban = { bannedAt: at, workspaceId }
-      const upsert = (_id: string, $set: Partial<VisitorDocument>) => ({
-        updateOne: { filter: { _id }, update: { $set }, upsert: true },
-      })
-      await visitors.bulkWrite([
-        ...workspaceIds.map((id) => upsert(id, ban)),
-        ...connectionIds.map((id) => upsert(id, { ...ban, banReason: reason, connectionId })),
-      ])
-    },
-
-    async unban(visitorIds) {
-      await visitors.deleteMany({ _id: { $in: visitorIds } })
-    },
-
-    async isBanned(visitorIds) {
-      const filter = { _id: { $in: visitorIds }, bannedAt: { $exists: true } }
-      return (await visitors.findOne(filter, { projection: { _id: 1 } })) !== null
+/** Matches sessions whose latest consent decision is this one. */
+function lastDecision(decision: ConsentDecision['decision'], policyVersion: string): Filter<SessionDocument> {
+  const last = { $last: { $ifNull: ['$consents', []] } }
+  return {
+    $expr: {
+      $let: {
+        vars: { last },
+        in: { $and: [{ $eq: ['$$last.decision', decision] }, { $eq: ['$$last.policyVersion', policyVersion] }] },
+      },
     },
   }
 }

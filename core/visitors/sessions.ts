@@ -5,7 +5,6 @@ import type { PlannedIds } from '../keys/keyring.ts'
 import type { Wakeups } from '../log/wakeups.ts'
 import { repairLocale } from '../repairs.ts'
 import { field, text, validate } from '../rules.ts'
-import { requireCapability } from '../workspaces/capabilities.ts'
 import type { SiteDirectory, Workspaces } from '../workspaces/workspaces.ts'
 import type { Bans } from './bans.ts'
 import type { Consents } from './consents.ts'
@@ -22,7 +21,7 @@ import {
   type VisitorCredentials,
 } from './model.ts'
 import type { NetworkBans } from './network-bans.ts'
-import { repairPageContext } from './page-context.ts'
+import type { Observations } from './observations.ts'
 import type { SessionContents } from './session-content.ts'
 import type { SessionStore } from './session-store.ts'
 import type { Subjects } from './subjects.ts'
@@ -33,7 +32,6 @@ interface SessionSettings extends SessionLifetimes {
   /** Time in seconds during which a repeated creation returns the same credentials. */
   creationRepeat: number
   idempotencyRetention: number
-  pageContextMaxBytes: number
 }
 
 interface NewSession {
@@ -52,7 +50,7 @@ export interface Sessions extends Bans {
   /**
    * Handles a close request. With the scope `continuity`, ends the session. If the session is
    * verified, the visitor's next identification then begins a new conversation. With the scope
-   * `panel`, the session stays active, because only the widget's panel was closed. A repeated call
+   * `panel`, stores that the panel was closed. The session stays active. A repeated call
    * may use the grant of the closed session. Errors: those of VisitorAccess.authorize and of
    * Idempotency.once.
    */
@@ -63,7 +61,7 @@ export interface Sessions extends Bans {
   }): Promise<Repeatable<{ sessionId: string; state: 'active' | 'closed' }>>
   /**
    * Stores the valid parts of the page that the visitor's browser reports. Errors: those of
-   * VisitorAccess.authorize, RouteNotAdvertised.
+   * VisitorAccess.authorize, RouteNotAdvertised, ConsentRequired.
    */
   reportPage(request: {
     credentials: VisitorCredentials
@@ -83,6 +81,7 @@ interface SessionsDependencies {
   subjects: Pick<Subjects, 'forgetConversation'>
   consents: Pick<Consents, 'inherit'>
   bans: Bans
+  observations: Pick<Observations, 'authorize' | 'pageAtStart' | 'keepPage' | 'panelClosed'>
   networkBans: Pick<NetworkBans, 'networkOf' | 'isBanned'>
   access: VisitorAccess
   plannedIds: PlannedIds
@@ -96,7 +95,8 @@ interface SessionsDependencies {
 /** Creates, reads, bans and ends visitor sessions (contract, sections 2 and 3). */
 export function createSessions(dependencies: SessionsDependencies): Sessions {
   const { store, conversations, contents, workspaces, directory, subjects, access } = dependencies
-  const { bans, consents, networkBans, plannedIds, identifier, idempotency, wakeups, settings, now } = dependencies
+  const { bans, consents, observations, networkBans, plannedIds, identifier, idempotency, wakeups, settings, now } =
+    dependencies
   const { find } = bans
 
   /**
@@ -107,11 +107,8 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
     const { origin, clientInstanceId } = request
     const locale = repairLocale(request.locale ?? '')
     const installation = await workspaces.installationFor(request.publicSiteKey, origin)
-    const { connectionId, workspaceId, publicSiteKey, capabilities, consent } = installation
-    const pageContext =
-      request.pageContext && capabilities.pageContext
-        ? repairPageContext(request.pageContext, settings.pageContextMaxBytes)
-        : undefined
+    const { connectionId, workspaceId, publicSiteKey, consent } = installation
+    const pageContext = observations.pageAtStart(installation, request.pageContext)
     const connection = await directory.connections.get(connectionId)
     if (connection?.status !== 'enabled') throw new ServiceError(ErrorCode.CONNECTION_DISABLED)
     const visitorId = await identifier.browserOn(connectionId, clientInstanceId)
@@ -147,6 +144,8 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
       throw new ServiceError(ErrorCode.VISITOR_BANNED)
     }
     if (consent) await consents.inherit(session)
+    if (request.pageContext && !pageContext)
+      await observations.keepPage(session.sessionId, installation, request.pageContext, session.createdAt)
     if (inserted.includes(false)) {
       const first = await find(session.sessionId)
       return contents.issue(first, firstGrantOf(first), { state: 'new' })
@@ -159,7 +158,10 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
     const isDone = async () => (await find(sessionId)).closedBy === operation
     if (!(await isDone())) {
       const { identity } = await access.live(sessionId)
-      if (scope === 'panel') return { sessionId, state: 'active' as const }
+      if (scope === 'panel') {
+        await observations.panelClosed(sessionId)
+        return { sessionId, state: 'active' as const }
+      }
       // This call must come before the end of the session. Otherwise a new session of the verified
       // visitor could continue the conversation after this session is closed.
       if (identity) await subjects.forgetConversation(identity.subjectId)
@@ -203,11 +205,9 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
     },
 
     async reportPage({ credentials, pageContext, idempotencyKey }) {
-      const { session, installation } = await access.authorize(credentials)
-      requireCapability(installation, 'pageContext')
+      const { session, installation } = await observations.authorize(credentials, 'pageContext')
       const { sessionId } = session
-      const kept = repairPageContext(pageContext, settings.pageContextMaxBytes)
-      const keep = async () => kept && store.setPageContext(sessionId, kept, new Date(now()))
+      const keep = () => observations.keepPage(sessionId, installation, pageContext, new Date(now()))
       if (idempotencyKey === undefined) {
         await keep()
         return { replayed: false }
