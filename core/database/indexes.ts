@@ -167,6 +167,8 @@ export const indexes: IndexPlan[] = [
   ],
   ['sessions', { linkedSubjectIds: 1 }, { name: 'by_linked_subject', sparse: true }],
   ['conversations', { connectionId: 1, reviewAt: 1 }, { name: 'by_review' }],
+  ['conversations', { epoch: 1 }, { name: 'by_epoch' }],
+  ['erasures', { epochs: 1 }, { name: 'by_epoch', sparse: true }],
   ['visitors', { connectionId: 1 }, { name: 'by_connection', sparse: true }],
   ['visitors', { workspaceId: 1 }, { name: 'by_workspace', sparse: true }],
   ['subjects', { conversationId: 1 }, { name: 'by_conversation' }],

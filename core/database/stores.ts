@@ -13,6 +13,7 @@ import { createIdempotencyStore } from '../idempotency/idempotency-store.ts'
 import { createKeyStore } from '../keys/key-store.ts'
 import { createLeadStore } from '../leads/lead-store.ts'
 import { createSuppressionStore } from '../leads/suppression-store.ts'
+import { createEpochStore } from '../log/epoch-store.ts'
 import { createEventStore } from '../log/event-store.ts'
 import { createPeerStore } from '../log/peer-store.ts'
 import { createWakeupStore, type Nudge } from '../log/wakeup-store.ts'
@@ -62,6 +63,7 @@ export function createStores({ collections, screenshots }: Database, nudge?: Nud
     leadSubscriptions: createLeadSubscriptionStore(collections),
     messageStates: createMessageStateStore(collections),
     bans: createBanStore(collections),
+    epochs: createEpochStore(collections),
     networkBans: createNetworkBanStore(collections),
     suppressions: createSuppressionStore(collections),
     nonces: createNonceStore(collections),

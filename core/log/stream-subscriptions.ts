@@ -13,7 +13,7 @@ import {
   type StreamSession,
   toStreamEvent,
 } from './model.ts'
-import { type ReplayWindow, replayPage, type StartPoint } from './replay-window.ts'
+import { parseEventId, type ReplayWindow, replayPage, type StartPoint } from './replay-window.ts'
 import {
   createSessionStreams,
   type SessionStreams,
@@ -68,6 +68,8 @@ interface StreamSubscriptionsDependencies {
   replayWindow: ReplayWindow
   metrics?: CoreMetrics
   logger: Logger
+  /** Whether a log with this epoch exists, or an erasure has removed it. */
+  isKnownEpoch?: (epoch: string) => Promise<boolean>
   /** Whether streams may send events. `current` is emitted when they may send again. */
   maySend?: () => boolean
   now?: () => number
@@ -84,6 +86,7 @@ export function createStreamSubscriptions({
   replayWindow,
   metrics = createCoreMetrics(),
   logger,
+  isKnownEpoch = async () => false,
   maySend = () => true,
   now = Date.now,
   checkSteps,
@@ -210,6 +213,15 @@ export function createStreamSubscriptions({
     for (const subscription of ended) end(subscription)
   }
 
+  /**
+   * Whether the position belongs to a log that the session may not read: its conversation is another
+   * one since an identification, or was erased.
+   */
+  async function isOfOtherLog({ lastEventId = '' }: StartPoint) {
+    const epoch = parseEventId(lastEventId)?.epoch
+    return epoch !== undefined && isKnownEpoch(epoch)
+  }
+
   bus.on('appended', (event) => feeds.advanced(event.conversationId, event.sequence, event))
   bus.on('advanced', (conversationId, { sequence }, event) => feeds.advanced(conversationId, sequence, event))
   bus.on('current', sessionStreams.releaseAll)
@@ -250,8 +262,9 @@ export function createStreamSubscriptions({
           void replay(subscription, decision.page && { page: decision.page, through })
         } else {
           metrics.streamResets.inc({ reason: decision.reason })
+          const isOfOther = decision.reason === 'epoch_changed' && (await isOfOtherLog(start))
           sink.opened(id, session, { epoch, sequence: feed.through })
-          sink.event([id], resetRequired(epoch, feed.through, decision))
+          sink.event([id], resetRequired(epoch, feed.through, decision, isOfOther))
           end(subscription)
         }
       } catch (error) {

@@ -112,6 +112,7 @@ export function createErasures(dependencies: {
       return undefined
     }
     for (const fileId of all.fileIds) await files.delete(fileId)
+    await store.addEpochs(erasure, await removal.epochsOf(all.conversationIds))
     await removal.remove(all)
     return all
   }

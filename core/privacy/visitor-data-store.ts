@@ -115,6 +115,7 @@ export function createVisitorDataStore(collections: VisitorCollections): Visitor
 export interface VisitorRemoval {
   /** Hides the conversations from operators. */
   hideConversations(conversationIds: string[]): Promise<void>
+  epochsOf(conversationIds: string[]): Promise<string[]>
   /** Prevents further uploads, so that the list of files is complete. */
   stopUploads(sessionIds: string[]): Promise<void>
   /**
@@ -169,6 +170,8 @@ export function createVisitorRemoval(collections: VisitorCollections): VisitorRe
     async hideConversations(conversationIds) {
       await conversations.updateMany({ _id: { $in: conversationIds } }, { $set: { erasing: true } })
     },
+
+    epochsOf: (conversationIds) => conversations.distinct('epoch', { _id: { $in: conversationIds } }),
 
     async stopUploads(sessionIds) {
       await commands.updateMany({ sessionId: { $in: sessionIds } }, { $set: { state: 'cancelled' } })
