@@ -269,6 +269,20 @@ export const rules: Rule[] = [
     ['C5.26', 'a subscription is disabled after five days of failures'],
     ['C5.27', 'a lead of a suppressed person is not sent'],
   ]),
+  ...from('C7', [
+    ['C7.3', 'without the granted consent, page, typing and presence are refused, and no page context is stored'],
+    [
+      'C7.6',
+      'a position of a log that the session may not read gets a reset with reauthenticationRequired; other resets do not',
+    ],
+    ['C7.8', 'a closed panel is shown to operators until the visitor uses the chat again'],
+    ['C7.9', 'the configuration declares the compatibility policy, and each event has its category'],
+    ['C7.12', 'a ban of a verified subject holds on each connection of the workspace, also after an erasure'],
+    [
+      'C7.13',
+      'presence and receipts need their capabilities and take no key; a key of /context/page and /typing is checked',
+    ],
+  ]),
   ...from('S whole', [
     ['S1.1', 'POST responses, history and stream merge into one list under any interleaving of calls'],
     ['S7.2', 'no answer contains a stack trace, a driver message, an internal address or a secret'],
