@@ -6,7 +6,8 @@ import type { BanStore } from './ban-store.ts'
 import type { Session } from './model.ts'
 import type { NetworkBans } from './network-bans.ts'
 import type { SessionStore } from './session-store.ts'
-import { allIdsOf, type VisitorIdentifier } from './visitor-ids.ts'
+import type { VisitorIdentifier } from './visitor-ids.ts'
+import { allIdsOf } from './visitor-ids-model.ts'
 
 /**
  * Bans of visitors, which hold in the whole workspace. Errors of `ban`, `unban` and `find`:

@@ -10,7 +10,7 @@ import {
   type SessionStatus,
 } from './model.ts'
 import { type Erasures, openErasures } from './open-erasures-store.ts'
-import type { VisitorIds } from './visitor-ids.ts'
+import type { VisitorIds } from './visitor-ids-model.ts'
 
 export type SessionDocument = Omit<Session, 'sessionId'> & {
   _id: string

@@ -1,21 +1,10 @@
 import type { IdsKey } from '../keys/ids-key.ts'
 import { shortHash } from '../keys/keyring.ts'
 import type { Session } from './model.ts'
+import type { VisitorIds } from './visitor-ids-model.ts'
 
 type Browser = Pick<Session, 'workspaceId' | 'connectionId' | 'clientInstanceId'>
 type Visitor = Browser & { identity?: { externalSubject: string } | undefined }
-
-/** Ids of one visitor in a workspace. */
-export interface VisitorIds {
-  /** Ids under which a ban in the whole workspace is stored: of the browser and of the subject. */
-  workspaceIds: string[]
-  /** Ids of the browser and the subject on the session's connection. */
-  connectionIds: string[]
-  /** Ids of the browser on each connection. */
-  browserIds: string[]
-  /** Ids of the verified subject on each connection. */
-  subjectIds: string[]
-}
 
 /** Computes the ids of visitors: keyed hashes of the browser's id and of the host's user id. */
 export interface VisitorIdentifier {
@@ -27,13 +16,6 @@ export interface VisitorIdentifier {
   /** Returns ids under which a ban of the browser is stored. Reads no connections. */
   ofBrowser(browser: Browser): Promise<string[]>
 }
-
-/** Returns all ids under which a ban of the visitor may be stored, also by earlier versions. */
-export const allIdsOf = ({ workspaceIds, browserIds, subjectIds }: VisitorIds): string[] => [
-  ...workspaceIds,
-  ...browserIds,
-  ...subjectIds,
-]
 
 export function createVisitorIdentifier(dependencies: {
   idsKey: IdsKey
