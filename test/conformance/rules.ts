@@ -210,7 +210,7 @@ export const rules: Rule[] = [
   ]),
   ...from('C4 event stream', [
     ['C4.1', 'an event id is <epoch>-<sequence>, the same on every stream and replay'],
-    ['C4.2', 'an event has one data line, with sequence, type, occurredAt and data'],
+    ['C4.2', 'an event has one data line, with sequence, type, category, occurredAt and data'],
     ['C4.3', 'a stream starts after the greater of Last-Event-ID and afterSequence'],
     ['C4.4', 'without Last-Event-ID and afterSequence, a stream starts at the current end'],
     ['C4.5', 'a stream switches from replay to live without gaps or duplicates'],
