@@ -161,7 +161,13 @@ function exampleOf({ code, httpStatus, retryable, terminal }: PublicError): Json
 
 function streamAnswer(): Json {
   const [message] = (HistoryAnswer as { examples?: { messages: Json[] }[] }).examples![0]!.messages
-  const example = { sequence: 42, type: 'message.received', occurredAt: '2026-01-02T03:04:09.120Z', data: { message } }
+  const example = {
+    sequence: 42,
+    type: 'message.received',
+    category: 'informational',
+    occurredAt: '2026-01-02T03:04:09.120Z',
+    data: { message },
+  }
   const lines = ['retry: 2000', '', 'id: 7f3a-42', 'event: message.received', 'data: {"sequence":42,…}', '', ': hb 42']
   return {
     description: `The event stream. Each \`data\` line is an \`Event\`. It stays open, with a heartbeat comment now and then:\n\n    ${lines.join('\n    ')}`,
