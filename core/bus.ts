@@ -17,6 +17,8 @@ export type Bus = EventEmitter<{
   changed: [ids: string[]]
   /** Wake-ups of other cores may have been lost, so listeners must read all their state again. */
   gap: []
+  /** All wake-ups have arrived again, after a time in which some may have been missing. */
+  current: []
 }>
 
 export function createBus(): Bus {

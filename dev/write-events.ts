@@ -1,8 +1,9 @@
 // Writes docs/events.md from the definitions of the events in gateway/schemas/events.ts: `npm run docs -- events`.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type EventDefinition, type EventName, eventDefinitions } from '../gateway/schemas/events.ts'
+import { type EventDefinition, eventDefinitions } from '../gateway/schemas/events.ts'
 import { MessageAnswer } from '../gateway/schemas/messages.ts'
+import { compatibility, type EventName, eventCategories } from '../platform/event-categories.ts'
 
 interface Shape {
   type?: string
@@ -26,7 +27,7 @@ function shapeOf(shape: Shape, named = true): string {
 
 const rows = (Object.entries(eventDefinitions) as [EventName, EventDefinition][]).map(
   ([name, { data, terminal, replayed, audience, meaning }]) =>
-    `| \`${name}\` | \`${shapeOf(data as Shape).replaceAll('|', '\\|')}\` | ${terminal} | ${replayed ? 'yes' : 'never'} | ${audience} | ${meaning} |`,
+    `| \`${name}\` | \`${shapeOf(data as Shape).replaceAll('|', '\\|')}\` | ${eventCategories[name]} | ${terminal} | ${replayed ? 'yes' : 'never'} | ${audience} | ${meaning} |`,
 )
 
 /** Returns the text of docs/events.md, generated from the definitions. */
@@ -38,7 +39,7 @@ The events of \`GET /events\`. Each event has one line of data and a stable ID, 
 \`\`\`
 id: 7f3a-42
 event: message.received
-data: {"sequence":42,"type":"message.received","occurredAt":"2026-01-02T03:04:05.678Z","data":{…}}
+data: {"sequence":42,"type":"message.received","category":"informational","occurredAt":"2026-01-02T03:04:05.678Z","data":{…}}
 \`\`\`
 
 Only \`availability.changed\` has neither an ID nor a \`sequence\`: it is not in the log and leaves the position as it is.
@@ -47,11 +48,14 @@ Always send \`Last-Event-ID\`. Before the first event it is \`replay.epoch\`, a 
 alone cannot show that the service restored a backup and that the sequence now belongs to another event.
 
 Merge by \`id\`, and messages by \`messageId\`, then by \`clientOperationId\`. Sequences increase, with gaps. After a terminal event, stop all automatic
-retries of the session. Ignore unknown types. Navigation and screenshot requests are the exception: if you do not support them,
-acknowledge them as \`unsupported\`. This page is generated from \`gateway/schemas/events.ts\` (\`npm run docs -- events\`).
+retries of the session. The \`category\` of an event says what to do with an unknown type, as \`compatibility\` of the configuration declares:
+\`${Object.entries(compatibility)
+    .map(([category, action]) => `${category}: ${action}`)
+    .join('`, `')}\`. That is: ignore it; report an error and stop automatic sends; report an error and let the
+command expire. Acknowledge known requests that you do not support as \`unsupported\`. This page is generated from \`gateway/schemas/events.ts\` (\`npm run docs -- events\`).
 
-| Type | \`data\` | Terminal | Replayed | Streams of | Meaning |
-|---|---|---|---|---|---|
+| Type | \`data\` | Category | Terminal | Replayed | Streams of | Meaning |
+|---|---|---|---|---|---|---|
 ${rows.join('\n')}
 
 A \`message\` has the same shape as in the history: \`${shapeOf(MessageAnswer as Shape, false)}\`.

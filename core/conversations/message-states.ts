@@ -5,6 +5,7 @@ import { type LogEvent, type MessageState, operationKeys } from '../log-event.ts
 import { field, oneOf, validate } from '../rules.ts'
 import type { VisitorCredentials } from '../visitors/model.ts'
 import type { VisitorAccess } from '../visitors/visitor-access.ts'
+import { requireCapability } from '../workspaces/capabilities.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import type { MessageStateStore } from './message-state-store.ts'
 import { before, isReceipt, type MessageStateChange, stateOf } from './model.ts'
@@ -22,7 +23,7 @@ export interface MessageStates {
   /**
    * Advances agents' messages up to a sequence to `delivered` or `read`. Writes one event, for the
    * latest of these messages. Writes none if that message has already reached the state. Errors:
-   * those of VisitorAccess.authorize, ValidationFailed, ServiceUnavailable.
+   * those of VisitorAccess.authorize, RouteNotAdvertised, ValidationFailed, ServiceUnavailable.
    */
   receive(receipt: { credentials: VisitorCredentials; upToSequence: number; state: string }): Promise<void>
   /**
@@ -101,7 +102,8 @@ export function createMessageStates(dependencies: {
     },
 
     async receive({ credentials, upToSequence, state }) {
-      const { session } = await access.authorize(credentials)
+      const { session, installation } = await access.authorize(credentials)
+      requireCapability(installation, 'receipts')
       validate(field('/state', state, oneOf<string>('delivered', 'read')))
       const target = state as MessageState
       const latest = await store.latestAgentMessage(session.conversationId, upToSequence)

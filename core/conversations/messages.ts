@@ -9,8 +9,14 @@ import { type Agent, type LogEvent, operationKeys } from '../log-event.ts'
 import { repairLocale, useLineFeeds } from '../repairs.ts'
 import { field, integer, messageBody, oneOf, operationId, text, url, validate } from '../rules.ts'
 import type { Consents } from '../visitors/consents.ts'
-import { operationSessionOf, type PageContext, type Session, type VisitorCredentials } from '../visitors/model.ts'
-import { repairPageContext } from '../visitors/page-context.ts'
+import {
+  operationSessionOf,
+  type PageContext,
+  type Session,
+  type Visitor,
+  type VisitorCredentials,
+} from '../visitors/model.ts'
+import type { Observations } from '../visitors/observations.ts'
 import type { SessionStore } from '../visitors/session-store.ts'
 import type { VisitorAccess } from '../visitors/visitor-access.ts'
 import { requireCapability } from '../workspaces/capabilities.ts'
@@ -66,7 +72,6 @@ export interface MessagePage {
 
 interface MessageSettings {
   bodyMaxLength: number
-  pageContextMaxBytes: number
   historyPageMax: number
   historyPageDefault: number
 }
@@ -97,7 +102,8 @@ export interface Messages {
 interface MessagesDependencies {
   access: VisitorAccess
   consents: Pick<Consents, 'require'>
-  sessions: Pick<SessionStore, 'markWritten' | 'setPageContext'>
+  observations: Pick<Observations, 'keepPage' | 'panelUsed'>
+  sessions: Pick<SessionStore, 'markWritten'>
   log: EventLog
   events: EventStore
   conversationAccess: ConversationAccess
@@ -115,6 +121,7 @@ const maxMarked = 50_000
 export function createMessages({
   access,
   consents,
+  observations,
   sessions,
   log,
   events,
@@ -161,12 +168,12 @@ export function createMessages({
   }
 
   /**
-   * Stores the visitor's page in the background. If the write fails, the previous page stays
-   * stored until the next report.
+   * Stores in the background what a new message shows about its visitor. If the write of the page
+   * fails, the previous page stays stored until the next report.
    */
-  function keepPage(sessionId: string, sent: PageContext, at: Date) {
-    const page = repairPageContext(sent, settings.pageContextMaxBytes)
-    if (page) sessions.setPageContext(sessionId, page, at).catch(() => {})
+  function observe({ session, installation }: Visitor, { occurredAt }: LogEvent, page: PageContext | undefined) {
+    observations.panelUsed(session, 'message')
+    if (page) observations.keepPage(session.sessionId, installation, page, occurredAt).catch(() => {})
   }
 
   async function pageOf(
@@ -225,8 +232,7 @@ export function createMessages({
         },
       })
       follow(sent)
-      if (input.pageContext && installation.capabilities.pageContext && !sent.replayed)
-        keepPage(sessionId, input.pageContext, sent.event.occurredAt)
+      if (!sent.replayed) observe(visitor, sent.event, input.pageContext)
       return sent
     },
 

@@ -34,7 +34,7 @@ const maxNotes = 100
 export function createNotes(dependencies: {
   store: Pick<ConversationStore, 'addNote' | 'notesOf'>
   conversationAccess: ConversationAccess
-  wakeups: Pick<Wakeups, 'stateChanged'>
+  wakeups: Pick<Wakeups, 'hint'>
   searchIndex: Pick<SearchIndex, 'add'>
   bodyMaxLength: number
   now: () => number
@@ -61,7 +61,7 @@ export function createNotes(dependencies: {
       }
       if (stored.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
       if (isAdded) {
-        await wakeups.stateChanged(conversationId)
+        await wakeups.hint(conversationId)
         const source = { kind: 'note' as const, conversationId, operationId: clientOperationId }
         await searchIndex.add({ source, workspaceId: conversation.workspaceId, at: stored.createdAt, texts: [text] })
       }

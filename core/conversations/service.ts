@@ -66,7 +66,7 @@ export function createConversationService(
   stores: ConversationStores,
   { log, wakeups }: LogService,
   { siteDirectory: { installations } }: WorkspaceService,
-  { visitorAccess: access, consents }: VisitorService,
+  { visitorAccess: access, consents, observations }: VisitorService,
   { searchIndex }: SearchService,
   contactsOf: ContactsOf,
 ): ConversationService {
@@ -93,7 +93,7 @@ export function createConversationService(
   const typing = createTyping({
     store: stores.typing,
     log,
-    access,
+    observations,
     conversationAccess,
     sessions: stores.sessions,
     installations,
@@ -105,6 +105,7 @@ export function createConversationService(
   const messages = createMessages({
     access,
     consents,
+    observations,
     sessions: stores.sessions,
     log,
     events,
@@ -114,7 +115,6 @@ export function createConversationService(
     states,
     settings: {
       bodyMaxLength: config.MESSAGE_BODY_MAX_LENGTH,
-      pageContextMaxBytes: config.PAGE_CONTEXT_MAX_BYTES,
       historyPageMax: contractLimits.historyPageMax,
       historyPageDefault,
     },

@@ -7,9 +7,8 @@ import type { EventLog } from '../log/event-log.ts'
 import { type Agent, type Author, type LogEvent, operationKeys, type TypingType } from '../log-event.ts'
 import { agentIssues, validate } from '../rules.ts'
 import type { VisitorCredentials } from '../visitors/model.ts'
+import type { Observations } from '../visitors/observations.ts'
 import type { SessionStore } from '../visitors/session-store.ts'
-import type { VisitorAccess } from '../visitors/visitor-access.ts'
-import { requireCapability } from '../workspaces/capabilities.ts'
 import type { SiteDirectory } from '../workspaces/workspaces.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import type { TypingTurn } from './model.ts'
@@ -19,8 +18,7 @@ export type TypingState = 'started' | 'stopped'
 
 export interface Typing {
   /**
-   * Starts or stops the visitor's typing. Errors: those of VisitorAccess.authorize;
-   * RouteNotAdvertised if the installation does not support typing.
+   * Starts or stops the visitor's typing. Errors: those of Observations.authorize.
    */
   setByVisitor(credentials: VisitorCredentials, state: TypingState): Promise<void>
   /**
@@ -65,7 +63,7 @@ const paceMs = 200
 export function createTyping(dependencies: {
   store: TypingStore
   log: EventLog
-  access: VisitorAccess
+  observations: Pick<Observations, 'authorize' | 'panelUsed'>
   conversationAccess: ConversationAccess
   sessions: Pick<SessionStore, 'sitesOf'>
   installations: Pick<SiteDirectory['installations'], 'get'>
@@ -73,7 +71,7 @@ export function createTyping(dependencies: {
   now: () => number
   settings: TypingSettings
 }): Typing {
-  const { store, log, access, conversationAccess, sessions, installations, logger, now, settings } = dependencies
+  const { store, log, observations, conversationAccess, sessions, installations, logger, now, settings } = dependencies
   let ended = new Map<string, Date>()
 
   /**
@@ -163,8 +161,8 @@ export function createTyping(dependencies: {
 
   return {
     async setByVisitor(credentials, state) {
-      const { session, installation } = await access.authorize(credentials)
-      requireCapability(installation, 'typing')
+      const { session } = await observations.authorize(credentials, 'typing')
+      if (state === 'started') observations.panelUsed(session, 'report')
       await set(session.conversationId, { kind: 'visitor' }, state)
     },
 

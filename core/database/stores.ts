@@ -13,6 +13,7 @@ import { createIdempotencyStore } from '../idempotency/idempotency-store.ts'
 import { createKeyStore } from '../keys/key-store.ts'
 import { createLeadStore } from '../leads/lead-store.ts'
 import { createSuppressionStore } from '../leads/suppression-store.ts'
+import { createEpochStore } from '../log/epoch-store.ts'
 import { createEventStore } from '../log/event-store.ts'
 import { createPeerStore } from '../log/peer-store.ts'
 import { createWakeupStore, type Nudge } from '../log/wakeup-store.ts'
@@ -26,6 +27,7 @@ import { createRetentionStore } from '../privacy/retention-store.ts'
 import { createVisitorDataStore, createVisitorRemoval } from '../privacy/visitor-data-store.ts'
 import { createVisitorTraceStore } from '../privacy/visitor-trace-store.ts'
 import { createSearchEntryStore } from '../search/search-entry-store.ts'
+import { createBanStore } from '../visitors/ban-store.ts'
 import { createConsentStore } from '../visitors/consent-store.ts'
 import { createNonceStore, createSubjectStore } from '../visitors/identity-store.ts'
 import { createNetworkBanStore } from '../visitors/network-ban-store.ts'
@@ -60,6 +62,8 @@ export function createStores({ collections, screenshots, history }: Database, nu
     leads: createLeadStore(collections),
     leadSubscriptions: createLeadSubscriptionStore(collections),
     messageStates: createMessageStateStore(collections),
+    bans: createBanStore(collections),
+    epochs: createEpochStore(collections),
     networkBans: createNetworkBanStore(collections),
     suppressions: createSuppressionStore(collections),
     nonces: createNonceStore(collections),

@@ -129,7 +129,7 @@ export function createDeliveryService(
    */
   function announce() {
     wakeups
-      .stateChanged(deliveryWorkHint)
+      .hint(deliveryWorkHint)
       .catch((error: Error) =>
         logger.warn(
           { reason: error.name },

@@ -1,4 +1,5 @@
 /** Events as streams send them (specification, section 6; contract, section 4). */
+import { eventCategories } from '../../platform/event-categories.ts'
 import type { EventType, LogEvent, Message } from '../log-event.ts'
 
 /**
@@ -29,6 +30,7 @@ export function encodeEvent(event: LogEvent): string {
   return JSON.stringify({
     sequence: event.sequence,
     type: event.type,
+    category: eventCategories[event.type],
     occurredAt: event.occurredAt.toISOString(),
     data: event.message ? { message: presentMessage(event, event.message) } : (event.data ?? {}),
   })
@@ -96,8 +98,16 @@ export function isSentTo({ sessionId, json }: StreamEvent, session: StreamSessio
   return json !== undefined && (sessionId === undefined || sessionId === session.sessionId)
 }
 
-/** Creates the event that makes a client read the history again. */
-export function resetRequired(epoch: string, head: number, decision: { reason: string; at: Date }): EncodedEvent {
+/**
+ * Creates the event that makes a client read the history again, or end the session with
+ * `reauthenticationRequired`.
+ */
+export function resetRequired(
+  epoch: string,
+  head: number,
+  decision: { reason: string; at: Date },
+  reauthenticationRequired: boolean,
+): EncodedEvent {
   return {
     id: `${epoch}-${head}`,
     sequence: head,
@@ -105,8 +115,9 @@ export function resetRequired(epoch: string, head: number, decision: { reason: s
     json: JSON.stringify({
       sequence: head,
       type: 'replay.reset.required',
+      category: eventCategories['replay.reset.required'],
       occurredAt: decision.at.toISOString(),
-      data: { reason: decision.reason, reauthenticationRequired: false },
+      data: { reason: decision.reason, reauthenticationRequired },
     }),
   }
 }

@@ -8,13 +8,15 @@ export interface PeerDocument {
   url?: string
   /** End of the lease. A process that dies does not renew it. */
   until: Date
+  /** Whether the core confirms changes of state. Absent for cores of earlier versions. */
+  confirms?: boolean
 }
 
 /** The register of running cores. */
 export interface PeerStore {
   renew(processId: string, url: string | undefined, until: Date): Promise<void>
   /** Returns the cores with a lease at this time, except the given process. `url` is absent if it is not valid. */
-  others(processId: string, at: Date): Promise<{ processId: string; url?: string }[]>
+  others(processId: string, at: Date): Promise<{ processId: string; url?: string; confirms: boolean }[]>
   remove(processId: string): Promise<void>
 }
 
@@ -24,12 +26,16 @@ export function createPeerStore({ peers }: { peers: Collection<PeerDocument> }):
   const options = { writeConcern: { w: 1 } }
   return {
     async renew(processId, url, until) {
-      await peers.updateOne({ _id: processId }, { $set: { url, until } }, { ...options, upsert: true })
+      await peers.updateOne({ _id: processId }, { $set: { url, until, confirms: true } }, { ...options, upsert: true })
     },
 
     async others(processId, at) {
       const found = await peers.find({ _id: { $ne: processId }, until: { $gt: at } }, { batchSize: 1000 }).toArray()
-      return found.map(({ _id, url }) => ({ processId: _id, url: url && URL.canParse(url) ? url : undefined }))
+      return found.map(({ _id, url, confirms = false }) => ({
+        processId: _id,
+        url: url && URL.canParse(url) ? url : undefined,
+        confirms,
+      }))
     },
 
     async remove(processId) {

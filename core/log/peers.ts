@@ -16,6 +16,10 @@ export interface Peers {
   announce(event: LogEvent, changes: number): void
   /** Whether every other core receives the announcements of this core. */
   areLinked(): boolean
+  /** Reads the ids of the other running cores that confirm changes of state. */
+  confirming(): Promise<string[]>
+  /** Whether the other cores wait for this core's confirmations. */
+  isRegistered(): boolean
   /** Must be called when another core has called this core. */
   heardFrom(processId: string): void
   /** Renews this core's entry in the register and connects to the other cores. */
@@ -41,6 +45,8 @@ interface Peer {
 /** Interval in milliseconds at which a core renews its lease and reads the register. */
 export const refreshEveryMs = 2_000
 const leaseMs = 10_000
+/** Tolerated difference of the cores' clocks in milliseconds. */
+const clockSkewMs = 2_000
 /** Maximum number of events in one call. */
 const maxEvents = 500
 /**
@@ -70,8 +76,10 @@ export function createPeers(dependencies: {
   metrics: CoreMetrics
   logger: Logger
   now: () => number
+  /** A clock in milliseconds that never goes back. */
+  monotonic?: () => number
 }): Peers {
-  const { store, processId, url, connect, metrics, logger, now } = dependencies
+  const { store, processId, url, connect, metrics, logger, now, monotonic = () => performance.now() } = dependencies
   /** Connected cores by process id. */
   const peers = new Map<string, Peer>()
   /** Ids of the cores that have called this core. */
@@ -80,6 +88,8 @@ export function createPeers(dependencies: {
   let isComplete = false
   let changesWritten = 0
   let isStopped = false
+  /** End of this core's lease, by the clock `monotonic`. */
+  let registeredUntil = Number.NEGATIVE_INFINITY
 
   function connectTo(id: string, url: string): Peer {
     const connection = connect(url)
@@ -135,7 +145,9 @@ export function createPeers(dependencies: {
 
   async function refresh() {
     const at = now()
+    const until = monotonic() + leaseMs
     await store.renew(processId, url || undefined, new Date(at + leaseMs))
+    registeredUntil = until
     const others = await store.others(processId, new Date(at))
     if (isStopped) return
     isComplete = others.every(({ url }) => url !== undefined)
@@ -167,6 +179,13 @@ export function createPeers(dependencies: {
         peer.send()
       }
     },
+
+    async confirming() {
+      const others = await store.others(processId, new Date(now()))
+      return others.filter(({ confirms }) => confirms).map(({ processId: id }) => id)
+    },
+
+    isRegistered: () => monotonic() < registeredUntil - clockSkewMs,
 
     areLinked: () => isComplete && [...peers.values()].every(({ isLinked }) => isLinked),
 

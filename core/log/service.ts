@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { createJob, type Job } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
+import type { EpochStore } from './epoch-store.ts'
 import { createEventLog, type EventLog } from './event-log.ts'
 import type { EventStore } from './event-store.ts'
 import { createLogHeads } from './log-heads.ts'
@@ -51,7 +52,12 @@ const wakeupsKeptMs = 30_000
 
 export function createLogService(
   { config, bus, metrics, logger, now }: CoreKit,
-  { events, wakeups: wakeupStore, peers: peerStore }: { events: EventStore; wakeups: WakeupStore; peers: PeerStore },
+  {
+    events,
+    epochs,
+    wakeups: wakeupStore,
+    peers: peerStore,
+  }: { events: EventStore; epochs: EpochStore; wakeups: WakeupStore; peers: PeerStore },
   connectPeer: ConnectPeer,
 ): LogService {
   const heads = createLogHeads(events, { now, rememberMs: transientMs / 6 })
@@ -89,6 +95,8 @@ export function createLogService(
     replayWindow,
     metrics,
     logger,
+    isKnownEpoch: epochs.isKnown,
+    maySend: wakeups.maySend,
     now,
     checkSteps,
   })

@@ -21,6 +21,8 @@ export interface SessionStreams {
 }
 
 interface SessionStreamIndex extends SessionStreams {
+  /** Resumes sending on all streams that are not held. */
+  releaseAll(): void
   add(subscription: StreamSubscription): void
   remove(subscription: StreamSubscription): void
 }
@@ -46,10 +48,14 @@ export function createSessionStreams(dependencies: {
     else subscription.ending = ending
   }
 
-  function continueStream(subscription: StreamSubscription) {
+  function unhold(subscription: StreamSubscription) {
     subscription.isHeld = false
-    const { isOpen, mode, position, feed } = subscription
-    if (!isOpen || mode !== 'live' || position >= feed.through) return
+    continueStream(subscription)
+  }
+
+  function continueStream(subscription: StreamSubscription) {
+    const { isOpen, isHeld, mode, position, feed } = subscription
+    if (!isOpen || isHeld || mode !== 'live' || position >= feed.through) return
     subscription.mode = 'replaying'
     replay(subscription)
   }
@@ -73,15 +79,18 @@ export function createSessionStreams(dependencies: {
     },
 
     release(sessionId) {
-      for (const subscription of ofSession(sessionId)) continueStream(subscription)
+      for (const subscription of ofSession(sessionId)) unhold(subscription)
+    },
+
+    releaseAll() {
+      for (const streams of bySession.values()) for (const subscription of [...streams]) continueStream(subscription)
     },
 
     endSession(sessionId, type, event) {
       if (event) feeds.advanced(event.conversationId, event.sequence)
       for (const subscription of ofSession(sessionId))
         endWhenOpen(subscription, () => {
-          if (type === 'session.closed' && event && subscription.position < event.sequence)
-            return continueStream(subscription)
+          if (type === 'session.closed' && event && subscription.position < event.sequence) return unhold(subscription)
           const { conversationId, through: sequence } = subscription.feed
           sendNow(subscription, event ?? { conversationId, sequence, type, occurredAt: new Date(now()) })
           end(subscription)

@@ -121,7 +121,13 @@ describe('a replay', () => {
     [1, [...eventsUpTo(2), 'a paused 1']],
   ])('pauses after the event that makes it 64 KiB long (first event %i characters shorter)', async (less, expected) => {
     const bytes = (label: string) =>
-      JSON.stringify({ sequence: 1, type: 'agent.unassigned', occurredAt, data: { label } })
+      JSON.stringify({
+        sequence: 1,
+        type: 'agent.unassigned',
+        category: 'informational',
+        occurredAt,
+        data: { label },
+      })
     const label = 'x'.repeat(64 * 1024 - bytes('').length - less)
     const scene = newScene([eventAt(1, { data: { label } }), ...upTo(2).slice(1)])
     await scene.open({ afterSequence: 0 })

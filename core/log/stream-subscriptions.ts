@@ -13,7 +13,7 @@ import {
   type StreamSession,
   toStreamEvent,
 } from './model.ts'
-import { type ReplayWindow, replayPage, type StartPoint } from './replay-window.ts'
+import { parseEventId, type ReplayWindow, replayPage, type StartPoint } from './replay-window.ts'
 import {
   createSessionStreams,
   type SessionStreams,
@@ -68,6 +68,10 @@ interface StreamSubscriptionsDependencies {
   replayWindow: ReplayWindow
   metrics?: CoreMetrics
   logger: Logger
+  /** Whether a log with this epoch exists, or an erasure has removed it. */
+  isKnownEpoch?: (epoch: string) => Promise<boolean>
+  /** Whether streams may send events. `current` is emitted when they may send again. */
+  maySend?: () => boolean
   now?: () => number
   checkSteps?: number
 }
@@ -82,6 +86,8 @@ export function createStreamSubscriptions({
   replayWindow,
   metrics = createCoreMetrics(),
   logger,
+  isKnownEpoch = async () => false,
+  maySend = () => true,
   now = Date.now,
   checkSteps,
 }: StreamSubscriptionsDependencies): StreamSubscriptions {
@@ -121,7 +127,7 @@ export function createStreamSubscriptions({
         }
         const { page, through } = next ?? (await read(subscription))
         if (subscription.mode !== 'replaying') return
-        if (subscription.isHeld) {
+        if (subscription.isHeld || !maySend()) {
           subscription.mode = 'live'
           return
         }
@@ -177,7 +183,7 @@ export function createStreamSubscriptions({
   }
 
   function deliver(feed: Feed<StreamSubscription>, appended: LogEvent) {
-    if (feed.members.size === 0) return
+    if (feed.members.size === 0 || !maySend()) return
     const event = toStreamEvent(appended)
     const readers = new Map<SubscriptionSink, { receiving: number[]; skipping: number[] }>()
     const ended: StreamSubscription[] = []
@@ -207,8 +213,18 @@ export function createStreamSubscriptions({
     for (const subscription of ended) end(subscription)
   }
 
+  /**
+   * Whether the position belongs to a log that the session may not read: its conversation is another
+   * one since an identification, or was erased.
+   */
+  async function isOfOtherLog({ lastEventId = '' }: StartPoint) {
+    const epoch = parseEventId(lastEventId)?.epoch
+    return epoch !== undefined && isKnownEpoch(epoch)
+  }
+
   bus.on('appended', (event) => feeds.advanced(event.conversationId, event.sequence, event))
   bus.on('advanced', (conversationId, { sequence }, event) => feeds.advanced(conversationId, sequence, event))
+  bus.on('current', sessionStreams.releaseAll)
   bus.on('gap', () => {
     feeds.check().catch((error: Error) => logger.warn({ reason: error.name }, 'check of event logs failed; will retry'))
   })
@@ -246,8 +262,9 @@ export function createStreamSubscriptions({
           void replay(subscription, decision.page && { page: decision.page, through })
         } else {
           metrics.streamResets.inc({ reason: decision.reason })
+          const isOfOther = decision.reason === 'epoch_changed' && (await isOfOtherLog(start))
           sink.opened(id, session, { epoch, sequence: feed.through })
-          sink.event([id], resetRequired(epoch, feed.through, decision))
+          sink.event([id], resetRequired(epoch, feed.through, decision, isOfOther))
           end(subscription)
         }
       } catch (error) {

@@ -15,6 +15,10 @@ export interface WakeupDocument {
   ended?: string[]
   /** Number of wake-ups with state changes that the process has written, including this one. */
   changes?: number
+  /** Whether the process waits until the other cores have applied these changes. */
+  awaited?: true
+  /** Numbers of changes of other processes that this process has applied. */
+  confirmed?: [processId: string, changes: number][]
   at: Date
 }
 

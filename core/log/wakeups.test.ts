@@ -27,7 +27,13 @@ async function startWakeups() {
   bus.on('changed', (changed) => void received.push(...changed))
   const wakeups = createWakeups({
     store: createWakeupStore(collectionsOf(client.db(name))),
-    peers: { announce() {}, areLinked: () => false, heardFrom() {} },
+    peers: {
+      announce() {},
+      areLinked: () => false,
+      heardFrom() {},
+      confirming: async () => [],
+      isRegistered: () => true,
+    },
     processId: 'this',
     bus,
     logger: pino({ level: 'silent' }),

@@ -3,14 +3,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { backoffMs } from '../../platform/concurrency/backoff.ts'
 import type { Bus } from '../bus.ts'
-import { createSingleFlight } from '../concurrency/single-flight.ts'
-import type { LogEnd } from '../log-event.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import { createAnnouncedChanges, unknownForMs } from './announced-changes.ts'
+import { createChangeConfirmations } from './change-confirmations.ts'
 import { createHeldAnnouncements } from './held-announcements.ts'
 import type { Announcement } from './peer-client.ts'
 import type { Peers } from './peers.ts'
 import type { Wakeup, WakeupDocument, WakeupStore } from './wakeup-store.ts'
+import { createWakeupWriter } from './wakeup-writer.ts'
 
 export interface Wakeups {
   /**
@@ -21,15 +21,30 @@ export interface Wakeups {
    */
   changing<T>(ids: string[], write: () => Promise<T>): Promise<T>
   /**
-   * Announces to every process that the state of these ids changed. Resolves when the other
-   * processes can read the announcement.
+   * Announces to every process that the state of these ids changed. Resolves when the change has
+   * taken effect in every process: none acts on the earlier state any more.
    */
   stateChanged(...ids: string[]): Promise<void>
+  /**
+   * Like `stateChanged`, but only resolves when the other processes can read the announcement. For
+   * changes that may take effect a little later.
+   */
+  hint(...ids: string[]): Promise<void>
+  /**
+   * Registers a function that resolves when the changes that were emitted so far have taken effect
+   * in this process.
+   */
+  settleWith(settled: () => Promise<void>): void
   /**
    * Whether every change older than a second has arrived here. Cached state is then at most a
    * second old.
    */
   isCurrent(): boolean
+  /**
+   * Whether streams may send events. False while this process may not know changes that other
+   * processes have answered. `current` is emitted when it is true again.
+   */
+  maySend(): boolean
   /**
    * Emits `advanced` for events that another core has announced, after all its earlier changes of
    * state have arrived here.
@@ -41,11 +56,6 @@ export interface Wakeups {
   stop(): Promise<void>
 }
 
-/**
- * Minimum time in milliseconds between two wake-ups that this process writes. The first wake-up
- * after a pause is written at once.
- */
-const paceMs = 10
 /**
  * While all other cores are linked, the ends of logs are written after this time in milliseconds.
  * The other cores already know these ends from announcements. A core that is not in the register
@@ -61,10 +71,15 @@ const CURSOR_PAUSES = { minMs: 50, maxMs: 1_000 }
  * milliseconds. The age of a read counts from its start.
  */
 const currentForMs = 900
+/**
+ * Time in milliseconds after which a core that has not confirmed a published change no longer acts
+ * on earlier state, because its caches are not current.
+ */
+const confirmedWithinMs = currentForMs + 100
 
 interface WakeupsDependencies {
   store: WakeupStore
-  peers: Pick<Peers, 'announce' | 'areLinked' | 'heardFrom'>
+  peers: Pick<Peers, 'announce' | 'areLinked' | 'heardFrom' | 'confirming' | 'isRegistered'>
   processId: string
   /** Bus on which `advanced`, `changed` and `gap` are emitted. */
   bus: Bus
@@ -82,8 +97,7 @@ interface WakeupsDependencies {
  */
 export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   const { store, peers, processId, bus, logger, metrics, now, monotonic = () => performance.now() } = dependencies
-  let heads = new Map<string, LogEnd>()
-  let changes = newChanges()
+  const writer = createWakeupWriter({ store, processId, logger, now })
   /**
    * Every change before this time has arrived. The time is the start of the last complete read of
    * wake-ups.
@@ -92,46 +106,14 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   let following: Promise<void> = Promise.resolve()
   const announced = createAnnouncedChanges({ bus, monotonic })
   const held = createHeldAnnouncements(bus)
-  /** Number of wake-ups with state changes that this process has written. */
-  let changesWritten = 0
+  const confirmations = createChangeConfirmations({
+    processes: async () => [processId, ...(await peers.confirming())],
+    leaseMs: confirmedWithinMs,
+  })
+  const settlers: (() => Promise<void>)[] = []
+  let isFollowing = false
   let later: NodeJS.Timeout | undefined
   const stopping = new AbortController()
-
-  /** Writes wake-ups. Each has every end and every state change since the previous wake-up. */
-  const publishing = createSingleFlight(
-    () => heads.size > 0 || changes.ids.size > 0 || changes.announced.length > 0,
-    async () => {
-      const { ids, announced: begun, ended, published } = changes
-      if (ids.size > 0 || begun.length > 0) changesWritten += 1
-      const wakeup: WakeupDocument = {
-        from: processId,
-        heads: [...heads].map(([id, { sequence, closed }]) => [id, sequence, closed] as [string, number, boolean]),
-        changed: [...ids],
-        ...(begun.length > 0 && { announced: begun }),
-        ...(ended.length > 0 && { ended }),
-        changes: changesWritten,
-        at: new Date(now()),
-      }
-      heads = new Map()
-      changes = newChanges()
-      await store.publish(wakeup).then(published.resolve, (error) => {
-        published.reject(error)
-        throw error
-      })
-    },
-    { paceMs },
-  )
-
-  function publish() {
-    publishing
-      .run()
-      .catch((error: Error) =>
-        logger.warn(
-          { reason: error.name },
-          'write of a wake-up failed; other cores find the changes in their periodic checks',
-        ),
-      )
-  }
 
   /**
    * Records the delay of a wake-up. Ignores wake-ups that were written before this process began to
@@ -142,6 +124,25 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
     metrics.wakeupLag.observe(Math.max(0, now() - at.getTime()) / 1000)
   }
 
+  const settled = async () => void (await Promise.all(settlers.map((settle) => settle())))
+
+  function confirm({ from, changes: number = 0, awaited, at }: WakeupDocument) {
+    if (!awaited || now() - at.getTime() >= unknownForMs) return
+    void settled().then(() => {
+      writer.confirm(from, number)
+      publish()
+    })
+  }
+
+  function caughtUp(asOf: number) {
+    const mayHaveMissed = !maySend()
+    currentAsOf = Math.max(currentAsOf, asOf)
+    if (mayHaveMissed && maySend()) bus.emit('current')
+  }
+
+  const isCurrent = () => monotonic() - currentAsOf < currentForMs
+  const maySend = () => !isFollowing || (isCurrent() && peers.isRegistered())
+
   function announce({ heads: ends, changed, announced: begun = [], ended = [], at }: Wakeup) {
     for (const [conversationId, sequence, closed] of ends) bus.emit('advanced', conversationId, { sequence, closed })
     if (changed.length > 0) bus.emit('changed', changed)
@@ -150,18 +151,22 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
     if (now() - at.getTime() < unknownForMs) for (const { change, ids } of begun) announced.add(change, ids)
   }
 
-  /** Resolves when the other processes can read everything that was added to `changes`. */
-  function published(): Promise<void> {
-    const { promise } = changes.published
-    publish()
-    return promise
+  function publish() {
+    writer.publish().catch(() => {}) // The writer logs the error.
+  }
+
+  function addChanged(ids: string[]) {
+    writer.addChanged(ids)
+    bus.emit('changed', ids)
   }
 
   async function stateChanged(...ids: string[]) {
     if (ids.length === 0) return
-    for (const id of ids) changes.ids.add(id)
-    bus.emit('changed', ids)
-    await published()
+    addChanged(ids)
+    writer.awaitChanges()
+    const changes = await writer.publish()
+    void settled().then(() => confirmations.confirmedBy(processId, changes))
+    await confirmations.applied(changes)
   }
 
   async function follow() {
@@ -174,12 +179,15 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
             measureLag(next)
             announce(next)
             held.release(next.from, next.changes)
+            confirm(next)
+            for (const [id, number] of next.confirmed ?? [])
+              if (id === processId) confirmations.confirmedBy(next.from, number)
           } else {
             if (currentAsOf === Number.NEGATIVE_INFINITY) {
               held.clear()
               bus.emit('gap')
             }
-            currentAsOf = Math.max(currentAsOf, next.asOf)
+            caughtUp(next.asOf)
           }
         }
       } catch (error) {
@@ -202,14 +210,14 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   async function flush() {
     clearTimeout(later)
     later = undefined
-    if (heads.size > 0) publish()
-    await publishing.settled()
+    publish()
+    await writer.settled()
   }
 
   bus.on('appended', (event) => {
     const { conversationId, sequence, closed = false } = event
-    if ((heads.get(conversationId)?.sequence ?? 0) < sequence) heads.set(conversationId, { sequence, closed })
-    peers.announce(event, changesWritten)
+    writer.addEnd(conversationId, { sequence, closed })
+    peers.announce(event, writer.changesWritten())
     if (peers.areLinked()) publishLater()
     else publish()
   })
@@ -217,19 +225,27 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   return {
     stateChanged,
 
+    async hint(...ids) {
+      addChanged(ids)
+      await writer.publish()
+    },
+
+    settleWith: (settle) => void settlers.push(settle),
+
     async changing(ids, write) {
       const change = randomUUID()
       announced.add(change, ids)
-      changes.announced.push({ change, ids })
-      await published()
+      writer.addAnnounced({ change, ids })
+      await writer.publish()
       const result = await write()
       announced.remove(change)
-      changes.ended.push(change)
+      writer.addEnded(change)
       await stateChanged(...ids)
       return result
     },
 
-    isCurrent: () => monotonic() - currentAsOf < currentForMs,
+    isCurrent,
+    maySend,
 
     announced(announcement) {
       peers.heardFrom(announcement.from)
@@ -237,6 +253,7 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
     },
 
     start() {
+      isFollowing = true
       following = follow()
     },
 
@@ -244,23 +261,9 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
 
     async stop() {
       stopping.abort()
+      confirmations.stop()
       announced.stop()
       await Promise.allSettled([following, flush()])
     },
-  }
-}
-
-/**
- * Collects changes for the next wake-up. `published` resolves when the other processes can read them.
- */
-function newChanges() {
-  const published = Promise.withResolvers<void>()
-  // Prevents an unhandled rejection when no caller waits for the promise.
-  published.promise.catch(() => {})
-  return {
-    ids: new Set<string>(),
-    announced: [] as { change: string; ids: string[] }[],
-    ended: [] as string[],
-    published,
   }
 }

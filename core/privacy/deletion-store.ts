@@ -39,7 +39,7 @@ export interface DeletionStore {
   stateOf(conversationIds: string[]): Promise<{ visible: string[]; missing: string[] }>
   leadsIn(workspaceId: string, limit: number): Promise<string[]>
   /**
-   * Removes suppressions, erasures and operators' sign-ins of a workspace. Returns the number of removed documents; 0
+   * Removes suppressions, erasures, bans and operators' sign-ins of a workspace. Returns the number of removed documents; 0
    * when none is left.
    */
   removeRest(workspaceId: string, limit: number): Promise<number>
@@ -169,7 +169,7 @@ export function createDeletionStore(collections: DeletionCollections): DeletionS
 
     async removeRest(workspaceId, limit) {
       let removed = 0
-      for (const collection of [suppressions, policyChanges, erasures, consoleSessions, signInLinks]) {
+      for (const collection of [suppressions, policyChanges, erasures, visitors, consoleSessions, signInLinks]) {
         const all = collection as unknown as Collection<{ _id: string; workspaceId: string }>
         const found = await all.find({ workspaceId }, idOnly).limit(limit).toArray()
         removed += (await all.deleteMany({ _id: { $in: ids(found) } })).deletedCount

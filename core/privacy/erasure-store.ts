@@ -5,6 +5,8 @@ import { type Erasure, type ErasureStage, noTraces, type OpenErasure, type Visit
 export type ErasureDocument = Omit<Erasure, 'erasureId'> &
   Partial<Pick<OpenErasure, 'visitor' | 'until' | 'traces' | 'isSwept' | 'fencingToken'>> & {
     _id: string
+    /** Epochs of the removed logs. Kept, so that positions in these logs are recognised. */
+    epochs?: string[]
     /** Time from which the next step is due. */
     nextAt?: Date
   }
@@ -25,6 +27,8 @@ export interface ErasureStore {
    * step can be repeated.
    */
   addTraces(lease: Lease, traces: VisitorTraces): Promise<VisitorTraces>
+  /** Records the epochs of the logs that will be removed. */
+  addEpochs(lease: Lease, epochs: string[]): Promise<void>
   /** Throws `LeaseLost` if another core owns the erasure. Writes nothing. */
   confirm(lease: Lease): Promise<void>
   advance(lease: Lease, to: ErasureStage, nextAt: Date): Promise<void>
@@ -59,6 +63,10 @@ export function createErasureStore({ erasures }: { erasures: Collection<ErasureD
       const added = Object.entries(traces).map(([kind, ids]) => [`traces.${kind}`, { $each: ids }])
       const found = await leases.write(leaseOf(lease), { $addToSet: Object.fromEntries(added) })
       return found.traces ?? noTraces()
+    },
+
+    async addEpochs(lease, epochs) {
+      await leases.write(leaseOf(lease), { $addToSet: { epochs: { $each: epochs } } })
     },
 
     confirm: (lease) => leases.confirm(leaseOf(lease)),

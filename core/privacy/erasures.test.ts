@@ -156,7 +156,6 @@ describe('an erased visitor', () => {
     const browser = randomUUID()
     const session = await cores.newSession(cores.core, browser)
     await cores.send(session, 'before')
-    await cores.core.sessions.ban(session.sessionId, 'rude', undefined)
     await cores.core.erasures.begin(await visitorOf(cores, session), 'desk')
     cores.advance(3)
     await cores.core.erasures.work()

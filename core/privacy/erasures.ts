@@ -112,7 +112,8 @@ export function createErasures(dependencies: {
       return undefined
     }
     for (const fileId of all.fileIds) await files.delete(fileId)
-    await removal.remove(all, erasure.until)
+    await store.addEpochs(erasure, await removal.epochsOf(all.conversationIds))
+    await removal.remove(all)
     return all
   }
 

@@ -8,9 +8,10 @@ import type { IdempotencyDocument } from '../idempotency/idempotency-store.ts'
 import type { LeadDocument } from '../leads/lead-store.ts'
 import type { EventDocument } from '../log/event-store.ts'
 import { entriesOf, type SearchEntryDocument } from '../search/search-entry-store.ts'
+import type { VisitorDocument } from '../visitors/ban-store.ts'
 import type { SubjectDocument } from '../visitors/identity-store.ts'
 import type { NetworkBanDocument } from '../visitors/network-ban-store.ts'
-import type { SessionDocument, VisitorDocument } from '../visitors/session-store.ts'
+import type { SessionDocument } from '../visitors/session-store.ts'
 import type { PolicyChangeDocument } from '../workspaces/policy-change-store.ts'
 import type { VisitorTraces } from './model.ts'
 
@@ -114,13 +115,14 @@ export function createVisitorDataStore(collections: VisitorCollections): Visitor
 export interface VisitorRemoval {
   /** Hides the conversations from operators. */
   hideConversations(conversationIds: string[]): Promise<void>
+  epochsOf(conversationIds: string[]): Promise<string[]>
   /** Prevents further uploads, so that the list of files is complete. */
   stopUploads(sessionIds: string[]): Promise<void>
   /**
    * Removes all data except files and wake-ups. If a call is interrupted, another call with the same traces
    * removes the rest.
    */
-  remove(traces: VisitorTraces, until: Date): Promise<void>
+  remove(traces: VisitorTraces): Promise<void>
   /**
    * Removes the id of an erasure that is about to finish from sessions and verified visitors. Sessions and visitors
    * that began during the erasure store its id, so that the erasure skips them.
@@ -143,7 +145,7 @@ export async function removeAttemptReferences(
 
 /** Removes a visitor's data from every collection. */
 export function createVisitorRemoval(collections: VisitorCollections): VisitorRemoval {
-  const { sessions, visitors, networkBans, subjects, conversations, events, typing } = collections
+  const { sessions, visitors, subjects, conversations, events, typing } = collections
   const { idempotency, commands, leads, leadSubscriptions, deliveries, policyChanges, searchEntries } = collections
 
   async function removeDeliveries(leadIds: string[]) {
@@ -155,20 +157,13 @@ export function createVisitorRemoval(collections: VisitorCollections): VisitorRe
   }
 
   /**
-   * Removes the visitors' records, but keeps the ban of a browser that also has sessions of another
-   * person.
+   * Keeps the bans, because a banned visitor who returns must still be banned. Without its reason, a
+   * ban has keyed hashes only.
    */
-  async function removeVisitors({ visitorIds, sessionIds }: VisitorTraces, until: Date) {
-    const others = await sessions.distinct('visitorId', {
-      visitorId: { $in: visitorIds },
-      _id: { $nin: sessionIds },
-    })
-    const unused = visitorIds.filter((id) => !others.includes(id))
-    await networkBans.deleteMany({ visitorIds: { $in: unused }, bannedAt: { $lte: until } })
-    await visitors.deleteMany({
-      _id: { $in: unused },
-      $or: [{ bannedAt: { $lte: until } }, { bannedAt: { $exists: false } }],
-    })
+  async function removeVisitors({ visitorIds }: VisitorTraces) {
+    const theirs = { _id: { $in: visitorIds } }
+    await visitors.updateMany({ ...theirs, banReason: { $exists: true } }, { $unset: { banReason: '' } })
+    await visitors.deleteMany({ ...theirs, bannedAt: { $exists: false } })
   }
 
   return {
@@ -176,11 +171,13 @@ export function createVisitorRemoval(collections: VisitorCollections): VisitorRe
       await conversations.updateMany({ _id: { $in: conversationIds } }, { $set: { erasing: true } })
     },
 
+    epochsOf: (conversationIds) => conversations.distinct('epoch', { _id: { $in: conversationIds } }),
+
     async stopUploads(sessionIds) {
       await commands.updateMany({ sessionId: { $in: sessionIds } }, { $set: { state: 'cancelled' } })
     },
 
-    async remove(traces, until) {
+    async remove(traces) {
       const { sessionIds, conversationIds, commandIds, leadIds, visitorIds } = traces
       await removeDeliveries(leadIds)
       await leads.deleteMany({ _id: { $in: leadIds } })
@@ -199,7 +196,7 @@ export function createVisitorRemoval(collections: VisitorCollections): VisitorRe
         { $unset: { successor: '' } },
       )
       await policyChanges.updateMany({ target: { $in: sessionIds } }, { $unset: { target: '' } })
-      await removeVisitors(traces, until)
+      await removeVisitors(traces)
       await sessions.deleteMany({ _id: { $in: sessionIds } })
     },
 

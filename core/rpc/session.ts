@@ -1,12 +1,14 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
-import type { ConnectRouter } from '@connectrpc/connect'
+import type { ConnectRouter, HandlerContext } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
   CloseScope,
   type SessionContentSchema,
   SessionSchema,
   SessionService,
+  type UnbanVisitorRequest,
+  type VerifiedSubject,
   type WidgetConfigSchema,
 } from '#proto/session/v1/session_pb.js'
 import { contractLimits } from '../../platform/contract-limits.ts'
@@ -17,14 +19,15 @@ import { latestConsent } from '../visitors/consents.ts'
 import { expiryOf, type Session, type SessionContent } from '../visitors/model.ts'
 import type { AvailabilityState } from '../workspaces/availability.ts'
 import type { Installation } from '../workspaces/model.ts'
-import { callerOf } from './caller.ts'
+import { callerOf, requiredWorkspace } from './caller.ts'
 import { decisions, toConsentRecord } from './consent.ts'
 import { toForms } from './forms.ts'
 import { auditedWrites } from './policy-changes.ts'
 import { fromCredentials, fromPageContext, toPageContext } from './visitor.ts'
 
 export function sessionService(router: ConnectRouter, core: CoreContext): void {
-  const { sessions, consents, renewals, identification, workspaces, visitorAccess, availabilityOf, config } = core
+  const { sessions, consents, observations, renewals, identification } = core
+  const { workspaces, visitorAccess, availabilityOf, config } = core
   const audited = auditedWrites(core)
   /**
    * Returns the state of a session. If the connection was disabled, the session has ended although
@@ -39,6 +42,16 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
   const toResponse = async (session: Session) => ({
     session: toSession(session, await stateOf(session), await sessions.banOf(session)),
   })
+
+  async function unbanSubject(context: HandlerContext, request: UnbanVisitorRequest, subject: VerifiedSubject) {
+    const workspaceId = requiredWorkspace(context, subject.workspaceId)
+    // The host's user id is personal data, so the record of the change does not contain it.
+    await audited(context, request, { workspaceId, target: '', settings: [] }, async () => {
+      await sessions.unbanSubject(workspaceId, subject.externalSubject)
+      return {}
+    })
+    return {}
+  }
 
   router.service(SessionService, {
     async checkOrigin({ origin }) {
@@ -121,11 +134,13 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
       })
     },
 
-    async authorizeGrant({ credentials, closedToo, expiredToo }) {
-      const { session, installation, grantExpiresAt } = await visitorAccess.authorize(fromCredentials(credentials), {
-        closedToo,
-        expiredToo,
-      })
+    async authorizeGrant({ credentials, closedToo, expiredToo, reportsHere }) {
+      const sent = fromCredentials(credentials)
+      const { session, installation, grantExpiresAt } =
+        reportsHere === undefined
+          ? await visitorAccess.authorize(sent, { closedToo, expiredToo })
+          : await observations.authorize(sent, 'presence')
+      if (reportsHere) observations.panelUsed(session, 'report')
       return {
         sessionId: session.sessionId,
         expiresAt: timestampFromDate(grantExpiresAt),
@@ -170,7 +185,8 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
     },
 
     async unbanVisitor(request, context) {
-      const { sessionId } = request
+      const { sessionId, subject } = request
+      if (subject) return unbanSubject(context, request, subject)
       const { workspaceId } = await sessions.find(sessionId, callerOf(context).workspaceId)
       const unbanned = await audited(context, request, { workspaceId, target: sessionId }, () =>
         sessions.unban(sessionId, workspaceId),
@@ -200,7 +216,7 @@ function toSession(
   { visitorBanned, addressBannedUntil }: Awaited<ReturnType<CoreContext['sessions']['banOf']>>,
 ) {
   const { sessionId, workspaceId, connectionId, publicSiteKey, conversationId, visitorId, origin, locale } = session
-  const { identity, pageContextAt } = session
+  const { identity, pageContextAt, panelClosedAt } = session
   const consent = latestConsent(session)
   return create(SessionSchema, {
     sessionId,
@@ -227,6 +243,7 @@ function toSession(
     addressBannedUntil: addressBannedUntil && timestampFromDate(addressBannedUntil),
     consent: consent && toConsentRecord(consent),
     pageContextAt: pageContextAt && timestampFromDate(pageContextAt),
+    panelClosedAt: panelClosedAt && timestampFromDate(panelClosedAt),
   })
 }
 

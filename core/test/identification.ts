@@ -87,10 +87,6 @@ export function identificationInMemory(given: Partial<Given> = {}) {
   const dependencies = {
     store: {
       find: async ([id = '']) => [sessions.get(id)].filter((found) => found !== undefined),
-      async isBanned(...ids) {
-        details.set('check bans', ids)
-        return ids.some((id) => bannedIds.includes(id))
-      },
       async insertOnce(created) {
         step('insert session', created)
         if (!sessions.has(created.sessionId)) sessions.set(created.sessionId, created)
@@ -107,6 +103,16 @@ export function identificationInMemory(given: Partial<Given> = {}) {
       async end(sessionId, status) {
         step(`end ${sessionId === newSessionId ? 'new' : sessionId} ${status}`)
         return change(sessionId, { status })
+      },
+    },
+    bans: {
+      async isSubjectBanned(_, externalSubject) {
+        return bannedIds.includes(`sub_${externalSubject}`)
+      },
+      async isBanned({ visitorId, identity }) {
+        const ids = identity ? [visitorId, identity.subjectId] : [visitorId]
+        details.set('check bans', ids)
+        return ids.some((id) => bannedIds.includes(id))
       },
     },
     conversations: {
@@ -137,6 +143,12 @@ export function identificationInMemory(given: Partial<Given> = {}) {
     consents: {
       async inherit({ sessionId }) {
         step(`inherit consent ${sessionId === newSessionId ? 'new' : sessionId}`)
+      },
+    },
+    observations: {
+      pageAtStart: ({ capabilities }, sent) => (capabilities.pageContext ? sent : undefined),
+      async keepPage(sessionId) {
+        step(`keep page ${sessionId}`)
       },
     },
     assertions: {

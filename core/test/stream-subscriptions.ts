@@ -28,7 +28,7 @@ export const long = { data: { label: 'x'.repeat(40_000) } }
  * Creates subscriptions to a log in memory. `calls` lists the calls of the sinks (receivers of
  * events) in order.
  */
-export function newScene(log: LogEvent[] = [], options: { checkSteps?: number } = {}) {
+export function newScene(log: LogEvent[] = [], options: { checkSteps?: number; maySend?: () => boolean } = {}) {
   const bus = createBus()
   const metrics = createCoreMetrics()
   const calls: string[] = []

@@ -1,23 +1,35 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { ServiceError } from '../errors.ts'
+import { inWorkspace, ServiceError } from '../errors.ts'
 import type { Wakeups } from '../log/wakeups.ts'
 import { field, integer, text, validate } from '../rules.ts'
+import type { BanStore } from './ban-store.ts'
 import type { Session } from './model.ts'
-import { bannedIdsOf, type NetworkBans } from './network-bans.ts'
+import type { NetworkBans } from './network-bans.ts'
 import type { SessionStore } from './session-store.ts'
+import type { VisitorIdentifier } from './visitor-ids.ts'
+import { allIdsOf } from './visitor-ids-model.ts'
 
 /**
- * Bans of visitors. Errors of all methods: `NotFound` for an unknown session or a session of
- * another workspace.
+ * Bans of visitors, which hold in the whole workspace. Errors of `ban`, `unban` and `find`:
+ * `NotFound` for an unknown session or a session of another workspace.
  */
 export interface Bans {
   /**
-   * Bans the browser. For a verified session, also bans the subject on the whole connection. With
-   * `addressBanSeconds`, also bans the network address of the session for this time. Additional
-   * errors: `ValidationFailed`.
+   * Bans the browser. For a verified session, also bans the subject. With `addressBanSeconds`, also
+   * bans the network address of the session for this time. Additional errors: `ValidationFailed`.
    */
   ban(sessionId: string, reason: string, workspaceId?: string, addressBanSeconds?: number): Promise<Session>
   unban(sessionId: string, workspaceId?: string): Promise<Session>
+  /**
+   * Lifts the ban of a verified visitor, for example after an erasure has removed all sessions of
+   * that visitor. Does nothing if the visitor is not banned. Errors: `ValidationFailed`.
+   */
+  unbanSubject(workspaceId: string, externalSubject: string): Promise<void>
+  /** Returns a session. */
+  find(sessionId: string, workspaceId?: string): Promise<Session>
+  isBrowserBanned(session: Pick<Session, 'workspaceId' | 'connectionId' | 'clientInstanceId'>): Promise<boolean>
+  isSubjectBanned(workspaceId: string, externalSubject: string): Promise<boolean>
+  isBanned(session: Session): Promise<boolean>
   /**
    * Returns whether the session's browser or verified subject is banned. `addressBannedUntil` is
    * the end of the ban of its network address, if there is one.
@@ -27,14 +39,28 @@ export interface Bans {
 
 /** Bans of visitors by browser, verified subject and network address. */
 export function createBans(dependencies: {
-  store: SessionStore
+  store: BanStore
+  sessions: Pick<SessionStore, 'find' | 'unendedOf' | 'endAll'>
   networkBans: NetworkBans
-  find: (sessionId: string, workspaceId?: string) => Promise<Session>
+  identifier: VisitorIdentifier
   wakeups: Pick<Wakeups, 'changing' | 'stateChanged'>
   now: () => number
 }): Bans {
-  const { store, networkBans, find, wakeups, now } = dependencies
+  const { store, sessions, networkBans, identifier, wakeups, now } = dependencies
+
+  async function find(sessionId: string, workspaceId?: string): Promise<Session> {
+    const [session] = await sessions.find([sessionId])
+    return inWorkspace(session, workspaceId)
+  }
+
+  async function lift(ids: string[]) {
+    await networkBans.unban(ids)
+    await store.unban(ids)
+  }
+
   return {
+    find,
+
     async ban(sessionId, reason, workspaceId, addressBanSeconds) {
       const { network, ...session } = await find(sessionId, workspaceId)
       validate(
@@ -42,18 +68,19 @@ export function createBans(dependencies: {
         field('/addressBanSeconds', addressBanSeconds, integer(minAddressBanSeconds, maxAddressBanSeconds)),
       )
       const at = new Date(now())
+      const ids = await identifier.of(session)
       if (addressBanSeconds !== undefined) {
         if (network === undefined) throw addressUnknown()
-        await networkBans.ban({ ...session, network }, new Date(at.getTime() + addressBanSeconds * 1000))
+        const until = new Date(at.getTime() + addressBanSeconds * 1000)
+        await networkBans.ban(network, [...ids.workspaceIds, ...ids.connectionIds], until)
       }
-      const { visitorId, identity, connectionId } = session
-      const unended = () => store.unendedOf({ visitorId, subjectId: identity?.subjectId }, at)
+      const unended = () => sessions.unendedOf(ids, at)
       const known = await unended()
       await wakeups.changing([...known, sessionId], async () => {
-        for (const id of bannedIdsOf(session)) await store.ban(id, { at, reason, connectionId })
+        await store.ban(ids, { at, reason, workspaceId: session.workspaceId, connectionId: session.connectionId })
         // `known` lacks sessions that began after the first read and before the ban was written.
         const late = (await unended()).filter((id) => !known.includes(id))
-        await store.endAll([...known, ...late], 'banned')
+        await sessions.endAll([...known, ...late], 'banned')
         await wakeups.stateChanged(...late)
       })
       return find(sessionId)
@@ -61,20 +88,27 @@ export function createBans(dependencies: {
 
     async unban(sessionId, workspaceId) {
       const session = await find(sessionId, workspaceId)
-      const ids = bannedIdsOf(session)
-      await networkBans.unban(ids)
-      for (const id of ids) await store.unban(id)
+      await lift(allIdsOf(await identifier.of(session)))
       return session
     },
 
+    async unbanSubject(workspaceId, externalSubject) {
+      validate(field('/externalSubject', externalSubject, text(1, 256)))
+      await lift(await identifier.ofSubject(workspaceId, externalSubject))
+    },
+
     async banOf(session) {
-      const ids = bannedIdsOf(session)
-      const [visitorBanned, addressBannedUntil] = await Promise.all([
-        store.isBanned(...ids),
-        networkBans.bannedUntil(ids),
-      ])
+      const ids = allIdsOf(await identifier.of(session))
+      const [visitorBanned, addressBannedUntil] = await Promise.all([store.isBanned(ids), networkBans.bannedUntil(ids)])
       return { visitorBanned, ...(addressBannedUntil && { addressBannedUntil }) }
     },
+
+    isBrowserBanned: async (browser) => store.isBanned(await identifier.ofBrowser(browser)),
+
+    isSubjectBanned: async (workspaceId, externalSubject) =>
+      store.isBanned(await identifier.ofSubject(workspaceId, externalSubject)),
+
+    isBanned: async (session) => store.isBanned(allIdsOf(await identifier.of(session))),
   }
 }
 

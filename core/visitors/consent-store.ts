@@ -27,7 +27,9 @@ export interface ConsentStore {
 const consentsMax = 20
 
 export function createConsentStore({ sessions }: { sessions: Collection<SessionDocument> }): ConsentStore {
+  /** A denial also removes the page that was stored while consent was granted. */
   const adding = (consent: StoredConsent) => ({
+    ...(consent.decision === 'denied' && { $unset: { pageContext: '' as const, pageContextAt: '' as const } }),
     $push: { consents: { $each: [consent], $sort: { decidedAt: 1 as const }, $slice: -consentsMax } },
   })
   const unlessRecorded = ({ operation }: StoredConsent) => ({ 'consents.operation': { $ne: operation } })

@@ -7,6 +7,7 @@ import type { Wakeups } from '../log/wakeups.ts'
 import { type LogEvent, operationKeys } from '../log-event.ts'
 import { requireCapability } from '../workspaces/capabilities.ts'
 import type { Installation } from '../workspaces/model.ts'
+import type { Bans } from './bans.ts'
 import type { Consents } from './consents.ts'
 import type { IdentityAssertions } from './identity-assertions.ts'
 import type { NonceStore } from './identity-store.ts'
@@ -19,12 +20,14 @@ import {
   type Issued,
   newConversation,
   newSession,
+  type PageContext,
   type Session,
   type SessionContent,
   type SessionLifetimes,
   storedTimes,
   type VisitorCredentials,
 } from './model.ts'
+import type { Observations } from './observations.ts'
 import type { SessionContents } from './session-content.ts'
 import type { SessionStore } from './session-store.ts'
 import type { Subjects } from './subjects.ts'
@@ -53,7 +56,9 @@ export interface IdentificationDependencies {
   conversations: Pick<ConversationRecords, 'insertOnce' | 'setLastSession'>
   nonces: NonceStore
   subjects: Subjects
+  bans: Pick<Bans, 'isBanned' | 'isSubjectBanned'>
   consents: Pick<Consents, 'inherit'>
+  observations: Pick<Observations, 'pageAtStart' | 'keepPage'>
   assertions: IdentityAssertions
   contents: SessionContents
   access: VisitorAccess
@@ -72,8 +77,8 @@ export interface IdentificationDependencies {
  * repeat of the operation completes it (docs/decisions.md).
  */
 export function createIdentification(dependencies: IdentificationDependencies): Identification {
-  const { store, conversations, nonces, subjects, consents, assertions, contents, access } = dependencies
-  const { log, idempotency, plannedIds, wakeups, settings, now } = dependencies
+  const { store, conversations, nonces, subjects, bans, consents, observations, assertions } = dependencies
+  const { contents, access, log, idempotency, plannedIds, wakeups, settings, now } = dependencies
 
   async function identifyOnce(
     sessionId: string,
@@ -82,7 +87,7 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     operation: string,
   ): Promise<Issued> {
     const session = await latest(sessionId)
-    if (session.status === 'closed') return completeReplacement(session, operation)
+    if (session.status === 'closed') return completeReplacement(session, operation, installation)
     await access.live(sessionId)
     if (session.identity?.operation === operation) return refresh(session, session.identity)
     // Check the capability only now. The code above completes a repeat of an operation that
@@ -91,20 +96,20 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     const identity = await verifiedIdentity(session, installation, assertion, operation)
     if (session.identity?.subjectId === identity.subjectId) return refresh(session, identity)
     await subjects.reconcile(identity.subjectId)
-    const { pageContext, pageContextAt, ...rest } = session
-    return replace(installation.capabilities.pageContext ? session : rest, identity, operation)
+    return replace(session, identity, operation, installation)
   }
 
   /** Returns the identity of a valid and unused assertion. Otherwise throws and changes nothing. */
   async function verifiedIdentity(
-    { connectionId, publicSiteKey }: Session,
+    { workspaceId, connectionId, publicSiteKey }: Session,
     installation: Installation,
     assertion: string,
     operation: string,
   ): Promise<Identity> {
     const { nonce, endsAt, ...claims } = await assertions.verify(assertion, installation)
     const subjectId = await subjects.idOf(connectionId, claims.externalSubject)
-    if (await store.isBanned(subjectId)) throw new ServiceError(ErrorCode.VISITOR_BANNED)
+    if (await bans.isSubjectBanned(workspaceId, claims.externalSubject))
+      throw new ServiceError(ErrorCode.VISITOR_BANNED)
     const expiresAt = new Date(endsAt.getTime() + nonceMarginMs)
     if (!(await nonces.consume({ publicSiteKey, nonce, operation, expiresAt }, new Date(now())))) {
       throw new ServiceError(ErrorCode.IDENTITY_ASSERTION_REPLAYED)
@@ -127,8 +132,13 @@ export function createIdentification(dependencies: IdentificationDependencies): 
    * closes the old session decides between concurrent operations. So no client gets the new
    * credentials before that write.
    */
-  async function replace(old: Session, identity: Identity | undefined, operation: string): Promise<Issued> {
-    const session = plannedSession(old, identity, operation)
+  async function replace(
+    old: Session,
+    identity: Identity | undefined,
+    operation: string,
+    installation: Installation,
+  ): Promise<Issued> {
+    const session = plannedSession(old, identity, operation, observations.pageAtStart(installation, old.pageContext))
     if (!session.operationSessionId) await conversations.insertOnce(newConversation(session, now()))
     await store.insertOnce(session)
     await rejectBanned(session)
@@ -142,16 +152,21 @@ export function createIdentification(dependencies: IdentificationDependencies): 
         await rejectEnded(old.sessionId)
       }
     }
-    return completeReplacement(await latest(old.sessionId), operation)
+    return completeReplacement(await latest(old.sessionId), operation, installation)
   }
 
   /**
    * Returns the new session. If it belongs to another person, it keeps only the browser and the
    * language of the old session.
    */
-  function plannedSession(old: Session, identity: Identity | undefined, operation: string): Session {
+  function plannedSession(
+    old: Session,
+    identity: Identity | undefined,
+    operation: string,
+    pageContext: PageContext | undefined,
+  ): Session {
     const { workspaceId, connectionId, connectionVersion, publicSiteKey, origin, visitorId, clientInstanceId } = old
-    const { locale, network, pageContext, pageContextAt } = old
+    const { locale, network, pageContextAt, panelClosedAt } = old
     // An anonymous session is always replaced by a verified one, which belongs to the same person.
     const isJoining = old.identity === undefined
     return newSession(
@@ -172,6 +187,7 @@ export function createIdentification(dependencies: IdentificationDependencies): 
         ...(isJoining && {
           operationSessionId: old.sessionId,
           ...(pageContext && pageContextAt && { pageContext, pageContextAt }),
+          ...(panelClosedAt && { panelClosedAt }),
         }),
       },
       now(),
@@ -180,7 +196,7 @@ export function createIdentification(dependencies: IdentificationDependencies): 
   }
 
   /** Completes the operation that closed a session. Returns the content of the new session. */
-  async function completeReplacement(old: Session, operation: string): Promise<Issued> {
+  async function completeReplacement(old: Session, operation: string, installation: Installation): Promise<Issued> {
     if (old.successor?.operation !== operation) throw new ServiceError(ErrorCode.SESSION_CLOSED)
     const session = await subjects.decideConversation(await latest(old.successor.sessionId), old)
     if (session.conversationId === old.conversationId) {
@@ -191,6 +207,9 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     // applies to that visitor. After a logout another person may use the browser, and that person
     // must decide anew.
     if (session.identity) await consents.inherit(session)
+    const isJoining = session.operationSessionId !== undefined
+    if (isJoining && old.pageContext && old.pageContextAt && !session.pageContext)
+      await observations.keepPage(session.sessionId, installation, old.pageContext, old.pageContextAt)
     await wakeups.stateChanged(old.sessionId)
     const isNew = session.conversationId === plannedIds('cnv', operation)
     return contents.issue(session, firstGrantOf(session), { state: isNew ? 'new' : 'continued' })
@@ -210,9 +229,9 @@ export function createIdentification(dependencies: IdentificationDependencies): 
    * Ends the new session if its visitor is banned. A ban that was set between the check and the
    * insert of the session did not end the session.
    */
-  async function rejectBanned({ sessionId, visitorId, identity }: Session) {
-    if (!(await store.isBanned(visitorId, ...(identity ? [identity.subjectId] : [])))) return
-    await store.end(sessionId, 'banned')
+  async function rejectBanned(session: Session) {
+    if (!(await bans.isBanned(session))) return
+    await store.end(session.sessionId, 'banned')
     throw new ServiceError(ErrorCode.VISITOR_BANNED)
   }
 
@@ -244,7 +263,8 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     },
 
     async clear({ credentials, idempotencyKey }) {
-      const { session, grantIssuedAt, grantExpiresAt } = await access.authorize(credentials, { closedToo: true })
+      const visitor = await access.authorize(credentials, { closedToo: true })
+      const { session, installation, grantIssuedAt, grantExpiresAt } = visitor
       const { sessionId } = session
       const { result, replayed } = await idempotency.once({
         scope: ['DELETE /sessions/identify', sessionId],
@@ -254,9 +274,9 @@ export function createIdentification(dependencies: IdentificationDependencies): 
         keptFor: settings.idempotencyRetention,
         async run(operation): Promise<Issued> {
           const current = await latest(sessionId)
-          if (current.status === 'closed') return completeReplacement(current, operation)
+          if (current.status === 'closed') return completeReplacement(current, operation, installation)
           await access.live(sessionId)
-          if (current.identity) return replace(current, undefined, operation)
+          if (current.identity) return replace(current, undefined, operation, installation)
           // The session keeps the grant that the request used.
           const grant = {
             issuedAt: grantIssuedAt.getTime() / 1000,

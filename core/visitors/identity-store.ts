@@ -1,8 +1,17 @@
 import { createHash } from 'node:crypto'
 import type { Collection } from 'mongodb'
 import { insertOnce } from '../mongodb/insert-each.ts'
-import type { Subject } from './model.ts'
 import { type Erasures, openErasures } from './open-erasures-store.ts'
+
+/** A verified visitor on a connection. */
+export interface Subject {
+  /** Keyed hash of the connection and the host's user id. */
+  subjectId: string
+  workspaceId: string
+  connectionId: string
+  /** Id of the conversation that the visitor's sessions continue. */
+  conversationId: string
+}
 
 export type SubjectDocument = Omit<Subject, 'subjectId'> & {
   _id: string

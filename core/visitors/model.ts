@@ -63,6 +63,8 @@ export interface Session {
   /** The last reported page and the time of the report. */
   pageContext?: PageContext
   pageContextAt?: Date
+  /** Time at which the visitor closed the panel. Absent while the panel is open. */
+  panelClosedAt?: Date
   /**
    * Identity of the visitor. A verified session has an identity from its start. An anonymous
    * session gets an identity from the write that replaces it with a verified session. From then on
@@ -288,13 +290,3 @@ export interface Visitor {
 }
 
 export type SessionEnd = 'expired' | 'revoked' | 'banned' | 'disabled' | 'closed'
-
-/** A verified visitor on a connection. */
-export interface Subject {
-  /** Keyed hash of the connection and the host's user id. */
-  subjectId: string
-  workspaceId: string
-  connectionId: string
-  /** Id of the conversation that the visitor's sessions continue. */
-  conversationId: string
-}

@@ -125,7 +125,7 @@ describe('a ban that includes the network address', () => {
     expect(await codeOf(begin(address))).toBe('ok')
   })
 
-  it('is shown to operators with its end, is exported, and is removed by the visitor’s erasure', async () => {
+  it('is shown to operators with its end, is exported, and outlasts the visitor’s erasure', async () => {
     const address = newAddress()
     const session = await begin(address)
     const { sessions } = await clientsOf(cores.core, cores.workspaceId)
@@ -140,7 +140,7 @@ describe('a ban that includes the network address', () => {
     expect(lines.join()).not.toContain(address)
     await cores.core.erasures.begin(visitor, 'desk')
     await finishErasures(cores, cores.core)
-    expect(await codeOf(begin(address))).toBe('ok')
+    expect(await codeOf(begin(address))).toBe('VISITOR_BANNED')
   })
 
   it.each([[3599], [2_592_001], [0]])(

@@ -3,7 +3,6 @@ import { UNKNOWN_ADDRESS } from '../../platform/addresses/forwarded-address.ts'
 import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import type { IdsKey } from '../keys/ids-key.ts'
 import { shortHash } from '../keys/keyring.ts'
-import type { Session } from './model.ts'
 import type { NetworkBanStore } from './network-ban-store.ts'
 
 /** Bans network addresses for a time. Stores only keyed hashes of addresses. */
@@ -13,18 +12,13 @@ export interface NetworkBans {
    * or the /64 prefix of the IPv6 address. Returns undefined without an address.
    */
   networkOf(connectionId: string, clientAddress: string | undefined): Promise<string | undefined>
-  /** Bans the network of a session's visitor. A repeat replaces the end of the ban. */
-  ban(session: Session & { network: string }, until: Date): Promise<void>
+  /** Bans the network of a visitor with these ids. A repeat replaces the end of the ban. */
+  ban(network: string, visitorIds: string[], until: Date): Promise<void>
   /** Lifts the bans of networks that were set for this browser or subject. */
   unban(visitorIds: string[]): Promise<void>
   isBanned(network: string | undefined): Promise<boolean>
   /** Returns the latest end of a ban of networks that was set for this browser or subject. */
   bannedUntil(visitorIds: string[]): Promise<Date | undefined>
-}
-
-/** Ids of the browser and the subject that a ban on a session affects. */
-export function bannedIdsOf({ visitorId, identity }: Pick<Session, 'visitorId' | 'identity'>): string[] {
-  return identity ? [visitorId, identity.subjectId] : [visitorId]
 }
 
 export function createNetworkBans(dependencies: {
@@ -45,8 +39,7 @@ export function createNetworkBans(dependencies: {
       if (network === UNKNOWN_ADDRESS) return undefined
       return shortHash(await idsKey(), 'network', connectionId, network)
     },
-    ban: (session, until) =>
-      store.ban({ network: session.network, visitorIds: bannedIdsOf(session), at: new Date(now()), until }),
+    ban: (network, visitorIds, until) => store.ban({ network, visitorIds, at: new Date(now()), until }),
     unban: (visitorIds) => store.unban(visitorIds),
     isBanned: async (network) => network !== undefined && (await loadBanned(network)) === true,
     bannedUntil: (visitorIds) => store.bannedUntil(visitorIds, new Date(now())),

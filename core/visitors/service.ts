@@ -7,6 +7,8 @@ import type { EventStore } from '../log/event-store.ts'
 import { createLiveCache } from '../log/live-cache.ts'
 import type { LogService } from '../log/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
+import type { BanStore } from './ban-store.ts'
+import { createBans } from './bans.ts'
 import type { ConsentStore } from './consent-store.ts'
 import { type Consents, createConsents } from './consents.ts'
 import { createGrants } from './grants.ts'
@@ -16,6 +18,7 @@ import type { NonceStore, SubjectStore } from './identity-store.ts'
 import type { ConversationRecords } from './model.ts'
 import type { NetworkBanStore } from './network-ban-store.ts'
 import { createNetworkBans } from './network-bans.ts'
+import { createObservations, type Observations } from './observations.ts'
 import { createRenewals, type Renewals } from './renewal.ts'
 import { createSessionContents } from './session-content.ts'
 import type { SessionStore } from './session-store.ts'
@@ -23,12 +26,14 @@ import { createSessionWatch } from './session-watch.ts'
 import { createSessions, type Sessions } from './sessions.ts'
 import { createSubjects, type Subjects } from './subjects.ts'
 import { createVisitorAccess, type Directory, type VisitorAccess } from './visitor-access.ts'
+import { createVisitorIdentifier } from './visitor-ids.ts'
 
 interface VisitorStores {
   sessions: SessionStore
   subjects: SubjectStore
   nonces: NonceStore
   consents: ConsentStore
+  bans: BanStore
   networkBans: NetworkBanStore
   keys: KeyStore
   conversations: ConversationRecords
@@ -39,6 +44,7 @@ export interface VisitorService {
   visitorAccess: VisitorAccess
   sessions: Sessions
   consents: Consents
+  observations: Observations
   renewals: Renewals
   identification: Identification
   subjects: Subjects
@@ -78,6 +84,7 @@ export function createVisitorService(
   }
   const access = createVisitorAccess({ directory, grants, now })
   const idsKey = createIdsKey({ store: stores.keys, secretBox, keyring, now })
+  const identifier = createVisitorIdentifier({ idsKey, listConnections: workspaces.listConnections })
   const sessionWatch = createSessionWatch({
     access,
     log,
@@ -87,6 +94,7 @@ export function createVisitorService(
     now,
     checkSteps,
   })
+  wakeups.settleWith(sessionWatch.settled)
   const shared = {
     store: stores.sessions,
     conversations,
@@ -113,7 +121,7 @@ export function createVisitorService(
     sessions: stores.sessions,
     conversations,
     events,
-    idsKey,
+    identifier,
   })
   const assertions = createIdentityAssertions({
     secretBox,
@@ -126,15 +134,36 @@ export function createVisitorService(
     },
   })
   const networkBans = createNetworkBans({ store: stores.networkBans, idsKey, now })
+  const bans = createBans({ store: stores.bans, sessions: stores.sessions, networkBans, identifier, wakeups, now })
   const consents = createConsents({ ...shared, store: stores.consents, directory })
+  const observations = createObservations({ ...shared, consents })
   return {
     visitorAccess: access,
     consents,
+    observations,
     idsKey,
     subjects,
-    sessions: createSessions({ ...shared, idsKey, workspaces, directory, subjects, consents, networkBans }),
+    sessions: createSessions({
+      ...shared,
+      identifier,
+      workspaces,
+      directory,
+      subjects,
+      bans,
+      consents,
+      observations,
+      networkBans,
+    }),
     renewals: createRenewals({ ...shared, directory, grants, networkBans }),
-    identification: createIdentification({ ...shared, nonces: stores.nonces, subjects, consents, assertions }),
+    identification: createIdentification({
+      ...shared,
+      nonces: stores.nonces,
+      subjects,
+      bans,
+      consents,
+      observations,
+      assertions,
+    }),
     jobs: [
       createJob({ name: 'check of sessions', everyMs: checkEveryMs, run: sessionWatch.checkSome, logger }),
       createJob({ name: 'expiry of sessions', everyMs: expiryEveryMs, run: sessionWatch.checkDue, logger }),

@@ -1,8 +1,16 @@
-import type { Collection } from 'mongodb'
+import type { Collection, Filter } from 'mongodb'
 import { createBatcher } from '../../platform/concurrency/batcher.ts'
 import { type DocumentUpdate, updateEach } from '../mongodb/update-each.ts'
-import { expiryOf, type Identity, type PageContext, type Session, type SessionStatus } from './model.ts'
+import {
+  type ConsentDecision,
+  expiryOf,
+  type Identity,
+  type PageContext,
+  type Session,
+  type SessionStatus,
+} from './model.ts'
 import { type Erasures, openErasures } from './open-erasures-store.ts'
+import type { VisitorIds } from './visitor-ids-model.ts'
 
 export type SessionDocument = Omit<Session, 'sessionId'> & {
   _id: string
@@ -30,17 +38,6 @@ export type SessionDocument = Omit<Session, 'sessionId'> & {
   linkedSubjectIds?: string[]
 }
 
-export interface VisitorDocument {
-  _id: string
-  /**
-   * Connection of the visitor. The deletion of the connection deletes the ban. Absent in bans of
-   * earlier versions.
-   */
-  connectionId?: string
-  bannedAt?: Date
-  banReason?: string
-}
-
 /** End of a session's latest grant, and time at which the session expires if it is not renewed. */
 type GrantEnds = Required<Pick<Session, 'grantExpiresAt' | 'renewableUntil'>>
 
@@ -60,7 +57,7 @@ export interface SessionStore {
    * at `at`. The ids include sessions that were ended, because the process that ended them may have
    * sent no wake-up.
    */
-  unendedOf(visitor: { visitorId: string; subjectId?: string }, at: Date): Promise<string[]>
+  unendedOf(visitor: Pick<VisitorIds, 'browserIds' | 'subjectIds'>, at: Date): Promise<string[]>
   /** Ends these sessions, if they are active. */
   endAll(sessionIds: string[], status: Exclude<SessionStatus, 'active'>): Promise<void>
   /** Replaces the identity of an active session. Returns false when it was not active. */
@@ -87,7 +84,15 @@ export interface SessionStore {
   setConversation(sessionId: string, conversationId: string): Promise<void>
   /** Stores the keyed hash of the network that the browser uses now. */
   setNetwork(sessionId: string, network: string): Promise<void>
-  setPageContext(sessionId: string, pageContext: PageContext, at: Date): Promise<void>
+  /**
+   * Stores the page. With `policyVersion`, stores it only if the session's latest decision grants
+   * this version of the consent policy.
+   */
+  setPageContext(sessionId: string, pageContext: PageContext, at: Date, policyVersion?: string): Promise<void>
+  /** Stores that the panel was closed. Returns false when the session is not active. */
+  closePanel(sessionId: string, at: Date): Promise<boolean>
+  /** Removes the time at which the panel was closed, if it was closed at `until` or earlier. */
+  openPanel(sessionId: string, until: Date): Promise<void>
   /**
    * Extends the grant and rotates the token. Returns false when another renewal changed the session
    * first.
@@ -104,19 +109,13 @@ export interface SessionStore {
   extend(sessionId: string, generation: number, times: GrantEnds): Promise<boolean>
   /** Returns the host's ids of the verified visitors of each conversation. */
   subjectsIn(conversationIds: string[]): Promise<Map<string, string[]>>
-  ban(visitorId: string, ban: { at: Date; reason: string; connectionId: string }): Promise<void>
-  unban(visitorId: string): Promise<void>
-  /** Returns true if at least one of these browsers and verified visitors is banned. */
-  isBanned(...visitorIds: string[]): Promise<boolean>
 }
 
 export function createSessionStore({
   sessions,
-  visitors,
   erasures,
 }: {
   sessions: Collection<SessionDocument>
-  visitors: Collection<VisitorDocument>
   erasures: Erasures
 }): SessionStore {
   const { add: update } = createBatcher((updates: DocumentUpdate<SessionDocument>[]) => updateEach(sessions, updates))
@@ -158,8 +157,8 @@ export function createSessionStore({
       return modifiedCount === 1
     },
 
-    async unendedOf({ visitorId, subjectId }, at) {
-      const wanted = [{ visitorId }, ...(subjectId === undefined ? [] : [{ 'identity.subjectId': subjectId }])]
+    async unendedOf({ browserIds, subjectIds }, at) {
+      const wanted = [{ visitorId: { $in: browserIds } }, { 'identity.subjectId': { $in: subjectIds } }]
       const found = wanted.map((visitor) =>
         sessions.find({ ...visitor, endsAt: { $gt: at } }, { projection: { _id: 1 } }).toArray(),
       )
@@ -212,8 +211,19 @@ export function createSessionStore({
       await sessions.updateOne({ _id: sessionId }, { $set: { network } })
     },
 
-    async setPageContext(sessionId, pageContext, at) {
-      await update({ filter: { _id: sessionId }, update: { $set: { pageContext, pageContextAt: at } } })
+    async setPageContext(sessionId, pageContext, at, policyVersion) {
+      const change = { $set: { pageContext, pageContextAt: at } }
+      if (policyVersion === undefined) await update({ filter: { _id: sessionId }, update: change })
+      else await sessions.updateOne({ _id: sessionId, ...lastDecision('granted', policyVersion) }, change)
+    },
+
+    async closePanel(sessionId, at) {
+      const active = { _id: sessionId, status: 'active' as const }
+      return (await sessions.updateOne(active, { $set: { panelClosedAt: at } })).matchedCount === 1
+    },
+
+    async openPanel(sessionId, until) {
+      await sessions.updateOne({ _id: sessionId, panelClosedAt: { $lte: until } }, { $unset: { panelClosedAt: '' } })
     },
 
     renew(sessionId, from, times, rotation) {
@@ -250,22 +260,18 @@ export function createSessionStore({
         if (identity) subjects.set(conversationId, [...(subjects.get(conversationId) ?? []), identity.externalSubject])
       return subjects
     },
+  }
+}
 
-    async ban(visitorId, { at, reason, connectionId }) {
-      await visitors.updateOne(
-        { _id: visitorId },
-        { $set: { bannedAt: at, banReason: reason, connectionId } },
-        { upsert: true },
-      )
-    },
-
-    async unban(visitorId) {
-      await visitors.deleteOne({ _id: visitorId })
-    },
-
-    async isBanned(...visitorIds) {
-      const filter = { _id: { $in: visitorIds }, bannedAt: { $exists: true } }
-      return (await visitors.findOne(filter, { projection: { _id: 1 } })) !== null
+/** Matches sessions whose latest consent decision is this one. */
+function lastDecision(decision: ConsentDecision['decision'], policyVersion: string): Filter<SessionDocument> {
+  const last = { $last: { $ifNull: ['$consents', []] } }
+  return {
+    $expr: {
+      $let: {
+        vars: { last },
+        in: { $and: [{ $eq: ['$$last.decision', decision] }, { $eq: ['$$last.policyVersion', policyVersion] }] },
+      },
     },
   }
 }

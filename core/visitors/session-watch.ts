@@ -21,6 +21,8 @@ interface SessionWatch {
    * failed.
    */
   checkDue(): Promise<void>
+  /** Resolves when the checks of changed sessions that run now have ended. */
+  settled(): Promise<void>
 }
 
 const endTypes: Record<SessionEnd, SessionEndType> = {
@@ -69,6 +71,8 @@ export function createSessionWatch(dependencies: {
 }): SessionWatch {
   const { access, log, subscriptions, bus, logger, now, checkSteps = 1 } = dependencies
   const watched = new Map<string, Watched>()
+  /** Running checks of changed sessions. */
+  const checking = new Set<Promise<void>>()
 
   const nextPart = createRounds(() => watched.keys(), checkSteps)
 
@@ -121,7 +125,8 @@ export function createSessionWatch(dependencies: {
     entry.changes += 1
     entry.isHeld = true
     subscriptions.hold(sessionId)
-    void check(sessionId)
+    const running = check(sessionId).finally(() => checking.delete(running))
+    checking.add(running)
   }
 
   function add(session: StreamSession) {
@@ -156,6 +161,8 @@ export function createSessionWatch(dependencies: {
   bus.on('gap', () => void checkMany([...watched.keys()]))
 
   return {
+    settled: async () => void (await Promise.all(checking)),
+
     checkSome: () => checkMany(nextPart()),
 
     checkDue: () =>

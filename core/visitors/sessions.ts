@@ -1,15 +1,13 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { inWorkspace, ServiceError } from '../errors.ts'
+import { ServiceError } from '../errors.ts'
 import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
 import { epochIn } from '../ids.ts'
-import type { IdsKey } from '../keys/ids-key.ts'
-import { type PlannedIds, shortHash } from '../keys/keyring.ts'
+import type { PlannedIds } from '../keys/keyring.ts'
 import type { Wakeups } from '../log/wakeups.ts'
 import { repairLocale } from '../repairs.ts'
 import { field, text, validate } from '../rules.ts'
-import { requireCapability } from '../workspaces/capabilities.ts'
 import type { SiteDirectory, Workspaces } from '../workspaces/workspaces.ts'
-import { type Bans, createBans } from './bans.ts'
+import type { Bans } from './bans.ts'
 import type { Consents } from './consents.ts'
 import type { ConversationRecords } from './model.ts'
 import {
@@ -24,17 +22,17 @@ import {
   type VisitorCredentials,
 } from './model.ts'
 import type { NetworkBans } from './network-bans.ts'
-import { repairPageContext } from './page-context.ts'
+import type { Observations } from './observations.ts'
 import type { SessionContents } from './session-content.ts'
 import type { SessionStore } from './session-store.ts'
 import type { Subjects } from './subjects.ts'
 import type { VisitorAccess } from './visitor-access.ts'
+import type { VisitorIdentifier } from './visitor-ids.ts'
 
 interface SessionSettings extends SessionLifetimes {
   /** Time in seconds during which a repeated creation returns the same credentials. */
   creationRepeat: number
   idempotencyRetention: number
-  pageContextMaxBytes: number
 }
 
 interface NewSession {
@@ -53,7 +51,7 @@ export interface Sessions extends Bans {
   /**
    * Handles a close request. With the scope `continuity`, ends the session. If the session is
    * verified, the visitor's next identification then begins a new conversation. With the scope
-   * `panel`, the session stays active, because only the widget's panel was closed. A repeated call
+   * `panel`, stores that the panel was closed. The session stays active. A repeated call
    * may use the grant of the closed session. Errors: those of VisitorAccess.authorize and of
    * Idempotency.once.
    */
@@ -64,18 +62,14 @@ export interface Sessions extends Bans {
   }): Promise<Repeatable<{ sessionId: string; state: 'active' | 'closed' }>>
   /**
    * Stores the valid parts of the page that the visitor's browser reports. Errors: those of
-   * VisitorAccess.authorize, RouteNotAdvertised.
+   * VisitorAccess.authorize, RouteNotAdvertised, ConsentRequired.
    */
   reportPage(request: {
     credentials: VisitorCredentials
     pageContext: PageContext
     idempotencyKey?: string
   }): Promise<{ replayed: boolean }>
-  /**
-   * Returns a session. Errors of `find` and `revoke`: `NotFound` for an unknown session or a session
-   * of another workspace.
-   */
-  find(sessionId: string, workspaceId?: string): Promise<Session>
+  /** Errors: `NotFound` for an unknown session or a session of another workspace. */
   revoke(sessionId: string, workspaceId?: string): Promise<Session>
 }
 
@@ -87,10 +81,12 @@ interface SessionsDependencies {
   directory: Pick<SiteDirectory, 'connections'>
   subjects: Pick<Subjects, 'forgetConversation'>
   consents: Pick<Consents, 'inherit'>
-  networkBans: NetworkBans
+  bans: Bans
+  observations: Pick<Observations, 'authorize' | 'pageAtStart' | 'keepPage' | 'panelClosed'>
+  networkBans: Pick<NetworkBans, 'networkOf' | 'isBanned'>
   access: VisitorAccess
   plannedIds: PlannedIds
-  idsKey: IdsKey
+  identifier: Pick<VisitorIdentifier, 'browserOn'>
   idempotency: Idempotency
   wakeups: Pick<Wakeups, 'changing' | 'stateChanged'>
   settings: SessionSettings
@@ -102,11 +98,20 @@ interface SessionsDependencies {
 /** Creates, reads, bans and ends visitor sessions (contract, sections 2 and 3). */
 export function createSessions(dependencies: SessionsDependencies): Sessions {
   const { store, conversations, contents, workspaces, directory, subjects, access } = dependencies
-  const { consents, networkBans, plannedIds, idsKey, idempotency, wakeups, settings, history, now } = dependencies
-
-  async function visitorIdFor(connectionId: string, clientInstanceId: string) {
-    return `vis_${shortHash(await idsKey(), connectionId, clientInstanceId)}`
-  }
+  const {
+    bans,
+    consents,
+    observations,
+    networkBans,
+    plannedIds,
+    identifier,
+    idempotency,
+    wakeups,
+    settings,
+    history,
+    now,
+  } = dependencies
+  const { find } = bans
 
   /**
    * Creates the session of an operation. All runs of the operation, even concurrent ones, create
@@ -116,16 +121,14 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
     const { origin, clientInstanceId } = request
     const locale = repairLocale(request.locale ?? '')
     const installation = await workspaces.installationFor(request.publicSiteKey, origin)
-    const { connectionId, workspaceId, publicSiteKey, capabilities, consent } = installation
-    const pageContext =
-      request.pageContext && capabilities.pageContext
-        ? repairPageContext(request.pageContext, settings.pageContextMaxBytes)
-        : undefined
+    const { connectionId, workspaceId, publicSiteKey, consent } = installation
+    const pageContext = observations.pageAtStart(installation, request.pageContext)
     const connection = await directory.connections.get(connectionId)
     if (connection?.status !== 'enabled') throw new ServiceError(ErrorCode.CONNECTION_DISABLED)
-    const visitorId = await visitorIdFor(connectionId, clientInstanceId)
+    const visitorId = await identifier.browserOn(connectionId, clientInstanceId)
     const network = await networkBans.networkOf(connectionId, request.clientAddress)
-    const isBanned = async () => (await store.isBanned(visitorId)) || networkBans.isBanned(network)
+    const browser = { workspaceId, connectionId, clientInstanceId }
+    const isBanned = async () => (await bans.isBrowserBanned(browser)) || networkBans.isBanned(network)
     if (await isBanned()) throw new ServiceError(ErrorCode.VISITOR_BANNED)
 
     const session = newSession(
@@ -155,6 +158,8 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
       throw new ServiceError(ErrorCode.VISITOR_BANNED)
     }
     if (consent) await consents.inherit(session)
+    if (request.pageContext && !pageContext)
+      await observations.keepPage(session.sessionId, installation, request.pageContext, session.createdAt)
     if (inserted.includes(false)) {
       const first = await find(session.sessionId)
       return contents.issue(first, firstGrantOf(first), { state: 'new' })
@@ -172,7 +177,10 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
     const isDone = async () => (await find(sessionId)).closedBy === operation
     if (!(await isDone())) {
       const { identity } = await access.live(sessionId)
-      if (scope === 'panel') return { sessionId, state: 'active' as const }
+      if (scope === 'panel') {
+        await observations.panelClosed(sessionId)
+        return { sessionId, state: 'active' as const }
+      }
       // This call must come before the end of the session. Otherwise a new session of the verified
       // visitor could continue the conversation after this session is closed.
       if (identity) await subjects.forgetConversation(identity.subjectId)
@@ -182,11 +190,6 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
       }
     }
     return { sessionId, state: 'closed' as const }
-  }
-
-  async function find(sessionId: string, workspaceId?: string): Promise<Session> {
-    const [session] = await store.find([sessionId])
-    return inWorkspace(session, workspaceId)
   }
 
   return {
@@ -221,11 +224,9 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
     },
 
     async reportPage({ credentials, pageContext, idempotencyKey }) {
-      const { session, installation } = await access.authorize(credentials)
-      requireCapability(installation, 'pageContext')
+      const { session, installation } = await observations.authorize(credentials, 'pageContext')
       const { sessionId } = session
-      const kept = repairPageContext(pageContext, settings.pageContextMaxBytes)
-      const keep = async () => kept && store.setPageContext(sessionId, kept, new Date(now()))
+      const keep = () => observations.keepPage(sessionId, installation, pageContext, new Date(now()))
       if (idempotencyKey === undefined) {
         await keep()
         return { replayed: false }
@@ -241,14 +242,12 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
       return { replayed }
     },
 
-    find,
-
     async revoke(sessionId, workspaceId) {
       await find(sessionId, workspaceId)
       await wakeups.changing([sessionId], () => store.end(sessionId, 'revoked'))
       return find(sessionId)
     },
 
-    ...createBans({ store, networkBans, find, wakeups, now }),
+    ...bans,
   }
 }

@@ -1,9 +1,8 @@
-import type { IdsKey } from '../keys/ids-key.ts'
-import { shortHash } from '../keys/keyring.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { SubjectStore } from './identity-store.ts'
 import type { ConversationRecords, Session } from './model.ts'
 import type { SessionStore } from './session-store.ts'
+import type { VisitorIdentifier } from './visitor-ids.ts'
 
 export interface Subjects {
   /** Returns the id of a visitor on a connection: a keyed hash of the host's user id. */
@@ -33,9 +32,9 @@ export function createSubjects(dependencies: {
   sessions: Pick<SessionStore, 'find' | 'findProvisional' | 'setConversation'>
   conversations: Pick<ConversationRecords, 'find'>
   events: Pick<EventStore, 'firstMessage'>
-  idsKey: IdsKey
+  identifier: Pick<VisitorIdentifier, 'subjectOn'>
 }): Subjects {
-  const { store, sessions, conversations, events, idsKey } = dependencies
+  const { store, sessions, conversations, events, identifier } = dependencies
 
   async function isOpen(conversationId: string): Promise<boolean> {
     const [conversation] = await conversations.find([conversationId])
@@ -75,9 +74,7 @@ export function createSubjects(dependencies: {
   return {
     decideConversation,
 
-    async idOf(connectionId, externalSubject) {
-      return `sub_${shortHash(await idsKey(), 'subject', connectionId, externalSubject)}`
-    },
+    idOf: identifier.subjectOn,
 
     async reconcile(subjectId) {
       for (const session of await sessions.findProvisional(subjectId)) {

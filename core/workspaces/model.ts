@@ -56,6 +56,8 @@ export const capabilityNames = [
   'preChatForm',
   'offlineForm',
   'messageRetryRoute',
+  'presence',
+  'receipts',
 ] as const
 
 export type Capabilities = Record<(typeof capabilityNames)[number], boolean>
@@ -172,6 +174,8 @@ export const defaultCapabilities: Capabilities = {
   preChatForm: false,
   offlineForm: false,
   messageRetryRoute: false,
+  presence: true,
+  receipts: true,
 }
 
 const hostLabel = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/

@@ -38,7 +38,7 @@ const everyWorkspace = '*'
 export function createOperatorPresence(dependencies: {
   store: OperatorPresenceStore
   processId: string
-  wakeups: Pick<Wakeups, 'stateChanged'>
+  wakeups: Pick<Wakeups, 'hint'>
   bus: Bus
   logger: Logger
   now: () => number
@@ -63,7 +63,7 @@ export function createOperatorPresence(dependencies: {
     const isChanged = watched.size !== published.size || [...watched].some((id) => !published.has(id))
     await store.renew(processId, [...watched], new Date(now() + leaseMs))
     published = watched
-    if (isChanged) await wakeups.stateChanged(presenceChanged)
+    if (isChanged) await wakeups.hint(presenceChanged)
   }
 
   /** Writes run one after another, so that an older list never replaces a newer one. */

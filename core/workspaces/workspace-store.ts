@@ -3,6 +3,7 @@ import { isRecorded, type RecordsOperations, recording, unlessRecorded } from '.
 import {
   type Connection,
   type ConnectionStatus,
+  defaultCapabilities,
   hasTexts,
   type Installation,
   type InstallationSettings,
@@ -213,7 +214,10 @@ const toConnection = ({ _id, operations: _, deleted: __, ...rest }: ConnectionDo
   connectionId: _id,
   ...rest,
 })
-const toInstallation = ({ _id, operations: _, deleted: __, ...rest }: InstallationDocument): Installation => ({
+// An installation of an earlier version lacks the capabilities that are newer, so these have their
+// defaults.
+const toInstallation = ({ _id, operations: _, deleted: __, capabilities, ...rest }: InstallationDocument) => ({
   publicSiteKey: _id,
   ...rest,
+  capabilities: { ...defaultCapabilities, ...capabilities },
 })

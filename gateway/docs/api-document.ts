@@ -1,8 +1,9 @@
 import swagger, { type FastifyDynamicSwaggerOptions, type SwaggerTransform } from '@fastify/swagger'
 import type { FastifyContextConfig, FastifyInstance } from 'fastify'
+import type { EventName } from '../../platform/event-categories.ts'
 import { CONTRACT, CONTRACT_VERSION } from '../checks/request-checks.ts'
 import { type PublicError, publicErrors } from '../errors.ts'
-import { type EventName, eventDefinitions, eventSchema } from '../schemas/events.ts'
+import { eventDefinitions, eventSchema } from '../schemas/events.ts'
 import { Envelope, portablePatterns } from '../schemas/fields.ts'
 import { HistoryAnswer } from '../schemas/messages.ts'
 import { errorsOf, headersOfAnswer, headersOfFailure, parametersOf } from './route-description.ts'
@@ -161,7 +162,13 @@ function exampleOf({ code, httpStatus, retryable, terminal }: PublicError): Json
 
 function streamAnswer(): Json {
   const [message] = (HistoryAnswer as { examples?: { messages: Json[] }[] }).examples![0]!.messages
-  const example = { sequence: 42, type: 'message.received', occurredAt: '2026-01-02T03:04:09.120Z', data: { message } }
+  const example = {
+    sequence: 42,
+    type: 'message.received',
+    category: 'informational',
+    occurredAt: '2026-01-02T03:04:09.120Z',
+    data: { message },
+  }
   const lines = ['retry: 2000', '', 'id: 7f3a-42', 'event: message.received', 'data: {"sequence":42,…}', '', ': hb 42']
   return {
     description: `The event stream. Each \`data\` line is an \`Event\`. It stays open, with a heartbeat comment now and then:\n\n    ${lines.join('\n    ')}`,

@@ -1,9 +1,11 @@
+import { eventCategories } from '../../platform/event-categories.ts'
+
 /**
  * Encodes a change of availability. The event has no id and no sequence, so it does not change a
  * browser's position. `data` is JSON.
  */
 export function encodeAvailability(data: string, occurredAt: Date): Buffer {
-  const json = `{"type":"availability.changed","occurredAt":"${occurredAt.toISOString()}","data":${data}}`
+  const json = `{"type":"availability.changed","category":"${eventCategories['availability.changed']}","occurredAt":"${occurredAt.toISOString()}","data":${data}}`
   return Buffer.from(`event: availability.changed\ndata: ${json.replace(/[\r\n]+/g, ' ')}\n\n`)
 }
 

@@ -3,6 +3,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply } from 'fastify'
 import { Type } from 'typebox'
 import type { WidgetConfig } from '#proto/session/v1/session_pb.js'
+import { compatibility } from '../../platform/event-categories.ts'
 import { CONTRACT, CONTRACT_VERSION } from '../checks/request-checks.ts'
 import { createAnswerCache } from '../core/answer-cache.ts'
 import { ConfigParams, WidgetConfigAnswer } from '../schemas/config.ts'
@@ -105,6 +106,7 @@ function toAnswer(config: WidgetConfig, heartbeatSeconds: number): WidgetConfigA
       online: config.online,
       ...(config.nextChangeAt && { nextChangeAt: timeOf(config.nextChangeAt) }),
     },
+    compatibility,
     limits,
     realtime: { ...realtime, heartbeatSeconds },
   }

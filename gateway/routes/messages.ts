@@ -129,12 +129,17 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
         operationId: 'reportReceipt',
         summary: 'Report received or shown messages',
         description:
-          "Advances the agents' messages up to a sequence to `delivered` or `read`. A state never goes back, so a repeat changes nothing. Report the latest message only.",
+          "Needs the capability `receipts`. Advances the agents' messages up to a sequence to `delivered` or `read`. A state never goes back, so a repeat changes nothing. Report the latest message only.",
         tags: ['Messages'],
         body: ReceiptBody,
         response: { 204: Type.Null({ description: 'The states are stored.' }) },
       },
-      config: { scoped: true, rate: 'calls' },
+      config: {
+        scoped: true,
+        advertisedBy: 'receipts',
+        rate: 'calls',
+        described: { errors: ['RouteNotAdvertised'] },
+      },
     },
     async (request, reply) => {
       const { credentials } = visitorOf(request)
@@ -147,7 +152,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
     },
   )
 
-  // A typing report is naturally idempotent, so this route takes no `Idempotency-Key`.
+  // A typing report is naturally idempotent, so an `Idempotency-Key` is only checked for its form.
   app.post(
     '/typing',
     {
@@ -160,7 +165,12 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
         body: TypingBody,
         response: { 204: Type.Null({ description: 'Operators are notified.' }) },
       },
-      config: { scoped: true, rate: 'calls', described: { errors: ['RouteNotAdvertised'] } },
+      config: {
+        scoped: true,
+        idempotent: 'optional',
+        rate: 'calls',
+        described: { errors: ['RouteNotAdvertised', 'ConsentRequired'] },
+      },
     },
     async (request, reply) => {
       const { credentials } = visitorOf(request)

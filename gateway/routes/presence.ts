@@ -16,17 +16,25 @@ export const presenceRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, 
         operationId: 'reportPresence',
         summary: 'Report whether the visitor sees the chat',
         description:
-          '`here` while this tab shows the chat: repeat it every 2 seconds, because it expires after 4. `away` when the tab no longer shows the chat. Operators see it; nothing is stored.',
+          'Needs the capability `presence`. `here` while this tab shows the chat: repeat it every 2 seconds, because it expires after 4. `away` when the tab no longer shows the chat. Operators see it; nothing is stored.',
         tags: ['Events'],
         body: PresenceBody,
         response: { 204: Type.Null({ description: 'Operators are notified.' }) },
       },
-      config: { scoped: true, rate: 'presence' },
+      config: {
+        scoped: true,
+        advertisedBy: 'presence',
+        rate: 'presence',
+        described: { errors: ['RouteNotAdvertised', 'ConsentRequired'] },
+      },
     },
     async (request, reply) => {
       const { credentials } = visitorOf(request)
       const { tab, state } = request.body
-      const { conversationId, workspaceId } = await core.sessions.authorizeGrant({ credentials }, callOptions(request))
+      const { conversationId, workspaceId } = await core.sessions.authorizeGrant(
+        { credentials, reportsHere: state === 'here' },
+        callOptions(request),
+      )
       presence.report({ conversationId, workspaceId, tab, presence: states[state] })
       return reply.code(204).send(null)
     },

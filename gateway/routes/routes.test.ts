@@ -34,10 +34,13 @@ describe('configuration', () => {
         preChatForm: false,
         offlineForm: false,
         messageRetryRoute: false,
+        presence: false,
+        receipts: false,
       },
       forms: {},
       consent: { required: false },
       availability: { online: true, nextChangeAt: '2026-11-23T16:00:00.000Z' },
+      compatibility: { informational: 'ignore', security: 'stop', command: 'decline' },
       limits: {
         bodyMaxLength: 4000,
         pageContextMaxBytes: 4096,

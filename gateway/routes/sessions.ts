@@ -88,7 +88,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
         operationId: 'closeSession',
         summary: 'Close the panel, or end the session',
         description:
-          '`panel` is only recorded. `continuity` ends the session: its streams get `session.closed`, and the next identification of the same subject begins a new conversation. A repeat gets the same answer, even though the grant has ended.',
+          '`panel` is kept with the session and shown to operators. `continuity` ends the session: its streams get `session.closed`, and the next identification of the same subject begins a new conversation. A repeat gets the same answer, even though the grant has ended.',
         tags: ['Session'],
         body: CloseSessionBody,
         response: { 200: CloseSessionAnswer },
@@ -124,7 +124,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
         scoped: true,
         idempotent: 'optional',
         rate: 'calls',
-        described: { errors: ['RouteNotAdvertised'] },
+        described: { errors: ['RouteNotAdvertised', 'ConsentRequired'] },
       },
     },
     async (request, reply) => {

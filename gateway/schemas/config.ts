@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import { compatibility } from '../../platform/event-categories.ts'
 import { Identifier, Named, OneOf, Strict, Time } from './fields.ts'
 
 export const ConfigParams = Strict({ publicSiteKey: { ...Identifier, examples: ['pk_demo'] } })
@@ -49,6 +50,8 @@ export const WidgetConfigAnswer = Strict(
       preChatForm: Capability,
       offlineForm: Capability,
       messageRetryRoute: Capability,
+      presence: Capability,
+      receipts: Capability,
     }),
     forms: Strict({ preChat: Type.Optional(Form), offline: Type.Optional(Form) }),
     consent: Strict({
@@ -57,6 +60,14 @@ export const WidgetConfigAnswer = Strict(
       policyVersion: Type.Optional(Type.String()),
     }),
     availability: Strict({ online: Type.Boolean(), nextChangeAt: Type.Optional(Time) }),
+    compatibility: Strict(
+      {
+        informational: OneOf([compatibility.informational]),
+        security: OneOf([compatibility.security]),
+        command: OneOf([compatibility.command]),
+      },
+      { description: 'What a client does with an event of an unknown type, by the `category` of the event.' },
+    ),
     limits: Strict({
       bodyMaxLength: Count,
       pageContextMaxBytes: Count,
@@ -90,6 +101,8 @@ export const WidgetConfigAnswer = Strict(
           preChatForm: true,
           offlineForm: false,
           messageRetryRoute: false,
+          presence: true,
+          receipts: true,
         },
         forms: {
           preChat: {
@@ -98,6 +111,7 @@ export const WidgetConfigAnswer = Strict(
         },
         consent: { required: true, policyUrl: 'https://shop.example/privacy', policyVersion: '2026-01' },
         availability: { online: true, nextChangeAt: '2026-11-23T16:00:00.000Z' },
+        compatibility,
         limits: {
           bodyMaxLength: 4000,
           pageContextMaxBytes: 4096,

@@ -1,4 +1,5 @@
 import { type TSchema, Type } from 'typebox'
+import { type EventName, eventCategories } from '../../platform/event-categories.ts'
 import { OneOf, Sequence, Strict, Time } from './fields.ts'
 import { MessageAnswer } from './messages.ts'
 
@@ -107,18 +108,17 @@ export const eventDefinitions = {
       reason: OneOf(['epoch_changed', 'position_unknown', 'window_exceeded']),
       reauthenticationRequired: Type.Boolean(),
     }),
-    'The stream cannot resume from the given position and ends. Read the history again and resume from its `lastSequence`.',
+    'The stream cannot resume from the given position and ends. Read the history again and resume from its `lastSequence`. `reauthenticationRequired` says that the position belongs to a conversation that this session may not read: the session ends for this client.',
     { audience: 'session', terminal: 'when reauthenticationRequired', replayed: false },
   ),
-} as const satisfies Record<string, EventDefinition>
-
-export type EventName = keyof typeof eventDefinitions
+} as const satisfies Record<EventName, EventDefinition>
 
 /** Schema of an event's `data` line. Event types differ only in the field `data` of this JSON. */
 export const eventSchema = (name: EventName) =>
   Strict({
     ...(eventDefinitions[name].sequenced ? { sequence: Sequence } : {}),
     type: OneOf([name]),
+    category: OneOf([eventCategories[name]]),
     occurredAt: Time,
     data: eventDefinitions[name].data,
   })

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { MongoClient } from 'mongodb'
-import type { SessionDocument, VisitorDocument } from '../../core/visitors/session-store.ts'
+import type { VisitorDocument } from '../../core/visitors/ban-store.ts'
+import type { SessionDocument } from '../../core/visitors/session-store.ts'
 import { operatorOf } from '../support/operator.ts'
 import { startVisitor, type Visitor } from '../support/visitor.ts'
 import { callTimeoutMs } from './client-context.ts'

@@ -29,6 +29,7 @@ import { streamRules } from './streams.ts'
 import { subscriptionRules } from './subscriptions.ts'
 import type { Suite } from './suite.ts'
 import { uploadRules } from './uploads.ts'
+import { visitorPolicyRules } from './visitor-policies.ts'
 
 /**
  * Registers the tests of all rules.
@@ -68,6 +69,7 @@ export function quickRules(suite: () => Suite, database: TestDatabase, restarted
     streamRules(suite)
   })
   describe('policies', () => policyRules(suite))
+  describe('policies about visitors', () => visitorPolicyRules(suite))
   describe('identity, commands and conversations', () => {
     identityRules(suite)
     assertionRules(suite)

@@ -44,7 +44,7 @@ export function replayRules(suite: () => Suite): void {
     const lines = block.split('\n')
     expect(lines.map((line) => line.slice(0, line.indexOf(':')))).toEqual(['id', 'event', 'data'])
     const data = JSON.parse(lines[2]!.slice('data: '.length))
-    expect(Object.keys(data).sort()).toEqual(['data', 'occurredAt', 'sequence', 'type'])
+    expect(Object.keys(data).sort()).toEqual(['category', 'data', 'occurredAt', 'sequence', 'type'])
     expect(lines[1]).toBe(`event: ${data.type}`)
   })
 

@@ -15,13 +15,15 @@ export function routeRules(suite: () => Suite): void {
     expect(status).toBe(200)
     expect(headers.get('cache-control')).toBe('public, max-age=60')
     expect(Object.keys(body).sort()).toEqual(
-      'appearance availability capabilities consent contract contractVersion forms limits locale publicSiteKey realtime'.split(
+      'appearance availability capabilities compatibility consent contract contractVersion forms limits locale publicSiteKey realtime'.split(
         ' ',
       ),
     )
     expect(body).toMatchObject({ contract: 'service.widget.public-api', contractVersion: '1.0' })
     expect(Object.keys(body.capabilities).sort()).toEqual(
-      'identity messageRetryRoute navigation offlineForm pageContext preChatForm screenshots typing'.split(' '),
+      'identity messageRetryRoute navigation offlineForm pageContext preChatForm presence receipts screenshots typing'.split(
+        ' ',
+      ),
     )
     expect(text).not.toMatch(/ws_|con_|ses_|cnv_/)
     const etag = headers.get('etag')

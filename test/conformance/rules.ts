@@ -210,7 +210,7 @@ export const rules: Rule[] = [
   ]),
   ...from('C4 event stream', [
     ['C4.1', 'an event id is <epoch>-<sequence>, the same on every stream and replay'],
-    ['C4.2', 'an event has one data line, with sequence, type, occurredAt and data'],
+    ['C4.2', 'an event has one data line, with sequence, type, category, occurredAt and data'],
     ['C4.3', 'a stream starts after the greater of Last-Event-ID and afterSequence'],
     ['C4.4', 'without Last-Event-ID and afterSequence, a stream starts at the current end'],
     ['C4.5', 'a stream switches from replay to live without gaps or duplicates'],
@@ -270,11 +270,23 @@ export const rules: Rule[] = [
     ['C5.27', 'a lead of a suppressed person is not sent'],
   ]),
   ...from('C7 third edition', [
+    ['C7.3', 'without the granted consent, page, typing and presence are refused, and no page context is stored'],
+    [
+      'C7.6',
+      'a position of a log that the session may not read gets a reset with reauthenticationRequired; other resets do not',
+    ],
     [
       'C7.7',
       'a GET without Origin is accepted if it has Sec-Fetch-Site: same-origin and its own origin is allowed, and that origin counts for it',
     ],
+    ['C7.8', 'a closed panel is shown to operators until the visitor uses the chat again'],
+    ['C7.9', 'the configuration declares the compatibility policy, and each event has its category'],
     ['C7.11', 'IdentityAssertionInvalid names each failed rule in issues, and no value'],
+    ['C7.12', 'a ban of a verified subject holds on each connection of the workspace, also after an erasure'],
+    [
+      'C7.13',
+      'presence and receipts need their capabilities and take no key; a key of /context/page and /typing is checked',
+    ],
     ['C7.18', 'data.reference names the resource in every envelope, operational ones too'],
     ['C7.19', 'a destination’s URL is shown as scheme and host; a repeat of its creation shows the signing secret'],
     [

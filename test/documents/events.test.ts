@@ -4,7 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { encodeEvent } from '../../core/log/model.ts'
 import { type EventType, endsSession, type LogEvent } from '../../core/log-event.ts'
 import { eventsDocument } from '../../dev/write-events.ts'
-import { type EventName, eventDefinitions, eventSchema } from '../../gateway/schemas/events.ts'
+import { eventDefinitions, eventSchema } from '../../gateway/schemas/events.ts'
+import type { EventName } from '../../platform/event-categories.ts'
 import { validatorOf } from '../support/json-schema.ts'
 
 const root = join(import.meta.dirname, '../..')

@@ -3,6 +3,7 @@ import { createConnectTransport } from '@connectrpc/connect-node'
 import { CommandService } from '#proto/command/v1/command_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
+import { PrivacyService } from '#proto/privacy/v1/privacy_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 
@@ -12,6 +13,7 @@ export interface Operator {
   workspaces: Client<typeof WorkspaceService>
   commands: Client<typeof CommandService>
   leads: Client<typeof LeadService>
+  privacy: Client<typeof PrivacyService>
 }
 
 /**
@@ -29,5 +31,6 @@ export function operatorOf(coreUrl: string, token: string): Operator {
     workspaces: createClient(WorkspaceService, transport),
     commands: createClient(CommandService, transport),
     leads: createClient(LeadService, transport),
+    privacy: createClient(PrivacyService, transport),
   }
 }

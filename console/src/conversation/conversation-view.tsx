@@ -127,6 +127,7 @@ export function ConversationView({ conversationId, details, message }: Conversat
                   </a>
                 </>
               )}
+              {thread.session.value?.panelClosedAt && ' · Closed the chat panel'}
               {thread.session.value?.visitorBanned && ' · Banned'}
               {closed && ' · Closed'}
               {conversation?.agent &&

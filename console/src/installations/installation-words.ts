@@ -10,6 +10,12 @@ export const capabilities: { name: CapabilityName; label: string; hint: string }
   { name: 'screenshots', label: 'Screenshot requests', hint: 'Operators can ask for a screenshot of the page.' },
   { name: 'preChatForm', label: 'Pre-chat form', hint: 'Shown before the first message. Creates a lead.' },
   { name: 'offlineForm', label: 'Offline form', hint: 'Shown while the chat is away. Creates a lead.' },
+  { name: 'presence', label: 'Presence', hint: 'You see whether the visitor has the chat open.' },
+  {
+    name: 'receipts',
+    label: 'Read receipts',
+    hint: 'You see whether the visitor has received and read your messages.',
+  },
   { name: 'messageRetryRoute', label: 'Retry route', hint: 'For custom clients; the widget does not need it.' },
 ]
 

@@ -2709,7 +2709,8 @@ export declare const MessagingService: GenService<{
   },
   /**
    * Sets whether a visitor is typing (POST /typing).
-   * Errors: as SessionService.AuthorizeGrant, ValidationFailed, RouteNotAdvertised.
+   * Errors: as SessionService.AuthorizeGrant, ValidationFailed, RouteNotAdvertised,
+   * ConsentRequired.
    *
    * @generated from rpc service.messaging.v1.MessagingService.SetVisitorTyping
    */
@@ -2721,7 +2722,7 @@ export declare const MessagingService: GenService<{
   /**
    * Reports that the visitor's browser has received or shown agents' messages (POST
    * /messages/receipts). It advances the state of these messages. Errors: as
-   * SessionService.AuthorizeGrant, ValidationFailed.
+   * SessionService.AuthorizeGrant, ValidationFailed, RouteNotAdvertised.
    *
    * @generated from rpc service.messaging.v1.MessagingService.ReportReceipt
    */

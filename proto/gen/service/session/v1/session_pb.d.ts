@@ -365,6 +365,20 @@ export declare type Capabilities = Message<"service.session.v1.Capabilities"> & 
    * @generated from field: optional bool message_retry_route = 8;
    */
   messageRetryRoute?: boolean | undefined;
+
+  /**
+   * Whether visitors' browsers report whether the chat is shown.
+   *
+   * @generated from field: optional bool presence = 9;
+   */
+  presence?: boolean | undefined;
+
+  /**
+   * Whether visitors' browsers report received and shown messages.
+   *
+   * @generated from field: optional bool receipts = 10;
+   */
+  receipts?: boolean | undefined;
 };
 
 /**
@@ -885,6 +899,14 @@ export declare type AuthorizeGrantRequest = Message<"service.session.v1.Authoriz
    * @generated from field: bool expired_too = 3;
    */
   expiredToo: boolean;
+
+  /**
+   * Set for a report of presence (POST /presence): whether the visitor sees the chat. Additional
+   * errors: RouteNotAdvertised, ConsentRequired.
+   *
+   * @generated from field: optional bool reports_here = 4;
+   */
+  reportsHere?: boolean | undefined;
 };
 
 /**
@@ -1259,6 +1281,14 @@ export declare type Session = Message<"service.session.v1.Session"> & {
    * @generated from field: google.protobuf.Timestamp address_banned_until = 22;
    */
   addressBannedUntil?: Timestamp | undefined;
+
+  /**
+   * Time at which the visitor closed the panel of the chat. Unset while the panel is open: a later
+   * message, typing or report that the chat is shown opens it again.
+   *
+   * @generated from field: google.protobuf.Timestamp panel_closed_at = 23;
+   */
+  panelClosedAt?: Timestamp | undefined;
 };
 
 /**
@@ -1354,6 +1384,13 @@ export declare type UnbanVisitorRequest = Message<"service.session.v1.UnbanVisit
    * @generated from field: string session_id = 1;
    */
   sessionId: string;
+
+  /**
+   * Instead of a session: a verified visitor, also if an erasure has removed all of their sessions.
+   *
+   * @generated from field: optional service.session.v1.VerifiedSubject subject = 2;
+   */
+  subject?: VerifiedSubject | undefined;
 };
 
 /**
@@ -1363,10 +1400,39 @@ export declare type UnbanVisitorRequest = Message<"service.session.v1.UnbanVisit
 export declare const UnbanVisitorRequestSchema: GenMessage<UnbanVisitorRequest>;
 
 /**
+ * A verified visitor, on all connections of a workspace.
+ *
+ * @generated from message service.session.v1.VerifiedSubject
+ */
+export declare type VerifiedSubject = Message<"service.session.v1.VerifiedSubject"> & {
+  /**
+   * Id of the workspace. If unset, the token's workspace is used.
+   *
+   * @generated from field: string workspace_id = 1;
+   */
+  workspaceId: string;
+
+  /**
+   * The host's id of the visitor: `sub` of its identity assertions.
+   *
+   * @generated from field: string external_subject = 2;
+   */
+  externalSubject: string;
+};
+
+/**
+ * Describes the message service.session.v1.VerifiedSubject.
+ * Use `create(VerifiedSubjectSchema)` to create a new message.
+ */
+export declare const VerifiedSubjectSchema: GenMessage<VerifiedSubject>;
+
+/**
  * @generated from message service.session.v1.UnbanVisitorResponse
  */
 export declare type UnbanVisitorResponse = Message<"service.session.v1.UnbanVisitorResponse"> & {
   /**
+   * Unset if the request names a subject.
+   *
    * @generated from field: service.session.v1.Session session = 1;
    */
   session?: Session | undefined;
@@ -1512,8 +1578,8 @@ export declare const SessionService: GenService<{
   },
   /**
    * Stores which page the visitor is viewing, so that operators can see it. A later report replaces
-   * an earlier one. Errors: as AuthorizeGrant, RouteNotAdvertised, ValidationFailed. A call with an
-   * idempotency key also has the errors IdempotencyKeyInvalid, IdempotencyConflict and
+   * an earlier one. Errors: as AuthorizeGrant, RouteNotAdvertised, ConsentRequired,
+   * ValidationFailed. A call with an idempotency key also has the errors IdempotencyKeyInvalid, IdempotencyConflict and
    * OperationInProgress.
    *
    * @generated from rpc service.session.v1.SessionService.ReportPageContext
@@ -1550,7 +1616,7 @@ export declare const SessionService: GenService<{
     output: typeof RecordConsentResponseSchema;
   },
   /**
-   * Records that the visitor closed the panel, or ends the visitor's continuity. A repeated
+   * Stores that the visitor closed the panel, or ends the visitor's continuity. A repeated
    * idempotency key returns the first response, also with the grant of the closed session.
    * Errors: as AuthorizeGrant, IdempotencyKeyInvalid, IdempotencyConflict, OperationInProgress.
    *
@@ -1583,9 +1649,9 @@ export declare const SessionService: GenService<{
     output: typeof RevokeSessionResponseSchema;
   },
   /**
-   * Bans the visitor of a session. Every live session of the visitor ends with `visitor.banned`,
-   * and new sessions of the visitor are rejected. For a verified session, bans the browser and the
-   * subject. With `address_ban_seconds`, also bans the last network address of the session.
+   * Bans the visitor of a session on all connections of the workspace. Every live session of the
+   * visitor ends with `visitor.banned`, and new sessions of the visitor are rejected. For a verified
+   * session, bans the browser and the subject. An erasure keeps the ban. With `address_ban_seconds`, also bans the last network address of the session.
    * Sessions of other visitors at that address then end at their next renewal, and new sessions
    * from that address are rejected. Errors: NotFound, ValidationFailed, also if the session's
    * address is not known.
@@ -1598,7 +1664,7 @@ export declare const SessionService: GenService<{
     output: typeof BanVisitorResponseSchema;
   },
   /**
-   * Lifts a ban, also of the network address. Sessions that the ban ended stay ended. Errors: NotFound.
+   * Lifts a ban on all connections of the workspace, also of the network address. Sessions that the ban ended stay ended. Errors: NotFound.
    *
    * @generated from rpc service.session.v1.SessionService.UnbanVisitor
    */

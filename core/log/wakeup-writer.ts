@@ -1,0 +1,127 @@
+import type { Logger } from 'pino'
+import { createSingleFlight } from '../concurrency/single-flight.ts'
+import type { LogEnd } from '../log-event.ts'
+import type { WakeupDocument, WakeupStore } from './wakeup-store.ts'
+
+/** Collects what the next wake-up of this process announces, and writes it. */
+export interface WakeupWriter {
+  addEnd(conversationId: string, end: LogEnd): void
+  addChanged(ids: string[]): void
+  addAnnounced(announced: { change: string; ids: string[] }): void
+  addEnded(change: string): void
+  /** Asks the other processes to confirm the changes of the next wake-up. */
+  awaitChanges(): void
+  /** Confirms that the changes of another process up to this number have taken effect here. */
+  confirm(processId: string, changes: number): void
+  /**
+   * Writes everything that was added. Resolves when the other processes can read it. Returns the
+   * number of written wake-ups with state changes.
+   */
+  publish(): Promise<number>
+  /** Number of wake-ups with state changes that this process has written. */
+  changesWritten(): number
+  settled(): Promise<unknown>
+}
+
+/**
+ * Minimum time in milliseconds between two wake-ups that this process writes. The first wake-up
+ * after a pause is written at once.
+ */
+const paceMs = 10
+
+export function createWakeupWriter(dependencies: {
+  store: Pick<WakeupStore, 'publish'>
+  processId: string
+  logger: Logger
+  now: () => number
+}): WakeupWriter {
+  const { store, processId, logger, now } = dependencies
+  let next = newContent()
+  let changesWritten = 0
+
+  /** Writes wake-ups. Each has everything that was added since the previous wake-up. */
+  const publishing = createSingleFlight(
+    () => next.ends.size > 0 || hasChanges() || next.confirmed.size > 0,
+    async () => {
+      const { ends, changed, announced, ended, isAwaited, confirmed, published } = next
+      if (hasChanges()) changesWritten += 1
+      const number = changesWritten
+      next = newContent()
+      const wakeup: WakeupDocument = {
+        from: processId,
+        heads: [...ends].map(([id, { sequence, closed }]) => [id, sequence, closed]),
+        changed: [...changed],
+        ...(announced.length > 0 && { announced }),
+        ...(ended.length > 0 && { ended }),
+        changes: number,
+        ...(isAwaited && { awaited: true }),
+        ...(confirmed.size > 0 && { confirmed: [...confirmed] }),
+        at: new Date(now()),
+      }
+      try {
+        await store.publish(wakeup)
+        published.resolve(number)
+      } catch (error) {
+        published.reject(error)
+        throw error
+      }
+    },
+    { paceMs },
+  )
+
+  const hasChanges = () => next.changed.size > 0 || next.announced.length > 0
+
+  return {
+    addEnd(conversationId, end) {
+      if ((next.ends.get(conversationId)?.sequence ?? 0) < end.sequence) next.ends.set(conversationId, end)
+    },
+
+    addChanged(ids) {
+      for (const id of ids) next.changed.add(id)
+    },
+
+    addAnnounced: (announced) => void next.announced.push(announced),
+
+    addEnded: (change) => void next.ended.push(change),
+
+    awaitChanges() {
+      next.isAwaited = true
+    },
+
+    confirm(from, changes) {
+      next.confirmed.set(from, Math.max(changes, next.confirmed.get(from) ?? 0))
+    },
+
+    publish() {
+      const { promise } = next.published
+      publishing
+        .run()
+        .catch((error: Error) =>
+          logger.warn(
+            { reason: error.name },
+            'write of a wake-up failed; other cores find the changes in their periodic checks',
+          ),
+        )
+      return promise
+    },
+
+    changesWritten: () => changesWritten,
+
+    settled: publishing.settled,
+  }
+}
+
+function newContent() {
+  const published = Promise.withResolvers<number>()
+  // Prevents an unhandled rejection when no caller waits for the promise.
+  published.promise.catch(() => {})
+  return {
+    ends: new Map<string, LogEnd>(),
+    changed: new Set<string>(),
+    announced: [] as { change: string; ids: string[] }[],
+    ended: [] as string[],
+    isAwaited: false,
+    confirmed: new Map<string, number>(),
+    published,
+  }
+}

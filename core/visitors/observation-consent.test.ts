@@ -1,0 +1,152 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import { isLong } from '../../test/support/is-long.ts'
+import { until } from '../../test/support/until.ts'
+import { codeOf, newSubject, testCores } from '../test/cores.ts'
+import { credentialsOf, site as origin } from '../test/visitor-credentials.ts'
+import type { ConsentDecision, SessionContent } from './model.ts'
+
+const cores = testCores({ count: 2 })
+
+const policy = (policyVersion = 'v1') => ({ required: true, policyUrl: 'https://shop.example/privacy', policyVersion })
+const page = { url: 'https://shop.example/cart', title: 'Cart' }
+
+type Site = Awaited<ReturnType<typeof cores.newSite>>
+
+async function begin(at: Site, { browser = randomUUID() as string, core = cores.core } = {}) {
+  const request = { publicSiteKey: at.publicSiteKey, origin, clientInstanceId: browser, pageContext: page }
+  return (await core.sessions.create({ ...request, idempotencyKey: randomUUID() })).content
+}
+
+const decide = (session: SessionContent, decision: ConsentDecision['decision'], core = cores.core) =>
+  core.consents.record({
+    credentials: credentialsOf(session),
+    policyVersion: 'v1',
+    decision,
+    idempotencyKey: randomUUID(),
+  })
+
+const storedPage = async ({ sessionId }: SessionContent) => (await cores.core.sessions.find(sessionId)).pageContext
+
+const update = ({ publicSiteKey }: Site, policyVersion: string) =>
+  cores.core.workspaces.updateInstallation(publicSiteKey, { consent: policy(policyVersion) }, undefined)
+
+/** States of a visitor's consent. `reach` brings a new session into the state. */
+const states: { name: string; isAllowed: boolean; reach: (session: SessionContent, at: Site) => Promise<unknown> }[] = [
+  {
+    name: 'consent is not required',
+    isAllowed: true,
+    reach: (_, { publicSiteKey }) =>
+      cores.core.workspaces.updateInstallation(publicSiteKey, { consent: { required: false } }, undefined),
+  },
+  { name: 'the visitor has not decided', isAllowed: false, reach: async () => {} },
+  { name: 'consent is granted', isAllowed: true, reach: (session) => decide(session, 'granted') },
+  { name: 'consent is denied', isAllowed: false, reach: (session) => decide(session, 'denied') },
+  {
+    name: 'consent was granted and is denied now',
+    isAllowed: false,
+    async reach(session) {
+      await decide(session, 'granted')
+      await decide(session, 'denied')
+    },
+  },
+  {
+    name: 'consent was denied and is granted now',
+    isAllowed: true,
+    async reach(session) {
+      await decide(session, 'denied')
+      await decide(session, 'granted')
+    },
+  },
+  {
+    name: 'consent was granted for an older policy',
+    isAllowed: false,
+    async reach(session, at) {
+      await decide(session, 'granted')
+      await update(at, 'v2')
+    },
+  },
+]
+
+const requests = {
+  'a page report': (session, core) =>
+    core.sessions.reportPage({ credentials: credentialsOf(session), pageContext: page }),
+  'a page report with a key': (session, core) =>
+    core.sessions.reportPage({
+      credentials: credentialsOf(session),
+      pageContext: page,
+      idempotencyKey: randomUUID(),
+    }),
+  'a start of typing': (session, core) => core.typing.setByVisitor(credentialsOf(session), 'started'),
+  'a stop of typing': (session, core) => core.typing.setByVisitor(credentialsOf(session), 'stopped'),
+  'a report of presence': (session, core) => core.observations.authorize(credentialsOf(session), 'presence'),
+  'a message with a page': (session, core) =>
+    core.messages.sendAsVisitor({
+      credentials: credentialsOf(session),
+      clientOperationId: randomUUID(),
+      body: 'Hello',
+      contentType: 'text',
+      pageContext: page,
+    }),
+} satisfies Record<string, (session: SessionContent, core: typeof cores.core) => Promise<unknown>>
+
+describe.each(states)('when $name', ({ isAllowed, reach }) => {
+  it.each(Object.entries(requests))('%s is answered accordingly by both cores at once', async (_, request) => {
+    const at = await cores.newSite({ consent: policy() })
+    const session = await begin(at)
+    for (const core of cores.cores) await core.visitorAccess.authorize(credentialsOf(session))
+    await reach(session, at)
+    for (const core of [...cores.cores].reverse())
+      expect(await codeOf(request(session, core))).toBe(isAllowed ? 'ok' : 'CONSENT_REQUIRED')
+  })
+
+  it('the page of a new session of the same visitor is stored accordingly', async () => {
+    const at = await cores.newSite({ consent: policy() })
+    const browser = randomUUID()
+    const first = await begin(at, { browser })
+    expect(await storedPage(first)).toBeUndefined()
+    await reach(first, at)
+    const again = await begin(at, { browser, core: cores.other })
+    expect(await storedPage(again)).toEqual(isAllowed ? page : undefined)
+  })
+
+  it('an identification keeps the page accordingly', async () => {
+    const at = await cores.newSite({ consent: policy() })
+    const session = await begin(at)
+    await reach(session, at)
+    await codeOf(requests['a page report'](session, cores.core))
+    const identified = await cores.identify(session, at.sign({ sub: newSubject() }))
+    expect(await storedPage(identified)).toEqual(isAllowed ? page : undefined)
+  })
+})
+
+describe('a page', () => {
+  it('that was stored is removed when the visitor denies consent', async () => {
+    const at = await cores.newSite({ consent: policy() })
+    const session = await begin(at)
+    await decide(session, 'granted')
+    await requests['a page report'](session, cores.core)
+    expect(await storedPage(session)).toEqual(page)
+    await decide(session, 'denied', cores.other)
+    expect(await storedPage(session)).toBeUndefined()
+  })
+
+  it('that arrives while the visitor denies consent is never stored after the denial', async () => {
+    const at = await cores.newSite({ consent: policy() })
+    for (let index = 0; index < (isLong ? 100 : 20); index += 1) {
+      const session = await begin(at)
+      await decide(session, 'granted')
+      const [first, second] = [cores.core, cores.other]
+      const reports = Promise.all([
+        codeOf(requests['a page report'](session, first)),
+        codeOf(requests['a message with a page'](session, second)),
+        codeOf(delay(index % 10).then(() => requests['a page report'](session, second))),
+      ])
+      await delay(index % 7)
+      await decide(session, 'denied')
+      await reports
+      await until('the page is gone', async () => (await storedPage(session)) === undefined)
+    }
+  })
+})

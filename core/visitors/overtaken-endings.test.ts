@@ -1,0 +1,73 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { isLong } from '../../test/support/is-long.ts'
+import { until } from '../../test/support/until.ts'
+import type { CoreContext } from '../context.ts'
+import { openDatabase } from '../database/database.ts'
+import type { Nudge } from '../log/wakeup-store.ts'
+import { codeOf, createTestCore, testCores } from '../test/cores.ts'
+import { createScene, refusalOf, type Way, waysToEnd } from '../test/endings.ts'
+
+const cores = testCores()
+
+/** A nudge that never comes. Its core reads wake-ups every 200 ms only. */
+const noNudge: Nudge = { announce() {}, count: () => 0, after: (_, atMostMs) => delay(atMostMs) }
+
+/** A core that learns of other cores' changes late, as on another machine. */
+let late: CoreContext
+
+beforeAll(async () => {
+  late = createTestCore(
+    await openDatabase({ uri: cores.uri, name: cores.name, timeoutMs: 5000 }),
+    cores.now,
+    {},
+    noNudge,
+  )
+  late.start()
+  await until('both cores are registered', async () => {
+    const registered = await cores.core.database.collections.peers.countDocuments({ until: { $gt: new Date() } })
+    return registered === 2
+  })
+})
+afterAll(() => late.stop())
+
+const rounds = isLong ? 50 : 1
+
+async function openScene(way: Pick<Way, 'verified'>) {
+  const scene = await createScene(cores, way)
+  await until('the late core accepts the grant', async () => (await refusalOf(scene.session, late)) === undefined)
+  const stream = await cores.openStream(scene.session, late)
+  await until('the stream is live', stream.isLive)
+  return { ...scene, stream }
+}
+
+const answerVia = (core: CoreContext, conversationId: string) =>
+  core.messages.sendAsAgent({
+    conversationId,
+    clientOperationId: randomUUID(),
+    body: 'too late',
+    agent: { displayName: 'Ada' },
+  })
+
+// The clock ends the sessions of the other ways, so these have no answer.
+describe.each(waysToEnd(cores).filter(({ name }) => !/expires|renewed|lifetime/.test(name)))('when $name', (way) => {
+  it('no message that another core writes after the answer reaches a stream of that core', async () => {
+    for (let round = 0; round < rounds; round += 1) {
+      const scene = await openScene(way)
+      await way.end(cores.core, scene)
+      await answerVia(late, scene.session.conversationId).catch(() => {})
+      await until('the end', () => scene.stream.ended)
+      expect(scene.stream.json.join()).not.toContain('too late')
+    }
+  })
+
+  it('a request at another core after the answer is refused', async () => {
+    for (let round = 0; round < rounds; round += 1) {
+      const scene = await openScene(way)
+      await way.end(cores.core, scene)
+      expect(await refusalOf(scene.session, late)).toBe(way.code)
+      expect(await codeOf(cores.send(scene.session, 'too late', { core: late }))).not.toBe('ok')
+    }
+  })
+})
