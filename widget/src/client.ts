@@ -3,7 +3,7 @@ import { createApi } from './api.ts'
 import { createChatState } from './chat-state.ts'
 import { createConfigLoader } from './config-loader.ts'
 import { createConsentRecords } from './consent-record.ts'
-import { toWidgetError, WidgetError } from './errors.ts'
+import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
 import { createEmitter, type Emitter } from './events.ts'
 import { createLateConsent } from './late-consent.ts'
 import { createLateFeatures, type LoadFeatures } from './late-features.ts'
@@ -136,30 +136,26 @@ export function createServiceClient(
     ...features.operations,
 
     /**
-     * Resumes the tab's session or creates one. Identifies the visitor, then loads the history and
-     * opens the stream. Resolves when the session exists or the attempt to obtain one has ended.
+     * Resumes the tab's session or creates one. If the tab's session has ended, reports its end and
+     * creates no session. Identifies the visitor, then loads the history and opens the stream.
+     * Resolves when the session exists or the attempt to obtain one has ended.
      * Never rejects: events and `ended()` report failures.
      */
-    start(): Promise<void> {
-      starting ??= begin(true)
-      return starting
-    },
+    start,
 
     /** Closes the connection. A later `start` resumes the session while it can be renewed. */
-    stop() {
-      visit?.close()
-      visit = starting = undefined
-      state.reset('idle')
-    },
+    stop,
 
     /**
      * Starts a session with an empty conversation after the previous session ended. Does nothing if
      * `canStartNew()` is false.
      */
     async startNew(): Promise<void> {
-      if (!this.canStartNew()) return
-      this.stop()
-      await this.start()
+      if (!state.canStartNew()) return
+      const { clientInstanceId, draft, ended } = records.read() ?? {}
+      if (ended) records.write({ clientInstanceId: clientInstanceId!, draft })
+      stop()
+      await start()
     },
 
     canStartNew: state.canStartNew,
@@ -185,8 +181,14 @@ export function createServiceClient(
       return message
     },
 
-    /** Retries a failed message. Returns false if no failed message has this operation id. */
-    retryMessage: (clientOperationId: string): boolean => visit?.retry(clientOperationId) ?? false,
+    /**
+     * Retries a failed message. Returns false if no failed message has this operation id.
+     *
+     * @param known `failureVersion` of the failure that the visitor has seen
+     * @throws WidgetError `failure_outdated` if the message has failed again since then
+     */
+    retryMessage: (clientOperationId: string, known?: { failureVersion?: number }): boolean =>
+      visit?.retry(clientOperationId, known?.failureVersion) ?? false,
 
     /** Loads the history page before the oldest loaded message. */
     loadOlder: async (): Promise<void> => visit?.history.loadOlder(),
@@ -253,6 +255,17 @@ export function createServiceClient(
     on: emitter.on,
   }
 
+  function start(): Promise<void> {
+    starting ??= begin(true)
+    return starting
+  }
+
+  function stop() {
+    visit?.close()
+    visit = starting = undefined
+    state.reset('idle')
+  }
+
   /**
    * Starts a visit with the session `given`, the stored one or a new one. `asks`: whether to call
    * the identity provider.
@@ -273,7 +286,8 @@ export function createServiceClient(
       config: () => config,
       consented,
       onConnection: state.setConnection,
-      onEnd: state.setEnd,
+      // After a refusal, another attempt would be refused, too.
+      onEnd: (code, isRefused) => state.setEnd(code, !isRefused && !!sessionEndOf(code)),
       onClosed:
         options.identityProvider &&
         ((closed) => {
@@ -291,9 +305,13 @@ export function createServiceClient(
     try {
       return !options.identityProvider || (await (await loadIdentity()).onStart(current))
     } catch (error) {
+      const { code } = toWidgetError(error)
       if (visit !== current) return false
-      current.close()
-      state.setEnd(toWidgetError(error).code, true)
+      if (sessionEndOf(code)) current.session.end(code)
+      else {
+        current.close()
+        state.setEnd(code, true)
+      }
       return false
     }
   }

@@ -60,8 +60,14 @@ export interface ServiceWidget {
   /**
    * Retries a failed message with the same operation id. Returns false if no failed message has
    * this id.
+   *
+   * @throws WidgetError `failure_outdated` if the message has failed again since `failureVersion`
    */
-  retryMessage(clientOperationId: string): boolean
+  retryMessage: ServiceClient['retryMessage']
+  /** Returns the reason why the chat has ended, or undefined if the chat has not ended. */
+  ended: ServiceClient['ended']
+  /** Starts a new session after the previous session ended, like *Start a new chat* in the panel. */
+  startNew: ServiceClient['startNew']
   messages(): readonly WidgetMessage[]
   /**
    * Identifies the visitor with an assertion of the identity provider. If this fails, rejects and
