@@ -1,5 +1,5 @@
-import { createServiceClient as createClient, type ServiceClient, type ServiceClientOptions } from './client.ts'
-import { checkOptions } from './client-options.ts'
+import { createServiceClient as createClient, type ServiceClient } from './client.ts'
+import { checkOptions, type ServiceClientOptions } from './client-options.ts'
 import { pagePlatform } from './ui/page-platform.ts'
 
 export { WIDGET_PUBLIC_API_PREFIX, WIDGET_PUBLIC_API_VERSION } from './api.ts'

@@ -1,6 +1,6 @@
-import type { SupportedRequests } from './agent-requests.ts'
 import { createApi } from './api.ts'
 import { createChatState } from './chat-state.ts'
+import type { ServiceClientOptions } from './client-options.ts'
 import { createConfigLoader } from './config-loader.ts'
 import { createConsentRecords } from './consent-record.ts'
 import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
@@ -9,45 +9,12 @@ import { createLateConsent } from './late-consent.ts'
 import { createLateFeatures, type LoadFeatures } from './late-features.ts'
 import { loadOnce } from './load-once.ts'
 import { messageBody } from './message-text.ts'
-import { createPlatform, type Platform } from './platform.ts'
+import { createPlatform } from './platform.ts'
 import type { GivenSession } from './session.ts'
 import { createSessionRecords } from './session-record.ts'
-import { type StorageMode, storageFor } from './storage.ts'
-import type {
-  IdentityProvider,
-  PageContext,
-  SessionView,
-  VisitorIdentity,
-  VisitorReset,
-  WidgetConfig,
-  WidgetMessage,
-} from './types.ts'
+import { storageFor } from './storage.ts'
+import type { SessionView, VisitorIdentity, VisitorReset, WidgetConfig, WidgetMessage } from './types.ts'
 import { createVisit, type Visit } from './visit.ts'
-
-export interface ServiceClientOptions {
-  /** Public key of the installation. The key is not a credential. */
-  siteKey: string
-  /** Base URL of the service, for example `https://chat.example.com`. */
-  apiBaseUrl: string
-  /**
-   * Returns an assertion of the visitor's identity. Called by `start` and `identify`. The assertion
-   * is never stored.
-   */
-  identityProvider?: IdentityProvider
-  /** Where the session is stored. The default `session` is the tab's session storage. */
-  storage?: StorageMode
-  /** Locale tag of the visitor, for example `de-CH`. */
-  locale?: string
-  /** Returns the visitor's current page. Not called if the capability `pageContext` is off. */
-  pageContext?: () => PageContext | undefined
-  /**
-   * Kinds of agents' requests that the application handles. The client answers other kinds with
-   * `unsupported`.
-   */
-  supports?: Partial<SupportedRequests>
-  /** Replaces parts of the platform. Used by tests and by hosts without a browser. */
-  platform?: Partial<Platform>
-}
 
 export type ServiceClient = ReturnType<typeof createServiceClient>
 

@@ -91,10 +91,7 @@ export interface VisitorIdentity {
   displayName?: string
 }
 
-/**
- * Requests a signed assertion from the host's backend. Resolves to undefined if no user is logged
- * in.
- */
+/** Requests a signed assertion from the host's backend, or undefined if no user is logged in. */
 export type IdentityProvider = (wanted?: VisitorIdentity) => Promise<string | undefined>
 
 /** Options that select the data that `resetVisitor` removes. */

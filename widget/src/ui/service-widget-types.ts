@@ -1,4 +1,5 @@
-import type { ServiceClient, ServiceClientOptions } from '../client.ts'
+import type { ServiceClient } from '../client.ts'
+import type { ServiceClientOptions } from '../client-options.ts'
 import type { Handler, WidgetEventMap } from '../events.ts'
 import type { WidgetMessage } from '../types.ts'
 import type { ShellOptions, Theme } from './shell.ts'
