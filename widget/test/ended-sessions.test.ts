@@ -170,7 +170,7 @@ describe('C7.1 a page load after the end of the session', () => {
     await leaveSession(storage)
     return { storage, record: JSON.parse(storage.getItem(key)!) }
   }
-  const damages: Record<string, (record: Record<string, never>) => unknown> = {
+  const damages: Record<string, (record: Record<string, unknown>) => unknown> = {
     'is cut off': (record) => JSON.stringify(record).slice(0, 200),
     'is no JSON': () => '<html>',
     'is empty': () => '',
