@@ -36,7 +36,7 @@ export function measureSizes(
   return [
     { name: 'loader, widget.js', bytes: loader, limit: 3 * kib },
     { name: 'everything before the first open', bytes: loader + configurationBytes(), limit: 4.5 * kib },
-    { name: 'headless client', bytes: sizeOf(['client.js']), limit: 10 * kib },
+    { name: 'headless client', bytes: sizeOf(['client.js']), limit: 10.25 * kib },
     { name: 'user interface with client', bytes: later('chat'), limit: 25 * kib },
     { name: 'largest language besides English', bytes: longestLocale, limit: 2.5 * kib },
     {
@@ -47,7 +47,7 @@ export function measureSizes(
     { name: 'code of consent', bytes: later('consent'), limit: 1.25 * kib },
     { name: 'view of the consent step', bytes: later('consent-card'), limit: 1.5 * kib },
     { name: "code of agents' requests", bytes: later('agent-requests'), limit: 2 * kib },
-    { name: 'code of identity', bytes: later('identity'), limit: 2 * kib },
+    { name: 'code of identity', bytes: later('identity'), limit: 2.25 * kib },
     { name: 'view of a form', bytes: later('form-view'), limit: 2.5 * kib },
     { name: "view of an agent's request", bytes: later('request-card'), limit: 4.5 * kib },
   ]

@@ -105,7 +105,7 @@ describe('a visitor of the shop', () => {
 
     await page.reload()
     await page.getByRole('button', { name: /^Open chat/ }).click()
-    await page.getByText('This chat was ended by the site.').waitFor()
+    await page.getByText('Your previous chat has ended.').waitFor()
     expect(await isOpen(page)).toBe(false)
     expect((await shop.messagesOf((await visit.session()).conversationId)).map(({ body }) => body)).toEqual(['before'])
     expect(visit.complaints).toEqual([])

@@ -133,38 +133,54 @@ describe('a failure of the service', () => {
   })
 })
 
-describe('after the connection was disabled', () => {
-  const previousEnded = 'Your previous chat has ended.'
+describe('C7.1 after the end of a session', () => {
+  const ends = {
+    'connection.disabled': { status: 403, code: 'ConnectionDisabled' },
+    'visitor.banned': { status: 403, code: 'VisitorBanned' },
+  }
+  const endsAtEachLoad = Object.keys(ends) as (keyof typeof ends)[]
 
-  it('a reload starts a new chat, with a line that says that the previous chat has ended', async () => {
-    const page = await visit()
-    await open(page)
-    expect(await page.getByText(previousEnded).isVisible()).toBe(false)
-    await say(page, 'Do you ship to Graz?')
-    await inWidget(page, '[data-state="queued"]').waitFor()
-    gateway().endSessions('pk_friendly', 'connection.disabled', { status: 403, code: 'ConnectionDisabled' })
-    await inWidget(page, '.notice').waitFor()
-    expect(await page.getByText(previousEnded).isVisible()).toBe(false)
+  it.each(endsAtEachLoad)(
+    '%s: each reload says that the previous chat has ended, and offers a new one',
+    async (event) => {
+      const page = await visit()
+      await open(page)
+      await say(page, 'Do you ship to Graz?')
+      await inWidget(page, '[data-state="queued"]').waitFor()
+      gateway().endSessions('pk_friendly', event, ends[event])
+      await inWidget(page, '.notice').waitFor()
 
+      for (const _reload of ['first', 'second']) {
+        await page.reload()
+        await open(page)
+        await page.getByText('Your previous chat has ended.').waitFor()
+        expect(await inWidget(page, '.field').isVisible()).toBe(false)
+        expect(await page.getByText('Do you ship to Graz?').count()).toBe(0)
+      }
+      expect(gateway().sessionCount('pk_friendly')).toBe(1)
+      await page.getByRole('button', { name: 'Start a new chat' }).click()
+      await say(page, 'And to Linz?')
+      await inWidget(page, '[data-state="queued"]').waitFor()
+      expect(gateway().sessionCount('pk_friendly')).toBe(2)
+
+      await page.reload()
+      await page.getByText('And to Linz?').waitFor()
+      expect(await page.getByText('Your previous chat has ended.').count()).toBe(0)
+    },
+  )
+
+  it.each([
+    ['de', 'Ihr voriger Chat ist beendet.', 'Neuen Chat beginnen'],
+    ['ja', '以前のチャットは終了しました。', '新しいチャットを始める'],
+  ])('after a reload, the panel says so in the language of the page: %s', async (lang, text, again) => {
+    const page = await visit({ lang })
+    await page.evaluate(
+      `sessionStorage.setItem('service.widget.1.pk_friendly', '{"clientInstanceId":"tab","session":{}}')`,
+    )
     await page.reload()
     await open(page)
-    await page.getByText(previousEnded).waitFor()
-    expect(await page.getByText('Do you ship to Graz?').count()).toBe(0)
-    await say(page, 'And to Linz?')
-    await inWidget(page, '[data-state="queued"]').waitFor()
-
-    await page.reload()
-    await page.getByText('And to Linz?').waitFor()
-    expect(await page.getByText(previousEnded).isVisible()).toBe(true)
-  })
-
-  it('after a reload, the line about the previous chat is in the language of the page', async () => {
-    const page = await visit({ lang: 'de' })
-    await open(page)
-    gateway().endSessions('pk_friendly', 'connection.disabled', { status: 403, code: 'ConnectionDisabled' })
-    await inWidget(page, '.notice').waitFor()
-    await page.reload()
-    await open(page)
-    await page.getByText('Ihr voriger Chat ist beendet.').waitFor()
+    await page.getByText(text).waitFor()
+    await page.getByRole('button', { name: again }).waitFor()
+    expect(gateway().sessionCount('pk_friendly')).toBe(0)
   })
 })

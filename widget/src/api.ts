@@ -1,5 +1,6 @@
 import { packageCode, WidgetError } from './errors.ts'
 import type { MessageInput } from './outbox.ts'
+import { longestWaitMs } from './pause.ts'
 import type { Clock } from './platform.ts'
 import type { StreamPosition } from './session-record.ts'
 import type { PageContext, SessionContent, WidgetConfig } from './types.ts'
@@ -181,11 +182,18 @@ async function errorOf(response: Response): Promise<WidgetError> {
   const envelope = await response.json().catch(() => undefined)
   const { code, retryAfter = headers.get('Retry-After'), ...rest } = (envelope ?? {}) as Partial<ErrorEnvelope>
   const retryAfterMs = Number(retryAfter) * 1_000 || undefined
-  if (!code || rest.terminal === undefined) return foreign(status, retryAfterMs)
+  if (typeof code !== 'string' || typeof rest.terminal !== 'boolean') return foreign(status, retryAfterMs)
   return new WidgetError(packageCode(code), { ...rest, status, retryAfterMs })
 }
 
-/** Returns the error for a response that is not from the service. */
-function foreign(status = 0, retryAfterMs?: number): WidgetError {
-  return new WidgetError('unexpected_response', { status, retryable: true, retryAfterMs })
+/**
+ * Returns the error for a response that is not from the service. Limits the wait, so that a message
+ * is retried and does not fail, whatever a proxy asks for.
+ */
+function foreign(status = 0, retryAfterMs = 0): WidgetError {
+  return new WidgetError('unexpected_response', {
+    status,
+    retryable: true,
+    retryAfterMs: Math.min(longestWaitMs, retryAfterMs),
+  })
 }

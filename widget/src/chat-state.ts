@@ -1,4 +1,4 @@
-import { isRestartableEnd, sessionEndOf } from './errors.ts'
+import { sessionEndOf } from './errors.ts'
 import type { Emitter } from './events.ts'
 import type { ConnectionState, SessionEnd } from './types.ts'
 
@@ -27,13 +27,12 @@ export function createChatState(emit: Emitter['emit'], onOnline: () => void) {
     /**
      * Ends the chat.
      *
-     * @param isUnidentified true if the visitor's identity is unknown; the visitor may then start the
-     * chat again
+     * @param canStart true if the visitor may start another session
      */
-    setEnd(code: string, isUnidentified = false) {
+    setEnd(code: string, canStart: boolean) {
       const event = sessionEndOf(code)
       end = { event, code }
-      canStartNew = event ? isRestartableEnd(code) : isUnidentified
+      canStartNew = canStart
       setConnection('ended')
       if (event) emit(event, { code })
     },

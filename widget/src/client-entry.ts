@@ -1,4 +1,5 @@
-import { createServiceClient as createClient, type ServiceClient, type ServiceClientOptions } from './client.ts'
+import { createServiceClient as createClient, type ServiceClient } from './client.ts'
+import { checkOptions, type ServiceClientOptions } from './client-options.ts'
 import { pagePlatform } from './ui/page-platform.ts'
 
 export { WIDGET_PUBLIC_API_PREFIX, WIDGET_PUBLIC_API_VERSION } from './api.ts'
@@ -15,8 +16,12 @@ export type { ServiceClient, ServiceClientOptions }
  * browser, the client follows the page's lifecycle and shares connections with other tabs. Outside
  * of a browser, the client assumes that the network is always online. Importing this module has no
  * side effects.
+ *
+ * @throws WidgetError `site_key_missing`, `site_key_invalid`, `api_base_url_missing` or
+ * `api_base_url_invalid`
  */
 export function createServiceClient(options: ServiceClientOptions): ServiceClient {
+  checkOptions(options)
   const platform = { ...pagePlatform(options.apiBaseUrl), ...options.platform }
   return createClient({ ...options, platform }, () => import('./features.ts'))
 }

@@ -1,53 +1,20 @@
-import type { SupportedRequests } from './agent-requests.ts'
 import { createApi } from './api.ts'
 import { createChatState } from './chat-state.ts'
+import type { ServiceClientOptions } from './client-options.ts'
 import { createConfigLoader } from './config-loader.ts'
 import { createConsentRecords } from './consent-record.ts'
-import { toWidgetError, WidgetError } from './errors.ts'
+import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
 import { createEmitter, type Emitter } from './events.ts'
 import { createLateConsent } from './late-consent.ts'
 import { createLateFeatures, type LoadFeatures } from './late-features.ts'
 import { loadOnce } from './load-once.ts'
 import { messageBody } from './message-text.ts'
-import { createPlatform, type Platform } from './platform.ts'
+import { createPlatform } from './platform.ts'
 import type { GivenSession } from './session.ts'
 import { createSessionRecords } from './session-record.ts'
-import { type StorageMode, storageFor } from './storage.ts'
-import type {
-  IdentityProvider,
-  PageContext,
-  SessionView,
-  VisitorIdentity,
-  VisitorReset,
-  WidgetConfig,
-  WidgetMessage,
-} from './types.ts'
+import { storageFor } from './storage.ts'
+import type { SessionView, VisitorIdentity, VisitorReset, WidgetConfig, WidgetMessage } from './types.ts'
 import { createVisit, type Visit } from './visit.ts'
-
-export interface ServiceClientOptions {
-  /** Public key of the installation. The key is not a credential. */
-  siteKey: string
-  /** Base URL of the service, for example `https://chat.example.com`. */
-  apiBaseUrl: string
-  /**
-   * Returns an assertion of the visitor's identity. Called by `start` and `identify`. The assertion
-   * is never stored.
-   */
-  identityProvider?: IdentityProvider
-  /** Where the session is stored. The default `session` is the tab's session storage. */
-  storage?: StorageMode
-  /** Locale tag of the visitor, for example `de-CH`. */
-  locale?: string
-  /** Returns the visitor's current page. Not called if the capability `pageContext` is off. */
-  pageContext?: () => PageContext | undefined
-  /**
-   * Kinds of agents' requests that the application handles. The client answers other kinds with
-   * `unsupported`.
-   */
-  supports?: Partial<SupportedRequests>
-  /** Replaces parts of the platform. Used by tests and by hosts without a browser. */
-  platform?: Partial<Platform>
-}
 
 export type ServiceClient = ReturnType<typeof createServiceClient>
 
@@ -136,30 +103,26 @@ export function createServiceClient(
     ...features.operations,
 
     /**
-     * Resumes the tab's session or creates one. Identifies the visitor, then loads the history and
-     * opens the stream. Resolves when the session exists or the attempt to obtain one has ended.
+     * Resumes the tab's session or creates one. If the tab's session has ended, reports its end and
+     * creates no session. Identifies the visitor, then loads the history and opens the stream.
+     * Resolves when the session exists or the attempt to obtain one has ended.
      * Never rejects: events and `ended()` report failures.
      */
-    start(): Promise<void> {
-      starting ??= begin(true)
-      return starting
-    },
+    start,
 
     /** Closes the connection. A later `start` resumes the session while it can be renewed. */
-    stop() {
-      visit?.close()
-      visit = starting = undefined
-      state.reset('idle')
-    },
+    stop,
 
     /**
      * Starts a session with an empty conversation after the previous session ended. Does nothing if
      * `canStartNew()` is false.
      */
     async startNew(): Promise<void> {
-      if (!this.canStartNew()) return
-      this.stop()
-      await this.start()
+      if (!state.canStartNew()) return
+      const { clientInstanceId, draft, ended } = records.read() ?? {}
+      if (ended) records.write({ clientInstanceId: clientInstanceId!, draft })
+      stop()
+      await start()
     },
 
     canStartNew: state.canStartNew,
@@ -185,8 +148,14 @@ export function createServiceClient(
       return message
     },
 
-    /** Retries a failed message. Returns false if no failed message has this operation id. */
-    retryMessage: (clientOperationId: string): boolean => visit?.retry(clientOperationId) ?? false,
+    /**
+     * Retries a failed message. Returns false if no failed message has this operation id.
+     *
+     * @param known `failureVersion` of the failure that the visitor has seen
+     * @throws WidgetError `failure_outdated` if the message has failed again since then
+     */
+    retryMessage: (clientOperationId: string, known?: { failureVersion?: number }): boolean =>
+      visit?.retry(clientOperationId, known?.failureVersion) ?? false,
 
     /** Loads the history page before the oldest loaded message. */
     loadOlder: async (): Promise<void> => visit?.history.loadOlder(),
@@ -253,6 +222,17 @@ export function createServiceClient(
     on: emitter.on,
   }
 
+  function start(): Promise<void> {
+    starting ??= begin(true)
+    return starting
+  }
+
+  function stop() {
+    visit?.close()
+    visit = starting = undefined
+    state.reset('idle')
+  }
+
   /**
    * Starts a visit with the session `given`, the stored one or a new one. `asks`: whether to call
    * the identity provider.
@@ -273,7 +253,8 @@ export function createServiceClient(
       config: () => config,
       consented,
       onConnection: state.setConnection,
-      onEnd: state.setEnd,
+      // After a refusal, another attempt would be refused, too.
+      onEnd: (code, isRefused) => state.setEnd(code, !isRefused && !!sessionEndOf(code)),
       onClosed:
         options.identityProvider &&
         ((closed) => {
@@ -291,9 +272,13 @@ export function createServiceClient(
     try {
       return !options.identityProvider || (await (await loadIdentity()).onStart(current))
     } catch (error) {
+      const { code } = toWidgetError(error)
       if (visit !== current) return false
-      current.close()
-      state.setEnd(toWidgetError(error).code, true)
+      if (sessionEndOf(code)) current.session.end(code)
+      else {
+        current.close()
+        state.setEnd(code, true)
+      }
       return false
     }
   }

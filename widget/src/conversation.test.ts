@@ -124,6 +124,7 @@ function take(conversation: Omit<ReturnType<typeof createConversation>, 'message
     const type = 'message.state.changed'
     conversation.handleEvent({ id: 'e1-9', sequence: 9, type, occurredAt: createdAt, data }, () => {})
   } else {
-    conversation.setOwnStatus(`op_${one.sequence}`, one.state, { code: 'network_error', recoverable: true })
+    const input = { clientOperationId: `op_${one.sequence}`, body: '', contentType: 'text' as const }
+    conversation.setOwnStatus({ input, createdAt }, one.state, { code: 'network_error', recoverable: true })
   }
 }

@@ -24,10 +24,11 @@ export function createConversation({ emit }: Pick<Emitter, 'emit'>) {
      * Adds a message that the visitor has written. The message is shown as pending, or as failed if
      * it has an error.
      */
-    addOwn({ input, createdAt, error }: OutboxEntry): WidgetMessage {
+    addOwn({ input, createdAt, error, failureVersion }: OutboxEntry): WidgetMessage {
       const { pageContext: _notShown, ...shown } = input
       const deliveryStatus = error ? 'failed' : 'pending'
-      const message = messages.addLocal({ ...shown, author: { kind: 'visitor' }, createdAt, deliveryStatus, error })
+      const author = { kind: 'visitor' } as const
+      const message = messages.addLocal({ ...shown, author, createdAt, deliveryStatus, error, failureVersion })
       emitChanged()
       return message
     },
@@ -48,12 +49,12 @@ export function createConversation({ emit }: Pick<Emitter, 'emit'>) {
      * @param attempt number of the next attempt; undefined if no attempt follows
      */
     setOwnStatus(
-      clientOperationId: string,
+      { input: { clientOperationId }, failureVersion }: OutboxEntry,
       deliveryStatus: DeliveryStatus,
       error?: WidgetErrorDetail,
       attempt?: number,
     ) {
-      const message = messages.patchLocal(clientOperationId, { deliveryStatus, error })
+      const message = messages.patchLocal(clientOperationId, { deliveryStatus, error, failureVersion })
       emitChanged()
       if (!message || !error) return
       if (attempt) emit('message.retrying', { message, attempt })

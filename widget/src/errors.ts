@@ -12,8 +12,13 @@ export type ClientErrorCode =
   | 'message_too_long'
   | 'session_ended'
   | 'not_started'
+  | 'site_key_missing'
+  | 'site_key_invalid'
+  | 'api_base_url_missing'
+  | 'api_base_url_invalid'
   | 'identity_unavailable'
   | 'identity_mismatch'
+  | 'failure_outdated'
   | 'request_unknown'
   | 'aborted'
 
@@ -81,22 +86,10 @@ export function packageCode(code: string): string {
   return sessionEnds[code] ?? code
 }
 
-/** Returns true if the visitor may start another session after the session ended with this code. */
-export function isRestartableEnd(code: string) {
-  return code === 'session.expired' || code === 'session.closed'
-}
-
-/**
- * Returns true if the chat must stay ended after a reload because the session ended with this code.
- */
-export function isLastingEnd(code: string | undefined): code is SessionEnd {
-  return /^(session\.revoked|visitor|replay)/.test(code!)
-}
-
 /**
  * Returns the code if it is the name of a terminal event. Returns undefined if the code does not
  * end the session.
  */
-export function sessionEndOf(code: string): SessionEnd | undefined {
-  return terminalEvents.includes(code) ? (code as SessionEnd) : undefined
+export function sessionEndOf(code: string | undefined): SessionEnd | undefined {
+  return terminalEvents.includes(code!) ? (code as SessionEnd) : undefined
 }

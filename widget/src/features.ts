@@ -153,10 +153,10 @@ export function createFeatures(deps: FeaturesDeps): Features {
         reports?.typing.stops()
         begin()
       },
-      'messages.changed': () => {
+      'messages.changed': ({ messages: { length } }) => {
         loaded = deps.session()?.conversationId
         // The visitor has changed. The old session has ended, and the new one does not exist yet.
-        if (hasSession && !loaded) leave()
+        if (!loaded && (hasSession || length === 0)) leave()
         checkMessages()
       },
       'connection.changed': ({ state }) => {

@@ -1,32 +1,18 @@
 import type { Api } from './api.ts'
-import { isRestartableEnd, toWidgetError, WidgetError } from './errors.ts'
+import { claimsOf } from './claims.ts'
+import { createDeparture } from './departure.ts'
+import { toWidgetError, WidgetError } from './errors.ts'
 import type { Emitter } from './events.ts'
-import { createIdentityApi, renewingCall } from './identity-api.ts'
+import { createIdentityApi } from './identity-api.ts'
 import { ifNotAdvertised, requestAssertion } from './identity-assertion.ts'
 import type { OutboxEntry } from './outbox.ts'
-import { createPause } from './pause.ts'
 import type { Platform } from './platform.ts'
-import { retrying } from './retrying.ts'
 import type { GivenSession } from './session.ts'
 import type { SessionRecords } from './session-record.ts'
-import type {
-  ConnectionState,
-  IdentityProvider,
-  SessionContent,
-  SessionView,
-  VisitorIdentity,
-  VisitorReset,
-} from './types.ts'
+import type { ConnectionState, IdentityProvider, SessionView, VisitorIdentity, VisitorReset } from './types.ts'
 import type { ClosedVisit, Visit } from './visit.ts'
 
-const attempts = 4
-/**
- * Minimum time for which an operation is retried while the service answers `OperationInProgress`.
- * If the service process that ran the operation has died, a retry succeeds after 15 s.
- */
-const deadProcessMs = 20_000
-
-interface IdentityDeps {
+export interface IdentityDeps {
   api: Pick<Api, 'call' | 'post' | 'renewSession'>
   platform: Pick<Platform, 'clock' | 'random' | 'newId'>
   records: SessionRecords
@@ -63,8 +49,8 @@ export type Identity = ReturnType<typeof createIdentity>
  */
 export function createIdentity(deps: IdentityDeps) {
   const { provider, records, emit } = deps
-  const api = createIdentityApi(deps.api)
-  const { clock, random, newId } = deps.platform
+  const api = createIdentityApi(deps.api, deps.platform)
+  const { end, replace, hideMessages, remember } = createDeparture(deps, api)
   let turns: Promise<unknown> = Promise.resolve()
 
   return {
@@ -74,13 +60,17 @@ export function createIdentity(deps: IdentityDeps) {
      */
     async onStart(visit: Visit): Promise<boolean> {
       try {
-        const assertion = await repeat(() => assertionFor())
-        const goesOn = assertion ? await exchange(visit, identification(assertion)).catch(ifNotAdvertised) : undefined
+        const assertion = await api.repeat(() => assertionFor())
+        const goesOn = assertion
+          ? await identifyAs(visit, assertion, { isAtStart: true }).catch(ifNotAdvertised)
+          : undefined
         if (goesOn !== undefined) return goesOn
-        return !visit.session.isVerified() || (await exchange(visit, api.clearIdentity))
+        if (!visit.session.isVerified()) return true
+        await replace(visit.session.content()!, api.clearIdentity, { isAtStart: true })
+        return false
       } catch (error) {
         const failure = toWidgetError(error)
-        if (deps.current() === visit) emitError(failure)
+        if (deps.started()) emitError(failure)
         throw failure
       }
     },
@@ -90,10 +80,10 @@ export function createIdentity(deps: IdentityDeps) {
      * chat continues in a new session of the assertion's subject. Otherwise, the visit ends.
      */
     async followClosed(closed: Visit, { unsent, draft, end }: ClosedVisit): Promise<void> {
-      const assertion = await repeat(() => assertionFor()).catch(() => undefined)
+      const assertion = await api.repeat(() => assertionFor()).catch(() => undefined)
       if (deps.shown() !== closed) return
       if (!assertion) return end()
-      const clientInstanceId = records.read()?.clientInstanceId ?? newId()
+      const { clientInstanceId } = records.read()!
       deps.drop()
       records.write({ clientInstanceId, draft })
       await deps.begin(true)
@@ -103,28 +93,33 @@ export function createIdentity(deps: IdentityDeps) {
 
     identify: (wanted?: VisitorIdentity): Promise<SessionView | undefined> =>
       inTurn(async (visit) => {
+        if (!deps.started()) throw new WidgetError('not_started')
         if (!visit) throw new WidgetError('session_ended', { terminal: true })
         const assertion = await assertionFor(wanted)
         if (!assertion) throw new WidgetError('identity_unavailable')
-        await exchange(visit, identification(assertion), wanted?.displayName)
+        await identifyAs(visit, assertion, wanted)
         return deps.current()?.view()
       }),
 
-    clearIdentity: (): Promise<void> => inTurn((visit) => clear(visit)),
+    clearIdentity: (): Promise<void> => inTurn((visit) => end(visit), false),
 
-    resetVisitor: (what: VisitorReset = {}): Promise<void> =>
+    resetVisitor: (what: VisitorReset = { clearIdentity: true }): Promise<void> =>
       inTurn(async (visit) => {
-        const draft = what.clearDraft || what.clearIdentity ? '' : visit?.draft()
-        if (!visit || (what.clearIdentity && visit.session.isVerified())) await clear(visit)
-        else if (what.closeSession) await close(visit, !what.clearIdentity)
-        else if (what.clearHistory) clearHistory(visit)
-        deps.current()?.session.remember({ draft })
-      }),
+        const { clearIdentity, closeSession, clearHistory, clearDraft } = what
+        if (clearIdentity) return end(visit)
+        if (closeSession) return end(visit, { asks: true, draft: clearDraft ? '' : records.read()?.draft })
+        if (clearHistory) hideMessages(visit)
+        if (clearDraft) remember(visit, { draft: '' })
+      }, false),
   }
 
-  function inTurn<Result>(change: (visit: Visit | undefined) => Promise<Result>): Promise<Result> {
+  /**
+   * @param needsSession false if the change need not wait for a session that is being created
+   */
+  function inTurn<Result>(change: (visit: Visit | undefined) => Promise<Result>, needsSession = true): Promise<Result> {
     const turn = turns.then(async () => {
-      await deps.started()
+      const visit = deps.current()
+      if (needsSession || !visit || visit.session.content()) await deps.started()
       return change(deps.current())
     })
     turns = turn.catch((error) => emitError(toWidgetError(error)))
@@ -132,40 +127,43 @@ export function createIdentity(deps: IdentityDeps) {
   }
 
   function assertionFor(wanted?: VisitorIdentity) {
-    return requestAssertion(provider, clock, wanted)
-  }
-
-  function identification(assertion: string) {
-    return (grant: string, key: string) => api.identify(assertion, grant, key)
+    return requestAssertion(provider, deps.platform.clock, wanted)
   }
 
   /**
-   * Replaces the visit's session with the session that `call` returns. Resolves to true if the
-   * visit continues in the new session. If the new session belongs to another person, starts
-   * another visit and resolves to false.
+   * Identifies the visitor with an assertion. Resolves to true if the visit continues, and to false
+   * if the assertion has another subject than the session, so that another visit has started.
    */
-  async function exchange(
+  async function identifyAs(
     visit: Visit,
-    call: (grant: string, key: string) => Promise<SessionContent>,
-    displayName?: string,
+    assertion: string,
+    { displayName, isAtStart }: { displayName?: string; isAtStart?: boolean } = {},
   ): Promise<boolean> {
-    const before = visit.session.content()
+    const { session, outbox } = visit
+    const before = session.content()
     if (!before) throw new WidgetError('session_ended', { terminal: true })
-    hold(visit)
+    const subject = claimsOf(assertion)?.sub as string | undefined
+    async function call(grant: string, key: string) {
+      const content = await api.identify(assertion, grant, key)
+      content.identity.displayName ??= displayName
+      return content
+    }
+    if (session.isVerified() && subject && subject !== session.notes().subject) {
+      await replace(before, call, { asks: true, isAtStart, subject })
+      return false
+    }
+    // Messages are not sent while the identity changes. If the session ends meanwhile, its end is
+    // handled after the change.
+    session.hold()
+    outbox.stop()
     try {
-      const given = await ask(before, call)
-      const { identity } = given.content
-      given.content.identity = { ...identity, displayName: identity.displayName ?? displayName }
+      const given = await api.ask(before, call)
       if (deps.current() !== visit) throw new WidgetError('session_ended', { terminal: true })
-      const goesOn = given.content.sessionId === before.sessionId || before.identity.state === 'anonymous'
-      if (goesOn) continueIn(visit, given)
-      else {
-        leave()
-        await deps.begin(false, given)
-      }
-      return goesOn
+      continueIn(visit, { ...given, subject })
+      return true
     } finally {
-      resume(visit)
+      if (visit.isOpened()) outbox.start()
+      session.release()
     }
   }
 
@@ -210,91 +208,7 @@ export function createIdentity(deps: IdentityDeps) {
     outbox.start()
   }
 
-  /**
-   * Stops sending messages while the identity changes. If the session ends meanwhile, its end is
-   * handled after the change.
-   */
-  function hold({ session, outbox }: Visit) {
-    session.hold()
-    outbox.stop()
-  }
-
-  function resume({ session, outbox, isOpened }: Visit) {
-    if (isOpened()) outbox.start()
-    session.release()
-  }
-
-  function clearHistory({ session, outbox, conversation }: Visit) {
-    session.remember({ hiddenTo: Math.max(conversation.lastSequence(), session.notes().position?.sequence ?? 0) })
-    outbox.dropFailed()
-    conversation.clear()
-  }
-
-  async function clear(visit: Visit | undefined): Promise<void> {
-    if (!visit) return forget()
-    if (!visit.session.isVerified()) return void (await exchange(visit, api.clearIdentity))
-    const before = visit.session.content()!
-    leave()
-    try {
-      await deps.begin(false, await ask(before, api.clearIdentity))
-    } catch (error) {
-      const failure = toWidgetError(error)
-      // The session has already ended, so the visitor is logged out.
-      if (isRestartableEnd(failure.code)) return deps.begin(false)
-      deps.onUnidentified(failure.code)
-      throw failure
-    }
-  }
-
-  async function close(visit: Visit, asks: boolean): Promise<void> {
-    const before = visit.session.content()!
-    leave()
-    await ask(before, api.closeSession).catch((error) => emitError(toWidgetError(error)))
-    await deps.begin(asks)
-  }
-
-  /**
-   * Runs one operation with the grant of the given session. Retries it with the same idempotency
-   * key. If the grant has expired, renews it first.
-   */
-  async function ask<Content>(before: SessionContent, call: (grant: string, key: string) => Promise<Content>) {
-    const key = newId()
-    const askedAtMs = clock.now()
-    return { content: await repeat(renewingCall(deps.api, before, key, call)), askedAtMs }
-  }
-
-  /** Ends the visit and deletes the stored session. */
-  function leave() {
-    const instance = records.read()?.clientInstanceId ?? newId()
-    deps.drop(new WidgetError('session.closed', { terminal: true }))
-    records.forgetSession(instance)
-    deps.onConnection('connecting')
-    emit('messages.changed', { messages: [] })
-    emit('unread.changed', { count: 0 })
-  }
-
-  /**
-   * Removes the messages of the ended visit from the screen. Deletes the session that an earlier
-   * page stored.
-   */
-  function forget() {
-    const shown = deps.shown()
-    if (shown) clearHistory(shown)
-    const stored = records.read()
-    if (stored?.session) records.forgetSession(stored.clientInstanceId)
-  }
-
   function emitError({ detail }: WidgetError) {
     emit('error', detail)
-  }
-
-  function repeat<Answer>(call: () => Promise<Answer>): Promise<Answer> {
-    const waitsUntilMs = clock.now() + deadProcessMs
-    return retrying(call, {
-      pause: createPause(clock),
-      random,
-      isEnough: ({ code }, attempt) =>
-        attempt + 1 >= attempts && (code !== 'OperationInProgress' || clock.now() > waitsUntilMs),
-    })
   }
 }

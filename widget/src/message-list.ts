@@ -42,7 +42,7 @@ export function createMessageList() {
      */
     patchLocal(
       clientOperationId: string,
-      change: Pick<WidgetMessage, 'deliveryStatus' | 'error'>,
+      change: Pick<WidgetMessage, 'deliveryStatus' | 'error' | 'failureVersion'>,
     ): WidgetMessage | undefined {
       const current = this.byOperation(clientOperationId)
       if (!current || current.messageId) return current
@@ -67,7 +67,7 @@ export function createMessageList() {
       }
       // A response to POST /messages does not contain enough fields to add a message.
       if (!known.body || !known.author || !known.createdAt) return undefined
-      const added = { ...known, deliveryStatus, key: known.messageId } as StoredMessage
+      const added = withFailures({ ...known, deliveryStatus, key: known.messageId } as StoredMessage)
       messages = inOrder([...messages, added])
       return added
     },
@@ -84,9 +84,16 @@ export function createMessageList() {
 
   function replace<Kind extends WidgetMessage>(before: WidgetMessage, after: Kind): Kind {
     if (JSON.stringify(before) === JSON.stringify(after)) return before as Kind
-    messages = inOrder(messages.map((one) => (one === before ? after : one)))
-    return after
+    const counted = withFailures(after, before)
+    messages = inOrder(messages.map((one) => (one === before ? counted : one)))
+    return counted
   }
+}
+
+/** Counts a failure that the service has reported. The outbox counts failures of unsent messages. */
+function withFailures<Kind extends WidgetMessage>(after: Kind, before?: WidgetMessage): Kind {
+  const isNew = after.messageId && after.deliveryStatus === 'failed' && before?.deliveryStatus !== 'failed'
+  return isNew ? { ...after, failureVersion: (after.failureVersion ?? 0) + 1 } : after
 }
 
 /**

@@ -1,16 +1,11 @@
 import { toWidgetError, WidgetError } from './errors.ts'
-import { createPause } from './pause.ts'
+import { createPause, longestWaitMs } from './pause.ts'
 import type { Platform } from './platform.ts'
 import { retrying, retryRange } from './retrying.ts'
 import type { DeliveryStatus, PageContext, WidgetErrorDetail } from './types.ts'
 import type { AcceptedMessage } from './wire.ts'
 
 const attemptsBeforeGivingUp = 8
-/**
- * Longest wait before an automatic retry. If the service asks for a longer wait, the message fails,
- * and the visitor can retry the message.
- */
-const longestWaitMs = 120_000
 /** Maximum length of the stored outbox, in UTF-16 code units of its JSON. */
 const charactersAtMost = 262_144
 
@@ -32,6 +27,8 @@ export interface OutboxEntry {
   notBeforeMs?: number
   /** Failure that ended the automatic attempts. Undefined if the message has not failed. */
   error?: WidgetErrorDetail
+  /** Number of times that the message has failed. */
+  failureVersion?: number
 }
 
 interface OutboxDeps {
@@ -49,7 +46,7 @@ interface OutboxDeps {
    * Called when a message changes its state. `attempt` is the number of the next attempt, or
    * undefined if no attempt follows.
    */
-  onStatus(clientOperationId: string, status: DeliveryStatus, error?: WidgetErrorDetail, attempt?: number): void
+  onStatus(entry: OutboxEntry, status: DeliveryStatus, error?: WidgetErrorDetail, attempt?: number): void
   onAccepted(answer: AcceptedMessage): void
 }
 
@@ -93,13 +90,17 @@ export function createOutbox(deps: OutboxDeps) {
     /**
      * Retries a failed message with the same operation id. Returns false if no failed message has
      * this id.
+     *
+     * @throws WidgetError `failure_outdated` if the message has failed again since `failureVersion`
      */
-    retry(clientOperationId: string): boolean {
+    retry(clientOperationId: string, failureVersion?: number): boolean {
       const entry = entries.find((one) => one.input.clientOperationId === clientOperationId && one.error)
       if (!entry || !open) return false
-      const { input, createdAt } = entry
-      keep([...entries.filter((one) => one !== entry), { input, createdAt }])
-      deps.onStatus(clientOperationId, 'pending')
+      const { input, createdAt, failureVersion: current } = entry
+      if (failureVersion !== undefined && failureVersion !== current) throw new WidgetError('failure_outdated')
+      const again = { input, createdAt, failureVersion: current }
+      keep([...entries.filter((one) => one !== entry), again])
+      deps.onStatus(again, 'pending')
       void run()
       return true
     },
@@ -166,7 +167,6 @@ export function createOutbox(deps: OutboxDeps) {
   }
 
   async function deliver(entry: OutboxEntry) {
-    const { clientOperationId } = entry.input
     async function send() {
       const restMs = Math.min((entry.notBeforeMs ?? 0) - clock.now(), longestWaitMs)
       if (restMs > 0) await pause.wait(restMs, restMs)
@@ -179,6 +179,7 @@ export function createOutbox(deps: OutboxDeps) {
       const answer = await retrying(send, {
         pause,
         random,
+        // If the service asks for a longer wait, the message fails, and the visitor can retry it.
         isEnough: ({ retryAfterMs = 0 }, attempt) =>
           !isDue(entry) || attempt + 1 >= attemptsBeforeGivingUp || retryAfterMs > longestWaitMs,
         onRetry({ detail, retryAfterMs }, attempt) {
@@ -186,7 +187,7 @@ export function createOutbox(deps: OutboxDeps) {
             entry.notBeforeMs = clock.now() + retryAfterMs
             keep(entries)
           }
-          deps.onStatus(clientOperationId, 'retrying', detail, attempt + 1)
+          deps.onStatus(entry, 'retrying', detail, attempt + 1)
         },
       })
       keep(entries.filter((one) => one !== entry))
@@ -202,7 +203,8 @@ export function createOutbox(deps: OutboxDeps) {
 
   function fail(entry: OutboxEntry, { detail }: WidgetError) {
     entry.error = detail
+    entry.failureVersion = (entry.failureVersion ?? 0) + 1
     keep(entries)
-    deps.onStatus(entry.input.clientOperationId, 'failed', detail)
+    deps.onStatus(entry, 'failed', detail)
   }
 }

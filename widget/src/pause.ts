@@ -1,9 +1,12 @@
 import type { Clock, TimerId } from './platform.ts'
 
+/** Longest wait that an answer can cause, for example with `Retry-After`. */
+export const longestWaitMs = 120_000
+
 export interface Pause {
   /**
-   * Resolves after `ms` or `notBeforeMs` milliseconds, whichever is longer. `hurry` and `end` can
-   * end the wait earlier. Only one wait at a time is possible.
+   * Resolves after `ms` or `notBeforeMs` milliseconds, whichever is longer, and after `longestWaitMs`
+   * at the latest. `hurry` and `end` can end the wait earlier. Only one wait at a time is possible.
    */
   wait(ms: number, notBeforeMs?: number): Promise<void>
   /** Ends the current wait early, but not before its `notBeforeMs` milliseconds have passed. */
@@ -20,8 +23,8 @@ export function createPause(clock: Clock): Pause {
   return {
     wait: (ms, notBeforeMs = 0) =>
       new Promise((resolve) => {
-        const timer = clock.setTimeout(end, Math.max(ms, notBeforeMs))
-        current = { notBefore: clock.now() + notBeforeMs, timer, resolve }
+        const timer = clock.setTimeout(end, Math.min(longestWaitMs, Math.max(ms, notBeforeMs)))
+        current = { notBefore: clock.now() + Math.min(longestWaitMs, notBeforeMs), timer, resolve }
       }),
     hurry() {
       if (!current) return

@@ -73,19 +73,27 @@ export interface Platform {
   upload?: (onProgress: ((share: number) => void) | undefined) => typeof fetch
 }
 
+/** Longest time of a browser's timer. A timer with a longer time fires at once. */
+const longestTimerMs = 2 ** 31 - 1
+
 /**
  * Returns the given platform and adds its missing parts. The added parts work both in browsers and
  * outside of them.
  */
 export function createPlatform(storage: KeyValueStorage, given?: Partial<Platform>): Platform {
+  const clock = given?.clock ?? systemClock
   return {
     fetch: (...request) => fetch(...request),
-    clock: systemClock,
     random: Math.random,
     newId: newRandomId,
     lifecycle: steadyLifecycle,
     storage,
     ...given,
+    clock: {
+      now: () => clock.now(),
+      setTimeout: (callback, ms) => clock.setTimeout(callback, Math.min(ms, longestTimerMs)),
+      clearTimeout: (timer) => clock.clearTimeout(timer),
+    },
   }
 }
 

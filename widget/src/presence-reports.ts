@@ -1,4 +1,5 @@
 import { toWidgetError } from './errors.ts'
+import { longestWaitMs } from './pause.ts'
 import type { Clock, Lifecycle, TimerId } from './platform.ts'
 
 /** Interval of the reports while the visitor sees the chat. The service expires a report after 4 s. */
@@ -51,7 +52,7 @@ export function createPresenceReports({ clock, lifecycle, isAllowed, report }: P
     let pauseMs = everyMs
     await report(state).catch((error) => {
       const { retryable, retryAfterMs = 0 } = toWidgetError(error)
-      pauseMs = Math.max(retryAfterMs, retryable ? retryMs : mutedMs)
+      pauseMs = Math.min(longestWaitMs, Math.max(retryAfterMs, retryable ? retryMs : mutedMs))
     })
     reported = state
     isReporting = false

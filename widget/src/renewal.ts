@@ -1,10 +1,11 @@
 import type { Api } from './api.ts'
 import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
-import type { Pause } from './pause.ts'
+import { longestWaitMs, type Pause } from './pause.ts'
 import type { LifecycleSignal, Platform, TimerId } from './platform.ts'
 import { retrying } from './retrying.ts'
 import type { SessionRecord } from './session-record.ts'
 import type { SessionContent, WidgetErrorDetail } from './types.ts'
+import { isWhole } from './whole-record.ts'
 
 export type Renewal = ReturnType<typeof createRenewal>
 
@@ -48,7 +49,11 @@ export function createRenewal(deps: RenewalDeps) {
   let waiting: (() => void)[] = []
 
   return {
-    schedule,
+    /**
+     * Renews a stored session if its grant has expired. Ends the session if it can no longer be
+     * renewed or if its record is damaged.
+     */
+    resume: () => (isWhole(deps.record()!) ? schedule() : deps.onEnd('session.expired')),
 
     act,
 
@@ -112,7 +117,10 @@ export function createRenewal(deps: RenewalDeps) {
         const now = deps.record()?.session?.accessGrant
         if (now && now !== grant) return withGrant(call, true)
       }
-      if (terminal && sessionEndOf(code)) deps.onEnd(code)
+      if (terminal) {
+        if (!sessionEndOf(code)) deps.onError(failure.detail)
+        deps.onEnd(code)
+      }
       throw failure
     }
   }
@@ -161,7 +169,7 @@ export function createRenewal(deps: RenewalDeps) {
       // Add a random delay of up to a tenth of the time until expiry. So tabs of one visitor do not
       // renew at the same time.
       const jitterMs = random() * 0.1 * Math.max(0, expiresAtMs - renewAtMs)
-      wait(renewAtMs + jitterMs, () => void (isExpired() ? schedule() : start()))
+      wait(Math.max(renewAtMs + jitterMs, notBeforeMs), () => void (isExpired() ? schedule() : start()))
     } else if (isTried) wait(endsAtMs, schedule)
     else if (nowMs < notBeforeMs) wait(Math.min(notBeforeMs, endsAtMs), schedule)
     else return start()
@@ -209,8 +217,13 @@ export function createRenewal(deps: RenewalDeps) {
       if (isReplaced()) return void schedule()
       const { code, detail, retryable, terminal, retryAfterMs = 0 } = toWidgetError(error)
       deps.onError(detail)
-      if (!retryable || terminal) return deps.onEnd(sessionEndOf(code) ?? 'session.expired')
-      notBeforeMs = clock.now() + retryAfterMs
+      notBeforeMs = clock.now() + Math.min(longestWaitMs, retryAfterMs)
+      if (terminal) return deps.onEnd(code)
+      // Another attempt with the same input would be refused, too. The grant remains valid.
+      if (!retryable) {
+        deps.remember(undefined)
+        notBeforeMs = times!.expiresAtMs
+      }
       schedule()
     }
   }

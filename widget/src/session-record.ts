@@ -1,7 +1,8 @@
 import type { GrantTimes } from './grant-times.ts'
 import type { OutboxEntry } from './outbox.ts'
+import { newRandomId } from './platform.ts'
 import type { KeyValueStorage } from './storage.ts'
-import type { SessionContent } from './types.ts'
+import type { SessionContent, SessionEnd } from './types.ts'
 
 /**
  * Position of the client in the event log. Sent when the stream reconnects and when the grant is
@@ -30,8 +31,12 @@ export interface SessionRecord extends SessionNotes {
   times?: GrantTimes
   /** A renewal without a response yet. A repeat must send the same key and input. */
   renewal?: { key: string; lastSeenEventId?: string; askedAtMs: number }
-  /** Event that ended the previous session. After some events, no new session may start. */
-  ended?: { event: string }
+  /** Subject as which the visitor was identified. Undefined while the visitor is anonymous. */
+  subject?: string
+  /**
+   * Event that ended the session. It stays until the visitor or the host page starts a new session.
+   */
+  ended?: { event: SessionEnd }
 }
 
 export type SessionRecords = ReturnType<typeof createSessionRecords>
@@ -51,23 +56,30 @@ export function createSessionRecords(storage: KeyValueStorage, siteKey: string) 
   const outboxKey = `${key}.outbox`
 
   return {
+    /**
+     * Returns the stored record, or undefined if nothing is stored. An unreadable record counts as
+     * the record of an expired session.
+     */
     read(): SessionRecord | undefined {
+      if (storage.getItem(key) === null) return undefined
       const record = parsed<SessionRecord>(key)
-      return typeof record?.clientInstanceId === 'string' ? record : undefined
+      if (isToken(record?.clientInstanceId)) return record!
+      return { clientInstanceId: newRandomId(), ended: { event: 'session.expired' } }
     },
 
     write: (record: SessionRecord) => storage.setItem(key, JSON.stringify(record)),
 
-    /** Deletes the stored session and outbox. Keeps the `clientInstanceId`. */
-    forgetSession(clientInstanceId: string, ended?: SessionRecord['ended']) {
-      this.write({ clientInstanceId, ended })
-      this.writeOutbox('', [])
+    /** Deletes everything that is stored of the visitor. Keeps the `clientInstanceId`. */
+    forget(kept: Pick<SessionRecord, 'clientInstanceId' | 'draft' | 'ended'>) {
+      this.write(kept)
+      for (const part of ['outbox', 'features', 'consent']) storage.removeItem(`${key}.${part}`)
     },
 
     /** Returns the stored unsent messages and the id of their session. */
     readOutbox(): { sessionId?: string; entries: OutboxEntry[] } {
-      const stored = parsed<{ sessionId: string; entries: OutboxEntry[] }>(outboxKey)
-      return Array.isArray(stored?.entries) ? stored : { entries: [] }
+      const { sessionId, entries } = parsed<{ sessionId: string; entries: OutboxEntry[] }>(outboxKey) ?? {}
+      const isSendable = (entry?: OutboxEntry) => isToken(entry?.input?.clientOperationId)
+      return { sessionId, entries: Array.isArray(entries) ? entries.filter(isSendable) : [] }
     },
 
     writeOutbox(sessionId: string, entries: readonly OutboxEntry[]) {
@@ -84,3 +96,6 @@ export function createSessionRecords(storage: KeyValueStorage, siteKey: string) 
     }
   }
 }
+
+/** Returns true for a text that may be sent in a header. */
+export const isToken = (value: unknown) => typeof value === 'string' && /^[!-~]+$/.test(value)

@@ -1,5 +1,5 @@
 import type { Api } from './api.ts'
-import { isLastingEnd, toWidgetError, type WidgetError } from './errors.ts'
+import { sessionEndOf, toWidgetError, type WidgetError } from './errors.ts'
 import { grantTimes } from './grant-times.ts'
 import { createPause } from './pause.ts'
 import type { Platform } from './platform.ts'
@@ -15,6 +15,8 @@ import type { PageContext, SessionContent, WidgetErrorDetail } from './types.ts'
 export interface GivenSession {
   content: SessionContent
   askedAtMs: number
+  /** Subject as which this session identified the visitor. */
+  subject?: string
 }
 
 interface SessionDeps {
@@ -32,11 +34,11 @@ interface SessionDeps {
   /** Session to use instead of a stored or new one. */
   given?: GivenSession
   /**
-   * Called once, when the session ends or cannot be created. If an existing session ended, `code`
-   * is the name of the event that ended it, for example `session.revoked`. Otherwise, no session
-   * could be created, and `code` is the service's error code.
+   * Called once, when the session ends, is refused or cannot be created. `code` is the name of the
+   * event that ended the session, for example `session.revoked`, or the service's error code.
+   * `isRefused` is true if the service has created no session.
    */
-  onEnd(code: string): void
+  onEnd(code: string, isRefused: boolean): void
   /** Called when a request of the session fails. The request may be retried afterwards. */
   onError(error: WidgetErrorDetail): void
 }
@@ -70,25 +72,18 @@ export function createSession(deps: SessionDeps) {
 
   return {
     /**
-     * Creates or resumes the session. Resolves to undefined if the session ends or is stopped
-     * meanwhile.
+     * Creates or resumes the session. A stored session that has ended is not replaced: its end is
+     * reported. Resolves to undefined if the session has ended or is stopped meanwhile.
      */
     async start(): Promise<SessionContent | undefined> {
       const loading = renewalCode()
       const stored = records.read()
       const clientInstanceId = stored?.clientInstanceId ?? newId()
       record = stored && !deps.given ? stored : { clientInstanceId }
-      if (isLastingEnd(record.ended?.event)) finish(record.ended.event)
-      else if (deps.given) accept(deps.given)
-      else if (!record.session || clock.now() >= (record.times?.endsAtMs ?? record.times!.expiresAtMs)) {
-        // The draft is kept only if the last session was anonymous. After a verified session,
-        // another person may use the browser.
-        if (isVerified()) {
-          records.forgetSession(clientInstanceId)
-          record = { clientInstanceId }
-        }
-        const { draft, ended } = record
-        record = { clientInstanceId, draft, ended }
+      const end = sessionEndOf(record.ended?.event)
+      if (deps.given) accept(deps.given)
+      else if (end) finish(end)
+      else if (!record.session) {
         await deps.configured
         // All attempts send the same input, because the service rejects an idempotency key that is
         // used with another input.
@@ -96,10 +91,8 @@ export function createSession(deps: SessionDeps) {
         const input = { publicSiteKey, clientInstanceId, locale, pageContext: deps.pageContext() }
         if (!over) await obtain((key) => api.createSession(input, key))
       }
-      // The grant of a stored session may have expired since the previous page was left. Renew it
-      // if necessary.
       await loading
-      await renewal?.schedule()
+      if (!over) await renewal?.resume()
       return over ? undefined : record.session
     },
 
@@ -107,7 +100,7 @@ export function createSession(deps: SessionDeps) {
 
     isVerified,
 
-    notes: (): Readonly<SessionNotes> => record ?? {},
+    notes: (): Readonly<SessionNotes & Pick<SessionRecord, 'subject'>> => record ?? {},
 
     remember(notes: SessionNotes) {
       if (record && !over) write({ ...record, ...notes })
@@ -134,14 +127,14 @@ export function createSession(deps: SessionDeps) {
       if (endAfterHold) finish(endAfterHold)
     },
 
-    end: finish,
+    end: (code: string) => finish(code),
 
     /** Stops the timers. The stored session remains for the next page. */
     stop: leave,
   }
 
   function isVerified(): boolean {
-    return record?.session?.identity.state === 'verified'
+    return record?.session?.identity?.state === 'verified'
   }
 
   /**
@@ -187,18 +180,21 @@ export function createSession(deps: SessionDeps) {
       if (over) return
       const { code, detail } = toWidgetError(error)
       deps.onError(detail)
-      finish(code)
+      finish(code, true)
     }
   }
 
-  function accept({ content, askedAtMs }: GivenSession) {
+  function accept(given: GivenSession) {
     if (over) return
+    const { content, askedAtMs } = given
     const before = record!.session
     const moved = before?.conversationId !== content.conversationId
     const start = moved && { readTo: content.replay.lastSequence, hiddenTo: 0, position: undefined }
     // A deferred end of the previous session does not end the new session.
     if (before?.sessionId !== content.sessionId) endAfterHold = undefined
-    write({ ...record!, ...start, session: content, times: grantTimes(content, askedAtMs), renewal: undefined })
+    const subject = before?.sessionId === content.sessionId ? (given.subject ?? record!.subject) : given.subject
+    const times = grantTimes(content, askedAtMs)
+    write({ ...record!, ...start, session: content, times, subject, renewal: undefined })
     renewal?.onGrant()
   }
 
@@ -207,15 +203,25 @@ export function createSession(deps: SessionDeps) {
     records.write(changed)
   }
 
-  function finish(code: string) {
+  /**
+   * Ends the session. Keeps an end by the service for the next page. After another failure, such as
+   * a refused origin, the stored session remains, so that the next page can resume it.
+   */
+  function finish(code: string, isRefused = false) {
     if (over) return
     if (held) {
       endAfterHold = code
       return
     }
     leave()
-    if (record) records.forgetSession(record.clientInstanceId, { event: code })
-    deps.onEnd(code)
+    const event = sessionEndOf(code)
+    if (event && record) {
+      const { clientInstanceId, draft } = record
+      // After a verified session, another person may use the browser.
+      if (isVerified()) records.forget({ clientInstanceId, ended: { event } })
+      else records.write({ clientInstanceId, draft, ended: { event } })
+    }
+    deps.onEnd(code, isRefused)
   }
 
   function leave() {

@@ -20,10 +20,7 @@ export interface MessageAuthor {
  * accepted the message.
  */
 export interface WidgetMessage {
-  /**
-   * Identifies the message on this page. The key stays the same after the service has assigned a
-   * message id.
-   */
+  /** Identifies the message on this page, before and after the service has assigned an id. */
   key: string
   deliveryStatus: DeliveryStatus
   messageId?: string
@@ -41,6 +38,8 @@ export interface WidgetMessage {
   createdAt: string
   /** Failure of the last attempt to send the message. */
   error?: WidgetErrorDetail
+  /** Number of times that the message has failed. Undefined if it has never failed. */
+  failureVersion?: number
 }
 
 /** A message that the service has stored. */
@@ -92,10 +91,7 @@ export interface VisitorIdentity {
   displayName?: string
 }
 
-/**
- * Requests a signed assertion from the host's backend. Resolves to undefined if no user is logged
- * in.
- */
+/** Requests a signed assertion from the host's backend, or undefined if no user is logged in. */
 export type IdentityProvider = (wanted?: VisitorIdentity) => Promise<string | undefined>
 
 /** Options that select the data that `resetVisitor` removes. */

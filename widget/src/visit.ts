@@ -1,6 +1,6 @@
 import type { Api } from './api.ts'
 import { createConversation } from './conversation.ts'
-import { toWidgetError, WidgetError } from './errors.ts'
+import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
 import { createEventStream, positionIn } from './event-stream.ts'
 import type { Emitter } from './events.ts'
 import { createHistory } from './history.ts'
@@ -41,7 +41,7 @@ interface VisitDeps {
    */
   onClosed?(visit: ClosedVisit): void
   /** Called when the session has ended, after unsent messages were reported as failed. */
-  onEnd(code: string): void
+  onEnd(code: string, isRefused: boolean): void
 }
 
 /** Unsent messages and draft of an anonymous session that was closed. */
@@ -73,7 +73,7 @@ export function createVisit(deps: VisitDeps) {
   const conversation = createConversation({ emit })
   const session = createSession({
     ...deps,
-    onEnd(code) {
+    onEnd(code, isRefused) {
       if (closed) return
       stop()
       const isClosed = code === 'session.closed'
@@ -83,7 +83,8 @@ export function createVisit(deps: VisitDeps) {
         outbox.stop(new WidgetError(code, { terminal: true }))
         // The visitor has logged out in another tab. The next person must not see the messages.
         if (isClosed && isVerified) conversation.clear(true)
-        deps.onEnd(code)
+        if (!opened && sessionEndOf(code)) showLost(records.readOutbox().entries, code)
+        deps.onEnd(code, isRefused)
       }
       if (!isClosed || isVerified || !opened || !deps.onClosed) return end()
       outbox.stop()
@@ -165,13 +166,13 @@ export function createVisit(deps: VisitDeps) {
       const isOwn = stored.sessionId === sessionId
       conversation.setReadTo(session.notes().readTo ?? replay.lastSequence)
       if (isOwn) outbox.restore(stored.entries)
-      // Show unsent messages of another session as failed. Never show them to a verified visitor,
-      // because another person may have written them.
-      if (isOwn || identity.state === 'anonymous') {
-        const lost = { code: 'session.expired', recoverable: false }
-        for (const entry of stored.entries) conversation.addOwn(isOwn ? entry : { ...entry, error: lost })
+      if (isOwn) for (const entry of stored.entries) conversation.addOwn(entry)
+      else {
+        // Never show unsent messages of another session to a verified visitor, because another
+        // person may have written them.
+        if (identity.state === 'anonymous') showLost(stored.entries, 'session.expired')
+        records.writeOutbox(sessionId, [])
       }
-      if (!isOwn) records.writeOutbox(sessionId, [])
       emit('session.ready', { session: this.view()! })
       startStream()
       outbox.start()
@@ -192,10 +193,14 @@ export function createVisit(deps: VisitDeps) {
 
     draft: () => (opened ? session.notes().draft : undefined),
 
-    /** Retries a failed message. Returns false if no failed message has this operation id. */
-    retry(clientOperationId: string): boolean {
+    /**
+     * Retries a failed message. Returns false if no failed message has this operation id.
+     *
+     * @throws WidgetError `failure_outdated`
+     */
+    retry(clientOperationId: string, failureVersion?: number): boolean {
       session.act()
-      return outbox.retry(clientOperationId)
+      return outbox.retry(clientOperationId, failureVersion)
     },
 
     markRead() {
@@ -213,6 +218,14 @@ export function createVisit(deps: VisitDeps) {
       stop()
       session.stop()
     },
+  }
+
+  /** Shows unsent messages of an ended session as failed. They cannot be retried. */
+  function showLost(entries: readonly OutboxEntry[], code: string) {
+    for (const entry of entries) {
+      const failureVersion = (entry.failureVersion ?? 0) + 1
+      conversation.addOwn({ ...entry, error: { code, recoverable: false }, failureVersion })
+    }
   }
 
   function stop() {

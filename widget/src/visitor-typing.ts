@@ -1,4 +1,5 @@
 import { toWidgetError } from './errors.ts'
+import { longestWaitMs } from './pause.ts'
 import type { Clock } from './platform.ts'
 
 /**
@@ -72,8 +73,10 @@ export function createVisitorTyping({ clock, isAllowed, report }: VisitorTypingD
       try {
         await report(wanted)
       } catch (error) {
-        const { retryAfterMs, retryable } = toWidgetError(error)
-        mutedUntilMs = clock.now() + (retryable ? Math.max(mutedMs, retryAfterMs ?? 0) : Number.POSITIVE_INFINITY)
+        const { retryAfterMs = 0, retryable } = toWidgetError(error)
+        mutedUntilMs =
+          clock.now() +
+          (retryable ? Math.min(longestWaitMs, Math.max(mutedMs, retryAfterMs)) : Number.POSITIVE_INFINITY)
         isReported = true
       }
     }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { ServiceClientOptions } from '../src/client.ts'
+import type { ServiceClientOptions } from '../src/client-options.ts'
 import { assertionOf } from './assertion-of.ts'
 import { createClientHarness, until } from './client-harness.ts'
 import { createManualClock } from './manual-clock.ts'

@@ -1,4 +1,5 @@
-import { createServiceClient, type ServiceClientOptions } from '../src/client.ts'
+import { createServiceClient } from '../src/client.ts'
+import type { ServiceClientOptions } from '../src/client-options.ts'
 import type { WidgetEventName } from '../src/events.ts'
 import type { LoadFeatures } from '../src/late-features.ts'
 import type { Lifecycle, LifecycleSignal } from '../src/platform.ts'

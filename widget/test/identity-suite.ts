@@ -254,7 +254,9 @@ export const identitySuite: Record<string, (context: SuiteContext) => Promise<vo
     tab.kill()
     const after = context.tab({ storage: tab.storage })
     after.clock.sleep(10_800_000)
-    await after.online()
+    await after.client.start()
+    same([after.bodies(), after.client.draft(), after.client.ended()?.event], [[], '', 'session.expired'])
+    await after.client.startNew()
     same([after.bodies(), after.client.draft(), after.client.session()?.identity.state], [[], '', 'anonymous'])
     same((await context.requests('POST /messages')).length, 0)
   },

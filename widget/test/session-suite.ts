@@ -84,7 +84,9 @@ export const sessionSuite: Record<string, (context: SuiteContext) => Promise<voi
     tab.kill()
     const after = context.tab({ storage: tab.storage })
     after.clock.sleep(10_800_000)
-    await after.online()
+    await after.client.start()
+    same([after.client.ended()?.event, after.states()], ['session.expired', ['failed']])
+    await after.client.startNew()
     same(
       [after.bodies(), after.states(), after.client.retryMessage(after.client.messages()[0]!.key)],
       [['Hello'], ['failed'], false],
@@ -102,17 +104,21 @@ export const sessionSuite: Record<string, (context: SuiteContext) => Promise<voi
     same([tab.client.ended()?.event, tab.bodies(), tab.client.canStartNew()], ['session.closed', ['Hello'], true])
   },
 
-  async 'a page that is loaded after its connection was enabled again starts a new session'(context) {
+  async 'C7.1 a page that is loaded after its connection was enabled again starts a new session when the visitor asks'(
+    context,
+  ) {
     const tab = context.tab()
     await tab.online()
     await context.agentSays('Before')
     await context.until(() => tab.bodies().length === 1)
     await context.disableConnection()
     await context.until(() => tab.client.connection() === 'ended')
-    same([tab.client.ended()?.event, tab.client.canStartNew()], ['connection.disabled', false])
+    same([tab.client.ended()?.event, tab.client.canStartNew()], ['connection.disabled', true])
     tab.kill()
     const after = context.tab({ storage: tab.storage })
-    await after.online()
+    await after.client.start()
+    same(after.client.ended()?.event, 'connection.disabled')
+    await after.client.startNew()
     same([after.client.session()?.continuity.state, after.bodies()], ['new', []])
   },
 

@@ -78,7 +78,7 @@ describe('the code that the client reports after the end of a session', () => {
     before.client.stop()
     fixture.clock.advance(8_100_000)
     const after = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock, storage })
-    await after.started()
+    await after.client.start()
     expect(after.client.messages().map(({ error }) => error?.code)).toEqual(['session.expired'])
     after.client.stop()
   })

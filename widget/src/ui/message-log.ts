@@ -32,7 +32,6 @@ export function createMessageLog(deps: MessageLogDeps) {
     greetingMark,
     element('div', { class: 'bubble' }, greetingText),
   )
-  const previousEnded = element('div', { class: 'loading', hidden: true }, texts.previousEnded)
   const loading = element('div', { class: 'loading', hidden: true }, texts.loadingOlder)
   const list = element('div', { class: 'list', role: 'log', 'aria-live': 'polite', 'aria-label': texts.log })
   const typing = element('div', { class: 'typing', hidden: true })
@@ -44,7 +43,7 @@ export function createMessageLog(deps: MessageLogDeps) {
     newLabel,
   )
   const scroller = element('div', { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': texts.log })
-  scroller.append(loading, previousEnded, greeting, list, typing)
+  scroller.append(loading, greeting, list, typing)
   jump.addEventListener('click', () => {
     toEnd()
     scroller.focus({ preventScroll: true })
@@ -76,10 +75,6 @@ export function createMessageLog(deps: MessageLogDeps) {
     setGreeting(text: string, title: string) {
       greetingText.textContent = text
       greetingMark.textContent = initialOf(title)
-    },
-
-    showPreviousEnded(isShown: boolean) {
-      previousEnded.hidden = !isShown
     },
 
     /** Shows the messages. If `quiet` is true, screen readers do not announce them. */

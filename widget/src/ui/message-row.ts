@@ -13,7 +13,7 @@ export interface RowContext {
   dates: Dates
   /** Returns false if the browser is offline. */
   isOnline(): boolean
-  onRetry(clientOperationId: string): void
+  onRetry(clientOperationId: string, known: Pick<WidgetMessage, 'failureVersion'>): void
 }
 
 export interface MessageRow {
@@ -72,11 +72,11 @@ export function createMessageRow(first: PlacedMessage, context: RowContext): Mes
     return text ? [element('bdi', {}, text)] : []
   }
 
-  function failedParts({ error, messageId, clientOperationId }: WidgetMessage): Node[] {
+  function failedParts({ error, messageId, clientOperationId, failureVersion }: WidgetMessage): Node[] {
     const failure = element('span', { class: 'failure' }, icon(alertIcon), texts.notSent)
     if (messageId || !clientOperationId || !error?.recoverable) return [failure]
     const retry = element('button', { class: 'retry', type: 'button', 'aria-describedby': bubbleId }, texts.retry)
-    retry.addEventListener('click', () => context.onRetry(clientOperationId))
+    retry.addEventListener('click', () => context.onRetry(clientOperationId, { failureVersion }))
     return [failure, retry]
   }
 }

@@ -25,8 +25,6 @@ interface PanelDeps {
   locale: string
   panelId: string
   onClose(): void
-  /** Returns true if the previous chat ended because its connection was disabled. */
-  hasPreviousEnded(): boolean
   /** Announces a text to screen readers. */
   announce(text: string): void
   /** Hides the whole widget if `isHidden` is true, else shows it. */
@@ -39,7 +37,7 @@ interface PanelDeps {
  * Creates the chat panel with header, message log and message field. Updates the panel when the
  * client emits events.
  */
-export function createPanel({ client, texts, locale, panelId, onClose, hasPreviousEnded, ...deps }: PanelDeps) {
+export function createPanel({ client, texts, locale, panelId, onClose, ...deps }: PanelDeps) {
   const titleId = `${panelId}-title`
   const header = createHeader(texts, titleId, onClose)
   const composer = createComposer(texts, send, client.setDraft)
@@ -47,7 +45,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, hasPrevio
     texts,
     dates: createDates(locale, texts),
     isOnline: pageLifecycle.isOnline,
-    onRetry: (clientOperationId) => void client.retryMessage(clientOperationId),
+    onRetry: client.retryMessage,
     loadOlder: client.loadOlder,
     hasOlder: client.hasOlder,
   })
@@ -80,7 +78,6 @@ export function createPanel({ client, texts, locale, panelId, onClose, hasPrevio
   configure()
   log.show(features.withLines(client.messages()), true)
   showEnd()
-  log.showPreviousEnded(hasPreviousEnded())
 
   const subscriptions = [
     client.on('config.loaded', configure),
@@ -91,14 +88,13 @@ export function createPanel({ client, texts, locale, panelId, onClose, hasPrevio
     client.on('session.ready', () => {
       restoreDraft()
       showEnd()
-      log.showPreviousEnded(hasPreviousEnded())
-    }),
-    client.on('session.closed', () => {
-      // The visitor may have logged out in another tab. Remove the draft, because the next person
-      // must not see it.
-      if (shown?.identity.state === 'verified') composer.setDraft('')
     }),
     client.on('messages.changed', ({ messages }) => {
+      // The visitor has left, perhaps in another tab. The next person must not see the draft.
+      if (shown && messages.length === 0 && !client.session()) {
+        shown = undefined
+        composer.setDraft('')
+      }
       const quiet = !isLoaded && messages.length > 0 && messages.every((message) => message.messageId)
       isLoaded = messages.length > 0
       log.show(features.withLines(messages), quiet)
@@ -189,9 +185,12 @@ export function createPanel({ client, texts, locale, panelId, onClose, hasPrevio
     composer.element.hidden = ended !== undefined || features.isFormShown()
     if (!ended) return notice.replaceChildren()
     if (hadFocus) panel.focus({ preventScroll: true })
-    const reason = element('p', {}, texts.endReasons[ended.event ?? 'unavailable'])
+    const { previousEnded, endReasons, startNew } = texts
+    // Without a session on this page, the session of an earlier page has ended.
+    const isPrevious = ended.event && client.canStartNew() && !shown
+    const reason = element('p', {}, isPrevious ? previousEnded : endReasons[ended.event ?? 'unavailable'])
     if (!client.canStartNew()) return notice.replaceChildren(reason)
-    const again = element('button', { class: 'again', type: 'button' }, texts.startNew)
+    const again = element('button', { class: 'again', type: 'button' }, startNew)
     again.addEventListener('click', () => {
       log.show([], true)
       isLoaded = false

@@ -20,7 +20,8 @@ export function followRefusals({ client, onChange }: RefusalsDeps) {
   client.on('connection.changed', ({ state }) => {
     const { code = '' } = client.ended() ?? {}
     // Only codes of the service begin with a capital letter. So the service has refused the chat.
-    if (state === 'ended' && /^[A-Z]/.test(code) && !client.canStartNew()) setRefusal(code)
+    const isRefusal = /^[A-Z]/.test(code) && !client.canStartNew()
+    if (state === 'ended') setRefusal(isRefusal ? code : undefined)
   })
   client.on('session.ready', () => setRefusal(undefined))
 

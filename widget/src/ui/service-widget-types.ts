@@ -1,4 +1,5 @@
-import type { ServiceClient, ServiceClientOptions } from '../client.ts'
+import type { ServiceClient } from '../client.ts'
+import type { ServiceClientOptions } from '../client-options.ts'
 import type { Handler, WidgetEventMap } from '../events.ts'
 import type { WidgetMessage } from '../types.ts'
 import type { ShellOptions, Theme } from './shell.ts'
@@ -60,8 +61,14 @@ export interface ServiceWidget {
   /**
    * Retries a failed message with the same operation id. Returns false if no failed message has
    * this id.
+   *
+   * @throws WidgetError `failure_outdated` if the message has failed again since `failureVersion`
    */
-  retryMessage(clientOperationId: string): boolean
+  retryMessage: ServiceClient['retryMessage']
+  /** Returns the reason why the chat has ended, or undefined if the chat has not ended. */
+  ended: ServiceClient['ended']
+  /** Starts a new session after the previous session ended, like *Start a new chat* in the panel. */
+  startNew: ServiceClient['startNew']
   messages(): readonly WidgetMessage[]
   /**
    * Identifies the visitor with an assertion of the identity provider. If this fails, rejects and

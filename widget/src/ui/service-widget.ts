@@ -5,6 +5,9 @@ import { createWidget } from './widget.ts'
 /**
  * Creates the chat with its user interface (section 4.4 of the specification). Before `mount`, the
  * chat accesses neither the page nor its storage.
+ *
+ * @throws WidgetError `site_key_missing`, `site_key_invalid`, `api_base_url_missing` or
+ * `api_base_url_invalid`
  */
 export function createServiceWidget(options: ServiceWidgetOptions): ServiceWidget {
   let host: LauncherHost | undefined

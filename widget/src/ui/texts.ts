@@ -43,7 +43,7 @@ export interface ChatTexts {
   tooLong: (limit: number) => string
   outboxFull: string
   startNew: string
-  /** Text above a new chat if the previous chat ended because its connection was disabled. */
+  /** Shown instead of the message field if the session of an earlier page has ended. */
   previousEnded: string
   /**
    * Texts that state why the chat has ended. The panel shows them instead of the message field.

@@ -1,4 +1,5 @@
 import { createServiceClient } from '../client.ts'
+import { checkOptions } from '../client-options.ts'
 import { createEmitter } from '../events.ts'
 import { createFeatures } from '../features.ts'
 import { minimized } from '../page-context.ts'
@@ -46,10 +47,9 @@ const nextTask = () => new Promise((resolve) => setTimeout(resolve))
  * Creates the chat with its launcher. Before `mount`, the chat accesses neither the page nor its
  * storage.
  */
-export function createWidget(
-  { texts, localeTexts, locale, ...options }: ServiceWidgetOptions,
-  hostOf: () => LauncherHost,
-): ServiceWidget {
+export function createWidget(given: ServiceWidgetOptions, hostOf: () => LauncherHost): ServiceWidget {
+  checkOptions(given)
+  let { texts, localeTexts, locale, ...options } = given
   locale = locale && wellFormed(locale)
   const emitter = createEmitter()
   const platform = {
@@ -73,7 +73,6 @@ export function createWidget(
   let draft = ''
   /** Session record that an earlier page stored, as JSON. Empty once this page has a session. */
   let storedRecord = ''
-  let hasPreviousEnded = false
   let movesFocus = true
   let focusedBefore: Element | null = null
 
@@ -96,7 +95,6 @@ export function createWidget(
   client.on('session.ready', ({ session }) => {
     // An earlier page created this session, so report the current page to the service.
     if (storedRecord.includes(session.sessionId)) client.updatePageContext()
-    hasPreviousEnded = /"event":"connection/.test(storedRecord)
     storedRecord = ''
   })
 
@@ -134,6 +132,8 @@ export function createWidget(
     unreadCount: client.unread,
     sendMessage: client.sendMessage,
     retryMessage: client.retryMessage,
+    ended: client.ended,
+    startNew: client.startNew,
     messages: client.messages,
     identify: client.identify,
     clearIdentity: client.clearIdentity,
@@ -219,7 +219,6 @@ export function createWidget(
       locale: chosen,
       panelId,
       onClose: () => setOpen(false),
-      hasPreviousEnded: () => hasPreviousEnded,
       announce: announcer.announce,
       conceal: shell.conceal,
       addStyles: shell.addStyles,

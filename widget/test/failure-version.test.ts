@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest'
+import { createMemoryStorage } from '../src/storage.ts'
+import { createClientHarness, until } from './client-harness.ts'
+import { serverPerTest } from './server-per-test.ts'
+
+const fixture = serverPerTest()
+
+describe('C7.10 the failure version of a message', () => {
+  const refuse = (count: number) =>
+    fetch(`${fixture.server.url}/control`, {
+      method: 'POST',
+      body: JSON.stringify({
+        call: 'set',
+        siteKey: 'pk_friendly',
+        value: {
+          refuseSends: Array.from({ length: count }, () => ({
+            status: 400,
+            code: 'ValidationFailed',
+            retryable: false,
+          })),
+        },
+      }),
+    })
+
+  it('grows by one with each failure, also after a reload, and an older one is refused', async () => {
+    const storage = createMemoryStorage()
+    const before = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock, storage })
+    await before.started()
+    await refuse(3)
+    const { clientOperationId: id } = before.client.sendMessage('Hello')
+    const version = (harness: typeof before) => harness.client.messages()[0]?.failureVersion
+    expect(version(before)).toBeUndefined()
+    await until(() => version(before) === 1)
+    expect(before.client.retryMessage(id!, { failureVersion: 1 })).toBe(true)
+    expect(before.client.retryMessage(id!, { failureVersion: 1 })).toBe(false)
+    await until(() => version(before) === 2)
+    before.client.stop()
+
+    const after = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock, storage })
+    await after.started()
+    expect(version(after)).toBe(2)
+    expect(() => after.client.retryMessage(id!, { failureVersion: 1 })).toThrow(
+      expect.objectContaining({ name: 'WidgetError', code: 'failure_outdated' }),
+    )
+    expect([after.states(), fixture.server.seen('POST /messages').length]).toEqual([['failed'], 2])
+    expect(after.client.retryMessage(id!)).toBe(true)
+    await until(() => version(after) === 3)
+    expect(after.client.retryMessage(id!, { failureVersion: 3 })).toBe(true)
+    await until(() => after.states()[0] === 'queued')
+    after.client.stop()
+  })
+
+  it('counts a failure that the service reports for an accepted message', async () => {
+    const harness = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock })
+    await harness.started()
+    harness.client.sendMessage('Hello')
+    await until(() => harness.states()[0] === 'queued')
+    const { messageId } = harness.client.messages()[0]!
+    fixture.server.conversation('pk_friendly').emit('message.state.changed', { messageId, state: 'failed' })
+    await until(() => harness.states()[0] === 'failed')
+    expect(harness.client.messages()[0]?.failureVersion).toBe(1)
+    harness.client.stop()
+  })
+})

@@ -1,0 +1,176 @@
+import { describe, expect, it } from 'vitest'
+import { createMemoryStorage, type KeyValueStorage } from '../src/storage.ts'
+import { assertionOf } from './assertion-of.ts'
+import { createClientHarness, fetchFromPage, until } from './client-harness.ts'
+import { serverPerTest } from './server-per-test.ts'
+
+const fixture = serverPerTest()
+const key = 'service.widget.1.pk_friendly'
+const parts = ['', '.outbox', '.features', '.consent']
+
+const stored = (storage: KeyValueStorage) => parts.map((part) => storage.getItem(key + part) ?? '').join()
+
+/** Starts a client whose page belongs to `person`. Records its state when it sends `watched`. */
+function load(storage: KeyValueStorage, person: string | undefined, watched: RegExp) {
+  const site = { person, seen: [] as unknown[] }
+  const fetch: typeof globalThis.fetch = (input, init) => {
+    const { client } = harness
+    if (watched.test(`${init?.method} ${input}`) && harness.client.connection() !== 'online')
+      site.seen.push([harness.bodies(), client.draft(), client.session()])
+    if (watched.test(`${init?.method} ${input}`)) leftovers.push(stored(storage))
+    return fetchFromPage(input, init)
+  }
+  const leftovers: string[] = []
+  const harness = createClientHarness(fixture.server, 'pk_friendly', {
+    clock: fixture.clock,
+    storage,
+    options: { identityProvider: async () => site.person && assertionOf(site.person), platform: { fetch } },
+  })
+  return { site, leftovers, harness }
+}
+
+/** Starts as a person with a message, an unsent message and a draft. */
+async function startedAs(person: string | undefined, watched: RegExp) {
+  const storage = createMemoryStorage()
+  const loaded = load(storage, person, watched)
+  const { harness } = loaded
+  await harness.started()
+  fixture.server.conversation('pk_friendly').agentSays('Secret answer')
+  await until(() => harness.bodies().length === 1)
+  harness.network.online = false
+  harness.client.sendMessage('Secret unsent')
+  harness.client.setDraft('Secret draft')
+  storage.setItem(`${key}.consent`, '{"secret":"Secret"}')
+  loaded.leftovers.length = loaded.site.seen.length = 0
+  return { ...loaded, storage }
+}
+
+const identifies = /POST .*identify/
+const leaves = /(DELETE .*identify|POST .*close)/
+const gone = [[], '', undefined]
+
+describe('C7.4 another person', () => {
+  it('has none of the previous person’s data on the page or in the storage when the identification leaves', async () => {
+    const { harness, site, leftovers } = await startedAs('ada', identifies)
+    site.person = 'bob'
+    await harness.client.identify({ externalSubject: 'bob' })
+    expect(site.seen.at(-1)).toEqual(gone)
+    expect(leftovers).toHaveLength(1)
+    expect(leftovers[0]).not.toMatch(/Secret|accessGrant|ada/)
+    expect([harness.bodies(), harness.client.draft()]).toEqual([[], ''])
+    harness.client.stop()
+  })
+
+  it.each(['bob', undefined])('has none of it at a page load as %s', async (person) => {
+    const { harness, storage } = await startedAs('ada', identifies)
+    harness.client.stop()
+    const next = load(storage, person, /identify/)
+    await next.harness.started()
+    expect(next.site.seen.at(-1)).toEqual(gone)
+    expect(next.leftovers.join()).not.toMatch(/Secret|accessGrant|ada/)
+    expect(next.harness.client.session()?.identity.state).toBe(person ? 'verified' : 'anonymous')
+    next.harness.client.stop()
+  })
+
+  it('sees a closed chat if the identification is refused, and can start a new one', async () => {
+    const { harness, site, storage } = await startedAs('ada', identifies)
+    site.person = 'bob'
+    const refusal = { status: 401, code: 'IdentityAssertionInvalid' }
+    const { url } = fixture.server
+    const value = { refuseIdentities: [refusal] }
+    await fetch(`${url}/control`, {
+      method: 'POST',
+      body: JSON.stringify({ call: 'set', siteKey: 'pk_friendly', value }),
+    })
+    await expect(harness.client.identify()).rejects.toMatchObject({ code: 'IdentityAssertionInvalid' })
+    expect([harness.bodies(), harness.client.ended()?.code]).toEqual([[], 'IdentityAssertionInvalid'])
+    expect(stored(storage)).not.toMatch(/Secret|accessGrant|ada/)
+    harness.network.online = true
+    await harness.client.startNew()
+    expect(harness.client.session()?.identity.state).toBe('verified')
+    harness.client.stop()
+  })
+
+  it('keeps messages, draft and session if the same person is identified again', async () => {
+    const { harness, site } = await startedAs('ada', identifies)
+    const session = harness.client.session()
+    await harness.client.identify()
+    expect([harness.client.session(), harness.bodies(), harness.client.draft(), site.seen]).toEqual([
+      session,
+      ['Secret answer', 'Secret unsent'],
+      'Secret draft',
+      [],
+    ])
+    harness.client.stop()
+  })
+})
+
+describe('C7.4 a logout', () => {
+  const calls = {
+    'clearIdentity()': ({ client }: ReturnType<typeof load>['harness']) => client.clearIdentity(),
+    'resetVisitor()': ({ client }: ReturnType<typeof load>['harness']) => client.resetVisitor(),
+  }
+  const cases = Object.keys(calls).flatMap((name) =>
+    ['ada', undefined].map((person) => [name as keyof typeof calls, person] as const),
+  )
+
+  it.each(cases)('%s of %s removes everything before its request leaves, and starts anew', async (name, person) => {
+    const { harness, leftovers, site, storage } = await startedAs(person, leaves)
+    const before = harness.client.session()
+    await calls[name](harness)
+    expect(site.seen.at(-1)).toEqual(gone)
+    expect(leftovers[0]).not.toMatch(/Secret|accessGrant|ada/)
+    expect(stored(storage)).not.toMatch(/Secret|ada/)
+    expect([harness.bodies(), harness.client.draft()]).toEqual([[], ''])
+    expect(harness.client.session()?.identity.state).toBe('anonymous')
+    expect(harness.client.session()?.conversationId).not.toBe(before?.conversationId)
+    harness.client.stop()
+  })
+
+  it.each(cases)('%s of %s before the start ends the stored session on the service', async (name, person) => {
+    const { harness, storage } = await startedAs(person, leaves)
+    harness.client.stop()
+    const grant = JSON.parse(storage.getItem(key)!).session.accessGrant
+    const next = load(storage, undefined, leaves)
+    await calls[name](next.harness)
+    expect(next.leftovers).toHaveLength(1)
+    expect(next.leftovers[0]).not.toMatch(/Secret|accessGrant|ada/)
+    expect(stored(storage)).not.toMatch(/Secret|accessGrant|ada/)
+    expect(next.harness.client.connection()).toBe('idle')
+    const answer = await fetchFromPage(`${fixture.server.url}/api/integrations/v1/widget/messages`, {
+      headers: { Authorization: `Bearer ${grant}`, 'X-Service-Widget-Version': '1.0' },
+    })
+    expect((await answer.json()).code).toBe('SessionClosed')
+    await next.harness.started()
+    expect(next.harness.bodies()).toEqual([])
+    next.harness.client.stop()
+  })
+
+  it('renews an expired grant of the stored session first', async () => {
+    const { harness, storage } = await startedAs('ada', leaves)
+    harness.client.stop()
+    fixture.clock.sleep(1_000_000)
+    const next = load(storage, undefined, leaves)
+    await next.harness.client.clearIdentity()
+    expect(fixture.server.seen('POST /sessions/renew')).toHaveLength(1)
+    expect(stored(storage)).not.toMatch(/accessGrant/)
+  })
+
+  it('with clearDraft or clearHistory before the start keeps the stored session', async () => {
+    const { harness, storage } = await startedAs('ada', leaves)
+    harness.client.stop()
+    const next = load(storage, 'ada', leaves)
+    await next.harness.client.resetVisitor({ clearDraft: true, clearHistory: true })
+    expect(next.leftovers).toEqual([])
+    next.harness.network.online = false
+    await next.harness.started()
+    expect([next.harness.bodies(), next.harness.client.draft()]).toEqual([['Secret unsent'], ''])
+    next.harness.client.stop()
+  })
+})
+
+it('identify before the start is refused with not_started', async () => {
+  const { harness } = load(createMemoryStorage(), 'ada', leaves)
+  await expect(harness.client.identify()).rejects.toMatchObject({ code: 'not_started' })
+  expect(fixture.server.requests).toEqual([])
+})
