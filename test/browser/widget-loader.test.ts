@@ -106,15 +106,24 @@ describe('the script tag', () => {
     expect(complaints).toEqual([])
   })
 
-  it('does not load the chat on page load if the session has expired; with data-storage="memory", stores nothing in the tab', async () => {
-    const { page } = await visit()
-    await page.evaluate(`sessionStorage.setItem('service.widget.1.pk_friendly',
-      JSON.stringify({ clientInstanceId: 'x', session: {}, times: { renewAtMs: 1, expiresAtMs: 2 } }))`)
-    const chat = page.waitForRequest(/\/chat\.js/, { timeout: 1_000 }).catch(() => undefined)
-    await page.reload()
-    await launcher(page).waitFor()
-    expect(await chat).toBeUndefined()
+  it('reports at each page load that the session of the tab has ended; with data-storage="memory", stores nothing in the tab', async () => {
+    const { page } = await visit({
+      pageScript: `${keepsWidget}; addEventListener('service-widget:ready', ({ detail }) =>
+        detail.widget.on('session.expired', () => received.push('session.expired')))`,
+    })
+    expect(await ask(page, 'received')).toEqual(['start'])
+    for (const stored of ['damaged', JSON.stringify({ clientInstanceId: 'x', session: {}, times: { renewAtMs: 1 } })]) {
+      await page.evaluate((record) => sessionStorage.setItem('service.widget.1.pk_friendly', record), stored)
+      for (let load = 0; load < 2; load += 1) {
+        await page.reload()
+        await expect.poll(() => ask(page, 'received')).toEqual(['start', 'ready', 'session.expired'])
+      }
+    }
     expect(gateway().sessionCount('pk_friendly')).toBe(0)
+    await launcher(page).click()
+    await page.getByRole('button', { name: 'Start a new chat' }).click()
+    await page.getByText('We are online').waitFor()
+    expect(gateway().sessionCount('pk_friendly')).toBe(1)
 
     const { page: other } = await visit({ attributes: 'data-storage="memory"' })
     await launcher(other).click()
@@ -212,7 +221,7 @@ describe('a page that controls the widget', () => {
     await page.getByText('We are online').waitFor()
     expect(asked).toBe(1)
     await page.getByRole('button', { name: 'Log out' }).click()
-    await expect.poll(() => gateway().seen('DELETE /sessions/identify')).toHaveLength(1)
+    await expect.poll(() => gateway().seen('POST /sessions/close').at(-1)?.body).toEqual({ scope: 'continuity' })
   })
 
   it('creates the chat again if the page configures it after it was loaded', async () => {

@@ -1,6 +1,6 @@
 import { sessionEndOf } from './errors.ts'
 import type { Emitter } from './events.ts'
-import type { ConnectionState, SessionEnd } from './types.ts'
+import type { ConnectionState, ReplayReset, SessionEnd } from './types.ts'
 
 type ChatEnd = Readonly<{ event?: SessionEnd; code: string }>
 
@@ -28,13 +28,14 @@ export function createChatState(emit: Emitter['emit'], onOnline: () => void) {
      * Ends the chat.
      *
      * @param canStart true if the visitor may start another session
+     * @param about further fields of the event
      */
-    setEnd(code: string, canStart: boolean) {
+    setEnd(code: string, canStart: boolean, about: Partial<ReplayReset> = {}) {
       const event = sessionEndOf(code)
       end = { event, code }
       canStartNew = canStart
       setConnection('ended')
-      if (event) emit(event, { code })
+      if (event) emit(event, { code, ...about })
     },
 
     /**

@@ -254,7 +254,7 @@ export function createServiceClient(
       consented,
       onConnection: state.setConnection,
       // After a refusal, another attempt would be refused, too.
-      onEnd: (code, isRefused) => state.setEnd(code, !isRefused && !!sessionEndOf(code)),
+      onEnd: (code, isRefused, about) => state.setEnd(code, !isRefused && !!sessionEndOf(code), about),
       onClosed:
         options.identityProvider &&
         ((closed) => {

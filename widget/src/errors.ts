@@ -21,6 +21,8 @@ export type ClientErrorCode =
   | 'failure_outdated'
   | 'request_unknown'
   | 'aborted'
+  | 'unsupported_security_event'
+  | 'unsupported_command'
 
 interface RequestErrorFields {
   /** HTTP status of the response, or 0 if there was no response. */
@@ -77,6 +79,9 @@ const sessionEnds: Record<string, SessionEnd> = {
  * requires a new authentication.
  */
 export const terminalEvents: readonly string[] = [...Object.values(sessionEnds), 'replay.reset.required']
+
+/** Returns true if this package handles this security event. */
+export const isKnownSecurity = (type: string) => type === 'session.identified' || terminalEvents.includes(type)
 
 /**
  * Converts an error code of the service to a code of this package. A code that ends the session

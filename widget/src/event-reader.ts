@@ -70,7 +70,7 @@ export async function readEvents(body: ReadableStream<Uint8Array>, callbacks: Re
 
 export function parseEvent(id: string | undefined, type: string | undefined, text: string): StreamEvent | undefined {
   try {
-    const { sequence, occurredAt, data } = JSON.parse(text) as Record<string, unknown>
+    const { sequence, category, occurredAt, data } = JSON.parse(text) as Record<string, unknown>
     // An event in the log has both an id and a sequence. Other events have neither.
     const isPlaced = id ? Number.isSafeInteger(sequence) : sequence === undefined
     if (!type || !isPlaced || typeof data !== 'object' || !data) return undefined
@@ -78,6 +78,7 @@ export function parseEvent(id: string | undefined, type: string | undefined, tex
       id: id!,
       type,
       sequence: sequence as number,
+      category: category as string | undefined,
       occurredAt: String(occurredAt),
       data: data as StreamEvent['data'],
     }

@@ -4,7 +4,7 @@ import { readEvents } from './event-reader.ts'
 import { createPause } from './pause.ts'
 import type { LifecycleSignal, Platform, TimerId } from './platform.ts'
 import type { StreamPosition } from './session-record.ts'
-import type { StreamEvent, WidgetConfig } from './types.ts'
+import type { ReplayReset, StreamEvent, WidgetConfig } from './types.ts'
 
 /**
  * A connection is stable once it has been open for this time. The backoff and the count of replay
@@ -42,13 +42,20 @@ interface EventStreamDeps {
    * the sequence number to continue from.
    */
   onReset(): Promise<number>
+  /** Called with each reset after which the stream continues. */
+  onResetRequired(about: ReplayReset): void
   onState(state: 'online' | 'reconnecting'): void
   /**
    * Called when the stream stops for good. `failed` is true if the service refused the stream or
    * too many resets followed each other. `failed` is false after a terminal event.
    */
-  onEnd(code: string, failed: boolean): void
+  onEnd(code: string, failed: boolean, about?: ReplayReset): void
 }
+
+const resetOf = ({ data }: StreamEvent): ReplayReset => ({
+  reason: String(data.reason),
+  reauthenticationRequired: data.reauthenticationRequired === true,
+})
 
 /**
  * Returns a position with the event id that the service gives it. The epoch in the id lets the service
@@ -149,7 +156,9 @@ export function createEventStream(deps: EventStreamDeps) {
           // position.
           if (!event) void deps.onBehind(position)
           else if (event.type === 'replay.reset.required') {
-            if (event.data.reauthenticationRequired === true) return end('replay.reset.required')
+            const about = resetOf(event)
+            if (about.reauthenticationRequired) return end('replay.reset.required', false, about)
+            deps.onResetRequired(about)
             reset = event
             controller.abort()
           } else if (terminalEvents.includes(event.type)) {
@@ -233,9 +242,9 @@ export function createEventStream(deps: EventStreamDeps) {
     }
   }
 
-  function end(code: string, failed = false) {
+  function end(code: string, failed = false, about?: ReplayReset) {
     stop()
-    deps.onEnd(code, failed)
+    deps.onEnd(code, failed, about)
   }
 
   function stop() {

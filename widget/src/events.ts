@@ -4,6 +4,7 @@ import type {
   ConnectionState,
   FormKind,
   MessageAuthor,
+  ReplayReset,
   SessionView,
   StoredMessage,
   WidgetConfig,
@@ -54,10 +55,10 @@ export interface WidgetEventMap {
   'visitor.banned': { code: string }
   'connection.disabled': { code: string }
   /**
-   * The stream cannot continue from its position, and a new session is needed. If no new session is
-   * needed, the client loads the history again and does not emit this event.
+   * The stream cannot continue from its position. If `reauthenticationRequired` is true, the session
+   * has ended, and `code` is set. Otherwise, the client loads the history again and continues.
    */
-  'replay.reset.required': { code: string }
+  'replay.reset.required': Partial<ReplayReset> & { code?: string }
   'connection.changed': { state: ConnectionState }
   'panel.opened': Record<string, never>
   'panel.closed': Record<string, never>

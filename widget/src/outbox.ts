@@ -63,6 +63,7 @@ export function createOutbox(deps: OutboxDeps) {
   let running = false
   let open = false
   let disposed = false
+  let isHeld = false
   const unsubscribe = lifecycle.subscribe((signal) => {
     if (signal === 'online') pause.hurry()
   })
@@ -129,6 +130,16 @@ export function createOutbox(deps: OutboxDeps) {
     stop,
 
     /**
+     * Stops automatic sends: waiting messages fail with the reason. A message that the visitor sends
+     * or retries afterwards gets one attempt.
+     */
+    hold(reason: WidgetError) {
+      isHeld = true
+      stop(reason)
+      open = true
+    },
+
+    /**
      * Stops sending messages for good. The stored messages remain for the next page. If a reason is
      * given, reports unsent messages as failed.
      */
@@ -181,7 +192,7 @@ export function createOutbox(deps: OutboxDeps) {
         random,
         // If the service asks for a longer wait, the message fails, and the visitor can retry it.
         isEnough: ({ retryAfterMs = 0 }, attempt) =>
-          !isDue(entry) || attempt + 1 >= attemptsBeforeGivingUp || retryAfterMs > longestWaitMs,
+          isHeld || !isDue(entry) || attempt + 1 >= attemptsBeforeGivingUp || retryAfterMs > longestWaitMs,
         onRetry({ detail, retryAfterMs }, attempt) {
           if (retryAfterMs) {
             entry.notBeforeMs = clock.now() + retryAfterMs

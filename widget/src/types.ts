@@ -139,8 +139,16 @@ export interface StreamEvent {
   id: string
   sequence: number
   type: string
+  /** What to do if the type is unknown: `informational`, `security` or `command`. */
+  category?: string
   occurredAt: string
   data: Record<string, unknown>
+}
+
+/** Why a stream cannot resume from its position, and whether the session ends with it. */
+export interface ReplayReset {
+  reason: string
+  reauthenticationRequired: boolean
 }
 
 /**

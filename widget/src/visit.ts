@@ -1,6 +1,6 @@
 import type { Api } from './api.ts'
 import { createConversation } from './conversation.ts'
-import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
+import { isKnownSecurity, sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
 import { createEventStream, positionIn } from './event-stream.ts'
 import type { Emitter } from './events.ts'
 import { createHistory } from './history.ts'
@@ -10,7 +10,7 @@ import { createReceipts } from './receipts.ts'
 import { createSession, type GivenSession } from './session.ts'
 import type { SessionRecords, StreamPosition } from './session-record.ts'
 import { createTabStream } from './tab-stream.ts'
-import type { ConnectionState, PageContext, SessionView, StreamEvent, WidgetConfig } from './types.ts'
+import type { ConnectionState, PageContext, ReplayReset, SessionView, StreamEvent, WidgetConfig } from './types.ts'
 
 interface VisitDeps {
   api: Api
@@ -41,7 +41,7 @@ interface VisitDeps {
    */
   onClosed?(visit: ClosedVisit): void
   /** Called when the session has ended, after unsent messages were reported as failed. */
-  onEnd(code: string, isRefused: boolean): void
+  onEnd(code: string, isRefused: boolean, about?: ReplayReset): void
 }
 
 /** Unsent messages and draft of an anonymous session that was closed. */
@@ -63,6 +63,7 @@ export function createVisit(deps: VisitDeps) {
   const { api, platform, records } = deps
   let closed = false
   let opened = false
+  let endingReset: ReplayReset | undefined
   let stream: ReturnType<typeof createTabStream> | undefined
   let loaded: Promise<void> | undefined
   const emit: VisitDeps['emit'] = (name, payload) => {
@@ -84,7 +85,7 @@ export function createVisit(deps: VisitDeps) {
         // The visitor has logged out in another tab. The next person must not see the messages.
         if (isClosed && isVerified) conversation.clear(true)
         if (!opened && sessionEndOf(code)) showLost(records.readOutbox().entries, code)
-        deps.onEnd(code, isRefused)
+        deps.onEnd(code, isRefused, endingReset)
       }
       if (!isClosed || isVerified || !opened || !deps.onClosed) return end()
       outbox.stop()
@@ -246,6 +247,17 @@ export function createVisit(deps: VisitDeps) {
     stream.start()
   }
 
+  /** Applies the compatibility policy to an event whose type this package does not know. */
+  function surfaceUnknown({ type, category }: StreamEvent) {
+    if (category === 'security' && !isKnownSecurity(type)) {
+      const failure = new WidgetError('unsupported_security_event')
+      emit('error', failure.detail)
+      outbox.hold(failure)
+    } else if (category === 'command' && !/^(navigation|screenshot)\.(requested|cancelled)$/.test(type)) {
+      emit('error', { code: 'unsupported_command', recoverable: true })
+    }
+  }
+
   function openStream(sessionId: string, start: StreamPosition) {
     const stream = createEventStream({
       platform,
@@ -254,6 +266,7 @@ export function createVisit(deps: VisitDeps) {
       ready,
       connect: (position, signal) => withGrant((grant) => api.events(position, grant, signal)),
       onEvent(event) {
+        surfaceUnknown(event)
         conversation.handleEvent(event, outbox.confirm)
         if (!closed) deps.onEvent(event)
       },
@@ -267,7 +280,9 @@ export function createVisit(deps: VisitDeps) {
         }
         deps.onConnection(state)
       },
-      onEnd(code, failed) {
+      onResetRequired: (about) => emit('replay.reset.required', about),
+      onEnd(code, failed, about) {
+        endingReset = about
         tab.stop()
         if (failed) emit('error', { code: 'realtime_terminal_failure', recoverable: false })
         session.end(code)

@@ -6,27 +6,14 @@ import { serverPerTest } from './server-per-test.ts'
 const fixture = serverPerTest()
 
 describe('C7.10 the failure version of a message', () => {
-  const refuse = (count: number) =>
-    fetch(`${fixture.server.url}/control`, {
-      method: 'POST',
-      body: JSON.stringify({
-        call: 'set',
-        siteKey: 'pk_friendly',
-        value: {
-          refuseSends: Array.from({ length: count }, () => ({
-            status: 400,
-            code: 'ValidationFailed',
-            retryable: false,
-          })),
-        },
-      }),
-    })
+  const refusal = { status: 400, code: 'ValidationFailed', retryable: false }
+  const refuse = (count: number) => fixture.server.set('pk_friendly', { refuseSends: Array(count).fill(refusal) })
 
   it('grows by one with each failure, also after a reload, and an older one is refused', async () => {
     const storage = createMemoryStorage()
     const before = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock, storage })
     await before.started()
-    await refuse(3)
+    refuse(3)
     const { clientOperationId: id } = before.client.sendMessage('Hello')
     const version = (harness: typeof before) => harness.client.messages()[0]?.failureVersion
     expect(version(before)).toBeUndefined()

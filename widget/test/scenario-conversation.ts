@@ -7,6 +7,7 @@ const epoch = 'e1'
 export interface LoggedEvent {
   sequence: number
   type: string
+  category?: string
   data: Record<string, unknown>
   atMs?: number
   /** If set, the event is sent only to the streams of this session. */
@@ -56,9 +57,9 @@ export function createScenarioConversation(id: string, scenario: Scenario, now: 
     },
 
     /** Emits an event. `atMs` is the event's time in the service's clock. */
-    emit(type: string, data: Record<string, unknown> = {}, atMs?: number, sessionId?: string) {
+    emit(type: string, data: Record<string, unknown> = {}, atMs?: number, sessionId?: string, category?: string) {
       sequence += 1
-      publish({ sequence, type, data, atMs, sessionId })
+      publish({ sequence, type, data, atMs, sessionId, category })
     },
 
     heartbeat() {
@@ -123,8 +124,8 @@ export function createScenarioConversation(id: string, scenario: Scenario, now: 
     if (stream.written >= (left.endAfterEvents ?? Number.POSITIVE_INFINITY)) response.end()
   }
 
-  function write(response: ServerResponse, { sequence, type, data, atMs }: LoggedEvent) {
-    const payload = { sequence, type, occurredAt: new Date(atMs ?? now()).toISOString(), data }
+  function write(response: ServerResponse, { sequence, type, category, data, atMs }: LoggedEvent) {
+    const payload = { sequence, type, category, occurredAt: new Date(atMs ?? now()).toISOString(), data }
     let text = `id: ${epoch}-${sequence}\nevent: ${type}\ndata: ${JSON.stringify(payload)}\n\n`
     if ((left.garbleEvents ?? 0) > 0) {
       left.garbleEvents! -= 1

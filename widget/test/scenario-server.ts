@@ -54,6 +54,9 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     /** Returns the newest conversation of a site key. */
     conversation: (siteKey: SiteKey) => [...(sites.get(siteKey)?.sessions.values() ?? [])].at(-1)!.conversation,
 
+    /** Sets further violations of the contract for a site key. */
+    set: (siteKey: SiteKey, change: Scenario) => void Object.assign(siteOf(siteKey)!.left, change),
+
     sessionCount: (siteKey: SiteKey) => sites.get(siteKey)?.sessions.size ?? 0,
 
     /**

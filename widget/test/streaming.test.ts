@@ -176,7 +176,10 @@ describe('stream resets', () => {
     await until(() => harness.bodies().length === 2)
 
     expect(harness.bodies()).toEqual(['Before the reset', 'After the reset'])
-    expect(harness.names()).not.toContain('replay.reset.required')
+    expect(harness.events.filter(({ name }) => name === 'replay.reset.required')).toEqual([
+      { name: 'replay.reset.required', payload: { reason: 'window', reauthenticationRequired: false } },
+    ])
+    expect(harness.client.ended()).toBeUndefined()
     harness.client.stop()
   })
 
@@ -202,7 +205,9 @@ describe('stream resets', () => {
     const harness = createClientHarness(server, 'pk_reset_reauthenticate')
     await harness.client.start()
     await until(() => harness.client.connection() === 'ended')
-    expect(harness.names()).toContain('replay.reset.required')
+    expect(harness.events.filter(({ name }) => name === 'replay.reset.required').map(({ payload }) => payload)).toEqual(
+      [{ code: 'replay.reset.required', reason: 'window', reauthenticationRequired: true }],
+    )
     expect(() => harness.client.sendMessage('Hello')).toThrow(expect.objectContaining({ code: 'session_ended' }))
   })
 })

@@ -86,7 +86,7 @@ export function createLauncher({ options, importChat, onReady }: LauncherDeps) {
     begin() {
       void showLauncher()
       const resume = () => {
-        if (!widget && hasLiveSession()) load().then((loaded) => loaded.mount(), showFailure)
+        if (!widget && hasSession()) load().then((loaded) => loaded.mount(), showFailure)
       }
       if (document.readyState === 'complete') resume()
       else for (const name of ['DOMContentLoaded', 'load']) addEventListener(name, resume)
@@ -168,15 +168,17 @@ export function createLauncher({ options, importChat, onReady }: LauncherDeps) {
   }
 
   /**
-   * Returns true if this tab has a session that has not expired. The chat is then loaded at once,
-   * because messages may have arrived. Only reads the storage.
+   * Returns true if this tab has a session, or one that has ended. The chat is then loaded at once,
+   * because messages may have arrived, or to report the end. A damaged record counts as a session.
    */
-  function hasLiveSession(): boolean {
+  function hasSession(): boolean {
+    let stored: string | null = null
     try {
-      const { times } = JSON.parse(sessionStorage.getItem(sessionRecordKey(siteKey))!)
-      return options.storage === 'session' && times.endsAtMs > Date.now()
+      stored = sessionStorage.getItem(sessionRecordKey(siteKey))
+      const { session, ended } = JSON.parse(stored!)
+      return options.storage === 'session' && !!(session ?? ended)
     } catch {
-      return false
+      return stored !== null
     }
   }
 }
