@@ -3,6 +3,7 @@ import type net from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { createConnectRouter, type Transport } from '@connectrpc/connect'
 import type { CoreContext } from './context.ts'
+import { createCallMemory } from './rpc/call-memory.ts'
 import { createPlainListener, createTlsListener, type ListenerTls } from './rpc/listener.ts'
 import { createNodeHandler } from './rpc/node-handler.ts'
 import { createCoreServices } from './rpc/router.ts'
@@ -66,12 +67,17 @@ export async function listenForCore({
   return {
     port: (server.address() as net.AddressInfo).port,
     serve(core) {
-      const { options, routes } = createCoreServices(core)
+      const { options, routes, find } = createCoreServices(core)
       const router = createConnectRouter({ ...options, shutdownSignal: shutdown.signal })
       routes(router)
-      serving = createNodeHandler(router, core.logger, async (request, response) =>
-        answerProbe(response, await probe(core, pathOf(request))),
-      )
+      serving = createNodeHandler({
+        router,
+        find,
+        memory: createCallMemory(),
+        shutdown: shutdown.signal,
+        logger: core.logger,
+        fallback: async (request, response) => answerProbe(response, await probe(core, pathOf(request))),
+      })
     },
     async close() {
       const closed = new Promise((resolve) => server.close(resolve))
