@@ -3,7 +3,7 @@ import type net from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { createConnectRouter, type Transport } from '@connectrpc/connect'
 import type { CoreContext } from './context.ts'
-import { createCallMemory } from './rpc/call-memory.ts'
+import { type CallMemory, createCallMemory } from './rpc/call-memory.ts'
 import { createPlainListener, createTlsListener, type ListenerTls } from './rpc/listener.ts'
 import { createNodeHandler } from './rpc/node-handler.ts'
 import { createCoreServices } from './rpc/router.ts'
@@ -33,6 +33,7 @@ interface CoreListenOptions {
   host: string
   port: number
   tls?: ListenerTls
+  memory?: CallMemory
 }
 
 /** Serves a started core. Rejects when the port is in use. */
@@ -51,6 +52,7 @@ export async function listenForCore({
   host,
   port,
   tls,
+  memory = createCallMemory(),
 }: CoreListenOptions): Promise<CoreServer & { serve(core: CoreContext): void }> {
   const shutdown = new AbortController()
   let serving: RequestListener = (request, response) => answerProbe(response, pathOf(request) === '/livez' ? 200 : 503)
@@ -73,7 +75,7 @@ export async function listenForCore({
       serving = createNodeHandler({
         router,
         find,
-        memory: createCallMemory(),
+        memory,
         shutdown: shutdown.signal,
         logger: core.logger,
         fallback: async (request, response) => answerProbe(response, await probe(core, pathOf(request))),

@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { constants, type Http2ServerResponse } from 'node:http2'
 
 export type Response = ServerResponse | Http2ServerResponse
@@ -36,6 +36,7 @@ export function createCallMemory({ maxBytes = defaultMaxBytes, timeoutMs = trans
         used -= reserved
         reserved = 0
         clearTimeout(timer)
+        if (!('stream' in response)) closeUnlessComplete(response.req, timeoutMs)
       })
       return {
         reserve(bytes) {
@@ -53,6 +54,13 @@ export function createCallMemory({ maxBytes = defaultMaxBytes, timeoutMs = trans
       }
     },
   }
+}
+
+/** Closes an answered caller's connection if the rest of its message, which is dropped, does not arrive. */
+function closeUnlessComplete(request: IncomingMessage, timeoutMs: number): void {
+  if (request.complete || request.destroyed) return
+  const timer = setTimeout(() => request.socket.destroy(), timeoutMs).unref()
+  request.once('close', () => clearTimeout(timer))
 }
 
 /** Closes the connection of a call, or its HTTP/2 stream. */

@@ -1,12 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest } from 'node:http2'
+import type { DescMethod } from '@bufbuild/protobuf'
 import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect'
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node'
 import type { Logger } from 'pino'
+import { messageMaxBytes } from '../../platform/message-limit.ts'
 import { abortResponse, type CallMemory, type CountedCall, type Response } from './call-memory.ts'
 import type { UnaryMethod } from './dispatcher.ts'
 import { checkJsonRequest } from './json-requests.ts'
-import { isPlainUnary, serveUnary } from './unary-handler.ts'
+import { requireFewFields, requireFewValues } from './message-fields.ts'
+import { isPlainUnary, serveUnary, tooLarge } from './unary-handler.ts'
+
+/** Size of the flags and the length before a message in the protocols gRPC and gRPC-Web. */
+const prefixBytes = 5
 
 type Request = IncomingMessage | Http2ServerRequest
 type UniversalRequest = ReturnType<typeof universalRequestFromNodeRequest>
@@ -48,7 +54,7 @@ export function createNodeHandler(options: {
         })
       }
       const universal = universalRequestFromNodeRequest(request, response, undefined, undefined)
-      const answer = await handler(checkJsonRequest(handler.method, unary ? counted(universal, call) : universal))
+      const answer = await handler(checkJsonRequest(handler.method, unary ? counted(universal, handler.method, call) : universal))
       if (unary) {
         if (!call.reserve(Number(answer.header?.get('content-length') ?? 0))) return abortResponse(response)
         call.expectProgress()
@@ -65,19 +71,27 @@ export function createNodeHandler(options: {
   }
 }
 
-/** Counts the bytes of a unary call's message, and limits the time for their arrival. */
-function counted(request: UniversalRequest, call: CountedCall): UniversalRequest {
-  const { body } = request
+/** Limits the bytes, the fields and the time of a unary call's message, which is passed on as a whole. */
+function counted(request: UniversalRequest, { input }: DescMethod, call: CountedCall): UniversalRequest {
+  const { body, header } = request
   async function* read() {
     const arrived = call.expectProgress()
+    const chunks: Uint8Array[] = []
+    let size = 0
     try {
       for await (const chunk of body as AsyncIterable<Uint8Array>) {
-        if (!call.reserve(chunk.length)) throw new ConnectError('too much memory is in use', Code.ResourceExhausted)
-        yield chunk
+        size += chunk.length
+        if (size > messageMaxBytes + prefixBytes || !call.reserve(chunk.length)) throw tooLarge()
+        chunks.push(chunk)
       }
     } finally {
       arrived()
     }
+    const bytes = Buffer.concat(chunks)
+    const type = header.get('content-type') ?? ''
+    if (type.includes('json')) requireFewValues(bytes)
+    else requireFewFields(input, type.startsWith('application/grpc') ? bytes.subarray(prefixBytes) : bytes)
+    yield bytes
   }
   return { ...request, body: read() } as UniversalRequest
 }

@@ -5,6 +5,7 @@ import { codeToHttpStatus, errorToJson } from '@connectrpc/connect/protocol-conn
 import { messageMaxBytes } from '../../platform/message-limit.ts'
 import type { CountedCall } from './call-memory.ts'
 import type { UnaryMethod } from './dispatcher.ts'
+import { requireFewFields } from './message-fields.ts'
 
 const type = 'application/proto'
 const emptyBody = Buffer.alloc(0)
@@ -70,9 +71,10 @@ function headersOf({ headers }: IncomingMessage): Headers {
   return found
 }
 
-function decode(method: UnaryMethod['method'], bytes: Uint8Array) {
+function decode({ input }: UnaryMethod['method'], bytes: Uint8Array) {
+  requireFewFields(input, bytes)
   try {
-    return fromBinary(method.input, bytes)
+    return fromBinary(input, bytes)
   } catch {
     throw new ConnectError('the request cannot be decoded', Code.InvalidArgument)
   }
@@ -133,4 +135,4 @@ function createAbort({
   }
 }
 
-const tooLarge = () => new ConnectError('the message is too large', Code.ResourceExhausted)
+export const tooLarge = () => new ConnectError('the message is too large', Code.ResourceExhausted)

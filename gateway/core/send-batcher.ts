@@ -50,8 +50,9 @@ export function createSendBatcher(options: {
   const batcher = createBatcher(sendAll, {
     maxInFlight: BATCHES_MAX,
     sizeOf: batchSize,
-    // Batches the requests of one turn of the event loop.
-    defer: setImmediate,
+    // Sends at once if no call is under way. Otherwise batches the requests of one turn of the event
+    // loop.
+    defer: (start, inFlight) => (inFlight === 0 ? queueMicrotask(start) : setImmediate(start)),
     onWaiting: (waiting) => sendQueueLength.set(waiting),
   })
 
