@@ -54,7 +54,9 @@ export function createNodeHandler(options: {
         })
       }
       const universal = universalRequestFromNodeRequest(request, response, undefined, undefined)
-      const answer = await handler(checkJsonRequest(handler.method, unary ? counted(universal, handler.method, call) : universal))
+      const answer = await handler(
+        checkJsonRequest(handler.method, unary ? counted(universal, handler.method, call) : universal),
+      )
       if (unary) {
         if (!call.reserve(Number(answer.header?.get('content-length') ?? 0))) return abortResponse(response)
         call.expectProgress()
