@@ -5,9 +5,9 @@ export type Response = ServerResponse | Http2ServerResponse
 
 /** Memory in bytes that one call is counted with, in addition to its messages. */
 const callBytes = 4 * 1024
-/** Memory in bytes for all calls of a core that are not answered, or whose answers are not read. */
+/** Memory in bytes for the calls of a core and their messages. */
 const defaultMaxBytes = 256 * 1024 * 1024
-/** Time in milliseconds within which a caller must send its message and read its answer. */
+/** Time in milliseconds within which a caller must send its message. */
 const transferMs = 30_000
 
 /** A call whose memory is counted until its response has closed. */
@@ -18,7 +18,10 @@ export interface CountedCall {
   expectProgress(): () => void
 }
 
-/** Limits the memory that callers can occupy by calls, unfinished messages and unread answers. */
+/**
+ * Limits the memory that callers can occupy by calls and their messages. The listener limits the
+ * memory of unread answers.
+ */
 export interface CallMemory {
   /** Counts a call. Returns undefined if the memory is used up. */
   open(response: Response): CountedCall | undefined

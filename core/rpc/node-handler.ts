@@ -57,10 +57,6 @@ export function createNodeHandler(options: {
       const answer = await handler(
         checkJsonRequest(handler.method, unary ? counted(universal, handler.method, call) : universal),
       )
-      if (unary) {
-        if (!call.reserve(Number(answer.header?.get('content-length') ?? 0))) return abortResponse(response)
-        call.expectProgress()
-      }
       await universalResponseToNodeResponse(answer, response)
     } catch (error) {
       abortResponse(response)

@@ -50,7 +50,7 @@ export async function serveUnary(
       signal: abort.signal,
     })
     bytes = toBinary(method.output, message)
-    if (bytes.length > messageMaxBytes || !memory.reserve(bytes.length)) throw tooLarge()
+    if (bytes.length > messageMaxBytes) throw tooLarge()
   } catch (reason) {
     error = reason instanceof ConnectError ? reason : new ConnectError('internal error', Code.Internal)
     bytes = Buffer.from(JSON.stringify(errorToJson(error, undefined)))
@@ -62,7 +62,6 @@ export async function serveUnary(
     'content-length': bytes.length,
   })
   response.end(bytes)
-  if (response.writableLength > 0) memory.expectProgress()
 }
 
 function headersOf({ headers }: IncomingMessage): Headers {
