@@ -6,6 +6,8 @@ import { inSpan, SpanKind, traceparentOf } from '../platform/observability/traci
  * also traces unary calls and propagates the trace to the core.
  */
 export function createAuthorizedTransport(transport: Transport, token: string): Transport {
+  // An error of `Headers` would quote the token.
+  if (!/^[\x21-\x7e]+$/.test(token)) throw new TypeError('the service token has characters that no token has')
   const authorize = (header: Parameters<Transport['unary']>[3], traceparent?: string) => {
     const headers = new Headers(header)
     if (!headers.has('authorization')) headers.set('authorization', `Bearer ${token}`)

@@ -1,42 +1,41 @@
 import { once } from 'node:events'
-import { createServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
-import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import { Code, ConnectError } from '@connectrpc/connect'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { until } from '../test/support/until.ts'
 import { connectCores } from './connect-cores.ts'
 import { followCoreUrls } from './core-directory.ts'
-import type { CoreNode } from './core-pool.ts'
+import type { CoreNode, CorePool } from './core-pool.ts'
 import { parseCoreUrls } from './core-settings.ts'
 
 /** A server on a loopback address. It answers `/livez` until a test makes it stop answering. */
 async function startServer(address: string, port = 0) {
-  const server: Http2Server = createServer()
-  const sessions = new Set<ServerHttp2Session>()
+  const sockets = new Set<Socket>()
   let silent = false
-  let connections = 0
-  server.on('session', (session) => {
-    connections++
-    sessions.add(session)
-    session.on('close', () => sessions.delete(session)).on('error', () => {})
+  let closes = false
+  const server = createServer((_request, response) => {
+    if (closes) response.shouldKeepAlive = false
+    if (!silent) response.end('{}')
   })
-  server.on('stream', (stream) => {
-    stream.on('error', () => {})
-    if (silent) return
-    stream.respond({ ':status': 200 })
-    stream.end('{}')
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
   })
   server.listen(port, address)
   await once(server, 'listening')
   onTestFinished(() => {
-    for (const session of sessions) session.destroy()
+    server.closeAllConnections()
     server.close()
   })
   return {
     port: (server.address() as AddressInfo).port,
-    connections: () => connections,
-    open: () => sessions.size,
+    open: () => sockets.size,
+    closeAfterAnswers: () => {
+      closes = true
+    },
     silence: (value: boolean) => {
       silent = value
     },
@@ -49,6 +48,16 @@ function connect(urls: string[], addresses: () => string[] = () => []) {
   const present = new Set<CoreNode>()
   cores.follow({ added: (core) => present.add(core), removed: (core) => present.delete(core) })
   return { cores, urls: () => [...present].map(({ url }) => url).toSorted() }
+}
+
+/** Calls one core of the pool. Returns the code and the text of the failure. */
+async function callAt(cores: CorePool, url: string) {
+  const found = Promise.withResolvers<CoreNode>()
+  cores.follow({ added: (core) => void (core.url === url && found.resolve(core)), removed() {} })
+  const { listConversations } = MessagingService.method
+  const { transport } = await found.promise
+  const error = await transport.unary(listConversations, undefined, undefined, undefined, {}).catch(ConnectError.from)
+  return error instanceof ConnectError ? [error.code, error.rawMessage] : 'answered'
 }
 
 describe('CORE_URLS', () => {
@@ -131,14 +140,19 @@ describe('a core pool with a dns entry', () => {
 })
 
 describe('health watch of a silent core', () => {
-  it('cuts the connection if another core answers, and uses the silent core again after it answers a probe', async () => {
+  /** Starts two cores and a call that the first one does not answer. */
+  async function startTwo() {
     const [silent, other] = [await startServer('127.0.0.1'), await startServer('127.0.0.1')]
     const urls = [silent, other].map(({ port }) => `http://127.0.0.1:${port}`)
     const { cores } = connect(urls)
-    await until('both connections', () => silent.open() === 1 && other.open() === 1)
+    await until('both connections', () => silent.open() > 0 && other.open() > 0)
     silent.silence(true)
-    await until('the connection to be cut', () => silent.connections() > 1)
-    expect(other.connections()).toBe(1)
+    return { silent, urls, cores, running: callAt(cores, urls[0]!) }
+  }
+
+  it('cuts its connections if another core answers, and uses it again after it answers a probe', async () => {
+    const { silent, urls, cores, running } = await startTwo()
+    expect(await running).toEqual([Code.Unavailable, 'core does not answer'])
     for (let call = 0; call < 20; call++)
       expect(
         await cores.call(
@@ -159,37 +173,41 @@ describe('health watch of a silent core', () => {
     })
   })
 
-  it('throws no uncaught exception after it cuts a connection with open calls', async () => {
-    const [silent, other] = [await startServer('127.0.0.1'), await startServer('127.0.0.1')]
-    const { cores } = connect([silent, other].map(({ port }) => `http://127.0.0.1:${port}`))
-    await until('both connections', () => silent.open() === 1 && other.open() === 1)
-    // Opens calls on the silent core and waits until the health watch cuts their connection. An
-    // uncaught exception in the next 12 s fails the test.
-    silent.silence(true)
-    cores.follow({
-      added({ transport, url }) {
-        if (!url.endsWith(`:${silent.port}`)) return
-        const header = new Headers()
-        const { listConversations } = MessagingService.method
-        for (let call = 0; call < 3; call++) {
-          transport.unary(listConversations, undefined, undefined, header, {}).catch(() => {})
-        }
-      },
-      removed() {},
-    })
-    await until('the connection to be cut', () => silent.connections() > 1)
+  it('throws no uncaught exception after it cuts connections with open calls', async () => {
+    const { silent, urls, cores, running } = await startTwo()
+    // An uncaught exception in the next 12 s fails the test.
+    const calls = [callAt(cores, urls[0]!), callAt(cores, urls[0]!)]
+    await Promise.all([running, ...calls])
     silent.silence(false)
     await delay(12_000)
     expect(silent.open()).toBe(1)
   })
 
-  it('keeps the connection for the first seconds if there is no other core', async () => {
+  it('keeps running calls for the first seconds if there is no other core', async () => {
     const server = await startServer('127.0.0.1')
-    connect([`http://127.0.0.1:${server.port}`])
-    await until('a connection', () => server.open() === 1)
+    const url = `http://127.0.0.1:${server.port}`
+    const { cores } = connect([url])
+    await until('a connection', () => server.open() > 0)
     server.silence(true)
-    await delay(1_500)
-    expect([server.open(), server.connections()]).toEqual([1, 1])
+    const running = callAt(cores, url)
+    expect(await Promise.race([running, delay(1_500, 'running')])).toBe('running')
+  })
+
+  it('skips a core whose answer to a probe closes the connection, because the core is stopping', async () => {
+    const [stopping, other] = [await startServer('127.0.0.1'), await startServer('127.0.0.1')]
+    const urls = [stopping, other].map(({ port }) => `http://127.0.0.1:${port}`)
+    const { cores } = connect(urls)
+    const next = () =>
+      cores.call(
+        async ({ url }) => url,
+        () => 'answered',
+      )
+    await until('both connections', () => stopping.open() > 0 && other.open() > 0)
+    stopping.closeAfterAnswers()
+    await until('the core to be skipped', async () => {
+      const called = [await next(), await next(), await next(), await next()]
+      return called.every((url) => url === urls[1])
+    })
   })
 
   it('sends one probe at a time, at growing intervals', async () => {

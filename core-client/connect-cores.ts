@@ -4,7 +4,6 @@ import { type CoreLookup, followCoreUrls } from './core-directory.ts'
 import { watchCore } from './core-health.ts'
 import { type CoreNode, type CorePool, createCorePool } from './core-pool.ts'
 import { type CoreTransport, createCoreTransport } from './core-transport.ts'
-import type { LinkMetrics } from './link.ts'
 
 /** Time in which running calls may finish on a core that DNS no longer returns. */
 const DRAIN_TIMEOUT_MS = 30_000
@@ -17,7 +16,7 @@ interface ConnectedCores {
 }
 
 interface Connected {
-  core: CoreNode & { transport: CoreTransport; checks: CoreTransport }
+  core: CoreNode & { transport: CoreTransport }
   removed: AbortController
 }
 
@@ -29,8 +28,6 @@ export function connectCores(options: {
   urls: readonly string[]
   /** Certificates for cores with https. */
   tls?: TlsFiles
-  /** If set, unary calls to a core share one stream, the link (see link.ts). */
-  linkMetrics?: LinkMetrics
   lookUp?: CoreLookup
   lookUpEveryMs?: number
 }): ConnectedCores {
@@ -40,8 +37,8 @@ export function connectCores(options: {
 
   function connect(url: string): void {
     const removed = new AbortController()
-    const transport = createCoreTransport(url, options.tls, options.linkMetrics)
-    const core = { url, transport, checks: createCoreTransport(url, options.tls), isWatched: true }
+    const transport = createCoreTransport(url, options.tls)
+    const core = { url, transport, request: transport.request, isWatched: true }
     connected.set(url, { core, removed })
     void watchCore({ core, cores, signal: AbortSignal.any([removed.signal, stopped.signal]) })
   }
@@ -53,7 +50,6 @@ export function connectCores(options: {
     do await delay(DRAIN_POLL_MS, undefined, { ref: false })
     while (cores.inFlight(core) > 0 && Date.now() < deadline)
     core.transport.cut()
-    core.checks.cut()
   }
 
   void followCoreUrls({

@@ -8,20 +8,20 @@ const SLICE_MS = 50
 /** A core is treated as silent after this number of 50 ms waits without an answer. */
 const SILENT_SLICES = 10
 /**
- * A silent core's connection is cut only if another core answered within this time. If no core
+ * A silent core's connections are cut only if another core answered within this time. If no core
  * answers, the cores are slow under load, and a cut would not help.
  */
 const OTHER_ALIVE_WITHIN_MS = 350
-/** Time without an answer after which the connection is cut, even if no other core answers. */
+/** Time without an answer after which the connections are cut, even if no other core answers. */
 const SOLE_SILENT_MS = 15_000
 
 /**
  * Probes a core until the signal aborts, one probe at a time. The interval grows while the core
- * does not answer.
+ * does not answer. The pool skips a core that is stopping, before it closes its idle connections.
  *
- * If a core is silent for 500 ms and another core has just answered, the connection to the silent
- * core is cut. Its calls then fail over, and the pool skips the core. If no other core answers, the
- * calls cannot fail over, so the connection is cut only after 15 s.
+ * If a core is silent for 500 ms and another core has just answered, the connections to the silent
+ * core are cut. Its calls then fail over, and the pool skips the core. If no other core answers, the
+ * calls cannot fail over, so the connections are cut only after 15 s.
  */
 export async function watchCore(options: {
   core: CoreNode & { transport: CoreTransport }
@@ -39,7 +39,7 @@ export async function watchCore(options: {
     pauseMs = outcome === 'alive' ? PROBE_EVERY_MS : Math.min(PROBE_MAX_EVERY_MS, pauseMs * 2)
     if (outcome !== 'silent') lastAnswerAt = performance.now()
     if (outcome === 'alive') cores.markAlive(core)
-    else if (outcome === 'dead') cores.markFailed(core)
+    else if (outcome === 'dead' || outcome === 'stopping') cores.markFailed(core)
     else if (
       cores.hasOtherAlive(core, Date.now() - OTHER_ALIVE_WITHIN_MS) ||
       performance.now() - lastAnswerAt >= SOLE_SILENT_MS
@@ -50,7 +50,7 @@ export async function watchCore(options: {
   }
 }
 
-type Outcome = 'alive' | 'dead' | 'silent'
+type Outcome = 'alive' | 'stopping' | 'dead' | 'silent'
 
 /**
  * Sends one probe and waits for its answer in short slices. With one long timer, a pause of this
@@ -59,7 +59,7 @@ type Outcome = 'alive' | 'dead' | 'silent'
 async function probe({ transport }: { transport: CoreTransport }): Promise<Outcome> {
   const timeout = new AbortController()
   const answer = transport.probe(timeout.signal).then(
-    (): Outcome => 'alive',
+    (isRunning): Outcome => (isRunning ? 'alive' : 'stopping'),
     (): Outcome => 'dead',
   )
   try {

@@ -3,9 +3,9 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type CoreNode, createCorePool, type Failure, OutOfReachError } from './core-pool.ts'
 
-const coreNamed = (name: string): CoreNode => ({ url: `http://${name}`, transport: {} as Transport })
-const [a, b, c] = [coreNamed('a'), coreNamed('b'), coreNamed('c')]
 const down = () => Promise.reject(new Error('down'))
+const coreNamed = (name: string): CoreNode => ({ url: `http://${name}`, transport: {} as Transport, request: down })
+const [a, b, c] = [coreNamed('a'), coreNamed('b'), coreNamed('c')]
 const as = (failure: Failure) => () => failure
 
 function startPool(cores: CoreNode[]) {

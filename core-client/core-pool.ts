@@ -1,5 +1,6 @@
 import type { Transport } from '@connectrpc/connect'
 import { backoffMs } from '../platform/concurrency/backoff.ts'
+import type { HttpClient } from './http-client.ts'
 
 const SKIP_MIN_MS = 200
 const SKIP_MAX_MS = 2_000
@@ -9,8 +10,8 @@ export interface CoreNode {
   /** Identifies the core: `http://10.0.0.7:8090`. */
   readonly url: string
   readonly transport: Transport
-  /** Transport over a connection of its own, for checks that must not wait behind other calls. */
-  readonly checks?: Transport
+  /** Sends a POST request over HTTP. */
+  readonly request: HttpClient['request']
   /** True if a health watcher probes the core and calls `markAlive` and `markFailed`. */
   readonly isWatched?: boolean
 }

@@ -1,50 +1,62 @@
 import { constants } from 'node:http2'
 import { Code, ConnectError, type Transport } from '@connectrpc/connect'
 import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node'
-import { messageMaxBytes } from '../platform/link/frame-queue.ts'
+import { messageMaxBytes } from '../platform/message-limit.ts'
 import type { TlsFiles, TlsMaterial } from '../platform/tls/tls-files.ts'
 import { withCurrentTls } from './core-tls.ts'
-import { type Link, type LinkMetrics, openLink } from './link.ts'
+import { createHttpClient, type HttpClient } from './http-client.ts'
 
 const WINDOW_BYTES = 4 * 1024 * 1024
-/** Pause in milliseconds before a broken link is opened again. Calls use HTTP meanwhile. */
-const LINK_RETRY_MS = 500
-/**
- * Pause in milliseconds before a link is opened again if the core does not have the link service.
- */
-const LINK_RETRY_UNKNOWN_MS = 60_000
 
-/** A transport to one core, over one connection. */
-export interface CoreTransport extends Transport {
+/**
+ * A transport to one core. Unary calls use HTTP/1.1 connections, which stay open between calls.
+ * Streams share one HTTP/2 connection.
+ */
+export interface CoreTransport extends Transport, Pick<HttpClient, 'request'> {
   /**
-   * Sends a health request on this connection, which is opened if needed. Resolves when the core
-   * answers. Rejects on failure.
+   * Sends a health request on the open connections. Resolves when the core answers: false if the
+   * core is stopping. Rejects on failure.
    */
-  probe(signal: AbortSignal): Promise<void>
-  /** Closes the connection. Running calls on it fail with `unavailable`. */
+  probe(signal: AbortSignal): Promise<boolean>
+  /** Closes the connections. Running calls on them fail with `unavailable`. */
   cut(): void
 }
 
 /**
- * Creates a transport that speaks the Connect protocol over one HTTP/2 connection. After
- * certificates change, new calls use a new connection, and running calls finish on the old one. If
- * `metrics` is set, unary calls share one stream, the link (see link.ts).
+ * Creates a transport that speaks the Connect protocol. After certificates change, new calls use new
+ * connections, and running calls finish on the old ones.
  */
-export function createCoreTransport(baseUrl: string, tls?: TlsFiles, metrics?: LinkMetrics): CoreTransport {
+export function createCoreTransport(baseUrl: string, tls?: TlsFiles): CoreTransport {
   const latest = withCurrentTls(
     tls,
-    (material) => {
-      const transport = connectTransport(baseUrl, material)
-      const linked = metrics && createLinkedTransport(transport, metrics)
-      return { ...transport, ...linked }
-    },
-    ({ retire }) => retire?.(),
+    (material) => connectTo(baseUrl, material),
+    ({ close }) => close(),
   )
   return {
     unary: (...call) => latest().unary(...call),
     stream: (...call) => latest().stream(...call),
+    request: (request) => latest().request(request),
     probe: (signal) => latest().probe(signal),
     cut: () => latest().cut(),
+  }
+}
+
+function connectTo(baseUrl: string, material: TlsMaterial = {}): CoreTransport & Pick<HttpClient, 'close'> {
+  const { unary, request, close, ...http } = createHttpClient(baseUrl, material)
+  const { stream, ...http2 } = createStreamTransport(baseUrl, material)
+  return {
+    unary,
+    request,
+    stream,
+    close,
+    async probe(signal) {
+      const [isRunning] = await Promise.all([http.probe(signal), http2.probe(signal)])
+      return isRunning
+    },
+    cut() {
+      http.cut()
+      http2.cut()
+    },
   }
 }
 
@@ -67,7 +79,8 @@ class Connection extends Http2SessionManager {
   }
 }
 
-function connectTransport(baseUrl: string, material: TlsMaterial = {}): CoreTransport {
+/** Creates a transport for streams, over one HTTP/2 connection. */
+function createStreamTransport(baseUrl: string, material: TlsMaterial) {
   const connection = new Connection(
     baseUrl,
     // HTTP/2 pings are not used, because their timers continue after `cut` and throw. `probe`
@@ -75,7 +88,7 @@ function connectTransport(baseUrl: string, material: TlsMaterial = {}): CoreTran
     {},
     { settings: { initialWindowSize: WINDOW_BYTES }, ...material },
   )
-  const transport = createConnectTransport({
+  const { stream } = createConnectTransport({
     baseUrl,
     httpVersion: '2',
     useBinaryFormat: true,
@@ -86,56 +99,17 @@ function connectTransport(baseUrl: string, material: TlsMaterial = {}): CoreTran
     sessionManager: connection,
   })
   return {
-    ...transport,
-    async probe(signal) {
-      const stream = await connection.request('GET', '/livez', {}, {})
-      signal.addEventListener('abort', () => stream.close(constants.NGHTTP2_CANCEL), { once: true })
+    stream,
+    /** Sends a request on the connection if it is open. */
+    async probe(signal: AbortSignal) {
+      if (connection.state() !== 'open') return
+      const request = await connection.request('GET', '/livez', {}, {})
+      signal.addEventListener('abort', () => request.close(constants.NGHTTP2_CANCEL), { once: true })
       await new Promise<void>((resolve, reject) => {
-        stream.once('end', resolve).once('error', reject).once('close', reject)
-        stream.resume()
+        request.once('end', resolve).once('error', reject).once('close', reject)
+        request.resume()
       })
     },
     cut: () => connection.abort(new ConnectError('core does not answer', Code.Unavailable)),
-  }
-}
-
-/** A transport whose unary calls use a link. */
-interface LinkedTransport extends Transport {
-  /** Ends the link after the answers to the running calls. Later calls use HTTP. */
-  retire(): void
-}
-
-/**
- * Adds a link to a transport. The first call opens the link. While the link is not open, unary
- * calls use `transport`. Streams always use `transport`.
- */
-function createLinkedTransport(transport: Transport, metrics: LinkMetrics): LinkedTransport {
-  let link: Link | undefined
-  let mayOpen = true
-  let isRetired = false
-
-  async function open(authorization: string) {
-    mayOpen = false
-    link = openLink(transport, authorization, metrics)
-    const isUnknown = await link.ended
-    link = undefined
-    setTimeout(() => (mayOpen = !isRetired), isUnknown ? LINK_RETRY_UNKNOWN_MS : LINK_RETRY_MS).unref()
-  }
-
-  return {
-    stream: (...call) => transport.stream(...call),
-
-    unary(method, signal, timeoutMs, header, input, values) {
-      if (link?.isOpen()) return link.unary(method, signal, timeoutMs, header, input, values)
-      const authorization = mayOpen && new Headers(header).get('authorization')
-      if (authorization) void open(authorization)
-      return transport.unary(method, signal, timeoutMs, header, input, values)
-    },
-
-    retire() {
-      isRetired = true
-      mayOpen = false
-      link?.drain()
-    },
   }
 }

@@ -1,7 +1,7 @@
 import type { DescMethod } from '@bufbuild/protobuf'
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
 import { Code, ConnectError, type Transport } from '@connectrpc/connect'
-import { type CoreNode, type CorePool, type Failure, OutOfReachError } from './core-pool.ts'
+import { type CorePool, type Failure, OutOfReachError } from './core-pool.ts'
 import { errorInfoOf } from './error-info.ts'
 import { systemCodes, wasNeverSent } from './system-codes.ts'
 
@@ -13,25 +13,19 @@ import { systemCodes, wasNeverSent } from './system-codes.ts'
  * - If a core returns an error with an `ErrorInfo` detail, the call fails with this error.
  * - If every core was tried, the call fails with `unavailable`.
  *
- * @param deadlineMs deadline for calls that have no timeout of their own
- * @param transportOf returns the transport of a core. Default: the one that all calls share
+ * @param deadlineMs deadline for unary calls that have no timeout of their own
  */
-export function createFailoverTransport(options: {
-  cores: CorePool
-  deadlineMs: number
-  transportOf?: (core: CoreNode) => Transport
-}): Transport {
-  const { cores, deadlineMs, transportOf = ({ transport }) => transport } = options
+export function createFailoverTransport({ cores, deadlineMs }: { cores: CorePool; deadlineMs: number }): Transport {
   return {
     unary: (method, signal, timeoutMs = deadlineMs, header, input, values) =>
       cores
         .call(
-          (core) => transportOf(core).unary(method, signal, timeoutMs, header, input, values),
+          ({ transport }) => transport.unary(method, signal, timeoutMs, header, input, values),
           (reason) => classify(reason, signal, method),
         )
         .catch(asUnavailable),
 
-    stream(method, signal, timeoutMs = deadlineMs, header, input, values) {
+    stream(method, signal, timeoutMs, header, input, values) {
       let begun = false
       async function* trackedInput() {
         begun = true
@@ -39,7 +33,7 @@ export function createFailoverTransport(options: {
       }
       return cores
         .call(
-          (core) => transportOf(core).stream(method, signal, timeoutMs, header, trackedInput(), values),
+          ({ transport }) => transport.stream(method, signal, timeoutMs, header, trackedInput(), values),
           (reason) => {
             const failure = classify(reason, signal)
             // The call has begun to read its input, so the input may be the cause of the failure.

@@ -7,13 +7,10 @@ import { createFailoverTransport } from './failover-transport.ts'
 export type { TlsFiles } from '../platform/tls/tls-files.ts'
 export { errorInfoOf } from './error-info.ts'
 
-const noMetrics = { linkFrames: { observe() {} }, linkCalls: { inc() {} } }
-
 /**
  * Connects an internal service to the cores. Calls go to the less busy of two cores. A failed call
  * is sent to the next core if the first core did not receive the call, or if a repeat is safe.
- * Unary calls to a core share one stream, the link (see link.ts). Resolves once the address of a
- * core is known.
+ * Resolves once the address of a core is known.
  *
  * @returns `transport` for `createClient` of `@connectrpc/connect`, and `stop`, which closes the
  * connections after the running calls
@@ -28,11 +25,11 @@ export async function connectService(options: {
   token: string
   /** Certificates for cores with https. */
   tls?: TlsFiles
-  /** Deadline for calls without a timeout of their own. */
+  /** Deadline for unary calls without a timeout of their own. Streams have none by default. */
   deadlineMs?: number
 }): Promise<{ transport: Transport; stop(): void }> {
   const { urls, token, tls, deadlineMs = 5_000 } = options
-  const { cores, stop } = connectCores({ urls, tls, linkMetrics: noMetrics })
+  const { cores, stop } = connectCores({ urls, tls })
   await new Promise<void>((resolve) => cores.follow({ added: () => resolve(), removed() {} }))
   return { transport: createAuthorizedTransport(createFailoverTransport({ cores, deadlineMs }), token), stop }
 }

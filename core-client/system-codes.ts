@@ -5,7 +5,6 @@ const NEVER_SENT = new Set([
   'EHOSTUNREACH',
   'ENETUNREACH',
   'UND_ERR_CONNECT_TIMEOUT',
-  'LINK_NOT_SENT',
 ])
 
 /**

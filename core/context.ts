@@ -112,7 +112,6 @@ export function createCoreContext({
   const connectPeer = createPeerConnections({
     tls: coreTlsFiles(config),
     issueToken: (lifetime) => createAccess(keyring, now).issue({ subject: 'core', scopes: [peerScope], lifetime }),
-    metrics,
   })
   const log = createLogService(kit, stores, connectPeer)
   const workspaces = createWorkspaceService(kit, stores, log, workspaceSessionSecrets)

@@ -21,12 +21,6 @@ export function createCoreMetrics() {
       durationBuckets,
       ['service', 'method'],
     ),
-    linkFrames: histogram(
-      'service_core_link_frame_calls',
-      'Frames in one message on a link: answers, their parts and errors.',
-      sizeBuckets,
-    ),
-    linkCalls: gauge('service_core_link_calls', 'Calls of all links that are running.'),
     sends: counter(
       'service_core_sends_total',
       'Messages sent, by author (`visitor` or `agent`) and result: `accepted`, `replayed` or the public error code.',

@@ -3,6 +3,7 @@ import type net from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { createConnectRouter, type Transport } from '@connectrpc/connect'
 import type { CoreContext } from './context.ts'
+import { type CallMemory, createCallMemory } from './rpc/call-memory.ts'
 import { createPlainListener, createTlsListener, type ListenerTls } from './rpc/listener.ts'
 import { createNodeHandler } from './rpc/node-handler.ts'
 import { createCoreServices } from './rpc/router.ts'
@@ -32,6 +33,7 @@ interface CoreListenOptions {
   host: string
   port: number
   tls?: ListenerTls
+  memory?: CallMemory
 }
 
 /** Serves a started core. Rejects when the port is in use. */
@@ -50,6 +52,7 @@ export async function listenForCore({
   host,
   port,
   tls,
+  memory = createCallMemory(),
 }: CoreListenOptions): Promise<CoreServer & { serve(core: CoreContext): void }> {
   const shutdown = new AbortController()
   let serving: RequestListener = (request, response) => answerProbe(response, pathOf(request) === '/livez' ? 200 : 503)
@@ -66,12 +69,17 @@ export async function listenForCore({
   return {
     port: (server.address() as net.AddressInfo).port,
     serve(core) {
-      const { options, routes } = createCoreServices(core)
+      const { options, routes, find } = createCoreServices(core)
       const router = createConnectRouter({ ...options, shutdownSignal: shutdown.signal })
       routes(router)
-      serving = createNodeHandler(router, core.logger, async (request, response) =>
-        answerProbe(response, await probe(core, pathOf(request))),
-      )
+      serving = createNodeHandler({
+        router,
+        find,
+        memory,
+        shutdown: shutdown.signal,
+        logger: core.logger,
+        fallback: async (request, response) => answerProbe(response, await probe(core, pathOf(request))),
+      })
     },
     async close() {
       const closed = new Promise((resolve) => server.close(resolve))

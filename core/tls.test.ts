@@ -10,6 +10,7 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
+import { createCoreTransport } from '../core-client/core-transport.ts'
 import { createTlsFiles } from '../platform/tls/tls-files.ts'
 import { coreCertificates } from '../test/support/core-certificates.ts'
 import { testDatabase } from '../test/support/test-database.ts'
@@ -68,6 +69,11 @@ const ask = (transport: Transport) =>
     .checkOrigin({ origin: 'https://nobody.example' }, { headers })
     .then(({ allowed }) => String(allowed))
     .catch((error: unknown) => Code[ConnectError.from(error).code])
+/** Creates a transport as gateways, workers and cores use it. */
+const serviceClient = (current: () => object, url = baseUrl) =>
+  createCoreTransport(url, {
+    current: () => Object.fromEntries(Object.entries(current()).map(([name, text]) => [name, Buffer.from(text)])),
+  })
 const over = (nodeOptions: http2.SecureClientSessionOptions, url = baseUrl) =>
   createConnectTransport({ baseUrl: url, httpVersion: '2', nodeOptions })
 
@@ -94,6 +100,7 @@ describe('a core with certificates', () => {
     ['Connect over HTTP/2', () => over(accepted)],
     ['Connect over HTTP/1.1', () => createConnectTransport({ baseUrl, httpVersion: '1.1', nodeOptions: accepted })],
     ['gRPC', () => createGrpcTransport({ baseUrl, nodeOptions: accepted })],
+    ['a client of the service', () => serviceClient(() => accepted)],
   ])('serves %s to a caller with an accepted certificate', async (_, transport) => {
     expect(await ask(transport())).toBe('false')
   })
@@ -104,11 +111,23 @@ describe('a core with certificates', () => {
     ['a server certificate', { ca: both, ...first.core }],
   ])('rejects a caller with a valid token and %s', async (_, material) => {
     expect(await ask(over(material))).toBe('PermissionDenied')
+    expect(await ask(serviceClient(() => material))).toBe('PermissionDenied')
+  })
+
+  it('accepts a client of the service after the files of the client’s certificate have changed', async () => {
+    let material = { ca: both, ...second.client }
+    const transport = serviceClient(() => material)
+    expect(await ask(transport)).toBe('PermissionDenied')
+    material = accepted
+    expect(await ask(transport)).toBe('false')
   })
 
   it('is unreachable for a caller that does not use TLS or does not trust the core’s certificate authority', async () => {
     expect(await ask(over({ ca: second.authority, ...first.client }))).not.toBe('false')
     expect(await ask(over({}, baseUrl.replace('https', 'http')))).not.toBe('false')
+    const distrusting = { ca: second.authority, ...first.client }
+    expect(await ask(serviceClient(() => distrusting))).toBe('Unavailable')
+    expect(await ask(createCoreTransport(baseUrl.replace('https', 'http')))).toBe('Unavailable')
   })
 
   it('responds to probes without a certificate', async () => {

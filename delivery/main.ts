@@ -19,11 +19,7 @@ const config = await readAtStart(loadDeliveryConfig)
 const logger = createLogger('delivery', config.LOG_LEVEL)
 const metrics = createDeliveryMetrics()
 const stopTracing = await startTracing('service-delivery')
-const { cores, stop: stopCores } = connectCores({
-  urls: config.CORE_URLS,
-  tls: coreTlsFiles(config),
-  linkMetrics: metrics,
-})
+const { cores, stop: stopCores } = connectCores({ urls: config.CORE_URLS, tls: coreTlsFiles(config) })
 const worker = createDelivery({ config, cores, logger, metrics })
 const metricsServer = await serveMetrics(config, [metrics.registry])
 let health: Server | undefined

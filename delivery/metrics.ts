@@ -1,4 +1,4 @@
-import { createMetricSet, durationBuckets, sizeBuckets } from '../platform/observability/metrics.ts'
+import { createMetricSet, durationBuckets } from '../platform/observability/metrics.ts'
 
 export type DeliveryMetrics = ReturnType<typeof createDeliveryMetrics>
 
@@ -28,12 +28,6 @@ export function createDeliveryMetrics() {
     renewals: counter('service_delivery_renewals_total', 'Lease renewals, by result: `held`, `lost`, `failed`.', [
       'result',
     ]),
-    linkFrames: histogram(
-      'service_delivery_link_frame_calls',
-      'Frames in one message on a link to a core: calls, their parts and cancellations.',
-      sizeBuckets,
-    ),
-    linkCalls: gauge('service_delivery_link_calls', 'Calls on links to cores that have no answer yet.'),
     lateResults: counter('service_delivery_late_results_total', 'Results that arrived after their lease was lost.'),
   }
 }

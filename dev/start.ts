@@ -11,6 +11,7 @@ import type { CoreContext } from '../core/context.ts'
 import { inMemoryTransport, serveCore } from '../core/server.ts'
 import { operatorScopes } from '../core/workspaces/workspace-sessions.ts'
 import { createCorePool } from '../core-client/core-pool.ts'
+import { createCoreTransport } from '../core-client/core-transport.ts'
 import { createDelivery } from '../delivery/app.ts'
 import { loadDeliveryConfig } from '../delivery/config.ts'
 import { createDeliveryMetrics } from '../delivery/metrics.ts'
@@ -66,7 +67,8 @@ async function startAll() {
   // The console's calls use HTTP to this port; the gateway and the delivery worker call the core in
   // memory.
   const coreUrl = coreAddress(coreConfig.CORE_HOST, coreServer.port)
-  const cores = createCorePool({ cores: [{ url: coreUrl, transport: inMemoryTransport(core) }] })
+  const { request } = createCoreTransport(coreUrl)
+  const cores = createCorePool({ cores: [{ url: coreUrl, transport: inMemoryTransport(core), request }] })
   const deliveryConfig = loadDeliveryConfig()
   const deliveryMetrics = createDeliveryMetrics()
   const delivery = createDelivery({

@@ -23,11 +23,7 @@ const config = await readAtStart(loadConfig)
 const logger = createLogger('gateway', config.LOG_LEVEL)
 const metrics = createGatewayMetrics()
 const stopTracing = await startTracing('service-gateway')
-const { cores, stop: stopCores } = connectCores({
-  urls: config.CORE_URLS,
-  tls: coreTlsFiles(config),
-  linkMetrics: metrics,
-})
+const { cores, stop: stopCores } = connectCores({ urls: config.CORE_URLS, tls: coreTlsFiles(config) })
 const staticFolders = {
   console: join(import.meta.dirname, '../console/dist'),
   widget: join(import.meta.dirname, '../widget/dist'),

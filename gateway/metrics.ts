@@ -31,12 +31,6 @@ export function createGatewayMetrics() {
       'service_gateway_send_queue_length',
       'Messages that wait for a call to a core; at most SEND_QUEUE_MAX.',
     ),
-    linkFrames: histogram(
-      'service_gateway_link_frame_calls',
-      'Frames in one message on a link to a core: calls, their parts and cancellations.',
-      sizeBuckets,
-    ),
-    linkCalls: gauge('service_gateway_link_calls', 'Calls on links to cores that have no answer yet.'),
     streamsOpen: gauge('service_gateway_streams_open', 'Open event streams.'),
     streamEnds: counter(
       'service_gateway_stream_ends_total',

@@ -19,13 +19,14 @@ export interface Sending {
   stop(): Promise<void>
 }
 
-export const service: Contender = {
-  name: 'Service',
+/** The service, from this checkout or from another one. */
+export const serviceOf = (name: string, root?: string): Contender => ({
+  name,
   about:
     'gateway and core as two processes on the embedded MongoDB engine, the full contract (grant, origin, idempotency, event log), every acknowledged message journaled; 512 visitors; very high rate limits, other settings at their defaults',
   async start(profile) {
-    const core = await startCore({ profile })
-    const gateway = await startGateway(core, { profile })
+    const core = await startCore({ profile, root })
+    const gateway = await startGateway(core, { profile, root })
     const sender = await startCommandProcess({ entry: 'bench/send/sender.ts', args: ['service', String(gateway.port)] })
     return {
       sender,
@@ -36,7 +37,9 @@ export const service: Contender = {
       },
     }
   },
-}
+})
+
+export const service = serviceOf('Service')
 
 export const bare: Contender = {
   name: 'Fastify alone',

@@ -1,10 +1,9 @@
 import type { Part } from '../part.ts'
 import { type Cell, cellOf, type Table } from '../table.ts'
 import { usageOf } from '../usage.ts'
-import { bare, type Contender, type Sending, service } from './contenders.ts'
+import { bare, type Contender, type Sending, service, serviceOf } from './contenders.ts'
 import type { SenderCommand, Sent } from './sender.ts'
 
-const contenders = [service, bare]
 const connectionCounts = [1, 64, 128]
 
 interface Figures {
@@ -18,11 +17,13 @@ type Results = Map<Contender, Map<number, Figures[]>>
 
 /**
  * Measures how fast visitors' messages are accepted. Compares the service with a minimal Fastify
- * server that does one insert per request.
+ * server that does one insert per request. With `against`, also measures the service of another
+ * checkout.
  */
-export const sendPart: Part = async ({ rounds, quick, only, profile, log }) => {
+export const sendPart: Part = async ({ rounds, quick, only, against, profile, log }) => {
   const times = quick ? { warmUpMs: 500, measuredMs: 1_500 } : { warmUpMs: 1_000, measuredMs: 4_000 }
   const sizes = connectionCounts.filter((count) => numbers(only).length === 0 || numbers(only).includes(count))
+  const contenders = [service, ...(against ? [serviceOf('Service, other checkout', against)] : []), bare]
   const chosen = contenders.filter(({ name }) => names(only).every((each) => name.toLowerCase().startsWith(each)))
   const started = new Map<Contender, Sending>()
   const results: Results = new Map(chosen.map((each) => [each, new Map(sizes.map((size) => [size, []]))]))

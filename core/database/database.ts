@@ -2,7 +2,7 @@ import { type Db, GridFSBucket, MongoClient } from 'mongodb'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import { failOnClosedSockets } from './closed-sockets.ts'
 import { type Collections, collectionsOf } from './collections.ts'
-import { measureDatabase } from './database-metrics.ts'
+import { countConnections, measureDatabase } from './database-metrics.ts'
 import { durableWriteConcern } from './durability.ts'
 import { isReady, migrate, schemaStatus } from './schema.ts'
 import { currentHistory } from './store-history.ts'
@@ -46,11 +46,12 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
     waitQueueTimeoutMS: settings.timeoutMs,
     ignoreUndefined: true,
     maxPoolSize: 32,
-    monitorCommands: true,
   })
-  measureDatabase(client, settings.metrics ?? createCoreMetrics())
+  const metrics = settings.metrics ?? createCoreMetrics()
+  countConnections(client, metrics)
   try {
     await client.connect()
+    measureDatabase(client, metrics)
     const db = client.db(settings.name, { writeConcern: await durableWriteConcern(client) })
     if (migrates) await migrate(db)
     else await requireReady(db)

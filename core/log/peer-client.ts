@@ -1,7 +1,6 @@
 import { createClient } from '@connectrpc/connect'
 import { PeerService } from '#proto/peer/v1/peer_pb.js'
 import { createCoreTransport } from '../../core-client/core-transport.ts'
-import type { LinkMetrics } from '../../core-client/link.ts'
 import type { TlsFiles } from '../../platform/tls/tls-files.ts'
 import type { LogEnd, LogEvent } from '../log-event.ts'
 
@@ -38,18 +37,14 @@ const deadlineMs = 500
 /** Time in milliseconds for which a token is used. Its lifetime is twice as long. */
 const tokenMs = 300_000
 
-/**
- * Creates the connections of a core to other cores. All calls of a connection share one link, like
- * the calls of a gateway.
- */
+/** Creates the connections of a core to other cores. */
 export function createPeerConnections(options: {
   tls?: TlsFiles
   /** Issues a service token with this lifetime in seconds. */
   issueToken: (lifetime: number) => Promise<string>
-  metrics: LinkMetrics
   monotonic?: () => number
 }): ConnectPeer {
-  const { tls, issueToken, metrics, monotonic = () => performance.now() } = options
+  const { tls, issueToken, monotonic = () => performance.now() } = options
   let token = { text: '', until: Number.NEGATIVE_INFINITY }
 
   async function currentToken() {
@@ -59,7 +54,7 @@ export function createPeerConnections(options: {
   }
 
   return (url) => {
-    const transport = createCoreTransport(url, tls, metrics)
+    const transport = createCoreTransport(url, tls)
     const client = createClient(PeerService, transport)
     return {
       async announce({ from, changes, events }) {

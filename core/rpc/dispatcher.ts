@@ -19,15 +19,15 @@ export interface UnaryMethod {
 export interface CallInput {
   header: Headers
   timeoutMs?: number
-  /** Decodes the request. Called after the gate has allowed the call. */
-  message(): Message
+  /** Reads and decodes the request. Called after the gate has allowed the call. */
+  message(): Message | Promise<Message>
   /** Returns the signal that is aborted when the caller cancels the call. */
   signal(): AbortSignal
 }
 
 /**
- * Collects the unary methods of services, so that they can be called without HTTP. Such calls pass
- * the same gate and the same interceptors as calls over HTTP.
+ * Collects the unary methods of services, so that they can be called without Connect's handlers. Such
+ * calls pass the same gate and the same interceptors.
  */
 export function createDispatcher(
   register: (router: ConnectRouter) => void,
@@ -51,7 +51,7 @@ export function createDispatcher(
         const call = new UnaryCall(method, input)
         const leave = await gate.admit(call)
         try {
-          call.message = input.message()
+          call.message = await input.message()
           return (await invoke(call)).message
         } finally {
           leave()
@@ -86,7 +86,7 @@ type UnaryImplementation = (request: Message, context: HandlerContext) => Promis
  */
 class UnaryCall implements UnaryRequest, HandlerContext {
   readonly stream = false
-  readonly protocolName = 'link'
+  readonly protocolName = 'connect'
   readonly requestMethod = 'POST'
   readonly responseHeader = new Headers()
   readonly responseTrailer = new Headers()

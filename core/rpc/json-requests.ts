@@ -9,7 +9,7 @@ import {
   type UniversalServerRequest,
 } from '@connectrpc/connect/protocol'
 import { ErrorCode, ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
-import { messageMaxBytes } from '../../platform/link/frame-queue.ts'
+import { messageMaxBytes } from '../../platform/message-limit.ts'
 import { ServiceError } from '../errors.ts'
 import { toErrorInfo } from './connect-errors.ts'
 

@@ -1,9 +1,11 @@
+import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
 import https from 'node:https'
-import type { AddressInfo } from 'node:net'
+import net, { type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import tls from 'node:tls'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createTlsFiles } from '../../platform/tls/tls-files.ts'
 import { coreCertificates } from '../../test/support/core-certificates.ts'
@@ -48,17 +50,33 @@ describe.each([
     const agent = new protocol.Agent({ keepAlive: true })
     onTestFinished(() => agent.destroy())
     const { port } = listener.server.address() as AddressInfo
-    const get = (path: string) =>
-      new Promise<string>((resolve, reject) => {
+    const target = { host: '127.0.0.1', port, ca: authority }
+    const request = (path: string) =>
+      new Promise<{ text: string; headers: http.IncomingHttpHeaders }>((resolve, reject) => {
         protocol
-          .get({ host: '127.0.0.1', port, path, agent, ca: authority }, async (response) => {
+          .get({ ...target, path, agent }, async (response) => {
             let text = ''
             for await (const chunk of response) text += chunk
-            resolve(text)
+            resolve({ text, headers: response.headers })
           })
           .on('error', reject)
       })
-    return { listener, get, called: called.promise, release: held.resolve }
+    return {
+      listener,
+      called: called.promise,
+      release: held.resolve,
+      get: async (path: string) => (await request(path)).text,
+      headers: async (path: string) => (await request(path)).headers,
+      /** Opens a connection without a request. */
+      async open() {
+        const socket = protocol === https ? tls.connect(target) : net.connect(target)
+        await once(
+          socket.on('error', () => {}),
+          protocol === https ? 'secureConnect' : 'connect',
+        )
+        return socket
+      },
+    }
   }
 
   it('`endWhenIdle` closes an HTTP/1.1 connection after its running request has finished', async () => {
@@ -71,11 +89,32 @@ describe.each([
     await until('the end of the connection', () => listener.sockets.size === 0)
   })
 
-  it('`endWhenIdle` closes an idle HTTP/1.1 connection at once', async () => {
+  it('`endWhenIdle` answers a request on an idle HTTP/1.1 connection, and then closes the connection', async () => {
     const { listener, get } = await start()
     await get('/')
-    expect(listener.sockets.size).toBe(1)
+    listener.endWhenIdle()
+    expect([listener.sockets.size, await get('/')]).toEqual([1, 'answer'])
+    await until('the end of the connection', () => listener.sockets.size === 0)
+    await expect(get('/')).resolves.toBe('answer')
+  })
+
+  it('`endWhenIdle` closes an idle HTTP/1.1 connection after a second', async () => {
+    const { listener, get } = await start()
+    await get('/')
     listener.endWhenIdle()
     await until('the end of the connection', () => listener.sockets.size === 0)
+  })
+
+  it('announces how long it keeps an idle HTTP/1.1 connection', async () => {
+    const { headers } = await start()
+    expect(await headers('/')).toMatchObject({ connection: 'keep-alive', 'keep-alive': 'timeout=75' })
+  })
+
+  it('closes an HTTP/1.1 connection with more than 16 unanswered requests', async () => {
+    const { open } = await start()
+    const socket = await open()
+    const request = 'GET /held HTTP/1.1\r\nHost: x\r\n\r\n'
+    socket.write(request.repeat(17))
+    await once(socket, 'close')
   })
 })

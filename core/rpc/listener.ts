@@ -3,13 +3,17 @@ import http2 from 'node:http2'
 import net from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { boundUnreadAnswers } from '../../platform/http/unread-answers.ts'
-import { messageMaxBytes } from '../../platform/link/frame-queue.ts'
+import { messageMaxBytes } from '../../platform/message-limit.ts'
 import type { TlsFiles } from '../../platform/tls/tls-files.ts'
 
 /** One port that serves HTTP/1.1 and HTTP/2. */
 interface Listener {
   server: net.Server
-  /** Closes each connection as soon as it has no open calls. */
+  /**
+   * Closes each connection as soon as it has no open calls. A client may be sending a call on an idle
+   * HTTP/1.1 connection. So such a connection stays open for a second, and further answers have
+   * `Connection: close`. Clients probe more often, and then call other cores.
+   */
   endWhenIdle(): void
   sockets: ReadonlySet<net.Socket>
 }
@@ -20,7 +24,17 @@ export interface ListenerTls {
   asksClients: boolean
 }
 
-const settings = { initialWindowSize: 4 * 1024 * 1024 }
+/** Maximum number of open calls of one HTTP/2 connection. */
+const maxConcurrentStreams = 2_000
+const settings = { initialWindowSize: 4 * 1024 * 1024, maxConcurrentStreams }
+/** Maximum number of connections. */
+const maxConnections = 10_000
+/** Maximum number of unanswered requests of one HTTP/1.1 connection. Service clients send one. */
+const maxPipelined = 16
+/** Time in milliseconds for which idle HTTP/1.1 connections are kept. Clients close them earlier. */
+const keepAliveMs = 75_000
+/** Time in milliseconds for which a stopping core keeps idle HTTP/1.1 connections. */
+const endIdleAfterMs = 1_000
 const sessionWindow = 16 * 1024 * 1024
 /**
  * Limits of unread answers. A page, an export or a screenshot is sent as a whole, and a gateway that
@@ -35,7 +49,7 @@ const http2Preface = Buffer.from('PRI * HTTP/2.0\r\n')
 /** Creates a listener without TLS. The first bytes of a connection determine the protocol. */
 export function createPlainListener(handler: RequestListener): Listener {
   const http1 = trackHttp1(handler)
-  const http1Server = http.createServer(http1.handler)
+  const http1Server = http.createServer({ keepAliveTimeout: keepAliveMs }, http1.handler)
   const http2Server = http2.createServer({ settings }, handler as never)
   const sessions = sessionsOf(http2Server)
   const http1Sockets = socketsOf(http1Server, 'connection')
@@ -59,6 +73,7 @@ export function createPlainListener(handler: RequestListener): Listener {
   })
   boundUnreadAnswers(server, { limits: unreadLimits })
   boundUnreadAnswers(http2Server, { limits: unreadLimits, events: ['stream'] })
+  server.maxConnections = maxConnections
   return {
     server,
     sockets: socketsOf(server, 'connection'),
@@ -80,6 +95,7 @@ export function createTlsListener({ files, asksClients }: ListenerTls, handler: 
   const options = { ...material, allowHTTP1: true, requestCert: asksClients, rejectUnauthorized: false, settings }
   const http1 = trackHttp1(handler)
   const server = http2.createSecureServer(options, http1.handler as never)
+  Object.assign(server, { keepAliveTimeout: keepAliveMs, maxConnections })
   const sessions = sessionsOf(server)
   server.on('secureConnection', (socket) => socket.on('error', () => socket.destroy()))
   boundUnreadAnswers(server, { limits: unreadLimits, events: ['secureConnection', 'stream'] })
@@ -102,29 +118,39 @@ export function createTlsListener({ files, asksClients }: ListenerTls, handler: 
 }
 
 /**
- * Counts the open HTTP/1.1 requests of each connection. Node counts them only for servers that
- * listen on a port themselves.
+ * Tracks the open HTTP/1.1 requests of each connection. Node counts them only for servers that listen
+ * on a port themselves.
  */
 function trackHttp1(handler: RequestListener) {
-  const openRequests = new Map<net.Socket, number>()
+  const openResponses = new Map<net.Socket, Set<http.ServerResponse>>()
   let isEnding = false
+
+  function track({ socket }: http.IncomingMessage, response: http.ServerResponse): boolean {
+    const open = openResponses.get(socket) ?? new Set()
+    if (open.size === maxPipelined) return false
+    openResponses.set(socket, open.add(response))
+    if (isEnding) response.shouldKeepAlive = false
+    response.once('close', () => {
+      open.delete(response)
+      if (open.size > 0) return
+      openResponses.delete(socket)
+      if (isEnding) socket.end()
+    })
+    return true
+  }
+
   return {
     handler: ((request, response) => {
-      const { socket } = request
-      if (request.httpVersionMajor === 1) {
-        openRequests.set(socket, (openRequests.get(socket) ?? 0) + 1)
-        response.once('close', () => {
-          const left = openRequests.get(socket)! - 1
-          if (left > 0) openRequests.set(socket, left)
-          else openRequests.delete(socket)
-          if (isEnding && left === 0) socket.end()
-        })
-      }
+      if (request.httpVersionMajor === 1 && !track(request, response)) return request.socket.destroy()
       return handler(request, response)
     }) satisfies RequestListener,
     endWhenIdle(sockets: Iterable<net.Socket>) {
       isEnding = true
-      for (const socket of sockets) if (!openRequests.has(socket)) socket.end()
+      for (const open of openResponses.values()) for (const response of open) response.shouldKeepAlive = false
+      const endIdle = () => {
+        for (const socket of sockets) if (!openResponses.has(socket)) socket.end()
+      }
+      setTimeout(endIdle, endIdleAfterMs).unref()
     },
   }
 }

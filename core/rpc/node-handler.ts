@@ -1,33 +1,62 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { constants, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
+import type { Http2ServerRequest } from 'node:http2'
+import type { DescMethod } from '@bufbuild/protobuf'
 import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect'
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node'
 import type { Logger } from 'pino'
+import { messageMaxBytes } from '../../platform/message-limit.ts'
+import { abortResponse, type CallMemory, type CountedCall, type Response } from './call-memory.ts'
+import type { UnaryMethod } from './dispatcher.ts'
 import { checkJsonRequest } from './json-requests.ts'
+import { requireFewFields, requireFewValues } from './message-fields.ts'
+import { isPlainUnary, serveUnary, tooLarge } from './unary-handler.ts'
+
+/** Size of the flags and the length before a message in the protocols gRPC and gRPC-Web. */
+const prefixBytes = 5
 
 type Request = IncomingMessage | Http2ServerRequest
-type Response = ServerResponse | Http2ServerResponse
+type UniversalRequest = ReturnType<typeof universalRequestFromNodeRequest>
 
 /**
- * Serves a router's calls on Node's servers, like Connect's own adapter. Some responses cannot be
- * written, for example because the protocol cannot encode an error text. Connect's adapter then
- * leaves the caller waiting and prints the request. This handler closes the connection instead.
- *
- * @param fallback serves every other path
+ * Serves the calls of a core on Node's servers. Plain unary calls take a short way (see
+ * unary-handler.ts). All others use Connect's handlers, like Connect's own adapter. Some of their
+ * responses cannot be written, for example because the protocol cannot encode an error text. Connect's
+ * adapter then leaves the caller waiting and prints the request. This handler closes the connection
+ * instead.
  */
-export function createNodeHandler(
-  { handlers }: ConnectRouter,
-  logger: Logger,
-  fallback: (request: Request, response: Response) => unknown,
-) {
-  const byPath = new Map(handlers.map((handler) => [handler.requestPath, handler]))
+export function createNodeHandler(options: {
+  router: ConnectRouter
+  /** Returns the unary method with a name. */
+  find: (name: string) => UnaryMethod | undefined
+  memory: CallMemory
+  /** Aborts when the core stops. */
+  shutdown: AbortSignal
+  logger: Logger
+  /** Serves every other path. */
+  fallback: (request: Request, response: Response) => unknown
+}) {
+  const { router, find, memory, shutdown, logger, fallback } = options
+  const byPath = new Map(
+    router.handlers.map((handler) => [handler.requestPath, { handler, unary: find(handler.requestPath.slice(1)) }]),
+  )
 
   return async (request: Request, response: Response): Promise<void> => {
-    const handler = byPath.get(request.url?.split('?', 1)[0] ?? '')
-    if (handler === undefined) return void fallback(request, response)
+    const call = memory.open(response)
+    if (call === undefined) return abortResponse(response)
+    const found = byPath.get(request.url?.split('?', 1)[0] ?? '')
+    if (found === undefined) return void fallback(request, response)
+    const { handler, unary } = found
     try {
-      const call = universalRequestFromNodeRequest(request, response, undefined, undefined)
-      const answer = await handler(checkJsonRequest(handler.method, call))
+      if (unary && isPlainUnary(request as IncomingMessage)) {
+        return await serveUnary(unary, request as IncomingMessage, response as ServerResponse, {
+          memory: call,
+          shutdown,
+        })
+      }
+      const universal = universalRequestFromNodeRequest(request, response, undefined, undefined)
+      const answer = await handler(
+        checkJsonRequest(handler.method, unary ? counted(universal, handler.method, call) : universal),
+      )
       await universalResponseToNodeResponse(answer, response)
     } catch (error) {
       abortResponse(response)
@@ -40,7 +69,27 @@ export function createNodeHandler(
   }
 }
 
-function abortResponse(response: Response): void {
-  if ('stream' in response) response.stream?.close(constants.NGHTTP2_INTERNAL_ERROR)
-  else response.destroy()
+/** Limits the bytes, the fields and the time of a unary call's message, which is passed on as a whole. */
+function counted(request: UniversalRequest, { input }: DescMethod, call: CountedCall): UniversalRequest {
+  const { body, header } = request
+  async function* read() {
+    const arrived = call.expectProgress()
+    const chunks: Uint8Array[] = []
+    let size = 0
+    try {
+      for await (const chunk of body as AsyncIterable<Uint8Array>) {
+        size += chunk.length
+        if (size > messageMaxBytes + prefixBytes || !call.reserve(chunk.length)) throw tooLarge()
+        chunks.push(chunk)
+      }
+    } finally {
+      arrived()
+    }
+    const bytes = Buffer.concat(chunks)
+    const type = header.get('content-type') ?? ''
+    if (type.includes('json')) requireFewValues(bytes)
+    else requireFewFields(input, type.startsWith('application/grpc') ? bytes.subarray(prefixBytes) : bytes)
+    yield bytes
+  }
+  return { ...request, body: read() } as UniversalRequest
 }

@@ -4,8 +4,7 @@ import {
   createRouterTransport,
   type Transport,
 } from '@connectrpc/connect'
-import { LinkService } from '#proto/link/v1/link_pb.js'
-import { messageMaxBytes } from '../../platform/link/frame-queue.ts'
+import { messageMaxBytes } from '../../platform/message-limit.ts'
 import type { CoreContext } from '../context.ts'
 import { createCallGate } from './call-gate.ts'
 import { tokenEndInterceptor } from './caller.ts'
@@ -13,9 +12,8 @@ import { commandService } from './command.ts'
 import { errorInterceptor } from './connect-errors.ts'
 import { consoleService } from './console.ts'
 import { hideDataInterceptor } from './data-scopes.ts'
-import { createDispatcher } from './dispatcher.ts'
+import { createDispatcher, type UnaryMethod } from './dispatcher.ts'
 import { leadService } from './lead.ts'
-import { serveLink } from './link.ts'
 import { localTransport } from './local-transport.ts'
 import { messagingService } from './messaging.ts'
 import { observeCalls } from './observed-calls.ts'
@@ -25,8 +23,10 @@ import { sessionService } from './session.ts'
 import { workspaceService } from './workspace.ts'
 
 export interface CoreServices {
-  /** Registers the services and the link for HTTP. */
+  /** Registers the services for HTTP. */
   routes(router: ConnectRouter): void
+  /** Returns the unary method with a name: `service.lead.v1.LeadService/GetLead`. */
+  find(name: string): UnaryMethod | undefined
   /** Options for servers of these services. */
   options: ConnectRouterOptions
   /** Calls the services in this process, without a network. */
@@ -34,8 +34,8 @@ export interface CoreServices {
 }
 
 /**
- * Creates the services of a core. Calls over HTTP, over a link and in this process pass the same gate
- * and the same interceptors.
+ * Creates the services of a core. Calls over HTTP and in this process pass the same gate and the same
+ * interceptors.
  */
 export function createCoreServices(core: CoreContext): CoreServices {
   const { logger, metrics, now } = core
@@ -72,10 +72,8 @@ export function createCoreServices(core: CoreContext): CoreServices {
   }
   return {
     options,
-    routes(router) {
-      register(router)
-      router.service(LinkService, { link: (requests, { signal }) => serveLink(find, requests, signal, metrics) })
-    },
+    routes: register,
+    find,
     transport: localTransport(find, createRouterTransport(register, { router: options })),
   }
 }

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import type { DescMethod, DescMethodStreaming, DescMethodUnary } from '@bufbuild/protobuf'
 import { Code, ConnectError, createConnectRouter, createContextValues, type Transport } from '@connectrpc/connect'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
-import { LinkService } from '#proto/link/v1/link_pb.js'
 import { readCoreConfig } from '../config.ts'
 import { newId } from '../ids.ts'
 import { createErasureStore } from '../privacy/erasure-store.ts'
@@ -123,14 +122,11 @@ const desk = { subject: 'desk' }
 /** An IP address, so that the test needs no DNS. */
 const destinationUrl = 'https://93.184.216.34/hook'
 
-/**
- * Returns all methods that the core serves, by name: `LeadService.GetLead`. Leaves out the link,
- * because it only transports calls of these methods.
- */
+/** Returns all methods that the core serves, by name: `LeadService.GetLead`. */
 export function servedMethods(): [string, DescMethod][] {
   const served = createConnectRouter({ grpc: false, grpcWeb: false })
   createCoreServices({ config: readCoreConfig({}), metrics: {} } as never).routes(served)
-  const methods = served.handlers.map(({ method }) => method).filter(({ parent }) => parent !== LinkService)
+  const methods = served.handlers.map(({ method }) => method)
   return methods.map((method) => [`${method.parent.name}.${method.name}`, method])
 }
 

@@ -61,9 +61,6 @@ export const knownScopes = [...operatorScopes, 'visitors:act', 'deliveries:work'
 /** Scope of the tokens that cores issue for calls to each other. */
 export const peerScope = 'cores:announce'
 
-/** Declared scope of a method that accepts any service token and no workspace session. */
-const anyScope = '*'
-
 const audience = 'service.core'
 const type = 'service-token+jwt'
 const maxCached = 1000
@@ -86,7 +83,7 @@ export function createAccess(
     consoleCallers,
   }: { workspaceSessions?: WorkspaceSessions; consoleCallers?: ConsoleCallers } = {},
 ): Access {
-  const known = createLruCache<{ caller: Caller; isServiceToken: boolean; until: number }>(maxCached)
+  const known = createLruCache<{ caller: Caller; until: number }>(maxCached)
 
   async function verifyServiceToken(token: string): Promise<Caller> {
     try {
@@ -111,30 +108,26 @@ export function createAccess(
     }
   }
 
-  async function entryOf(token: string) {
+  async function verify(token: string): Promise<Caller> {
     const found = known.get(token)
-    if (found && found.until > now()) return found
+    if (found && found.until > now()) return found.caller
     const isServiceToken = !unverifiedAudiences(token).includes(workspaceSessionAudience)
     const caller = await (isServiceToken || !workspaceSessions
       ? verifyServiceToken(token)
       : workspaceSessions.verify(token))
-    const entry = { caller, isServiceToken, until: Math.min(caller.expiresAt, now() + maxCachedMs) }
-    known.set(token, entry)
-    return entry
+    known.set(token, { caller, until: Math.min(caller.expiresAt, now() + maxCachedMs) })
+    return caller
   }
 
   return {
     async authenticate(authorization, scope) {
       const secret = /^Console ([\w-]+)$/i.exec(authorization ?? '')?.[1]
       const token = /^Bearer ([\w-]+\.[\w-]+\.[\w-]+)$/i.exec(authorization ?? '')?.[1]
-      let found: { caller: Caller; isServiceToken: boolean }
-      if (secret !== undefined && consoleCallers)
-        found = { caller: await consoleCallers.callerOf(secret), isServiceToken: false }
-      else if (token !== undefined) found = await entryOf(token)
+      let caller: Caller
+      if (secret !== undefined && consoleCallers) caller = await consoleCallers.callerOf(secret)
+      else if (token !== undefined) caller = await verify(token)
       else throw new ServiceError(ErrorCode.UNAUTHENTICATED)
-      const { caller, isServiceToken } = found
-      const isAllowed = scope === anyScope ? isServiceToken : caller.scopes.has(scope)
-      if (!isAllowed) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+      if (!caller.scopes.has(scope)) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
       return caller
     },
 

@@ -32,7 +32,7 @@ const READINESS_DEADLINE_MS = 2_000
 /**
  * Creates the clients. Every call sends the service token. Calls fail over between cores, except
  * those of event streams. Unary calls have a deadline. The budget limits concurrent calls, except
- * sends, event streams and readiness checks. Readiness checks have a connection of their own.
+ * sends, event streams and readiness checks.
  */
 export function createCoreClients(options: {
   cores: CorePool
@@ -44,8 +44,8 @@ export function createCoreClients(options: {
   const { cores, token, deadlineMs } = options
   const failover = createAuthorizedTransport(createFailoverTransport({ cores, deadlineMs }), token)
   const bounded = createBoundedTransport(failover, options.budget)
-  const checks = createFailoverTransport({ cores, deadlineMs, transportOf: (core) => core.checks ?? core.transport })
-  const readinessChecks = createClient(SessionService, createAuthorizedTransport(checks, token))
+  // Each call uses a free connection, so a check does not wait behind other calls.
+  const readinessChecks = createClient(SessionService, failover)
   let readiness: { at: number; answer: Promise<boolean> } | undefined
 
   return {

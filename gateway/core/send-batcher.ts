@@ -47,11 +47,12 @@ export function createSendBatcher(options: {
 }): SendBatcher {
   const { core, queueMax, waitMaxMs, now } = options
   const { sendBatchSize, sendQueueLength } = options.metrics
+  let lastSize = 0
   const batcher = createBatcher(sendAll, {
     maxInFlight: BATCHES_MAX,
     sizeOf: batchSize,
-    // Batches the requests of one turn of the event loop.
-    defer: setImmediate,
+    // A single send goes at once. Under load, the requests of one turn of the event loop are batched.
+    defer: (start, inFlight) => (inFlight === 0 && lastSize <= 1 ? queueMicrotask(start) : setImmediate(start)),
     onWaiting: (waiting) => sendQueueLength.set(waiting),
   })
 
@@ -67,7 +68,8 @@ export function createSendBatcher(options: {
   }
 
   async function callCore(sends: QueuedSend[]): Promise<VisitorMessageResult[]> {
-    sendBatchSize.observe(sends.length)
+    lastSize = sends.length
+    sendBatchSize.observe(lastSize)
     // The batch serves several requests, so it gets its own correlation id.
     const headers = { 'x-correlation-id': randomUUID() }
     const messages = sends.map(({ message }) => message)

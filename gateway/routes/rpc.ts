@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import type { Readable } from 'node:stream'
 import { fromBinary } from '@bufbuild/protobuf'
 import { fastifyHttpProxy } from '@fastify/http-proxy'
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
 import type { CorePool } from '../../core-client/core-pool.ts'
-import { type CoreTlsSettings, coreTlsFiles } from '../../core-client/core-tls.ts'
 import { traceparentOf } from '../../platform/observability/tracing.ts'
 import { consoleAuthorization } from '../checks/console-session.ts'
 import { type Check, inOrder } from '../checks/in-order.ts'
@@ -13,9 +13,8 @@ import type { CallBudget } from '../core/bounded-transport.ts'
 import { GatewayError, unavailable } from '../errors.ts'
 import { answerUnknownRoutes } from '../http/unknown-routes.ts'
 import type { ReadLimit } from '../limits/reads.ts'
-import { answerConnectFailures, connectErrorOf, isStreamType } from '../rpc/connect-failures.ts'
-import { createCoreDispatcher } from '../rpc/core-dispatcher.ts'
-import { createMessageStream, type MessageStream } from '../rpc/message-stream.ts'
+import { answerConnectFailures } from '../rpc/connect-failures.ts'
+import { createCoreForwarder } from '../rpc/core-forwarder.ts'
 import { type OperatorMethod, operatorMethods } from '../rpc/operator-methods.ts'
 
 export const RPC_PREFIX = '/rpc'
@@ -38,7 +37,7 @@ const ANSWER_HEADERS = [
 ]
 
 interface RpcDeps {
-  config: Pick<Config, 'CORE_DEADLINE_MS' | 'BODY_LIMIT_BYTES' | keyof CoreTlsSettings>
+  config: Pick<Config, 'CORE_DEADLINE_MS' | 'BODY_LIMIT_BYTES'>
   cores: CorePool
   budget: CallBudget
   checkRate: Check
@@ -52,17 +51,13 @@ interface RpcDeps {
  */
 export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, cores, budget, checkRate, reads }) => {
   const methods = operatorMethods()
-  const open = new Set<MessageStream>()
-  const dispatcher = createCoreDispatcher({
-    cores,
-    budget,
-    tls: coreTlsFiles(config),
-    deadlineMs: config.CORE_DEADLINE_MS,
-  })
+  /** Streams that are being forwarded. */
+  const open = new Set<Readable>()
+  const forwarder = createCoreForwarder({ cores, budget, deadlineMs: config.CORE_DEADLINE_MS })
+  // Clients see that their streams break off, and call again.
   app.addHook('preClose', async () => {
-    for (const stream of open) stream.finish()
+    for (const stream of open) stream.destroy()
   })
-  app.addHook('onClose', () => dispatcher.close())
 
   const bodyLimit = config.BODY_LIMIT_BYTES
   answerUnknownRoutes(app)
@@ -85,9 +80,9 @@ export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, core
   app.addHook('preHandler', inOrder([checkRate, requireValidMessage, limitReads]))
 
   await app.register(fastifyHttpProxy, {
-    // This URL is never called, because the dispatcher chooses the core.
-    upstream: 'http://core.invalid',
-    undici: dispatcher as never,
+    // `forward` chooses the core for each call.
+    upstream: '',
+    undici: forwarder.client as never,
     httpMethods: ['POST'],
     routes: ['/:service/:method'],
     config: { rate: 'rpc' },
@@ -96,26 +91,27 @@ export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, core
     disableRequestLogging: true,
     // Forwards the canonical path of the method, even if the client has percent-encoded it.
     preRewrite: (_url, params, prefix) => `${prefix}${methodPath(params)}`,
-    handler(request, reply, path, hooks) {
+    async handler(request, reply, _path, hooks) {
       const disconnected = new AbortController()
       reply.raw.once('close', () => disconnected.abort())
-      const call = { method: methodOf(request, methods), signal: disconnected.signal }
+      const method = methodOf(request, methods)
+      const call = { method, signal: disconnected.signal }
       const contentType = request.headers['content-type']!
-      return dispatcher.within(call, () => reply.from(path, { ...hooks, body: request.body, contentType }))
+      const body = await forwarder
+        .forward(reply, call, { ...hooks, body: request.body, contentType })
+        .catch((error) => Promise.reject(unavailable(error)))
+      if (method.streaming) {
+        reply.header('x-accel-buffering', 'no')
+        open.add(body)
+        body.once('close', () => open.delete(body))
+      }
+      return reply.send(body)
     },
     replyOptions: {
+      getUpstream: () => '',
       queryString: () => '',
       rewriteRequestHeaders: requestHeaders,
       rewriteHeaders: (headers) => pick(headers, ANSWER_HEADERS),
-      onError: (reply, { error }) => void reply.send(error.cause),
-      onResponse(_request, reply, { stream: body }) {
-        if (!isStreamType(String(reply.getHeader('content-type')))) return reply.send(body)
-        reply.header('x-accel-buffering', 'no')
-        const stream = createMessageStream(body, () => connectErrorOf(unavailable()))
-        open.add(stream)
-        stream.readable.once('close', () => open.delete(stream))
-        reply.send(stream.readable)
-      },
     },
   })
 }

@@ -35,9 +35,9 @@ function sendConnectFailure(reply: FastifyReply, failure: GatewayError): Fastify
     .send(errorToJson(error, undefined))
 }
 
-export const isStreamType = (contentType: string) => /^application\/connect\+(?:json|proto)$/i.test(contentType)
+const isStreamType = (contentType: string) => /^application\/connect\+(?:json|proto)$/i.test(contentType)
 
-export function connectErrorOf(failure: GatewayError): ConnectError {
+function connectErrorOf(failure: GatewayError): ConnectError {
   const { retryable, terminal } = failure.rule
   const { retryAfter } = failure
   const value = {
@@ -51,7 +51,7 @@ export function connectErrorOf(failure: GatewayError): ConnectError {
 }
 
 /** Encodes the last frame of a stream (Connect protocol, «Streaming RPCs»). */
-export function endOfStream(error: ConnectError): Buffer {
+function endOfStream(error: ConnectError): Buffer {
   const json = Buffer.from(JSON.stringify(endStreamToJson(new Headers(), error, undefined)))
   const frame = Buffer.alloc(5 + json.length)
   frame.writeUInt8(END_STREAM_FLAG, 0)

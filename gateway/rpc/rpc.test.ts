@@ -67,21 +67,21 @@ describe('/rpc', () => {
     expect(bytes).toBe(600_000)
   })
 
-  test('ends streams with an end frame when the gateway stops', async () => {
+  test('breaks streams off, without an end frame, when the gateway stops', async () => {
     const { messaging, gateway, remote } = await startRpc()
     const reading = (async () => {
       for await (const { frame } of messaging.watchConversations({})) if (frame.case === 'ready') void gateway.close()
     })()
-    expect(await failureOf(reading)).toEqual(['Unavailable', 'ServiceUnavailable'])
+    expect(await failureOf(reading)).toEqual(['Unknown', undefined])
     await until('the watch call to end', () => remote.watching === 0)
   })
 
-  test('ends streams with an end frame when the core dies', async () => {
+  test('breaks streams off, without an end frame, when the core dies', async () => {
     const { messaging, remote } = await startRpc()
     const reading = (async () => {
       for await (const { frame } of messaging.watchConversations({})) if (frame.case === 'ready') void remote.die()
     })()
-    expect(await failureOf(reading)).toEqual(['Unavailable', 'ServiceUnavailable'])
+    expect(await failureOf(reading)).toEqual(['Unknown', undefined])
   })
 })
 

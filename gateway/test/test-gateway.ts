@@ -1,6 +1,8 @@
 import pino from 'pino'
 import { onTestFinished } from 'vitest'
 import { createCorePool } from '../../core-client/core-pool.ts'
+import { coreTlsFiles } from '../../core-client/core-tls.ts'
+import { createCoreTransport } from '../../core-client/core-transport.ts'
 import { createGateway } from '../app.ts'
 import type { Clock } from '../clock.ts'
 import { readConfig } from '../config.ts'
@@ -53,10 +55,11 @@ export async function startTestGateway(
   const metrics = createGatewayMetrics()
   const config = readConfig({ CORE_TOKEN: 'service-token-of-tests', ...options.env })
   const pool = createCorePool({
-    cores: Array.from({ length: Math.max(cores.length, config.CORE_URLS.length) }, (_, index) => ({
-      url: config.CORE_URLS[index] ?? `http://core-${index}.invalid`,
-      transport: (cores[index] ?? cores[0]!).transport,
-    })),
+    cores: Array.from({ length: Math.max(cores.length, config.CORE_URLS.length) }, (_, index) => {
+      const url = config.CORE_URLS[index] ?? `http://core-${index}.invalid`
+      const { request } = createCoreTransport(url, coreTlsFiles(config))
+      return { url, transport: (cores[index] ?? cores[0]!).transport, request }
+    }),
     now: clock.now,
     random: () => 0.5,
   })

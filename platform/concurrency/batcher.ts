@@ -17,10 +17,10 @@ export function createBatcher<Item, Result>(
     /** Returns how many of the queued items the next call takes. Default: 200. */
     sizeOf?: (items: readonly Item[]) => number
     /**
-     * Delays the first call, so that items of the same event loop turn are batched. Default: a
-     * microtask.
+     * Delays a call, so that items of the same event loop turn are batched. Gets the number of running
+     * calls. Default: a microtask.
      */
-    defer?: (start: () => void) => void
+    defer?: (start: () => void, inFlight: number) => void
     onWaiting?: (waiting: number) => void
   } = {},
 ): Batcher<Item, Result> {
@@ -62,7 +62,7 @@ export function createBatcher<Item, Result>(
       queue.push(item)
       outcomes.push(outcome)
       onWaiting(queue.length)
-      if (queue.length === 1) defer(start)
+      if (queue.length === 1) defer(start, inFlight)
       return outcome.promise
     },
     waiting: () => queue.length,

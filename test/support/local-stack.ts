@@ -121,7 +121,7 @@ export async function startLocalStack({
     const config = readConfig({ CORE_URLS: urls.join(), ...gatewayEnv }, await dataFolderSecrets(dataDir))
     return startPart(port, async () => {
       const metrics = createGatewayMetrics()
-      const connected = connectCores({ urls: config.CORE_URLS, linkMetrics: metrics })
+      const connected = connectCores({ urls: config.CORE_URLS })
       const gateway = createGateway({
         config,
         cores: connected.cores,

@@ -113,9 +113,6 @@ export declare const OperatorScopeSchema: GenEnum<OperatorScope>;
  * "visitors:act" is the gateway's scope. A call with this scope also contains the visitor's
  * access grant and origin. It acts for that visitor only.
  *
- * "*" stands for any service token. Only LinkService.Link uses it, because each call on a link
- * has its own token.
- *
  * @generated from extension: string scope = 50002;
  */
 export declare const scope: GenExtension<MethodOptions, string>;

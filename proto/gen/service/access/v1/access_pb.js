@@ -36,9 +36,6 @@ export const OperatorScope = /*@__PURE__*/
  * "visitors:act" is the gateway's scope. A call with this scope also contains the visitor's
  * access grant and origin. It acts for that visitor only.
  *
- * "*" stands for any service token. Only LinkService.Link uses it, because each call on a link
- * has its own token.
- *
  * @generated from extension: string scope = 50002;
  */
 export const scope = /*@__PURE__*/

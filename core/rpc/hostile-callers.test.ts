@@ -1,0 +1,162 @@
+import { once } from 'node:events'
+import http from 'node:http'
+import http2 from 'node:http2'
+import net from 'node:net'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { until } from '../../test/support/until.ts'
+import { serveCore } from '../server.ts'
+import { testCores } from '../test/cores.ts'
+import { createCallMemory } from './call-memory.ts'
+
+const cores = testCores()
+const path = '/service.session.v1.SessionService/CheckOrigin'
+const kib = 1024
+let token: string
+
+beforeAll(async () => {
+  token = await cores.core.access.issue({ subject: 'hostile', scopes: ['visitors:act'] })
+})
+
+/** Starts a core with little memory for calls. */
+async function start({ maxBytes = 512 * kib, timeoutMs = 300 } = {}) {
+  const memory = createCallMemory({ maxBytes, timeoutMs })
+  const { port, close } = await serveCore(cores.core, { host: '127.0.0.1', port: 0, memory })
+  const sockets: net.Socket[] = []
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy()
+    await close()
+  })
+
+  /** Opens a connection whose answers are not read, and sends these bytes. */
+  function send(bytes: string | Buffer) {
+    const socket = net.connect(port, '127.0.0.1')
+    socket.on('error', () => {}).pause()
+    sockets.push(socket)
+    socket.write(bytes)
+    return socket
+  }
+
+  const post = (body: Buffer, headers: Record<string, string> = {}) =>
+    fetch(`http://127.0.0.1:${port}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/proto', authorization: `Bearer ${token}`, ...headers },
+      body: new Uint8Array(body),
+    })
+
+  return { port, send, post, isServing: async () => (await post(Buffer.alloc(0))).status === 200 }
+}
+
+const head = (length: number, more = '') =>
+  `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/proto\r\n` +
+  `${more}Content-Length: ${length}\r\n\r\n`
+
+describe('a caller with any service token cannot use up the memory of a core', () => {
+  it('by pipelined calls of unknown methods whose answers it does not read', async () => {
+    const { send, isServing } = await start()
+    const call = `POST /none/${'x'.repeat(50)} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n`
+    const socket = send('')
+    let written = 0
+    while (!socket.destroyed && written < 64 * 1024 * kib && socket.write(call.repeat(1_000))) written += 1
+    await until('the connection to be closed or not to be read', () => socket.destroyed || socket.writableNeedDrain)
+    expect(await isServing()).toBe(true)
+  })
+
+  it('by messages of which it sends half', async () => {
+    const { send, post, isServing } = await start()
+    const half = Buffer.alloc(100 * kib)
+    const opened = Array.from({ length: 10 }, () => send(Buffer.concat([Buffer.from(head(200 * kib)), half])))
+    await until('the memory to be used up', async () => {
+      const answer = await post(Buffer.alloc(100 * kib)).catch(() => undefined)
+      return answer?.status !== 200 && answer?.status !== 400
+    })
+    for (const socket of opened) if (!socket.destroyed) socket.resume()
+    await Promise.all(opened.map((socket) => socket.destroyed || once(socket, 'close')))
+    await until('the core to serve', isServing)
+  })
+
+  it('by many calls without a message on many connections', async () => {
+    const { send, isServing } = await start()
+    for (let count = 0; count < 200; count++) send(head(10))
+    await until('the core to serve', () => isServing().catch(() => false))
+  })
+
+  it('by HTTP/2 calls whose messages it does not send', async () => {
+    const { port, isServing } = await start()
+    const session = http2.connect(`http://127.0.0.1:${port}`).on('error', () => {})
+    onTestFinished(() => session.destroy())
+    let reset = 0
+    for (let count = 0; count < 400; count++) {
+      const call = session.request({
+        ':method': 'POST',
+        ':path': path,
+        'content-type': 'application/proto',
+        authorization: `Bearer ${token}`,
+      })
+      call.on('error', () => {}).on('close', () => (reset += 1))
+    }
+    await until('all calls to be reset', () => reset === 400)
+    expect(await isServing()).toBe(true)
+  })
+
+  it.each([
+    ['submessages', 'application/proto', Buffer.from('0a00', 'hex'), 'binary'],
+    ['unknown fields', 'application/proto', Buffer.from('f83f01', 'hex'), 'binary'],
+    ['JSON objects', 'application/json', Buffer.from('{},'), 'json'],
+  ])('by a message of many %s', async (_, type, item) => {
+    const { port } = await start({ maxBytes: 64 * 1024 * kib, timeoutMs: 20_000 })
+    const many = Buffer.alloc(15 * 1024 * kib, item)
+    const body =
+      type === 'application/json' ? Buffer.concat([Buffer.from('{"messages":['), many, Buffer.from('{}]}')]) : many
+    const method = '/service.messaging.v1.MessagingService/SendVisitorMessages'
+    const before = process.memoryUsage().heapTotal
+    const url = `http://127.0.0.1:${port}${method}`
+    const headers = { 'content-type': type, authorization: `Bearer ${token}` }
+    const answer = await fetch(url, { method: 'POST', headers, body: new Uint8Array(body) })
+    expect(await answer.json()).toMatchObject({
+      code: 'resource_exhausted',
+      message: 'the message has too many fields',
+    })
+    expect(process.memoryUsage().heapTotal - before).toBeLessThan(200 * 1024 * kib)
+  })
+
+  it('by a message without end', async () => {
+    const { port, isServing } = await start({ maxBytes: 64 * 1024 * kib, timeoutMs: 20_000 })
+    const request = http.request({
+      port,
+      path,
+      method: 'POST',
+      headers: { 'content-type': 'application/proto', authorization: `Bearer ${token}` },
+    })
+    request.on('error', () => {})
+    const block = Buffer.alloc(64 * kib)
+    const fill = () => {
+      while (!request.destroyed && request.write(block));
+    }
+    request.on('drain', fill)
+    fill()
+    const [answer] = (await once(request, 'response')) as [http.IncomingMessage]
+    expect(answer.statusCode).toBe(429)
+    request.destroy()
+    expect(await isServing()).toBe(true)
+  })
+})
+
+describe('an answer of a core never quotes the token', () => {
+  it.each([
+    ['a line end', 'secret\\r\\nx'],
+    ['a control character', 'secret\u0001'],
+    ['a NUL byte', 'secret\0'],
+    ['characters beyond Latin-1', 'secret€'],
+    ['20,000 characters', `secret${'a'.repeat(20_000)}`],
+  ])('that has %s', async (_, value) => {
+    const { port } = await start()
+    const socket = net.connect(port, '127.0.0.1').on('error', () => {})
+    let text = ''
+    socket.on('data', (chunk) => (text += chunk))
+    const request = `POST ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${value}\r\n`
+    socket.write(`${request}Content-Type: application/proto\r\nContent-Length: 0\r\n\r\n`)
+    await once(socket, 'close')
+    expect(text).toMatch(/^HTTP\/1\.1 4\d\d/)
+    expect(text).not.toContain('secret')
+  })
+})

@@ -1,0 +1,64 @@
+import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf'
+import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
+import { Code, ConnectError } from '@connectrpc/connect'
+
+/** Messages of fewer bytes are not checked, because they need little memory in any form. */
+const uncheckedBytes = 64 * 1024
+/** Maximum number of fields and list items of a message. The largest valid message has about 10,000. */
+const maxFields = 100_000
+
+const fieldsByNumber = new WeakMap<DescMessage, Map<number, DescField>>()
+
+/**
+ * Rejects an encoded message with too many fields. Two bytes can encode a submessage that needs
+ * hundreds of bytes of memory, so a limit of bytes alone would not protect the process.
+ */
+export function requireFewFields(message: DescMessage, bytes: Uint8Array): void {
+  if (bytes.length <= uncheckedBytes) return
+  const reader = new BinaryReader(bytes)
+  let left = maxFields
+
+  function walk(desc: DescMessage, end: number) {
+    const fields = fieldsOf(desc)
+    while (reader.pos < end) {
+      const [number, wireType] = reader.tag()
+      left -= 1
+      if (wireType === WireType.LengthDelimited) {
+        const length = reader.uint32()
+        const field = fields.get(number)
+        if (field?.message && field.fieldKind !== 'map') walk(field.message, reader.pos + length)
+        else {
+          if (field?.fieldKind === 'list' && isPacked(field)) left -= length
+          reader.pos += length
+        }
+      } else reader.skip(wireType, number)
+      if (left < 0) throw new ConnectError('the message has too many fields', Code.ResourceExhausted)
+    }
+  }
+
+  try {
+    walk(message, bytes.length)
+  } catch (error) {
+    // The decoder reports bytes that are no message.
+    if (error instanceof ConnectError) throw error
+  }
+}
+
+/** Rejects a JSON text with too many values, before it is parsed. */
+export function requireFewValues(bytes: Uint8Array): void {
+  let left = maxFields
+  for (const byte of bytes) {
+    if ((byte === comma || byte === openBrace || byte === openBracket) && --left < 0)
+      throw new ConnectError('the message has too many fields', Code.ResourceExhausted)
+  }
+}
+
+const [comma, openBrace, openBracket] = [0x2c, 0x7b, 0x5b]
+
+const isPacked = ({ scalar }: DescField) => scalar !== ScalarType.STRING && scalar !== ScalarType.BYTES
+
+function fieldsOf(desc: DescMessage): Map<number, DescField> {
+  const found = fieldsByNumber.get(desc) ?? new Map(desc.fields.map((field) => [field.number, field]))
+  fieldsByNumber.set(desc, found)
+  return found
+}

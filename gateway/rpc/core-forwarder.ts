@@ -1,0 +1,79 @@
+import type { Readable } from 'node:stream'
+import type { FastifyReply } from 'fastify'
+import type { CoreNode, CorePool, Failure } from '../../core-client/core-pool.ts'
+import type { CoreAnswer, CoreRequest } from '../../core-client/http-client.ts'
+import { systemCodes, wasNeverSent } from '../../core-client/system-codes.ts'
+import type { CallBudget } from '../core/bounded-transport.ts'
+import type { OperatorMethod } from './operator-methods.ts'
+
+type ReplyOptions = Parameters<FastifyReply['from']>[1]
+
+/** An operator's call that is forwarded to a core. */
+interface ForwardedCall {
+  method: OperatorMethod
+  /** Aborted when the client disconnects. */
+  signal: AbortSignal
+}
+
+/** Forwards calls with `reply.from` of `@fastify/http-proxy`, over the connections of the pool. */
+interface CoreForwarder {
+  /** The HTTP client of `@fastify/http-proxy`: the connections to the core that was chosen. */
+  client: { request(request: CoreRequest, done: (error: Error | null, answer?: CoreAnswer) => void): void }
+  /**
+   * Sends a call to one core, or to the next if it failed and may be repeated. Returns the body of
+   * the answer; `reply` then has its status and headers. Rejects if no core answers.
+   */
+  forward(reply: FastifyReply, call: ForwardedCall, options: ReplyOptions): Promise<Readable>
+}
+
+/** Timeout for a stream without bytes. It exceeds the longest heartbeat interval of a core. */
+const STREAM_SILENCE_MAX_MS = 330_000
+
+export function createCoreForwarder(options: {
+  cores: CorePool
+  budget: CallBudget
+  deadlineMs: number
+}): CoreForwarder {
+  const { cores, budget, deadlineMs } = options
+  /** The call for which `reply.from` is running. It calls `request` before it returns. */
+  let current: (ForwardedCall & { core: CoreNode }) | undefined
+
+  function send(core: CoreNode, reply: FastifyReply, call: ForwardedCall, from: ReplyOptions): Promise<Readable> {
+    return new Promise((resolve, reject) => {
+      current = { ...call, core }
+      reply.from(call.method.path, {
+        ...from,
+        getUpstream: () => new URL(core.url).origin,
+        onError: (_reply, { error }) => reject(error.cause ?? error),
+        onResponse: (_request, _reply, answer) => resolve((answer as unknown as { stream: Readable }).stream),
+      })
+      current = undefined
+    })
+  }
+
+  function classifyFailure(error: unknown, { method, signal }: ForwardedCall): Failure {
+    if (signal.aborted) return 'abandoned'
+    const isTimeout = systemCodes(error).includes('UND_ERR_HEADERS_TIMEOUT')
+    return !isTimeout && (wasNeverSent(error) || method.repeatable) ? 'repeatable' : 'lost'
+  }
+
+  return {
+    client: {
+      request({ path, headers, body }, done) {
+        const { core, method, signal } = current!
+        const bodyTimeout = method.streaming ? STREAM_SILENCE_MAX_MS : deadlineMs
+        core.request({ path, headers, body, signal, headersTimeout: deadlineMs, bodyTimeout }).then(
+          (answer) => done(null, answer),
+          (error) => done(error),
+        )
+      },
+    },
+    forward: (reply, call, from) =>
+      budget.run(() =>
+        cores.call(
+          (core) => send(core, reply, call, from),
+          (error) => classifyFailure(error, call),
+        ),
+      ),
+  }
+}
