@@ -178,7 +178,7 @@ describe('C7.1 after the end of a session', () => {
       `sessionStorage.setItem('service.widget.1.pk_friendly', '{"clientInstanceId":"tab","session":{}}')`,
     )
     await page.reload()
-    await open(page)
+    await inWidget(page, '.launcher').click()
     await page.getByText(text).waitFor()
     await page.getByRole('button', { name: again }).waitFor()
     expect(gateway().sessionCount('pk_friendly')).toBe(0)

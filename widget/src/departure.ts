@@ -1,12 +1,33 @@
 import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
-import type { IdentityDeps } from './identity.ts'
+import type { Emitter } from './events.ts'
 import type { IdentityApi } from './identity-api.ts'
 import type { GivenSession } from './session.ts'
-import type { SessionNotes, SessionRecord } from './session-record.ts'
-import type { SessionContent } from './types.ts'
+import type { SessionNotes, SessionRecord, SessionRecords } from './session-record.ts'
+import type { ConnectionState, SessionContent } from './types.ts'
 import type { Visit } from './visit.ts'
 
 type Call = (grant: string, key: string) => Promise<SessionContent | undefined>
+
+export interface DepartureDeps {
+  records: SessionRecords
+  emit: Emitter['emit']
+  started(): Promise<void> | undefined
+  /** Returns the visit whose messages are on screen. This visit may have ended. */
+  shown(): Visit | undefined
+  /** Closes the visit. If a reason is given, reports the visit's unsent messages as failed. */
+  drop(reason?: WidgetError): void
+  /**
+   * Starts another visit with the given session, or with a new session. If `asks` is true, calls
+   * the identity provider first.
+   */
+  begin(asks: boolean, given?: GivenSession): Promise<void>
+  onConnection(state: ConnectionState): void
+  /**
+   * Called when the identity cannot be determined. The chat ends, because it must not continue as
+   * an anonymous visitor.
+   */
+  onUnidentified(code: string): void
+}
 
 interface Replacement {
   /** True if the next visit calls the identity provider. */
@@ -26,13 +47,7 @@ interface Replacement {
  * Removes the data of a visitor from the page and from its storage, when the visitor logs out, is
  * reset or is another person.
  */
-export function createDeparture(
-  deps: Pick<
-    IdentityDeps,
-    'records' | 'emit' | 'started' | 'shown' | 'drop' | 'begin' | 'onConnection' | 'onUnidentified'
-  >,
-  api: Pick<IdentityApi, 'ask' | 'clearIdentity' | 'closeSession'>,
-) {
+export function createDeparture(deps: DepartureDeps, api: Pick<IdentityApi, 'ask' | 'clearIdentity' | 'closeSession'>) {
   const { records, emit } = deps
 
   return { end, replace, hideMessages, remember }

@@ -1,43 +1,23 @@
 import type { Api } from './api.ts'
 import { claimsOf } from './claims.ts'
-import { createDeparture } from './departure.ts'
+import { createDeparture, type DepartureDeps } from './departure.ts'
 import { toWidgetError, WidgetError } from './errors.ts'
-import type { Emitter } from './events.ts'
 import { createIdentityApi } from './identity-api.ts'
 import { ifNotAdvertised, requestAssertion } from './identity-assertion.ts'
 import type { OutboxEntry } from './outbox.ts'
 import type { Platform } from './platform.ts'
 import type { GivenSession } from './session.ts'
-import type { SessionRecords } from './session-record.ts'
-import type { ConnectionState, IdentityProvider, SessionView, VisitorIdentity, VisitorReset } from './types.ts'
+import type { IdentityProvider, SessionView, VisitorIdentity, VisitorReset } from './types.ts'
 import type { ClosedVisit, Visit } from './visit.ts'
 
-export interface IdentityDeps {
+interface IdentityDeps extends DepartureDeps {
   api: Pick<Api, 'call' | 'post' | 'renewSession'>
   platform: Pick<Platform, 'clock' | 'random' | 'newId'>
-  records: SessionRecords
-  emit: Emitter['emit']
   provider?: IdentityProvider
   /** Returns the active visit, or undefined if no visit is active. */
   current(): Visit | undefined
-  started(): Promise<void> | undefined
-  /** Returns the visit whose messages are on screen. This visit may have ended. */
-  shown(): Visit | undefined
-  /** Closes the visit. If a reason is given, reports the visit's unsent messages as failed. */
-  drop(reason?: WidgetError): void
-  /**
-   * Starts another visit with the given session, or with a new session. If `asks` is true, calls
-   * the identity provider first.
-   */
-  begin(asks: boolean, given?: GivenSession): Promise<void>
-  onConnection(state: ConnectionState): void
   /** Called when the same conversation continues in another session. */
   onSessionChange(sessionId: string): void
-  /**
-   * Called when the identity cannot be determined. The chat ends, because it must not continue as
-   * an anonymous visitor.
-   */
-  onUnidentified(code: string): void
 }
 
 export type Identity = ReturnType<typeof createIdentity>

@@ -11,6 +11,7 @@ import { startScenarioServer } from './scenario-server.ts'
 interface Model {
   client: 'idle' | 'live' | 'ended'
   stored: 'nothing' | 'session' | 'end'
+  isVerified: boolean
   /** Number of sessions that `POST /sessions` must have created. */
   created: number
 }
@@ -40,11 +41,18 @@ const calls = {
   },
   sendMessage: (model: Model): Outcome =>
     ({ idle: 'not_started', live: undefined, ended: 'session_ended' })[model.client],
-  identify: (model: Model): Outcome => calls.sendMessage(model),
+  identify(model: Model): Outcome {
+    if (model.client === 'live') model.isVerified = true
+    return calls.sendMessage(model)
+  },
   clearIdentity(model: Model): Outcome {
     if (model.client === 'idle') {
       if (model.stored !== 'nothing') model.stored = 'nothing'
-    } else begin(model, true)
+    } else {
+      // The service answers the logout of a verified visitor with a session.
+      begin(model, model.stored !== 'session' || !model.isVerified)
+      model.isVerified = false
+    }
     return undefined
   },
   resetVisitor: (model: Model): Outcome => calls.clearIdentity(model),
@@ -61,7 +69,10 @@ const calls = {
 }
 
 function begin(model: Model, isNew: boolean) {
-  if (isNew) model.created += 1
+  if (isNew) {
+    model.created += 1
+    model.isVerified = false
+  }
   Object.assign(model, { client: 'live', stored: 'session' })
 }
 
@@ -78,7 +89,7 @@ async function run(sequence: readonly Call[], isAwaited: boolean) {
       options: { identityProvider: async (wanted) => wanted && assertionOf('ada') },
     })
   let harness = load()
-  const model: Model = { client: 'idle', stored: 'nothing', created: 0 }
+  const model: Model = { client: 'idle', stored: 'nothing', isVerified: false, created: 0 }
   const settled = async () => {
     for (let turn = 0; turn < 4; turn += 1) await new Promise((resolve) => setTimeout(resolve, 1))
   }
