@@ -70,6 +70,7 @@ describe('the built widget', () => {
       'fr',
       'identity',
       'ja',
+      'receipts',
       'renewal',
       'request-card',
       'visitor-reports',
@@ -80,7 +81,7 @@ describe('the built widget', () => {
 
   it('the files for browsers have a Brotli and a gzip file beside them', () => {
     const served = files.filter(({ name }) => /^widget(\.js|\/.+\.js)$/.test(name))
-    expect(served).toHaveLength(16)
+    expect(served).toHaveLength(17)
     for (const { name, content } of served) {
       const compressed = (extension: string) => files.find((file) => file.name === `${name}.${extension}`)!.content
       expect(brotliDecompressSync(compressed('br'))).toEqual(content)

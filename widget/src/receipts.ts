@@ -1,6 +1,6 @@
 import type { WidgetMessage } from './types.ts'
 
-interface ReceiptsDeps {
+export interface ReceiptsDeps {
   messages(): readonly WidgetMessage[]
   /** Returns the sequence of the last message that the visitor has read. */
   readTo(): number
