@@ -152,7 +152,6 @@ describe('C7.1 after the end of a session', () => {
 
       for (const _reload of ['first', 'second']) {
         await page.reload()
-        await inWidget(page, '.launcher').click()
         await page.getByText('Your previous chat has ended.').waitFor()
         expect(await inWidget(page, '.field').isVisible()).toBe(false)
         expect(await page.getByText('Do you ship to Graz?').count()).toBe(0)
