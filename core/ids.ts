@@ -53,9 +53,11 @@ export function plannedId(prefix: IdPrefix, bytes: Uint8Array): string {
   return `${prefix}_${text}`
 }
 
+const EPOCH_BYTES = 5
+
 /** Returns the part of an event log's epoch that is stored with the conversation. */
 export function newEpoch(): string {
-  return randomBytes(5).toString('hex')
+  return randomBytes(EPOCH_BYTES).toString('hex')
 }
 
 /**
@@ -65,4 +67,9 @@ export function newEpoch(): string {
  */
 export function epochIn(history: string, storedEpoch: string): string {
   return `${storedEpoch}${history}`
+}
+
+/** Returns the stored part of an epoch, without the id of the data's history. */
+export function storedEpochOf(epoch: string): string {
+  return epoch.slice(0, 2 * EPOCH_BYTES)
 }

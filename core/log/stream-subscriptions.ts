@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import type { Bus } from '../bus.ts'
+import { storedEpochOf } from '../ids.ts'
 import { endsSession, type LogEvent } from '../log-event.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import type { EventStore } from './event-store.ts'
@@ -215,11 +216,14 @@ export function createStreamSubscriptions({
 
   /**
    * Whether the position belongs to a log that the session may not read: its conversation is another
-   * one since an identification, or was erased.
+   * one since an identification, or was erased. A restored backup changes only the id of the data's
+   * history, so the session may still read the log.
    */
-  async function isOfOtherLog({ lastEventId = '' }: StartPoint) {
-    const epoch = parseEventId(lastEventId)?.epoch
-    return epoch !== undefined && isKnownEpoch(epoch)
+  async function isOfOtherLog({ lastEventId = '' }: StartPoint, ownEpoch: string) {
+    const given = parseEventId(lastEventId)?.epoch
+    if (given === undefined) return false
+    const epoch = storedEpochOf(given)
+    return epoch !== storedEpochOf(ownEpoch) && isKnownEpoch(epoch)
   }
 
   bus.on('appended', (event) => feeds.advanced(event.conversationId, event.sequence, event))
@@ -262,7 +266,7 @@ export function createStreamSubscriptions({
           void replay(subscription, decision.page && { page: decision.page, through })
         } else {
           metrics.streamResets.inc({ reason: decision.reason })
-          const isOfOther = decision.reason === 'epoch_changed' && (await isOfOtherLog(start))
+          const isOfOther = decision.reason === 'epoch_changed' && (await isOfOtherLog(start, epoch))
           sink.opened(id, session, { epoch, sequence: feed.through })
           sink.event([id], resetRequired(epoch, feed.through, decision, isOfOther))
           end(subscription)

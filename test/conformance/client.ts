@@ -4,7 +4,7 @@ import { internals, internalWords } from '../support/leaks.ts'
 import type { RunningStack } from '../support/stack.ts'
 import type { Visitor } from '../support/visitor.ts'
 import { type DocumentCheck, loadDocument } from './document-check.ts'
-import { failures } from './rules.ts'
+import { failures } from './failure-table.ts'
 
 export const BASE = '/api/integrations/v1/widget'
 

@@ -1,3 +1,5 @@
+import { failures } from './failure-table.ts'
+
 /** One rule of the specification or the contract. */
 export interface Rule {
   id: string
@@ -9,47 +11,6 @@ export interface Rule {
 type Row = [id: string, sentence: string]
 
 const from = (section: string, rows: Row[]): Rule[] => rows.map(([id, sentence]) => ({ id, section, sentence }))
-
-/**
- * HTTP status, retryable and terminal of each error code. Repeated here from error.proto, so that a
- * change of the proto fails a test.
- */
-export const failures: Record<string, [status: number, retryable: boolean, terminal: boolean]> = {
-  ValidationFailed: [400, false, false],
-  WidgetVersionUnsupported: [400, false, true],
-  CredentialInUrl: [400, false, false],
-  IdempotencyKeyInvalid: [400, false, false],
-  IdempotencyKeyMismatch: [400, false, false],
-  GrantMissing: [401, false, false],
-  GrantInvalid: [401, false, true],
-  GrantExpired: [401, false, false],
-  SessionExpired: [401, false, true],
-  SessionClosed: [401, false, true],
-  IdentityAssertionInvalid: [401, false, false],
-  IdentityAssertionExpired: [401, false, false],
-  IdentityAssertionReplayed: [401, false, false],
-  OriginNotAllowed: [403, false, true],
-  OriginMismatch: [403, false, true],
-  SessionRevoked: [403, false, true],
-  VisitorBanned: [403, false, true],
-  ConnectionDisabled: [403, false, true],
-  ConsentRequired: [403, false, false],
-  VisitorSuppressed: [403, false, false],
-  InstallationNotFound: [404, false, true],
-  CommandNotFound: [404, false, false],
-  RouteNotAdvertised: [404, false, false],
-  NotFound: [404, false, false],
-  MethodNotAllowed: [405, false, false],
-  IdempotencyConflict: [409, false, false],
-  CommandAlreadyResolved: [409, false, false],
-  OperationInProgress: [409, true, false],
-  CommandExpired: [410, false, false],
-  PayloadTooLarge: [413, false, false],
-  UnsupportedMediaType: [415, false, false],
-  RateLimited: [429, true, false],
-  InternalError: [500, true, false],
-  ServiceUnavailable: [503, true, false],
-}
 
 const errorRules: Rule[] = Object.entries(failures).map(([code, [status, retryable, terminal]]) => ({
   id: `E.${code}`,

@@ -6,6 +6,8 @@ import { type EventType, endsSession, type LogEvent } from '../../core/log-event
 import { eventsDocument } from '../../dev/write-events.ts'
 import { eventDefinitions, eventSchema } from '../../gateway/schemas/events.ts'
 import type { EventName } from '../../platform/event-categories.ts'
+import { eventCategories } from '../../platform/event-categories.ts'
+import { isKnownCommand, isKnownSecurity } from '../../widget/src/errors.ts'
 import { validatorOf } from '../support/json-schema.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -84,4 +86,11 @@ describe('the events that a core can write', () => {
 
 it('docs/events.md is up to date', () => {
   expect(readFileSync(join(root, 'docs/events.md'), 'utf8')).toBe(eventsDocument())
+})
+
+it('the browser package handles each security event and command that the service sends', () => {
+  for (const [type, category] of Object.entries(eventCategories)) {
+    if (category === 'security') expect(isKnownSecurity(type), type).toBe(true)
+    if (category === 'command') expect(isKnownCommand(type), type).toBe(true)
+  }
 })

@@ -83,6 +83,9 @@ export const terminalEvents: readonly string[] = [...Object.values(sessionEnds),
 /** Returns true if this package handles this security event. */
 export const isKnownSecurity = (type: string) => type === 'session.identified' || terminalEvents.includes(type)
 
+/** Returns true if this package handles this command event. */
+export const isKnownCommand = (type: string) => /^(navigation|screenshot)\.(requested|cancelled)$/.test(type)
+
 /**
  * Converts an error code of the service to a code of this package. A code that ends the session
  * becomes the name of the terminal event; other codes stay unchanged.

@@ -1,6 +1,6 @@
 import type { Api } from './api.ts'
 import { createConversation } from './conversation.ts'
-import { isKnownSecurity, sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
+import { isKnownCommand, isKnownSecurity, sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
 import { createEventStream, positionIn } from './event-stream.ts'
 import type { Emitter } from './events.ts'
 import { createHistory } from './history.ts'
@@ -253,7 +253,7 @@ export function createVisit(deps: VisitDeps) {
       const failure = new WidgetError('unsupported_security_event')
       emit('error', failure.detail)
       outbox.hold(failure)
-    } else if (category === 'command' && !/^(navigation|screenshot)\.(requested|cancelled)$/.test(type)) {
+    } else if (category === 'command' && !isKnownCommand(type)) {
       emit('error', { code: 'unsupported_command', recoverable: true })
     }
   }
