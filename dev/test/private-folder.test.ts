@@ -3,10 +3,10 @@ import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writ
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { freePort, inheritedEnvironment, startProcess } from '../test/support/processes.ts'
-import { makePrivate } from './private-folder.ts'
+import { freePort, inheritedEnvironment, startProcess } from '../../test/support/processes.ts'
+import { makePrivate } from '../private-folder.ts'
 
-const root = join(import.meta.dirname, '..')
+const root = join(import.meta.dirname, '../..')
 let folder: string
 let dataDir: string
 beforeEach(() => {

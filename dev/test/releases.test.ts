@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { commitOf, lastRelease, readReleases } from './releases.ts'
+import { commitOf, lastRelease, readReleases } from '../releases.ts'
 
-const root = join(import.meta.dirname, '..')
+const root = join(import.meta.dirname, '../..')
 const git = (...args: string[]) => execFileSync('git', args, { cwd: root })
 const isShallow = `${git('rev-parse', '--is-shallow-repository')}`.trim() === 'true'
 const releases = await readReleases(root)
