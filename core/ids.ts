@@ -55,8 +55,10 @@ export function plannedId(prefix: IdPrefix, bytes: Uint8Array): string {
 
 /** Returns the part of an event log's epoch that is stored with the conversation. */
 export function newEpoch(): string {
-  return randomBytes(5).toString('hex')
+  return randomBytes(storedEpochChars / 2).toString('hex')
 }
+
+const storedEpochChars = 10
 
 /**
  * Returns the epoch of an event log: its identity. A position is valid only in the log with the same
@@ -65,4 +67,9 @@ export function newEpoch(): string {
  */
 export function epochIn(history: string, storedEpoch: string): string {
   return `${storedEpoch}${history}`
+}
+
+/** Returns the part of an epoch that is stored with its conversation, whatever the history. */
+export function storedEpochOf(epoch: string): string {
+  return epoch.slice(0, storedEpochChars)
 }

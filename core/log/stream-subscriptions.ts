@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import type { Bus } from '../bus.ts'
+import { storedEpochOf } from '../ids.ts'
 import { endsSession, type LogEvent } from '../log-event.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import type { EventStore } from './event-store.ts'
@@ -68,7 +69,7 @@ interface StreamSubscriptionsDependencies {
   replayWindow: ReplayWindow
   metrics?: CoreMetrics
   logger: Logger
-  /** Whether a log with this epoch exists, or an erasure has removed it. */
+  /** Whether a log with this stored epoch exists, or an erasure has removed it. */
   isKnownEpoch?: (epoch: string) => Promise<boolean>
   /** Whether streams may send events. `current` is emitted when they may send again. */
   maySend?: () => boolean
@@ -215,11 +216,13 @@ export function createStreamSubscriptions({
 
   /**
    * Whether the position belongs to a log that the session may not read: its conversation is another
-   * one since an identification, or was erased.
+   * one since an identification, or was erased. A position of the session's own log of before a
+   * restore does not.
    */
-  async function isOfOtherLog({ lastEventId = '' }: StartPoint) {
+  async function isOfOtherLog(ownEpoch: string, { lastEventId = '' }: StartPoint) {
     const epoch = parseEventId(lastEventId)?.epoch
-    return epoch !== undefined && isKnownEpoch(epoch)
+    if (epoch === undefined || storedEpochOf(epoch) === storedEpochOf(ownEpoch)) return false
+    return isKnownEpoch(storedEpochOf(epoch))
   }
 
   bus.on('appended', (event) => feeds.advanced(event.conversationId, event.sequence, event))
@@ -262,7 +265,7 @@ export function createStreamSubscriptions({
           void replay(subscription, decision.page && { page: decision.page, through })
         } else {
           metrics.streamResets.inc({ reason: decision.reason })
-          const isOfOther = decision.reason === 'epoch_changed' && (await isOfOtherLog(start))
+          const isOfOther = decision.reason === 'epoch_changed' && (await isOfOtherLog(epoch, start))
           sink.opened(id, session, { epoch, sequence: feed.through })
           sink.event([id], resetRequired(epoch, feed.through, decision, isOfOther))
           end(subscription)
