@@ -53,12 +53,12 @@ export function plannedId(prefix: IdPrefix, bytes: Uint8Array): string {
   return `${prefix}_${text}`
 }
 
-const EPOCH_BYTES = 5
-
 /** Returns the part of an event log's epoch that is stored with the conversation. */
 export function newEpoch(): string {
-  return randomBytes(EPOCH_BYTES).toString('hex')
+  return randomBytes(storedEpochChars / 2).toString('hex')
 }
+
+const storedEpochChars = 10
 
 /**
  * Returns the epoch of an event log: its identity. A position is valid only in the log with the same
@@ -69,7 +69,7 @@ export function epochIn(history: string, storedEpoch: string): string {
   return `${storedEpoch}${history}`
 }
 
-/** Returns the stored part of an epoch, without the id of the data's history. */
+/** Returns the part of an epoch that is stored with its conversation, whatever the history. */
 export function storedEpochOf(epoch: string): string {
-  return epoch.slice(0, 2 * EPOCH_BYTES)
+  return epoch.slice(0, storedEpochChars)
 }

@@ -69,7 +69,7 @@ interface StreamSubscriptionsDependencies {
   replayWindow: ReplayWindow
   metrics?: CoreMetrics
   logger: Logger
-  /** Whether a log with this epoch exists, or an erasure has removed it. */
+  /** Whether a log with this stored epoch exists, or an erasure has removed it. */
   isKnownEpoch?: (epoch: string) => Promise<boolean>
   /** Whether streams may send events. `current` is emitted when they may send again. */
   maySend?: () => boolean
@@ -216,14 +216,13 @@ export function createStreamSubscriptions({
 
   /**
    * Whether the position belongs to a log that the session may not read: its conversation is another
-   * one since an identification, or was erased. A restored backup changes only the id of the data's
-   * history, so the session may still read the log.
+   * one since an identification, or was erased. A position of the session's own log of before a
+   * restore does not.
    */
-  async function isOfOtherLog({ lastEventId = '' }: StartPoint, ownEpoch: string) {
-    const given = parseEventId(lastEventId)?.epoch
-    if (given === undefined) return false
-    const epoch = storedEpochOf(given)
-    return epoch !== storedEpochOf(ownEpoch) && isKnownEpoch(epoch)
+  async function isOfOtherLog(ownEpoch: string, { lastEventId = '' }: StartPoint) {
+    const epoch = parseEventId(lastEventId)?.epoch
+    if (epoch === undefined || storedEpochOf(epoch) === storedEpochOf(ownEpoch)) return false
+    return isKnownEpoch(storedEpochOf(epoch))
   }
 
   bus.on('appended', (event) => feeds.advanced(event.conversationId, event.sequence, event))
@@ -266,7 +265,7 @@ export function createStreamSubscriptions({
           void replay(subscription, decision.page && { page: decision.page, through })
         } else {
           metrics.streamResets.inc({ reason: decision.reason })
-          const isOfOther = decision.reason === 'epoch_changed' && (await isOfOtherLog(start, epoch))
+          const isOfOther = decision.reason === 'epoch_changed' && (await isOfOtherLog(epoch, start))
           sink.opened(id, session, { epoch, sequence: feed.through })
           sink.event([id], resetRequired(epoch, feed.through, decision, isOfOther))
           end(subscription)

@@ -200,7 +200,7 @@ function follow(context: ClientContext, name: string, visitor: Visitor) {
         onEvent({ id, type, sequence, data }) {
           const text = data.message?.body ?? data.label ?? data.author?.displayName
           recorder.add({ kind: 'event', visitor: name, sequence, type, messageId: data.message?.messageId, text })
-          if (type === 'replay.reset.required') resetEpoch = id.replace(/-\d+$/, '')
+          if (type === 'replay.reset.required' && !data.reauthenticationRequired) resetEpoch = id.split('-')[0]
           else {
             position = Math.max(position, sequence)
             lastEventId = id

@@ -141,6 +141,16 @@ describe.each(ways)('after $name', ({ restore }) => {
     expect(stream.events).toMatchObject([reset(5)])
   })
 
+  it('an id of another visitor, of before or after the restore, ends the session for this client', async () => {
+    const { epoch } = (await renew(idle!)).body.replay
+    for (const id of [idleStart, `${epoch}-1`]) {
+      const stream = await openStreamOf(early!, { lastEventId: id })
+      await stream.ended
+      const data = { reason: 'epoch_changed', reauthenticationRequired: true }
+      expect(stream.events).toMatchObject([{ type: 'replay.reset.required', data }])
+    }
+  })
+
   it('the history has the messages of the backup and the new ones, and the stream continues from its end', async () => {
     const { messages, lastSequence } = await early!.readPages()
     const texts = ['before the backup', 'two', 'new three', 'new four', 'new five', `new six ${word}`]

@@ -203,7 +203,7 @@ export function createEventStream(deps: EventStreamDeps) {
     try {
       const sequence = await deps.onReset()
       if (current !== mine) return undefined
-      position = positionIn(resetId?.replace(/-\d+$/, ''), sequence)
+      position = positionIn(resetId?.split('-')[0], sequence)
       comparedTo = sequence
       beforeHole = undefined
       deps.onPosition(position)
