@@ -37,7 +37,7 @@ export function measureSizes(
     { name: 'loader, widget.js', bytes: loader, limit: 3 * kib },
     { name: 'everything before the first open', bytes: loader + configurationBytes(), limit: 4.5 * kib },
     { name: 'headless client', bytes: sizeOf(['client.js']), limit: 10.25 * kib },
-    { name: 'user interface with client', bytes: later('chat'), limit: 25 * kib },
+    { name: 'user interface with client', bytes: later('chat'), limit: 25.25 * kib },
     { name: 'largest language besides English', bytes: longestLocale, limit: 2.5 * kib },
     {
       name: 'code of typing, presence and forms',
