@@ -1,5 +1,7 @@
 import type { Document } from 'mongodb'
 import { MongoClient } from 'mongodb'
+// @ts-expect-error: the driver has no types for its internal modules.
+import { Connection } from 'mongodb/lib/cmap/connection.js'
 import { expiryOf } from '../visitors/model.ts'
 import { type Retention, retentionKinds } from '../workspaces/model.ts'
 import type { TestCores } from './cores.ts'
@@ -168,6 +170,21 @@ export async function sweepAll(cores: TestCores, core = cores.core): Promise<voi
 const asking = ['find', 'aggregate', 'distinct', 'update', 'delete', 'findAndModify', 'count']
 
 /**
+ * Calls `note` with each command of this process, until the returned function is called. Cores have
+ * no command events.
+ */
+function observeCommands(note: (sent: { commandName: string; command: Document }) => void): () => void {
+  const { command: send } = Connection.prototype
+  Connection.prototype.command = function (namespace: unknown, command: Document, ...rest: unknown[]) {
+    note({ commandName: Object.keys(command)[0]!, command })
+    return send.call(this, namespace, command, ...rest)
+  }
+  return () => {
+    Connection.prototype.command = send
+  }
+}
+
+/**
  * Runs `act`. Returns the collections that its database commands read or change, and those
  * commands that scan a whole collection. Skips wake-ups, because a capped collection is read in
  * the order of its inserts.
@@ -177,15 +194,17 @@ export async function observeQueries(cores: TestCores, act: () => Promise<void>)
   const note = ({ commandName: name, command }: { commandName: string; command: Document }) => {
     if (!asking.includes(name) || command[name] === 'wakeups') return
     // `explain` accepts only one write per command.
-    const writes: Document[] = command.updates ?? command.deletes ?? []
+    const given = command.updates ?? command.deletes ?? []
+    const writes: Document[] = given.documents ?? given
     const parts = writes.map((write) => ({ ...command, [command.updates ? 'updates' : 'deletes']: [write] }))
     for (const part of writes.length > 0 ? parts : [command]) asked.push({ name, command: part })
   }
-  const { workspaces } = cores.core.database.collections
-  const { client } = workspaces as unknown as { client: NodeJS.EventEmitter }
-  client.on('commandStarted', note)
-  await act()
-  client.off('commandStarted', note)
+  const restore = observeCommands(note)
+  try {
+    await act()
+  } finally {
+    restore()
+  }
   const scans = await withDatabase(cores, async (admin, database) => {
     const found = new Set<string>()
     for (const { command } of asked) {

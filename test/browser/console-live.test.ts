@@ -109,7 +109,7 @@ describe('a lead on the real stack', () => {
     expect(JSON.parse(receiver.to('/leads')[0]!.body.toString()).data).toMatchObject({ email })
 
     receiver.on('/leads', (_request, response) => response.writeHead(202).end())
-    await page.getByRole('link', { name: `${receiver.http}/leads` }).click()
+    await page.getByRole('link', { name: `${receiver.http}/••••` }).click()
     await page.getByRole('heading', { level: 1, name: 'Delivery' }).waitFor()
     await button('Retry now').dblclick()
     await page.getByText('Accepted for transport, HTTP 202').waitFor()
