@@ -18,8 +18,11 @@ export interface Peers {
   areLinked(): boolean
   /** Reads the ids of the other running cores that confirm changes of state. */
   confirming(): Promise<string[]>
-  /** Whether the other cores wait for this core's confirmations. */
-  isRegistered(): boolean
+  /**
+   * Returns the time of the clock `monotonic` since which the other cores wait for this core's
+   * confirmations. Undefined while they may not wait.
+   */
+  registeredSince(): number | undefined
   /** Must be called when another core has called this core. */
   heardFrom(processId: string): void
   /** Renews this core's entry in the register and connects to the other cores. */
@@ -88,8 +91,8 @@ export function createPeers(dependencies: {
   let isComplete = false
   let changesWritten = 0
   let isStopped = false
-  /** End of this core's lease, by the clock `monotonic`. */
-  let registeredUntil = Number.NEGATIVE_INFINITY
+  /** Start and end of this core's unbroken registration, by the clock `monotonic`. */
+  const registered = { since: 0, until: Number.NEGATIVE_INFINITY }
 
   function connectTo(id: string, url: string): Peer {
     const connection = connect(url)
@@ -143,11 +146,14 @@ export function createPeers(dependencies: {
     return peer
   }
 
+  const registeredSince = () => (monotonic() < registered.until - clockSkewMs ? registered.since : undefined)
+
   async function refresh() {
     const at = now()
     const until = monotonic() + leaseMs
     await store.renew(processId, url || undefined, new Date(at + leaseMs))
-    registeredUntil = until
+    if (registeredSince() === undefined) registered.since = monotonic()
+    registered.until = until
     const others = await store.others(processId, new Date(at))
     if (isStopped) return
     isComplete = others.every(({ url }) => url !== undefined)
@@ -185,7 +191,7 @@ export function createPeers(dependencies: {
       return others.filter(({ confirms }) => confirms).map(({ processId: id }) => id)
     },
 
-    isRegistered: () => monotonic() < registeredUntil - clockSkewMs,
+    registeredSince,
 
     areLinked: () => isComplete && [...peers.values()].every(({ isLinked }) => isLinked),
 

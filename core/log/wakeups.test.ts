@@ -18,7 +18,7 @@ afterAll(async () => {
 })
 
 /** Starts the wake-ups of a core over a database connection that the test can slow down. */
-async function startWakeups() {
+async function startWakeups({ registeredSince = (): number | undefined => Number.NEGATIVE_INFINITY } = {}) {
   await (await openDatabase({ uri, name, timeoutMs: 5000 })).close()
   const link: Link = await startLink(decodeURIComponent(new URL(uri).hostname))
   const client = await MongoClient.connect(`mongodb://127.0.0.1:${link.port}/?directConnection=true`)
@@ -32,7 +32,7 @@ async function startWakeups() {
       areLinked: () => false,
       heardFrom() {},
       confirming: async () => [],
-      isRegistered: () => true,
+      registeredSince,
     },
     processId: 'this',
     bus,
@@ -46,7 +46,7 @@ async function startWakeups() {
     () => client.close(),
     () => wakeups.stop(),
   )
-  return { wakeups, link, received, publish: createWakeupStore(collectionsOf(client.db(name))).publish }
+  return { wakeups, bus, link, received, publish: createWakeupStore(collectionsOf(client.db(name))).publish }
 }
 
 it('`isCurrent` is false while reads of wake-ups take longer than a second', async () => {
@@ -67,4 +67,20 @@ it('`isCurrent` is false while reads of wake-ups take longer than a second', asy
   expect([...seen]).toEqual([false])
   link.mend()
   await until('it is current again', () => wakeups.isCurrent())
+})
+
+it('streams may send after a read of wake-ups that began after the registration, and `current` is then emitted', async () => {
+  let since: number | undefined
+  const { wakeups, bus } = await startWakeups({ registeredSince: () => since })
+  const emitted: boolean[] = []
+  bus.on('current', () => emitted.push(wakeups.maySend()))
+  for (let lapse = 1; lapse <= 3; lapse += 1) {
+    await until('it is current', () => wakeups.isCurrent())
+    expect(wakeups.maySend()).toBe(false)
+    since = performance.now()
+    expect(wakeups.maySend()).toBe(false)
+    await until('streams may send', () => wakeups.maySend())
+    expect(emitted).toEqual(Array(lapse).fill(true))
+    since = undefined
+  }
 })

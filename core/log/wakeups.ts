@@ -79,7 +79,7 @@ const confirmedWithinMs = currentForMs + 100
 
 interface WakeupsDependencies {
   store: WakeupStore
-  peers: Pick<Peers, 'announce' | 'areLinked' | 'heardFrom' | 'confirming' | 'isRegistered'>
+  peers: Pick<Peers, 'announce' | 'areLinked' | 'heardFrom' | 'confirming' | 'registeredSince'>
   processId: string
   /** Bus on which `advanced`, `changed` and `gap` are emitted. */
   bus: Bus
@@ -141,7 +141,12 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   }
 
   const isCurrent = () => monotonic() - currentAsOf < currentForMs
-  const maySend = () => !isFollowing || (isCurrent() && peers.isRegistered())
+  /**
+   * Other cores did not wait for confirmations of this core before it was registered. So it must
+   * first read the changes of that time. Only a complete read makes the result true again.
+   */
+  const maySend = () =>
+    !isFollowing || (isCurrent() && (peers.registeredSince() ?? Number.POSITIVE_INFINITY) < currentAsOf)
 
   function announce({ heads: ends, changed, announced: begun = [], ended = [], at }: Wakeup) {
     for (const [conversationId, sequence, closed] of ends) bus.emit('advanced', conversationId, { sequence, closed })
