@@ -213,6 +213,7 @@ async function changeConversation({ cores, visitor, marks }: Call): Promise<stri
   // The event of the identification is in the conversation of the planted visitor.
   await identify(await newSession(), sign({ sub: subject }))
   const body = `watched${randomUUID()}`
+  marks.push(body)
   await core.messages.sendAsAgent({
     conversationId,
     clientOperationId: randomUUID(),
