@@ -58,7 +58,7 @@ export function boundConnections(
   const server: Server = app.server
   const open = new Map<Socket, Connection>()
   const byAddress = new Map<string, AddressCount>()
-  const unread = createUnreadAnswers({ now: clock.now })
+  const unread = createUnreadAnswers()
   let cancelTimers = () => {}
 
   // Replaces the listener of the HTTP server, which starts reading at once.

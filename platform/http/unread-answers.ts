@@ -7,12 +7,12 @@ export type Connection = Writable & { readonly bytesWritten?: number }
 interface Progress {
   /** Number of bytes that have left the process. */
   sent: number
-  /** Last time at which `sent` changed or nothing was unsent, in milliseconds. */
-  at: number
+  /** Number of checks since `sent` has changed or nothing was unsent. */
+  stalledChecks: number
 }
 
 interface UnreadLimits {
-  /** A connection that takes no unsent bytes for this time is destroyed. */
+  /** A connection that takes no unsent bytes for this time, as counted by checks, is destroyed. */
   maxMs: number
   /** Maximum number of unsent bytes of one connection. Larger answers must be streamed. */
   maxBytes: number
@@ -30,13 +30,14 @@ export interface UnreadAnswers {
   add(connection: Connection): void
   /**
    * Destroys connections that break a limit. If all connections together have too many unsent bytes,
-   * destroys those that have been waiting longest. Must be called every second.
+   * destroys those that have been waiting longest. Must be called every second. Counts its calls
+   * instead of time, so that a process that was suspended, or whose clock jumps, does not destroy the
+   * connections of clients that read.
    */
   check(): void
 }
 
-export function createUnreadAnswers(options: { now: () => number; limits?: UnreadLimits }): UnreadAnswers {
-  const { now, limits = publicLimits } = options
+export function createUnreadAnswers(limits: UnreadLimits = publicLimits): UnreadAnswers {
   const connections = new Map<Connection, Progress>()
 
   function forget(this: Connection): void {
@@ -45,7 +46,7 @@ export function createUnreadAnswers(options: { now: () => number; limits?: Unrea
 
   return {
     add(connection) {
-      connections.set(connection, { sent: 0, at: now() })
+      connections.set(connection, { sent: 0, stalledChecks: 0 })
       connection.on('close', forget)
     },
     check() {
@@ -54,8 +55,9 @@ export function createUnreadAnswers(options: { now: () => number; limits?: Unrea
       for (const [connection, progress] of connections) {
         const unsent = connection.writableLength
         const sent = (connection.bytesWritten ?? 0) - unsent
-        if (unsent === 0 || sent !== progress.sent) Object.assign(progress, { sent, at: now() })
-        const isOver = unsent > limits.maxBytes || now() - progress.at >= limits.maxMs
+        progress.stalledChecks = unsent === 0 || sent !== progress.sent ? 0 : progress.stalledChecks + 1
+        progress.sent = sent
+        const isOver = unsent > limits.maxBytes || progress.stalledChecks * CHECK_MS >= limits.maxMs
         if (isOver) connection.destroy()
         else if (unsent > 0) {
           waiting.push([connection, progress])
@@ -63,7 +65,7 @@ export function createUnreadAnswers(options: { now: () => number; limits?: Unrea
         }
       }
       if (total <= limits.totalMaxBytes) return
-      for (const [connection] of waiting.sort(([, one], [, other]) => one.at - other.at)) {
+      for (const [connection] of waiting.sort(([, one], [, other]) => other.stalledChecks - one.stalledChecks)) {
         total -= connection.writableLength
         connection.destroy()
         if (total <= limits.totalMaxBytes) return
@@ -81,7 +83,7 @@ export function boundUnreadAnswers(
   server: EventEmitter,
   options: { limits?: UnreadLimits; events?: ('connection' | 'secureConnection' | 'stream')[] } = {},
 ): void {
-  const answers = createUnreadAnswers({ now: () => performance.now(), ...options })
+  const answers = createUnreadAnswers(options.limits)
   for (const event of options.events ?? ['connection']) server.on(event, answers.add)
   const timer = setInterval(answers.check, CHECK_MS).unref()
   server.once('close', () => clearInterval(timer))
