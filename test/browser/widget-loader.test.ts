@@ -157,6 +157,14 @@ describe('the script tag', () => {
     expect(await page.evaluate('document.activeElement.id')).toBe('own')
   })
 
+  it('accepts an address of the service that ends with a slash', async () => {
+    const { page } = await visit({ attributes: `data-api-base-url="${gateway().url}/"` })
+    await launcher(page).waitFor()
+    expect(gateway().seen('GET /config/pk_friendly')).toHaveLength(1)
+    await launcher(page).click()
+    await page.getByText('We are online').waitFor()
+  })
+
   it('logs an error if the site key is missing', async () => {
     const { complaints } = await visit({ attributes: '', siteKey: '' as never })
     await expect.poll(() => complaints.join()).toContain('data-site-key')

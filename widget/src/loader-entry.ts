@@ -1,3 +1,4 @@
+import { checkOptions } from './client-options.ts'
 import { createLauncher, type ServiceWidgetLoader } from './ui/launcher.ts'
 import type { ServiceWidget, ServiceWidgetOptions } from './ui/service-widget-types.ts'
 
@@ -10,11 +11,14 @@ export type { ServiceWidget, ServiceWidgetLoader, ServiceWidgetOptions }
  *
  * @param onReady called with the widget when the chat is loaded, and again after `configure`
  * created it again
+ * @throws WidgetError `site_key_missing`, `site_key_invalid`, `api_base_url_missing` or
+ * `api_base_url_invalid`
  */
 export function createServiceWidgetLoader(
   options: ServiceWidgetOptions,
   onReady: (widget: ServiceWidget) => void = () => {},
 ): ServiceWidgetLoader {
+  checkOptions(options)
   const { loader, begin } = createLauncher({
     options: { storage: 'session', ...options },
     importChat: () => import('./ui/widget.ts'),

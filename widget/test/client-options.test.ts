@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { createServiceClient, WidgetError } from '../src/client-entry.ts'
+import { createServiceWidgetLoader } from '../src/loader-entry.ts'
 
 const valid = { siteKey: 'pk_friendly', apiBaseUrl: 'https://chat.example' }
 
@@ -19,9 +20,10 @@ it.each([
   [{ ...valid, apiBaseUrl: 'https://user:word@chat.example' }, 'api_base_url_invalid'],
   [{ ...valid, apiBaseUrl: 'https://chat.example?tenant=1' }, 'api_base_url_invalid'],
 ])('the options %j are refused with %s', (options, code) => {
-  const create = () => createServiceClient(options as typeof valid)
-  expect(create).toThrow(WidgetError)
-  expect(create).toThrow(expect.objectContaining({ code }))
+  for (const create of [createServiceClient, createServiceWidgetLoader]) {
+    expect(() => create(options as typeof valid)).toThrow(WidgetError)
+    expect(() => create(options as typeof valid)).toThrow(expect.objectContaining({ code }))
+  }
 })
 
 it.each(['https://chat.example', 'https://chat.example/', 'http://localhost:8080', 'HTTPS://chat.example/base'])(

@@ -157,7 +157,7 @@ export function createLauncher({ options, importChat, onReady }: LauncherDeps) {
   }
 
   async function fetchConfig(): Promise<ConfigAnswer> {
-    const { apiBaseUrl } = options
+    const apiBaseUrl = options.apiBaseUrl.replace(/\/+$/, '')
     const response = await readableRefusal(apiBaseUrl, () =>
       fetch(`${apiBaseUrl + WIDGET_PUBLIC_API_PREFIX}/config/${siteKey}`, {
         headers: { 'X-Service-Widget-Version': WIDGET_PUBLIC_API_VERSION },
