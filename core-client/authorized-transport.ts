@@ -7,7 +7,7 @@ import { inSpan, SpanKind, traceparentOf } from '../platform/observability/traci
  */
 export function createAuthorizedTransport(transport: Transport, token: string): Transport {
   // An error of `Headers` would quote the token.
-  if (!/^[\x21-\x7e]+$/.test(token)) throw new TypeError('the service token has characters that no token has')
+  if (!/^[\x21-\x7e]+$/.test(token)) throw new TypeError('the service token has invalid characters')
   const authorize = (header: Parameters<Transport['unary']>[3], traceparent?: string) => {
     const headers = new Headers(header)
     if (!headers.has('authorization')) headers.set('authorization', `Bearer ${token}`)

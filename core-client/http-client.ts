@@ -8,7 +8,7 @@ import type { TlsMaterial } from '../platform/tls/tls-files.ts'
 const CONNECT_TIMEOUT_MS = 3_000
 const TYPE = 'application/proto'
 
-/** A POST request that is sent to a core as it is. */
+/** Path, headers and body of a POST request to a core. */
 export type CoreRequest = Pick<
   Dispatcher.RequestOptions,
   'path' | 'headers' | 'body' | 'signal' | 'headersTimeout' | 'bodyTimeout'

@@ -6,8 +6,8 @@ import type { ConversationAccess } from './conversation-access.ts'
 export interface ConversationEvents {
   /**
    * Returns events in a range of a conversation, oldest first. Includes only the types that
-   * operators see between the messages, and that the caller may read. Errors: NotFound if the conversation does not exist,
-   * ValidationFailed.
+   * operators see between the messages and that the caller may read. Errors: NotFound if the
+   * conversation does not exist, ValidationFailed.
    */
   list(
     conversationId: string,

@@ -28,8 +28,8 @@ const visitorReadsMax = 16
 const otherReadsMax = 8
 
 /**
- * Creates the gate of a core. Calls over HTTP and in this process share the gate. It
- * rejects unary calls when `CALLS_MAX` calls are running, which limits the queue when the database
+ * Creates the gate of a core. Calls over HTTP and in this process share the gate. It rejects
+ * unary calls when `CALLS_MAX` calls are running, which limits the queue when the database
  * is slow. Streams do not count. Paged reads wait for one another, so that sends and short calls
  * never wait behind them.
  */

@@ -69,7 +69,7 @@ export function createSlots(options: {
     running++
     change(groups, 'running', 1)
     let holds = true
-    let counts = true
+    let isCounted = true
     function release(): void {
       if (!holds) return
       holds = false
@@ -79,8 +79,8 @@ export function createSlots(options: {
     return {
       release,
       leave() {
-        if (counts) {
-          counts = false
+        if (isCounted) {
+          isCounted = false
           change(groups, 'running', -1)
           if (!holds) startWaiting()
         }

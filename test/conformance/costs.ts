@@ -34,11 +34,7 @@ export function costRules(suite: () => Suite): void {
   rule(
     'C7.22',
     async () => {
-      const { operator, client } = suite().roomy
-      const visitor = await client.visitor()
-      const { conversationId } = visitor.session
-      for (let index = 0; index < 40; index++)
-        await operator.messaging.sendAgentMessage({ conversationId, clientOperationId: `a${index}`, body: LARGE })
+      const visitor = await visitorWith(suite(), 40, LARGE)
       const read = (query: string) => readPage(suite(), visitor, query)
       const first = await read('?limit=100')
       expect(first).toMatchObject({ hasMore: true, lastSequence: 40, oldestSequence: 1 })
@@ -61,12 +57,7 @@ export function costRules(suite: () => Suite): void {
   rule(
     'C7.22',
     async () => {
-      const { operator, client } = suite().roomy
-      const visitor = await client.visitor()
-      const { conversationId } = visitor.session
-      const body = '😀'.repeat(suite().agentBodyLength)
-      for (let index = 0; index < 3; index++)
-        await operator.messaging.sendAgentMessage({ conversationId, clientOperationId: `a${index}`, body })
+      const visitor = await visitorWith(suite(), 3, '😀'.repeat(suite().agentBodyLength))
       const page = (query: string) => readPage(suite(), visitor, query)
       expect(await page('')).toMatchObject({ sequences: [1], hasMore: true })
       expect(await page('?afterSequence=2')).toMatchObject({ sequences: [3], hasMore: false })
@@ -96,6 +87,15 @@ export function costRules(suite: () => Suite): void {
     },
     'concurrent reads',
   )
+}
+
+/** Creates a visitor whose conversation has this number of messages of an agent. */
+async function visitorWith({ roomy: { operator, client } }: Suite, messages: number, body: string): Promise<Visitor> {
+  const visitor = await client.visitor()
+  const { conversationId } = visitor.session
+  for (let index = 0; index < messages; index++)
+    await operator.messaging.sendAgentMessage({ conversationId, clientOperationId: `a${index}`, body })
+  return visitor
 }
 
 async function readPage(suite: Suite, visitor: Visitor, query: string) {

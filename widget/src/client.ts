@@ -20,6 +20,9 @@ export type ServiceClient = ReturnType<typeof createServiceClient>
 
 const notStarted = () => Promise.reject(new WidgetError('not_started'))
 
+/** Maximum length of a stored draft, in UTF-16 code units. */
+const longestDraft = 16_384
+
 /**
  * The chat client without a user interface: session, messages and events (section 4.4 of the
  * specification). Before `start`, the client sends no request and accesses no storage.
@@ -164,7 +167,7 @@ export function createServiceClient(
 
     messages,
 
-    /** Number of unread messages from agents and the system. */
+    /** Returns the number of unread messages from agents and the system. */
     unread: (): number => visit?.conversation.unread() ?? 0,
 
     /** Marks all messages as read. */
@@ -175,7 +178,7 @@ export function createServiceClient(
 
     /** Stores the unsent text with the session. */
     setDraft(text: string) {
-      visit?.session.remember({ draft: text.slice(0, 16_384) })
+      visit?.session.remember({ draft: text.slice(0, longestDraft) })
     },
 
     /**
@@ -234,8 +237,8 @@ export function createServiceClient(
   }
 
   /**
-   * Starts a visit with the session `given`, the stored one or a new one. `asks`: whether to call
-   * the identity provider.
+   * Starts a visit with the session `given`, else with the stored session, else with a new one. If
+   * `asks` is true, calls the identity provider first.
    */
   async function begin(asks: boolean, given?: GivenSession): Promise<void> {
     state.reset('connecting')

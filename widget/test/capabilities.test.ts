@@ -47,18 +47,6 @@ describe('with the capability `pageContext` off', () => {
     client.stop()
   })
 
-  it('no request contains the page while the configuration cannot be loaded', async () => {
-    server = await startScenarioServer({ now: clock.now, config: { capabilities: undefined } })
-    const harness = createClientHarness(server, 'pk_friendly', { clock, options: { pageContext: () => page } })
-    void harness.client.start()
-    await until(
-      () => harness.client.connection() === 'online',
-      () => clock.advance(1_000),
-    )
-    for (const { body } of server.requests) expect(body?.pageContext).toBeUndefined()
-    harness.client.stop()
-  })
-
   it('the client no longer sends the page after the service has refused a page report', async () => {
     const { client } = await started()
     expect(sent('POST /sessions')).toMatchObject([{ pageContext: page }])

@@ -93,6 +93,7 @@ describe('contract 7, rule 3: what the package reports', () => {
     )
     await act(harness)
     for (const route of reports) expect(server.seen(route), route).toEqual([])
+    expect(pagesSent()).toEqual([])
     harness.client.stop()
   })
 })
