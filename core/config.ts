@@ -1,6 +1,6 @@
+import { contractLimits } from '../contract/limits.ts'
 import { coreTlsSettings } from '../core-client/core-settings.ts'
 import { allowedCidrsSetting, parseAllowedCidrs } from '../platform/addresses/allowed-cidrs.ts'
-import { contractLimits } from '../platform/contract-limits.ts'
 import { processSettings } from '../platform/settings/process-settings.ts'
 import {
   defineSettings,

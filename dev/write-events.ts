@@ -1,9 +1,9 @@
 // Writes docs/events.md from the definitions of the events in gateway/schemas/events.ts: `npm run docs -- events`.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { compatibility, type EventName, eventCategories } from '../contract/event-categories.ts'
 import { type EventDefinition, eventDefinitions } from '../gateway/schemas/events.ts'
 import { MessageAnswer } from '../gateway/schemas/messages.ts'
-import { compatibility, type EventName, eventCategories } from '../platform/event-categories.ts'
 
 interface Shape {
   type?: string

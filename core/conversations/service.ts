@@ -1,4 +1,4 @@
-import { contractLimits } from '../../platform/contract-limits.ts'
+import { contractLimits } from '../../contract/limits.ts'
 import { createJob, type Job } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
 import type { EventStore } from '../log/event-store.ts'

@@ -1,5 +1,5 @@
 /** Events as streams send them (specification, section 6; contract, section 4). */
-import { eventCategories } from '../../platform/event-categories.ts'
+import { eventCategories } from '../../contract/event-categories.ts'
 import type { EventType, LogEvent, Message } from '../log-event.ts'
 
 /**

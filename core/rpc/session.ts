@@ -11,7 +11,7 @@ import {
   type VerifiedSubject,
   type WidgetConfigSchema,
 } from '#proto/session/v1/session_pb.js'
-import { contractLimits } from '../../platform/contract-limits.ts'
+import { contractLimits } from '../../contract/limits.ts'
 import type { CoreConfig } from '../config.ts'
 import type { CoreContext } from '../context.ts'
 import { ServiceError } from '../errors.ts'

@@ -10,7 +10,7 @@ import {
   type WatchEventsResponse,
   WatchEventsResponseSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
-import { encodeStreamedEvent } from '../../platform/event-stream.ts'
+import { encodeStreamedEvent } from '../../contract/event-stream.ts'
 import type { CoreContext } from '../context.ts'
 import type { StreamSubscription, SubscriptionSink } from '../log/session-streams.ts'
 import { encodeAvailability } from '../workspaces/availability-watch.ts'

@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify'
 import type { CoreNode, CorePool, Failure } from '../../core-client/core-pool.ts'
 import type { CoreAnswer, CoreRequest } from '../../core-client/http-client.ts'
 import { systemCodes, wasNeverSent } from '../../core-client/system-codes.ts'
-import type { CallBudget } from '../core/bounded-transport.ts'
+import type { CallBudget } from '../core-calls/bounded-transport.ts'
 import type { OperatorMethod } from './operator-methods.ts'
 
 type ReplyOptions = Parameters<FastifyReply['from']>[1]

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { compatibility } from '../../platform/event-categories.ts'
+import { compatibility } from '../../contract/event-categories.ts'
 import { Identifier, Named, OneOf, Strict, Time } from './fields.ts'
 
 export const ConfigParams = Strict({ publicSiteKey: { ...Identifier, examples: ['pk_demo'] } })

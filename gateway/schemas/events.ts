@@ -1,5 +1,5 @@
 import { type TSchema, Type } from 'typebox'
-import { type EventName, eventCategories } from '../../platform/event-categories.ts'
+import { type EventName, eventCategories } from '../../contract/event-categories.ts'
 import { OneOf, Sequence, Strict, Time } from './fields.ts'
 import { MessageAnswer } from './messages.ts'
 

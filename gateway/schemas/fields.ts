@@ -1,6 +1,6 @@
 import type { onRouteHookHandler } from 'fastify'
 import { type Static, type TObject, type TProperties, Type } from 'typebox'
-import { contractLimits } from '../../platform/contract-limits.ts'
+import { contractLimits } from '../../contract/limits.ts'
 
 /** Schema of an object that rejects unknown fields. */
 export const Strict = <Properties extends TProperties>(

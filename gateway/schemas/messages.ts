@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { contractLimits } from '../../platform/contract-limits.ts'
+import { contractLimits } from '../../contract/limits.ts'
 import { Locale, MessageBody, Named, OneOf, OperationId, PageContext, Sequence, Strict, Time } from './fields.ts'
 
 export const SendMessageBody = Strict(

@@ -8,13 +8,14 @@ import type { SourceFacts } from './source-facts.ts'
 const mayImport: Record<string, string[]> = {
   proto: [],
   platform: [],
+  contract: ['proto'],
   'core-client': ['proto', 'platform'],
-  core: ['proto', 'core-client', 'platform'],
-  admin: ['proto', 'core-client', 'platform'],
-  gateway: ['proto', 'core-client', 'platform'],
-  delivery: ['proto', 'core-client', 'platform'],
+  core: ['proto', 'core-client', 'platform', 'contract'],
+  admin: ['proto', 'core-client', 'platform', 'contract'],
+  gateway: ['proto', 'core-client', 'platform', 'contract'],
+  delivery: ['proto', 'core-client', 'platform', 'contract'],
   widget: [],
-  console: ['proto', 'platform', 'widget'],
+  console: ['proto', 'platform', 'contract', 'widget'],
 }
 
 /**

@@ -1,12 +1,12 @@
 import type { CallOptions } from '@connectrpc/connect'
 import type { FastifyRequest } from 'fastify'
-import type { Visitor } from '../checks/grant.ts'
-import type { CoreClients } from '../core/core-clients.ts'
-import type { GrantCache } from '../core/grant-cache.ts'
-import type { SendBatcher } from '../core/send-batcher.ts'
-import type { EventStreams } from '../events/event-streams.ts'
-import type { PresenceRelay } from '../events/presence-relay.ts'
-import type { RefusalLimit } from '../limits/refusals.ts'
+import type { Visitor } from './checks/grant.ts'
+import type { CoreClients } from './core-calls/core-clients.ts'
+import type { GrantCache } from './core-calls/grant-cache.ts'
+import type { SendBatcher } from './core-calls/send-batcher.ts'
+import type { EventStreams } from './events/event-streams.ts'
+import type { PresenceRelay } from './events/presence-relay.ts'
+import type { RefusalLimit } from './limits/refusals.ts'
 
 /** Dependencies of the routes. */
 export interface RouteDeps {

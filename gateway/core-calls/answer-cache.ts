@@ -1,5 +1,6 @@
+import type { PublicErrorCode } from '../../contract/errors.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
-import { GatewayError, type PublicErrorCode, toGatewayError } from '../errors.ts'
+import { GatewayError, toGatewayError } from '../errors.ts'
 import { isRefusal } from '../limits/refusals.ts'
 
 /** Caches answers of the cores by key: accepted answers and refusals. */
