@@ -1,38 +1,20 @@
 /** Events as streams send them (specification, section 6; contract, section 4). */
 import { eventCategories } from '../../contract/event-categories.ts'
-import type { EventType, LogEvent, Message } from '../log-event.ts'
-
-/**
- * Converts a message to the form in which the history and the stream send it (contract, section 3).
- */
-function presentMessage({ conversationId, sequence, occurredAt }: LogEvent, message: Message) {
-  const { messageId, clientOperationId, sessionId, author, body, contentType, locale, state } = message
-  return {
-    messageId,
-    clientOperationId,
-    sessionId,
-    conversationId,
-    sequence,
-    author,
-    body,
-    contentType,
-    locale,
-    state,
-    createdAt: occurredAt.toISOString(),
-  }
-}
+import type { EventType, LogEvent } from '../log-event.ts'
+import { publicMessage } from './message-model.ts'
 
 /**
  * Encodes an event for streams as one line of JSON. Every stream and every replay sends the same
  * bytes.
  */
 export function encodeEvent(event: LogEvent): string {
+  const { message } = event
   return JSON.stringify({
     sequence: event.sequence,
     type: event.type,
     category: eventCategories[event.type],
     occurredAt: event.occurredAt.toISOString(),
-    data: event.message ? { message: presentMessage(event, event.message) } : (event.data ?? {}),
+    data: message ? { message: publicMessage(event, message, message.state) } : (event.data ?? {}),
   })
 }
 

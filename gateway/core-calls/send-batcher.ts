@@ -104,10 +104,16 @@ function batchSize(queue: readonly QueuedSend[]): number {
   let bytes = 0
   let size = 0
   for (const { message } of queue) {
-    const { body = '', locale = '', pageContext: { url = '', title = '', referrer = '' } = {} } = message
-    bytes += FIXED_BYTES + UNIT_MAX_BYTES * (body + locale + url + title + referrer).length
+    bytes += FIXED_BYTES + UNIT_MAX_BYTES * unitsIn(message)
     if (size > 0 && (size === BATCH_MAX_MESSAGES || bytes > BATCH_MAX_BYTES)) break
     size++
   }
   return size
+}
+
+/** Returns the number of UTF-16 code units in all texts of a value. */
+function unitsIn(value: unknown): number {
+  if (typeof value === 'string') return value.length
+  if (typeof value !== 'object' || value === null) return 0
+  return Object.values(value).reduce((sum: number, each) => sum + unitsIn(each), 0)
 }

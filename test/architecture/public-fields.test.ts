@@ -1,0 +1,10 @@
+import { expectTypeOf, it } from 'vitest'
+import type { MessageAnswer, SendMessageAnswer, SendMessageBody } from '../../gateway/schemas/messages.ts'
+import type { MessageInput } from '../../widget/src/outbox.ts'
+import type { AcceptedMessage, ServiceMessage } from '../../widget/src/wire.ts'
+
+it('the widget knows every field of the public schemas, which the compiler checks', () => {
+  expectTypeOf<keyof ServiceMessage>().toEqualTypeOf<keyof MessageAnswer>()
+  expectTypeOf<keyof AcceptedMessage>().toEqualTypeOf<keyof SendMessageAnswer>()
+  expectTypeOf<keyof MessageInput>().toEqualTypeOf<keyof (typeof SendMessageBody)['properties']>()
+})
