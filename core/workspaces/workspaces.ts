@@ -206,14 +206,12 @@ export function createWorkspaces(dependencies: WorkspacesDependencies): Workspac
         publicSiteKey,
         connectionId,
         workspaceId,
-        origins: settings.origins ?? [],
+        origins: [],
         enabled: true,
+        defaultLocale: 'en',
+        ...settings,
         appearance: withTexts({ ...defaultAppearance, ...settings.appearance }),
         capabilities: { ...defaultCapabilities, ...settings.capabilities },
-        defaultLocale: settings.defaultLocale ?? 'en',
-        forms: settings.forms,
-        ...(settings.availability && { availability: settings.availability }),
-        consent: settings.consent,
         identitySecrets: [newIdentitySecret(secretBox, kid, new Date(now()))],
       })
       await wakeups.stateChanged(publicSiteKey)

@@ -4,6 +4,7 @@ import type { FastifyReply } from 'fastify'
 import { Type } from 'typebox'
 import type { WidgetConfig } from '#proto/session/v1/session_pb.js'
 import { compatibility } from '../../contract/event-categories.ts'
+import type { AllFields } from '../../contract/proto-fields.ts'
 import { CONTRACT, CONTRACT_VERSION } from '../checks/request-checks.ts'
 import { createAnswerCache } from '../core-calls/answer-cache.ts'
 import { timeOf } from '../core-calls/proto-values.ts'
@@ -109,5 +110,5 @@ function toAnswer(config: WidgetConfig, heartbeatSeconds: number): WidgetConfigA
     compatibility,
     limits,
     realtime: { ...realtime, heartbeatSeconds },
-  }
+  } satisfies AllFields<WidgetConfigAnswer>
 }
