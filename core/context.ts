@@ -7,6 +7,7 @@ import type { Conversation } from './conversations/model.ts'
 import { type ConversationService, createConversationService } from './conversations/service.ts'
 import type { Database } from './database/database.ts'
 import { createStores, type Stores } from './database/stores.ts'
+import { createDeliveryEnding } from './deliveries/delivery-suppression.ts'
 import { createDestinationCheck, type IsAllowedDestination } from './deliveries/destination-check.ts'
 import { createDeliveryService, type DeliveryService } from './deliveries/service.ts'
 import { createIdempotency } from './idempotency/idempotency.ts'
@@ -14,6 +15,12 @@ import { createKeyring, createPlannedIds, type SecretKey } from './keys/keyring.
 import { createSecretBox } from './keys/secret-box.ts'
 import type { CoreKit } from './kit.ts'
 import { createContactsOf } from './leads/conversation-contacts.ts'
+import {
+  createLeadService,
+  createSuppressionService,
+  type LeadService,
+  type SuppressionService,
+} from './leads/service.ts'
 import { createPeerConnections } from './log/peer-client.ts'
 import { createLogService, type LogService } from './log/service.ts'
 import type { Nudge } from './log/wakeup-store.ts'
@@ -37,7 +44,9 @@ export interface CoreContext
     Omit<SearchService, 'jobs'>,
     Omit<ConversationService, 'jobs' | 'drain'>,
     Omit<CommandService, 'jobs'>,
+    Omit<SuppressionService, 'jobs'>,
     Omit<DeliveryService, 'jobs' | 'close'>,
+    LeadService,
     Omit<PrivacyService, 'jobs'> {
   database: Database
   stores: Stores
@@ -128,7 +137,19 @@ export function createCoreContext({
     createContactsOf(stores.leads),
   )
   const commands = createCommandService(kit, stores, log, workspaces, visitors)
-  const deliveries = createDeliveryService(kit, stores, log, visitors, search, conversations, isAllowedDestination)
+  const endDeliveries = createDeliveryEnding({
+    store: stores.deliverySuppressions,
+    leads: stores.leads,
+    metrics,
+    settings: { retentionDays: config.DELIVERY_RETENTION_DAYS },
+    now,
+  })
+  const suppressed = createSuppressionService(kit, stores, log, visitors, endDeliveries)
+  const deliveries = createDeliveryService(kit, stores, log, suppressed, isAllowedDestination)
+  const leads = createLeadService(kit, stores, visitors, search, conversations, {
+    suppressions: suppressed.suppressions,
+    fanOut: deliveries.leadFanOut,
+  })
   const privacy = createPrivacyService(kit, stores, log, workspaces, visitors)
   const historyCheck = createJob({
     name: 'check for restored data',
@@ -138,9 +159,18 @@ export function createCoreContext({
     },
     logger,
   })
-  const jobs = [log, workspaces, operators, visitors, search, conversations, commands, deliveries, privacy].flatMap(
-    (module) => module.jobs,
-  )
+  const jobs = [
+    log,
+    workspaces,
+    operators,
+    visitors,
+    search,
+    conversations,
+    commands,
+    suppressed,
+    deliveries,
+    privacy,
+  ].flatMap((module) => module.jobs)
   jobs.push(historyCheck)
 
   return {
@@ -152,7 +182,9 @@ export function createCoreContext({
     ...search,
     ...conversations,
     ...commands,
+    ...suppressed,
     ...deliveries,
+    ...leads,
     ...privacy,
     database,
     stores,

@@ -2,13 +2,12 @@ import type { Server } from 'node:http'
 import fastify, { type FastifyBaseLogger, type FastifyHttpOptions, type FastifyInstance, LogController } from 'fastify'
 import fastifyPlugin from 'fastify-plugin'
 import type { CorePool } from '../core-client/core-pool.ts'
-
+import { createSlots } from '../platform/concurrency/slots.ts'
 import { type Check, inOrder } from './checks/in-order.ts'
 import { allowKnownOrigin, createRequireOrigin } from './checks/origin.ts'
 import { createRateLimits } from './checks/rate-limits.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Config } from './config.ts'
-import { createCallBudget } from './core-calls/bounded-transport.ts'
 import { createCoreClients } from './core-calls/core-clients.ts'
 import { createGrantCache } from './core-calls/grant-cache.ts'
 import { createOrigins } from './core-calls/origins.ts'
@@ -63,7 +62,7 @@ export function createGateway(deps: {
   const { config, cores, logger, staticFolders = {}, clock = systemClock(), random = Math.random } = deps
   const { metrics = createGatewayMetrics() } = deps
   const { now } = clock
-  const budget = createCallBudget(config.CORE_CALLS_MAX)
+  const budget = createSlots({ max: config.CORE_CALLS_MAX, waitingMax: 0 })
   const core = createCoreClients({ cores, token: config.CORE_TOKEN, budget, deadlineMs: config.CORE_DEADLINE_MS, now })
   const origins = createOrigins({ core, now })
   const grants = createGrantCache({ core, now })

@@ -8,6 +8,7 @@ import {
   publicError,
 } from '../contract/errors.ts'
 import { errorInfoOf } from '../core-client/error-info.ts'
+import { NoSlotError } from '../platform/concurrency/slots.ts'
 
 /** The body of every failure (specification, section 2.5). */
 export interface ErrorEnvelope {
@@ -113,6 +114,7 @@ const UNAVAILABLE_CODES: ReadonlySet<Code> = new Set([
  */
 export function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
+  if (error instanceof NoSlotError) return unavailable(error)
   if (error instanceof ConnectError) {
     const info = errorInfoOf(error)
     if (info !== undefined) return errorFromInfo(info, error)

@@ -1,5 +1,5 @@
 import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect'
-import { createSlots, NoSlotError } from '../../platform/concurrency/slots.ts'
+import { createSlots, NoSlotError, type Slot } from '../../platform/concurrency/slots.ts'
 import type { CoreContext } from '../context.ts'
 import { unavailable } from '../errors.ts'
 import { authenticator } from './caller.ts'
@@ -37,22 +37,21 @@ export function createCallGate({ access, config, logger, metrics }: CoreContext)
   const authenticate = authenticator(access)
   const visitorReads = createSlots({ max: visitorReadsMax, waitingMax: config.CALLS_MAX })
   const otherReads = createSlots({ max: otherReadsMax, waitingMax: config.CALLS_MAX })
-  let running = 0
+  const otherCalls = createSlots({ max: config.CALLS_MAX, waitingMax: 0 })
 
-  async function enter({ method, signal }: HandlerContext): Promise<() => void> {
-    if (method.methodKind !== 'unary') return () => {}
-    if (pagedMethod.test(method.name)) {
-      const reads = method.name === 'ListVisitorMessages' ? visitorReads : otherReads
-      const slot = await reads.enter([], signal).catch((error) => {
-        if (error instanceof NoSlotError) throw unavailable(error)
-        throw error instanceof ConnectError ? error : new ConnectError('the call was cancelled', Code.Canceled)
-      })
-      return slot.leave
-    }
-    if (running >= config.CALLS_MAX) throw unavailable()
-    running += 1
-    return () => {
-      running -= 1
+  function slotFor(context: HandlerContext): Promise<Slot> {
+    const { name } = context.method
+    if (!pagedMethod.test(name)) return otherCalls.enter()
+    return (name === 'ListVisitorMessages' ? visitorReads : otherReads).enter([], context.signal)
+  }
+
+  async function enter(context: HandlerContext): Promise<() => void> {
+    if (context.method.methodKind !== 'unary') return () => {}
+    try {
+      return (await slotFor(context)).leave
+    } catch (error) {
+      if (error instanceof NoSlotError) throw unavailable(error)
+      throw error instanceof ConnectError ? error : new ConnectError('the call was cancelled', Code.Canceled)
     }
   }
 

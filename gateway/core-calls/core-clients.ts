@@ -7,7 +7,8 @@ import { SessionService } from '#proto/session/v1/session_pb.js'
 import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
 import type { CoreNode, CorePool } from '../../core-client/core-pool.ts'
 import { createFailoverTransport } from '../../core-client/failover-transport.ts'
-import { type CallBudget, createBoundedTransport } from './bounded-transport.ts'
+import type { Slots } from '../../platform/concurrency/slots.ts'
+import { createBoundedTransport } from './bounded-transport.ts'
 
 /** Clients for the pool of cores. */
 export interface CoreClients {
@@ -37,7 +38,7 @@ const READINESS_DEADLINE_MS = 2_000
 export function createCoreClients(options: {
   cores: CorePool
   token: string
-  budget: CallBudget
+  budget: Slots
   deadlineMs: number
   now: () => number
 }): CoreClients {
