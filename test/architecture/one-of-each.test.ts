@@ -24,7 +24,7 @@ const importsOf = (path: string) =>
 
 /** Whether code has a mechanism of its own, by the one file of the purpose. */
 const secondForms: Record<string, (code: string) => boolean> = {
-  'contract/errors.ts': (code) => /getOption\(\w+, rule\)|ErrorCodeSchema|\bcase 404:/.test(code),
+  'contract/errors.ts': (code) => /getOption\(\w+, rule\)|ErrorCodeSchema|case 40\d:\s*return Code\./.test(code),
 }
 
 const product = globSync('{contract,core,gateway,delivery,platform}/**/*.ts', {
