@@ -104,7 +104,9 @@ function batchSize(queue: readonly QueuedSend[]): number {
   let bytes = 0
   let size = 0
   for (const { message } of queue) {
-    bytes += FIXED_BYTES + UNIT_MAX_BYTES * unitsIn(message)
+    // `FIXED_BYTES` has room for the credentials.
+    const { credentials: _, ...content } = message
+    bytes += FIXED_BYTES + UNIT_MAX_BYTES * unitsIn(content)
     if (size > 0 && (size === BATCH_MAX_MESSAGES || bytes > BATCH_MAX_BYTES)) break
     size++
   }
@@ -115,5 +117,7 @@ function batchSize(queue: readonly QueuedSend[]): number {
 function unitsIn(value: unknown): number {
   if (typeof value === 'string') return value.length
   if (typeof value !== 'object' || value === null) return 0
-  return Object.values(value).reduce((sum: number, each) => sum + unitsIn(each), 0)
+  let units = 0
+  for (const each of Object.values(value)) units += unitsIn(each)
+  return units
 }
