@@ -1,4 +1,5 @@
 import { conversationFactsMs } from '../conversations/model.ts'
+import type { Lease } from '../mongodb/leases.ts'
 
 /**
  * Ids of a visitor: the browsers of an anonymous visitor, or the `Subject` ids of a verified one.
@@ -9,15 +10,14 @@ export interface VisitorName {
   subjectIds: string[]
 }
 
-/** Ids of all data of a visitor. */
+/** Ids by which all data of a visitor is found. */
 export interface VisitorTraces {
   sessionIds: string[]
   /** Ids of the visitor: browsers and, if verified, `Subject` ids. */
   visitorIds: string[]
   conversationIds: string[]
-  commandIds: string[]
   leadIds: string[]
-  /** Ids of screenshot files, including unfinished uploads. */
+  /** Ids of screenshot files. An upload may write to its file after the command was removed. */
   fileIds: string[]
 }
 
@@ -25,26 +25,23 @@ export const noTraces = (): VisitorTraces => ({
   sessionIds: [],
   visitorIds: [],
   conversationIds: [],
-  commandIds: [],
   leadIds: [],
   fileIds: [],
 })
-
-export type ErasureStage = 'ending' | 'removing' | 'removed' | 'finished'
 
 /** The erasure of one visitor. The record of a finished erasure does not identify the visitor. */
 export interface Erasure {
   erasureId: string
   workspaceId: string
-  stage: ErasureStage
+  stage: 'ending' | 'removing' | 'removed' | 'finished'
   requestedBy: string
   requestedAt: Date
   finishedAt?: Date
 }
 
-/** An unfinished erasure, as the core that holds its lease reads it. */
-export interface OpenErasure extends Erasure {
-  visitor: VisitorName
+/** What an unfinished erasure knows about its visitor. */
+export interface ErasedVisitor {
+  name: VisitorName
   /**
    * End of the erased period. Sessions that begin later belong to a visitor who returned.
    * This time includes the maximum clock difference of the cores.
@@ -56,9 +53,7 @@ export interface OpenErasure extends Erasure {
    */
   traces: VisitorTraces
   /** Whether data that was written late has been removed. New sessions then ignore the erasure. */
-  isSwept?: true
-  /** Number of the lease. A core whose number is outdated can no longer write. */
-  fencingToken: number
+  isSwept: boolean
 }
 
 /**
@@ -76,29 +71,29 @@ export const leaseMs = 30_000
  */
 export const hiddenMs = maxCallMs + conversationFactsMs
 
-export type RemovalStage = 'marking' | 'checking' | 'removing' | 'removed'
-
 const deletionKinds = ['workspace', 'connection', 'installation', 'subscription'] as const
 export type DeletionKind = (typeof deletionKinds)[number]
+export type DataKind = 'conversations' | 'leads'
+export type RemovalKind = 'visitor' | DataKind | DeletionKind
 
-export const isDeletion = (kind: Removal['kind']): kind is DeletionKind =>
+export const isDeletion = (kind: RemovalKind): kind is DeletionKind =>
   (deletionKinds as readonly string[]).includes(kind)
 
-/**
- * The removal of conversations or leads, or the deletion of one object with everything that
- * belongs to it. The data is hidden first and removed after `hiddenMs`. Conversations and leads
- * that the policy then allows to keep are shown again, unless `isDeletion` is set.
- */
+/** An erasure begins with the stage `ending`, and every other removal with `marking`. */
+export type RemovalStage = 'ending' | 'marking' | 'checking' | 'removing' | 'removed'
+
+/** A removal in progress, as the core that holds its lease reads it. */
 export interface Removal {
-  removalId: string
+  lease: Lease
   workspaceId: string
-  kind: 'conversations' | 'leads' | DeletionKind
+  kind: RemovalKind
   /** True if the conversations belong to an object that is being deleted. */
   isDeletion?: true
+  /** Ids of the conversations or leads, id of the deleted object, or id of the erasure. */
   ids: string[]
   stage: RemovalStage
-  /** Number of the lease. A core whose number is outdated can no longer write. */
-  fencingToken: number
+  /** Set for the removal of a visitor. */
+  visitor?: ErasedVisitor
 }
 
 /** Facts that decide whether a conversation may be removed. */
