@@ -32,30 +32,36 @@ export function createDataStore(
     Collection<{ _id: string; erasing?: true | string }>
   >
 
-  async function removeEvents(conversationIds: string[], limit: number) {
-    const found = await events
-      .find({ conversationId: { $in: conversationIds } }, { projection: { conversationId: 1 } })
-      .limit(limit)
-      .toArray()
-    if (found.length === 0) return 0
-    await events.deleteMany({
-      _id: { $in: found.map(({ _id }) => _id) },
-      // The shard key, so that only the shards of these conversations run the command.
-      conversationId: { $in: [...new Set(found.map(({ conversationId }) => conversationId))] },
-    })
-    return found.length
-  }
-
   const logParts = (conversationIds: string[]): Part[] => [
-    { kind: 'events', remove: (limit) => removeEvents(conversationIds, limit) },
-    documents(searchEntries, { $or: entriesOf(conversationIds) }, 'search_entries'),
+    documents(
+      events,
+      { conversationId: { $in: conversationIds } },
+      {
+        kind: 'events',
+        fields: { conversationId: 1 },
+        act: (found) =>
+          events.deleteMany({
+            _id: { $in: found.map(({ _id }) => _id) },
+            // The shard key, so that only the shards of these conversations run the command.
+            conversationId: { $in: [...new Set(found.map(({ conversationId }) => conversationId))] },
+          }),
+      },
+    ),
+    documents(searchEntries, { $or: entriesOf(conversationIds) }, { kind: 'search_entries' }),
   ]
 
   const conversationPart = (conversationIds: string[]) =>
-    documents(conversations, { _id: { $in: conversationIds } }, 'conversations', async (found) => {
-      await subjects.deleteMany({ conversationId: { $in: found } })
-      await conversations.deleteMany({ _id: { $in: found } })
-    })
+    documents(
+      conversations,
+      { _id: { $in: conversationIds } },
+      {
+        kind: 'conversations',
+        async act(found) {
+          await subjects.deleteMany({ conversationId: { $in: ids(found) } })
+          await conversations.deleteMany({ _id: { $in: ids(found) } })
+        },
+      },
+    )
 
   /** Removes what belongs to sessions, and the references to them. */
   async function removeTracesOf(sessionIds: string[], visitorIds: string[]) {
@@ -71,23 +77,17 @@ export function createDataStore(
     await searchEntries.deleteMany({ _id: { $in: sessionIds } })
   }
 
-  function sessionPart(filter: Filter<SessionDocument>): Part {
-    return {
+  const sessionPart = (filter: Filter<SessionDocument>) =>
+    documents(sessions, filter, {
       kind: 'sessions',
-      async remove(limit) {
-        const found = await sessions
-          .find(filter, { projection: { visitorId: 1 } })
-          .limit(limit)
-          .toArray()
-        if (found.length === 0) return 0
+      fields: { visitorId: 1 },
+      async act(found) {
         await removeTracesOf(ids(found), [...new Set(found.map(({ visitorId }) => visitorId))])
         await sessions.deleteMany({ _id: { $in: ids(found) } })
         // The search index may have written an entry again while the session was stored.
         await searchEntries.deleteMany({ _id: { $in: ids(found) } })
-        return found.length
       },
-    }
-  }
+    })
 
   /**
    * Moves what outlives removed sessions. Stores the visitors' ids in the leads of removed
@@ -130,45 +130,32 @@ export function createDataStore(
     )
   }
 
-  function deliveryPart(filter: Filter<DeliveryDocument>, kind = 'deliveries'): Part {
-    return {
+  const deliveryPart = (filter: Filter<DeliveryDocument>, kind = 'deliveries') =>
+    documents(deliveries, filter, {
       kind,
-      async remove(limit) {
-        const found = await deliveries
-          .find(filter, { projection: { subscriptionId: 1, 'attempts.attemptId': 1 } })
-          .limit(limit)
-          .toArray()
-        if (found.length === 0) return 0
+      fields: { subscriptionId: 1, 'attempts.attemptId': 1 },
+      async act(found) {
         await removeAttemptReferences(found)
         // Check the filter again, because a held delivery may have been released after it was found.
         await deliveries.deleteMany({ $and: [{ _id: { $in: ids(found) } }, filter] })
-        return found.length
       },
-    }
-  }
+    })
 
-  function leadPart(filter: Filter<LeadDocument>): Part {
-    return {
+  const leadPart = (filter: Filter<LeadDocument>) =>
+    documents(leads, filter, {
       kind: 'leads',
-      async remove(limit) {
-        const found = await leads
-          .find(filter, { projection: { workspaceId: 1, conversationId: 1 } })
-          .limit(limit)
-          .toArray()
-        const [first] = found
-        if (!first) return 0
+      fields: { workspaceId: 1, conversationId: 1 },
+      async act(found) {
         // A conversation with a form may have been kept only for its lead. Make its review due before
         // the removal, because the process may die. Make it due again afterwards, because a sweep may
         // have run during the removal.
         const freed = [...new Set(found.flatMap(({ conversationId }) => conversationId ?? []))]
-        await retention.reviewAll(first.workspaceId, freed)
+        await retention.reviewAll(found[0]!.workspaceId, freed)
         await leads.deleteMany({ _id: { $in: ids(found) } })
         await searchEntries.deleteMany({ _id: { $in: ids(found) } })
-        await retention.reviewAll(first.workspaceId, freed)
-        return found.length
+        await retention.reviewAll(found[0]!.workspaceId, freed)
       },
-    }
-  }
+    })
 
   const leadParts = (leadIds: string[]): Part[] => [
     deliveryPart({ leadId: { $in: leadIds } }),

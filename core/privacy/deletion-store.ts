@@ -1,3 +1,4 @@
+import type { Collection, Document } from 'mongodb'
 import type { Session } from '../visitors/model.ts'
 import { toSession } from '../visitors/session-store.ts'
 import type { DataStore } from './data-store.ts'
@@ -11,7 +12,9 @@ export interface Deleted {
   workspaceId: string
 }
 
-const notDeleted = { deleted: { $exists: false } } as const
+interface ObjectDocument extends Document {
+  _id: string
+}
 
 export type DeletionStore = ReturnType<typeof createDeletionStore>
 
@@ -22,35 +25,49 @@ export function createDeletionStore(
   const { workspaces, connections, installations, leadSubscriptions, suppressions, policyChanges } = collections
   const { sessions, conversations, erasures, visitors, consoleSessions, signInLinks, data } = collections
 
-  /**
-   * Returns a filter for each collection. It matches the objects that the deletion marks and
-   * removes.
-   */
-  function within({ kind, id, workspaceId }: Deleted) {
-    const isWorkspace = kind === 'workspace'
-    return {
-      workspaces: isWorkspace ? { _id: id } : undefined,
-      connections: isWorkspace ? { workspaceId: id } : kind === 'connection' ? { _id: id } : undefined,
-      installations: isWorkspace
-        ? { workspaceId: id }
-        : kind === 'connection'
-          ? { workspaceId, connectionId: id }
-          : kind === 'installation'
-            ? { _id: id }
-            : undefined,
-      subscriptions: isWorkspace ? { workspaceId: id } : kind === 'subscription' ? { _id: id } : undefined,
-    }
+  /** Returns the objects that the deletion marks and removes, by collection. The deleted one is in the last. */
+  function objectsIn({ kind, id, workspaceId }: Deleted) {
+    const off = { deleted: true as const, status: 'disabled' as const }
+    const inWorkspace = kind === 'workspace' ? { workspaceId } : undefined
+    const itself = (of: DeletionKind) => (kind === of ? { _id: id } : undefined)
+    const inConnection = kind === 'connection' ? { workspaceId, connectionId: id } : undefined
+    const objects = [
+      {
+        kind: 'installation',
+        collection: installations,
+        filter: inWorkspace ?? inConnection ?? itself('installation'),
+        mark: { $set: { deleted: true, enabled: false } },
+      },
+      {
+        kind: 'connection',
+        collection: connections,
+        filter: inWorkspace ?? itself('connection'),
+        mark: { $set: off, $inc: { statusVersion: 1 } },
+      },
+      {
+        kind: 'subscription',
+        collection: leadSubscriptions,
+        filter: inWorkspace ?? itself('subscription'),
+        mark: { $set: { ...off, disabledReason: 'operator', automatic: false } },
+      },
+      {
+        kind: 'workspace',
+        collection: workspaces,
+        filter: itself('workspace'),
+        mark: { $set: { deleted: true } },
+      },
+    ]
+    return objects.flatMap(({ collection, filter, ...rest }) =>
+      filter ? [{ ...rest, filter, collection: collection as unknown as Collection<ObjectDocument> }] : [],
+    )
   }
 
-  /** Returns the connections of a workspace, or the deleted connection. Empty for other objects. */
-  const connectionsIn = async (deleted: Deleted): Promise<string[]> => {
-    const filter = within(deleted).connections
-    return filter ? ids(await connections.find(filter, idOnly).toArray()) : []
-  }
-
-  const siteKeysIn = async (deleted: Deleted) => {
-    const filter = within(deleted).installations
-    return filter ? ids(await installations.find(filter, idOnly).toArray()) : []
+  /** Returns the ids of the objects of these kinds. */
+  async function idsIn(deleted: Deleted, kinds: DeletionKind[]): Promise<string[]> {
+    const found = objectsIn(deleted)
+      .filter(({ kind }) => (kinds as string[]).includes(kind))
+      .map(({ collection, filter }) => collection.find(filter, idOnly).toArray())
+    return ids((await Promise.all(found)).flat())
   }
 
   /** Parts of a workspace beside its conversations and objects. */
@@ -64,15 +81,13 @@ export function createDeletionStore(
   }
 
   return {
-    connectionsIn,
+    idsIn,
 
     /** Returns the workspace of an object, even if its deletion has begun. */
     async workspaceOf(kind: DeletionKind, id: string): Promise<string | undefined> {
-      if (kind === 'workspace') return (await workspaces.findOne({ _id: id }, idOnly))?._id
-      const projection = { workspaceId: 1 } as const
-      if (kind === 'connection') return (await connections.findOne({ _id: id }, { projection }))?.workspaceId
-      if (kind === 'installation') return (await installations.findOne({ _id: id }, { projection }))?.workspaceId
-      return (await leadSubscriptions.findOne({ _id: id }, { projection }))?.workspaceId
+      const [object] = objectsIn({ kind, id, workspaceId: id }).filter((each) => each.kind === kind)
+      const found = await object!.collection.findOne({ _id: id }, { projection: { workspaceId: 1 } })
+      return kind === 'workspace' ? found?._id : found?.workspaceId
     },
 
     /**
@@ -80,34 +95,10 @@ export function createDeletionStore(
      * call marked at least one object.
      */
     async mark(deleted: Deleted): Promise<boolean> {
-      const filter = within(deleted)
-      const marked = [
-        filter.installations &&
-          (await installations.updateMany(
-            { ...filter.installations, ...notDeleted },
-            { $set: { deleted: true, enabled: false } },
-          )),
-        filter.workspaces &&
-          (await workspaces.updateMany({ ...filter.workspaces, ...notDeleted }, { $set: { deleted: true } })),
-        filter.connections &&
-          (await connections.updateMany(
-            { ...filter.connections, ...notDeleted },
-            { $set: { deleted: true, status: 'disabled' }, $inc: { statusVersion: 1 } },
-          )),
-        filter.subscriptions &&
-          (await leadSubscriptions.updateMany(
-            { ...filter.subscriptions, ...notDeleted },
-            { $set: { deleted: true, status: 'disabled', disabledReason: 'operator', automatic: false } },
-          )),
-      ]
-      return marked.some((result) => result !== undefined && result.modifiedCount > 0)
-    },
-
-    /** Returns the site keys, and the ids of the connections and subscriptions, of the deleted object. */
-    async idsIn(deleted: Deleted): Promise<string[]> {
-      const filter = within(deleted).subscriptions
-      const subscriptions = filter ? ids(await leadSubscriptions.find(filter, idOnly).toArray()) : []
-      return [...(await siteKeysIn(deleted)), ...(await connectionsIn(deleted)), ...subscriptions]
+      let marked = 0
+      for (const { collection, filter, mark } of objectsIn(deleted))
+        marked += (await collection.updateMany({ ...filter, deleted: { $exists: false } }, mark)).modifiedCount
+      return marked > 0
     },
 
     /** Returns visible conversations of the connections. */
@@ -137,19 +128,16 @@ export function createDeletionStore(
     /** Parts of an object whose conversations have been removed. The object itself is the last. */
     async partsOf(deleted: Deleted): Promise<Part[]> {
       const { kind, id } = deleted
-      const filter = within(deleted)
-      const connectionIds = await connectionsIn(deleted)
+      const connectionIds = await idsIn(deleted, ['connection'])
+      const siteKeys = await idsIn(deleted, ['installation'])
       return [
         ...(kind === 'subscription' ? [data.deliveryPart({ subscriptionId: id })] : []),
         // Sessions whose conversation was never stored.
-        data.sessionPart({ publicSiteKey: { $in: await siteKeysIn(deleted) } }),
+        data.sessionPart({ publicSiteKey: { $in: siteKeys } }),
         ...(kind === 'workspace' ? partsOfWorkspace(id) : []),
         atOnce(async () => {
           await visitors.deleteMany({ connectionId: { $in: connectionIds } })
-          if (filter.installations) await installations.deleteMany(filter.installations)
-          if (filter.connections) await connections.deleteMany(filter.connections)
-          if (filter.subscriptions) await leadSubscriptions.deleteMany(filter.subscriptions)
-          if (filter.workspaces) await workspaces.deleteMany(filter.workspaces)
+          for (const { collection, filter } of objectsIn(deleted)) await collection.deleteMany(filter)
         }),
       ]
     },

@@ -35,6 +35,9 @@ const waitMs = 5_000
 const maxOpen = 8
 const batch = 1_000
 
+/** Kinds of objects of which cores keep the state. */
+const announced: DeletionKind[] = ['installation', 'connection', 'subscription']
+
 const deletedBy = ({ kind, ids: [id = ''], workspaceId }: Removal): Deleted => ({
   kind: kind as DeletionKind,
   id,
@@ -57,9 +60,9 @@ export function createObjectList(dependencies: {
   const { store, removals, begin, data, factStore, paced, wakeups } = dependencies
 
   async function mark(deleted: Deleted): Promise<boolean> {
-    const known = await store.idsIn(deleted)
+    const known = await store.idsIn(deleted, announced)
     const isNew = await wakeups.changing(known, () => store.mark(deleted))
-    const late = (await store.idsIn(deleted)).filter((id) => !known.includes(id))
+    const late = (await store.idsIn(deleted, announced)).filter((id) => !known.includes(id))
     await wakeups.stateChanged(...late)
     return isNew
   }
@@ -114,7 +117,7 @@ export function createObjectList(dependencies: {
   async function pauseOf(removal: Removal, deleted: Deleted): Promise<number | undefined> {
     if (deleted.kind === 'subscription') return undefined
     if (deleted.kind === 'installation') return removeBySession(removal.workspaceId, deleted.id)
-    return removeByConnection(removal, await store.connectionsIn(deleted))
+    return removeByConnection(removal, await store.idsIn(deleted, ['connection']))
   }
 
   return {

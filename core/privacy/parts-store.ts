@@ -1,4 +1,4 @@
-import type { Collection, Filter } from 'mongodb'
+import type { Collection, Document, Filter, WithId } from 'mongodb'
 
 /** A part of the data that belongs to a thing. */
 export interface Part {
@@ -23,17 +23,21 @@ export const atOnce = (remove: () => Promise<unknown>): Part => ({
 })
 
 /** A part with the documents of a collection that match. `act` removes them; default: deletes them. */
-export function documents<D extends { _id: string }>(
+export function documents<D extends Document>(
   collection: Collection<D>,
   filter: Filter<D>,
-  kind?: string,
-  act = (found: string[]): Promise<unknown> => collection.deleteMany({ _id: { $in: found } } as Filter<D>),
+  { kind, fields, act }: { kind?: string; fields?: Document; act?: (found: WithId<D>[]) => Promise<unknown> } = {},
 ): Part {
+  const remove = (found: WithId<D>[]) =>
+    collection.deleteMany({ _id: { $in: found.map(({ _id }) => _id) } } as Filter<D>)
   return {
     ...(kind && { kind }),
     async remove(limit) {
-      const found = (await collection.find(filter, idOnly).limit(limit).toArray()).map(({ _id }) => String(_id))
-      if (found.length > 0) await act(found)
+      const found = await collection
+        .find(filter, { projection: fields ?? idOnly.projection })
+        .limit(limit)
+        .toArray()
+      if (found.length > 0) await (act ?? remove)(found)
       return found.length
     },
   }

@@ -185,14 +185,16 @@ export function createRetentionStore(collections: PrivacyCollections) {
             return (await leadSubscriptions.updateMany(old, { $pull: { audit: { at: isOld } } })).modifiedCount
           },
         },
-        documents(deliveries, requested, 'audit', (found) =>
-          deliveries.updateMany(
-            { _id: { $in: found }, requestedAt: isOld },
-            { $unset: { requestedAt: '', 'attempts.$[].requestedBy': '' } },
-          ),
-        ),
-        documents(erasures, { workspaceId, finishedAt: isOld }, 'audit'),
-        documents(policyChanges, { workspaceId, at: isOld }, 'audit'),
+        documents(deliveries, requested, {
+          kind: 'audit',
+          act: (found) =>
+            deliveries.updateMany(
+              { _id: { $in: ids(found) }, requestedAt: isOld },
+              { $unset: { requestedAt: '', 'attempts.$[].requestedBy': '' } },
+            ),
+        }),
+        documents(erasures, { workspaceId, finishedAt: isOld }, { kind: 'audit' }),
+        documents(policyChanges, { workspaceId, at: isOld }, { kind: 'audit' }),
       ]
     },
   }
