@@ -6,8 +6,8 @@ import type { Session } from '../visitors/model.ts'
 import type { ConversationFactsStore } from './conversation-facts-store.ts'
 import type { DataStore } from './data-store.ts'
 import type { Deleted, DeletionStore } from './deletion-store.ts'
-import { type DeletionKind, hiddenMs, type Removal } from './model.ts'
-import type { RemovalStore } from './removal-store.ts'
+import { type DeletionKind, hiddenMs } from './model.ts'
+import type { Removal, RemovalStore } from './removal-store.ts'
 import type { PacedRemoval, RemovalList, Removals } from './removals.ts'
 
 export interface Deletions {

@@ -1,5 +1,4 @@
 import { conversationFactsMs } from '../conversations/model.ts'
-import type { Lease } from '../mongodb/leases.ts'
 
 /**
  * Ids of a visitor: the browsers of an anonymous visitor, or the `Subject` ids of a verified one.
@@ -71,30 +70,12 @@ export const leaseMs = 30_000
  */
 export const hiddenMs = maxCallMs + conversationFactsMs
 
-const deletionKinds = ['workspace', 'connection', 'installation', 'subscription'] as const
-export type DeletionKind = (typeof deletionKinds)[number]
+export type DeletionKind = 'workspace' | 'connection' | 'installation' | 'subscription'
 export type DataKind = 'conversations' | 'leads'
 export type RemovalKind = 'visitor' | DataKind | DeletionKind
 
-export const isDeletion = (kind: RemovalKind): kind is DeletionKind =>
-  (deletionKinds as readonly string[]).includes(kind)
-
 /** An erasure begins with the stage `ending`, and every other removal with `marking`. */
 export type RemovalStage = 'ending' | 'marking' | 'checking' | 'removing' | 'removed'
-
-/** A removal in progress, as the core that holds its lease reads it. */
-export interface Removal {
-  lease: Lease
-  workspaceId: string
-  kind: RemovalKind
-  /** True if the conversations belong to an object that is being deleted. */
-  isDeletion?: true
-  /** Ids of the conversations or leads, id of the deleted object, or id of the erasure. */
-  ids: string[]
-  stage: RemovalStage
-  /** Set for the removal of a visitor. */
-  visitor?: ErasedVisitor
-}
 
 /** Facts that decide whether a conversation may be removed. */
 export interface ConversationFacts {

@@ -1,14 +1,28 @@
 import type { Collection, UpdateFilter } from 'mongodb'
-import { createLeases } from '../mongodb/leases.ts'
+import { createLeases, type Lease } from '../mongodb/leases.ts'
 import {
   type ErasedVisitor,
   type Erasure,
   noTraces,
-  type Removal,
+  type RemovalKind,
   type RemovalStage,
   type VisitorName,
   type VisitorTraces,
 } from './model.ts'
+
+/** A removal in progress, as the core that holds its lease reads it. */
+export interface Removal {
+  lease: Lease
+  workspaceId: string
+  kind: RemovalKind
+  /** True if the conversations belong to an object that is being deleted. */
+  isDeletion?: true
+  /** Ids of the conversations or leads, id of the deleted object, or id of the erasure. */
+  ids: string[]
+  stage: RemovalStage
+  /** Set for the removal of a visitor. */
+  visitor?: ErasedVisitor
+}
 
 interface LeasedDocument {
   _id: string

@@ -11,9 +11,9 @@ import {
   plantMarks,
   visitorOf,
 } from '../test/visitor-marks.ts'
-import { noTraces, type Removal, type RemovalKind } from './model.ts'
+import { noTraces, type RemovalKind } from './model.ts'
 import { documents } from './parts-store.ts'
-import { createRemovalStore } from './removal-store.ts'
+import { createRemovalStore, type Removal } from './removal-store.ts'
 import { createPacedRemoval, createRemovals, type RemovalList } from './removals.ts'
 
 const cores = testCores({ started: false })

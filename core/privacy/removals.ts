@@ -3,9 +3,9 @@ import { newId } from '../ids.ts'
 import type { LogService } from '../log/service.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import { whileHeld } from '../mongodb/leases.ts'
-import { leaseMs, maxCallMs, type Removal, type RemovalKind } from './model.ts'
+import { leaseMs, maxCallMs, type RemovalKind } from './model.ts'
 import type { Part } from './parts-store.ts'
-import type { RemovalStore } from './removal-store.ts'
+import type { Removal, RemovalStore } from './removal-store.ts'
 
 /** What a removal removes, and how it is hidden: a visitor, old data, or an object. */
 export interface RemovalList {

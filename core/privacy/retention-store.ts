@@ -1,5 +1,5 @@
 import type { Collection, Filter, Sort, WithId } from 'mongodb'
-import { createLeases, type Lease } from '../mongodb/leases.ts'
+import { createLeases, type Lease, newToken } from '../mongodb/leases.ts'
 import type { Session } from '../visitors/model.ts'
 import { toSession } from '../visitors/session-store.ts'
 import type { Retention } from '../workspaces/model.ts'
@@ -166,8 +166,8 @@ export function createRetentionStore(collections: PrivacyCollections) {
       const due = nextReviewUpdate({ periodBeginsAt: new Date(0) })
       await conversations.updateMany({ _id: { $in: conversationIds } }, due)
       await sessions.updateMany({ conversationId: { $in: conversationIds } }, due)
-      // Raises the token, so that a sweep in progress does not overwrite `sweepAt`.
-      await workspaces.updateOne({ _id: workspaceId }, { $min: { sweepAt: new Date(0) }, $inc: { sweepToken: 1 } })
+      // A sweep in progress loses its lease, so that it does not overwrite `sweepAt`.
+      await workspaces.updateOne({ _id: workspaceId }, { $set: { sweepAt: new Date(0), sweepToken: newToken() } })
     },
 
     subscriptionIds: async (workspaceId: string) =>
