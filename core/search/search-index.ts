@@ -110,18 +110,23 @@ export function createSearchIndex(dependencies: {
     await store.insert(texts.filter(({ source }) => missing.has(source)).map(indexed))
   }
 
+  /** Runs a write after the pause that follows the previous one, unless the index was closed. */
+  const write = (work: () => Promise<void>) =>
+    paced(async () => {
+      if (!closed.signal.aborted) await work()
+    })
+
   const flushing = createSingleFlight(
     () => waiting.length > 0 && !closed.signal.aborted,
-    async () => {
-      const batch = waiting.slice(0, batchSize)
-      waiting = waiting.slice(batchSize)
-      const events = batch.filter(({ readAt }) => isRecent(readAt)).map(({ event }) => event)
-      if (events.length === 0) return
-      await paced(async () => {
+    () =>
+      write(async () => {
+        const batch = waiting.slice(0, batchSize)
+        waiting = waiting.slice(batchSize)
+        const events = batch.filter(({ readAt }) => isRecent(readAt)).map(({ event }) => event)
+        if (events.length === 0) return
         await addMessages(events)
         await addVisitors(events)
-      })
-    },
+      }),
     { paceMs, isFull: () => waiting.length >= batchSize },
   )
 
@@ -143,13 +148,14 @@ export function createSearchIndex(dependencies: {
         const searched = events.filter(isSearched)
         const missing = new Set((await store.missing(searched.flatMap(sourceOf))).map(placeOf))
         const absent = searched.filter((event) => sourceOf(event).some((source) => missing.has(placeOf(source))))
-        for (let start = 0; start < absent.length; start += batchSize) {
-          if (closed.signal.aborted) return
-          if (!isRecent(readAt)) throw new Error('the events were read too long ago')
-          await paced(() => addMessages(absent.slice(start, start + batchSize)))
-        }
-        await paced(() => addVisitors(searched))
-        await paced(() => addOthers(searched))
+        for (let start = 0; start < absent.length; start += batchSize)
+          await write(async () => {
+            if (!isRecent(readAt)) throw new Error('the events were read too long ago')
+            await addMessages(absent.slice(start, start + batchSize))
+          })
+        await write(() => addVisitors(searched))
+        await write(() => addOthers(searched))
+        if (closed.signal.aborted) return
         // Another core has moved the position, and continues from there.
         if (!(await store.advance(from, end))) return
         if (absent.length > 0) logger.debug({ count: absent.length }, 'missing search entries added')
