@@ -9,7 +9,7 @@ import { type SessionDocument, toSession } from '../visitors/session-store.ts'
 import type { DataKind, VisitorTraces } from './model.ts'
 import { atOnce, documents, idOnly, ids, type Part } from './parts-store.ts'
 import type { RetentionStore } from './retention-store.ts'
-import type { VisitorCollections } from './visitor-data-store.ts'
+import type { PrivacyCollections } from './visitor-data-store.ts'
 import { filesOf } from './visitor-trace-store.ts'
 
 export type DataStore = ReturnType<typeof createDataStore>
@@ -19,7 +19,7 @@ export type DataStore = ReturnType<typeof createDataStore>
  * the parts of a list in their order.
  */
 export function createDataStore(
-  collections: VisitorCollections & {
+  collections: PrivacyCollections & {
     consents: Pick<ConsentStore, 'keepLatest'>
     files: Pick<ScreenshotStore, 'delete'>
     retention: Pick<RetentionStore, 'reviewAll'>

@@ -2,7 +2,6 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { inWorkspace } from '../errors.ts'
 import type { PlannedIds } from '../keys/keyring.ts'
 import type { Wakeups } from '../log/wakeups.ts'
-import type { Session } from '../visitors/model.ts'
 import type { ConversationFactsStore } from './conversation-facts-store.ts'
 import type { DataStore } from './data-store.ts'
 import type { Deleted, DeletionStore } from './deletion-store.ts'
@@ -90,24 +89,17 @@ export function createObjectList(dependencies: {
   async function removeBySession(workspaceId: string, siteKey: string) {
     const sessions = await store.sessionsOn(siteKey, batch)
     if (sessions.length === 0) return undefined
-    const byConversation = Map.groupBy(sessions, ({ conversationId }) => conversationId)
+    const conversationIds = [...new Set(sessions.map(({ conversationId }) => conversationId))]
     const others = Map.groupBy(
-      (await factStore.sessionsOf([...byConversation.keys()])).filter(({ publicSiteKey }) => publicSiteKey !== siteKey),
+      (await factStore.sessionsOf(conversationIds)).filter(({ publicSiteKey }) => publicSiteKey !== siteKey),
       ({ conversationId }) => conversationId,
     )
-    const { visible, missing } = await store.stateOf([...byConversation.keys()])
-    const heirs: [string, Session | undefined][] = [
-      ...missing.map((conversationId): [string, undefined] => [conversationId, undefined]),
-      ...[...others].map(([conversationId, [heir]]): [string, Session | undefined] => [conversationId, heir]),
-    ]
-    const detached = heirs.flatMap(([conversationId, heir]) =>
-      byConversation.get(conversationId)!.map((session) => [session.sessionId, { session, heir }] as const),
-    )
-    const heirOf = new Map(detached)
+    const { visible, missing } = await store.stateOf(conversationIds)
+    const gone = new Set(missing)
     await paced.remove({
-      ids: [...heirOf.keys()],
-      partsOf: (ids) =>
-        ids.flatMap((id) => data.partsOfSession(heirOf.get(id)!.session, heirOf.get(id)!.heir?.sessionId)),
+      items: sessions.filter(({ conversationId }) => gone.has(conversationId) || others.has(conversationId)),
+      partsOf: (group) =>
+        group.flatMap((session) => data.partsOfSession(session, others.get(session.conversationId)?.[0]?.sessionId)),
     })
     const own = visible.filter((conversationId) => !others.has(conversationId))
     if (own.length > 0) await removeConversations(workspaceId, own)
@@ -132,7 +124,7 @@ export function createObjectList(dependencies: {
       const pauseMs = await pauseOf(removal, deleted)
       if (pauseMs !== undefined) return { waitMs: pauseMs }
       const parts = await store.partsOf(deleted)
-      return { ids: removal.ids, partsOf: () => parts }
+      return { items: removal.ids, partsOf: () => parts }
     },
   }
 }

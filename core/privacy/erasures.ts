@@ -100,7 +100,7 @@ export function createVisitorList(dependencies: {
       const all = await addTraces(removal, recorded)
       if (wasLive || all.sessionIds.length > recorded.sessionIds.length) return { waitMs: propagationMs }
       await store.addTraces(removal, noTraces(), await data.epochsOf(all.conversationIds))
-      return { ids: removal.ids, partsOf: () => data.partsOfVisitor(all) }
+      return { items: removal.ids, partsOf: () => data.partsOfVisitor(all) }
     },
 
     removed: async (removal) => announce(removal, await store.addTraces(removal, noTraces())),

@@ -66,8 +66,8 @@ export function createOldDataList(
     },
 
     async next(removal) {
-      const ids = removal.stage === 'removed' ? removal.ids : await hiddenBy(removal)
-      return { ids, partsOf: data.partsOf[kind] }
+      const items = removal.stage === 'removed' ? removal.ids : await hiddenBy(removal)
+      return { items, partsOf: data.partsOf[kind] }
     },
   }
 }

@@ -119,7 +119,7 @@ describe('the steps of a removal', () => {
       async next({ ids, stage }) {
         note(stage)
         if (shape === 'waits' && waited++ % 2 === 0) return { waitMs: 5 }
-        return { ids, partsOf: () => parts }
+        return { items: ids, partsOf: () => parts }
       },
       forget: async () => note('forget'),
     }

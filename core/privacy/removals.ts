@@ -28,10 +28,11 @@ export interface RemovalList {
   forget?(removal: Removal): Promise<void>
 }
 
-interface NextParts {
-  ids: string[]
-  /** Returns the parts of a group of the ids. */
-  partsOf(ids: string[]): Part[]
+interface NextParts<Item = string> {
+  /** Ids of what to remove, or sessions. */
+  items: Item[]
+  /** Returns the parts of a group of the items. */
+  partsOf(items: Item[]): Part[]
 }
 
 export interface Removals {
@@ -45,11 +46,11 @@ export interface Removals {
 
 /** Removes parts with pauses, so that database calls for messages are not delayed. */
 export interface PacedRemoval {
-  /** Removes the parts of all ids. Returns the ids that are left after `stepMs`. */
-  remove(next: NextParts): Promise<string[]>
+  /** Removes the parts of all items. Returns the items that are left after `stepMs`. */
+  remove<Item>(next: NextParts<Item>): Promise<Item[]>
 }
 
-/** Number of ids whose data is removed together. */
+/** Number of items whose data is removed together. */
 const groupSize = 20
 /** Maximum number of documents that one call of the database removes. */
 const chunk = 100
@@ -75,12 +76,12 @@ export function createPacedRemoval(metrics: Pick<CoreMetrics, 'removed'>): Paced
   }
 
   return {
-    async remove({ ids, partsOf }) {
+    async remove({ items, partsOf }) {
       const endsAt = performance.now() + stepMs
-      for (let start = 0; start < ids.length; start += groupSize) {
-        if (start > 0 && performance.now() > endsAt) return ids.slice(start)
-        for (const part of partsOf(ids.slice(start, start + groupSize)))
-          if (!(await removePart(part, endsAt))) return ids.slice(start)
+      for (let start = 0; start < items.length; start += groupSize) {
+        if (start > 0 && performance.now() > endsAt) return items.slice(start)
+        for (const part of partsOf(items.slice(start, start + groupSize)))
+          if (!(await removePart(part, endsAt))) return items.slice(start)
       }
       return []
     },

@@ -63,7 +63,7 @@ export function createRetention(dependencies: {
       ...(heldBefore ? [data.deliveryPart({ ...held, updatedAt: { $lte: heldBefore } }, 'held_deliveries')] : []),
       ...(auditBefore ? store.auditParts(workspaceId, subscriptionIds, auditBefore) : []),
     ]
-    return (await paced.remove({ ids: [workspaceId], partsOf: () => parts })).length > 0
+    return (await paced.remove({ items: [workspaceId], partsOf: () => parts })).length > 0
   }
 
   async function sweepLeads(workspaceId: string, days: Days): Promise<boolean> {
@@ -132,7 +132,7 @@ export function createRetention(dependencies: {
         (other) => other.sessionId !== sessionId && (writers.has(other.sessionId) || isNewer(other, session)),
       )
       const remove = (lastSessionId?: string) =>
-        paced.remove({ ids: [sessionId], partsOf: () => data.partsOfSession(session, lastSessionId) })
+        paced.remove({ items: [session], partsOf: () => data.partsOfSession(session, lastSessionId) })
       if (expiry > cutOff) await store.reviewSession(sessionId, { periodBeginsAt: expiry })
       else if (!facts) await remove()
       else if (writers.get(sessionId) === 'message') await store.reviewSession(sessionId, 'never')

@@ -19,8 +19,8 @@ import type { ConnectionDocument, InstallationDocument, WorkspaceDocument } from
 import type { VisitorTraces } from './model.ts'
 import type { ErasureDocument, RemovalDocument } from './removal-store.ts'
 
-/** The collections that have data of visitors. */
-export interface VisitorCollections {
+/** The collections that have data of visitors, and those from which a deletion removes data. */
+export interface PrivacyCollections {
   sessions: Collection<SessionDocument>
   visitors: Collection<VisitorDocument>
   networkBans: Collection<NetworkBanDocument>
@@ -35,10 +35,6 @@ export interface VisitorCollections {
   typing: Collection<TypingDocument>
   policyChanges: Collection<PolicyChangeDocument>
   searchEntries: Collection<SearchEntryDocument>
-}
-
-/** The collections from which removals remove data. */
-export interface PrivacyCollections extends VisitorCollections {
   workspaces: Collection<WorkspaceDocument>
   connections: Collection<ConnectionDocument>
   installations: Collection<InstallationDocument>
@@ -62,7 +58,7 @@ export interface VisitorDataStore {
   read(traces: VisitorTraces): AsyncIterable<VisitorRecord>
 }
 
-export function createVisitorDataStore(collections: VisitorCollections): VisitorDataStore {
+export function createVisitorDataStore(collections: PrivacyCollections): VisitorDataStore {
   const { sessions, visitors, networkBans, conversations, events, commands, leads, deliveries } = collections
 
   return {

@@ -2,7 +2,7 @@ import type { Collection } from 'mongodb'
 import type { CommandDocument } from '../commands/command-store.ts'
 import type { SessionDocument } from '../visitors/session-store.ts'
 import { noTraces, type VisitorName, type VisitorTraces } from './model.ts'
-import type { VisitorCollections } from './visitor-data-store.ts'
+import type { PrivacyCollections } from './visitor-data-store.ts'
 
 export interface VisitorTraceStore {
   /**
@@ -24,7 +24,7 @@ export async function filesOf(commands: Collection<CommandDocument>, sessionIds:
   )
 }
 
-export function createVisitorTraceStore({ sessions, commands, leads }: VisitorCollections): VisitorTraceStore {
+export function createVisitorTraceStore({ sessions, commands, leads }: PrivacyCollections): VisitorTraceStore {
   const part = {
     projection: { visitorId: 1, conversationId: 1, formerConversationIds: 1 },
   } as const
