@@ -100,7 +100,7 @@ export function createCoreMetrics() {
     ),
     removed: counter(
       'service_core_removed_total',
-      'Data that the retention removed, by kind: `conversations`, `sessions`, `events`, `search_entries`, `leads`, `deliveries`, `held_deliveries` or `audit`.',
+      'Data that erasures, retention and deletions removed, by kind: `conversations`, `sessions`, `events`, `search_entries`, `leads`, `deliveries`, `held_deliveries` or `audit`.',
       ['kind'],
     ),
     spared: counter(

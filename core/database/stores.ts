@@ -19,12 +19,11 @@ import { createPeerStore } from '../log/peer-store.ts'
 import { createWakeupStore, type Nudge } from '../log/wakeup-store.ts'
 import { createConsoleSessionStore } from '../operators/console-session-store.ts'
 import { createConversationFactsStore } from '../privacy/conversation-facts-store.ts'
-import { createDataRemoval } from '../privacy/data-removal-store.ts'
+import { createDataStore } from '../privacy/data-store.ts'
 import { createDeletionStore } from '../privacy/deletion-store.ts'
-import { createErasureStore } from '../privacy/erasure-store.ts'
 import { createRemovalStore } from '../privacy/removal-store.ts'
 import { createRetentionStore } from '../privacy/retention-store.ts'
-import { createVisitorDataStore, createVisitorRemoval } from '../privacy/visitor-data-store.ts'
+import { createVisitorDataStore } from '../privacy/visitor-data-store.ts'
 import { createVisitorTraceStore } from '../privacy/visitor-trace-store.ts'
 import { createSearchEntryStore } from '../search/search-entry-store.ts'
 import { createBanStore } from '../visitors/ban-store.ts'
@@ -42,20 +41,23 @@ import type { Database } from './database.ts'
 export type Stores = ReturnType<typeof createStores>
 
 export function createStores({ collections, screenshots, history }: Database, nudge?: Nudge) {
+  const consents = createConsentStore(collections)
+  const files = createScreenshotStore(screenshots)
+  const retention = createRetentionStore(collections)
+  const data = createDataStore({ ...collections, consents, files, retention })
   return {
     commands: createCommandStore(collections),
-    consents: createConsentStore(collections),
+    consents,
     consoleSessions: createConsoleSessionStore(collections),
     conversationFacts: createConversationFactsStore(collections),
     conversations: createConversationStore({ ...collections, history }),
-    dataRemoval: createDataRemoval(collections),
-    deletions: createDeletionStore(collections),
+    data,
+    deletions: createDeletionStore({ ...collections, data }),
     deliveries: createDeliveryStore(collections),
     deliveryRecoveries: createDeliveryRecoveryStore(collections),
     deliverySuppressions: createDeliverySuppressionStore(collections),
     deliveryHolds: createDeliveryHoldStore(collections),
     deliveryQueue: createDeliveryQueue(collections),
-    erasures: createErasureStore(collections),
     events: createEventStore(collections),
     idempotency: createIdempotencyStore(collections),
     keys: createKeyStore(collections),
@@ -71,15 +73,14 @@ export function createStores({ collections, screenshots, history }: Database, nu
     operatorPresence: createOperatorPresenceStore(collections),
     peers: createPeerStore(collections),
     removals: createRemovalStore(collections),
-    retention: createRetentionStore(collections),
+    retention,
     savedReplies: createSavedReplyStore(collections),
-    screenshots: createScreenshotStore(screenshots),
+    screenshots: files,
     searchEntries: createSearchEntryStore(collections),
     sessions: createSessionStore(collections),
     subjects: createSubjectStore(collections),
     typing: createTypingStore(collections),
     visitorData: createVisitorDataStore(collections),
-    visitorRemoval: createVisitorRemoval(collections),
     visitorTraces: createVisitorTraceStore(collections),
     wakeups: createWakeupStore({ ...collections, nudge }),
     workspaces: createWorkspaceStore(collections),

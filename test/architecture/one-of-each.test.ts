@@ -25,6 +25,10 @@ const importsOf = (path: string) =>
 /** Whether code has a mechanism of its own, by the one file of the purpose. */
 const secondForms: Record<string, (code: string) => boolean> = {
   'contract/errors.ts': (code) => /getOption\(\w+, rule\)|ErrorCodeSchema|case 40\d:\s*return Code\./.test(code),
+  'core/mongodb/leases.ts': (code) =>
+    /\$inc: \{[^}]*token/i.test(code) || /findOneAndUpdate\(\s*\{[^}]*\$lte: now/.test(code),
+  'core/concurrency/pace.ts': (code) => /performance\.now\(\) - \w+\)\s*\*|pauseFactor/.test(code),
+  'core/privacy/data-store.ts': (code) => new Set(code.match(/\b\w+\.deleteMany\(/g)).size > 2,
 }
 
 const product = globSync('{contract,core,gateway,delivery,platform}/**/*.ts', {
@@ -52,6 +56,10 @@ describe('a second mechanism for a purpose', () => {
   it.each([
     ['contract/errors.ts', `const { httpStatus } = getOption(value, rule)`],
     ['contract/errors.ts', `switch (httpStatus) { case 404: return Code.NotFound }`],
+    ['core/mongodb/leases.ts', `jobs.updateOne(due, { $set: { until }, $inc: { fencingToken: 1 } })`],
+    ['core/mongodb/leases.ts', `jobs.findOneAndUpdate({ nextAt: { $lte: now } }, { $set: { nextAt: until } })`],
+    ['core/concurrency/pace.ts', `await delay((performance.now() - began) * 4)`],
+    ['core/privacy/data-store.ts', `a.deleteMany({}); b.deleteMany({}); c.deleteMany({})`],
   ])('is found beside %s: %s', (file, code) => {
     expect(secondForms[file]!(code)).toBe(true)
   })
