@@ -219,24 +219,38 @@ type Frame = MessageInitShape<typeof WatchConversationsResponseSchema>['frame']
 /** Pause between heartbeats of an inbox stream. The console closes a stream that is silent for longer. */
 const heartbeatMs = 15_000
 
+/** Maximum memory of the unread frames of one inbox stream, about in bytes. */
+const maxUnread = 32 * 1024 * 1024
+/** Memory of a frame or an event in addition to its texts. */
+const partBytes = 512
+/** Memory of the presence of one visitor. */
+const presenceBytes = 128
+
 /**
  * Streams the changes of an inbox to one operator. The number of unread frames is limited. A client
  * that reads too slowly is disconnected with `RateLimited` (resource_exhausted). When the client
  * reconnects, it lists the conversations again.
  */
 export async function* watchConversations(
-  { inboxWatch, operatorPresence, visitorPresence, states, config }: CoreContext,
+  { inboxWatch, operatorPresence, visitorPresence, states, unreadFrames, config }: CoreContext,
   { workspaceId, scopes }: Pick<Caller, 'workspaceId' | 'scopes'>,
   signal: AbortSignal,
 ): AsyncGenerator<WatchConversationsResponse> {
-  const frames: { frame: Frame; events: LogEvent[] }[] = []
+  const frames: { frame: Frame; events: LogEvent[]; size: number }[] = []
+  const unread = unreadFrames.join(maxUnread)
   let wake: () => void = () => {}
   let isOver = signal.aborted
   let isTooSlow = false
 
-  function push(frame: Frame, events: LogEvent[] = []) {
-    if (frames.length >= config.INBOX_QUEUE_MAX) isTooSlow = true
-    else frames.push({ frame, events })
+  function push(frame: Frame, events: LogEvent[] = [], bytes = 0) {
+    if (isTooSlow) return
+    const size = events.reduce((sum, { message }) => sum + partBytes + (message?.body.length ?? 0), partBytes + bytes)
+    if (frames.length < config.INBOX_QUEUE_MAX && unread.take(size)) frames.push({ frame, events, size })
+    else {
+      isTooSlow = true
+      frames.length = 0
+      unread.leave()
+    }
     wake()
   }
   function finish() {
@@ -261,7 +275,7 @@ export async function* watchConversations(
       conversationId,
       presence: presenceStates[presence],
     }))
-    push({ case: 'presence', value: { complete, conversations } })
+    push({ case: 'presence', value: { complete, conversations } }, [], changes.length * presenceBytes)
   })
   const heartbeat = setInterval(() => {
     if (frames.length === 0) push({ case: 'heartbeat', value: {} })
@@ -275,12 +289,14 @@ export async function* watchConversations(
         await new Promise<void>((resolve) => (wake = resolve))
         continue
       }
+      unread.giveBack(next.size)
       yield create(WatchConversationsResponseSchema, { frame: next.frame })
       // The operator has received these messages, because the frame was read.
       states.markSent(next.events)
     }
   } finally {
     clearInterval(heartbeat)
+    unread.leave()
     signal.removeEventListener('abort', finish)
     leave()
     leavePresence()
