@@ -6,7 +6,8 @@ import { until } from '../support/until.ts'
 
 /** One measured request of another visitor. */
 export interface Sample {
-  kind: 'send' | 'ready'
+  /** `slowness` is how long the machine took for a millisecond of work. */
+  kind: 'send' | 'ready' | 'slowness'
   /** Time of the request, in milliseconds since 1970. */
   at: number
   ms: number

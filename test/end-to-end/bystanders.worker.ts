@@ -9,6 +9,7 @@ import type { Sample } from './bystanders.ts'
 /** Visitors take turns, so that none reaches its rate limit. */
 const VISITORS = 40
 const EVERY_MS = 50
+const SPIN_MS = 4
 
 /** Requests from another client address, whose connections are counted apart. */
 const dispatcher = new Agent({ connect: { localAddress: '127.0.0.2' } })
@@ -25,9 +26,19 @@ async function measure(kind: Sample['kind'], call: () => Promise<{ status: numbe
   parentPort!.postMessage({ kind, at, ms: performance.now() - started, status } satisfies Sample)
 }
 
+/** Returns how long the machine takes for a millisecond of work. More than 1 if it is busy. */
+function slownessOfMachine(): number {
+  const [started, before] = [performance.now(), process.threadCpuUsage()]
+  let used = 0
+  while (used < SPIN_MS) used = process.threadCpuUsage(before).user / 1_000
+  return (performance.now() - started) / used
+}
+
 // Does not wait for the answers, so that a delay of the service is measured by each send that it delays.
 for (let turn = 0; ; turn++) {
   void measure('send', () => visitors[turn % VISITORS]!.send('Still here?'))
   if (turn % 4 === 0) void measure('ready', () => fetch(`${gatewayUrl}/readyz`))
+  if (turn % 10 === 0)
+    parentPort!.postMessage({ kind: 'slowness', at: Date.now(), ms: slownessOfMachine(), status: 200 } satisfies Sample)
   await delay(EVERY_MS)
 }

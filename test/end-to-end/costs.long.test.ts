@@ -19,10 +19,11 @@ const GROWTH_MAX_MIB = 350
 /** Number of sends of others that are measured before, during and after the load. */
 const SENDS = 40
 /**
- * Others' sends may take this much longer than twice their quiet time. Client, gateway, core and engine
- * share the processors of the test machine, so the load delays sends also where they never wait for it.
+ * Others' sends may take this much longer than twice their quiet time on an idle machine, and more if
+ * other programs keep it busy. Client, gateway, core and engine share the processors of the test
+ * machine, so the load delays sends also where they never wait for it.
  */
-const FLOOR_MS = 400
+const FLOOR_MS = 150
 
 let stack: Stack
 let attackers: (Visitor & { siteKey: string })[]
@@ -88,10 +89,11 @@ async function expectOthersUnharmed(name: string, requests: (() => Promise<Answe
   console.info(
     `${name} × ${requests.length}: ${good} answered, ${count(429)} × 429, ${count(503)} × 503, ${refused} connections refused; ` +
       `${samples.length} samples, sends ${times(samples, 'send')} ms, quiet ${times(quiet, 'send')} ms; ` +
-      `readiness ${times(samples, 'ready')} ms; peak ${JSON.stringify(peak)} MiB, quiet ${JSON.stringify(memory)}`,
+      `readiness ${times(samples, 'ready')} ms; machine × ${percentile(quiet, 'slowness', 0.9).toFixed(1)}; peak ${JSON.stringify(peak)} MiB, quiet ${JSON.stringify(memory)}`,
   )
-  expect(statusesOf([...samples, ...quiet])).toEqual(new Set(['send 202', 'ready 200']))
-  expect(percentile(samples, 'send', 0.95)).toBeLessThan(2 * percentile(quiet, 'send', 0.99) + FLOOR_MS)
+  expect(statusesOf([...samples, ...quiet])).toEqual(new Set(['send 202', 'ready 200', 'slowness 200']))
+  const floor = FLOOR_MS * percentile(quiet, 'slowness', 0.9)
+  expect(percentile(samples, 'send', 0.95)).toBeLessThan(2 * percentile(quiet, 'send', 0.99) + floor)
   // Load of an earlier case may have used the rate limit of a session.
   expect(good + count(429) + count(503) + refused).toBe(answers.length)
   if (!mayRefuse) expect(refused).toBe(0)

@@ -4,7 +4,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { startDeliveryWorker } from '../support/delivery-worker.ts'
 import { residentBytes } from '../support/proc.ts'
-import { freePort, startProcess } from '../support/processes.ts'
 import { type Stack, startStack } from '../support/stack.ts'
 import type { Visitor } from '../support/visitor.ts'
 import { LARGE, MESSAGES } from './dear-requests.ts'
@@ -39,7 +38,7 @@ beforeAll(async () => {
       clientOperationId: `large-${index}`,
       body: LARGE,
     })
-  const [worker, demo] = [await startDeliveryWorker(stack), await startDemo()]
+  const worker = await startDeliveryWorker(stack)
   const core = stack.cores[0]!
   const gateway = stack.gateways[0]!
   const metrics = { healthPath: '/metrics', maxMib: PUBLIC_MAX_MIB }
@@ -55,31 +54,8 @@ beforeAll(async () => {
       healthPath: '/readyz',
       maxMib: PUBLIC_MAX_MIB,
     },
-    demo: { ...demo, healthPath: '/', maxMib: PUBLIC_MAX_MIB },
   } satisfies Record<string, Target>)
 }, 300_000)
-
-/** Starts a service of its own, because the demo shares its process. */
-async function startDemo(): Promise<{ port: number; pid: number }> {
-  const ports: number[] = []
-  for (let count = 0; count < 4; count++) ports.push(await freePort())
-  const [gateway, core, demo, metrics] = ports.map(String)
-  const env = {
-    DATA_DIR: `${stack.dataDir}/demo`,
-    LOG_LEVEL: 'warn',
-    GATEWAY_PORT: gateway!,
-    CORE_PORT: core!,
-    DEMO_PORT: demo!,
-    METRICS_PORT: metrics!,
-  }
-  const { pid } = await startProcess({
-    entry: 'dev/start.ts',
-    name: 'npm start',
-    env,
-    readyUrl: `http://127.0.0.1:${demo}/`,
-  })
-  return { port: ports[2]!, pid }
-}
 
 const get = (path: string, more = '') => `GET ${path} HTTP/1.1\r\nHost: x\r\n${more}\r\n`
 
@@ -120,8 +96,6 @@ const cases: [part: string, what: string, request: () => string][] = [
   ['gateway metrics', 'metrics', () => get('/metrics')],
   ['worker metrics', 'metrics', () => get('/metrics')],
   ['worker health', 'health', () => get('/readyz')],
-  ['demo', 'pages', () => get('/')],
-  ['demo', 'the widget', () => get('/widget.js')],
 ]
 
 /** Sends while `attack` keeps its answers unread. Returns the growth of the memory in MiB, and failed probes. */
