@@ -41,7 +41,7 @@ export async function* watchEvents(
   signal: AbortSignal,
 ): AsyncGenerator<WatchEventsResponse> {
   const { visitorAccess, availabilityOf, streamSubscriptions, conversationAccess, visitorPresence, unreadFrames } = core
-  const frames: { frame: Frame['frame']; size: number }[] = [{ frame: { case: 'ready', value: {} }, size: 0 }]
+  const frames: { frame: Frame['frame']; size: number }[] = []
   const unread = unreadFrames.join(maxUnread)
   let wake: () => void = () => {}
   let over = false
@@ -141,6 +141,7 @@ export async function* watchEvents(
     wake()
   }
 
+  push({ case: 'ready', value: {} })
   signal.addEventListener('abort', finish, { once: true })
   readCommands().then(finish, finish)
   try {
