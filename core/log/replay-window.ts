@@ -11,6 +11,13 @@ export const replayPage = 100
 /** Number of events in the first read. Most replays have fewer events. */
 export const firstPage = 32
 
+/** After this number of characters a replay pauses until the reader continues it. */
+export const maxReplayChars = 64 * 1024
+
+/** Returns how many events of a size a replay sends before it pauses, at most `replayPage`. */
+export const pageSizeFor = (charsPerEvent: number): number =>
+  Math.min(replayPage, Math.ceil(maxReplayChars / charsPerEvent))
+
 /**
  * `page` has the first events after `sequence`, at most `firstPage`. `page` is set only if the log was read to find the
  * start.

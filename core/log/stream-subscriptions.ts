@@ -14,16 +14,21 @@ import {
   type StreamSession,
   toStreamEvent,
 } from './model.ts'
-import { firstPage, parseEventId, type ReplayWindow, replayPage, type StartPoint } from './replay-window.ts'
+import {
+  firstPage,
+  maxReplayChars,
+  pageSizeFor,
+  parseEventId,
+  type ReplayWindow,
+  replayPage,
+  type StartPoint,
+} from './replay-window.ts'
 import {
   createSessionStreams,
   type SessionStreams,
   type StreamSubscription,
   type SubscriptionSink,
 } from './session-streams.ts'
-
-/** After this number of characters a replay pauses until `resume` is called. */
-const maxReplayChars = 64 * 1024
 
 /**
  * Events after a position. If the page is not full, it has every event up to `through`. After a
@@ -158,9 +163,6 @@ export function createStreamSubscriptions({
     const { through } = feed
     return { page: await replayWindow.read(feed.conversationId, position, through, limit), through, limit }
   }
-
-  const pageSizeFor = (charsPerEvent: number) =>
-    Math.min(replayPage, Math.max(1, Math.ceil(maxReplayChars / charsPerEvent)))
 
   /**
    * Sends events of a replay until `maxChars` characters were sent. Skips events that the session

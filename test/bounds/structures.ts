@@ -52,7 +52,7 @@ export const structures: Record<string, Record<string, string>> = {
   'core/deliveries/busy-destinations.ts': { latest: 'LRU of 100,000 destinations (peer)' },
   'core/rpc/dispatcher.ts': { methods: 'the methods' },
   'core/rpc/json-requests.ts': { parts: 'one message' },
-  'core/rpc/conversations.ts': { frames: 'INBOX_QUEUE_MAX, 32 MiB, and a share of 256 MiB (peer)' },
+  'core/rpc/watch-conversations.ts': { frames: 'INBOX_QUEUE_MAX, 32 MiB, and a share of 256 MiB (peer)' },
   'core/rpc/listener.ts': {
     silent: '10,000 connections',
     openResponses: 'one per connection',
