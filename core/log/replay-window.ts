@@ -35,6 +35,17 @@ export interface StartPoint {
   lastEventId?: string
 }
 
+/**
+ * Events after a position. If the page is not full, it has every event up to `through`. After a
+ * full page, the log may have more.
+ */
+export interface ReadPage {
+  page: StreamEvent[]
+  through: number
+  /** Maximum number of events in the page. */
+  limit: number
+}
+
 export interface ReplayWindow {
   /**
    * Returns the position where a stream starts, or the reason why it cannot start (contract,

@@ -19,6 +19,7 @@ import {
   maxReplayChars,
   pageSizeFor,
   parseEventId,
+  type ReadPage,
   type ReplayWindow,
   replayPage,
   type StartPoint,
@@ -29,17 +30,6 @@ import {
   type StreamSubscription,
   type SubscriptionSink,
 } from './session-streams.ts'
-
-/**
- * Events after a position. If the page is not full, it has every event up to `through`. After a
- * full page, the log may have more.
- */
-interface ReadPage {
-  page: StreamEvent[]
-  through: number
-  /** Maximum number of events in the page. */
-  limit: number
-}
 
 export interface StreamSubscriptions extends SessionStreams {
   /** Starts a subscription for an authorized session. Errors: those of the store. */
