@@ -3,6 +3,7 @@ import { splitList } from '../platform/settings/settings.ts'
 import { createBus } from './bus.ts'
 import { type CommandService, createCommandService } from './commands/service.ts'
 import { createJob } from './concurrency/job.ts'
+import { createSharedBytes, type SharedBytes } from './concurrency/shared-bytes.ts'
 import type { Conversation } from './conversations/model.ts'
 import { type ConversationService, createConversationService } from './conversations/service.ts'
 import type { Database } from './database/database.ts'
@@ -52,6 +53,8 @@ export interface CoreContext
   stores: Stores
   search: Search<Conversation>
   access: Access
+  /** Memory of the frames that gateways and operators have not read yet. */
+  unreadFrames: SharedBytes
   /** Starts the jobs, and starts reading the wake-ups of other processes. */
   start(): void
   /** Stops the jobs, waits for running work and closes the connection to the database. */
@@ -79,6 +82,7 @@ interface CoreDependencies
   onRestored?: () => void
 }
 
+const unreadFramesMaxBytes = 256 * 1024 * 1024
 /** How often a core checks whether the data was restored while it runs. */
 const historyCheckEveryMs = 5_000
 
@@ -188,6 +192,7 @@ export function createCoreContext({
     ...privacy,
     database,
     stores,
+    unreadFrames: createSharedBytes(unreadFramesMaxBytes),
     search: createSearch({
       store: stores.searchEntries,
       conversationsOf: stores.conversations.find,

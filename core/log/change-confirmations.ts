@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { createLruCache } from '../../platform/lru-cache.ts'
 
 export interface ChangeConfirmations {
   /**
@@ -10,6 +11,8 @@ export interface ChangeConfirmations {
   confirmedBy(processId: string, changes: number): void
   stop(): void
 }
+
+const maxCores = 1_000
 
 interface Waiting {
   changes: number
@@ -29,7 +32,7 @@ export function createChangeConfirmations(dependencies: {
 }): ChangeConfirmations {
   const { processes, leaseMs } = dependencies
   const waiting = new Set<Waiting>()
-  const confirmed = new Map<string, number>()
+  const confirmed = createLruCache<number>(maxCores)
   const stopping = new AbortController()
 
   return {

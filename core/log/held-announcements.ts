@@ -13,10 +13,10 @@ export interface HeldAnnouncements {
 }
 
 /**
- * Maximum number of held announcements. A dropped announcement only delays its events until the
- * next wake-up.
+ * Maximum number of events of held announcements. A dropped announcement only delays its events
+ * until the next wake-up.
  */
-const maxHeld = 1_000
+const maxHeld = 2_000
 const maxCores = 1_000
 
 /**
@@ -28,6 +28,8 @@ export function createHeldAnnouncements(bus: Bus): HeldAnnouncements {
   /** Number of wake-ups with changes that arrived from each core. */
   const arrived = createLruCache<number>(maxCores)
   let held: Announcement[] = []
+  /** Number of events of held announcements. Announcements without events need no place. */
+  const heldEvents = () => held.reduce((sum, { events }) => sum + events.length, 0)
 
   const isDue = ({ from, changes }: Announcement) => changes <= (arrived.get(from) ?? 0)
 
@@ -39,7 +41,8 @@ export function createHeldAnnouncements(bus: Bus): HeldAnnouncements {
   return {
     add(announcement) {
       if (isDue(announcement)) emit(announcement)
-      else if (held.length < maxHeld) held.push(announcement)
+      else if (announcement.events.length > 0 && heldEvents() + announcement.events.length <= maxHeld)
+        held.push(announcement)
     },
 
     release(from, changes = 0) {

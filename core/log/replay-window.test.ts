@@ -171,7 +171,7 @@ describe('reads of a replay', () => {
   it('that begin at the same time share one query for up to 50 conversations', async () => {
     const ids = upTo(51, 1).map((number) => `c${number}`)
     const { read, store } = windowOver({ ...Object.fromEntries(ids.map((id) => [id, 3])), c7: 0 })
-    const pages = await Promise.all(ids.map((id) => read(id, 1, 3)))
+    const pages = await Promise.all(ids.map((id) => read(id, 1, 3, replayPage)))
     expect(pages.map(sequencesOf)).toEqual(ids.map((id) => (id === 'c7' ? [] : [2, 3])))
     expect(store.readManyAfter.mock.calls.map(([ranges]) => ranges.length)).toEqual([50, 1])
     expect(store.readManyAfter.mock.calls[0]![0][0]).toEqual({ conversationId: 'c1', after: 1 })
@@ -180,29 +180,39 @@ describe('reads of a replay', () => {
 
   it('of the same conversation each return the events after their own position', async () => {
     const { read } = windowOver({ c: 5 })
-    expect((await Promise.all([read('c', 4, 5), read('c', 2, 5)])).map(sequencesOf)).toEqual([[5], [3, 4, 5]])
+    expect((await Promise.all([read('c', 4, 5, replayPage), read('c', 2, 5, replayPage)])).map(sequencesOf)).toEqual([
+      [5],
+      [3, 4, 5],
+    ])
+  })
+
+  it('read no more events of one conversation than their page has', async () => {
+    const { read, store } = windowOver({ c: 150 })
+    expect(sequencesOf(await read('c', 10, 150, 9))).toEqual(upTo(19, 11))
+    expect(store.readManyAfter.mock.calls).toEqual([[[{ conversationId: 'c', after: 10 }], 9]])
+    expect(store.readAfter).not.toHaveBeenCalled()
   })
 
   it('return at most one page', async () => {
-    expect(sequencesOf(await windowOver({ c: 150 }).read('c', 10, 150))).toEqual(upTo(110, 11))
+    expect(sequencesOf(await windowOver({ c: 150 }).read('c', 10, 150, replayPage))).toEqual(upTo(110, 11))
   })
 
   it.each([
-    [2999, 0],
-    [3000, 2],
+    [299, 0],
+    [300, 2],
   ])(
     'that shared a query with %s events query again for %s conversations whose events may be missing',
     async (count, again) => {
-      const { read, store } = windowOver({ a: 1000, b: count - 1000, c: 5 })
+      const { read, store } = windowOver({ a: 250, b: count - 250, c: 5 })
       store.readManyAfter.mockImplementationOnce(async (ranges, limit) => {
-        expect([ranges.length, limit]).toEqual([3, 3000])
+        expect([ranges.length, limit]).toEqual([3, 300])
         const events = await Promise.all(ranges.map((range) => store.readAfter(range, count)))
         store.readAfter.mockClear()
         return events.flat().slice(0, count)
       })
-      const pages = await Promise.all(['a', 'b', 'c'].map((id) => read(id, 0, 3)))
+      const pages = await Promise.all(['a', 'b', 'c'].map((id) => read(id, 0, 3, replayPage)))
       expect(sequencesOf(pages[0])).toEqual(upTo(100))
-      expect(sequencesOf(pages[1])).toEqual(upTo(100))
+      expect(sequencesOf(pages[1])).toEqual(upTo(count - 250))
       expect(store.readAfter.mock.calls.map(([{ conversationId }, limit]) => [conversationId, limit])).toEqual(
         ['b', 'c'].slice(0, again).map((id) => [id, replayPage]),
       )
@@ -247,7 +257,7 @@ describe('simultaneous reads', () => {
     )
     const starts = conversations.map((conversationId, index) => ({ conversationId, after: index % 7 }))
     const pages = await Promise.all(
-      starts.map(({ conversationId, after }) => window.read(conversationId, after, after)),
+      starts.map(({ conversationId, after }) => window.read(conversationId, after, after, replayPage)),
     )
     for (const [index, page] of pages.entries()) {
       expect(page).toEqual((await store.readAfter(starts[index]!, replayPage)).map(toStreamEvent))

@@ -8,9 +8,18 @@ type ResetReason = 'epoch_changed' | 'position_unknown' | 'window_exceeded'
 
 /** Maximum number of events in one read of a replay. */
 export const replayPage = 100
+/** Number of events in the first read. Most replays have fewer events. */
+export const firstPage = 32
+
+/** After this number of characters a replay pauses until the reader continues it. */
+export const maxReplayChars = 64 * 1024
+
+/** Returns how many events of a size a replay sends before it pauses, at most `replayPage`. */
+export const pageSizeFor = (charsPerEvent: number): number =>
+  Math.min(replayPage, Math.ceil(maxReplayChars / charsPerEvent))
 
 /**
- * `page` has the first events after `sequence`. `page` is set only if the log was read to find the
+ * `page` has the first events after `sequence`, at most `firstPage`. `page` is set only if the log was read to find the
  * start.
  */
 export type ReplayStart =
@@ -26,6 +35,17 @@ export interface StartPoint {
   lastEventId?: string
 }
 
+/**
+ * Events after a position. If the page is not full, it has every event up to `through`. After a
+ * full page, the log may have more.
+ */
+export interface ReadPage {
+  page: StreamEvent[]
+  through: number
+  /** Maximum number of events in the page. */
+  limit: number
+}
+
 export interface ReplayWindow {
   /**
    * Returns the position where a stream starts, or the reason why it cannot start (contract,
@@ -38,10 +58,10 @@ export interface ReplayWindow {
    */
   oldest(conversationId: string, head: number): Promise<number>
   /**
-   * Returns up to `replayPage` events after a sequence, in order. The log has all events up to
-   * `through`. Concurrent reads share one query.
+   * Returns up to `limit` events after a sequence, in order. The log has all events up to `through`.
+   * Concurrent reads share one query.
    */
-  read(conversationId: string, after: number, through: number): Promise<StreamEvent[]>
+  read(conversationId: string, after: number, through: number, limit: number): Promise<StreamEvent[]>
 }
 
 interface ReplayWindowSettings {
@@ -68,20 +88,27 @@ export function createReplayWindow(
   const readShared = createBatchLoader<LogEvent[]>(
     async (keys) => {
       const ranges = keys.map((key) => {
-        const [conversationId = '', after = ''] = key.split(' ')
-        return { conversationId, after: Number(after) }
+        const [conversationId = '', after = '', limit = ''] = key.split(' ')
+        return { conversationId, after: Number(after), limit: Number(limit) }
       })
-      const found = await events.readManyAfter(ranges, sharedEvents)
+      const maxFound = Math.min(
+        sharedEvents,
+        ranges.reduce((sum, { limit }) => sum + limit, 0),
+      )
+      const found = await events.readManyAfter(
+        ranges.map(({ conversationId, after }) => ({ conversationId, after })),
+        maxFound,
+      )
       // The result is sorted by conversation. A full result may miss events of its last
       // conversation and has no events of later ones. The streams of these conversations then read
       // their own pages.
-      const brokenOff = found.length === sharedEvents ? found.at(-1)?.conversationId : undefined
+      const brokenOff = found.length === maxFound ? found.at(-1)?.conversationId : undefined
       const byConversation = Map.groupBy(found, ({ conversationId }) => conversationId)
       return new Map(
-        ranges.flatMap(({ conversationId, after }, index) => {
-          if (brokenOff !== undefined && conversationId >= brokenOff) return []
-          const known = byConversation.get(conversationId) ?? []
-          return [[keys[index]!, known.filter(({ sequence }) => sequence > after)]]
+        ranges.flatMap(({ conversationId, after, limit }, index) => {
+          const known = (byConversation.get(conversationId) ?? []).filter(({ sequence }) => sequence > after)
+          const isComplete = brokenOff === undefined || conversationId < brokenOff || known.length >= limit
+          return isComplete ? [[keys[index]!, known]] : []
         }),
       )
     },
@@ -94,11 +121,11 @@ export function createReplayWindow(
     return { state: 'reset_required', reason, at: new Date(now()) }
   }
 
-  async function read(conversationId: string, after: number, through: number) {
+  async function read(conversationId: string, after: number, through: number, limit: number) {
     const recent = recentEvents.read({ conversationId, after, through })
-    if (recent) return recent.slice(0, replayPage)
-    const shared = await readShared(`${conversationId} ${after}`)
-    const found = shared?.slice(0, replayPage) ?? (await events.readAfter({ conversationId, after }, replayPage))
+    if (recent) return recent.slice(0, limit)
+    const shared = await readShared(`${conversationId} ${after} ${limit}`)
+    const found = shared?.slice(0, limit) ?? (await events.readAfter({ conversationId, after }, limit))
     return found.map(toStreamEvent)
   }
 
@@ -122,7 +149,7 @@ export function createReplayWindow(
         head - sequence > settings.maxEvents &&
         (await events.countAfter({ conversationId, after: sequence }, settings.maxEvents + 1)) > settings.maxEvents
       if (await tooMany()) return reset('window_exceeded')
-      const page = await read(conversationId, sequence, head)
+      const page = await read(conversationId, sequence, head, firstPage)
       const tooOld = page[0] !== undefined && page[0].at < now() - settings.maxAge * 1000
       return tooOld ? reset('window_exceeded') : { state: 'ready', sequence, page }
     },

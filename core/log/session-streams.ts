@@ -135,6 +135,8 @@ export interface StreamSubscription {
   mode: 'replaying' | 'paused' | 'live' | 'ended'
   /** Number of events sent since the current replay began. */
   replayed: number
+  /** Maximum number of events in the next read of a replay. */
+  pageSize: number
   isOpen: boolean
   /** The availability that was last sent to the reader, as JSON. */
   toldAvailability?: string | undefined

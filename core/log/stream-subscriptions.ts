@@ -14,25 +14,22 @@ import {
   type StreamSession,
   toStreamEvent,
 } from './model.ts'
-import { parseEventId, type ReplayWindow, replayPage, type StartPoint } from './replay-window.ts'
+import {
+  firstPage,
+  maxReplayChars,
+  pageSizeFor,
+  parseEventId,
+  type ReadPage,
+  type ReplayWindow,
+  replayPage,
+  type StartPoint,
+} from './replay-window.ts'
 import {
   createSessionStreams,
   type SessionStreams,
   type StreamSubscription,
   type SubscriptionSink,
 } from './session-streams.ts'
-
-/** After this number of characters a replay pauses until `resume` is called. */
-const maxReplayChars = 64 * 1024
-
-/**
- * Events after a position. If the page is not full, it has every event up to `through`. After a
- * full page, the log may have more.
- */
-interface ReadPage {
-  page: StreamEvent[]
-  through: number
-}
 
 export interface StreamSubscriptions extends SessionStreams {
   /** Starts a subscription for an authorized session. Errors: those of the store. */
@@ -126,7 +123,7 @@ export function createStreamSubscriptions({
           subscription.replayed = 0
           return
         }
-        const { page, through } = next ?? (await read(subscription))
+        const { page, through, limit } = next ?? (await read(subscription))
         if (subscription.mode !== 'replaying') return
         if (subscription.isHeld || !maySend()) {
           subscription.mode = 'live'
@@ -135,12 +132,14 @@ export function createStreamSubscriptions({
         const sent = sendPage(subscription, page, maxReplayChars - chars)
         if (sent.hasEnded) return end(subscription)
         chars += sent.chars
+        // After large events, a read has no more of them than are sent before the next pause.
+        if (sent.events > 0) subscription.pageSize = pageSizeFor(sent.chars / sent.events)
         if (chars >= maxReplayChars) {
           subscription.mode = 'paused'
           sink.paused(subscription.id)
           return
         }
-        if (page.length < replayPage && subscription.position < through) {
+        if (page.length < limit && subscription.position < through) {
           subscription.position = through
           sink.advanced([subscription.id], through)
         }
@@ -150,14 +149,15 @@ export function createStreamSubscriptions({
     }
   }
 
-  async function read({ feed, position }: StreamSubscription): Promise<ReadPage> {
+  async function read({ feed, position, pageSize: limit }: StreamSubscription): Promise<ReadPage> {
     const { through } = feed
-    return { page: await replayWindow.read(feed.conversationId, position, through), through }
+    return { page: await replayWindow.read(feed.conversationId, position, through, limit), through, limit }
   }
 
   /**
    * Sends events of a replay until `maxChars` characters were sent. Skips events that the session
-   * must not receive. Returns the number of characters, and whether an event ended the session.
+   * must not receive. Returns the numbers of characters and of events, and whether an event ended the
+   * session.
    */
   function sendPage(subscription: StreamSubscription, page: StreamEvent[], maxChars: number) {
     const { id, sink, session, epoch } = subscription
@@ -180,7 +180,7 @@ export function createStreamSubscriptions({
     if (sending.length > 0) sink.replayed(id, sending)
     if (ending) sink.event([id], ending)
     else if ((sending.at(-1)?.sequence ?? 0) < subscription.position) sink.advanced([id], subscription.position)
-    return { chars, hasEnded: ending !== undefined }
+    return { chars, events: sending.length, hasEnded: ending !== undefined }
   }
 
   function deliver(feed: Feed<StreamSubscription>, appended: LogEvent) {
@@ -246,6 +246,7 @@ export function createStreamSubscriptions({
         position: 0,
         mode: 'replaying',
         replayed: 0,
+        pageSize: replayPage,
         isOpen: false,
         isHeld: false,
       }
@@ -262,7 +263,7 @@ export function createStreamSubscriptions({
           sink.opened(id, session, { epoch, sequence: decision.sequence })
           subscription.isOpen = true
           subscription.ending?.(subscription)
-          void replay(subscription, decision.page && { page: decision.page, through })
+          void replay(subscription, decision.page && { page: decision.page, through, limit: firstPage })
         } else {
           metrics.streamResets.inc({ reason: decision.reason })
           const isOfOther = decision.reason === 'epoch_changed' && (await isOfOtherLog(epoch, start))

@@ -7,6 +7,8 @@ import { fromJson } from '../log/peer-client.ts'
 import { field, integer, line, validate } from '../rules.ts'
 
 const maxEvents = 1_000
+/** Longer contents are dropped. The events are then read from the database. */
+const maxJsonLength = 64 * 1024
 
 export function peerService(router: ConnectRouter, { wakeups, processId }: CoreContext): void {
   router.service(PeerService, {
@@ -25,7 +27,7 @@ function toAnnounced({ conversationId, sequence, closed, json }: AnnouncedEvent,
     field(`${path}/sequence`, sequence, integer(1, 2 ** 32 - 1)),
   )
   const end = { conversationId, sequence, closed }
-  if (json === undefined) return end
+  if (json === undefined || json.length > maxJsonLength) return end
   try {
     return { ...end, event: { ...fromJson(json), conversationId, sequence } }
   } catch {

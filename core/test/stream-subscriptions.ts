@@ -1,7 +1,7 @@
 import { vi } from 'vitest'
 import { createBus } from '../bus.ts'
 import { type EncodedEvent, toStreamEvent } from '../log/model.ts'
-import { type ReplayWindow, replayPage, type StartPoint } from '../log/replay-window.ts'
+import type { ReplayWindow, StartPoint } from '../log/replay-window.ts'
 import type { SubscriptionSink } from '../log/session-streams.ts'
 import { createStreamSubscriptions } from '../log/stream-subscriptions.ts'
 import type { LogEvent } from '../log-event.ts'
@@ -49,10 +49,10 @@ export function newScene(log: LogEvent[] = [], options: { checkSteps?: number; m
       state: 'ready',
       sequence: afterSequence,
     })),
-    read: vi.fn<ReplayWindow['read']>(async (_, after) =>
+    read: vi.fn<ReplayWindow['read']>(async (_, after, _through, limit) =>
       log
         .filter(({ sequence, transient }) => sequence > after && !transient)
-        .slice(0, replayPage)
+        .slice(0, limit)
         .map(toStreamEvent),
     ),
     oldest: async () => 0,

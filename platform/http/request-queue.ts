@@ -1,7 +1,11 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { EventEmitter } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Maximum number of waiting requests per connection. A further request closes the connection. */
+/**
+ * Maximum number of waiting requests per connection, which arrived with the same bytes. A further
+ * request closes the connection.
+ */
 const WAITING_MAX = 100
 
 interface Exchange {
@@ -13,6 +17,7 @@ interface Exchange {
 interface Queue {
   current: Exchange | undefined
   waiting: Exchange[]
+  isPaused: boolean
   /** Final bytes to send after the queued answers, before the connection ends. */
   lastAnswer: string | undefined
 }
@@ -22,19 +27,26 @@ const queues = new WeakMap<Socket, Queue>()
 /**
  * Starts a request only after the previous one on the same connection is answered (RFC 9112,
  * section 9.3.2). If an answer closes the connection, later requests never start, so they have no
- * effect.
+ * effect. Stops reading while requests wait, so that a connection holds one answer and few bytes of
+ * requests. HTTP/2 requests start at once.
  */
-export function queueRequests(server: Server): void {
+export function queueRequests(server: EventEmitter): void {
   const handlers = server.listeners('request')
   server.removeAllListeners('request')
-  server.on('request', (request, response) => {
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    if (request.httpVersionMajor === 2) return handle(request, response)
     const { socket } = request
-    const queue = queues.get(socket) ?? { current: undefined, waiting: [], lastAnswer: undefined }
+    const queue = queues.get(socket) ?? { current: undefined, waiting: [], isPaused: false, lastAnswer: undefined }
     queues.set(socket, queue)
     queue.waiting.push({ request, response })
     if (queue.waiting.length > WAITING_MAX) socket.destroy()
     else if (queue.current === undefined) startNext(socket, queue)
+    else if (!queue.isPaused) pause(socket, queue)
   })
+
+  function handle(request: IncomingMessage, response: ServerResponse): void {
+    for (const each of handlers) each.call(server, request, response)
+  }
 
   function startNext(socket: Socket, queue: Queue): void {
     queue.current = undefined
@@ -50,8 +62,26 @@ export function queueRequests(server: Server): void {
     // alive.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     response.once('close', () => startNext(socket, queue))
-    for (const handle of handlers) handle.call(server, request, response)
+    if (queue.isPaused && queue.waiting.length === 0) resume(socket, queue)
+    handle(request, response)
   }
+}
+
+function pause(socket: Socket, queue: Queue): void {
+  queue.isPaused = true
+  // Node resumes a socket after each complete request.
+  socket.on('resume', pauseAgain)
+  socket.pause()
+}
+
+function resume(socket: Socket, queue: Queue): void {
+  queue.isPaused = false
+  socket.off('resume', pauseAgain)
+  socket.resume()
+}
+
+function pauseAgain(this: Socket): void {
+  this.pause()
 }
 
 /**
