@@ -7,10 +7,10 @@ import { createLeads, type Leads } from '../leads/leads.ts'
 import type { LeadFanOut } from '../leads/model.ts'
 import type { SuppressionStore } from '../leads/suppression-store.ts'
 import { createSuppressions, type Suppressions } from '../leads/suppressions.ts'
-import type { LogService } from '../log/service.ts'
 import type { SearchService } from '../search/service.ts'
 import type { VisitorService } from '../visitors/service.ts'
 import type { SessionStore } from '../visitors/session-store.ts'
+import type { WakeupService } from '../wakeups/service.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
 import { createBusyDestinations } from './busy-destinations.ts'
 import { createDeliveries, type Deliveries } from './deliveries.ts'
@@ -85,7 +85,7 @@ const bodyMaxBytes = 65_536
 export function createDeliveryService(
   { config, bus, secretBox, plannedIds, metrics, logger, now, random }: CoreKit,
   stores: DeliveryStores,
-  { wakeups }: LogService,
+  { wakeups }: WakeupService,
   { visitorAccess: access, consents, idsKey }: VisitorService,
   { searchIndex }: SearchService,
   { conversationAccess }: ConversationService,

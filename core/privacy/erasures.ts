@@ -1,9 +1,9 @@
 import type { ScreenshotStore } from '../commands/screenshot-store.ts'
 import { inWorkspace } from '../errors.ts'
 import { newId } from '../ids.ts'
-import type { LogService } from '../log/service.ts'
-import type { Wakeups } from '../log/wakeups.ts'
 import type { SessionStore } from '../visitors/session-store.ts'
+import type { WakeupService } from '../wakeups/service.ts'
+import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { ErasureStore } from './erasure-store.ts'
 import { LeaseLost } from './lease-store.ts'
 import {
@@ -58,7 +58,7 @@ export function createErasures(dependencies: {
   files: Pick<ScreenshotStore, 'delete'>
   sessions: Pick<SessionStore, 'end' | 'find'>
   wakeups: Pick<Wakeups, 'stateChanged'>
-  sweepWakeups: LogService['sweepWakeups']
+  sweepWakeups: WakeupService['sweepWakeups']
   now: () => number
 }): Erasures {
   const { store, traces, removal, files, sessions, wakeups, sweepWakeups, now } = dependencies

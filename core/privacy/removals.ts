@@ -1,7 +1,7 @@
 import { newId } from '../ids.ts'
-import type { LogService } from '../log/service.ts'
-import type { Wakeups } from '../log/wakeups.ts'
 import type { CoreMetrics } from '../metrics.ts'
+import type { WakeupService } from '../wakeups/service.ts'
+import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { RetentionOf } from '../workspaces/retention.ts'
 import type { ConversationFactsStore } from './conversation-facts-store.ts'
 import type { DataRemoval } from './data-removal-store.ts'
@@ -59,7 +59,7 @@ export function createRemovals(dependencies: {
   /** Runs the due step of a deletion. */
   runDeletionStep: Deletions['runStep']
   wakeups: Pick<Wakeups, 'stateChanged'>
-  sweepWakeups: LogService['sweepWakeups']
+  sweepWakeups: WakeupService['sweepWakeups']
   metrics: CoreMetrics
   now: () => number
 }): Removals {

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { WatchEventsRequestSchema, type WatchEventsResponse } from '#proto/messaging/v1/messaging_pb.js'
 import type { CoreContext } from '../context.ts'
 import { createVisitorPresence } from '../conversations/visitor-presence.ts'
-import type { SubscriptionSink } from '../log/session-streams.ts'
+import type { SubscriptionSink } from '../streams/session-streams.ts'
 import { watchEvents } from './watch-events.ts'
 
 const mebi = 2 ** 20

@@ -1,4 +1,4 @@
-import type { Nudge } from '../log/wakeup-store.ts'
+import type { Nudge } from '../wakeups/wakeup-store.ts'
 
 /**
  * Creates a nudge that the cores of one test share, so that they need not poll the database for

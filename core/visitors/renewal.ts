@@ -1,9 +1,9 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
 import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
-import { parseEventId } from '../log/replay-window.ts'
-import type { Wakeups } from '../log/wakeups.ts'
 import { field, text, validate } from '../rules.ts'
+import { parseEventId } from '../streams/replay-window.ts'
+import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { Grants } from './grants.ts'
 import {
   type GrantLifetimes,

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, type FSWatcher, mkdirSync, openSync, readdirSync, rmSync, watch, write } from 'node:fs'
 import { join } from 'node:path'
-import type { Nudge } from '../../core/log/wakeup-store.ts'
+import type { Nudge } from '../../core/wakeups/wakeup-store.ts'
 
 /**
  * Notifies the other processes of this machine that a wake-up was written, by changing a file. The

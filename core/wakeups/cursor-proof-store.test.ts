@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createPrimaryProof } from './primary-proof-store.ts'
+import { createPrimaryProof } from './cursor-proof-store.ts'
 
 /**
  * Creates a proof that reads from a fake primary. `scene.newest` is the newest document of the
