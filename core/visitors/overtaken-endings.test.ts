@@ -12,7 +12,7 @@ import type { Nudge } from '../wakeups/wakeup-store.ts'
 const cores = testCores()
 
 /** A nudge that never comes. Its core reads wake-ups every 200 ms only. */
-const noNudge: Nudge = { announce() {}, count: () => 0, after: () => delay(200) }
+const noNudge: Nudge = { pass() {}, onPassed() {}, announce() {}, count: () => 0, after: () => delay(200) }
 
 /** A core that learns of other cores' changes late, as on another machine. */
 let late: CoreContext

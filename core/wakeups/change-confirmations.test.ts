@@ -1,53 +1,86 @@
 import { expect, it } from 'vitest'
 import { createChangeConfirmations } from './change-confirmations.ts'
 
-const longMs = 60_000
-
 /** Starts to wait for a change. `isApplied` returns whether the wait has ended. */
-function newScene(processes: () => Promise<string[]>, leaseMs = longMs) {
-  const confirmations = createChangeConfirmations({ processes, leaseMs })
+function newScene({ leaseMs = 60_000, heard = [] as string[] } = {}) {
+  const clock = { time: 0 }
+  const confirmations = createChangeConfirmations({ processId: 'own', leaseMs, monotonic: () => clock.time })
+  for (const id of heard) confirmations.heardFrom(id)
   let ended = false
   const applied = (changes: number) => confirmations.applied(changes).then(() => (ended = true))
   const isApplied = async () => {
     for (let turn = 0; turn < 20; turn += 1) await Promise.resolve()
     return ended
   }
-  return { ...confirmations, applied, isApplied }
+  return { ...confirmations, clock, applied, isApplied }
 }
 
-it('`applied` resolves only when every core has confirmed the change or a later one', async () => {
-  const scene = newScene(async () => ['a', 'b'])
+it('`applied` resolves only when this process and every core that was heard have confirmed the change or a later one', async () => {
+  const scene = newScene({ heard: ['a', 'b'] })
   const applied = scene.applied(7)
+  scene.arrived(7)
   scene.confirmedBy('a', 8)
   scene.confirmedBy('b', 6)
-  expect(await scene.isApplied()).toBe(false)
+  scene.confirmedBy('own', 7)
   scene.confirmedBy('stranger', 7)
   expect(await scene.isApplied()).toBe(false)
   scene.confirmedBy('b', 7)
   await applied
 })
 
-it('`applied` counts confirmations that arrive before the register was read', async () => {
-  const register = Promise.withResolvers<string[]>()
-  const scene = newScene(() => register.promise)
+it('`applied` also waits for a core whose first wake-up arrived just before the change', async () => {
+  const scene = newScene()
   const applied = scene.applied(7)
-  scene.confirmedBy('a', 7)
-  register.resolve(['a'])
+  scene.confirmedBy('own', 7)
+  expect(await scene.isApplied()).toBe(false)
+  scene.heardFrom('new')
+  scene.arrived(7)
+  expect(await scene.isApplied()).toBe(false)
+  scene.confirmedBy('new', 7)
   await applied
 })
 
-it('`applied` resolves at once if no core is registered', async () => {
-  await newScene(async () => []).applied(7)
+it('`applied` does not wait for a core whose first wake-up arrived after the change', async () => {
+  const scene = newScene()
+  const applied = scene.applied(7)
+  scene.arrived(7)
+  scene.heardFrom('new')
+  scene.confirmedBy('own', 7)
+  await applied
 })
 
-it('`applied` resolves after the lease if a core does not confirm, or if the register cannot be read', async () => {
-  await newScene(async () => ['a'], 5).applied(7)
-  await newScene(() => Promise.reject(new Error('down')), 5).applied(7)
-  await newScene(() => new Promise(() => {}), 5).applied(7)
+it('`applied` counts a change and confirmations that arrived before the call', async () => {
+  const scene = newScene({ heard: ['a'] })
+  scene.arrived(7)
+  scene.confirmedBy('own', 7)
+  scene.confirmedBy('a', 7)
+  await scene.applied(7)
+})
+
+it('`applied` does not wait for a core that was not heard for the lease', async () => {
+  const scene = newScene({ heard: ['a'] })
+  scene.clock.time = 59_999
+  scene.heardFrom('b')
+  expect(scene.others()).toBe(2)
+  scene.clock.time = 60_000
+  expect(scene.others()).toBe(1)
+  const applied = scene.applied(7)
+  scene.arrived(7)
+  scene.confirmedBy('own', 7)
+  expect(await scene.isApplied()).toBe(false)
+  scene.confirmedBy('b', 7)
+  await applied
+})
+
+it('`applied` resolves after the lease if a core does not confirm, or if the change does not arrive', async () => {
+  const scene = newScene({ leaseMs: 5, heard: ['a'] })
+  scene.arrived(7)
+  await scene.applied(7)
+  await scene.applied(8)
 })
 
 it('`stop` ends every wait', async () => {
-  const scene = newScene(async () => ['a'])
+  const scene = newScene()
   const applied = scene.applied(7)
   expect(await scene.isApplied()).toBe(false)
   scene.stop()

@@ -1,74 +1,89 @@
+import type { ObjectId } from 'mongodb'
 import { expect, it } from 'vitest'
-import { createPrimaryProof } from './cursor-proof-store.ts'
+import { createCursorProof } from './cursor-proof-store.ts'
 
-/**
- * Creates a proof that reads from a fake primary. `scene.newest` is the newest document of the
- * primary.
- */
+/** Creates a proof. Each written beat waits for `confirm` or `refuse`. */
 function newScene() {
-  const scene = { time: 0, newest: 'd1', answers: [] as PromiseWithResolvers<void>[] }
-  const proof = createPrimaryProof(
-    async () => {
-      const answer = Promise.withResolvers<void>()
-      scene.answers.push(answer)
-      const { newest } = scene
-      await answer.promise
-      return newest
+  const scene = { time: 0, beats: [] as ObjectId[], waiting: [] as PromiseWithResolvers<void>[] }
+  const proof = createCursorProof(
+    (id) => {
+      scene.beats.push(id)
+      const confirmed = Promise.withResolvers<void>()
+      scene.waiting.push(confirmed)
+      return confirmed.promise
     },
     () => scene.time,
   )
-  /** Completes every read under way. */
-  async function answer() {
-    for (const each of scene.answers.splice(0)) each.resolve()
+  async function settle(how: (each: PromiseWithResolvers<void>) => void) {
+    scene.waiting.splice(0).forEach(how)
     await new Promise(setImmediate)
   }
-  return { scene, proof, answer }
+  return {
+    scene,
+    proof,
+    confirm: () => settle(({ resolve }) => resolve()),
+    refuse: () => settle(({ reject }) => reject(new Error('WriteConcernFailed'))),
+    /** The reader receives the newest beat. */
+    receive: () => proof.received(scene.beats.at(-1)!),
+  }
 }
 
-it('asOf returns the start time of a read once the reader has received the newest document', async () => {
-  const { scene, proof, answer } = newScene()
+it('asOf returns the start time of a beat once a majority has confirmed it and the reader has received it', async () => {
+  const { scene, proof, confirm, receive } = newScene()
   scene.time = 1_000
   expect(proof.asOf()).toBeUndefined()
-  scene.time = 1_400
-  await answer()
+  expect(proof.isPending()).toBe(true)
+  scene.time = 1_100
+  await confirm()
   expect(proof.asOf()).toBeUndefined()
-  proof.received('d1')
+  receive()
   expect(proof.asOf()).toBe(1_000)
+  expect(proof.isPending()).toBe(false)
+  scene.time = 1_300
+  expect(proof.asOf()).toBe(1_000)
+  receive()
+  expect(proof.asOf()).toBe(1_000)
+  await confirm()
+  expect(proof.asOf()).toBe(1_300)
+  expect(scene.beats).toHaveLength(2)
 })
 
-it('asOf returns the start time of a read if the newest document was received before or during it', async () => {
-  const { scene, proof, answer } = newScene()
-  proof.received('d1')
+it('asOf returns the same time while the reader lacks a confirmed beat, and throws after 5 seconds', async () => {
+  const { scene, proof, confirm, receive } = newScene()
   proof.asOf()
-  proof.received('d2')
-  await answer()
+  await confirm()
+  receive()
   expect(proof.asOf()).toBe(0)
-  scene.newest = 'd2'
-  scene.time = 200
+  scene.time = 300
   proof.asOf()
-  await answer()
-  expect(proof.asOf()).toBe(200)
-})
-
-it('asOf returns the same time while the reader lacks the newest document, and throws after 5 seconds', async () => {
-  const { scene, proof, answer } = newScene()
-  proof.received('d1')
-  proof.asOf()
-  await answer()
-  expect(proof.asOf()).toBe(0)
-  scene.newest = 'd2'
-  for (scene.time = 200; scene.time <= 5_000; scene.time += 200) {
-    expect(proof.asOf()).toBe(0)
-    await answer()
-  }
+  await confirm()
+  for (; scene.time <= 5_300; scene.time += 200) expect(proof.asOf()).toBe(0)
   expect(() => proof.asOf()).toThrow('behind the primary')
 })
 
-it('asOf returns undefined when no majority of the servers confirms the read', async () => {
-  const { scene, proof } = newScene()
-  proof.received('d1')
+it('asOf returns the same time, and keeps the cursor, while no majority confirms beats', async () => {
+  const { scene, proof, confirm, refuse, receive } = newScene()
   proof.asOf()
-  for (const each of scene.answers.splice(0)) each.reject(new Error('MaxTimeMSExpired'))
-  await new Promise(setImmediate)
+  await confirm()
+  receive()
+  expect(proof.asOf()).toBe(0)
+  for (scene.time = 300; scene.time <= 20_000; scene.time += 300) {
+    expect(proof.asOf()).toBe(0)
+    receive()
+    if (scene.time % 1_500 === 0) await refuse()
+  }
+  await refuse()
+  proof.asOf()
+  receive()
+  await confirm()
+  expect(proof.asOf()).toBe(scene.time)
+})
+
+it('a beat that was received but not confirmed proves nothing', async () => {
+  const { scene, proof, refuse, receive } = newScene()
+  proof.asOf()
+  receive()
+  await refuse()
+  scene.time = 300
   expect(proof.asOf()).toBeUndefined()
 })

@@ -29,11 +29,19 @@ export interface WakeupDocument {
 /** An event without the fields that only the log needs. */
 export type AnnouncedEvent = Omit<LogEvent, 'operationKey' | 'inputHash'>
 
+/** New ends of logs. */
+export type PassedEnds = Pick<WakeupDocument, 'heads'>
+
 /**
- * Nudges: signals between the processes of one machine that a wake-up was written. A nudge may be
- * late or lost.
+ * Nudges: messages between the processes of one machine, whose embedded engine does not hold
+ * questions for new documents. A nudge may be late or lost.
  */
 export interface Nudge {
+  /** Passes new ends of logs to the other processes at once. */
+  pass(ends: PassedEnds): void
+  /** Registers the function that receives what the other processes pass. */
+  onPassed(receive: (ends: PassedEnds) => void): void
+  /** Tells the other processes to read the wake-ups. */
   announce(): void
   /** Returns the number of nudges received from other processes. */
   count(): number
@@ -42,6 +50,8 @@ export interface Nudge {
 }
 
 export interface WakeupStore {
+  /** Present if new ends of logs can be passed to all other processes without the database. */
+  nudge?: Pick<Nudge, 'pass' | 'onPassed'> | undefined
   publish(wakeup: WakeupDocument): Promise<void>
   /**
    * Yields the wake-ups of all processes until the signal aborts, and `CaughtUp` whenever it is known
@@ -111,14 +121,21 @@ export function createWakeupStore({
   const writeBeat = (_id: ObjectId, from: string, at: Date) =>
     wakeups.updateMany({ _id }, { $set: empty(from, at) }, { upsert: true })
 
+  /** Resolves when this process has published a change for whose confirmations it waits. */
+  let ownChange = Promise.withResolvers<void>()
+
   /**
    * Waits before the next read. `heard` is the number of nudges before the last read. A later
-   * nudge ends the wait.
+   * nudge or an own change ends the wait.
    */
   const pause = (heard: number, atMostMs: number, signal: AbortSignal) =>
-    nudge ? nudge.after(heard, atMostMs) : delay(pauseMs, undefined, { signal }).catch(() => {})
+    nudge
+      ? Promise.race([nudge.after(heard, atMostMs), ownChange.promise])
+      : delay(pauseMs, undefined, { signal }).catch(() => {})
 
   return {
+    nudge,
+
     async publish(wakeup) {
       // A lost end of a log only delays events, and waiting for the journal would slow every send.
       // A lost state change would leave outdated authorization data in caches. So wake-ups with
@@ -126,7 +143,9 @@ export function createWakeupStore({
       const hasChanges = wakeup.changed.length > 0 || wakeup.announced !== undefined
       const options = hasChanges ? {} : { writeConcern: { w: 1 } }
       await wakeups.insertOne({ ...wakeup }, options)
-      nudge?.announce()
+      // New ends of logs are passed without a read.
+      if (hasChanges || wakeup.confirmed) nudge?.announce()
+      if (wakeup.awaited) ownChange.resolve()
     },
 
     async removeBefore(time, now) {
@@ -160,6 +179,7 @@ export function createWakeupStore({
         for (let taken = 0, askedAt = 0; !signal.aborted && !cursor.closed; ) {
           if (cursor.bufferedCount() === 0) askedAt = monotonic()
           const heard = nudge?.count() ?? 0
+          ownChange = Promise.withResolvers()
           const next = await cursor.tryNext()
           if (next !== null) {
             const { _id, ...wakeup } = next

@@ -132,7 +132,8 @@ function newContent() {
   }
 }
 
-function headsOf(ends: LogEvent[]): WakeupDocument['heads'] {
+/** Converts events that are the new ends of their logs. */
+export function headsOf(ends: LogEvent[]): WakeupDocument['heads'] {
   const chars = ends.reduce((sum, { message }) => sum + (message?.body.length ?? 0), 0)
   const hasContents = ends.length <= maxContents && chars <= maxContentChars
   return ends.map((event) => {

@@ -3,11 +3,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { backoffMs } from '../../platform/concurrency/backoff.ts'
 import type { Bus } from '../bus.ts'
+import type { LogEvent } from '../log-event.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import { createAnnouncedChanges, unknownForMs } from './announced-changes.ts'
 import { createChangeConfirmations } from './change-confirmations.ts'
-import { emptyFrom, type WakeupDocument, type WakeupStore } from './wakeup-store.ts'
-import { createWakeupWriter } from './wakeup-writer.ts'
+import { emptyFrom, type PassedEnds, type WakeupDocument, type WakeupStore } from './wakeup-store.ts'
+import { createWakeupWriter, headsOf } from './wakeup-writer.ts'
 
 export interface Wakeups {
   /**
@@ -48,6 +49,12 @@ export interface Wakeups {
   flush(): Promise<void>
   stop(): Promise<void>
 }
+
+/**
+ * If no other core waits for new ends of logs in the database, they are written after this time in
+ * milliseconds. A core that has just started reads them from there.
+ */
+const unawaitedPaceMs = 100
 
 /** Pause before a lost cursor is opened again. */
 const CURSOR_PAUSES = { minMs: 50, maxMs: 1_000 }
@@ -94,6 +101,8 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   const confirmations = createChangeConfirmations({ processId, leaseMs: confirmedWithinMs, monotonic })
   const settlers: (() => Promise<void>)[] = []
   let isFollowing = false
+  let later: NodeJS.Timeout | undefined
+  let passing: LogEvent[] = []
   const stopping = new AbortController()
 
   /**
@@ -125,9 +134,13 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   const isCurrent = () => monotonic() - currentAsOf < currentForMs
   const maySend = () => !isFollowing || isCurrent()
 
-  function announce({ heads: ends, changed, announced: begun = [], ended = [], at }: WakeupDocument) {
-    for (const [conversationId, sequence, closed, event] of ends)
+  function announceEnds({ heads }: PassedEnds) {
+    for (const [conversationId, sequence, closed, event] of heads)
       bus.emit('advanced', conversationId, { sequence, closed }, event)
+  }
+
+  function announce({ heads, changed, announced: begun = [], ended = [], at }: WakeupDocument) {
+    announceEnds({ heads })
     if (changed.length > 0) bus.emit('changed', changed)
     for (const change of ended) announced.remove(change)
     // The cursor also reads old wake-ups, for example after the start of this process.
@@ -186,15 +199,36 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
     }
   }
 
+  function publishLater() {
+    later ??= setTimeout(() => {
+      later = undefined
+      publish()
+    }, unawaitedPaceMs)
+  }
+
+  /** Passes an event together with the other events of its batch. */
+  function pass(event: LogEvent) {
+    if (passing.push(event) > 1) return
+    queueMicrotask(() => {
+      store.nudge?.pass({ heads: headsOf(passing) })
+      passing = []
+    })
+  }
+
   async function flush() {
+    clearTimeout(later)
+    later = undefined
     publish()
     await writer.settled()
   }
 
   bus.on('appended', (event) => {
     writer.addEnd(event)
-    publish()
+    if (store.nudge) pass(event)
+    if (store.nudge || confirmations.others() === 0) publishLater()
+    else publish()
   })
+  store.nudge?.onPassed(announceEnds)
 
   return {
     stateChanged,
