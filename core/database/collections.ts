@@ -1,6 +1,7 @@
 import type { Collection, Db } from 'mongodb'
 import type { KeyDocument } from '../keys/key-store.ts'
 import type { SuppressionDocument } from '../leads/suppression-store.ts'
+import type { FollowerDocument } from '../log/follower-store.ts'
 import type { MigrationDocument } from '../mongodb/migration-records.ts'
 import type {
   ConsoleSessionDocument,
@@ -10,7 +11,6 @@ import type {
 import type { ErasureDocument } from '../privacy/erasure-store.ts'
 import type { RemovalDocument } from '../privacy/removal-store.ts'
 import type { VisitorCollections } from '../privacy/visitor-data-store.ts'
-import type { SearchProgressDocument } from '../search/search-entry-store.ts'
 import type { NonceDocument } from '../visitors/identity-store.ts'
 import type { WakeupDocument } from '../wakeups/wakeup-store.ts'
 import type { OperatorPresenceDocument } from '../workspaces/operator-presence-store.ts'
@@ -30,7 +30,7 @@ export interface Collections extends VisitorCollections {
   signInLinks: Collection<SignInLinkDocument>
   signInAttempts: Collection<SignInAttemptDocument>
   suppressions: Collection<SuppressionDocument>
-  searchProgress: Collection<SearchProgressDocument>
+  searchProgress: Collection<FollowerDocument>
   migrations: Collection<MigrationDocument>
 }
 

@@ -14,6 +14,7 @@ import { createKeyStore } from '../keys/key-store.ts'
 import { createLeadStore } from '../leads/lead-store.ts'
 import { createSuppressionStore } from '../leads/suppression-store.ts'
 import { createEventStore } from '../log/event-store.ts'
+import { createFollowerStore } from '../log/follower-store.ts'
 import { createConsoleSessionStore } from '../operators/console-session-store.ts'
 import { createConversationFactsStore } from '../privacy/conversation-facts-store.ts'
 import { createDataRemoval } from '../privacy/data-removal-store.ts'
@@ -56,6 +57,7 @@ export function createStores({ collections, screenshots, history }: Database, nu
     deliveryQueue: createDeliveryQueue(collections),
     erasures: createErasureStore(collections),
     events: createEventStore(collections),
+    followers: createFollowerStore(collections),
     idempotency: createIdempotencyStore(collections),
     keys: createKeyStore(collections),
     leads: createLeadStore(collections),
