@@ -65,7 +65,7 @@ export interface IdentificationDependencies {
   log: Pick<EventLog, 'append'>
   idempotency: Idempotency
   plannedIds: PlannedIds
-  wakeups: Pick<Wakeups, 'stateChanged'>
+  wakeups: Pick<Wakeups, 'changing' | 'stateChanged'>
   settings: SessionLifetimes & { idempotencyRetention: number }
   now: () => number
 }
@@ -87,7 +87,7 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     operation: string,
   ): Promise<Issued> {
     const session = await latest(sessionId)
-    if (session.status === 'closed') return completeReplacement(session, operation, installation)
+    if (session.status === 'closed') return repeatReplacement(session, operation, installation)
     await access.live(sessionId)
     if (session.identity?.operation === operation) return refresh(session, session.identity)
     // Check the capability only now. The code above completes a repeat of an operation that
@@ -145,14 +145,23 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     const { sessionId } = session
     const joined = old.identity ? undefined : identity
     if (joined) await appendIdentified(old)
-    if (!(await store.replaceBy(old.sessionId, { operation, sessionId }, joined))) {
-      const current = await latest(old.sessionId)
-      if (current.successor?.operation !== operation) {
-        await store.end(sessionId, 'closed')
-        await rejectEnded(old.sessionId)
+    return wakeups.changing([old.sessionId], async () => {
+      if (!(await store.replaceBy(old.sessionId, { operation, sessionId }, joined))) {
+        const current = await latest(old.sessionId)
+        if (current.successor?.operation !== operation) {
+          await store.end(sessionId, 'closed')
+          await rejectEnded(old.sessionId)
+        }
       }
-    }
-    return completeReplacement(await latest(old.sessionId), operation, installation)
+      return completeReplacement(await latest(old.sessionId), operation, installation)
+    })
+  }
+
+  /** Completes an operation whose first run died after it had closed the session. */
+  async function repeatReplacement(old: Session, operation: string, installation: Installation): Promise<Issued> {
+    const issued = await completeReplacement(old, operation, installation)
+    await wakeups.stateChanged(old.sessionId)
+    return issued
   }
 
   /**
@@ -210,7 +219,6 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     const isJoining = session.operationSessionId !== undefined
     if (isJoining && old.pageContext && old.pageContextAt && !session.pageContext)
       await observations.keepPage(session.sessionId, installation, old.pageContext, old.pageContextAt)
-    await wakeups.stateChanged(old.sessionId)
     const isNew = session.conversationId === plannedIds('cnv', operation)
     return contents.issue(session, firstGrantOf(session), { state: isNew ? 'new' : 'continued' })
   }
@@ -274,7 +282,7 @@ export function createIdentification(dependencies: IdentificationDependencies): 
         keptFor: settings.idempotencyRetention,
         async run(operation): Promise<Issued> {
           const current = await latest(sessionId)
-          if (current.status === 'closed') return completeReplacement(current, operation, installation)
+          if (current.status === 'closed') return repeatReplacement(current, operation, installation)
           await access.live(sessionId)
           if (current.identity) return replace(current, undefined, operation, installation)
           // The session keeps the grant that the request used.

@@ -54,6 +54,12 @@ export interface VisitorService {
   jobs: Job[]
 }
 
+/**
+ * Maximum age in milliseconds of a cached session. Every write that ends a session, denies consent or
+ * bans is announced before it, so a core that dies leaves no change unknown. A renewal is in the grant
+ * itself, and a refusal for missing consent reads the session. So no request needs a younger session.
+ */
+const sessionsMaxAgeMs = 60_000
 const checkEveryMs = 300
 /** After this number of `checkSome` calls, each session with an open stream has been read once. */
 const checkSteps = 50
@@ -81,6 +87,7 @@ export function createVisitorService(
       bus,
       isCurrent: wakeups.isCurrent,
       maxEntries: 100_000,
+      maxAgeMs: sessionsMaxAgeMs,
       loadMany: async (ids) => byKey(await stores.sessions.find(ids), ({ sessionId }) => sessionId),
     }),
   }
