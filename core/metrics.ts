@@ -53,7 +53,7 @@ export function createCoreMetrics() {
       'Time from the write of another core to the arrival of its wake-up, by the clocks of both cores.',
       durationBuckets,
     ),
-    peers: gauge('service_core_peers', 'Other cores whose wake-ups this core has read within the last second.'),
+    peers: gauge('service_core_peers', 'Other cores whose beats this core has read within the last second.'),
     missedWakeups: counter(
       'service_core_missed_wakeups_total',
       'Conversations that the periodic check found behind the end of their log.',

@@ -6,8 +6,8 @@ export interface ChangeConfirmations {
    * does not confirm them in time sends nothing to streams until it has read them.
    */
   applied(changes: number): Promise<void>
-  /** Must be called when a wake-up of another core has arrived. */
-  heardFrom(processId: string): void
+  /** Must be called when a beat of another core has arrived. */
+  beatOf(processId: string): void
   /** Must be called when a wake-up of this process with this number of changes has arrived. */
   arrived(changes: number): void
   /** Must be called when a core has confirmed the changes of this process up to a number. */
@@ -43,16 +43,16 @@ export function createChangeConfirmations(dependencies: {
   const { processId, leaseMs, monotonic } = dependencies
   const waiting = new Set<Waiting>()
   const confirmed = new Map<string, number>()
-  /** Time of the last wake-up of each other core. */
-  const heard = new Map<string, number>()
+  /** Time of the last beat of each other core. */
+  const beats = new Map<string, number>()
   /** Number of changes in the wake-ups of this process that have arrived. */
   let arrivedUpTo = 0
   const stopping = new AbortController()
 
   function forgetSilent() {
-    for (const [id, at] of heard) {
+    for (const [id, at] of beats) {
       if (monotonic() - at < leaseMs) continue
-      heard.delete(id)
+      beats.delete(id)
       confirmed.delete(id)
     }
   }
@@ -61,7 +61,7 @@ export function createChangeConfirmations(dependencies: {
   function findMissing(entry: Waiting) {
     if (entry.missing || entry.changes > arrivedUpTo) return
     forgetSilent()
-    entry.missing = new Set([processId, ...heard.keys()].filter((id) => (confirmed.get(id) ?? 0) < entry.changes))
+    entry.missing = new Set([processId, ...beats.keys()].filter((id) => (confirmed.get(id) ?? 0) < entry.changes))
     if (entry.missing.size === 0) entry.resolve()
   }
 
@@ -82,7 +82,7 @@ export function createChangeConfirmations(dependencies: {
       }
     },
 
-    heardFrom: (id) => void heard.set(id, monotonic()),
+    beatOf: (id) => void beats.set(id, monotonic()),
 
     arrived(changes) {
       arrivedUpTo = Math.max(arrivedUpTo, changes)
@@ -99,7 +99,7 @@ export function createChangeConfirmations(dependencies: {
 
     others() {
       forgetSilent()
-      return heard.size
+      return beats.size
     },
 
     stop: () => stopping.abort(),

@@ -23,6 +23,8 @@ export interface WakeupDocument {
   awaited?: true
   /** Numbers of changes of other processes that this process has applied. */
   confirmed?: [processId: string, changes: number][]
+  /** Whether the process reads wake-ups and has written this one only to read it back. */
+  beat?: true
   at: Date
 }
 
@@ -102,7 +104,7 @@ const pauseMs = 10
 
 const removedAtOnce = 500
 /** Writer of wake-ups that only allow older ones to be removed. */
-export const emptyFrom = ''
+const emptyFrom = ''
 
 export function createWakeupStore({
   wakeups,
@@ -119,7 +121,7 @@ export function createWakeupStore({
    * The default write concern applies: a majority on a replica set.
    */
   const writeBeat = (_id: ObjectId, from: string, at: Date) =>
-    wakeups.updateMany({ _id }, { $set: empty(from, at) }, { upsert: true })
+    wakeups.updateMany({ _id }, { $set: { ...empty(from, at), beat: true } }, { upsert: true })
 
   /** Resolves when this process has published a change for whose confirmations it waits. */
   let ownChange = Promise.withResolvers<void>()

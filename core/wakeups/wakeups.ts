@@ -7,7 +7,7 @@ import type { LogEvent } from '../log-event.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import { createAnnouncedChanges, unknownForMs } from './announced-changes.ts'
 import { createChangeConfirmations } from './change-confirmations.ts'
-import { emptyFrom, type PassedEnds, type WakeupDocument, type WakeupStore } from './wakeup-store.ts'
+import type { PassedEnds, WakeupDocument, WakeupStore } from './wakeup-store.ts'
 import { createWakeupWriter, headsOf } from './wakeup-writer.ts'
 
 export interface Wakeups {
@@ -168,9 +168,9 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
 
   /** Applies a wake-up that has arrived. */
   function receive(wakeup: WakeupDocument) {
-    const { from, changes = 0, confirmed = [] } = wakeup
+    const { from, beat, changes = 0, confirmed = [] } = wakeup
     if (from === processId) return confirmations.arrived(changes)
-    if (from !== emptyFrom) confirmations.heardFrom(from)
+    if (beat) confirmations.beatOf(from)
     measureLag(wakeup)
     announce(wakeup)
     confirm(wakeup)
