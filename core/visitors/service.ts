@@ -6,7 +6,7 @@ import type { CoreKit } from '../kit.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { LogService } from '../log/service.ts'
 import type { StreamService } from '../streams/service.ts'
-import { createLiveCache } from '../wakeups/live-cache.ts'
+import { announcedMaxAgeMs, createLiveCache } from '../wakeups/live-cache.ts'
 import type { WakeupService } from '../wakeups/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
 import type { BanStore } from './ban-store.ts'
@@ -54,12 +54,6 @@ export interface VisitorService {
   jobs: Job[]
 }
 
-/**
- * Maximum age in milliseconds of a cached session. Every write that ends a session, denies consent or
- * bans is announced before it, so a core that dies leaves no change unknown. A renewal is in the grant
- * itself, and a refusal for missing consent reads the session. So no request needs a younger session.
- */
-const sessionsMaxAgeMs = 60_000
 const checkEveryMs = 300
 /** After this number of `checkSome` calls, each session with an open stream has been read once. */
 const checkSteps = 50
@@ -87,7 +81,8 @@ export function createVisitorService(
       bus,
       isCurrent: wakeups.isCurrent,
       maxEntries: 100_000,
-      maxAgeMs: sessionsMaxAgeMs,
+      // A renewal is in the grant itself, and a refusal for missing consent reads the session again.
+      maxAgeMs: announcedMaxAgeMs,
       loadMany: async (ids) => byKey(await stores.sessions.find(ids), ({ sessionId }) => sessionId),
     }),
   }

@@ -7,7 +7,7 @@ import type { SiteDirectory } from '../workspaces/workspaces.ts'
 import type { Grants } from './grants.ts'
 import { expiryOf, type Session, type SessionEnd, type Visitor, type VisitorCredentials } from './model.ts'
 
-/** Cached data of sites and sessions for authorization. It is at most a second old. */
+/** Cached data of sites and sessions for authorization. It knows all changes older than a second. */
 export interface Directory extends SiteDirectory {
   sessions: LiveCache<Session>
 }

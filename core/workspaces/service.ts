@@ -3,7 +3,7 @@ import { byKey } from '../../platform/concurrency/batcher.ts'
 import { createJob, type Job } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
 import type { StreamService } from '../streams/service.ts'
-import { createLiveCache } from '../wakeups/live-cache.ts'
+import { announcedMaxAgeMs, createLiveCache } from '../wakeups/live-cache.ts'
 import type { WakeupService } from '../wakeups/service.ts'
 import { type AvailabilityOf, createAvailabilityOf } from './availability.ts'
 import { type AvailabilityWatch, createAvailabilityWatch } from './availability-watch.ts'
@@ -65,12 +65,14 @@ export function createWorkspaceService(
       bus,
       isCurrent,
       maxEntries: 10_000,
+      maxAgeMs: announcedMaxAgeMs,
       loadMany: async (ids) => byKey(await store.findConnections(ids), ({ connectionId }) => connectionId),
     }),
     installations: createLiveCache({
       bus,
       isCurrent,
       maxEntries: 10_000,
+      maxAgeMs: announcedMaxAgeMs,
       loadMany: async (keys) => byKey(await store.findInstallations(keys), ({ publicSiteKey }) => publicSiteKey),
     }),
   }
