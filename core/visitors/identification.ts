@@ -19,8 +19,6 @@ import {
   type Identity,
   type Issued,
   newConversation,
-  newSession,
-  type PageContext,
   type Session,
   type SessionContent,
   type SessionLifetimes,
@@ -28,6 +26,7 @@ import {
   type VisitorCredentials,
 } from './model.ts'
 import type { Observations } from './observations.ts'
+import { replacementOf } from './replacement-model.ts'
 import type { SessionContents } from './session-content.ts'
 import type { SessionStore } from './session-store.ts'
 import type { Subjects } from './subjects.ts'
@@ -138,7 +137,13 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     operation: string,
     installation: Installation,
   ): Promise<Issued> {
-    const session = plannedSession(old, identity, operation, observations.pageAtStart(installation, old.pageContext))
+    const planned = {
+      sessionId: plannedIds('ses', operation),
+      conversationId: plannedIds('cnv', operation),
+      identity,
+      pageContext: observations.pageAtStart(installation, old.pageContext),
+    }
+    const session = replacementOf(old, planned, now(), settings)
     if (!session.operationSessionId) await conversations.insertOnce(newConversation(session, now()))
     await store.insertOnce(session)
     await rejectBanned(session)
@@ -162,46 +167,6 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     const issued = await completeReplacement(old, operation, installation)
     await wakeups.stateChanged(old.sessionId)
     return issued
-  }
-
-  /**
-   * Returns the new session. If it belongs to another person, it keeps only the browser and the
-   * language of the old session.
-   */
-  function plannedSession(
-    old: Session,
-    identity: Identity | undefined,
-    operation: string,
-    pageContext: PageContext | undefined,
-  ): Session {
-    const { workspaceId, connectionId, connectionVersion, publicSiteKey, origin, visitorId, clientInstanceId } = old
-    const { locale, network, pageContextAt, panelClosedAt } = old
-    // An anonymous session is always replaced by a verified one, which belongs to the same person.
-    const isJoining = old.identity === undefined
-    return newSession(
-      {
-        sessionId: plannedIds('ses', operation),
-        workspaceId,
-        connectionId,
-        connectionVersion,
-        publicSiteKey,
-        origin,
-        conversationId: plannedIds('cnv', operation),
-        visitorId,
-        clientInstanceId,
-        network,
-        locale,
-        identity,
-        provisionalFor: identity && old.sessionId,
-        ...(isJoining && {
-          operationSessionId: old.sessionId,
-          ...(pageContext && pageContextAt && { pageContext, pageContextAt }),
-          ...(panelClosedAt && { panelClosedAt }),
-        }),
-      },
-      now(),
-      settings,
-    )
   }
 
   /** Completes the operation that closed a session. Returns the content of the new session. */
