@@ -1,4 +1,3 @@
-import { coreTlsFiles } from '../core-client/core-tls.ts'
 import { splitList } from '../platform/settings/settings.ts'
 import { createBus } from './bus.ts'
 import { type CommandService, createCommandService } from './commands/service.ts'
@@ -22,23 +21,26 @@ import {
   type LeadService,
   type SuppressionService,
 } from './leads/service.ts'
-import { createPeerConnections } from './log/peer-client.ts'
 import { createLogService, type LogService } from './log/service.ts'
-import type { Nudge } from './log/wakeup-store.ts'
 import { createCoreMetrics } from './metrics.ts'
 import { createOperatorService, type OperatorService } from './operators/service.ts'
 import { createPrivacyService, type PrivacyService } from './privacy/service.ts'
 import { createSearch, type Search } from './search/search.ts'
 import { createSearchService, type SearchService } from './search/service.ts'
 import { createSourceTexts } from './search/source-texts.ts'
+import { createStreamService, type StreamService } from './streams/service.ts'
 import { createVisitorService, type VisitorService } from './visitors/service.ts'
-import { type Access, createAccess, peerScope } from './workspaces/access.ts'
+import { createWakeupService, type WakeupService } from './wakeups/service.ts'
+import type { Nudge } from './wakeups/wakeup-store.ts'
+import { type Access, createAccess } from './workspaces/access.ts'
 import { createWorkspaceService, type WorkspaceService } from './workspaces/service.ts'
 
 /** Modules and stores of a core process. Its RPC services use them. */
 export interface CoreContext
   extends CoreKit,
+    Omit<WakeupService, 'jobs'>,
     Omit<LogService, 'jobs'>,
+    Omit<StreamService, 'jobs'>,
     Omit<WorkspaceService, 'workspaceSessions' | 'jobs'>,
     Omit<OperatorService, 'jobs'>,
     Omit<VisitorService, 'jobs'>,
@@ -122,11 +124,10 @@ export function createCoreContext({
     now,
     random,
   }
-  const connectPeer = createPeerConnections({
-    tls: coreTlsFiles(config),
-    issueToken: (lifetime) => createAccess(keyring, now).issue({ subject: 'core', scopes: [peerScope], lifetime }),
-  })
-  const log = createLogService(kit, stores, connectPeer)
+  const wakeups = createWakeupService(kit, stores)
+  const events = createLogService(kit, stores)
+  const streams = createStreamService(kit, stores, { ...wakeups, ...events })
+  const log = { ...wakeups, ...events, ...streams }
   const workspaces = createWorkspaceService(kit, stores, log, workspaceSessionSecrets)
   const operators = createOperatorService(kit, stores, log, workspaces)
   const visitors = createVisitorService(kit, stores, log, workspaces)
@@ -163,8 +164,10 @@ export function createCoreContext({
     },
     logger,
   })
-  const jobs = [
-    log,
+  const modules = [
+    wakeups,
+    events,
+    streams,
     workspaces,
     operators,
     visitors,
@@ -172,9 +175,8 @@ export function createCoreContext({
     conversations,
     commands,
     suppressed,
-    deliveries,
-    privacy,
-  ].flatMap((module) => module.jobs)
+  ]
+  const jobs = [...modules, deliveries, privacy].flatMap((module) => module.jobs)
   jobs.push(historyCheck)
 
   return {
@@ -205,7 +207,6 @@ export function createCoreContext({
 
     start() {
       log.wakeups.start()
-      log.peers.refresh().catch(() => {}) // The job repeats it.
       for (const job of jobs) job.start()
     },
 
@@ -217,7 +218,6 @@ export function createCoreContext({
       await log.log.drain()
       await conversations.inbox.drain()
       await log.wakeups.stop()
-      await log.peers.stop()
       await database.close()
     },
   }

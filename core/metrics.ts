@@ -53,12 +53,7 @@ export function createCoreMetrics() {
       'Time from the write of another core to the arrival of its wake-up, by the clocks of both cores.',
       durationBuckets,
     ),
-    peers: gauge('service_core_peers', 'Other cores that receive the announcements of this core.'),
-    peerAnnouncements: counter(
-      'service_core_peer_announcements_total',
-      'Events announced to another core, by result: `sent` or `failed`.',
-      ['result'],
-    ),
+    peers: gauge('service_core_peers', 'Other cores whose beats this core has read within the last second.'),
     missedWakeups: counter(
       'service_core_missed_wakeups_total',
       'Conversations that the periodic check found behind the end of their log.',

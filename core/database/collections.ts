@@ -1,12 +1,11 @@
 import type { Collection, Db } from 'mongodb'
 import type { KeyDocument } from '../keys/key-store.ts'
-import type { PeerDocument } from '../log/peer-store.ts'
-import type { WakeupDocument } from '../log/wakeup-store.ts'
+import type { FollowerDocument } from '../log/follower-store.ts'
 import type { MigrationDocument } from '../mongodb/migration-records.ts'
 import type { SignInAttemptDocument } from '../operators/console-session-store.ts'
 import type { PrivacyCollections } from '../privacy/visitor-data-store.ts'
-import type { SearchProgressDocument } from '../search/search-entry-store.ts'
 import type { NonceDocument } from '../visitors/identity-store.ts'
+import type { WakeupDocument } from '../wakeups/wakeup-store.ts'
 import type { OperatorPresenceDocument } from '../workspaces/operator-presence-store.ts'
 
 export interface Collections extends PrivacyCollections {
@@ -14,9 +13,8 @@ export interface Collections extends PrivacyCollections {
   wakeups: Collection<WakeupDocument>
   keys: Collection<KeyDocument>
   operatorPresence: Collection<OperatorPresenceDocument>
-  peers: Collection<PeerDocument>
   signInAttempts: Collection<SignInAttemptDocument>
-  searchProgress: Collection<SearchProgressDocument>
+  searchProgress: Collection<FollowerDocument>
   migrations: Collection<MigrationDocument>
 }
 
@@ -42,7 +40,6 @@ export function collectionsOf(db: Db): Collections {
     removals: db.collection('removals'),
     keys: db.collection('keys'),
     operatorPresence: db.collection('operatorPresence'),
-    peers: db.collection('peers'),
     consoleSessions: db.collection('consoleSessions'),
     signInLinks: db.collection('signInLinks'),
     signInAttempts: db.collection('signInAttempts'),

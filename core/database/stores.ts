@@ -13,10 +13,8 @@ import { createIdempotencyStore } from '../idempotency/idempotency-store.ts'
 import { createKeyStore } from '../keys/key-store.ts'
 import { createLeadStore } from '../leads/lead-store.ts'
 import { createSuppressionStore } from '../leads/suppression-store.ts'
-import { createEpochStore } from '../log/epoch-store.ts'
 import { createEventStore } from '../log/event-store.ts'
-import { createPeerStore } from '../log/peer-store.ts'
-import { createWakeupStore, type Nudge } from '../log/wakeup-store.ts'
+import { createFollowerStore } from '../log/follower-store.ts'
 import { createConsoleSessionStore } from '../operators/console-session-store.ts'
 import { createConversationFactsStore } from '../privacy/conversation-facts-store.ts'
 import { createDataStore } from '../privacy/data-store.ts'
@@ -26,11 +24,13 @@ import { createRetentionStore } from '../privacy/retention-store.ts'
 import { createVisitorDataStore } from '../privacy/visitor-data-store.ts'
 import { createVisitorTraceStore } from '../privacy/visitor-trace-store.ts'
 import { createSearchEntryStore } from '../search/search-entry-store.ts'
+import { createEpochStore } from '../streams/epoch-store.ts'
 import { createBanStore } from '../visitors/ban-store.ts'
 import { createConsentStore } from '../visitors/consent-store.ts'
 import { createNonceStore, createSubjectStore } from '../visitors/identity-store.ts'
 import { createNetworkBanStore } from '../visitors/network-ban-store.ts'
 import { createSessionStore } from '../visitors/session-store.ts'
+import { createWakeupStore, type Nudge } from '../wakeups/wakeup-store.ts'
 import { createOperatorPresenceStore } from '../workspaces/operator-presence-store.ts'
 import { createPolicyChangeStore } from '../workspaces/policy-change-store.ts'
 import { createSavedReplyStore } from '../workspaces/saved-reply-store.ts'
@@ -59,6 +59,7 @@ export function createStores({ collections, screenshots, history }: Database, nu
     deliveryHolds: createDeliveryHoldStore(collections),
     deliveryQueue: createDeliveryQueue(collections),
     events: createEventStore(collections),
+    followers: createFollowerStore(collections),
     idempotency: createIdempotencyStore(collections),
     keys: createKeyStore(collections),
     leads: createLeadStore(collections),
@@ -71,7 +72,6 @@ export function createStores({ collections, screenshots, history }: Database, nu
     nonces: createNonceStore(collections),
     policyChanges: createPolicyChangeStore(collections),
     operatorPresence: createOperatorPresenceStore(collections),
-    peers: createPeerStore(collections),
     removals: createRemovalStore(collections),
     retention,
     savedReplies: createSavedReplyStore(collections),

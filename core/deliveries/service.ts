@@ -4,7 +4,7 @@ import type { CoreKit } from '../kit.ts'
 import type { LeadStore } from '../leads/lead-store.ts'
 import type { LeadFanOut } from '../leads/model.ts'
 import type { SuppressionService } from '../leads/service.ts'
-import type { LogService } from '../log/service.ts'
+import type { WakeupService } from '../wakeups/service.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
 import { createBusyDestinations } from './busy-destinations.ts'
 import { createDeliveries, type Deliveries } from './deliveries.ts'
@@ -73,7 +73,7 @@ const bodyMaxBytes = 65_536
 export function createDeliveryService(
   { config, bus, secretBox, plannedIds, metrics, logger, now, random }: CoreKit,
   stores: DeliveryStores,
-  { wakeups }: LogService,
+  { wakeups }: WakeupService,
   { suppressions }: SuppressionService,
   isAllowedDestination: IsAllowedDestination,
 ): DeliveryService {

@@ -1,10 +1,10 @@
 import { createJob, type Job } from '../concurrency/job.ts'
 import type { ConversationService } from '../conversations/service.ts'
 import type { CoreKit } from '../kit.ts'
-import type { LogService } from '../log/service.ts'
 import type { SearchService } from '../search/service.ts'
 import type { VisitorService } from '../visitors/service.ts'
 import type { SessionStore } from '../visitors/session-store.ts'
+import type { WakeupService } from '../wakeups/service.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
 import type { LeadStore } from './lead-store.ts'
 import { createLeads, type Leads } from './leads.ts'
@@ -36,7 +36,7 @@ const sweepEveryMs = 5_000
 export function createSuppressionService(
   { bus, logger, now }: CoreKit,
   { suppressions: store, sessions, workspaces: workspaceStore }: LeadStores,
-  { wakeups }: LogService,
+  { wakeups }: WakeupService,
   { idsKey }: VisitorService,
   endDeliveries: (contactIds: string[]) => Promise<void>,
 ): SuppressionService {

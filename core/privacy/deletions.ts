@@ -1,7 +1,7 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { inWorkspace } from '../errors.ts'
 import type { PlannedIds } from '../keys/keyring.ts'
-import type { Wakeups } from '../log/wakeups.ts'
+import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { ConversationFactsStore } from './conversation-facts-store.ts'
 import type { DataStore } from './data-store.ts'
 import type { Deleted, DeletionStore } from './deletion-store.ts'

@@ -1,7 +1,7 @@
 import { inWorkspace } from '../errors.ts'
 import { newId } from '../ids.ts'
-import type { Wakeups } from '../log/wakeups.ts'
 import type { SessionStore } from '../visitors/session-store.ts'
+import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { DataStore } from './data-store.ts'
 import { type Erasure, leaseMs, noTraces, type VisitorName, type VisitorTraces } from './model.ts'
 import type { Removal, RemovalStore } from './removal-store.ts'

@@ -1,5 +1,5 @@
-import type { Wakeups } from '../log/wakeups.ts'
 import type { CoreMetrics } from '../metrics.ts'
+import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { RetentionOf } from '../workspaces/retention.ts'
 import type { ConversationFactsStore } from './conversation-facts-store.ts'
 import type { DataStore } from './data-store.ts'

@@ -1,8 +1,8 @@
 import { createPace } from '../concurrency/pace.ts'
 import { newId } from '../ids.ts'
-import type { LogService } from '../log/service.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import { whileHeld } from '../mongodb/leases.ts'
+import type { WakeupService } from '../wakeups/service.ts'
 import { leaseMs, maxCallMs, type RemovalKind } from './model.ts'
 import type { Part } from './parts-store.ts'
 import type { Removal, RemovalStore } from './removal-store.ts'
@@ -102,7 +102,7 @@ export function createRemovals(dependencies: {
   store: RemovalStore
   lists: Record<RemovalKind, RemovalList>
   paced: PacedRemoval
-  sweepWakeups: LogService['sweepWakeups']
+  sweepWakeups: WakeupService['sweepWakeups']
   now: () => number
 }): Removals {
   const { store, lists, paced, sweepWakeups, now } = dependencies

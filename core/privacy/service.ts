@@ -1,9 +1,9 @@
 import type { ScreenshotStore } from '../commands/screenshot-store.ts'
 import { createJob, type Job } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
-import type { LogService } from '../log/service.ts'
 import type { VisitorService } from '../visitors/service.ts'
 import type { SessionStore } from '../visitors/session-store.ts'
+import type { WakeupService } from '../wakeups/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
 import type { ConversationFactsStore } from './conversation-facts-store.ts'
@@ -53,7 +53,7 @@ const sweepEveryMs = 700
 export function createPrivacyService(
   { plannedIds, metrics, logger, now }: CoreKit,
   stores: PrivacyStores,
-  { wakeups, sweepWakeups }: LogService,
+  { wakeups, sweepWakeups }: WakeupService,
   { retentionOf }: WorkspaceService,
   { sessions, subjects }: VisitorService,
 ): PrivacyService {

@@ -4,7 +4,7 @@ import { WatchEventsRequestSchema, type WatchEventsResponse } from '#proto/messa
 import { createSharedBytes } from '../concurrency/shared-bytes.ts'
 import type { CoreContext } from '../context.ts'
 import { createVisitorPresence } from '../conversations/visitor-presence.ts'
-import type { SubscriptionSink } from '../log/session-streams.ts'
+import type { SubscriptionSink } from '../streams/session-streams.ts'
 import { watchEvents } from './watch-events.ts'
 
 const mebi = 2 ** 20

@@ -12,7 +12,7 @@ import {
 } from '#proto/messaging/v1/messaging_pb.js'
 import { encodeStreamedEvent } from '../../contract/event-stream.ts'
 import type { CoreContext } from '../context.ts'
-import type { StreamSubscription, SubscriptionSink } from '../log/session-streams.ts'
+import type { StreamSubscription, SubscriptionSink } from '../streams/session-streams.ts'
 import { encodeAvailability } from '../workspaces/availability-watch.ts'
 import { toErrorInfo, toServiceError } from './connect-errors.ts'
 import { fromCredentials } from './visitor.ts'

@@ -237,9 +237,9 @@ describe('the catch-up', () => {
     cores.advance(200)
     await Promise.all(cores.cores.map(({ searchIndex }) => searchIndex.catchUp()))
     expect(await snippetsOf(word)).toEqual([`lost ${word}`])
-    const at = await cores.core.stores.searchEntries.position()
+    const at = await cores.core.stores.followers.position('events')
     await cores.core.searchIndex.catchUp()
-    expect(await cores.core.stores.searchEntries.position()).toBe(at)
+    expect(await cores.core.stores.followers.position('events')).toBe(at)
   })
 
   it('adds entries of notes, leads and names that earlier versions stored', async () => {

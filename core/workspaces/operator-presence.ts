@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { Bus } from '../bus.ts'
-import type { Wakeups } from '../log/wakeups.ts'
+import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { OperatorPresenceStore } from './operator-presence-store.ts'
 
 export interface OperatorPresence {

@@ -3,9 +3,9 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { inWorkspace, ServiceError } from '../errors.ts'
 import type { PlannedIds } from '../keys/keyring.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
-import type { LiveCache } from '../log/live-cache.ts'
-import type { Wakeups } from '../log/wakeups.ts'
 import { field, integer, text, validate } from '../rules.ts'
+import type { LiveCache } from '../wakeups/live-cache.ts'
+import type { Wakeups } from '../wakeups/wakeups.ts'
 import {
   defaultOverlapSeconds,
   type IdentitySecret,

@@ -2,14 +2,12 @@ import { create } from '@bufbuild/protobuf'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { WatchEventsRequestSchema } from '#proto/messaging/v1/messaging_pb.js'
-import { createBus } from '../../core/bus.ts'
 import { createSharedBytes } from '../../core/concurrency/shared-bytes.ts'
 import type { CoreContext } from '../../core/context.ts'
 import { createVisitorPresence } from '../../core/conversations/visitor-presence.ts'
 import { createBusyDestinations } from '../../core/deliveries/busy-destinations.ts'
-import { createHeldAnnouncements } from '../../core/log/held-announcements.ts'
-import type { SubscriptionSink } from '../../core/log/session-streams.ts'
 import { watchEvents } from '../../core/rpc/watch-events.ts'
+import type { SubscriptionSink } from '../../core/streams/session-streams.ts'
 
 it('shared memory never exceeds its maximum by more than the fair shares, and all of it is given back', () => {
   const step = fc.record({ holder: fc.nat(4), bytes: fc.integer({ min: 1, max: 400 }), leaves: fc.boolean() })
@@ -137,32 +135,6 @@ it('presence of any visitors, streams and tabs stays within its bounds, and ends
     shown = changes.length
   })
   expect(shown).toBe(0)
-})
-
-it('announcements of any cores are held up to 2,000 events', () => {
-  const announcement = fc.record({
-    from: fc.constantFrom('a', 'b'),
-    size: fc.nat(1_000),
-    changes: fc.integer({ min: 1, max: 5 }),
-  })
-  fc.assert(
-    fc.property(fc.array(announcement, { maxLength: 40 }), (announcements) => {
-      const bus = createBus()
-      let emitted = 0
-      bus.on('advanced', () => {
-        emitted += 1
-      })
-      const held = createHeldAnnouncements(bus)
-      for (const { from, size, changes } of announcements) {
-        const events = Array.from({ length: size }, (_, sequence) => ({ conversationId: 'c', sequence, closed: false }))
-        held.add({ from, changes, events } as never)
-      }
-      for (const from of ['a', 'b']) held.release(from, 5)
-      const all = announcements.reduce((sum, { size }) => sum + size, 0)
-      expect(emitted).toBeLessThanOrEqual(Math.min(all, 2_000))
-      if (all <= 2_000) expect(emitted).toBe(all)
-    }),
-  )
 })
 
 it('claims of any workers name at most 100,000 busy destinations', () => {

@@ -3,9 +3,9 @@ import type { Logger } from 'pino'
 import { backoffMs } from '../../platform/concurrency/backoff.ts'
 import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { createRounds } from '../concurrency/job.ts'
+import type { EventStore } from '../log/event-store.ts'
 import type { LogEvent } from '../log-event.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
-import type { EventStore } from './event-store.ts'
 
 /** Pause before a failed read is retried. */
 const READ_PAUSES = { minMs: 40, maxMs: 1_000 }

@@ -3,14 +3,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { backoffMs } from '../../platform/concurrency/backoff.ts'
 import type { Bus } from '../bus.ts'
+import type { LogEvent } from '../log-event.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import { createAnnouncedChanges, unknownForMs } from './announced-changes.ts'
 import { createChangeConfirmations } from './change-confirmations.ts'
-import { createHeldAnnouncements } from './held-announcements.ts'
-import type { Announcement } from './peer-client.ts'
-import type { Peers } from './peers.ts'
-import type { Wakeup, WakeupDocument, WakeupStore } from './wakeup-store.ts'
-import { createWakeupWriter } from './wakeup-writer.ts'
+import type { PassedEnds, WakeupDocument, WakeupStore } from './wakeup-store.ts'
+import { createWakeupWriter, headsOf } from './wakeup-writer.ts'
 
 export interface Wakeups {
   /**
@@ -45,11 +43,7 @@ export interface Wakeups {
    * processes have answered. `current` is emitted when it is true again.
    */
   maySend(): boolean
-  /**
-   * Emits `advanced` for events that another core has announced, after all its earlier changes of
-   * state have arrived here.
-   */
-  announced(announcement: Announcement): void
+  /** Starts to read the wake-ups of other processes. Must be called before the first call of a client. */
   start(): void
   /** Writes the waiting wake-ups. Resolves even if a write fails. */
   flush(): Promise<void>
@@ -57,11 +51,10 @@ export interface Wakeups {
 }
 
 /**
- * While all other cores are linked, the ends of logs are written after this time in milliseconds.
- * The other cores already know these ends from announcements. A core that is not in the register
- * yet reads them from the wake-up.
+ * If no other core waits for new ends of logs in the database, they are written after this time in
+ * milliseconds. A core that has just started reads them from there.
  */
-const linkedPaceMs = 100
+const unawaitedPaceMs = 100
 
 /** Pause before a lost cursor is opened again. */
 const CURSOR_PAUSES = { minMs: 50, maxMs: 1_000 }
@@ -79,7 +72,6 @@ const confirmedWithinMs = currentForMs + 100
 
 interface WakeupsDependencies {
   store: WakeupStore
-  peers: Pick<Peers, 'announce' | 'areLinked' | 'heardFrom' | 'confirming' | 'registeredSince'>
   processId: string
   /** Bus on which `advanced`, `changed` and `gap` are emitted. */
   bus: Bus
@@ -92,34 +84,32 @@ interface WakeupsDependencies {
 
 /**
  * Sends wake-ups between the cores. Each write batch adds one small document to a capped
- * collection, which every core follows. While all cores are linked, they announce new events to
- * each other. The wake-ups with the ends of logs are then written less often.
+ * collection, which every core follows. All that a core tells the others is in the one order of this
+ * collection: new ends of logs, changes before and after their write, confirmations of changes, and
+ * beats by which a core proves that it has read everything.
  */
 export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
-  const { store, peers, processId, bus, logger, metrics, now, monotonic = () => performance.now() } = dependencies
+  const { store, processId, bus, logger, metrics, now, monotonic = () => performance.now() } = dependencies
   const writer = createWakeupWriter({ store, processId, logger, now })
   /**
-   * Every change before this time has arrived. The time is the start of the last complete read of
-   * wake-ups.
+   * Every change before this time has arrived. The time is the start of the last beat that this
+   * process has written and read.
    */
   let currentAsOf = Number.NEGATIVE_INFINITY
   let following: Promise<void> = Promise.resolve()
   const announced = createAnnouncedChanges({ bus, monotonic })
-  const held = createHeldAnnouncements(bus)
-  const confirmations = createChangeConfirmations({
-    processes: async () => [processId, ...(await peers.confirming())],
-    leaseMs: confirmedWithinMs,
-  })
+  const confirmations = createChangeConfirmations({ processId, leaseMs: confirmedWithinMs, monotonic })
   const settlers: (() => Promise<void>)[] = []
   let isFollowing = false
   let later: NodeJS.Timeout | undefined
+  let passing: LogEvent[] = []
   const stopping = new AbortController()
 
   /**
    * Records the delay of a wake-up. Ignores wake-ups that were written before this process began to
    * follow them.
    */
-  function measureLag({ at }: Wakeup) {
+  function measureLag({ at }: WakeupDocument) {
     if (currentAsOf === Number.NEGATIVE_INFINITY) return
     metrics.wakeupLag.observe(Math.max(0, now() - at.getTime()) / 1000)
   }
@@ -137,19 +127,20 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   function caughtUp(asOf: number) {
     const mayHaveMissed = !maySend()
     currentAsOf = Math.max(currentAsOf, asOf)
+    metrics.peers.set(confirmations.others())
     if (mayHaveMissed && maySend()) bus.emit('current')
   }
 
   const isCurrent = () => monotonic() - currentAsOf < currentForMs
-  /**
-   * Other cores did not wait for confirmations of this core before it was registered. So it must
-   * first read the changes of that time. Only a complete read makes the result true again.
-   */
-  const maySend = () =>
-    !isFollowing || (isCurrent() && (peers.registeredSince() ?? Number.POSITIVE_INFINITY) < currentAsOf)
+  const maySend = () => !isFollowing || isCurrent()
 
-  function announce({ heads: ends, changed, announced: begun = [], ended = [], at }: Wakeup) {
-    for (const [conversationId, sequence, closed] of ends) bus.emit('advanced', conversationId, { sequence, closed })
+  function announceEnds({ heads }: PassedEnds) {
+    for (const [conversationId, sequence, closed, event] of heads)
+      bus.emit('advanced', conversationId, { sequence, closed }, event)
+  }
+
+  function announce({ heads, changed, announced: begun = [], ended = [], at }: WakeupDocument) {
+    announceEnds({ heads })
     if (changed.length > 0) bus.emit('changed', changed)
     for (const change of ended) announced.remove(change)
     // The cursor also reads old wake-ups, for example after the start of this process.
@@ -171,27 +162,30 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
     writer.awaitChanges()
     const changes = await writer.publish()
     void settled().then(() => confirmations.confirmedBy(processId, changes))
-    await confirmations.applied(changes)
+    // A process that has not started reads no confirmations, and serves no clients.
+    if (isFollowing) await confirmations.applied(changes)
+  }
+
+  /** Applies a wake-up that has arrived. */
+  function receive(wakeup: WakeupDocument) {
+    const { from, beat, changes = 0, confirmed = [] } = wakeup
+    if (from === processId) return confirmations.arrived(changes)
+    if (beat) confirmations.beatOf(from)
+    measureLag(wakeup)
+    announce(wakeup)
+    confirm(wakeup)
+    for (const [id, number] of confirmed) if (id === processId) confirmations.confirmedBy(from, number)
   }
 
   async function follow() {
     for (let failures = 0; !stopping.signal.aborted; failures += 1) {
       try {
-        for await (const next of store.follow(stopping.signal, monotonic)) {
+        const reader = { from: processId, signal: stopping.signal, now, monotonic }
+        for await (const next of store.follow(reader)) {
           failures = 0
-          if ('from' in next) {
-            if (next.from === processId) continue
-            measureLag(next)
-            announce(next)
-            held.release(next.from, next.changes)
-            confirm(next)
-            for (const [id, number] of next.confirmed ?? [])
-              if (id === processId) confirmations.confirmedBy(next.from, number)
-          } else {
-            if (currentAsOf === Number.NEGATIVE_INFINITY) {
-              held.clear()
-              bus.emit('gap')
-            }
+          if ('from' in next) receive(next)
+          else {
+            if (currentAsOf === Number.NEGATIVE_INFINITY) bus.emit('gap')
             caughtUp(next.asOf)
           }
         }
@@ -209,7 +203,16 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
     later ??= setTimeout(() => {
       later = undefined
       publish()
-    }, linkedPaceMs)
+    }, unawaitedPaceMs)
+  }
+
+  /** Passes an event together with the other events of its batch. */
+  function pass(event: LogEvent) {
+    if (passing.push(event) > 1) return
+    queueMicrotask(() => {
+      store.nudge?.pass({ heads: headsOf(passing) })
+      passing = []
+    })
   }
 
   async function flush() {
@@ -220,12 +223,12 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   }
 
   bus.on('appended', (event) => {
-    const { conversationId, sequence, closed = false } = event
-    writer.addEnd(conversationId, { sequence, closed })
-    peers.announce(event, writer.changesWritten())
-    if (peers.areLinked()) publishLater()
+    writer.addEnd(event)
+    if (store.nudge) pass(event)
+    if (store.nudge || confirmations.others() === 0) publishLater()
     else publish()
   })
+  store.nudge?.onPassed(announceEnds)
 
   return {
     stateChanged,
@@ -251,11 +254,6 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
 
     isCurrent,
     maySend,
-
-    announced(announcement) {
-      peers.heardFrom(announcement.from)
-      held.add(announcement)
-    },
 
     start() {
       isFollowing = true

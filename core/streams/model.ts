@@ -1,7 +1,7 @@
 /** Events as streams send them (specification, section 6; contract, section 4). */
 import { eventCategories } from '../../contract/event-categories.ts'
+import { publicMessage } from '../log/message-model.ts'
 import type { EventType, LogEvent } from '../log-event.ts'
-import { publicMessage } from './message-model.ts'
 
 /**
  * Encodes an event for streams as one line of JSON. Every stream and every replay sends the same

@@ -1,11 +1,12 @@
 import type { Logger } from 'pino'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
-import type { LogEnd } from '../log-event.ts'
-import type { WakeupDocument, WakeupStore } from './wakeup-store.ts'
+import type { LogEvent } from '../log-event.ts'
+import type { AnnouncedEvent, WakeupDocument, WakeupStore } from './wakeup-store.ts'
 
 /** Collects what the next wake-up of this process announces, and writes it. */
 export interface WakeupWriter {
-  addEnd(conversationId: string, end: LogEnd): void
+  /** Adds an event that is the new end of its log. */
+  addEnd(event: LogEvent): void
   addChanged(ids: string[]): void
   addAnnounced(announced: { change: string; ids: string[] }): void
   addEnded(change: string): void
@@ -18,8 +19,6 @@ export interface WakeupWriter {
    * number of written wake-ups with state changes.
    */
   publish(): Promise<number>
-  /** Number of wake-ups with state changes that this process has written. */
-  changesWritten(): number
   settled(): Promise<unknown>
 }
 
@@ -28,6 +27,13 @@ export interface WakeupWriter {
  * after a pause is written at once.
  */
 const paceMs = 10
+/**
+ * Maximum number of new ends, and maximum length of their bodies in characters, up to which a wake-up
+ * contains the events themselves. Beyond, one shared read costs less, and large wake-ups would fill
+ * the capped collection before slow cores have read it.
+ */
+const maxContents = 32
+const maxContentChars = 16_000
 
 export function createWakeupWriter(dependencies: {
   store: Pick<WakeupStore, 'publish'>
@@ -49,7 +55,7 @@ export function createWakeupWriter(dependencies: {
       next = newContent()
       const wakeup: WakeupDocument = {
         from: processId,
-        heads: [...ends].map(([id, { sequence, closed }]) => [id, sequence, closed]),
+        heads: headsOf([...ends.values()]),
         changed: [...changed],
         ...(announced.length > 0 && { announced }),
         ...(ended.length > 0 && { ended }),
@@ -72,8 +78,9 @@ export function createWakeupWriter(dependencies: {
   const hasChanges = () => next.changed.size > 0 || next.announced.length > 0
 
   return {
-    addEnd(conversationId, end) {
-      if ((next.ends.get(conversationId)?.sequence ?? 0) < end.sequence) next.ends.set(conversationId, end)
+    addEnd(event) {
+      const { conversationId, sequence } = event
+      if ((next.ends.get(conversationId)?.sequence ?? 0) < sequence) next.ends.set(conversationId, event)
     },
 
     addChanged(ids) {
@@ -105,8 +112,6 @@ export function createWakeupWriter(dependencies: {
       return promise
     },
 
-    changesWritten: () => changesWritten,
-
     settled: publishing.settled,
   }
 }
@@ -116,7 +121,8 @@ function newContent() {
   // Prevents an unhandled rejection when no caller waits for the promise.
   published.promise.catch(() => {})
   return {
-    ends: new Map<string, LogEnd>(),
+    /** The newest event of each conversation. */
+    ends: new Map<string, LogEvent>(),
     changed: new Set<string>(),
     announced: [] as { change: string; ids: string[] }[],
     ended: [] as string[],
@@ -125,3 +131,15 @@ function newContent() {
     published,
   }
 }
+
+/** Converts events that are the new ends of their logs. */
+export function headsOf(ends: LogEvent[]): WakeupDocument['heads'] {
+  const chars = ends.reduce((sum, { message }) => sum + (message?.body.length ?? 0), 0)
+  const hasContents = ends.length <= maxContents && chars <= maxContentChars
+  return ends.map((event) => {
+    const { conversationId, sequence, closed = false } = event
+    return hasContents ? [conversationId, sequence, closed, announced(event)] : [conversationId, sequence, closed]
+  })
+}
+
+const announced = ({ operationKey: _key, inputHash: _hash, ...event }: LogEvent): AnnouncedEvent => event

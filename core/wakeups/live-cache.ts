@@ -20,6 +20,11 @@ export interface LiveCache<V> {
  * was lost.
  */
 const defaultMaxAgeMs = 5_000
+/**
+ * Maximum age of an entry, in milliseconds, if `Wakeups.changing` makes every change that may not wait.
+ * No such change can remain unknown, even if a core dies before its wake-up.
+ */
+export const announcedMaxAgeMs = 60_000
 
 /**
  * Caches state whose changes must take effect on every core within a second. The bus event

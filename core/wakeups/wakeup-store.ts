@@ -1,12 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Collection } from 'mongodb'
-import { createPrimaryProof } from './primary-proof-store.ts'
+import { type Collection, ObjectId } from 'mongodb'
+import type { LogEvent } from '../log-event.ts'
+import { createCursorProof } from './cursor-proof-store.ts'
 
 export interface WakeupDocument {
   /** Id of the process that wrote the document. */
   from: string
-  /** New ends of logs, and whether each conversation is closed at that end. */
-  heads: [conversationId: string, sequence: number, closed: boolean][]
+  /**
+   * New ends of logs, and whether each conversation is closed at that end. The event at the end is
+   * included if it is small, so that other processes need not read it.
+   */
+  heads: [conversationId: string, sequence: number, closed: boolean, event?: AnnouncedEvent][]
   /** Ids of sessions, connections and installations whose state changed. */
   changed: string[]
   /** Changes that the process is about to write, each with the ids whose state changes. */
@@ -19,16 +23,27 @@ export interface WakeupDocument {
   awaited?: true
   /** Numbers of changes of other processes that this process has applied. */
   confirmed?: [processId: string, changes: number][]
+  /** Whether the process reads wake-ups and has written this one only to read it back. */
+  beat?: true
   at: Date
 }
 
-export type Wakeup = Omit<WakeupDocument, 'from'>
+/** An event without the fields that only the log needs. */
+export type AnnouncedEvent = Omit<LogEvent, 'operationKey' | 'inputHash'>
+
+/** New ends of logs. */
+export type PassedEnds = Pick<WakeupDocument, 'heads'>
 
 /**
- * Nudges: signals between the processes of one machine that a wake-up was written. A nudge may be
- * late or lost.
+ * Nudges: messages between the processes of one machine, whose embedded engine does not hold
+ * questions for new documents. A nudge may be late or lost.
  */
 export interface Nudge {
+  /** Passes new ends of logs to the other processes at once. */
+  pass(ends: PassedEnds): void
+  /** Registers the function that receives what the other processes pass. */
+  onPassed(receive: (ends: PassedEnds) => void): void
+  /** Tells the other processes to read the wake-ups. */
   announce(): void
   /** Returns the number of nudges received from other processes. */
   count(): number
@@ -37,13 +52,21 @@ export interface Nudge {
 }
 
 export interface WakeupStore {
+  /** Present if new ends of logs can be passed to all other processes without the database. */
+  nudge?: Pick<Nudge, 'pass' | 'onPassed'> | undefined
   publish(wakeup: WakeupDocument): Promise<void>
   /**
-   * Yields the wake-ups of all processes until the signal aborts, and `CaughtUp` whenever every
-   * wake-up was read. Ends or throws when the cursor is lost, or when writers have overwritten
+   * Yields the wake-ups of all processes until the signal aborts, and `CaughtUp` whenever it is known
+   * up to which time every wake-up was yielded. To find out, writes beats: wake-ups of the process
+   * `from` without content. Ends or throws when the cursor is lost, or when writers have overwritten
    * documents that the cursor did not read. Some wake-ups are then lost.
    */
-  follow(signal: AbortSignal, monotonic: () => number): AsyncIterable<WakeupDocument | CaughtUp>
+  follow(reader: {
+    from: string
+    signal: AbortSignal
+    now: () => number
+    monotonic: () => number
+  }): AsyncIterable<WakeupDocument | CaughtUp>
   /**
    * Removes wake-ups from before `time`, oldest first. A cursor that has not read them loses its
    * place, so it ends instead of missing them. Keeps the newest wake-up, because cursors wait at
@@ -67,8 +90,6 @@ export interface CaughtUp {
  */
 const maxAwaitMs = 200
 const batchSize = 1000
-/** Time limit in milliseconds for a majority to confirm the linearizable read. */
-const confirmedWithinMs = 2_000
 /**
  * If an empty result arrives within this time in milliseconds, the server did not wait for
  * documents. The embedded database never waits. The reader then pauses before the next read.
@@ -76,11 +97,13 @@ const confirmedWithinMs = 2_000
 const minAwaitMs = 50
 /** Maximum wait for a nudge before the next read, in milliseconds. */
 const nudgedPauseMs = 200
+/** Pause before the next read while a beat is on its way, which causes no nudge. */
+const beatPauseMs = 10
 /** Pause in milliseconds before the next read if nudges are not used. */
 const pauseMs = 10
 
 const removedAtOnce = 500
-/** Writer of wake-ups without ids. */
+/** Writer of wake-ups that only allow older ones to be removed. */
 const emptyFrom = ''
 
 export function createWakeupStore({
@@ -91,29 +114,30 @@ export function createWakeupStore({
   /** Present if all processes run on one machine. */
   nudge?: Nudge | undefined
 }): WakeupStore {
-  const isReplicated = wakeups.writeConcern?.w === 'majority'
+  const empty = (from: string, at: Date) => ({ from, heads: [], changed: [], at })
 
-  async function addEmpty(at: Date) {
-    await wakeups.insertOne({ from: emptyFrom, heads: [], changed: [], at }, { writeConcern: { w: 1 } })
-  }
+  /**
+   * Writes a beat with `updateMany`, because the driver never retries it (see `createCursorProof`).
+   * The default write concern applies: a majority on a replica set.
+   */
+  const writeBeat = (_id: ObjectId, from: string, at: Date) =>
+    wakeups.updateMany({ _id }, { $set: { ...empty(from, at), beat: true } }, { upsert: true })
 
-  async function readNewest(): Promise<string> {
-    const [newest] = await wakeups
-      .find({}, { readConcern: 'linearizable', maxTimeMS: confirmedWithinMs, projection: { _id: 1 } })
-      .sort({ $natural: -1 })
-      .limit(1)
-      .toArray()
-    return String(newest?._id ?? '')
-  }
+  /** Resolves when this process has published a change for whose confirmations it waits. */
+  let ownChange = Promise.withResolvers<void>()
 
   /**
    * Waits before the next read. `heard` is the number of nudges before the last read. A later
-   * nudge ends the wait.
+   * nudge or an own change ends the wait.
    */
-  const pause = (heard: number, signal: AbortSignal) =>
-    nudge ? nudge.after(heard, nudgedPauseMs) : delay(pauseMs, undefined, { signal }).catch(() => {})
+  const pause = (heard: number, atMostMs: number, signal: AbortSignal) =>
+    nudge
+      ? Promise.race([nudge.after(heard, atMostMs), ownChange.promise])
+      : delay(pauseMs, undefined, { signal }).catch(() => {})
 
   return {
+    nudge,
+
     async publish(wakeup) {
       // A lost end of a log only delays events, and waiting for the journal would slow every send.
       // A lost state change would leave outdated authorization data in caches. So wake-ups with
@@ -121,7 +145,9 @@ export function createWakeupStore({
       const hasChanges = wakeup.changed.length > 0 || wakeup.announced !== undefined
       const options = hasChanges ? {} : { writeConcern: { w: 1 } }
       await wakeups.insertOne({ ...wakeup }, options)
-      nudge?.announce()
+      // New ends of logs are passed without a read.
+      if (hasChanges || wakeup.confirmed) nudge?.announce()
+      if (wakeup.awaited) ownChange.resolve()
     },
 
     async removeBefore(time, now) {
@@ -138,41 +164,41 @@ export function createWakeupStore({
         await wakeups.deleteMany({ _id: { $in: ids } })
         if (oldest.length > removedAtOnce) continue
         if (!isAll || outdated.at(-1)?.from === emptyFrom) return true
-        await addEmpty(now)
+        await wakeups.insertOne(empty(emptyFrom, now), { writeConcern: { w: 1 } })
         return false
       }
     },
 
-    async *follow(signal, monotonic) {
-      // A tailable cursor on an empty collection ends at once. So the collection gets one document
-      // first.
-      await addEmpty(new Date())
+    async *follow({ from, signal, now, monotonic }) {
+      const beat = (id: ObjectId) => writeBeat(id, from, new Date(now()))
+      // A tailable cursor on an empty collection ends at once.
+      await beat(new ObjectId())
       const cursor = wakeups.find({}, { tailable: true, awaitData: true, maxAwaitTimeMS: maxAwaitMs, batchSize })
-      const proof = isReplicated ? createPrimaryProof(readNewest, monotonic) : undefined
+      const proof = createCursorProof(beat, monotonic)
       const close = () => void cursor.close().catch(() => {})
       signal.addEventListener('abort', close, { once: true })
       try {
         for (let taken = 0, askedAt = 0; !signal.aborted && !cursor.closed; ) {
           if (cursor.bufferedCount() === 0) askedAt = monotonic()
           const heard = nudge?.count() ?? 0
+          ownChange = Promise.withResolvers()
           const next = await cursor.tryNext()
           if (next !== null) {
             const { _id, ...wakeup } = next
             yield wakeup
-            proof?.received(String(_id))
+            proof.received(_id)
             taken += 1
           }
           if (cursor.bufferedCount() > 0) continue
-          // After a full batch there may be more documents.
-          const isAll = taken < batchSize
-          const asOf = proof ? proof.asOf() : askedAt
-          if (isAll && asOf !== undefined) yield { asOf }
-          // With nudges, wait for the next nudge after all documents were read. A nudge that
-          // arrived since the read began ends this wait at once. Without nudges, pause only if the
-          // server returned an empty result without waiting.
-          const hasWaited = nudge ? !isAll : next !== null || monotonic() - askedAt >= minAwaitMs
-          if (!hasWaited) await pause(heard, signal)
+          const asOf = proof.asOf()
+          if (asOf !== undefined) yield { asOf }
+          // After a full batch there may be more documents. Otherwise, with nudges, wait for the next
+          // nudge. A nudge that arrived since the read began ends this wait at once. Without nudges,
+          // pause only if the server returned an empty result without waiting.
+          const isRead = taken < batchSize
           taken = 0
+          const mustPause = nudge ? isRead : next === null && monotonic() - askedAt < minAwaitMs
+          if (mustPause) await pause(heard, proof.isPending() ? beatPauseMs : nudgedPauseMs, signal)
         }
       } finally {
         signal.removeEventListener('abort', close)

@@ -1,9 +1,9 @@
 import type { Logger } from 'pino'
 import type { Bus } from '../bus.ts'
 import { storedEpochOf } from '../ids.ts'
+import type { EventStore } from '../log/event-store.ts'
 import { endsSession, type LogEvent } from '../log-event.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
-import type { EventStore } from './event-store.ts'
 import { createFeeds, type Feed } from './feeds.ts'
 import {
   type EncodedEvent,

@@ -1,6 +1,6 @@
 import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
+import type { EventStore } from '../log/event-store.ts'
 import type { LogEvent } from '../log-event.ts'
-import type { EventStore } from './event-store.ts'
 import { type StreamEvent, toStreamEvent } from './model.ts'
 import type { RecentEvents } from './recent-events.ts'
 
