@@ -1,5 +1,5 @@
 import type { Activity, Agent, AgentRequest } from './feature-types.ts'
-import { featureRecordKey } from './session-record.ts'
+import { featureRecordKey, isToken } from './session-record.ts'
 import type { KeyValueStorage } from './storage.ts'
 import type { FormKind } from './types.ts'
 
@@ -70,12 +70,29 @@ export function createFeatureRecords(storage: KeyValueStorage, siteKey: string):
       storage.removeItem(key)
     },
 
+    /** Ignores a record that is damaged, for example because other code of the page has changed it. */
     load() {
+      record = empty()
       try {
-        record = { ...empty(), ...(JSON.parse(storage.getItem(key) ?? '{}') as Partial<FeatureRecord>) }
-      } catch {
-        record = empty()
-      }
+        const found = { ...empty(), ...(JSON.parse(storage.getItem(key)!) as Partial<FeatureRecord>) }
+        if (isWhole(found)) record = found
+      } catch {}
     },
   }
+}
+
+/** Whether all fields have the types that the features read. Throws if a part is missing. */
+function isWhole({ sessionId, agent, activity, forms, requests, handled }: FeatureRecord): boolean {
+  const submissions = Object.values(forms).filter((form) => form !== 'submitted')
+  const tokens = [sessionId ?? '-', ...handled, ...submissions.map(({ key }) => key), ...requests.map(({ id }) => id)]
+  const names = [...(agent ? [agent.displayName] : []), ...activity.flatMap((one) => [one.key, one.type, one.at])]
+  const lists = [activity, requests, handled]
+  const numbers = [...activity.map(({ sequence }) => sequence), ...requests.map(({ expiresAtMs }) => expiresAtMs)]
+  const fields = submissions.map((form) => Object.values(form.fields))
+  return (
+    lists.every(Array.isArray) &&
+    tokens.every(isToken) &&
+    [...names, ...fields.flat()].every((text) => typeof text === 'string') &&
+    numbers.every(Number.isFinite)
+  )
 }
