@@ -43,7 +43,7 @@ export function createBans(dependencies: {
   sessions: Pick<SessionStore, 'find' | 'unendedOf' | 'endAll'>
   networkBans: NetworkBans
   identifier: VisitorIdentifier
-  wakeups: Pick<Wakeups, 'changing' | 'stateChanged'>
+  wakeups: Pick<Wakeups, 'changing'>
   now: () => number
 }): Bans {
   const { store, sessions, networkBans, identifier, wakeups, now } = dependencies
@@ -74,15 +74,11 @@ export function createBans(dependencies: {
         const until = new Date(at.getTime() + addressBanSeconds * 1000)
         await networkBans.ban(network, [...ids.workspaceIds, ...ids.connectionIds], until)
       }
-      const unended = () => sessions.unendedOf(ids, at)
-      const known = await unended()
-      await wakeups.changing([...known, sessionId], async () => {
-        await store.ban(ids, { at, reason, workspaceId: session.workspaceId, connectionId: session.connectionId })
-        // `known` lacks sessions that began after the first read and before the ban was written.
-        const late = (await unended()).filter((id) => !known.includes(id))
-        await sessions.endAll([...known, ...late], 'banned')
-        await wakeups.stateChanged(...late)
-      })
+      await store.ban(ids, { at, reason, workspaceId: session.workspaceId, connectionId: session.connectionId })
+      // No session begins after the ban is written, so this read finds all. Each is announced before it
+      // ends, because this process may die in between.
+      const unended = await sessions.unendedOf(ids, at)
+      await wakeups.changing([...new Set([...unended, sessionId])], () => sessions.endAll(unended, 'banned'))
       return find(sessionId)
     },
 
