@@ -193,17 +193,17 @@ describe('health watch of a silent core', () => {
     expect(await Promise.race([running, delay(1_500, 'running')])).toBe('running')
   })
 
-  it('skips a core whose answer to a probe closes the connection, because the core is stopping', async () => {
-    const [stopping, other] = [await startServer('127.0.0.1'), await startServer('127.0.0.1')]
-    const urls = [stopping, other].map(({ port }) => `http://127.0.0.1:${port}`)
+  it('skips a core whose answer to a probe closes the connection, because the core is starting or stopping', async () => {
+    const [unready, other] = [await startServer('127.0.0.1'), await startServer('127.0.0.1')]
+    const urls = [unready, other].map(({ port }) => `http://127.0.0.1:${port}`)
     const { cores } = connect(urls)
     const next = () =>
       cores.call(
         async ({ url }) => url,
         () => 'answered',
       )
-    await until('both connections', () => stopping.open() > 0 && other.open() > 0)
-    stopping.closeAfterAnswers()
+    await until('both connections', () => unready.open() > 0 && other.open() > 0)
+    unready.closeAfterAnswers()
     await until('the core to be skipped', async () => {
       const called = [await next(), await next(), await next(), await next()]
       return called.every((url) => url === urls[1])

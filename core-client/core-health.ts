@@ -17,7 +17,8 @@ const SOLE_SILENT_MS = 15_000
 
 /**
  * Probes a core until the signal aborts, one probe at a time. The interval grows while the core
- * does not answer. The pool skips a core that is stopping, before it closes its idle connections.
+ * does not answer. The pool skips a core whose answer closes the connection: it is starting, or it is
+ * stopping and will close its idle connections.
  *
  * If a core is silent for 500 ms and another core has just answered, the connections to the silent
  * core are cut. Its calls then fail over, and the pool skips the core. If no other core answers, the
@@ -39,7 +40,7 @@ export async function watchCore(options: {
     pauseMs = outcome === 'alive' ? PROBE_EVERY_MS : Math.min(PROBE_MAX_EVERY_MS, pauseMs * 2)
     if (outcome !== 'silent') lastAnswerAt = performance.now()
     if (outcome === 'alive') cores.markAlive(core)
-    else if (outcome === 'dead' || outcome === 'stopping') cores.markFailed(core)
+    else if (outcome === 'dead' || outcome === 'unready') cores.markFailed(core)
     else if (
       cores.hasOtherAlive(core, Date.now() - OTHER_ALIVE_WITHIN_MS) ||
       performance.now() - lastAnswerAt >= SOLE_SILENT_MS
@@ -50,7 +51,7 @@ export async function watchCore(options: {
   }
 }
 
-type Outcome = 'alive' | 'stopping' | 'dead' | 'silent'
+type Outcome = 'alive' | 'unready' | 'dead' | 'silent'
 
 /**
  * Sends one probe and waits for its answer in short slices. With one long timer, a pause of this
@@ -59,7 +60,7 @@ type Outcome = 'alive' | 'stopping' | 'dead' | 'silent'
 async function probe({ transport }: { transport: CoreTransport }): Promise<Outcome> {
   const timeout = new AbortController()
   const answer = transport.probe(timeout.signal).then(
-    (isRunning): Outcome => (isRunning ? 'alive' : 'stopping'),
+    (isRunning): Outcome => (isRunning ? 'alive' : 'unready'),
     (): Outcome => 'dead',
   )
   try {

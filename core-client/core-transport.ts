@@ -15,7 +15,7 @@ const WINDOW_BYTES = 4 * 1024 * 1024
 export interface CoreTransport extends Transport, Pick<HttpClient, 'request'> {
   /**
    * Sends a health request on the open connections. Resolves when the core answers: false if the
-   * core is stopping. Rejects on failure.
+   * core is starting or stopping. Rejects on failure.
    */
   probe(signal: AbortSignal): Promise<boolean>
   /** Closes the connections. Running calls on them fail with `unavailable`. */

@@ -21,7 +21,7 @@ export interface HttpClient {
   unary: Transport['unary']
   /** Sends a request and returns the answer of the core, whatever its status. */
   request(request: CoreRequest): Promise<CoreAnswer>
-  /** Asks whether the process answers. Returns false if the core is stopping. */
+  /** Asks whether the process answers. Returns false if the core is starting or stopping. */
   probe(signal: AbortSignal): Promise<boolean>
   /** Closes the connections. Running calls fail with `unavailable`. The next call connects again. */
   cut(): void

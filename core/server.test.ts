@@ -11,7 +11,7 @@ import { testDatabase } from '../test/support/test-database.ts'
 import { readCoreConfig } from './config.ts'
 import { type CoreContext, createCoreContext } from './context.ts'
 import { openDatabase } from './database/database.ts'
-import { type CoreServer, inMemoryTransport, serveCore } from './server.ts'
+import { type CoreServer, inMemoryTransport, listenForCore, serveCore } from './server.ts'
 
 const { uri, name } = testDatabase()
 let core: CoreContext
@@ -139,6 +139,19 @@ describe('the internal services', () => {
     expect((await fetch(`${baseUrl}/readyz`)).status).toBe(200)
     expect((await fetch(`${baseUrl}/nothing`)).status).toBe(404)
   })
+})
+
+it('a core that starts closes connections after each answer, so that gateways send it no calls yet', async () => {
+  const starting = await listenForCore({ host: '127.0.0.1', port: 0 })
+  const probe = async (path: string) => {
+    const { status, headers } = await fetch(`http://127.0.0.1:${starting.port}${path}`)
+    return [status, headers.get('connection')]
+  }
+  expect(await probe('/livez')).toEqual([200, 'close'])
+  expect(await probe('/readyz')).toEqual([503, 'close'])
+  starting.serve(core)
+  expect(await probe('/livez')).toEqual([200, 'keep-alive'])
+  await starting.close()
 })
 
 it('a stopping core finishes the running call and rejects new connections', async () => {

@@ -46,7 +46,7 @@ export async function serveCore(core: CoreContext, options: CoreListenOptions): 
 /**
  * Listens on one port for Connect, gRPC and gRPC-Web over HTTP/1.1 or HTTP/2, with or without TLS,
  * and for `/livez` and `/readyz`. Before `serve` is called, `/livez` returns 200 and every other
- * path 503. Rejects when the port is in use.
+ * path 503, and each answer closes its connection, so that gateways send no calls. Rejects when the port is in use.
  */
 export async function listenForCore({
   host,
@@ -55,7 +55,11 @@ export async function listenForCore({
   memory = createCallMemory(),
 }: CoreListenOptions): Promise<CoreServer & { serve(core: CoreContext): void }> {
   const shutdown = new AbortController()
-  let serving: RequestListener = (request, response) => answerProbe(response, pathOf(request) === '/livez' ? 200 : 503)
+  let serving: RequestListener = (request, response) => {
+    // Tells gateways that they must not send calls yet.
+    response.shouldKeepAlive = false
+    answerProbe(response, pathOf(request) === '/livez' ? 200 : 503)
+  }
   const handler: RequestListener = (request, response) => serving(request, response)
   const { server, sockets, endWhenIdle } = tls
     ? createTlsListener(tls, tls.asksClients ? requireClientCertificate(handler) : handler)
