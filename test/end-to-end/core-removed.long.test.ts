@@ -23,8 +23,16 @@ interface Writer {
 
 async function startWriter({ demo, gateways }: Stack, index: number): Promise<Writer> {
   const { url: gatewayUrl } = gateways[index % gateways.length]!
-  const visitor = await startVisitor({ gatewayUrl, origin: demo.origin, siteKey: demo.siteKey })
+  const ids = { creationKey: randomUUID(), clientInstanceId: randomUUID() }
+  // A busy machine may delay a core so much that its connections are cut. A visitor repeats the call.
+  const visitor = await until('the session', () =>
+    startVisitor({ gatewayUrl, origin: demo.origin, siteKey: demo.siteKey, ...ids }).catch((error: Error) => {
+      expect(error.message).toMatch(/ServiceUnavailable|OperationInProgress/)
+      return undefined
+    }),
+  )
   const stream = await visitor.openStream()
+  expect(stream.status).toBe(200)
   const writer = { visitor, stream, streamEnded: false, acknowledged: new Map(), repeats: 0, longestMs: 0 }
   void stream.ended.then(() => {
     writer.streamEnded = true
