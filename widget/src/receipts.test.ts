@@ -22,7 +22,16 @@ function receipts() {
   ) {
     const key = `msg_${sequence}`
     const createdAt = new Date(0).toISOString()
-    messages.push({ key, sequence, author: { kind }, body: 'Hi', contentType: 'text', createdAt, deliveryStatus })
+    messages.push({
+      key,
+      messageId: key,
+      sequence,
+      author: { kind },
+      body: 'Hi',
+      contentType: 'text',
+      createdAt,
+      deliveryStatus,
+    })
   }
   return { reports, page, update, add }
 }

@@ -21,10 +21,11 @@ export function createReceipts({ messages, readTo, isHidden, report }: ReceiptsD
     isReporting = true
     for (;;) {
       const latest = messages().findLast(({ author, sequence }) => author.kind === 'agent' && sequence)
-      const { sequence = 0, deliveryStatus } = latest ?? {}
+      const { messageId, sequence = 0, deliveryStatus } = latest ?? {}
       const state = sequence <= readTo() && !isHidden() ? 'read' : 'delivered'
-      const next = `${sequence} ${state}`
-      if (!latest || [state, 'read'].includes(deliveryStatus!) || [next, `${sequence} read`].includes(reported)) break
+      // After a restore of the service's data, another message may have the same sequence.
+      const next = `${messageId} ${state}`
+      if (!latest || [state, 'read'].includes(deliveryStatus!) || [next, `${messageId} read`].includes(reported)) break
       const done = await report(sequence, state).then(
         () => true,
         () => false,

@@ -280,7 +280,14 @@ export function createVisit(deps: VisitDeps) {
         }
         deps.onConnection(state)
       },
-      onResetRequired: (about) => emit('replay.reset.required', about),
+      onResetRequired(about) {
+        // Sequences now count other messages, which the visitor has neither read nor hidden.
+        if (about.reason === 'epoch_changed') {
+          session.remember({ readTo: 0, hiddenTo: 0 })
+          conversation.setReadTo(0)
+        }
+        emit('replay.reset.required', about)
+      },
       onEnd(code, failed, about) {
         endingReset = about
         tab.stop()
