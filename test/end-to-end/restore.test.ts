@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type Db, MongoClient } from 'mongodb'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createServiceClient } from '../../widget/src/client.ts'
+import { createMemoryStorage } from '../../widget/src/storage.ts'
 import { dumpDatabase, restoreDump, restoreSnapshot } from '../support/database-dump.ts'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import type { Operator } from '../support/operator.ts'
@@ -54,13 +56,15 @@ beforeAll(async () => {
 })
 
 const ownOrigin = () => stack.demo.origin
-const say = (visitor: Visitor, body: string) =>
+const say = (visitor: Visitor, body: string) => sayIn(visitor.session.conversationId, body)
+const sayIn = (conversationId: string, body: string) =>
   operator.messaging.sendAgentMessage({
-    conversationId: visitor.session.conversationId,
+    conversationId,
     clientOperationId: randomUUID(),
     body,
     agent: { displayName: 'Ada' },
   })
+const bodiesOf = (widget: ReturnType<typeof createServiceClient>) => widget.messages().map(({ body }) => body)
 const typesOf = ({ events }: EventStream) => events.map(({ type }) => type)
 const reset = (sequence: number) => ({
   type: 'replay.reset.required',
@@ -76,6 +80,8 @@ describe.each(ways)('after $name', ({ restore }) => {
   let inbox: ReturnType<typeof watchInbox>
   let renewal: { sessionId: string; renewalToken: string }
   let pageToken = ''
+  const widgets: Record<'reads' | 'clears' | 'leaves', ReturnType<typeof openWidget>> = {} as never
+  let conversationOf: (widget: keyof typeof widgets) => string
   const word = `quince${randomUUID().slice(0, 8)}`
 
   beforeAll(async () => {
@@ -84,6 +90,18 @@ describe.each(ways)('after $name', ({ restore }) => {
     ;[early, idle, banned, revoked] = visitors
     for (const visitor of visitors) await visitor.send('before the backup')
     await say(early!, 'two')
+    for (const name of ['reads', 'clears', 'leaves'] as const) {
+      widgets[name] = openWidget()
+      await widgets[name].start()
+    }
+    const ids = Object.fromEntries(
+      Object.entries(widgets).map(([name, widget]) => [name, widget.session()!.conversationId]),
+    )
+    conversationOf = (widget) => ids[widget]!
+    for (const widget of Object.values(widgets)) {
+      widget.sendMessage('question')
+      await until('the question', () => widget.messages().at(-1)?.messageId !== undefined)
+    }
     for (const name of ['one', 'two', 'three'])
       await operator.leads.captureLead({ workspaceId, source: name, fields: { email: `${name}@example.com` } })
     const db = client.db(database.name)
@@ -99,6 +117,16 @@ describe.each(ways)('after $name', ({ restore }) => {
     for (const text of ['b', 'c', 'd']) await say(idle!, text)
     const { replay } = (await renew(idle!)).body
     idleStart = `${replay.epoch}-${replay.lastSequence}`
+    for (const [name, widget] of Object.entries(widgets)) {
+      for (const body of ['old one', 'old two', 'old three'])
+        await sayIn(conversationOf(name as keyof typeof widgets), body)
+      await until('the messages', () => bodiesOf(widget).includes('old three'))
+    }
+    widgets.reads.markRead()
+    await widgets.clears.resetVisitor({ clearHistory: true })
+    widgets.leaves.markRead()
+    await widgets.leaves.resetVisitor({ clearHistory: true })
+    widgets.leaves.stop()
     late = await stack.newVisitor()
     await late.sendUntilAccepted('after the backup')
     await operator.sessions.banVisitor({ sessionId: banned!.session.sessionId, reason: 'spam' })
@@ -119,7 +147,32 @@ describe.each(ways)('after $name', ({ restore }) => {
     await Promise.all(stack.cores.map((core) => core.start()))
     for (const text of ['new three', 'new four', 'new five', `new six ${word}`]) await say(early!, text)
     for (const text of ['new b', 'new c', 'new d', 'new e']) await say(idle!, text)
+    for (const name of ['reads', 'clears', 'leaves'] as const)
+      for (const body of ['new one', 'new two', 'new three']) await sayIn(conversationOf(name), body)
   })
+  afterAll(() => {
+    for (const widget of Object.values(widgets)) widget.stop()
+  })
+
+  it.each(['reads', 'clears', 'leaves'] as const)(
+    'a widget that %s shows each new message, and counts it as unread until the visitor reads it',
+    async (name) => {
+      const widget = widgets[name]
+      if (name === 'leaves') await widget.start()
+      const fresh = ['new one', 'new two', 'new three']
+      await until('the new messages', () => fresh.every((body) => bodiesOf(widget).includes(body)))
+      expect(bodiesOf(widget).filter((body) => body.startsWith('old'))).toEqual([])
+      expect(widget.unread()).toBe(3)
+      const statesOf = async () => {
+        const { messages } = await operator.messaging.listMessages({ conversationId: conversationOf(name), limit: 10 })
+        return messages.filter(({ body }) => body.startsWith('new')).map(({ state }) => state)
+      }
+      await until('the receipt', async () => !(await statesOf()).includes('accepted'))
+      expect(await statesOf()).toEqual(['delivered', 'delivered', 'delivered'])
+      widget.markRead()
+      await until('the read receipt', async () => (await statesOf()).every((state) => state === 'read'))
+    },
+  )
 
   it('a stream that stayed open at its gateway gets a reset', async () => {
     await until('the reset', () => typesOf(openStream).includes('replay.reset.required'))
@@ -223,6 +276,21 @@ describe.each(ways)('after $name', ({ restore }) => {
     expect(leads.map(({ source }) => source)).not.toContain('late')
   })
 })
+
+/** Creates the client of a page, which has no browser. */
+function openWidget() {
+  const fromPage: typeof fetch = (input, init) => {
+    const headers = new Headers(init?.headers)
+    headers.set('Origin', ownOrigin())
+    return fetch(input, { ...init, headers })
+  }
+  const { url } = stack.gateways[0]!
+  const platform = { storage: createMemoryStorage(), fetch: fromPage }
+  return createServiceClient(
+    { siteKey: stack.demo.siteKey, apiBaseUrl: url, platform },
+    () => import('../../widget/src/features.ts'),
+  )
+}
 
 /** Opens a stream. Repeats the request while the gateway connects to the restarted cores. */
 const openStreamOf = (visitor: Visitor, start: Parameters<Visitor['openStream']>[0]) =>
