@@ -1,14 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import {
-  type CollectedSpan,
-  type Collector,
-  childOf,
-  clientKind,
-  newTraceparent,
-  serverKind,
-  startCollector,
-} from '../support/collector.ts'
+import { type Collector, clientKind, newTraceparent, startCollector } from '../support/collector.ts'
 import { startDeliveryWorker } from '../support/delivery-worker.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { type Stack, startStack } from '../support/stack.ts'
