@@ -186,7 +186,7 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
     const late = recorded.filter((state) => held.delete(keyOf(state)) && !state.held).length
     if (late === 0) return
     metrics.lateResults.inc(late)
-    logger.warn({ lost: late }, 'results were sent after their leases were lost; a core ignored them')
+    logger.warn({ lost: late }, 'results were reported after their leases were lost; a core ignored them')
   }
 
   /**
