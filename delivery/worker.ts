@@ -17,13 +17,6 @@ const lastResultsMs = 2_000
 const beatMs = 250
 /** Number of renewals per lease time, so that a failed renewal is repeated before the lease ends. */
 const renewalsPerLease = 4
-/**
- * The cores send twice as many deliveries as the worker sends at once. So the next attempt starts
- * without waiting for a core.
- */
-const roomFactor = 2
-const maxRoom = 20_000
-
 export interface DeliveryWorker {
   start(): void
   /** Returns true if a core has accepted the worker's stream. */
@@ -120,7 +113,7 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
   function onStreamsChanged(): void {
     const all = openStreams()
     const share = (room: number) => Math.ceil(room / all.length)
-    const limit = isStopping ? 0 : Math.min(maxRoom, share(roomFactor * concurrency))
+    const limit = isStopping ? 0 : share(concurrency)
     for (const stream of all) stream.send({ room: { limit, perDestination: share(perDestination) } })
     for (const each of held.values()) if (each.result && !each.sentOver) sendResult(each)
     checkSettled()

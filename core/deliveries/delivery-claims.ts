@@ -142,7 +142,8 @@ export function createDeliveryClaims(dependencies: {
 
   async function candidatesOf(chosen: string[], room: WorkerRoom, time: Date) {
     const most = Math.max(...chosen.map(room.placesFor))
-    const each = Math.min(most, Math.ceil(Math.max(2 * room.places(), minCandidates) / chosen.length))
+    // One more than the room, so that a destination with more due deliveries waits for room.
+    const each = Math.min(most + 1, Math.ceil(Math.max(2 * room.places(), minCandidates) / chosen.length))
     const found = await queue.candidates(chosen, time, each)
     const sendable: Sendable[] = []
     for (const candidates of found) {

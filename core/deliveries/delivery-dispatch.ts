@@ -120,7 +120,7 @@ export function createDeliveryDispatch(dependencies: {
     roomMade() {
       if (isMoreDue) wake()
     },
-    busyDestinations: () => [...new Set([...workers].flatMap(({ room }) => [...room.destinations()]))],
+    busyDestinations: () => [...new Set([...workers].flatMap(({ room }) => room.destinations()))],
     close() {
       isClosed = true
       clearTimeout(timer)

@@ -73,7 +73,7 @@ describe('new deliveries', () => {
       claimed.filter(({ destination }) => destination === subscriptionId)
     expect([of(first, full).length, of(first, other).length]).toEqual([3, 3])
     // A slow answer makes room for one delivery, a quick answer for more.
-    stream.answer(of(first, full).slice(0, 1), 200, 1_000)
+    stream.answer(of(first, full).slice(0, 1), 200, 5_000)
     expect(of(await received(stream, 7), full)).toHaveLength(4)
     stream.answer(of(first, other).slice(0, 1), 200, 10)
     expect(of(await received(stream, 9), other)).toHaveLength(5)

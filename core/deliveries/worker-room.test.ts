@@ -19,7 +19,7 @@ describe('the room of a worker', () => {
   })
 
   it('the room of a worker gives each destination at most a third of the free places', () => {
-    const room = createWorkerRoom({ limit: 30, perDestination: 20, isolates: true })
+    const room = createWorkerRoom({ limit: 30, perDestination: 20, ofStream: true })
     const taken = Array.from({ length: 20 }, (_, index) => reserveAll(room, `d${index}`))
     expect(taken.slice(0, 4)).toEqual([7, 6, 4, 3])
     // The first destinations leave places for many others.
@@ -27,16 +27,28 @@ describe('the room of a worker', () => {
   })
 
   it('the room of a worker has more places for a destination that answers quickly, and no more after a slow answer', () => {
-    const room = createWorkerRoom({ limit: 1_000, perDestination: 10, isolates: true })
+    const room = createWorkerRoom({ limit: 50, perDestination: 10, ofStream: true })
     expect(reserveAll(room, 'a')).toBe(10)
-    room.free('a', 50)
-    expect(reserveAll(room, 'a')).toBe(1 + 40)
+    room.free('a', 200)
+    expect(reserveAll(room, 'a')).toBe(1 + 50)
     room.free('a', 1)
-    expect(reserveAll(room, 'a')).toBe(1 + 60)
+    expect(reserveAll(room, 'a')).toBe(1 + 50)
     room.free('a', 10_000)
     expect(room.placesFor('a')).toBe(0)
-    room.free('a')
-    expect(room.placesFor('a')).toBe(0)
+    // The deliveries in advance use up no places of others.
+    expect(reserveAll(room, 'b')).toBe(10)
+  })
+
+  it('the room of a worker asks for more when half of the deliveries in advance are left, or at once if there are none', () => {
+    const room = createWorkerRoom({ limit: 50, perDestination: 2, ofStream: true })
+    reserveAll(room, 'a')
+    expect(room.free('a', 500)).toBe(true)
+    expect(reserveAll(room, 'a')).toBe(1 + 4)
+    expect(Array.from({ length: 4 }, () => room.free('a', 500))).toEqual([false, true, false, false])
+    reserveAll(room, 'b')
+    expect(room.free('b', 5_000)).toBe(true)
+    // Nothing waits for this room.
+    expect(room.free('b', 5_000)).toBe(false)
   })
 
   it('the room of a worker can shrink below the places in use, and grow again', () => {

@@ -33,7 +33,7 @@ export async function* workDeliveries(
   signal: AbortSignal,
 ): AsyncGenerator<WorkDeliveriesResponse> {
   const gone = new AbortController()
-  const room = createWorkerRoom({ limit: 0, perDestination: 1, isolates: true })
+  const room = createWorkerRoom({ limit: 0, perDestination: 1, ofStream: true })
   /** Destinations of the deliveries on this stream that have no result yet. */
   const sent = new Map<string, string>()
   let unsent: ClaimedDelivery[] = []
@@ -117,9 +117,8 @@ export async function* workDeliveries(
   function makeRoom(result: AttemptResultMessage) {
     const destination = sent.get(keyOf(result))
     if (destination === undefined || !sent.delete(keyOf(result))) return
-    const wasFull = room.placesFor(destination) === 0
-    room.free(destination, result.outcome.case === 'released' ? undefined : result.durationMs)
-    if (wasFull) deliveryDispatch.roomMade()
+    const { outcome, durationMs } = result
+    if (room.free(destination, outcome.case === 'released' ? undefined : durationMs)) deliveryDispatch.roomMade()
   }
 
   async function renew(claims: HeldClaim[]) {
