@@ -108,6 +108,7 @@ describe('the stream of a worker', () => {
     await until('two answers', () => stream.recorded().length === 2)
     expect(await scene.attempts(deliveryId)).toMatchObject([{ status: DeliveryStatus.SENDING }])
     stream.answer([delivery!])
+    await until('three answers', () => stream.recorded().length === 3)
     stream.answer([delivery!], 500)
     await until('four answers', () => stream.recorded().length === 4)
     expect(stream.recorded().map(({ held }) => held)).toEqual([false, false, true, true])

@@ -48,6 +48,7 @@ export async function* workDeliveries(
   function finish(error?: unknown) {
     failure ??= error
     gone.abort()
+    leave?.()
     wake()
   }
 
@@ -160,8 +161,7 @@ export async function* workDeliveries(
     }
     if (failure !== undefined) throw failure
   } finally {
-    gone.abort()
-    leave?.()
+    finish()
     release(unsent)
   }
 }
