@@ -20,6 +20,8 @@ type ClaimState = MessageInitShape<typeof ClaimStateSchema>
 
 const maxLimit = 20_000
 const maxPerDestination = 1_000
+/** Maximum time that an answer to a result waits for the next message, in milliseconds. */
+const answerWithinMs = 50
 /** Interval in milliseconds at which a stopping worker's last deliveries are awaited. */
 const drainCheckMs = 5
 
@@ -44,6 +46,8 @@ export async function* workDeliveries(
   let heardAt = performance.now()
   let wake: () => void = () => {}
   let leave: (() => void) | undefined
+  let answering: NodeJS.Timeout | undefined
+  let isAnswerDue = false
 
   function finish(error?: unknown) {
     failure ??= error
@@ -112,7 +116,11 @@ export async function* workDeliveries(
       }),
     )
     recorded.push(...states)
-    wake()
+    // Nothing waits for these answers, so they travel with the next deliveries.
+    answering ??= setTimeout(() => {
+      isAnswerDue = true
+      wake()
+    }, answerWithinMs)
   }
 
   function makeRoom(result: AttemptResultMessage) {
@@ -149,19 +157,23 @@ export async function* workDeliveries(
   try {
     yield create(WorkDeliveriesResponseSchema)
     while (!gone.signal.aborted) {
-      if (unsent.length + recorded.length + renewed.length === 0 && !drained)
+      if (unsent.length + renewed.length === 0 && !drained && !isAnswerDue)
         await new Promise<void>((resolve) => (wake = resolve))
       if (gone.signal.aborted) break
       const deliveries = takeUnsent().map((delivery) => toClaimed(delivery, config))
       const message = { deliveries, recorded, renewed, drained: drained && unsent.length === 0 }
       recorded = []
       renewed = []
+      clearTimeout(answering)
+      answering = undefined
+      isAnswerDue = false
       if (message.drained) drained = false
       yield create(WorkDeliveriesResponseSchema, message)
     }
     if (failure !== undefined) throw failure
   } finally {
     finish()
+    clearTimeout(answering)
     release(unsent)
   }
 }
