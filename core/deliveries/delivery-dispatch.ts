@@ -58,6 +58,7 @@ export function createDeliveryDispatch(dependencies: {
   let isWanted = false
   let isRunning = false
   let isClosed = false
+  let isFailing = false
   let timer: NodeJS.Timeout | undefined
   let readAt = Number.NEGATIVE_INFINITY
 
@@ -80,7 +81,9 @@ export function createDeliveryDispatch(dependencies: {
       isWanted = false
       readAt = performance.now()
       nextDueAt = await fill().catch((error: Error) => {
-        logger.warn({ reason: error.name }, 'claiming deliveries failed; will retry within a second')
+        if (!isFailing && !isClosed)
+          logger.warn({ reason: error.name }, 'claiming deliveries failed; retrying every second')
+        isFailing = true
         return Number.POSITIVE_INFINITY
       })
     }
@@ -101,6 +104,7 @@ export function createDeliveryDispatch(dependencies: {
       }
       next = Math.min(next, taken.nextDueAt ?? next)
       isMoreDue = taken.isMoreDue
+      isFailing = false
       if (!isMoreDue) break
     }
     return next
