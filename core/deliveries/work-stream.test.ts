@@ -172,6 +172,16 @@ describe('the stream of a worker', () => {
     }
   })
 
+  it('a worker that sends results without end and reads no answer is disconnected', async () => {
+    const stream = await test.stream({ limit: 0 })
+    const claim = { deliveryId: 'dlv_none', claimId: 'clm_none' }
+    const isRecorded = stream.recorded
+    for (let count = 0; count < 60; count += 1)
+      stream.send({ results: Array.from({ length: 1_000 }, () => ({ ...claim, attemptId: 'att_none' })) })
+    expect(ConnectError.from(await stream.ended).message).toContain('RateLimited')
+    expect(isRecorded().length).toBeLessThanOrEqual(50_000)
+  })
+
   it('a stream ends if a result cannot be written, so that the worker sends the result elsewhere', async () => {
     const { send } = await test.newScene()
     let isAway = false

@@ -1,7 +1,7 @@
 /** Maximum number of deliveries that a worker gets in advance, for one destination and in all. */
 const aheadMax = 100
 const aheadMaxInAll = (limit: number) => Math.min(1_000, 2 * limit)
-/** Number of destinations whose last answer is kept while the worker has none of their deliveries. */
+/** Maximum number of destinations that wait, or whose last answer is kept without open deliveries. */
 const rememberedMax = 10_000
 /**
  * A worker gets as many deliveries of a destination in advance as it sends within this time, in
@@ -80,7 +80,7 @@ export function createWorkerRoom(options: {
 
   function placesFor(destination: string): number {
     const free = placesOf(usages.get(destination) ?? newUsage())
-    if (free.base + free.extra === 0) waiting.add(destination)
+    if (free.base + free.extra === 0 && waiting.size < rememberedMax) waiting.add(destination)
     return free.base + free.extra
   }
 

@@ -20,6 +20,8 @@ type ClaimState = MessageInitShape<typeof ClaimStateSchema>
 
 const maxLimit = 20_000
 const maxPerDestination = 1_000
+/** A worker with more results and renewals without an answer is disconnected. */
+const maxUnanswered = 50_000
 /** Maximum time that an answer to a result waits for the next message, in milliseconds. */
 const answerWithinMs = 50
 /** Interval in milliseconds at which a stopping worker's last deliveries are awaited. */
@@ -41,6 +43,8 @@ export async function* workDeliveries(
   let unsent: ClaimedDelivery[] = []
   let recorded: ClaimState[] = []
   let renewed: ClaimState[] = []
+  /** Number of results and renewals that the worker has no answer to. */
+  let unanswered = 0
   let drained = false
   let failure: unknown
   let heardAt = performance.now()
@@ -95,6 +99,8 @@ export async function* workDeliveries(
       deliveryDispatch.roomMade()
       if (size.limit === 0) void drain()
     }
+    unanswered += results.length + renewals.length
+    if (unanswered > maxUnanswered) throw new ServiceError(ErrorCode.RATE_LIMITED, { retryAfter: 1 })
     if (results.length > 0) record(results).catch(finish)
     if (renewals.length > 0) renew(renewals).catch(finish)
   }
@@ -162,6 +168,7 @@ export async function* workDeliveries(
       if (gone.signal.aborted) break
       const deliveries = takeUnsent().map((delivery) => toClaimed(delivery, config))
       const message = { deliveries, recorded, renewed, drained: drained && unsent.length === 0 }
+      unanswered -= recorded.length + renewed.length
       recorded = []
       renewed = []
       clearTimeout(answering)
