@@ -23,5 +23,5 @@ export type { ServiceClient, ServiceClientOptions }
 export function createServiceClient(options: ServiceClientOptions): ServiceClient {
   checkOptions(options)
   const platform = { ...pagePlatform(options.apiBaseUrl), ...options.platform }
-  return createClient({ ...options, platform }, () => import('./features.ts'))
+  return createClient({ ...options, platform })
 }

@@ -2,18 +2,18 @@ import { createApi } from './api.ts'
 import { createChatState } from './chat-state.ts'
 import type { ServiceClientOptions } from './client-options.ts'
 import { createConfigLoader } from './config-loader.ts'
+import { type ConsentKeeper, createConsent } from './consent.ts'
 import { createConsentRecords } from './consent-record.ts'
 import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
 import { createEmitter, type Emitter } from './events.ts'
-import { createLateConsent } from './late-consent.ts'
-import { createLateFeatures, type LoadFeatures } from './late-features.ts'
-import { loadOnce } from './load-once.ts'
+import { createFeatures } from './features.ts'
+import { createIdentity } from './identity.ts'
 import { messageBody } from './message-text.ts'
 import { createPlatform } from './platform.ts'
 import type { GivenSession } from './session.ts'
 import { createSessionRecords } from './session-record.ts'
 import { storageFor } from './storage.ts'
-import type { SessionView, VisitorIdentity, VisitorReset, WidgetConfig, WidgetMessage } from './types.ts'
+import type { SessionView, VisitorIdentity, WidgetConfig, WidgetMessage } from './types.ts'
 import { createVisit, type Visit } from './visit.ts'
 
 export type ServiceClient = ReturnType<typeof createServiceClient>
@@ -27,15 +27,9 @@ const longestDraft = 16_384
  * The chat client without a user interface: session, messages and events (section 4.4 of the
  * specification). Before `start`, the client sends no request and accesses no storage.
  *
- * @param loadFeatures imports the code for typing, presence, forms, agents' requests and page
- * reports
  * @param emitter event emitter that a user interface shares with the client to add its own events
  */
-export function createServiceClient(
-  options: ServiceClientOptions,
-  loadFeatures: LoadFeatures,
-  emitter: Emitter = createEmitter(),
-) {
+export function createServiceClient(options: ServiceClientOptions, emitter: Emitter = createEmitter()) {
   const { emit } = emitter
   const provider = async (wanted?: VisitorIdentity) =>
     config?.capabilities.identity === false ? undefined : options.identityProvider?.(wanted)
@@ -60,8 +54,8 @@ export function createServiceClient(
     pageContext,
     grants: () => visit?.session.withGrant ?? notStarted,
   }
-  const { consent, consented } = createLateConsent(shared)
-  const features = createLateFeatures(loadFeatures, { ...shared, consented })
+  const consent = createConsent(shared)
+  const features = createFeatures({ ...shared, consented: consent.run })
   let visit: Visit | undefined
   let starting: Promise<void> | undefined
   let config: WidgetConfig | undefined
@@ -71,36 +65,29 @@ export function createServiceClient(
     platform,
     siteKey: options.siteKey,
     isRunning: () => starting !== undefined && !state.end(),
-    async onLoaded(loaded) {
+    onLoaded(loaded) {
       config = loaded
-      await features.configure()
       emit('config.loaded', { config })
     },
   })
-  /** This code is imported on first use, because most pages have no identity provider. */
-  const loadIdentity = loadOnce(
-    async () =>
-      (await import('./identity.ts')).createIdentity({
-        api,
-        platform,
-        records,
-        emit,
-        provider,
-        current: () => (state.end() ? undefined : visit),
-        shown: () => visit,
-        started: () => starting,
-        drop(reason) {
-          visit?.close(reason)
-          visit = undefined
-        },
-        begin,
-        onConnection: state.setConnection,
-        onSessionChange: features.changeSession,
-        onUnidentified: (code) => state.setEnd(code, true),
-      }),
-    'identity_unavailable',
-    ({ detail }) => emit('error', detail),
-  )
+  const identity = createIdentity({
+    api,
+    platform,
+    records,
+    emit,
+    provider,
+    current: () => (state.end() ? undefined : visit),
+    shown: () => visit,
+    started: () => starting,
+    drop(reason) {
+      visit?.close(reason)
+      visit = undefined
+    },
+    begin,
+    onConnection: state.setConnection,
+    onSessionChange: features.changeSession,
+    onUnidentified: (code) => state.setEnd(code, true),
+  })
 
   return {
     ...features.operations,
@@ -190,8 +177,7 @@ export function createServiceClient(
      * @throws WidgetError `identity_unavailable`, `identity_mismatch` or an error of the service;
      * the session stays unchanged
      */
-    identify: async (wanted?: VisitorIdentity): Promise<SessionView | undefined> =>
-      (await loadIdentity()).identify(wanted),
+    identify: identity.identify,
 
     /**
      * Logs the visitor out and continues with a new anonymous session. Removes the visitor's data
@@ -199,21 +185,24 @@ export function createServiceClient(
      *
      * @throws WidgetError if the request fails
      */
-    clearIdentity: async (): Promise<void> => (await loadIdentity()).clearIdentity(),
+    clearIdentity: identity.clearIdentity,
 
     /**
      * Removes the data that `what` selects, for example on logout or a change of account.
      *
      * @throws WidgetError if `clearIdentity` is selected and the request to the service fails
      */
-    resetVisitor: async (what?: VisitorReset): Promise<void> => (await loadIdentity()).resetVisitor(what),
+    resetVisitor: identity.resetVisitor,
 
     config: (): WidgetConfig | undefined => config,
 
-    /** Imports the code of the step in which the visitor grants or denies the consent policy. */
-    consent,
+    /** Returns the step in which the visitor grants or denies the consent policy. */
+    consent: async (): Promise<ConsentKeeper> => consent,
 
     connection: state.connection,
+
+    /** @deprecated Nothing is loaded later. */
+    prepare: () => Promise.resolve(),
 
     /** Returns the session without its credentials. */
     session,
@@ -242,7 +231,7 @@ export function createServiceClient(
    */
   async function begin(asks: boolean, given?: GivenSession): Promise<void> {
     state.reset('connecting')
-    const recalled = features.start()
+    features.start()
     const configured = configLoader.load()
     const current = createVisit({
       ...options,
@@ -254,7 +243,7 @@ export function createServiceClient(
       given,
       emit,
       config: () => config,
-      consented,
+      consented: consent.run,
       onConnection: state.setConnection,
       // After a refusal, another attempt would be refused, too.
       onEnd: (code, isRefused, about) => state.setEnd(code, !isRefused && !!sessionEndOf(code), about),
@@ -262,18 +251,18 @@ export function createServiceClient(
         options.identityProvider &&
         ((closed) => {
           state.setConnection('connecting')
-          loadIdentity().then((identity) => identity.followClosed(current, closed), closed.end)
+          void identity.followClosed(current, closed)
         }),
       onEvent: features.handleEvent,
     })
     visit = current
-    await Promise.all([configured, current.session.start(), recalled])
+    await Promise.all([configured, current.session.start()])
     if (current.session.content() && (!asks || (await identifyAtStart(current)))) current.open()
   }
 
   async function identifyAtStart(current: Visit): Promise<boolean> {
     try {
-      return !options.identityProvider || (await (await loadIdentity()).onStart(current))
+      return !options.identityProvider || (await identity.onStart(current))
     } catch (error) {
       const { code } = toWidgetError(error)
       if (visit !== current) return false

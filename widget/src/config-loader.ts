@@ -18,7 +18,7 @@ interface ConfigLoaderDeps {
   platform: Pick<Platform, 'clock' | 'random'>
   siteKey: string
   isRunning(): boolean
-  onLoaded(config: WidgetConfig): Promise<void>
+  onLoaded(config: WidgetConfig): void
 }
 
 /**

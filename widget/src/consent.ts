@@ -26,6 +26,7 @@ export function createConsent(deps: ConsentDeps) {
   let waiting: { resolve(): void; reject(error: WidgetError): void }[] = []
   let isSending = false
   let error: WidgetErrorDetail | undefined
+  let wasAsked = false
   /** True if the visitor has denied the policy and wants to decide again. */
   let isReopened = false
   /**
@@ -137,7 +138,10 @@ export function createConsent(deps: ConsentDeps) {
   }
 
   function tell() {
-    emitter.emit('consent.changed', { consent: state() })
+    const consent = state()
+    // Without a required consent, nothing has changed.
+    if (consent || wasAsked) emitter.emit('consent.changed', { consent })
+    wasAsked = consent !== undefined
   }
 }
 

@@ -1,14 +1,10 @@
-import type { Activity, Presence } from './feature-types.ts'
+import type { AgentRequests } from './agent-requests.ts'
+import type { Activity, AgentRequest, Presence } from './feature-types.ts'
 import type { Forms } from './forms.ts'
-import type { LateRequests } from './late-requests.ts'
 import type { PageContext } from './types.ts'
 
 /** Operations of the client that do not concern messages. */
 export interface FeatureOperations {
-  /**
-   * Imports the code of these operations, so that their first call does not wait. Never rejects.
-   */
-  prepare(): Promise<void>
   /**
    * Reports that the visitor is typing; reports are throttled. Call each time the visitor edits the
    * text.
@@ -36,11 +32,11 @@ export interface FeatureOperations {
   /** Returns the conversation events that are not messages, oldest first. */
   activity(): readonly Activity[]
   /** Returns the pending requests of agents, oldest first. */
-  requests: LateRequests['all']
-  acknowledgeNavigation: LateRequests['acknowledgeNavigation']
-  acknowledgeScreenshot: LateRequests['acknowledgeScreenshot']
-  uploadScreenshot: LateRequests['uploadScreenshot']
-  dismissRequest: LateRequests['dismiss']
+  requests(): readonly AgentRequest[]
+  acknowledgeNavigation: AgentRequests['acknowledgeNavigation']
+  acknowledgeScreenshot: AgentRequests['acknowledgeScreenshot']
+  uploadScreenshot: AgentRequests['uploadScreenshot']
+  dismissRequest: AgentRequests['dismiss']
   /**
    * Returns the form that the visitor has to fill in before the first message, or undefined if
    * there is none. A form that the visitor has begun to fill in stays due when the installation

@@ -1,19 +1,20 @@
-import type { SupportedRequests } from './agent-requests.ts'
+import { createAgentRequests, type SupportedRequests } from './agent-requests.ts'
 import type { Api } from './api.ts'
+import { createConfigRefresh } from './config-refresh.ts'
 import type { ConsentRecords } from './consent-record.ts'
 import { toWidgetError } from './errors.ts'
-import type { Emitter, Handler, WidgetEventMap } from './events.ts'
+import type { Emitter } from './events.ts'
 import { createFeatureApi } from './feature-api.ts'
 import type { FeatureOperations } from './feature-operations.ts'
 import { createFeatureRecords } from './feature-record.ts'
 import { createForms } from './forms.ts'
-import { createLateRequests } from './late-requests.ts'
-import { loadOnce } from './load-once.ts'
-import type { Platform } from './platform.ts'
+import { createPageReports } from './page-reports.ts'
+import type { Platform, TimerId } from './platform.ts'
 import { createPresence } from './presence.ts'
+import { createPresenceReports } from './presence-reports.ts'
 import type { Grants } from './session.ts'
 import type { PageContext, SessionView, StreamEvent, WidgetConfig, WidgetMessage } from './types.ts'
-import type { VisitorReports } from './visitor-reports.ts'
+import { createVisitorTyping } from './visitor-typing.ts'
 
 export interface FeaturesDeps {
   api: Pick<Api, 'call' | 'post' | 'exchange'>
@@ -32,35 +33,13 @@ export interface FeaturesDeps {
   consented<Answer>(call: () => Promise<Answer>): Promise<Answer>
 }
 
-export interface Features {
-  operations: FeatureOperations
-  /** Loads the state that the previous page stored. */
-  load(): void
-  /** Handlers for events that the client emits, by event name. */
-  handlers: {
-    [Name in 'session.ready' | 'message.queued' | 'messages.changed' | 'connection.changed']: Handler<
-      WidgetEventMap[Name]
-    >
-  }
-  /**
-   * Updates the stored state when the same visitor continues the conversation in another session.
-   * Forms and activity stay; agents' requests are removed.
-   */
-  changeSession(sessionId: string): void
-  /**
-   * Handles an event of the stream. `receivedAtMs` is the time at which the event arrived, in
-   * milliseconds of the browser's clock.
-   */
-  handleEvent(event: StreamEvent, receivedAtMs: number): void
-}
+export type Features = ReturnType<typeof createFeatures>
 
 /** Time for which a browser may cache the configuration. */
 const cachedMs = 60_000
 
-const ignored = () => {}
-
 /** Creates the typing reports, presence, forms, agents' requests and page reports of one client. */
-export function createFeatures(deps: FeaturesDeps): Features {
+export function createFeatures(deps: FeaturesDeps) {
   const { platform, emitter, config, pageContext, messages, consented, consentRecords } = deps
   /**
    * Like `deps.grants`. Also fetches the configuration again if a call is refused because a
@@ -81,33 +60,27 @@ export function createFeatures(deps: FeaturesDeps): Features {
   const parts = { api, platform, emitter, records, config, grants, aheadMs: () => aheadMs }
   const presence = createPresence({ clock: platform.clock, emitter, records, messages })
   const supports = { navigation: false, screenshots: false, ...deps.supports }
-  const requests = createLateRequests({ ...parts, presence, supports })
+  const requests = createAgentRequests({ ...parts, presence, supports })
   const forms = createForms({ ...parts, presence, consented, isLoaded })
-  const loadReports = loadOnce(async () => {
-    reports = (await import('./visitor-reports.ts')).createVisitorReports({
-      config: deps,
-      typing: {
-        clock: platform.clock,
-        isAllowed: () => mayReport('typing') && platform.lifecycle.isOnline(),
-        report: (state) => grants()((grant) => api.setTyping(state, grant)),
-      },
-      pages: {
-        clock: platform.clock,
-        isAllowed: () => mayReport('pageContext'),
-        current: pageContext,
-        report: (page) => grants()((grant) => api.reportPage(page, grant)),
-      },
-      presence: {
-        clock: platform.clock,
-        lifecycle: platform.lifecycle,
-        isAllowed: () => mayReport('presence') && platform.lifecycle.isOnline(),
-        report: (state) => grants()((grant) => api.reportPresence(tab, state, grant)),
-      },
-    })
-    return reports
-  }, 'network_error')
+  const configRefresh = createConfigRefresh(deps)
   const tab = platform.newId()
-  let reports: VisitorReports | undefined
+  const typing = createVisitorTyping({
+    clock: platform.clock,
+    isAllowed: () => mayReport('typing') && platform.lifecycle.isOnline(),
+    report: (state) => grants()((grant) => api.setTyping(state, grant)),
+  })
+  const pages = createPageReports({
+    clock: platform.clock,
+    isAllowed: () => mayReport('pageContext'),
+    current: pageContext,
+    report: (page) => grants()((grant) => api.reportPage(page, grant)),
+  })
+  const presenceReports = createPresenceReports({
+    clock: platform.clock,
+    lifecycle: platform.lifecycle,
+    isAllowed: () => mayReport('presence') && platform.lifecycle.isOnline(),
+    report: (state) => grants()((grant) => api.reportPresence(tab, state, grant)),
+  })
   let hasSession = false
   let isChatShown = false
   /** Upper bound of the browser's time minus the service's time, in milliseconds. */
@@ -115,17 +88,14 @@ export function createFeatures(deps: FeaturesDeps): Features {
   /** Id of the conversation whose messages have been loaded. */
   let loaded: string | undefined
   /** Time after which the configuration may differ from that of the service. */
-  let staleAtMs = platform.clock.now() + cachedMs
-  records.load()
-  // The loaded configuration may come from the browser's cache. Events about later changes may have
-  // been sent before this page opened its stream. So fetch the configuration again.
-  platform.clock.setTimeout(refresh, cachedMs)
+  let staleAtMs = 0
+  let refreshTimer: TimerId
 
   // While consent was missing, nothing was reported.
   emitter.on('consent.changed', ({ consent }) => {
-    if (consent?.status !== 'granted' || !reports) return
-    reports.pages.update()
-    void reports.presence.update()
+    if (consent?.status !== 'granted') return
+    pages.update()
+    void presenceReports.update()
   })
   platform.lifecycle.subscribe((signal) => {
     // This page was restored from the back/forward cache. Pages that were open in the meantime may
@@ -135,79 +105,89 @@ export function createFeatures(deps: FeaturesDeps): Features {
     requests.begin()
   })
 
-  return {
-    load: records.load,
+  emitter.on('session.ready', ({ session: { sessionId } }) => {
+    if (records.begin(sessionId)) leave()
+    records.begin(sessionId)
+    hasSession = true
+    checkMessages()
+    typing.reset()
+    void presenceReports.update()
+    requests.begin()
+    forms.resume()
+  })
+  emitter.on('message.queued', () => {
+    typing.stops()
+    begin()
+  })
+  emitter.on('messages.changed', ({ messages: { length } }) => {
+    loaded = deps.session()?.conversationId
+    // The visitor has changed. The old session has ended, and the new one does not exist yet.
+    if (!loaded && (hasSession || length === 0)) leave()
+    checkMessages()
+  })
+  emitter.on('connection.changed', ({ state }) => {
+    // An event may have been missed while the stream was closed.
+    if (state === 'online' && platform.clock.now() >= staleAtMs) refresh()
+    if (state !== 'ended' && state !== 'idle') return
+    hasSession = false
+    requests.stop()
+    forms.stop()
+    pages.stop()
+    platform.clock.clearTimeout(refreshTimer)
+    if (state === 'ended') records.forget()
+    presence.reset()
+  })
 
-    handlers: {
-      'session.ready': ({ session: { sessionId } }) => {
-        if (records.begin(sessionId)) leave()
-        records.begin(sessionId)
-        hasSession = true
-        checkMessages()
-        reports?.typing.reset()
-        void reports?.presence.update()
-        requests.begin()
-        forms.resume()
-      },
-      'message.queued': () => {
-        reports?.typing.stops()
-        begin()
-      },
-      'messages.changed': ({ messages: { length } }) => {
-        loaded = deps.session()?.conversationId
-        // The visitor has changed. The old session has ended, and the new one does not exist yet.
-        if (!loaded && (hasSession || length === 0)) leave()
-        checkMessages()
-      },
-      'connection.changed': ({ state }) => {
-        // An event may have been missed while the stream was closed.
-        if (state === 'online' && platform.clock.now() >= staleAtMs) void refresh()
-        if (state !== 'ended' && state !== 'idle') return
-        hasSession = false
-        requests.stop()
-        forms.stop()
-        reports?.pages.stop()
-        if (state === 'ended') records.forget()
-        presence.reset()
-      },
+  return {
+    /** Loads the state that the previous page stored. */
+    start() {
+      records.load()
+      staleAtMs = platform.clock.now() + cachedMs
+      // The loaded configuration may come from the browser's cache. Events about later changes may
+      // have been sent before this page opened its stream. So fetch the configuration again.
+      platform.clock.clearTimeout(refreshTimer)
+      refreshTimer = platform.clock.setTimeout(refresh, cachedMs)
     },
 
-    changeSession(sessionId) {
+    /**
+     * Updates the stored state when the same visitor continues the conversation in another session.
+     * Forms and activity stay; agents' requests are removed.
+     */
+    changeSession(sessionId: string) {
       if (!records.current().sessionId) return
-      const hadRequests = requests.all().length > 0
+      const hadRequests = records.current().requests.length > 0
       // Agents' requests belong to the previous session, so they are removed.
       requests.stop()
       records.change({ sessionId, requests: [], handled: [] })
       if (hadRequests) emitter.emit('requests.changed', { requests: [] })
     },
 
-    handleEvent(event, receivedAtMs) {
+    /** Handles an event of the stream. */
+    handleEvent(event: StreamEvent) {
       // `sinceMs` is the difference between the clocks plus the time that the event took to arrive.
       // So `sinceMs` is an upper bound of the difference. Keep the smallest bound.
-      const sinceMs = receivedAtMs - Date.parse(event.occurredAt)
+      const sinceMs = platform.clock.now() - Date.parse(event.occurredAt)
       if (sinceMs < aheadMs) aheadMs = sinceMs
-      if (event.type === 'availability.changed')
-        void loadReports().then(({ config }) => config.takeAvailability(event.data), ignored)
+      if (event.type === 'availability.changed') configRefresh.takeAvailability(event.data)
       if (may('typing') || !event.type.startsWith('typing.')) presence.handleEvent(event)
       requests.handleEvent(event)
     },
 
     operations: {
-      prepare: () => loadReports().then(ignored, ignored),
-      startTyping: () => withReports(({ typing }) => typing.writes()),
-      stopTyping: () => withReports(({ typing }) => typing.stops()),
+      startTyping: typing.writes,
+      stopTyping: typing.stops,
       setChatShown(isShown) {
-        withReports(({ presence }) => presence.setShown(isShown))
+        presenceReports.setShown(isShown)
         if (isChatShown && !isShown && hasSession) {
           const key = platform.newId()
-          grants()((grant) => api.closePanel(grant, key)).catch(ignored)
+          grants()((grant) => api.closePanel(grant, key)).catch(() => {})
         }
         isChatShown = isShown
       },
-      updatePageContext: (page) => withReports(({ pages }) => pages.update(page)),
+      updatePageContext: pages.update,
       presence: presence.presence,
       activity: presence.activity,
-      requests: requests.all,
+      requests: () => records.current().requests,
       acknowledgeNavigation: requests.acknowledgeNavigation,
       acknowledgeScreenshot: requests.acknowledgeScreenshot,
       uploadScreenshot: requests.uploadScreenshot,
@@ -216,26 +196,21 @@ export function createFeatures(deps: FeaturesDeps): Features {
       isOfflineFormOffered: forms.isOffered,
       formState: forms.state,
       submitForm: forms.submit,
-    },
+    } satisfies FeatureOperations,
   }
 
-  function withReports(use: (loaded: VisitorReports) => void) {
-    if (reports) use(reports)
-    else void loadReports().then(use, ignored)
-  }
-
-  function refresh(): Promise<void> {
+  function refresh() {
     staleAtMs = platform.clock.now() + cachedMs
-    return loadReports().then(({ config }) => config.refresh(), ignored)
+    void configRefresh.refresh()
   }
 
   /** Stops all operations and deletes the stored state of this visitor. */
   function leave() {
-    const hadRequests = requests.all().length > 0
+    const hadRequests = records.current().requests.length > 0
     hasSession = false
     requests.stop()
     forms.reset()
-    reports?.pages.stop()
+    pages.stop()
     records.forget()
     presence.reset()
     if (hadRequests) emitter.emit('requests.changed', { requests: [] })

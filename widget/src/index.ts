@@ -1,6 +1,6 @@
 export * from './client-entry.ts'
-export { englishTexts } from './ui/english-texts.ts'
 export type { ServiceWidgetLoader } from './ui/launcher.ts'
+export { englishTexts } from './ui/locales/en.ts'
 export { widgetLocales } from './ui/locales.ts'
 export { createServiceWidget } from './ui/service-widget.ts'
 export type { ServiceWidget, ServiceWidgetOptions } from './ui/service-widget-types.ts'

@@ -21,7 +21,7 @@ export function createServiceWidgetLoader(
   checkOptions(options)
   const { loader, begin } = createLauncher({
     options: { storage: 'session', ...options },
-    importChat: () => import('./ui/widget.ts'),
+    importChat: async () => ({ createWidget: (await import('./ui/package-widget.ts')).createPackageWidget }),
     onReady,
   })
   begin()

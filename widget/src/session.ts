@@ -3,7 +3,7 @@ import { sessionEndOf, toWidgetError, type WidgetError } from './errors.ts'
 import { grantTimes } from './grant-times.ts'
 import { createPause } from './pause.ts'
 import type { Platform } from './platform.ts'
-import type { Renewal } from './renewal.ts'
+import { createRenewal } from './renewal.ts'
 import { retrying } from './retrying.ts'
 import type { SessionNotes, SessionRecord, SessionRecords } from './session-record.ts'
 import type { PageContext, SessionContent, WidgetErrorDetail } from './types.ts'
@@ -59,7 +59,6 @@ export function createSession(deps: SessionDeps) {
   const { api, records } = deps
   const { clock, random, newId, lifecycle } = deps.platform
   const pause = createPause(clock)
-  let renewal: Renewal | undefined
   let record: SessionRecord | undefined
   let over = false
   /**
@@ -68,7 +67,17 @@ export function createSession(deps: SessionDeps) {
    */
   let held = false
   let endAfterHold: string | undefined
-  const unsubscribe = lifecycle.subscribe((signal) => renewal?.onLifecycle(signal))
+  const renewal = createRenewal({
+    platform: deps.platform,
+    pause,
+    record: () => (over ? undefined : record),
+    remember: (pending) => write({ ...record!, renewal: pending }),
+    call: api.renewSession,
+    onRenewed: accept,
+    onError: deps.onError,
+    onEnd: finish,
+  })
+  const unsubscribe = lifecycle.subscribe(renewal.onLifecycle)
 
   return {
     /**
@@ -76,7 +85,6 @@ export function createSession(deps: SessionDeps) {
      * reported. Resolves to undefined if the session has ended or is stopped meanwhile.
      */
     async start(): Promise<SessionContent | undefined> {
-      const loading = renewalCode()
       const stored = records.read()
       const clientInstanceId = stored?.clientInstanceId ?? newId()
       record = stored && !deps.given ? stored : { clientInstanceId }
@@ -91,8 +99,7 @@ export function createSession(deps: SessionDeps) {
         const input = { publicSiteKey, clientInstanceId, locale, pageContext: deps.pageContext() }
         if (!over) await obtain((key) => api.createSession(input, key))
       }
-      await loading
-      if (!over) await renewal?.resume()
+      if (!over) await renewal.resume()
       return over ? undefined : record.session
     },
 
@@ -106,13 +113,14 @@ export function createSession(deps: SessionDeps) {
       if (record && !over) write({ ...record, ...notes })
     },
 
-    withGrant,
+    /** Makes one call with a valid grant. */
+    withGrant: renewal.withGrant,
 
     /** Call when the visitor acts. Starts a renewal if the grant has expired. */
-    act: () => renewal?.act(),
+    act: renewal.act,
 
     /** Resolves when the session has a valid grant or has ended. */
-    ready: async () => (await renewalCode())?.ready(),
+    ready: renewal.ready,
 
     /** Continues with the given session, for example after an identification. */
     accept,
@@ -135,36 +143,6 @@ export function createSession(deps: SessionDeps) {
 
   function isVerified(): boolean {
     return record?.session?.identity?.state === 'verified'
-  }
-
-  /**
-   * Makes one call with a valid grant (see `withGrant` in `renewal.ts`). If the code of the renewal
-   * cannot be loaded, makes the call with the current grant.
-   */
-  async function withGrant<Answer>(call: (grant: string) => Promise<Answer>): Promise<Answer> {
-    const loaded = await renewalCode()
-    return loaded ? loaded.withGrant(call) : call(record!.session!.accessGrant)
-  }
-
-  /**
-   * Returns the renewal, whose code is imported on the first call. Resolves to undefined if the
-   * import fails.
-   */
-  async function renewalCode(): Promise<Renewal | undefined> {
-    try {
-      const { createRenewal } = await import('./renewal.ts')
-      renewal ??= createRenewal({
-        platform: deps.platform,
-        pause,
-        record: () => (over ? undefined : record),
-        remember: (pending) => write({ ...record!, renewal: pending }),
-        call: api.renewSession,
-        onRenewed: accept,
-        onError: deps.onError,
-        onEnd: finish,
-      })
-    } catch {}
-    return renewal
   }
 
   /** Creates the session with `call`. Retries temporary failures. Any other failure ends the chat. */
@@ -195,7 +173,7 @@ export function createSession(deps: SessionDeps) {
     const subject = before?.sessionId === content.sessionId ? (given.subject ?? record!.subject) : given.subject
     const times = grantTimes(content, askedAtMs)
     write({ ...record!, ...start, session: content, times, subject, renewal: undefined })
-    renewal?.onGrant()
+    renewal.onGrant()
   }
 
   function write(changed: SessionRecord) {
@@ -227,7 +205,7 @@ export function createSession(deps: SessionDeps) {
   function leave() {
     over = true
     unsubscribe()
-    renewal?.stop()
+    renewal.stop()
     pause.end()
   }
 }

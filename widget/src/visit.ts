@@ -4,9 +4,9 @@ import { isKnownCommand, isKnownSecurity, sessionEndOf, toWidgetError, WidgetErr
 import { createEventStream, positionIn } from './event-stream.ts'
 import type { Emitter } from './events.ts'
 import { createHistory } from './history.ts'
-import { createLateReceipts } from './late-receipts.ts'
 import { createOutbox, type OutboxEntry } from './outbox.ts'
 import type { Platform } from './platform.ts'
+import { createReceipts } from './receipts.ts'
 import { createSession, type GivenSession } from './session.ts'
 import type { SessionRecords, StreamPosition } from './session-record.ts'
 import { createTabStream } from './tab-stream.ts'
@@ -120,7 +120,7 @@ export function createVisit(deps: VisitDeps) {
     },
   })
 
-  const sendReceipt = createLateReceipts({
+  const sendReceipt = createReceipts({
     messages: conversation.messages.all,
     readTo: () => session.notes().readTo ?? 0,
     isHidden: () => platform.lifecycle.isHidden?.() ?? false,

@@ -24,7 +24,6 @@ async function started(options: Partial<ServiceClientOptions> = {}) {
     options: { pageContext: () => page, supports, ...options },
   })
   await harness.started()
-  await harness.withFeatures()
   return harness
 }
 const turnOff = (name: keyof typeof all) => {

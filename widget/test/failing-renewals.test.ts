@@ -23,7 +23,6 @@ describe('a client that cannot reach the service after a sleep', () => {
       () => harness.client.markRead(),
       () => void harness.client.startTyping(),
     ]
-    await harness.withFeatures()
     for (const act of acts) {
       expected += 1
       act()

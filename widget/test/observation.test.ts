@@ -20,7 +20,6 @@ async function started(stored?: object) {
   const harness = createClientHarness(server, 'pk_friendly', { clock, options: { pageContext: () => page } })
   if (stored) harness.storage.setItem('service.widget.1.pk_friendly.consent', JSON.stringify(stored))
   await harness.started()
-  await harness.withFeatures()
   return harness
 }
 

@@ -17,7 +17,6 @@ async function started(config?: Record<string, unknown>) {
   server = await startScenarioServer({ now: clock.now, config })
   const harness = createClientHarness(server, 'pk_friendly', { clock, options: { pageContext: () => page } })
   await harness.started()
-  await harness.withFeatures()
   return harness
 }
 

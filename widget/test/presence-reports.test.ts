@@ -24,7 +24,6 @@ async function started() {
     options: { platform: { lifecycle } },
   })
   await harness.started()
-  await harness.withFeatures()
   const signal = (name: LifecycleSignal) => {
     for (const listener of [...listeners]) listener(name)
   }

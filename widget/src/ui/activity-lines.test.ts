@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import type { Activity } from '../feature-types.ts'
 import type { WidgetMessage } from '../types.ts'
 import { withActivity } from './activity-lines.ts'
-import { englishTexts as texts } from './english-texts.ts'
+import { englishTexts as texts } from './locales/en.ts'
 
 const at = '2026-11-20T12:00:00.000Z'
 const message = (sequence: number | undefined, body: string): WidgetMessage => ({

@@ -1,6 +1,6 @@
 import type { Activity } from '../feature-types.ts'
 import type { WidgetMessage } from '../types.ts'
-import type { RequestTexts, ShownTexts } from './texts.ts'
+import type { WidgetTexts } from './texts.ts'
 
 /**
  * Returns the messages in order, with an additional line for each conversation event that is not a
@@ -9,7 +9,7 @@ import type { RequestTexts, ShownTexts } from './texts.ts'
 export function withActivity(
   messages: readonly WidgetMessage[],
   activity: readonly Activity[],
-  { texts, hasOlder }: { texts: ShownTexts; hasOlder: boolean },
+  { texts, hasOlder }: { texts: WidgetTexts; hasOlder: boolean },
 ): readonly WidgetMessage[] {
   const lines = activity.flatMap((one) => {
     const body = textOf(one, texts)
@@ -34,7 +34,7 @@ const systemMessage = {
   deliveryStatus: 'sent' as const,
 }
 
-function textOf({ type, agentName = '' }: Activity, texts: ShownTexts): string | undefined {
+function textOf({ type, agentName = '' }: Activity, texts: WidgetTexts): string | undefined {
   if (type === 'agent.assigned') return texts.agentAssigned(agentName)
   if (type === 'agent.unassigned') return texts.agentUnassigned(agentName)
   if (type === 'conversation.closed') return texts.conversationClosed
@@ -43,7 +43,7 @@ function textOf({ type, agentName = '' }: Activity, texts: ShownTexts): string |
   if (type === 'request.resolved') return texts.requestResolved
   const [kind, outcome] = type.split('.') as [
     'navigation' | 'screenshot',
-    keyof RequestTexts['requestOutcomes']['navigation'],
+    keyof WidgetTexts['requestOutcomes']['navigation'],
   ]
-  return texts.requestOutcomes?.[kind][outcome]
+  return texts.requestOutcomes[kind][outcome]
 }

@@ -1,6 +1,6 @@
 import { element, icon } from './elements.ts'
 import { sendIcon } from './icons.ts'
-import type { ChatTexts } from './texts.ts'
+import type { WidgetTexts } from './texts.ts'
 
 export type Composer = ReturnType<typeof createComposer>
 
@@ -13,7 +13,7 @@ export type Composer = ReturnType<typeof createComposer>
  * @param onDraft called on each edit
  */
 export function createComposer(
-  texts: ChatTexts,
+  texts: WidgetTexts,
   onSend: (body: string) => string | undefined,
   onDraft: (text: string) => void,
 ) {

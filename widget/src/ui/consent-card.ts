@@ -1,21 +1,17 @@
 import type { ServiceClient } from '../client.ts'
 import type { ConsentKeeper } from '../consent.ts'
-import actionsCss from './actions.css?inline'
-import consentCss from './consent.css?inline'
 import { element, setAttributes } from './elements.ts'
 import { safeHref } from './linkify.ts'
-import { englishConsentTexts } from './locales/en-consent.ts'
-import type { ShownTexts } from './texts.ts'
+import type { WidgetTexts } from './texts.ts'
 
 export interface ConsentCardDeps {
   client: Pick<ServiceClient, 'on' | 'ended' | 'consent'>
-  texts: ShownTexts
+  texts: WidgetTexts
   announce(text: string): void
   /** Moves the focus to the message field or the form. */
   leave(): void
   /** The card adds its subscriptions here. They end with the panel. */
   subscriptions: (() => void)[]
-  addStyles(sheets: readonly string[]): void
   /** The element that gets the card. */
   place: HTMLElement
 }
@@ -24,9 +20,8 @@ export interface ConsentCardDeps {
  * Adds the consent step above the message field. Messages that the visitor sends before the
  * decision wait for it.
  */
-export async function showConsentCard({ client, announce, leave, ...deps }: ConsentCardDeps) {
+export async function showConsentCard({ client, texts, announce, leave, ...deps }: ConsentCardDeps) {
   const consent: ConsentKeeper = await client.consent()
-  const texts = { ...englishConsentTexts, ...deps.texts }
   const title = element('h3', { id: 'consent-title', tabindex: '-1' }, texts.consentTitle)
   const told = element('p', { id: 'consent-told' })
   const agree = button('primary', texts.consentAgree, () => consent.decide('granted'))
@@ -42,7 +37,6 @@ export async function showConsentCard({ client, announce, leave, ...deps }: Cons
     element('div', { class: 'actions' }, agree, decline, review),
   )
   let shown: string | undefined
-  deps.addStyles([actionsCss, consentCss])
   deps.place.append(card)
   deps.subscriptions.push(
     client.on('consent.changed', show),

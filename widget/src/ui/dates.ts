@@ -1,11 +1,11 @@
-import type { ChatTexts } from './texts.ts'
+import type { WidgetTexts } from './texts.ts'
 
 export type Dates = ReturnType<typeof createDates>
 
 /**
  * Formats times and days. Creates each `DateTimeFormat` only once, because creating one is slow.
  */
-export function createDates(locale: string | undefined, { today, yesterday }: ChatTexts, now = () => new Date()) {
+export function createDates(locale: string | undefined, { today, yesterday }: WidgetTexts, now = () => new Date()) {
   let timeFormat: Intl.DateTimeFormat | undefined
   let dayFormat: Intl.DateTimeFormat | undefined
   return {

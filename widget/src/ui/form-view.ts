@@ -1,16 +1,11 @@
 import type { FormState } from '../feature-types.ts'
 import type { FormDefinition, FormField } from '../types.ts'
-import actionsCss from './actions.css?inline'
 import { element, setAttributes } from './elements.ts'
 import { autocompleteOf, brokenRule } from './form-check.ts'
-import formsCss from './forms.css?inline'
-import { englishFormTexts } from './locales/en-forms.ts'
-import type { ShownTexts } from './texts.ts'
-
-export const formStyles = [actionsCss, formsCss]
+import type { WidgetTexts } from './texts.ts'
 
 interface FormViewDeps {
-  texts: ShownTexts
+  texts: WidgetTexts
   form: FormDefinition
   isOffline: boolean
   onSubmit(fields: Record<string, string>): void
@@ -29,8 +24,7 @@ interface Entry {
 /**
  * Creates the view of a form. The fields keep their values until the service has accepted the form.
  */
-export function createFormView({ form, isOffline, onSubmit, onSkip, ...deps }: FormViewDeps) {
-  const texts = { ...englishFormTexts, ...deps.texts }
+export function createFormView({ texts, form, isOffline, onSubmit, onSkip }: FormViewDeps) {
   const entries = form.fields.map(createEntry)
   const failure = element('p', { class: 'form-failure', role: 'alert', hidden: true })
   const submit = element('button', { class: 'primary', type: 'submit' })

@@ -3,7 +3,7 @@ import { element, icon } from './elements.ts'
 import { closeIcon } from './icons.ts'
 import { initialOf, initialsOf } from './initials.ts'
 import { picture } from './picture.ts'
-import type { ChatTexts } from './texts.ts'
+import type { WidgetTexts } from './texts.ts'
 
 export type Header = ReturnType<typeof createHeader>
 
@@ -13,7 +13,7 @@ interface ShownAgent {
 }
 
 /** Creates the panel's header: title, connection state and the close button. */
-export function createHeader(texts: ChatTexts, titleId: string, onClose: () => void) {
+export function createHeader(texts: WidgetTexts, titleId: string, onClose: () => void) {
   const mark = element('span', { class: 'mark', 'aria-hidden': 'true' })
   const title = element('h2', { class: 'title', id: titleId })
   const statusText = element('span', {})

@@ -38,7 +38,7 @@ export function createLauncherHost({ position, launcher }: LauncherOptions) {
     },
     icon(chatIcon, 'chat'),
   )
-  const failed = element('div', { class: 'failed', role: 'alert', dir: 'auto', hidden: true })
+  const failed = element('div', { class: 'failed', role: 'alert', dir: 'auto' })
   const frame = element('div', { class: 'frame' }, button, failed)
   let lastLogged = ''
   root.append(frame)
@@ -66,7 +66,6 @@ export function createLauncherHost({ position, launcher }: LauncherOptions) {
 
     /** Shows the text of a failure beside the launcher. An empty text removes the failure. */
     setFailure(text: string) {
-      failed.hidden = !text
       failed.textContent = text
     },
   }

@@ -2,12 +2,11 @@ import { WIDGET_PUBLIC_API_PREFIX, WIDGET_PUBLIC_API_VERSION } from '../api.ts'
 import { sessionRecordKey } from '../session-record.ts'
 import type { WidgetConfig } from '../types.ts'
 import type { ErrorEnvelope } from '../wire.ts'
-import { createLauncherHost } from './launcher-host.ts'
+import { createLauncherHost, type LauncherHost } from './launcher-host.ts'
 import { launcherTexts } from './launcher-texts.ts'
 import { chooseLocale, languageOf, pageLocales } from './locale-choice.ts'
 import { readableRefusal } from './readable-refusal.ts'
 import type { ServiceWidget, ServiceWidgetOptions } from './service-widget-types.ts'
-import type { createWidget } from './widget.ts'
 
 /**
  * Response body of the configuration route: the configuration or an error envelope. A proxy may
@@ -44,7 +43,7 @@ export interface LauncherDeps {
   /** Options of the chat. `configure` changes this object. */
   options: ServiceWidgetOptions
   /** Makes one attempt to import the code of the chat. */
-  importChat(): Promise<{ createWidget: typeof createWidget }>
+  importChat(): Promise<{ createWidget(options: ServiceWidgetOptions, hostOf: () => LauncherHost): ServiceWidget }>
   /** Called with each widget that was created. */
   onReady(widget: ServiceWidget): void
 }

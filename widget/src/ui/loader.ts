@@ -1,7 +1,6 @@
+import { importChecked } from './import-checked.ts'
 import { createLauncher } from './launcher.ts'
-import { preloadModule } from './preload-module.ts'
 import type { ServiceWidgetOptions } from './service-widget-types.ts'
-import type { createWidget } from './widget.ts'
 
 /** URL of the chat module, relative to `widget.js`. The build sets this constant. */
 declare const CHAT_MODULE: string
@@ -29,25 +28,10 @@ function start(script: HTMLScriptElement) {
     launcher: launcher !== 'hidden',
   } as ServiceWidgetOptions
   if (!options.siteKey) return console.error('Chat: no data-site-key')
-  /**
-   * Query of the chat module's URL. Each failed attempt adds a `?`, so that the next attempt uses
-   * another URL.
-   */
-  let query = ''
   const { loader, begin } = createLauncher({
     options,
-    async importChat() {
-      // In a classic script of another origin, `import` cannot resolve relative URLs. Some browsers
-      // never load a module again if its first load failed, so a retry uses another URL.
-      const { href } = new URL(CHAT_MODULE + query, script.src)
-      try {
-        await preloadModule(href, CHAT_INTEGRITY)
-        return (await import(/* @vite-ignore */ href)) as { createWidget: typeof createWidget }
-      } catch (error) {
-        query += '?'
-        throw error
-      }
-    },
+    // In a classic script of another origin, `import` cannot resolve relative URLs.
+    importChat: () => importChecked(new URL(CHAT_MODULE, script.src).href, CHAT_INTEGRITY),
     onReady: (widget) => dispatch('ready', { widget }),
   })
   Object.assign(script, { serviceWidget: loader })

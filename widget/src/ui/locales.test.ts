@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { englishTexts } from './english-texts.ts'
 import { launcherTexts } from './launcher-texts.ts'
 import { chooseLocale } from './locale-choice.ts'
+import { englishTexts } from './locales/en.ts'
 import { loadTexts, widgetLocales } from './locales.ts'
+import { loadPackagePart } from './package-widget.ts'
 import { directionOf } from './shell.ts'
 
 const offered = { default: 'fr', supported: ['en', 'fr', 'de-AT'] }
@@ -25,7 +26,7 @@ it('chooseLocale returns English if no texts exist for any other choice', () => 
 
 describe.each(widgetLocales)('the language %s', (language) => {
   it('every English text is translated', async () => {
-    const texts = await loadTexts(language)
+    const texts = await loadTexts(language, loadPackagePart)
     const flat = (all: object): [string, unknown][] =>
       Object.entries(all).flatMap(([key, value]) => (value && typeof value === 'object' ? flat(value) : [[key, value]]))
     const english = Object.fromEntries(flat(englishTexts))
@@ -42,13 +43,13 @@ describe.each(widgetLocales)('the language %s', (language) => {
   })
 
   it('the label of the launcher is the same before and after the chat is loaded', async () => {
-    expect(launcherTexts[language]![0]).toBe((await loadTexts(language)).openLauncher)
+    expect(launcherTexts[language]![0]).toBe((await loadTexts(language, loadPackagePart)).openLauncher)
     expect(launcherTexts[language]![1]).toBeTruthy()
   })
 })
 
 it('the Arabic label for unread messages has different plural forms for 1, 2, 3 and 11 messages', async () => {
-  const { openLauncherUnread } = await loadTexts('ar')
+  const { openLauncherUnread } = await loadTexts('ar', loadPackagePart)
   const forms = [1, 2, 3, 11].map((count) => openLauncherUnread(count).replace(/[\d٠-٩]+/g, '#'))
   expect(new Set(forms).size).toBe(4)
 })

@@ -6,10 +6,10 @@ import { initialsOf } from './initials.ts'
 import { linkify } from './linkify.ts'
 import type { PlacedMessage } from './message-layout.ts'
 import { picture } from './picture.ts'
-import type { ChatTexts } from './texts.ts'
+import type { WidgetTexts } from './texts.ts'
 
 export interface RowContext {
-  texts: ChatTexts
+  texts: WidgetTexts
   dates: Dates
   /** Returns false if the browser is offline. */
   isOnline(): boolean
@@ -81,7 +81,7 @@ export function createMessageRow(first: PlacedMessage, context: RowContext): Mes
   }
 }
 
-function bodyNodes(body: string, texts: ChatTexts): Node[] {
+function bodyNodes(body: string, texts: WidgetTexts): Node[] {
   return linkify(body).map(({ text, href }) => {
     if (!href) return document.createTextNode(text)
     const hint = element('span', { class: 'visually-hidden' }, ` (${texts.opensInNewTab})`)

@@ -1,4 +1,3 @@
-import { toWidgetError } from '../errors.ts'
 import type { AgentRequest } from '../feature-types.ts'
 import { element } from './elements.ts'
 import { leaveFor } from './leave.ts'
@@ -41,9 +40,7 @@ export function createNavigationSteps(
     if (buttons.getAttribute('aria-busy') === 'true') return
     buttons.setAttribute('aria-busy', 'true')
     showProblem(undefined)
-    await act().catch((error) =>
-      showProblem(problemOf(toWidgetError(error).code, texts, texts.requestProblems.notAnswered)),
-    )
+    await act().catch((error) => showProblem(problemOf(error, texts, texts.requestProblems.notAnswered)))
     buttons.setAttribute('aria-busy', 'false')
   }
 }

@@ -1,24 +1,26 @@
 import type { ServiceClient } from '../client.ts'
-import type { Activity } from '../feature-types.ts'
 import type { FormKind, MessageAuthor, WidgetMessage } from '../types.ts'
 import { withActivity } from './activity-lines.ts'
 import type { Composer } from './composer.ts'
+import { showConsentCard } from './consent-card.ts'
 import { element } from './elements.ts'
-import type { FormView } from './form-view.ts'
+import { createFormView, type FormView } from './form-view.ts'
 import type { Header } from './header.ts'
 import type { MessageLog } from './message-log.ts'
+import type { LoadPart, Parts } from './parts.ts'
 import type { RequestCard } from './request-card.ts'
-import type { ShownTexts } from './texts.ts'
+import type { WidgetTexts } from './texts.ts'
 
 interface PanelFeaturesDeps {
   client: ServiceClient
-  texts: ShownTexts
+  texts: WidgetTexts
   header: Header
   log: MessageLog
   composer: Composer
   announce(text: string): void
   conceal(isHidden: boolean): void
   addStyles(css: string): void
+  loadPart: LoadPart
   /**
    * Called when the activity lines of the message log change. They show conversation events that
    * are not messages.
@@ -35,9 +37,8 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
   const aboveComposer = element('div', { class: 'above-composer' }, cards, offer)
   const views = new Map<FormKind, FormView>()
   const skipped = new Set<FormKind>()
-  let formView: typeof import('./form-view.ts') | undefined
-  let requestCard: typeof import('./request-card.ts') | undefined
-  let consentCard: Promise<void> | undefined
+  let requestCard: Parts['requests'] | undefined
+  let hasConsentCard = false
   let shownForm: FormKind | undefined
   /** True if the visitor has asked for the offline form during the conversation. */
   let wantsOffline = false
@@ -105,7 +106,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     focusForm,
     withLines: (messages: readonly WidgetMessage[]) =>
       withActivity(messages, client.activity(), {
-        texts: { ...requestCard?.englishRequestTexts, ...texts },
+        texts,
         hasOlder: client.hasOlder(),
       }),
     dispose() {
@@ -141,10 +142,6 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
       lines = client.activity()
       onLines()
     }
-    // The texts of lines about agents' requests are in the chunk of the request card, so load this
-    // chunk.
-    const isOfRequest = ({ type }: Activity) => /^(navigation|screenshot)\./.test(type)
-    if (!texts.requestOutcomes && !requestCard && lines.some(isOfRequest)) void loadRequestCard()
   }
 
   function showRequest() {
@@ -182,9 +179,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     const next = due && !skipped.has(due) ? due : undefined
     const { activeElement = null } = place.getRootNode() as ShadowRoot
     const hadFocus = place.contains(activeElement) || (next && composer.element.contains(activeElement))
-    if (next && !formView) void loadFormView()
-    if (next && formView && place.firstElementChild !== viewOf(next).element)
-      place.replaceChildren(viewOf(next).element)
+    if (next && place.firstElementChild !== viewOf(next).element) place.replaceChildren(viewOf(next).element)
     shownForm = next
     place.hidden = !next
     log.element.hidden = next !== undefined
@@ -195,9 +190,8 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     else if (!views.get(next)?.element.contains(activeElement)) focusForm()
   }
 
-  /** Focuses the form. If the form's code is still loading, focuses the form's empty container. */
   function focusForm() {
-    if (shownForm) (views.get(shownForm) ?? place).focus()
+    if (shownForm) views.get(shownForm)!.focus()
   }
 
   function viewOf(kind: FormKind): FormView {
@@ -206,7 +200,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     const config = client.config()
     const form = config?.forms?.[kind] ?? { fields: [] }
     const isFree = form.fields.every(({ required }) => !required)
-    const view = formView!.createFormView({
+    const view = createFormView({
       texts,
       form,
       isOffline: kind === 'offline',
@@ -218,54 +212,26 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     return view
   }
 
-  /**
-   * Loads the code for forms when the first form is due, because most visitors never see a form.
-   */
-  async function loadFormView() {
-    try {
-      const module = await import('./form-view.ts')
-      addStyles(module.formStyles)
-      formView = module
-    } catch {
-      // The code cannot be loaded. Skip the forms, so that the visitor can send messages.
-      skipped.add('preChat').add('offline')
-    }
-    showForm()
-  }
-
-  /**
-   * Loads the consent step if the installation requires consent. If loading fails, the next event
-   * tries again.
-   */
   function showConsent() {
-    if (consentCard || !client.config()?.consent?.required) return
+    if (hasConsentCard || !client.config()?.consent?.required) return
+    hasConsentCard = true
     const leave = () => (shownForm ? focusForm() : composer.focus())
-    const place = aboveComposer
-    consentCard = import('./consent-card.ts')
-      .then((module) => module.showConsentCard({ client, texts, announce, leave, subscriptions, addStyles, place }))
-      .catch(() => {
-        consentCard = undefined
-      })
+    void showConsentCard({ client, texts, announce, leave, subscriptions, place: aboveComposer })
   }
 
   async function loadRequestCard() {
     // If the import fails, the next event of an agent's request tries again.
-    const module = await import('./request-card.ts').catch(() => undefined)
+    const module = await deps.loadPart('requests').catch(() => undefined)
     if (!module || requestCard) return
-    addStyles(module.requestStyles)
+    deps.addStyles(module.requestsCss)
     requestCard = module
     reportArrivals()
     showRequest()
-    onLines()
   }
 
   /** Reports the results of accepted navigations if a session exists. */
   function reportArrivals() {
     if (client.session()) requestCard?.reportArrivals(client)
-  }
-
-  function addStyles(sheets: readonly string[]) {
-    for (const css of sheets) deps.addStyles(css)
   }
 
   function skip(kind: FormKind) {

@@ -9,7 +9,8 @@ import { languageOf } from './locale-choice.ts'
 import { createMessageLog } from './message-log.ts'
 import { pageLifecycle } from './page-lifecycle.ts'
 import { createPanelFeatures } from './panel-features.ts'
-import type { ShownTexts } from './texts.ts'
+import type { LoadPart } from './parts.ts'
+import type { WidgetTexts } from './texts.ts'
 
 /**
  * Media query for screens on which the panel covers the whole screen. `panel.css` has the same
@@ -21,7 +22,7 @@ export type Panel = ReturnType<typeof createPanel>
 
 interface PanelDeps {
   client: ServiceClient
-  texts: ShownTexts
+  texts: WidgetTexts
   locale: string
   panelId: string
   onClose(): void
@@ -31,6 +32,7 @@ interface PanelDeps {
   conceal(isHidden: boolean): void
   /** Adds a style sheet to the widget. */
   addStyles(css: string): void
+  loadPart: LoadPart
 }
 
 /**

@@ -1,22 +1,19 @@
 import type { ServiceClient } from '../client.ts'
 import type { AgentRequest } from '../feature-types.ts'
-import actionsCss from './actions.css?inline'
 import { element, icon } from './elements.ts'
-import { englishRequestTexts } from './locales/en-requests.ts'
 import { createNavigationSteps } from './navigation-steps.ts'
 import { cameraIcon, compassIcon } from './request-icons.ts'
 import requestsCss from './requests.css?inline'
 import { createScreenshotSteps } from './screenshot-steps.ts'
-import type { ShownTexts } from './texts.ts'
+import type { WidgetTexts } from './texts.ts'
 
 export { reportArrivals } from './leave.ts'
-export { englishRequestTexts }
 
-export const requestStyles = [actionsCss, requestsCss]
+export { requestsCss }
 
 interface RequestCardDeps {
   client: ServiceClient
-  texts: ShownTexts
+  texts: WidgetTexts
   agentName: string
   conceal(isHidden: boolean): void
 }
@@ -33,18 +30,16 @@ export interface RequestCard {
  * answer.
  */
 export function createRequestCard(first: AgentRequest, deps: RequestCardDeps): RequestCard {
-  const { agentName } = deps
-  const texts = { ...englishRequestTexts, ...deps.texts }
+  const { agentName, texts } = deps
   const titleId = `request-${first.id}`
   const isNavigation = first.kind === 'navigation'
   const title = isNavigation ? texts.navigationTitle(agentName) : texts.screenshotTitle(agentName)
   const problem = element('p', { class: 'field-problem', role: 'alert', hidden: true })
   const timer = element('span', { class: 'expiry', role: 'timer' })
   const steps = isNavigation
-    ? createNavigationSteps(first, { client: deps.client, texts, showProblem })
+    ? createNavigationSteps(first, { ...deps, showProblem })
     : createScreenshotSteps(first, {
         ...deps,
-        texts,
         showProblem,
         onBusy: (isBusy) => timer.classList.toggle('visually-hidden', isBusy),
       })

@@ -1,8 +1,7 @@
-import { toWidgetError } from '../errors.ts'
 import type { AgentRequest } from '../feature-types.ts'
 import { element } from './elements.ts'
 import { pageUpload } from './page-upload.ts'
-import { actions, button, problemOf, type RequestStepsDeps } from './request-steps.ts'
+import { actions, button, codeOf, problemOf, type RequestStepsDeps } from './request-steps.ts'
 import { canCaptureScreen, captureScreen, drawPicture, imageTypes, pictureOf } from './screen-capture.ts'
 
 const defaultMaxBytes = 5 * 1024 * 1024
@@ -99,11 +98,11 @@ export function createScreenshotSteps(
         upload: pageUpload,
       })
     } catch (error) {
-      const { code } = toWidgetError(error)
       const { notUploaded, notAnswered } = texts.requestProblems
       if (isOver) return
       show(look, send)
-      if (code !== 'aborted') showProblem(problemOf(code, texts, attempt === 'consent' ? notAnswered : notUploaded))
+      if (codeOf(error) !== 'aborted')
+        showProblem(problemOf(error, texts, attempt === 'consent' ? notAnswered : notUploaded))
     } finally {
       sending = undefined
       onBusy(false)
@@ -113,7 +112,7 @@ export function createScreenshotSteps(
   async function refuse() {
     showProblem(undefined)
     await client.acknowledgeScreenshot(id, 'denied').catch((error) => {
-      if (!isOver) showProblem(problemOf(toWidgetError(error).code, texts, texts.requestProblems.notAnswered))
+      if (!isOver) showProblem(problemOf(error, texts, texts.requestProblems.notAnswered))
     })
   }
 

@@ -1,7 +1,10 @@
 import type { WidgetConfig } from '../types.ts'
+import actionsCss from './actions.css?inline'
 import composerCss from './composer.css?inline'
+import consentCss from './consent.css?inline'
 import { focusColor } from './contrast.ts'
 import { element, icon, setAttributes } from './elements.ts'
+import formsCss from './forms.css?inline'
 import { collapseIcon } from './icons.ts'
 import { launcherColors } from './launcher-colors.ts'
 import type { LauncherHost, LauncherOptions } from './launcher-host.ts'
@@ -27,7 +30,7 @@ export function createShell(launcherHost: LauncherHost, { container, theme = 'au
   const badge = element('span', { class: 'badge', 'aria-hidden': 'true', hidden: true })
   const collapse = icon(collapseIcon, 'icon collapse')
   let appearance: WidgetConfig['appearance'] | undefined
-  sheet.replaceSync(panelCss + messagesCss + composerCss)
+  sheet.replaceSync(panelCss + messagesCss + composerCss + actionsCss + formsCss + consentCss)
   const own = root.adoptedStyleSheets.length
   const added = new Set<string>()
   root.adoptedStyleSheets.push(sheet)

@@ -1,9 +1,10 @@
 import type { SessionEnd } from '../types.ts'
 
 /**
- * Texts of the chat. The title and greeting are used only if the installation does not define them.
+ * All texts of the user interface. The title and greeting are used only if the installation does not
+ * define them.
  */
-export interface ChatTexts {
+export interface WidgetTexts {
   title: string
   greeting: string
   openLauncher: string
@@ -62,10 +63,8 @@ export interface ChatTexts {
   navigationTitle: (name: string) => string
   screenshotTitle: (name: string) => string
   requestResolved: string
-}
 
-/** Texts of forms. */
-export interface FormTexts {
+  // Texts of forms.
   preChatTitle: string
   preChatIntro: string
   offlineTitle: string
@@ -84,10 +83,8 @@ export interface FormTexts {
   submitting: string
   skipForm: string
   writeInstead: string
-}
 
-/** Texts of the consent step. */
-export interface ConsentTexts {
+  // Texts of the consent step.
   consentTitle: string
   consentExplained: string
   /** Added to the explanation while messages or a form wait for the decision. */
@@ -100,10 +97,8 @@ export interface ConsentTexts {
   consentDeclined: string
   consentReview: string
   consentFailed: string
-}
 
-/** Texts of the cards of agents' requests. */
-export interface RequestTexts {
+  // Texts of the cards of agents' requests.
   /** Lines in the message log that state the outcome of an agent's request. */
   requestOutcomes: Record<
     'navigation' | 'screenshot',
@@ -126,12 +121,3 @@ export interface RequestTexts {
   expiresIn: (time: string) => string
   requestProblems: Record<'notStarted' | 'notAnImage' | 'tooLarge' | 'notAnswered' | 'notUploaded' | 'expired', string>
 }
-
-/** All texts of the user interface. */
-export interface WidgetTexts extends ChatTexts, FormTexts, ConsentTexts, RequestTexts {}
-
-/**
- * Texts that are loaded with the chat. In English, the texts of forms and requests are in separate
- * chunks that may not be loaded yet.
- */
-export type ShownTexts = ChatTexts & Partial<WidgetTexts>

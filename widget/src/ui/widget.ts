@@ -1,7 +1,6 @@
 import { createServiceClient } from '../client.ts'
 import { checkOptions } from '../client-options.ts'
 import { createEmitter } from '../events.ts'
-import { createFeatures } from '../features.ts'
 import { minimized } from '../page-context.ts'
 import { sessionRecordKey } from '../session-record.ts'
 import { storageFor } from '../storage.ts'
@@ -10,16 +9,17 @@ import { type Announcer, createAnnouncer } from './announcer.ts'
 import { followPages } from './follow-pages.ts'
 import type { LauncherHost } from './launcher-host.ts'
 import { browserLocale, chooseLocale, languageOf, pageLocales, wellFormed } from './locale-choice.ts'
-import { englishChatTexts } from './locales/en.ts'
+import { englishTexts } from './locales/en.ts'
 import { loadTexts, widgetLocales } from './locales.ts'
 import { createOpenRecord } from './open-record.ts'
 import { pagePlatform } from './page-platform.ts'
 import { createPanel, fullScreenQuery, type Panel } from './panel.ts'
+import type { LoadPart } from './parts.ts'
 import { readableRefusal } from './readable-refusal.ts'
 import { followRefusals } from './refusals.ts'
 import type { ServiceWidget, ServiceWidgetOptions } from './service-widget-types.ts'
 import { createShell, type Shell } from './shell.ts'
-import type { ShownTexts } from './texts.ts'
+import type { WidgetTexts } from './texts.ts'
 import { followVisualViewport } from './viewport.ts'
 
 interface Mounted {
@@ -46,8 +46,14 @@ const nextTask = () => new Promise((resolve) => setTimeout(resolve))
 /**
  * Creates the chat with its launcher. Before `mount`, the chat accesses neither the page nor its
  * storage.
+ *
+ * @param loadPart loads code that most visitors do not need
  */
-export function createWidget(given: ServiceWidgetOptions, hostOf: () => LauncherHost): ServiceWidget {
+export function createWidget(
+  given: ServiceWidgetOptions,
+  hostOf: () => LauncherHost,
+  loadPart: LoadPart,
+): ServiceWidget {
   checkOptions(given)
   let { texts, localeTexts, locale, ...options } = given
   locale = locale && wellFormed(locale)
@@ -61,12 +67,11 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
   const supports = { navigation: true, screenshots: true, ...options.supports }
   const client = createServiceClient(
     { pageContext: currentPage, ...options, locale: locale ?? browserLocale(), platform, supports },
-    () => Promise.resolve({ createFeatures }),
     emitter,
   )
   const openRecord = createOpenRecord(platform.storage, options.siteKey)
   let mounted: Mounted | undefined
-  let shownTexts: ShownTexts = { ...englishChatTexts, ...texts }
+  let shownTexts: WidgetTexts = { ...englishTexts, ...texts }
   let shownLocale: string | undefined
   let isOpen = false
   let newCount = 0
@@ -200,12 +205,12 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
     const chosen = mounted && chooseLocale(locale, pageLocales(), known, client.config()?.locale)
     if (!chosen || chosen === shownLocale) return
     shownLocale = chosen
-    void Promise.all([loadTexts(chosen), nextTask()]).then(([own]) => {
+    void Promise.all([loadTexts(chosen, loadPart), nextTask()]).then(([own]) => {
       if (chosen === shownLocale) show(chosen, own)
     })
   }
 
-  function show(chosen: string, own: ShownTexts) {
+  function show(chosen: string, own: WidgetTexts) {
     if (!mounted) return
     shownTexts = { ...own, ...texts, ...localeTexts?.[languageOf(chosen)], ...localeTexts?.[chosen] }
     const { shell, announcer, panel: before } = mounted
@@ -222,13 +227,13 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
       announce: announcer.announce,
       conceal: shell.conceal,
       addStyles: shell.addStyles,
+      loadPart,
     })
     mounted.panel = panel
     panel.setDraft(draft || client.draft())
     shell.setLocale(chosen)
     shell.frame.append(panel.element)
     shell.button.setAttribute('aria-controls', panelId)
-    void nextTask().then(client.prepare)
     showLauncherState()
     if (!isOpen) return
     void nextTask().then(() => {
