@@ -100,10 +100,13 @@ export async function buildWidgetIfStale(): Promise<BuiltFile[]> {
  * Returns true if `widget.js` is missing or older than a source. A build writes `widget.js` last.
  */
 export async function isWidgetStale(): Promise<boolean> {
-  const sources = (await filesIn(join(folder, 'src'))).filter((name) => !name.endsWith('.test.ts'))
+  const folders = ['src', '../browser']
+  const sources = await Promise.all(
+    folders.map(async (each) => (await filesIn(join(folder, each))).map((name) => join(each, name))),
+  )
   const changed = await Promise.all(
-    [...sources.map((name) => join('src', name)), 'vite.config.ts', 'build.ts', 'compress.ts'].map((name) =>
-      modifiedAt(join(folder, name)),
+    [...sources.flat().filter((name) => !name.endsWith('.test.ts')), 'vite.config.ts', 'build.ts', 'compress.ts'].map(
+      (name) => modifiedAt(join(folder, name)),
     ),
   )
   return (await modifiedAt(join(widgetDist, 'widget.js'))) <= Math.max(...changed)

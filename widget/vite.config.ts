@@ -77,13 +77,13 @@ export const packageBuild = outputOf({
   banner: ({ name }) => (name === 'react' ? `'use client';` : ''),
   entryFileNames: '[name].js',
   chunkFileNames: 'chunks/[name].js',
-  shared: [{ name: 'core', test: /src\/(?!ui\/|react\/|[\w-]+-entry|index)/ }],
+  shared: [{ name: 'core', test: /src\/(client|features|identity|messages|session|transport)\// }],
 })
 
 /** Parts of the chat that are loaded later (see `src/ui/parts.ts`), with the paths of their sources. */
 export const parts: Record<string, string> = {
-  requests: 'src/ui/request-card.ts',
-  ...Object.fromEntries(['de', 'es', 'fr', 'ar', 'ja'].map((tag) => [tag, `src/ui/locales/${tag}.ts`])),
+  requests: 'src/ui/requests/request-card.ts',
+  ...Object.fromEntries(['de', 'es', 'fr', 'ar', 'ja'].map((tag) => [tag, `src/ui/languages/${tag}.ts`])),
 }
 
 /** Returns the build of one file of the chat, which imports nothing. */
@@ -110,7 +110,7 @@ export const chatBuild = (partIntegrity: Record<string, string>) =>
  */
 export const loaderBuild = (chatModule: string, chatIntegrity: string) =>
   outputOf({
-    input: { widget: 'src/ui/loader.ts' },
+    input: { widget: 'src/ui/launcher/loader.ts' },
     entryFileNames: '[name].js',
     format: 'iife',
     define: { CHAT_MODULE: JSON.stringify(chatModule), CHAT_INTEGRITY: JSON.stringify(chatIntegrity) },

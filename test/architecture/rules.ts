@@ -13,8 +13,9 @@ const mayImport: Record<string, string[]> = {
   admin: ['proto', 'core-client', 'platform'],
   gateway: ['proto', 'core-client', 'platform'],
   delivery: ['proto', 'core-client', 'platform'],
-  widget: [],
-  console: ['proto', 'platform', 'widget'],
+  browser: [],
+  widget: ['browser'],
+  console: ['proto', 'platform', 'browser'],
 }
 
 /**

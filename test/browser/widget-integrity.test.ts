@@ -3,9 +3,12 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { beforeAll, expect, it } from 'vitest'
 import { buildWidgetIfStale, type PinnedLoader, widgetDist } from '../../widget/build.ts'
-import { useWidgetPages, withPreChat } from './widget-under-test.ts'
+import { inWidget, useWidgetPages, withPreChat, withRequests } from './widget-under-test.ts'
 
-const { gateway, visit } = useWidgetPages(withPreChat)
+const { gateway, visit } = useWidgetPages({
+  ...withPreChat,
+  capabilities: { ...withPreChat.capabilities, ...withRequests.capabilities },
+})
 let pinned: PinnedLoader
 
 beforeAll(async () => {
@@ -36,7 +39,7 @@ it('a page that pins the path and the integrity hash of the loader opens the cha
   await launcher(page).click()
   await email(page).waitFor()
   const folder = pinned.path.slice(0, pinned.path.lastIndexOf('/'))
-  expect(asked).toEqual(expect.arrayContaining([`${folder}/chat.js`, `${folder}/form-view.js`]))
+  expect(asked).toEqual(expect.arrayContaining([`${folder}/widget.js`, `${folder}/chat.js`]))
   expect(complaints).toEqual([])
 })
 
@@ -56,18 +59,23 @@ it('the loader refuses a chat file with one changed byte, and loads the unchange
   expect(complaints.join()).toMatch(/digest.*integrity/)
   expect(gateway().sessionCount('pk_friendly')).toBe(0)
   await launcher(page).click()
-  // The chunk of the form also works with a chat that was loaded at the second attempt.
   await email(page).waitFor()
 })
 
-it('the chat refuses a chunk with one changed byte, and loads the unchanged chunk at the next attempt', async () => {
+it('the chat refuses a part with one changed byte, and loads the unchanged part at the next attempt', async () => {
   const { page, complaints } = await visit({ lang: 'de', context: { locale: 'de-AT' } })
-  await tamper(page, 'form-view.js')
+  await tamper(page, 'requests.js', 1)
+  const suggest = () =>
+    gateway().features.request(gateway().conversation('pk_friendly'), 'navigation', { url: 'https://shop.test/' })
   await page.getByRole('button', { name: /^Chat öffnen/ }).click()
-  // The chat skips a form whose code was refused, so that the visitor can still write.
-  await page.getByRole('textbox', { name: 'Ihre Nachricht' }).waitFor()
-  await expect.poll(() => complaints.join()).toMatch(/digest.*integrity/)
-  expect(await page.locator('[data-service-widget] .form-view').count()).toBe(0)
+  await inWidget(page, '.header[data-state="online"]').waitFor()
+  suggest()
+  await expect.poll(() => complaints.join()).toMatch(/digest.*requests\.js.*integrity/)
+  expect(await inWidget(page, '.request').count()).toBe(0)
+  suggest()
+  await inWidget(page, '.request').waitFor()
+  await page.getByRole('button', { name: 'Nein, danke' }).click()
+  await page.getByRole('button', { name: 'Überspringen' }).click()
 
   await page.evaluate(
     `document.querySelector('script[data-site-key]').serviceWidget.load().then((chat) => { window.chat = chat })`,

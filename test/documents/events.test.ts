@@ -7,7 +7,7 @@ import { eventsDocument } from '../../dev/write-events.ts'
 import { eventDefinitions, eventSchema } from '../../gateway/schemas/events.ts'
 import type { EventName } from '../../platform/event-categories.ts'
 import { eventCategories } from '../../platform/event-categories.ts'
-import { isKnownCommand, isKnownSecurity } from '../../widget/src/errors.ts'
+import { isKnownCommand, isKnownSecurity } from '../../widget/src/client/errors.ts'
 import { validatorOf } from '../support/json-schema.ts'
 
 const root = join(import.meta.dirname, '../..')

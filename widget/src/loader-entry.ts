@@ -1,5 +1,5 @@
-import { checkOptions } from './client-options.ts'
-import { createLauncher, type ServiceWidgetLoader } from './ui/launcher.ts'
+import { checkOptions } from './client/client-options.ts'
+import { createLauncher, type ServiceWidgetLoader } from './ui/launcher/launcher.ts'
 import type { ServiceWidget, ServiceWidgetOptions } from './ui/service-widget-types.ts'
 
 export type { ServiceWidget, ServiceWidgetLoader, ServiceWidgetOptions }

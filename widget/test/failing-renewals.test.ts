@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createMemoryStorage, type KeyValueStorage } from '../src/storage.ts'
+import { createMemoryStorage, type KeyValueStorage } from '../../browser/storage.ts'
 import { until } from './client-harness.ts'
 import { isOnline, nap, night, sleepingClients } from './sleeping-clients.ts'
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createManualClock } from '../../test/support/manual-clock.ts'
 import { createClientHarness, until } from './client-harness.ts'
-import { createManualClock } from './manual-clock.ts'
 import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
 
 const page = { url: 'http://shop.test/', title: 'Shop' }

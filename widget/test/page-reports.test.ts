@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { PageContext } from '../src/types.ts'
+import { createManualClock } from '../../test/support/manual-clock.ts'
+import type { PageContext } from '../src/client/types.ts'
 import { createClientHarness, until } from './client-harness.ts'
-import { createManualClock } from './manual-clock.ts'
 import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
 
 let server: ScenarioServer

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createManualClock } from '../../test/support/manual-clock.ts'
 import { assertionOf } from './assertion-of.ts'
 import { createClientHarness, until } from './client-harness.ts'
-import { createManualClock } from './manual-clock.ts'
 import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
 
 const fields = { email: 'ada@example.com' }

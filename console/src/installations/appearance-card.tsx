@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { launcherColors } from '../../../widget/src/ui/launcher-colors.ts'
+import { launcherColors } from '../../../browser/colors.ts'
 import { Button } from '../ui/button.tsx'
 import { Field, TextField } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'

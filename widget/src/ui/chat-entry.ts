@@ -1,5 +1,5 @@
-import { importChecked } from './import-checked.ts'
-import type { LauncherHost } from './launcher-host.ts'
+import { importChecked } from './launcher/import-checked.ts'
+import type { LauncherHost } from './launcher/launcher-host.ts'
 import type { ServiceWidget, ServiceWidgetOptions } from './service-widget-types.ts'
 import { createWidget as create } from './widget.ts'
 

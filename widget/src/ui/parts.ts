@@ -1,4 +1,4 @@
-import type { WidgetTexts } from './texts.ts'
+import type { WidgetTexts } from './languages/texts.ts'
 
 /**
  * The parts of the user interface that are loaded when a visitor needs them: the cards that ask for
@@ -6,7 +6,7 @@ import type { WidgetTexts } from './texts.ts'
  * so that the script tag's build of it is one file without imports.
  */
 export interface Parts {
-  requests: typeof import('./request-card.ts')
+  requests: typeof import('./requests/request-card.ts')
   de: Language
   es: Language
   fr: Language

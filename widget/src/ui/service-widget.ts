@@ -1,4 +1,4 @@
-import { createLauncherHost, type LauncherHost } from './launcher-host.ts'
+import { createLauncherHost, type LauncherHost } from './launcher/launcher-host.ts'
 import { createPackageWidget } from './package-widget.ts'
 import type { ServiceWidget, ServiceWidgetOptions } from './service-widget-types.ts'
 
