@@ -223,7 +223,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     // If the import fails, the next event of an agent's request tries again.
     const module = await deps.loadPart('requests').catch(() => undefined)
     if (!module || requestCard) return
-    deps.addStyles(module.requestsCss)
+    deps.addStyles(module.requestStyles)
     requestCard = module
     reportArrivals()
     showRequest()
