@@ -1,7 +1,7 @@
 import { cp, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { compressFiles } from '../widget/compress.ts'
+import { compressFiles } from '../browser/compress.ts'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 

@@ -4,7 +4,7 @@ import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFil
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { InlineConfig } from 'vite'
-import { compressFiles } from './compress.ts'
+import { compressFiles } from '../browser/compress.ts'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 
@@ -105,8 +105,8 @@ export async function isWidgetStale(): Promise<boolean> {
     folders.map(async (each) => (await filesIn(join(folder, each))).map((name) => join(each, name))),
   )
   const changed = await Promise.all(
-    [...sources.flat().filter((name) => !name.endsWith('.test.ts')), 'vite.config.ts', 'build.ts', 'compress.ts'].map(
-      (name) => modifiedAt(join(folder, name)),
+    [...sources.flat().filter((name) => !name.endsWith('.test.ts')), 'vite.config.ts', 'build.ts'].map((name) =>
+      modifiedAt(join(folder, name)),
     ),
   )
   return (await modifiedAt(join(widgetDist, 'widget.js'))) <= Math.max(...changed)

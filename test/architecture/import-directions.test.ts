@@ -66,6 +66,18 @@ describe('the product code', () => {
   })
 })
 
+describe('a room of the widget', () => {
+  it('has at most 20 files', () => {
+    const sizes = new Map<string, number>()
+    for (const { path } of [...sources, ...styles].filter(({ path }) => /^(browser|widget\/src)\//.test(path))) {
+      const room = path.slice(0, path.lastIndexOf('/'))
+      sizes.set(room, (sizes.get(room) ?? 0) + 1)
+    }
+    expect(sizes.size).toBeGreaterThan(10)
+    expect([...sizes].filter(([, files]) => files > 20)).toEqual([])
+  })
+})
+
 describe('the code of the product and its tests', () => {
   it('has no file with more than 300 lines, except a table of tests', () => {
     const tables = ['core/test/operator-writes.ts']

@@ -1,6 +1,6 @@
 import type { Platform } from '../../../browser/platform.ts'
 import { createTabStream } from '../../../browser/tab-stream.ts'
-import { isKnownCommand, isKnownSecurity, sessionEndOf, toWidgetError, WidgetError } from '../client/errors.ts'
+import { sessionEndOf, toWidgetError, WidgetError } from '../client/errors.ts'
 import type { Emitter } from '../client/events.ts'
 import type {
   ConnectionState,
@@ -18,6 +18,7 @@ import type { Api } from '../transport/api.ts'
 import { createEventStream, positionIn } from '../transport/event-stream.ts'
 import { createSession, type GivenSession } from './session.ts'
 import type { SessionRecords, StreamPosition } from './session-record.ts'
+import { surfaceUnknown } from './unknown-events.ts'
 
 interface VisitDeps {
   api: Api
@@ -254,17 +255,6 @@ export function createVisit(deps: VisitDeps) {
     stream.start()
   }
 
-  /** Applies the compatibility policy to an event whose type this package does not know. */
-  function surfaceUnknown({ type, category }: StreamEvent) {
-    if (category === 'security' && !isKnownSecurity(type)) {
-      const failure = new WidgetError('unsupported_security_event')
-      emit('error', failure.detail)
-      outbox.hold(failure)
-    } else if (category === 'command' && !isKnownCommand(type)) {
-      emit('error', { code: 'unsupported_command', recoverable: true })
-    }
-  }
-
   function openStream(sessionId: string, start: StreamPosition) {
     const stream = createEventStream({
       platform,
@@ -273,7 +263,7 @@ export function createVisit(deps: VisitDeps) {
       ready,
       connect: (position, signal) => withGrant((grant) => api.events(position, grant, signal)),
       onEvent(event) {
-        surfaceUnknown(event)
+        surfaceUnknown(event, { emit, hold: outbox.hold })
         conversation.handleEvent(event, outbox.confirm)
         if (!closed) deps.onEvent(event)
       },

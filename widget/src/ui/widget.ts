@@ -2,8 +2,7 @@ import { storageFor } from '../../../browser/storage.ts'
 import { createServiceClient } from '../client/client.ts'
 import { checkOptions } from '../client/client-options.ts'
 import { createEmitter } from '../client/events.ts'
-import type { PageContext, VisitorReset } from '../client/types.ts'
-import { minimized } from '../features/page-context.ts'
+import type { VisitorReset } from '../client/types.ts'
 import { sessionRecordKey } from '../session/session-record.ts'
 import { englishTexts } from './languages/en.ts'
 import { browserLocale, chooseLocale, languageOf, pageLocales, wellFormed } from './languages/locale-choice.ts'
@@ -13,7 +12,7 @@ import type { LauncherHost } from './launcher/launcher-host.ts'
 import { readableRefusal } from './launcher/readable-refusal.ts'
 import { pagePlatform } from './page-platform.ts'
 import { type Announcer, createAnnouncer } from './panel/announcer.ts'
-import { followPages } from './panel/follow-pages.ts'
+import { currentPage, followPages } from './panel/follow-pages.ts'
 import { createOpenRecord } from './panel/open-record.ts'
 import { createPanel, fullScreenQuery, type Panel } from './panel/panel.ts'
 import { followRefusals } from './panel/refusals.ts'
@@ -32,11 +31,6 @@ interface Mounted {
 }
 
 const panelId = 'panel'
-
-function currentPage(): PageContext | undefined {
-  const viewport = { width: Math.round(innerWidth), height: Math.round(innerHeight) }
-  return minimized({ url: location.href, title: document.title, referrer: document.referrer, viewport })
-}
 
 /**
  * Resolves in a new task. Long work is split into several tasks, so that the page stays responsive.

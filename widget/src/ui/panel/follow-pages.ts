@@ -1,3 +1,11 @@
+import type { PageContext } from '../../client/types.ts'
+import { minimized } from '../../features/page-context.ts'
+
+export function currentPage(): PageContext | undefined {
+  const viewport = { width: Math.round(innerWidth), height: Math.round(innerHeight) }
+  return minimized({ url: location.href, title: document.title, referrer: document.referrer, viewport })
+}
+
 /**
  * Calls `onPage` when a single-page application changes the URL. In browsers without the Navigation
  * API, detects only `popstate`; the application must call `updatePageContext` for other changes.
