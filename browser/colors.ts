@@ -34,3 +34,8 @@ export function focusColor(accent: string, scheme: 'light' | 'dark'): string {
   const { surface, text } = schemes[scheme]
   return contrast(accent, surface) >= 3 ? accent : text
 }
+
+/** Returns true if an accent colour hardly differs from the background of the chat. */
+export function isFaint(accent: string, scheme: 'light' | 'dark'): boolean {
+  return contrast(accent, schemes[scheme].surface) < 1.5
+}

@@ -22,7 +22,7 @@ export type LauncherHost = ReturnType<typeof createLauncherHost>
  * and style properties.
  */
 export function createLauncherHost({ position, launcher }: LauncherOptions) {
-  const host = element('div', { 'data-service-widget': '' })
+  const host = element('div', { 'data-service-widget': '', popover: 'manual' })
   const root = host.attachShadow({ mode: 'open' })
   const sheet = new CSSStyleSheet()
   sheet.replaceSync(launcherCss)
@@ -48,6 +48,15 @@ export function createLauncherHost({ position, launcher }: LauncherOptions) {
     root,
     frame,
     button,
+
+    /**
+     * Adds the widget's element to the page. The element is in the top layer, so that the page's
+     * own transforms, filters and z-indexes neither move nor cover it.
+     */
+    attach(container = document.body) {
+      container.append(host)
+      if (host.isConnected) host.showPopover?.()
+    },
 
     /** Logs why the service refuses the chat, unless the same reason was logged last. */
     logRefusal(code: string, siteKey: string) {

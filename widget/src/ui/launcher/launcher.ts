@@ -152,7 +152,7 @@ export function createLauncher({ options, importChat, onReady }: LauncherDeps) {
     ;[host.button.ariaLabel, loadFailed] = launcherTexts[languageOf(tag)]!
     host.frame.lang = tag
     host.setAppearance(appearance)
-    ;(options.container ?? document.body).append(host.host)
+    host.attach(options.container)
   }
 
   async function fetchConfig(): Promise<ConfigAnswer> {

@@ -1,4 +1,4 @@
-import { focusColor, launcherColors } from '../../../../browser/colors.ts'
+import { focusColor, isFaint, launcherColors } from '../../../../browser/colors.ts'
 import type { WidgetConfig } from '../../client/types.ts'
 import { element, icon, setAttributes } from '../elements/elements.ts'
 import { collapseIcon } from '../elements/icons.ts'
@@ -35,7 +35,7 @@ export function createShell(launcherHost: LauncherHost, { container, theme = 'au
   root.adoptedStyleSheets.push(sheet)
   button.append(collapse, badge)
   prefersDark.addEventListener('change', color)
-  if (!host.isConnected) (container ?? document.body).append(host)
+  if (!host.isConnected) launcherHost.attach(container)
 
   return {
     frame,
@@ -94,7 +94,9 @@ export function createShell(launcherHost: LauncherHost, { container, theme = 'au
     const isDark = theme === 'dark' || (theme !== 'light' && prefersDark.matches)
     const scheme = isDark ? 'dark' : 'light'
     frame.dataset.scheme = scheme
-    frame.style.setProperty('--focus', focusColor(launcherColors(appearance?.accentColor).accent, scheme))
+    const { accent } = launcherColors(appearance?.accentColor)
+    frame.style.setProperty('--focus', focusColor(accent, scheme))
+    frame.style.setProperty('--rim', isFaint(accent, scheme) ? 'var(--control)' : 'transparent')
   }
 }
 
