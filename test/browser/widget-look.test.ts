@@ -109,7 +109,9 @@ describe('forced colours', () => {
     const page = await visit({ context: { forcedColors: 'active' } })
     await open(page)
     await say(page, 'Do you ship to Graz?')
-    gateway().conversation('pk_friendly').emit('agent.assigned', { agent: { displayName: 'Anna Keller' } })
+    gateway()
+      .conversation('pk_friendly')
+      .emit('agent.assigned', { agent: { displayName: 'Anna Keller' } })
     await page.getByText('Anna Keller joined the chat').waitFor()
     const borders = (author: string) =>
       inRoot(page, `return getComputedStyle(root.querySelector('[data-author="${author}"] .bubble')).borderTopWidth`)

@@ -46,7 +46,8 @@ export function AppearanceCard(part: InstallationPart) {
           <Field
             label="Accent colour"
             hint={faint && `Hardly visible on the ${faint} background. The chat adds a thin line around it.`}
-            error={isValid ? undefined : 'Enter # and six hexadecimal digits.'}>
+            error={isValid ? undefined : 'Enter # and six hexadecimal digits.'}
+          >
             {(attributes) => (
               <div class="copy-row">
                 <input

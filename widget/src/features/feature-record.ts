@@ -33,6 +33,8 @@ export interface FeatureRecords {
    */
   begin(sessionId: string): boolean
   forget(): void
+  /** Removes the record from the storage. `current` still returns it. */
+  unstore(): void
   /** Reads the record from the storage. */
   load(): void
 }
@@ -69,6 +71,8 @@ export function createFeatureRecords(storage: KeyValueStorage, siteKey: string):
       record = empty()
       storage.removeItem(key)
     },
+
+    unstore: () => storage.removeItem(key),
 
     load() {
       try {

@@ -134,7 +134,11 @@ export function createFeatures(deps: FeaturesDeps) {
     forms.stop()
     pages.stop()
     platform.clock.clearTimeout(refreshTimer)
-    if (state === 'ended') records.forget()
+    if (state === 'ended') {
+      // The page still shows what has happened.
+      records.change({ requests: [] })
+      records.unstore()
+    }
     presence.reset()
   })
 

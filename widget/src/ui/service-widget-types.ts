@@ -44,7 +44,9 @@ export interface ServiceWidget {
    * again.
    */
   setLocale(locale: string | undefined): void
-  /** Sets the text of the message field without sending it. */
+  /**
+   * Sets the text of the message field without sending it. Text that the visitor has written stays.
+   */
   prefill(text: string): void
   /**
    * Returns the number of messages from agents and the system that arrived after the panel was last

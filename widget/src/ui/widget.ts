@@ -70,6 +70,8 @@ export function createWidget(
   let isOpen = false
   let newCount = 0
   let draft = ''
+  /** Text of the last `prefill`. */
+  let prefilled = ''
   /** Session record that an earlier page stored, as JSON. Empty once this page has a session. */
   let storedRecord = ''
   let movesFocus = true
@@ -124,9 +126,14 @@ export function createWidget(
       updateLanguage()
     },
     prefill(text) {
+      const current = mounted?.panel?.draft() ?? (draft || client.draft())
+      const isWritten = current !== '' && current !== prefilled
+      prefilled = text
+      if (isWritten) return
       draft = text
       mounted?.panel?.setDraft(text)
-      client.setDraft(text)
+      // Before the session is resumed, a stored draft of the visitor must stay.
+      if (client.session()) client.setDraft(text)
     },
     unreadCount: client.unread,
     sendMessage: client.sendMessage,
@@ -222,9 +229,10 @@ export function createWidget(
       conceal: shell.conceal,
       addStyles: shell.addStyles,
       loadPart,
+      prefilled: () => prefilled,
     })
     mounted.panel = panel
-    panel.setDraft(draft || client.draft())
+    panel.setDraft((draft !== prefilled && draft) || client.draft() || draft)
     shell.setLocale(chosen)
     shell.frame.append(panel.element)
     shell.button.setAttribute('aria-controls', panelId)

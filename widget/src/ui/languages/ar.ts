@@ -55,6 +55,7 @@ export const texts: WidgetTexts = {
     unavailable: 'المحادثة غير متاحة حاليًا.',
   },
   waitingForNetwork: 'ستُرسَل عند عودة اتصالك بالإنترنت',
+  waitingForConsent: 'بانتظار موافقتك',
   notSentAnnouncement: (body) => `تعذّر إرسال الرسالة: ${body}`,
   agentAssigned: (name) => `أصبحت الآن في محادثة مع ${name}`,
   agentUnassigned: (name) => `غادر ${name} المحادثة`,

@@ -47,6 +47,7 @@ export const texts: WidgetTexts = {
     unavailable: 'Der Chat ist zurzeit nicht verfügbar.',
   },
   waitingForNetwork: 'Wird gesendet, sobald Sie wieder online sind',
+  waitingForConsent: 'Wartet auf Ihre Einwilligung',
   notSentAnnouncement: (body) => `Konnte nicht gesendet werden: ${body}`,
   agentAssigned: (name) => `${name} ist jetzt für Sie da`,
   agentUnassigned: (name) => `${name} hat den Chat verlassen`,

@@ -47,6 +47,7 @@ export const englishTexts: WidgetTexts = {
     unavailable: 'Chat is not available at the moment.',
   },
   waitingForNetwork: 'Will be sent when you are back online',
+  waitingForConsent: 'Waits for your consent',
   notSentAnnouncement: (body) => `Could not be sent: ${body}`,
   agentAssigned: (name) => `${name} joined the chat`,
   agentUnassigned: (name) => `${name} has left this chat`,

@@ -46,6 +46,7 @@ export const texts: WidgetTexts = {
     unavailable: 'El chat no está disponible en este momento.',
   },
   waitingForNetwork: 'Se enviará cuando vuelva a tener conexión',
+  waitingForConsent: 'En espera de su consentimiento',
   notSentAnnouncement: (body) => `No se pudo enviar: ${body}`,
   agentAssigned: (name) => `Ahora le atiende ${name}`,
   agentUnassigned: (name) => `${name} ha salido del chat`,

@@ -46,6 +46,7 @@ export const texts: WidgetTexts = {
     unavailable: 'Le chat n’est pas disponible pour le moment.',
   },
   waitingForNetwork: 'Sera envoyé dès que vous serez de nouveau en ligne',
+  waitingForConsent: 'En attente de votre consentement',
   notSentAnnouncement: (body) => `Message non envoyé : ${body}`,
   agentAssigned: (name) => `${name} s’occupe maintenant de vous`,
   agentUnassigned: (name) => `${name} a quitté le chat`,

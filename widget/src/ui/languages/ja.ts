@@ -46,6 +46,7 @@ export const texts: WidgetTexts = {
     unavailable: '現在、チャットをご利用いただけません。',
   },
   waitingForNetwork: 'オンラインに戻り次第、送信されます',
+  waitingForConsent: '同意をお待ちしています',
   notSentAnnouncement: (body) => `送信できませんでした：${body}`,
   agentAssigned: (name) => `${name}が担当になりました`,
   agentUnassigned: (name) => `${name}がチャットを退出しました`,

@@ -52,6 +52,7 @@ export interface WidgetTexts {
    */
   endReasons: Record<SessionEnd | 'unavailable', string>
   waitingForNetwork: string
+  waitingForConsent: string
   /** Text that screen readers announce if a message could not be sent. */
   notSentAnnouncement: (body: string) => string
   agentAssigned: (name: string) => string

@@ -1,3 +1,5 @@
+import { element } from '../elements/elements.ts'
+
 /**
  * Query of the modules' URLs. Some browsers never load a module again if its first load failed, so
  * each failed attempt adds a `?`.
@@ -29,8 +31,7 @@ function preload(href: string, integrity: string): Promise<unknown> {
   // WebKit preloads modules without checking their hash. Its `import` uses the cached response of
   // this fetch.
   if (/^Apple/.test(navigator.vendor)) return fetch(href, { integrity })
-  const link = document.createElement('link')
-  Object.assign(link, { rel: 'modulepreload', crossOrigin: 'anonymous', integrity, href })
+  const link = element('link', { rel: 'modulepreload', crossorigin: 'anonymous', integrity, href })
   return new Promise((resolve, reject) => {
     link.onload = resolve
     link.onerror = reject

@@ -43,7 +43,7 @@ export function createMessageLog(deps: MessageLogDeps) {
     newLabel,
   )
   const scroller = element('div', { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': texts.log })
-  scroller.append(loading, greeting, list, typing)
+  scroller.append(greeting, list, typing)
   jump.addEventListener('click', () => {
     toEnd()
     scroller.focus({ preventScroll: true })
@@ -59,6 +59,7 @@ export function createMessageLog(deps: MessageLogDeps) {
   /** Number of unread messages when the panel opened, until they are shown. */
   let newCount = 0
   let firstNewKey: string | undefined
+  let lastKey: string | undefined
   // Keep the newest message visible when the message field grows or the keyboard of a phone opens.
   const resizes = new ResizeObserver(() => {
     if (followsEnd) toEnd()
@@ -66,7 +67,7 @@ export function createMessageLog(deps: MessageLogDeps) {
   resizes.observe(scroller)
 
   return {
-    element: element('div', { class: 'log' }, scroller, jump),
+    element: element('div', { class: 'log' }, scroller, loading, jump),
 
     /**
      * Sets the greeting above the first message. `title` is the chat's title, whose initial is the
@@ -80,14 +81,17 @@ export function createMessageLog(deps: MessageLogDeps) {
     /** Shows the messages. If `quiet` is true, screen readers do not announce them. */
     show(messages: readonly WidgetMessage[], quiet: boolean) {
       const wasAtEnd = followsEnd
-      const knew = rows.size
+      const anchor = wasAtEnd ? undefined : firstVisible()
+      const before = anchor?.getBoundingClientRect().top
       if (quiet) busy()
       place(messages)
       if (quiet) announceSoon()
       greeting.hidden = deps.hasOlder()
+      if (anchor?.isConnected) scroller.scrollTop += anchor.getBoundingClientRect().top - before!
       const last = messages.at(-1)
       if (wasAtEnd || quiet || last?.deliveryStatus === 'pending') toEnd()
-      else if (rows.size > knew) showJump(true)
+      else if (last?.key !== lastKey) showJump(true)
+      lastKey = last?.key
     },
 
     /** Marks the last messages of agents as new when the next messages are shown. */
@@ -142,12 +146,17 @@ export function createMessageLog(deps: MessageLogDeps) {
     isLoadingOlder = true
     loading.hidden = false
     busy()
-    const fromEnd = scroller.scrollHeight - scroller.scrollTop
     await deps.loadOlder().catch(() => {})
     loading.hidden = true
-    scroller.scrollTop = scroller.scrollHeight - fromEnd
     announceSoon()
     isLoadingOlder = false
+  }
+
+  /** Returns the first bubble that is not scrolled out above. */
+  function firstVisible(): Element | undefined {
+    const { top } = scroller.getBoundingClientRect()
+    const row = [...list.children].find((each) => each.getBoundingClientRect().bottom > top)
+    return row?.querySelector('.bubble') ?? undefined
   }
 
   /** Makes screen readers ignore the messages that are added next. */

@@ -11,6 +11,8 @@ import type { PlacedMessage } from './message-layout.ts'
 export interface RowContext {
   texts: WidgetTexts
   dates: Dates
+  /** Returns true while messages wait for the visitor's consent. */
+  isHeld(): boolean
   /** Returns false if the browser is offline. */
   isOnline(): boolean
   onRetry(clientOperationId: string, known: Pick<WidgetMessage, 'failureVersion'>): void
@@ -97,7 +99,8 @@ function avatarOf({ avatarUrl }: MessageAuthor, name: string): HTMLElement {
  * Returns the delivery state as a text. The text says “sent” only after the service has accepted
  * the message.
  */
-function statusText({ deliveryStatus }: WidgetMessage, { texts, isOnline }: RowContext): string {
+function statusText({ deliveryStatus }: WidgetMessage, { texts, isHeld, isOnline }: RowContext): string {
+  if (deliveryStatus === 'pending' && isHeld()) return texts.waitingForConsent
   if ((deliveryStatus === 'pending' || deliveryStatus === 'retrying') && !isOnline()) return texts.waitingForNetwork
   if (deliveryStatus === 'pending') return texts.sending
   if (deliveryStatus === 'queued' || deliveryStatus === 'sent') return texts.sent

@@ -34,6 +34,7 @@ export function createComposer(
     submit()
   })
   field.addEventListener('input', () => {
+    problem.hidden = true
     refresh()
     onDraft(field.value)
   })

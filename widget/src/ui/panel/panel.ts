@@ -1,6 +1,7 @@
 import { pageLifecycle } from '../../../../browser/page-lifecycle.ts'
 import type { ServiceClient } from '../../client/client.ts'
 import { toWidgetError } from '../../client/errors.ts'
+import type { ConsentKeeper } from '../../features/consent.ts'
 import { element, setAttributes } from '../elements/elements.ts'
 import { createDates } from '../languages/dates.ts'
 import { languageOf } from '../languages/locale-choice.ts'
@@ -33,6 +34,8 @@ interface PanelDeps {
   /** Adds a style sheet to the widget. */
   addStyles(css: string): void
   loadPart: LoadPart
+  /** Returns the text that the page wrote into the message field, which is not the visitor's. */
+  prefilled(): string
 }
 
 /**
@@ -46,6 +49,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
   const log = createMessageLog({
     texts,
     dates: createDates(locale, texts),
+    isHeld: () => consent?.state()?.isHolding ?? false,
     isOnline: pageLifecycle.isOnline,
     onRetry: client.retryMessage,
     loadOlder: client.loadOlder,
@@ -77,12 +81,18 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
   keepFocusInside(panel, () => fullScreen.matches)
   let shown = client.session()
   let isLoaded = false
+  let consent: ConsentKeeper | undefined
+  void client.consent().then((keeper) => {
+    consent = keeper
+    showLines()
+  })
   configure()
   log.show(features.withLines(client.messages()), true)
   showEnd()
 
   const subscriptions = [
     client.on('config.loaded', configure),
+    client.on('consent.changed', showLines),
     client.on('connection.changed', ({ state }) => {
       header.setConnection(state)
       showEnd()
@@ -163,7 +173,8 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
     const before = shown
     shown = client.session()
     if (before?.sessionId === shown?.sessionId) return
-    if (!before && composer.draft()) client.setDraft(composer.draft())
+    const isWritten = composer.draft() && (composer.draft() !== deps.prefilled() || !client.draft())
+    if (!before && isWritten) client.setDraft(composer.draft())
     else if (composer.draft() !== client.draft()) composer.setDraft(client.draft())
   }
 
