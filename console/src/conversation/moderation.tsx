@@ -39,7 +39,7 @@ export function Moderation({ thread, session, name }: ModerationProps) {
       title: `Revoke ${name}’s session?`,
       action: 'Revoke session',
       explanation:
-        'This session ends within a second on every page where it is open and cannot be reopened. The visitor is told that the site ended the chat. The conversation is kept.',
+        'This session ends within a second on every page where it is open and cannot be reopened. The visitor is notified and can start a new session. The conversation is kept.',
       call: () => api.sessions.revokeSession({ sessionId }),
       done: 'Session revoked.',
     },

@@ -28,10 +28,10 @@ export async function importChecked<Module>(url: string, integrity: string): Pro
  * of an import map.
  */
 function preload(href: string, integrity: string): Promise<unknown> {
-  // WebKit preloads modules without checking their hash. Its `import` uses the cached response of
-  // this fetch.
-  if (/^Apple/.test(navigator.vendor)) return fetch(href, { integrity })
-  const link = element('link', { rel: 'modulepreload', crossorigin: 'anonymous', integrity, href })
+  // WebKit (vendor “Apple Computer, Inc.”) preloads modules without checking their hash. Its `import`
+  // uses the cached response of this fetch.
+  if (/^A/.test(navigator.vendor)) return fetch(href, { integrity })
+  const link = element('link', { rel: 'modulepreload', crossorigin: '', integrity, href })
   return new Promise((resolve, reject) => {
     link.onload = resolve
     link.onerror = reject

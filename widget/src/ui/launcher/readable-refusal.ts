@@ -21,7 +21,7 @@ export async function readableRefusal(
     // caches.
     await probe(`/widget.js?${Date.now()}`)
     await probe(route, 'no-cors')
-    const isReadable = await probe(route).catch(() => undefined)
+    const isReadable = await probe(route).catch(() => {})
     if (isReadable) throw failure
     return Response.json({ code: 'OriginNotAllowed', terminal: true }, { status: 403 })
   }
