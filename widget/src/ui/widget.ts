@@ -12,6 +12,7 @@ import type { LauncherHost } from './launcher/launcher-host.ts'
 import { readableRefusal } from './launcher/readable-refusal.ts'
 import { pagePlatform } from './page-platform.ts'
 import { type Announcer, createAnnouncer } from './panel/announcer.ts'
+import { createDraft } from './panel/draft.ts'
 import { currentPage, followPages } from './panel/follow-pages.ts'
 import { createOpenRecord } from './panel/open-record.ts'
 import { createPanel, fullScreenQuery, type Panel } from './panel/panel.ts'
@@ -69,9 +70,7 @@ export function createWidget(
   let shownLocale: string | undefined
   let isOpen = false
   let newCount = 0
-  let draft = ''
-  /** Text of the last `prefill`. */
-  let prefilled = ''
+  const draft = createDraft(client, () => mounted?.panel)
   /** Session record that an earlier page stored, as JSON. Empty once this page has a session. */
   let storedRecord = ''
   let movesFocus = true
@@ -125,16 +124,7 @@ export function createWidget(
       locale = next
       updateLanguage()
     },
-    prefill(text) {
-      const current = mounted?.panel?.draft() ?? (draft || client.draft())
-      const isWritten = current !== '' && current !== prefilled
-      prefilled = text
-      if (isWritten) return
-      draft = text
-      mounted?.panel?.setDraft(text)
-      // Before the session is resumed, a stored draft of the visitor must stay.
-      if (client.session()) client.setDraft(text)
-    },
+    prefill: draft.prefill,
     unreadCount: client.unread,
     sendMessage: client.sendMessage,
     retryMessage: client.retryMessage,
@@ -147,8 +137,7 @@ export function createWidget(
       try {
         await client.resetVisitor(what)
       } finally {
-        draft = client.draft()
-        mounted?.panel?.setDraft(draft)
+        draft.restore()
       }
     },
     updatePageContext: client.updatePageContext,
@@ -216,7 +205,7 @@ export function createWidget(
     shownTexts = { ...own, ...texts, ...localeTexts?.[languageOf(chosen)], ...localeTexts?.[chosen] }
     const { shell, announcer, panel: before } = mounted
     const hadFocus = before?.element.contains(shell.focused())
-    if (before) draft = before.draft()
+    if (before) draft.keep(before.draft())
     before?.dispose()
     before?.element.remove()
     const panel = createPanel({
@@ -229,10 +218,10 @@ export function createWidget(
       conceal: shell.conceal,
       addStyles: shell.addStyles,
       loadPart,
-      prefilled: () => prefilled,
+      prefilled: draft.prefilled,
     })
     mounted.panel = panel
-    panel.setDraft((draft !== prefilled && draft) || client.draft() || draft)
+    panel.setDraft(draft.text())
     shell.setLocale(chosen)
     shell.frame.append(panel.element)
     shell.button.setAttribute('aria-controls', panelId)
