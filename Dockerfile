@@ -27,6 +27,7 @@ COPY --from=dependencies /service/node_modules node_modules
 COPY package.json LICENSE ./
 COPY proto/gen proto/gen
 COPY platform platform
+COPY contract contract
 COPY core-client core-client
 USER node
 

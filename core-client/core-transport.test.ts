@@ -6,7 +6,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ConnectError, createClient, type Transport } from '@connectrpc/connect'
 import { afterEach, describe, expect, it } from 'vitest'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
-import { PeerService } from '#proto/peer/v1/peer_pb.js'
 import { createCoreTransport } from './core-transport.ts'
 
 const closers: (() => unknown)[] = []
@@ -83,7 +82,7 @@ const strangers: Record<string, () => Server> = {
 }
 
 const options = { timeoutMs: 200, headers: { authorization: 'Bearer none' } }
-const unaryCall = (transport: Transport) => createClient(PeerService, transport).announceEvents({}, options)
+const unaryCall = (transport: Transport) => createClient(MessagingService, transport).listMessages({}, options)
 async function streamCall(transport: Transport) {
   for await (const answer of createClient(MessagingService, transport).watchConversations({}, options)) void answer
 }

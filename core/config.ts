@@ -1,6 +1,5 @@
-import { coreTlsSettings } from '../core-client/core-settings.ts'
+import { contractLimits } from '../contract/limits.ts'
 import { allowedCidrsSetting, parseAllowedCidrs } from '../platform/addresses/allowed-cidrs.ts'
-import { contractLimits } from '../platform/contract-limits.ts'
 import { processSettings } from '../platform/settings/process-settings.ts'
 import {
   defineSettings,
@@ -32,11 +31,6 @@ export const coreSettings = defineSettings({
   ),
   CORE_TLS_KEY: text('File with its key (PEM).'),
   CORE_TLS_CA: text('File with the authorities (PEM) for client certificates; empty if callers need no certificate.'),
-  CORE_PEER_URL: text(
-    'URL at which other cores call this core: `http://10.0.0.7:8090`. `$HOSTNAME` in it stands for the name of the machine. Without it, cores learn of each other’s events from the database only, some milliseconds later.',
-    { pattern: '^$|^https?://[^/?#@\\s]+$' },
-  ),
-  ...coreTlsSettings,
   MONGODB_URI: text('Address of the MongoDB server; required, but not by `npm start` and `npm run core`.'),
   MONGODB_DATABASE: filledText('service', 'Name of the database.', '^[A-Za-z0-9_-]{1,63}$'),
   MONGODB_TIMEOUT_MS: integer(5_000, 100, 600_000, 'Time limit for one database call.'),
@@ -165,8 +159,6 @@ export function readCoreConfig(env: NodeJS.ProcessEnv = process.env): CoreConfig
   if ((config.CORE_TLS_CERT === '') !== (config.CORE_TLS_KEY === ''))
     throw new SettingError('CORE_TLS_CERT and CORE_TLS_KEY are needed together')
   if (config.CORE_TLS_CA && !config.CORE_TLS_CERT) throw new SettingError('CORE_TLS_CA needs CORE_TLS_CERT')
-  if (config.CORE_PEER_URL && !URL.canParse(config.CORE_PEER_URL.replace('$HOSTNAME', 'name')))
-    throw new SettingError('CORE_PEER_URL must be a URL; an IPv6 address needs brackets')
   if (config.OIDC_ISSUER && !config.OIDC_CLIENT_ID) throw new SettingError('OIDC_ISSUER needs OIDC_CLIENT_ID')
   parseAllowedCidrs(config.DELIVERY_ALLOWED_CIDRS)
   return config

@@ -1,12 +1,13 @@
-import { coreTlsFiles } from '../core-client/core-tls.ts'
 import { splitList } from '../platform/settings/settings.ts'
 import { createBus } from './bus.ts'
 import { type CommandService, createCommandService } from './commands/service.ts'
 import { createJob } from './concurrency/job.ts'
+import { createSharedBytes, type SharedBytes } from './concurrency/shared-bytes.ts'
 import type { Conversation } from './conversations/model.ts'
 import { type ConversationService, createConversationService } from './conversations/service.ts'
 import type { Database } from './database/database.ts'
 import { createStores, type Stores } from './database/stores.ts'
+import { createDeliveryEnding } from './deliveries/delivery-suppression.ts'
 import { createDestinationCheck, type IsAllowedDestination } from './deliveries/destination-check.ts'
 import { createDeliveryService, type DeliveryService } from './deliveries/service.ts'
 import { createIdempotency } from './idempotency/idempotency.ts'
@@ -14,35 +15,48 @@ import { createKeyring, createPlannedIds, type SecretKey } from './keys/keyring.
 import { createSecretBox } from './keys/secret-box.ts'
 import type { CoreKit } from './kit.ts'
 import { createContactsOf } from './leads/conversation-contacts.ts'
-import { createPeerConnections } from './log/peer-client.ts'
+import {
+  createLeadService,
+  createSuppressionService,
+  type LeadService,
+  type SuppressionService,
+} from './leads/service.ts'
 import { createLogService, type LogService } from './log/service.ts'
-import type { Nudge } from './log/wakeup-store.ts'
 import { createCoreMetrics } from './metrics.ts'
 import { createOperatorService, type OperatorService } from './operators/service.ts'
 import { createPrivacyService, type PrivacyService } from './privacy/service.ts'
 import { createSearch, type Search } from './search/search.ts'
 import { createSearchService, type SearchService } from './search/service.ts'
 import { createSourceTexts } from './search/source-texts.ts'
+import { createStreamService, type StreamService } from './streams/service.ts'
 import { createVisitorService, type VisitorService } from './visitors/service.ts'
-import { type Access, createAccess, peerScope } from './workspaces/access.ts'
+import { createWakeupService, type WakeupService } from './wakeups/service.ts'
+import type { Nudge } from './wakeups/wakeup-store.ts'
+import { type Access, createAccess } from './workspaces/access.ts'
 import { createWorkspaceService, type WorkspaceService } from './workspaces/service.ts'
 
 /** Modules and stores of a core process. Its RPC services use them. */
 export interface CoreContext
   extends CoreKit,
+    Omit<WakeupService, 'jobs'>,
     Omit<LogService, 'jobs'>,
+    Omit<StreamService, 'jobs'>,
     Omit<WorkspaceService, 'workspaceSessions' | 'jobs'>,
     Omit<OperatorService, 'jobs'>,
     Omit<VisitorService, 'jobs'>,
     Omit<SearchService, 'jobs'>,
     Omit<ConversationService, 'jobs' | 'drain'>,
     Omit<CommandService, 'jobs'>,
+    Omit<SuppressionService, 'jobs'>,
     Omit<DeliveryService, 'jobs' | 'close'>,
+    LeadService,
     Omit<PrivacyService, 'jobs'> {
   database: Database
   stores: Stores
   search: Search<Conversation>
   access: Access
+  /** Memory of the frames that gateways and operators have not read yet. */
+  unreadFrames: SharedBytes
   /** Starts the jobs, and starts reading the wake-ups of other processes. */
   start(): void
   /** Stops the jobs, waits for running work and closes the connection to the database. */
@@ -70,6 +84,7 @@ interface CoreDependencies
   onRestored?: () => void
 }
 
+const unreadFramesMaxBytes = 256 * 1024 * 1024
 /** How often a core checks whether the data was restored while it runs. */
 const historyCheckEveryMs = 5_000
 
@@ -109,11 +124,10 @@ export function createCoreContext({
     now,
     random,
   }
-  const connectPeer = createPeerConnections({
-    tls: coreTlsFiles(config),
-    issueToken: (lifetime) => createAccess(keyring, now).issue({ subject: 'core', scopes: [peerScope], lifetime }),
-  })
-  const log = createLogService(kit, stores, connectPeer)
+  const wakeups = createWakeupService(kit, stores)
+  const events = createLogService(kit, stores)
+  const streams = createStreamService(kit, stores, { ...wakeups, ...events })
+  const log = { ...wakeups, ...events, ...streams }
   const workspaces = createWorkspaceService(kit, stores, log, workspaceSessionSecrets)
   const operators = createOperatorService(kit, stores, log, workspaces)
   const visitors = createVisitorService(kit, stores, log, workspaces)
@@ -128,7 +142,19 @@ export function createCoreContext({
     createContactsOf(stores.leads),
   )
   const commands = createCommandService(kit, stores, log, workspaces, visitors)
-  const deliveries = createDeliveryService(kit, stores, log, visitors, search, conversations, isAllowedDestination)
+  const endDeliveries = createDeliveryEnding({
+    store: stores.deliverySuppressions,
+    leads: stores.leads,
+    metrics,
+    settings: { retentionDays: config.DELIVERY_RETENTION_DAYS },
+    now,
+  })
+  const suppressed = createSuppressionService(kit, stores, log, visitors, endDeliveries)
+  const deliveries = createDeliveryService(kit, stores, log, suppressed, isAllowedDestination)
+  const leads = createLeadService(kit, stores, visitors, search, conversations, {
+    suppressions: suppressed.suppressions,
+    fanOut: deliveries.leadFanOut,
+  })
   const privacy = createPrivacyService(kit, stores, log, workspaces, visitors)
   const historyCheck = createJob({
     name: 'check for restored data',
@@ -138,9 +164,19 @@ export function createCoreContext({
     },
     logger,
   })
-  const jobs = [log, workspaces, operators, visitors, search, conversations, commands, deliveries, privacy].flatMap(
-    (module) => module.jobs,
-  )
+  const modules = [
+    wakeups,
+    events,
+    streams,
+    workspaces,
+    operators,
+    visitors,
+    search,
+    conversations,
+    commands,
+    suppressed,
+  ]
+  const jobs = [...modules, deliveries, privacy].flatMap((module) => module.jobs)
   jobs.push(historyCheck)
 
   return {
@@ -152,10 +188,13 @@ export function createCoreContext({
     ...search,
     ...conversations,
     ...commands,
+    ...suppressed,
     ...deliveries,
+    ...leads,
     ...privacy,
     database,
     stores,
+    unreadFrames: createSharedBytes(unreadFramesMaxBytes),
     search: createSearch({
       store: stores.searchEntries,
       conversationsOf: stores.conversations.find,
@@ -168,7 +207,6 @@ export function createCoreContext({
 
     start() {
       log.wakeups.start()
-      log.peers.refresh().catch(() => {}) // The job repeats it.
       for (const job of jobs) job.start()
     },
 
@@ -180,7 +218,6 @@ export function createCoreContext({
       await log.log.drain()
       await conversations.inbox.drain()
       await log.wakeups.stop()
-      await log.peers.stop()
       await database.close()
     },
   }

@@ -4,8 +4,8 @@ import { type CoreContext, createCoreContext } from './context.ts'
 import { openDatabase } from './database/database.ts'
 import { retryAtStart } from './database/start-retries.ts'
 import { parseSecretKeys } from './keys/keyring.ts'
-import type { Nudge } from './log/wakeup-store.ts'
 import { createCoreMetrics } from './metrics.ts'
+import type { Nudge } from './wakeups/wakeup-store.ts'
 import { parseWorkspaceSessionSecrets } from './workspaces/workspace-sessions.ts'
 
 export interface CoreStartOptions {

@@ -1,32 +1,5 @@
-import { getOption } from '@bufbuild/protobuf'
-import { ErrorCode, ErrorCodeSchema, rule } from '#proto/error/v1/error_pb.js'
-
-/**
- * A violated rule of a field. It has the JSON pointer of the field and the name of the rule, never
- * the value.
- */
-export interface FieldIssue {
-  path: string
-  rule: string
-}
-
-interface ErrorContract {
-  /** Public name, for example `RateLimited`. */
-  name: string
-  httpStatus: number
-  retryable: boolean
-  terminal: boolean
-}
-
-/** The public error codes from the contract in `proto/service/error` (specification, section 7). */
-export const errorContracts: ReadonlyMap<ErrorCode, ErrorContract> = new Map(
-  ErrorCodeSchema.values
-    .filter((value) => value.number !== ErrorCode.UNSPECIFIED)
-    .map((value) => {
-      const { httpStatus, retryable, terminal } = getOption(value, rule)
-      return [value.number, { name: pascalCase(value.localName), httpStatus, retryable, terminal }]
-    }),
-)
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { type FieldIssue, publicError } from '../contract/errors.ts'
 
 /** A failure with a public code. Callers see only the code, `retryAfter` and `issues`. */
 export class ServiceError extends Error {
@@ -37,7 +10,7 @@ export class ServiceError extends Error {
   readonly issues: FieldIssue[]
 
   constructor(code: ErrorCode, detail: { retryAfter?: number; issues?: FieldIssue[]; cause?: unknown } = {}) {
-    super(errorContracts.get(code)?.name, { cause: detail.cause })
+    super(publicError(code).code, { cause: detail.cause })
     this.code = code
     this.retryAfter = detail.retryAfter
     this.issues = detail.issues ?? []
@@ -64,11 +37,4 @@ export function inWorkspace<T extends { workspaceId: string }>(
  */
 export function unavailable(cause?: unknown): ServiceError {
   return new ServiceError(ErrorCode.SERVICE_UNAVAILABLE, { retryAfter: 1, cause })
-}
-
-function pascalCase(name: string): string {
-  return name
-    .split('_')
-    .map((word) => word.charAt(0) + word.slice(1).toLowerCase())
-    .join('')
 }

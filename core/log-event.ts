@@ -1,23 +1,21 @@
 /** Events of a conversation's log, and the keys of their operations (specification, section 6). */
+import type { Author as AuthorOfProto, Message as MessageOfProto } from '#proto/messaging/v1/messaging_pb.js'
+import type { ProtoFields } from '../contract/proto-fields.ts'
 
 export type MessageState = 'queued' | 'sent' | 'delivered' | 'read' | 'failed'
 
-export interface Author {
+export interface Author extends ProtoFields<AuthorOfProto> {
   kind: 'visitor' | 'agent' | 'system'
-  displayName?: string
-  avatarUrl?: string
 }
 
-export interface Message {
-  messageId: string
-  /** Operation id that the visitor's browser chose. Absent in messages of agents. */
-  clientOperationId?: string
-  /** Session in which the visitor wrote the message. Absent in messages of agents. */
-  sessionId?: string
+/**
+ * A message as its event stores it: the fields of the proto, without those that the event itself
+ * has.
+ */
+export interface Message
+  extends Omit<ProtoFields<MessageOfProto>, 'author' | 'conversationId' | 'sequence' | 'createdAt'> {
   author: Author
-  body: string
   contentType: 'text'
-  locale?: string
   /** State of the message when it was written. The current state is `currentState` of the event. */
   state: MessageState
 }

@@ -53,12 +53,7 @@ export function createCoreMetrics() {
       'Time from the write of another core to the arrival of its wake-up, by the clocks of both cores.',
       durationBuckets,
     ),
-    peers: gauge('service_core_peers', 'Other cores that receive the announcements of this core.'),
-    peerAnnouncements: counter(
-      'service_core_peer_announcements_total',
-      'Events announced to another core, by result: `sent` or `failed`.',
-      ['result'],
-    ),
+    peers: gauge('service_core_peers', 'Other cores whose beats this core has read within the last second.'),
     missedWakeups: counter(
       'service_core_missed_wakeups_total',
       'Conversations that the periodic check found behind the end of their log.',
@@ -100,7 +95,7 @@ export function createCoreMetrics() {
     ),
     removed: counter(
       'service_core_removed_total',
-      'Data that the retention removed, by kind: `conversations`, `sessions`, `events`, `search_entries`, `leads`, `deliveries`, `held_deliveries` or `audit`.',
+      'Data that erasures, retention and deletions removed, by kind: `conversations`, `sessions`, `events`, `search_entries`, `leads`, `deliveries`, `held_deliveries` or `audit`.',
       ['kind'],
     ),
     spared: counter(

@@ -1,5 +1,6 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { type FieldIssue, ServiceError } from './errors.ts'
+import type { FieldIssue } from '../contract/errors.ts'
+import { ServiceError } from './errors.ts'
 
 /** Returns the name of the violated rule, or undefined. */
 type Rule<T> = (value: T) => string | undefined

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
-import { boundUnreadAnswers } from '../platform/http/unread-answers.ts'
+import { boundServer } from '../platform/http/bounded-server.ts'
 
 /**
  * Serves `/livez` (the process runs) and `/readyz` (the cores answer). Rejects if the port is in
@@ -21,7 +21,7 @@ export async function serveHealth({
     response.writeHead(status, { 'content-type': 'application/json' })
     response.end(JSON.stringify({ status: status === 200 ? 'ok' : status === 503 ? 'unavailable' : 'not found' }))
   })
-  boundUnreadAnswers(server)
+  boundServer(server)
   server.listen({ host, port })
   await once(server, 'listening')
   return server

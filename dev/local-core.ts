@@ -46,11 +46,7 @@ export async function startLocalCore(given: CoreConfig, dev: DevConfig, options:
     await stop()
   }
   try {
-    // On one machine, other cores reach this core at its port.
-    const isReachable = dev.NODE_ENV !== 'production' && config.CORE_TLS_CERT === ''
-    const localUrl = isReachable ? `http://${config.CORE_HOST || '127.0.0.1'}:${config.CORE_PORT}` : ''
-    const peerUrl = { CORE_PEER_URL: config.CORE_PEER_URL || localUrl }
-    const core = await startCore({ ...config, ...peerUrl }, { ...options, nudge })
+    const core = await startCore(config, { ...options, nudge })
     return { core: { ...core, stop: () => core.stop().finally(stopDatabase) }, config }
   } catch (error) {
     await stopDatabase()

@@ -18,7 +18,7 @@ import { createDeliveryMetrics } from '../delivery/metrics.ts'
 import { createGateway } from '../gateway/app.ts'
 import { loadConfig } from '../gateway/config.ts'
 import { createGatewayMetrics } from '../gateway/metrics.ts'
-import { boundUnreadAnswers } from '../platform/http/unread-answers.ts'
+import { boundServer } from '../platform/http/bounded-server.ts'
 import { createLogger } from '../platform/observability/logger.ts'
 import { serveMetrics } from '../platform/observability/metrics-server.ts'
 import { startTracing } from '../platform/observability/tracing.ts'
@@ -101,7 +101,7 @@ async function startAll() {
   const agentCommand = replyCommand(addresses.coreUrl, dev.DATA_DIR)
   const { gatewayUrl } = addresses
   const demo = await createDemoSite({ gatewayUrl, siteKey: demoIds.siteKey, identity, agentCommand })
-  boundUnreadAnswers(demo)
+  boundServer(demo)
   closers.push(() => closeServer(demo))
   await listen(demo, DEMO_PORT).catch(portTaken('DEMO_PORT'))
   printGuide({ ...addresses, dataDir: dev.DATA_DIR, agentCommand, signInLink: await newSignInLink(core, gatewayUrl) })

@@ -1,13 +1,13 @@
 // Writes docs/errors.md from the table of codes in proto/service/error/v1/error.proto: `npm run docs -- errors`.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { publicErrors } from '../gateway/errors.ts'
+import { publicErrors } from '../contract/errors.ts'
 
 const yesNo = (value: boolean) => (value ? 'yes' : 'no')
 
 /** Returns the text of docs/errors.md, generated from the protos. */
 export function errorsDocument(): string {
-  const errors = publicErrors()
+  const errors = publicErrors
   return `# Errors
 
 Every error response of the public API has this body, as \`application/json\`:

@@ -1,14 +1,17 @@
-// Writes docs/events.md from the definitions of the events in gateway/schemas/events.ts: `npm run docs -- events`.
-import { writeFileSync } from 'node:fs'
+// Writes docs/events.md from gateway/schemas/events.ts, and the table of webhooks in docs/receiving-leads.md from
+// contract/delivery-events.ts: `npm run docs -- events`.
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { deliveryEvents } from '../contract/delivery-events.ts'
+import { compatibility, type EventName, eventCategories } from '../contract/event-categories.ts'
 import { type EventDefinition, eventDefinitions } from '../gateway/schemas/events.ts'
 import { MessageAnswer } from '../gateway/schemas/messages.ts'
-import { compatibility, type EventName, eventCategories } from '../platform/event-categories.ts'
 
 interface Shape {
   type?: string
   enum?: string[]
   format?: string
+  description?: string
   properties?: Record<string, Shape>
   required?: string[]
 }
@@ -68,4 +71,23 @@ browser; no stream carries them.
 `
 }
 
-if (import.meta.main) writeFileSync(join(import.meta.dirname, '../docs/events.md'), eventsDocument())
+const receiving = join(import.meta.dirname, '../docs/receiving-leads.md')
+
+/** Returns docs/receiving-leads.md with the table of the events that destinations receive. */
+export function receivingDocument(): string {
+  const rows = Object.entries(deliveryEvents).map(([name, { version, category, scope, when, data }]) => {
+    const fields = Object.entries((data as Shape & { properties: Record<string, Shape> }).properties).map(
+      ([field, { description, enum: values }]) =>
+        `\`${field}\`${description ? ` (${description})` : ''}${values ? `: \`${values.join('`, `')}\`` : ''}`,
+    )
+    const mapped = category === 'lead' ? ', the mapped fields' : ''
+    return `| \`${name}\` | ${version} | ${category} | \`${scope}\` | ${when} | ${fields.join(', ')}${mapped} |`
+  })
+  const table = ['| `eventType` | Version | Category | Scope | When | `data` |', '|---|---|---|---|---|---|', ...rows]
+  return readFileSync(receiving, 'utf8').replace(/\| `eventType` \|.*\n(?:\|.*\n)*/, `${table.join('\n')}\n`)
+}
+
+if (import.meta.main) {
+  writeFileSync(join(import.meta.dirname, '../docs/events.md'), eventsDocument())
+  writeFileSync(receiving, receivingDocument())
+}

@@ -2,17 +2,17 @@ import type { Server } from 'node:http'
 import fastify, { type FastifyBaseLogger, type FastifyHttpOptions, type FastifyInstance, LogController } from 'fastify'
 import fastifyPlugin from 'fastify-plugin'
 import type { CorePool } from '../core-client/core-pool.ts'
-
+import { createSlots } from '../platform/concurrency/slots.ts'
+import { queueRequests } from '../platform/http/request-queue.ts'
 import { type Check, inOrder } from './checks/in-order.ts'
 import { allowKnownOrigin, createRequireOrigin } from './checks/origin.ts'
 import { createRateLimits } from './checks/rate-limits.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Config } from './config.ts'
-import { createCallBudget } from './core/bounded-transport.ts'
-import { createCoreClients } from './core/core-clients.ts'
-import { createGrantCache } from './core/grant-cache.ts'
-import { createOrigins } from './core/origins.ts'
-import { createSendBatcher } from './core/send-batcher.ts'
+import { createCoreClients } from './core-calls/core-clients.ts'
+import { createGrantCache } from './core-calls/grant-cache.ts'
+import { createOrigins } from './core-calls/origins.ts'
+import { createSendBatcher } from './core-calls/send-batcher.ts'
 import { describeApi } from './docs/api-document.ts'
 import { docsRoutes, useDocsOrigin } from './docs/docs-routes.ts'
 import { GatewayError, toGatewayError, unavailable } from './errors.ts'
@@ -27,7 +27,6 @@ import { answerMalformedRequest, takeOverNodeAnswers } from './http/malformed-re
 import { acceptJsonBodies } from './http/request-body.ts'
 import { deferRequestLogs } from './http/request-log.ts'
 import { observeRequests } from './http/request-observation.ts'
-import { queueRequests } from './http/request-queue.ts'
 import { SECURITY_HEADERS } from './http/security-headers.ts'
 import { answerUnknownRoutes, PARAM_MAX_LENGTH } from './http/unknown-routes.ts'
 import { warnOfUntrustedProxy } from './http/untrusted-proxy.ts'
@@ -63,7 +62,7 @@ export function createGateway(deps: {
   const { config, cores, logger, staticFolders = {}, clock = systemClock(), random = Math.random } = deps
   const { metrics = createGatewayMetrics() } = deps
   const { now } = clock
-  const budget = createCallBudget(config.CORE_CALLS_MAX)
+  const budget = createSlots({ max: config.CORE_CALLS_MAX, waitingMax: 0 })
   const core = createCoreClients({ cores, token: config.CORE_TOKEN, budget, deadlineMs: config.CORE_DEADLINE_MS, now })
   const origins = createOrigins({ core, now })
   const grants = createGrantCache({ core, now })

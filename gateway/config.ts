@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { join } from 'node:path'
 import { Type } from 'typebox'
+import { contractLimits } from '../contract/limits.ts'
 import { corePoolSettings, parseCoreUrls } from '../core-client/core-settings.ts'
-import { contractLimits } from '../platform/contract-limits.ts'
 import { MissingTokenError, processSettings } from '../platform/settings/process-settings.ts'
 import {
   defineSettings,

@@ -1,23 +1,14 @@
-import { getOption } from '@bufbuild/protobuf'
 import { Code, ConnectError } from '@connectrpc/connect'
-import { type ErrorCode, ErrorCodeSchema, type ErrorInfo, type ErrorRule, rule } from '#proto/error/v1/error_pb.js'
+import type { ErrorInfo } from '#proto/error/v1/error_pb.js'
+import {
+  type FieldIssue,
+  isPublicErrorCode,
+  type PublicError,
+  type PublicErrorCode,
+  publicError,
+} from '../contract/errors.ts'
 import { errorInfoOf } from '../core-client/error-info.ts'
-
-type PascalCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
-  ? `${Capitalize<Lowercase<Head>>}${PascalCase<Tail>}`
-  : Capitalize<Lowercase<Name>>
-
-/**
- * Every public error code (specification, section 7). The enum `ErrorCode` of the protos defines
- * them.
- */
-export type PublicErrorCode = PascalCase<Exclude<keyof typeof ErrorCode, 'UNSPECIFIED'>>
-
-/** A broken rule of one field: a JSON pointer and the name of the rule, never the value. */
-interface Issue {
-  path: string
-  rule: string
-}
+import { NoSlotError } from '../platform/concurrency/slots.ts'
 
 /** The body of every failure (specification, section 2.5). */
 export interface ErrorEnvelope {
@@ -27,35 +18,17 @@ export interface ErrorEnvelope {
   /** Time in seconds after which the client may retry. */
   retryAfter?: number
   correlationId: string
-  issues?: Issue[]
+  issues?: FieldIssue[]
 }
 
 const MAX_ISSUES = 20
 const CODES_WITH_ISSUES: PublicErrorCode[] = ['ValidationFailed', 'IdentityAssertionInvalid']
 const UNAVAILABLE_RETRY_AFTER = 1
 
-const rules: ReadonlyMap<string, ErrorRule> = new Map(
-  ErrorCodeSchema.values
-    .filter((value) => value.number !== 0)
-    .map((value) => [pascalCase(value.localName), getOption(value, rule)]),
-)
-
-/** One row of the public error table. */
-export interface PublicError extends Omit<ErrorRule, '$typeName' | '$unknown'> {
-  code: PublicErrorCode
-}
-
-/** Returns all rows of the public error table in their order, for the generated documents. */
-export function publicErrors(): PublicError[] {
-  return [...rules].map(([code, { httpStatus, retryable, terminal, meaning, remedy }]) => {
-    return { code: code as PublicErrorCode, httpStatus, retryable, terminal, meaning, remedy }
-  })
-}
-
 interface GatewayErrorDetails {
   /** Time in seconds after which the client may retry. */
   retryAfter?: number
-  issues?: Issue[]
+  issues?: FieldIssue[]
   /** Methods for the `Allow` header of a 405. */
   allow?: string[]
   /** Whether the connection closes after the answer. */
@@ -77,8 +50,8 @@ export class GatewayError extends Error {
     this.details = details
   }
 
-  get rule(): ErrorRule {
-    return rules.get(this.code)!
+  get rule(): PublicError {
+    return publicError(this.code)
   }
 
   /** Time in seconds after which the client may retry, if known. Always set for a 503. */
@@ -141,6 +114,7 @@ const UNAVAILABLE_CODES: ReadonlySet<Code> = new Set([
  */
 export function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
+  if (error instanceof NoSlotError) return unavailable(error)
   if (error instanceof ConnectError) {
     const info = errorInfoOf(error)
     if (info !== undefined) return errorFromInfo(info, error)
@@ -162,16 +136,4 @@ export function toGatewayError(error: unknown): GatewayError {
         return new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'http' }], cause: error })
       return new GatewayError('InternalError', { cause: error })
   }
-}
-
-function isPublicErrorCode(name: string): name is PublicErrorCode {
-  return rules.has(name)
-}
-
-function pascalCase(name: string): string {
-  return name
-    .toLowerCase()
-    .split('_')
-    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
-    .join('')
 }

@@ -16,7 +16,7 @@ import {
   SubscriptionStatus,
   UpdateSubscriptionResponseSchema,
 } from '#proto/lead/v1/subscription_pb.js'
-import { leadTitle } from '../../platform/lead-title.ts'
+import { leadTitle } from '../../contract/lead-title.ts'
 import { command, type Group } from '../command.ts'
 import { oneOf, UsageError } from '../usage.ts'
 import { deletion } from './deletion.ts'

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { type MessageInitShape, toJson } from '@bufbuild/protobuf'
 import { ListSuppressionsResponseSchema, type SuppressionEntrySchema } from '#proto/workspace/v1/workspace_pb.js'
-import { readSuppressionList } from '../../platform/suppression-list.ts'
+import { readSuppressionList } from '../../contract/suppression-list.ts'
 import { command, type Group } from '../command.ts'
 import { UsageError } from '../usage.ts'
 import { workspace } from './workspace-flag.ts'

@@ -15,15 +15,20 @@ const visitor = {
 /** Milliseconds between checks of a running erasure. */
 const pollMs = 500
 
-function visitorOf(given: {
+interface GivenVisitor {
   session: string | undefined
   workspace: string | undefined
   subject: string | undefined
-}): MessageInitShape<typeof VisitorSchema> {
+}
+
+function visitorOf(given: GivenVisitor): MessageInitShape<typeof VisitorSchema> {
   if (given.session !== undefined) return { by: { case: 'sessionId', value: given.session } }
-  if (given.subject === undefined) throw new UsageError('name the visitor: --session, or --workspace and --subject')
-  const subject = { workspaceId: given.workspace ?? '', externalSubject: given.subject }
-  return { by: { case: 'subject', value: subject } }
+  return { by: { case: 'subject', value: subjectOf(given) } }
+}
+
+function subjectOf({ subject, workspace = '' }: GivenVisitor) {
+  if (subject === undefined) throw new UsageError('name the visitor: --session, or --workspace and --subject')
+  return { workspaceId: workspace, externalSubject: subject }
 }
 
 function secondsOf(hours: string | undefined): number | undefined {
@@ -51,9 +56,12 @@ export const visitors: Group = {
   }),
   unban: command({
     summary: 'Unban a visitor: allow new sessions again',
-    flags: { session },
-    run: async ({ sessions }, { session }) =>
-      toJson(UnbanVisitorResponseSchema, await sessions.unbanVisitor({ sessionId: session })),
+    flags: visitor,
+    async run({ sessions }, given) {
+      const { session: sessionId } = given
+      const name = sessionId === undefined ? { subject: subjectOf(given) } : { sessionId }
+      return toJson(UnbanVisitorResponseSchema, await sessions.unbanVisitor(name))
+    },
   }),
   export: command({
     summary: 'Export all stored data of a visitor as lines of JSON',

@@ -1,4 +1,5 @@
-import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as turn } from 'node:timers/promises'
+import { createPace } from './pace.ts'
 
 /**
  * Does work in rounds, one at a time. A run consists of consecutive rounds. It ends when no work is
@@ -40,7 +41,7 @@ export function createSingleFlight(
   { paceMs = 0, isFull = () => false }: SingleFlightOptions = {},
 ): SingleFlight {
   let running: Promise<void> | undefined
-  let lastRoundAt = Number.NEGATIVE_INFINITY
+  const paced = createPace({ everyMs: paceMs })
   let skippingPace = new AbortController()
   let begun = 0
   let ended = 0
@@ -52,13 +53,6 @@ export function createSingleFlight(
     roundOver = Promise.withResolvers()
   }
 
-  async function keepPace() {
-    const waitMs = lastRoundAt + paceMs - performance.now()
-    // `settled` and `caughtUp` abort this pause.
-    if (waitMs > 0 && !isFull()) await delay(waitMs, undefined, { signal: skippingPace.signal }).catch(() => {})
-    lastRoundAt = performance.now()
-  }
-
   async function runAll() {
     try {
       // Starts the first round only after the current synchronous code, so that the round includes
@@ -66,9 +60,12 @@ export function createSingleFlight(
       // of the event loop.
       await (paceMs > 0 ? turn() : null)
       while (hasMore()) {
-        if (paceMs > 0) await keepPace()
-        begun += 1
-        await round()
+        const begin = () => {
+          begun += 1
+          return round()
+        }
+        // `settled` and `caughtUp` abort the pause before the round.
+        await paced(begin, { signal: skippingPace.signal, atOnce: isFull() })
         endRound()
       }
     } finally {

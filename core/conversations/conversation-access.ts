@@ -1,9 +1,9 @@
 import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { inWorkspace } from '../errors.ts'
 import type { EventStore } from '../log/event-store.ts'
-import type { LiveCache } from '../log/live-cache.ts'
 import type { Session } from '../visitors/model.ts'
 import type { SessionStore } from '../visitors/session-store.ts'
+import type { LiveCache } from '../wakeups/live-cache.ts'
 import type { ConversationStore } from './conversation-store.ts'
 import type { ContactsOf, Conversation, ConversationSummary } from './model.ts'
 

@@ -1,11 +1,13 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { VisitorMessage } from '#proto/messaging/v1/messaging_pb.js'
+import type { AllFields, ProtoFields } from '../../contract/proto-fields.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import type { EventLog } from '../log/event-log.ts'
 import type { EventStore } from '../log/event-store.ts'
-import { type Agent, type LogEvent, operationKeys } from '../log-event.ts'
+import { type Agent, type LogEvent, type Message, operationKeys } from '../log-event.ts'
 import { repairLocale, useLineFeeds } from '../repairs.ts'
 import { field, integer, messageBody, oneOf, operationId, text, url, validate } from '../rules.ts'
 import type { Consents } from '../visitors/consents.ts'
@@ -26,17 +28,9 @@ import type { MessageStates } from './message-states.ts'
 import { withChanges } from './model.ts'
 import type { Typing } from './typing.ts'
 
-export interface VisitorSend {
+export interface VisitorSend extends Omit<ProtoFields<VisitorMessage>, 'credentials' | 'pageContext' | 'retryRoute'> {
   credentials: VisitorCredentials
-  clientOperationId: string
-  body: string
-  contentType: string
-  locale?: string
   pageContext?: PageContext
-  /**
-   * True if the request came through the retry route. The installation must then advertise that
-   * route.
-   */
   retryRoute?: boolean
 }
 
@@ -229,7 +223,7 @@ export function createMessages({
           contentType: 'text',
           locale,
           state: 'queued',
-        },
+        } satisfies AllFields<Message>,
       })
       follow(sent)
       if (!sent.replayed) observe(visitor, sent.event, input.pageContext)

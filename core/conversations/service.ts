@@ -1,12 +1,13 @@
-import { contractLimits } from '../../platform/contract-limits.ts'
+import { contractLimits } from '../../contract/limits.ts'
 import { createJob, type Job } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
 import type { EventStore } from '../log/event-store.ts'
-import { createLiveCache } from '../log/live-cache.ts'
 import type { LogService } from '../log/service.ts'
 import type { SearchService } from '../search/service.ts'
 import type { VisitorService } from '../visitors/service.ts'
 import type { SessionStore } from '../visitors/session-store.ts'
+import { createLiveCache } from '../wakeups/live-cache.ts'
+import type { WakeupService } from '../wakeups/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
 import { type Assignments, createAssignments } from './assignments.ts'
 import {
@@ -64,7 +65,7 @@ const historyPageDefault = 50
 export function createConversationService(
   { config, bus, logger, now }: CoreKit,
   stores: ConversationStores,
-  { log, wakeups }: LogService,
+  { log, wakeups }: LogService & WakeupService,
   { siteDirectory: { installations } }: WorkspaceService,
   { visitorAccess: access, consents, observations }: VisitorService,
   { searchIndex }: SearchService,

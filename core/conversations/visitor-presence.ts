@@ -45,6 +45,10 @@ const silentMs = 2_000
 /** If two checks are more than this many milliseconds apart, this process was busy or stopped. */
 const lateCheckMs = 1_000
 const maxTabs = 50
+/** Maximum number of streams, and of visitors. Further ones are not counted. */
+const maxVisitors = 200_000
+/** Longer ids of conversations, workspaces and tabs are ignored, because only a faulty gateway sends them. */
+const maxIdLength = 64
 
 interface VisitorState {
   workspaceId: string
@@ -69,7 +73,10 @@ export function createVisitorPresence({ now }: { now: () => number }): VisitorPr
   const pending = new Set<string>()
   const watchers = new Set<(changes: readonly PresenceChange[]) => void>()
   const sources = new Set<() => void>()
+  let streamCount = 0
   let checkedAt = now()
+
+  const areIds = (...ids: string[]) => ids.every(({ length }) => length <= maxIdLength)
 
   function visitorOf(conversationId: string, workspaceId: string): VisitorState {
     let visitor = visitors.get(conversationId)
@@ -91,6 +98,8 @@ export function createVisitorPresence({ now }: { now: () => number }): VisitorPr
   }
 
   function report({ conversationId, workspaceId, tab, isHere }: PresenceUpdate['reports'][number]) {
+    if (!areIds(conversationId, workspaceId, tab)) return
+    if (visitors.size >= maxVisitors && !visitors.has(conversationId)) return
     const { tabs } = visitorOf(conversationId, workspaceId)
     tabs.delete(tab)
     if (isHere) tabs.set(tab, { at: now(), isLost: false })
@@ -147,13 +156,18 @@ export function createVisitorPresence({ now }: { now: () => number }): VisitorPr
           heardAt = now()
           setSilent(false)
           for (const stream of opened) {
-            if (streams.has(stream.streamId)) continue
+            if (streams.has(stream.streamId) || streamCount >= maxVisitors) continue
+            if (!areIds(stream.conversationId, stream.workspaceId)) continue
             streams.set(stream.streamId, stream)
+            streamCount += 1
             countStream(stream, 1)
           }
           for (const streamId of ended) {
             const stream = streams.get(streamId)
-            if (stream && streams.delete(streamId)) countStream(stream, -1)
+            if (stream === undefined) continue
+            streams.delete(streamId)
+            streamCount -= 1
+            countStream(stream, -1)
           }
           reports.forEach(report)
         },
@@ -161,6 +175,7 @@ export function createVisitorPresence({ now }: { now: () => number }): VisitorPr
         end() {
           sources.delete(listen)
           if (!isSilent) for (const stream of streams.values()) countStream(stream, -1)
+          streamCount -= streams.size
           streams.clear()
         },
       }

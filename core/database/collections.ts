@@ -1,38 +1,20 @@
 import type { Collection, Db } from 'mongodb'
 import type { KeyDocument } from '../keys/key-store.ts'
-import type { SuppressionDocument } from '../leads/suppression-store.ts'
-import type { PeerDocument } from '../log/peer-store.ts'
-import type { WakeupDocument } from '../log/wakeup-store.ts'
+import type { FollowerDocument } from '../log/follower-store.ts'
 import type { MigrationDocument } from '../mongodb/migration-records.ts'
-import type {
-  ConsoleSessionDocument,
-  SignInAttemptDocument,
-  SignInLinkDocument,
-} from '../operators/console-session-store.ts'
-import type { ErasureDocument } from '../privacy/erasure-store.ts'
-import type { RemovalDocument } from '../privacy/removal-store.ts'
-import type { VisitorCollections } from '../privacy/visitor-data-store.ts'
-import type { SearchProgressDocument } from '../search/search-entry-store.ts'
+import type { SignInAttemptDocument } from '../operators/console-session-store.ts'
+import type { PrivacyCollections } from '../privacy/visitor-data-store.ts'
 import type { NonceDocument } from '../visitors/identity-store.ts'
+import type { WakeupDocument } from '../wakeups/wakeup-store.ts'
 import type { OperatorPresenceDocument } from '../workspaces/operator-presence-store.ts'
-import type { ConnectionDocument, InstallationDocument, WorkspaceDocument } from '../workspaces/workspace-store.ts'
 
-export interface Collections extends VisitorCollections {
-  workspaces: Collection<WorkspaceDocument>
-  connections: Collection<ConnectionDocument>
-  installations: Collection<InstallationDocument>
+export interface Collections extends PrivacyCollections {
   nonces: Collection<NonceDocument>
   wakeups: Collection<WakeupDocument>
-  erasures: Collection<ErasureDocument>
-  removals: Collection<RemovalDocument>
   keys: Collection<KeyDocument>
   operatorPresence: Collection<OperatorPresenceDocument>
-  peers: Collection<PeerDocument>
-  consoleSessions: Collection<ConsoleSessionDocument>
-  signInLinks: Collection<SignInLinkDocument>
   signInAttempts: Collection<SignInAttemptDocument>
-  suppressions: Collection<SuppressionDocument>
-  searchProgress: Collection<SearchProgressDocument>
+  searchProgress: Collection<FollowerDocument>
   migrations: Collection<MigrationDocument>
 }
 
@@ -58,7 +40,6 @@ export function collectionsOf(db: Db): Collections {
     removals: db.collection('removals'),
     keys: db.collection('keys'),
     operatorPresence: db.collection('operatorPresence'),
-    peers: db.collection('peers'),
     consoleSessions: db.collection('consoleSessions'),
     signInLinks: db.collection('signInLinks'),
     signInAttempts: db.collection('signInAttempts'),

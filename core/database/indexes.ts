@@ -176,7 +176,6 @@ export const indexes: IndexPlan[] = [
   ['erasures', { workspaceId: 1, finishedAt: 1 }, { name: 'by_workspace' }],
   ['removals', { nextAt: 1 }, { name: 'due' }],
   ['removals', { workspaceId: 1, stage: 1 }, { name: 'by_workspace' }],
-  ['peers', { until: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['operatorPresence', { until: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['erasures', { nextAt: 1 }, { name: 'due', sparse: true }],
   ['erasures', { 'traces.visitorIds': 1 }, { name: 'by_visitor', sparse: true }],

@@ -1,22 +1,16 @@
-import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Db } from 'mongodb'
-import { isDuplicateKey } from '../mongodb/faults.ts'
+import { createLeases, type Lease } from '../mongodb/leases.ts'
 
 interface MigrationLock {
-  /** Waits until no other process holds the lock, and runs work under the lock. */
-  holding(work: () => Promise<void>): Promise<void>
-  /** Throws if the lock was lost because its lease expired. */
-  check(): Promise<void>
+  /**
+   * Waits until no other process holds the lock, and runs work under the lock. `check` throws if the
+   * lock was lost because its lease expired.
+   */
+  holding(work: (check: () => Promise<void>) => Promise<void>): Promise<void>
 }
 
-interface LockDocument {
-  _id: 'migrations'
-  holder: string
-  until: Date
-}
-
-/** Lease of the lock in milliseconds. When it expires, another process takes the lock. */
+const id = 'migrations'
 const leaseMs = 15_000
 const renewEveryMs = 5_000
 const retryEveryMs = 100
@@ -26,45 +20,29 @@ const retryEveryMs = 100
  * the next holder of the lock starts the work again.
  */
 export function createMigrationLock(db: Db, now: () => number): MigrationLock {
-  const locks = db.collection<LockDocument>('locks')
-  const holder = randomUUID()
-  const mine = { _id: 'migrations' as const, holder }
+  const leases = createLeases(db.collection<{ _id: string }>('locks'), { until: 'until', token: 'holder' })
   const until = () => new Date(now() + leaseMs)
 
-  async function take(): Promise<boolean> {
-    try {
-      await locks.updateOne(
-        { _id: 'migrations', until: { $lte: new Date(now()) } },
-        { $set: { holder, until: until() } },
-        { upsert: true },
-      )
-      return true
-    } catch (error) {
-      // The insert failed because another process holds an unexpired lease.
-      if (isDuplicateKey(error)) return false
-      throw error
+  async function take(): Promise<Lease> {
+    for (;;) {
+      const taken = await leases.take({ now: new Date(now()), until: until() }, { _id: id })
+      const lease = taken?.lease ?? (await leases.insert({ _id: id }, until()))
+      if (lease) return lease
+      await delay(retryEveryMs)
     }
-  }
-
-  async function renew(): Promise<boolean> {
-    const { matchedCount } = await locks.updateOne(mine, { $set: { until: until() } })
-    return matchedCount === 1
   }
 
   return {
     async holding(work) {
-      while (!(await take())) await delay(retryEveryMs)
-      const renewal = setInterval(() => void renew().catch(() => {}), renewEveryMs)
+      const lease = await take()
+      const check = async () => void (await leases.write(lease, { $set: { until: until() } }))
+      const renewal = setInterval(() => void check().catch(() => {}), renewEveryMs)
       try {
-        await work()
+        await work(check)
       } finally {
         clearInterval(renewal)
-        await locks.deleteOne(mine)
+        await leases.remove(lease)
       }
-    },
-
-    async check() {
-      if (!(await renew())) throw new Error('another process has taken over the migration')
     },
   }
 }

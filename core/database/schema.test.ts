@@ -138,14 +138,18 @@ describe('the migration lock', () => {
     const dead = createMigrationLock(db, now)
     let late: Promise<void> = Promise.resolve()
     const hanging = Promise.withResolvers<void>()
-    const first = dead.holding(() => hanging.promise)
+    let check: (() => Promise<void>) | undefined
+    const first = dead.holding((given) => {
+      check = given
+      return hanging.promise
+    })
     await expect.poll(() => db.collection('locks').countDocuments()).toBe(1)
     ahead = 16_000
     await createMigrationLock(db, now).holding(async () => {
-      late = dead.check()
+      late = check!()
       await late.catch(() => {})
     })
-    await expect(late).rejects.toThrow('another process has taken over the migration')
+    await expect(late).rejects.toThrow('another process has taken over the work')
     hanging.resolve()
     await first
   })

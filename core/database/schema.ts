@@ -77,17 +77,16 @@ export async function migrate(
   await createIndexes(db)
   const pending = await pendingMigrations(db)
   if (pending.toExpand.length === 0 && !(contract && pending.toContract.length > 0)) return { missing: [], ...pending }
-  const lock = createMigrationLock(db, now)
-  await lock.holding(async () => {
+  await createMigrationLock(db, now).holding(async (check) => {
     // Another process may have migrated while this one waited for the lock.
     const { toExpand, toContract } = await pendingMigrations(db)
     for (const { number, name, expand } of toExpand) {
-      await lock.check()
+      await check()
       await expand(db)
       await recordsOf(db).updateOne({ _id: number }, { $set: { name, expandedAt: new Date(now()) } }, { upsert: true })
     }
     for (const { number, contract: clear } of contract ? toContract : []) {
-      await lock.check()
+      await check()
       await clear?.(db, sealer)
       await recordsOf(db).updateOne({ _id: number }, { $set: { contractedAt: new Date(now()) } })
     }

@@ -71,7 +71,6 @@ export const shardPlans: ShardPlan[] = [
   { collection: 'signInLinks', key: hashedId, why: 'taken by the hash of their secret, which is the id' },
   { collection: 'signInAttempts', key: hashedId, why: 'taken by the hash of their state, which is the id' },
   { collection: 'operatorPresence', why: 'one small document per core' },
-  { collection: 'peers', why: 'one small document per core' },
 ]
 
 /** Returns the commands for a cluster's router, in order. */

@@ -13,25 +13,24 @@ import { createIdempotencyStore } from '../idempotency/idempotency-store.ts'
 import { createKeyStore } from '../keys/key-store.ts'
 import { createLeadStore } from '../leads/lead-store.ts'
 import { createSuppressionStore } from '../leads/suppression-store.ts'
-import { createEpochStore } from '../log/epoch-store.ts'
 import { createEventStore } from '../log/event-store.ts'
-import { createPeerStore } from '../log/peer-store.ts'
-import { createWakeupStore, type Nudge } from '../log/wakeup-store.ts'
+import { createFollowerStore } from '../log/follower-store.ts'
 import { createConsoleSessionStore } from '../operators/console-session-store.ts'
 import { createConversationFactsStore } from '../privacy/conversation-facts-store.ts'
-import { createDataRemoval } from '../privacy/data-removal-store.ts'
+import { createDataStore } from '../privacy/data-store.ts'
 import { createDeletionStore } from '../privacy/deletion-store.ts'
-import { createErasureStore } from '../privacy/erasure-store.ts'
 import { createRemovalStore } from '../privacy/removal-store.ts'
 import { createRetentionStore } from '../privacy/retention-store.ts'
-import { createVisitorDataStore, createVisitorRemoval } from '../privacy/visitor-data-store.ts'
+import { createVisitorDataStore } from '../privacy/visitor-data-store.ts'
 import { createVisitorTraceStore } from '../privacy/visitor-trace-store.ts'
 import { createSearchEntryStore } from '../search/search-entry-store.ts'
+import { createEpochStore } from '../streams/epoch-store.ts'
 import { createBanStore } from '../visitors/ban-store.ts'
 import { createConsentStore } from '../visitors/consent-store.ts'
 import { createNonceStore, createSubjectStore } from '../visitors/identity-store.ts'
 import { createNetworkBanStore } from '../visitors/network-ban-store.ts'
 import { createSessionStore } from '../visitors/session-store.ts'
+import { createWakeupStore, type Nudge } from '../wakeups/wakeup-store.ts'
 import { createOperatorPresenceStore } from '../workspaces/operator-presence-store.ts'
 import { createPolicyChangeStore } from '../workspaces/policy-change-store.ts'
 import { createSavedReplyStore } from '../workspaces/saved-reply-store.ts'
@@ -42,21 +41,25 @@ import type { Database } from './database.ts'
 export type Stores = ReturnType<typeof createStores>
 
 export function createStores({ collections, screenshots, history }: Database, nudge?: Nudge) {
+  const consents = createConsentStore(collections)
+  const files = createScreenshotStore(screenshots)
+  const retention = createRetentionStore(collections)
+  const data = createDataStore({ ...collections, consents, files, retention })
   return {
     commands: createCommandStore(collections),
-    consents: createConsentStore(collections),
+    consents,
     consoleSessions: createConsoleSessionStore(collections),
     conversationFacts: createConversationFactsStore(collections),
     conversations: createConversationStore({ ...collections, history }),
-    dataRemoval: createDataRemoval(collections),
-    deletions: createDeletionStore(collections),
+    data,
+    deletions: createDeletionStore({ ...collections, data }),
     deliveries: createDeliveryStore(collections),
     deliveryRecoveries: createDeliveryRecoveryStore(collections),
     deliverySuppressions: createDeliverySuppressionStore(collections),
     deliveryHolds: createDeliveryHoldStore(collections),
     deliveryQueue: createDeliveryQueue(collections),
-    erasures: createErasureStore(collections),
     events: createEventStore(collections),
+    followers: createFollowerStore(collections),
     idempotency: createIdempotencyStore(collections),
     keys: createKeyStore(collections),
     leads: createLeadStore(collections),
@@ -69,17 +72,15 @@ export function createStores({ collections, screenshots, history }: Database, nu
     nonces: createNonceStore(collections),
     policyChanges: createPolicyChangeStore(collections),
     operatorPresence: createOperatorPresenceStore(collections),
-    peers: createPeerStore(collections),
     removals: createRemovalStore(collections),
-    retention: createRetentionStore(collections),
+    retention,
     savedReplies: createSavedReplyStore(collections),
-    screenshots: createScreenshotStore(screenshots),
+    screenshots: files,
     searchEntries: createSearchEntryStore(collections),
     sessions: createSessionStore(collections),
     subjects: createSubjectStore(collections),
     typing: createTypingStore(collections),
     visitorData: createVisitorDataStore(collections),
-    visitorRemoval: createVisitorRemoval(collections),
     visitorTraces: createVisitorTraceStore(collections),
     wakeups: createWakeupStore({ ...collections, nudge }),
     workspaces: createWorkspaceStore(collections),

@@ -1,3 +1,5 @@
+import { createLruCache } from '../../platform/lru-cache.ts'
+
 /**
  * Destinations to which workers are sending, according to the latest claim of each worker to this
  * core.
@@ -12,9 +14,14 @@ export interface BusyDestinations {
  * after 20 s at most.
  */
 const maxAgeMs = 30_000
+/** Maximum number of destinations of all workers. The oldest claims are forgotten first. */
+const maxDestinations = 100_000
 
 export function createBusyDestinations(now: () => number): BusyDestinations {
-  const latest = new Map<string, { at: number; destinations: string[] }>()
+  const latest = createLruCache<{ at: number; destinations: string[] }>(
+    maxDestinations,
+    ({ destinations }) => 1 + destinations.length,
+  )
 
   return {
     saw({ workerId, underWay }) {

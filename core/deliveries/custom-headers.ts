@@ -1,5 +1,6 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { type FieldIssue, ServiceError } from '../errors.ts'
+import type { FieldIssue } from '../../contract/errors.ts'
+import { ServiceError } from '../errors.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
 import { field } from '../rules.ts'
 import type { CustomHeader } from './secrets-model.ts'

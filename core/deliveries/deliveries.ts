@@ -21,6 +21,7 @@ export interface AttemptView extends Omit<AttemptOutcome, 'responseClass' | 'sta
   attemptId: string
   deliveryId: string
   leadId: string
+  eventType?: Delivery['eventType']
   subscriptionId: string
   attemptNumber: number
   status: DeliveryStatus
@@ -263,7 +264,7 @@ export const viewAttempts = (delivery: Delivery): AttemptView[] =>
  * delivery. Each earlier attempt has the status with which it ended.
  */
 function viewAttempt(delivery: Delivery, index: number): AttemptView {
-  const { deliveryId, leadId, subscriptionId, attempts, dueAt } = delivery
+  const { deliveryId, leadId, eventType, subscriptionId, attempts, dueAt } = delivery
   const attempt = attempts[index]
   if (!attempt) throw new ServiceError(ErrorCode.INTERNAL_ERROR)
   const { attemptId, correlationId, manual, createdAt, updatedAt, outcome } = attempt
@@ -274,6 +275,7 @@ function viewAttempt(delivery: Delivery, index: number): AttemptView {
     attemptId,
     deliveryId,
     leadId,
+    eventType,
     subscriptionId,
     attemptNumber: index + 1,
     ...rest,

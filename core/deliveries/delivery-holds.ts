@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { createPace } from '../concurrency/pace.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import type { DeliveryHoldStore } from './delivery-hold-store.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
@@ -42,12 +42,9 @@ const stepMax = 200
 const firstStepMax = 60
 /** Counts of held deliveries end at this number, because a count reads each delivery. */
 const heldCountMax = 10_000
-/**
- * A pause lasts this many times as long as the step before it. So the steps use a fifth of the
- * time.
- */
-const pauseFactor = 4
-const pauseMaxMs = 1000
+/** Maximum share of the time that the steps of a subscription take. */
+const share = 1 / 5
+const maxPauseMs = 1000
 
 export function createDeliveryHolds(dependencies: {
   store: DeliveryHoldStore
@@ -111,16 +108,16 @@ export function createDeliveryHolds(dependencies: {
   async function finishLater(subscriptionId: string) {
     const state = { again: true }
     running.set(subscriptionId, state)
+    const paced = createPace({ share, maxPauseMs, signal: closed.signal })
     try {
       while (state.again) {
         state.again = false
         for (let completed: SubscriptionStatus | undefined; ; ) {
-          const began = performance.now()
-          const done = await step(subscriptionId, stepMax, completed)
+          const done = await paced(async () => {
+            if (!closed.signal.aborted) return step(subscriptionId, stepMax, completed)
+          })
           if (!done) break
           completed = done.completed
-          const pauseMs = Math.min((performance.now() - began) * pauseFactor, pauseMaxMs)
-          await delay(pauseMs, undefined, { signal: closed.signal })
         }
       }
     } catch (error) {

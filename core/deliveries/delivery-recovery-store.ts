@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import type { AnyBulkWriteOperation, Collection, Filter } from 'mongodb'
+import type { AnyBulkWriteOperation, Collection } from 'mongodb'
 import { newId } from '../ids.ts'
+import { createLeases, type Lease } from '../mongodb/leases.ts'
 import { isRecorded, recording, unlessRecorded } from '../mongodb/recorded-operations.ts'
 import type { DeliveryDocument } from './delivery-store.ts'
 import { type LeadSubscriptionDocument, toSubscription } from './lead-subscription-store.ts'
@@ -10,6 +11,7 @@ import type { DeliveryRecovery, RecoverableStatus, RecoveryRange } from './recov
 type Recoverable = Pick<DeliveryDocument, '_id' | 'createdAt' | 'attempts' | 'next'>
 
 export interface Recovering {
+  lease: Lease
   subscription: LeadSubscription
   recovery: DeliveryRecovery
 }
@@ -43,7 +45,7 @@ export interface DeliveryRecoveryStore {
   ): Promise<number>
   /**
    * Stores the progress of a step. Without `after`, the next step searches from the oldest delivery
-   * of the first remaining status. Changes nothing if another core has taken the lease.
+   * of the first remaining status. Throws `LeaseLost` if another core has taken the lease.
    */
   advance(
     of: Recovering,
@@ -69,11 +71,7 @@ export function createDeliveryRecoveryStore({
     createdAt: { $gte: since, $lt: until },
     body: { $exists: true },
   })
-  const held = ({ subscription, recovery }: Recovering): Filter<LeadSubscriptionDocument> => ({
-    _id: subscription.subscriptionId,
-    'recovery.recoveryId': recovery.recoveryId,
-    'recovery.fencingToken': recovery.fencingToken,
-  })
+  const leases = createLeases(leadSubscriptions, { until: 'recovery.nextStepAt', token: 'recovery.fencingToken' })
 
   return {
     async count(subscriptionId, range, limit) {
@@ -104,12 +102,11 @@ export function createDeliveryRecoveryStore({
     },
 
     async lease(now, until) {
-      const found = await leadSubscriptions.findOneAndUpdate(
-        { 'recovery.nextStepAt': { $lte: now }, status: 'enabled', deleted: { $exists: false } },
-        { $set: { 'recovery.nextStepAt': until }, $inc: { 'recovery.fencingToken': 1 } },
-        { returnDocument: 'after' },
+      const found = await leases.take({ now, until }, { status: 'enabled', deleted: { $exists: false } })
+      const { lease, document } = found ?? {}
+      return (
+        lease && document?.recovery && { lease, subscription: toSubscription(document), recovery: document.recovery }
       )
-      return found?.recovery && { subscription: toSubscription(found), recovery: found.recovery }
     },
 
     next({ subscription, recovery }, status, limit) {
@@ -169,17 +166,17 @@ export function createDeliveryRecoveryStore({
     async advance(of, changes, recovered) {
       const { after, ...rest } = changes
       const set = Object.fromEntries(Object.entries(rest).map(([name, value]) => [`recovery.${name}`, value]))
-      await leadSubscriptions.updateOne(held(of), {
+      await leases.write(of.lease, {
         $set: { ...set, 'recovery.after': after },
         ...(!after && { $unset: { 'recovery.after': '' } }),
         $inc: { 'recovery.recovered': recovered },
       })
     },
 
-    async finish(of, finishedAt) {
-      const first = operationKey(of.recovery.recoveryId, '')
+    async finish({ lease, recovery }, finishedAt) {
+      const first = operationKey(recovery.recoveryId, '')
       const recovered = await deliveries.countDocuments({ 'operations.key': { $gte: first, $lt: `${first}~` } })
-      await leadSubscriptions.updateOne(held(of), {
+      await leases.write(lease, {
         $set: { 'recovery.remaining': [], 'recovery.recovered': recovered, 'recovery.finishedAt': finishedAt },
         $unset: { 'recovery.nextStepAt': '', 'recovery.after': '' },
       })

@@ -223,8 +223,9 @@ describe('RecoverDeliveries', () => {
     await finish()
     const { recovery } = await subscription()
     const at = new Date(test.now())
-    await store.advance(late, { remaining: ['failed'], nextDueAt: at, nextStepAt: at }, 200)
-    await store.finish(late, at)
+    const progress = { remaining: ['failed' as const], nextDueAt: at, nextStepAt: at }
+    await expect(store.advance(late, progress, 200)).rejects.toThrow('taken over')
+    await expect(store.finish(late, at)).rejects.toThrow('taken over')
     expect((await subscription()).recovery).toEqual(recovery)
     expect(await store.lease(at, at)).toBeFalsy()
   })

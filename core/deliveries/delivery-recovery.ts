@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { inWorkspace, ServiceError } from '../errors.ts'
+import { whileHeld } from '../mongodb/leases.ts'
 import { validate } from '../rules.ts'
 import { maxAttempts } from './deliveries.ts'
 import type { DeliveryRecoveryStore, Recovering } from './delivery-recovery-store.ts'
@@ -117,7 +118,7 @@ export function createDeliveryRecoveries(dependencies: {
         const at = now()
         const leased = await store.lease(new Date(at), new Date(at + leaseMs))
         if (!leased) return
-        await step(leased)
+        await whileHeld(step(leased))
       }
     },
   }

@@ -164,11 +164,12 @@ function toDocument({ deliveryId, ...rest }: NewDelivery): DeliveryDocument {
 
 export function toDelivery(document: DeliveryDocument): Delivery {
   const { _id, workspaceId, leadId, subscriptionId, status, attempts, operations, createdAt, updatedAt } = document
-  const { requestedAt, dueAt } = document
+  const { eventType, requestedAt, dueAt } = document
   return {
     deliveryId: _id,
     workspaceId,
     leadId,
+    eventType,
     subscriptionId,
     status,
     attempts,

@@ -1,6 +1,6 @@
 import type { Bus } from '../bus.ts'
-import { createLiveCache } from '../log/live-cache.ts'
-import type { Wakeups } from '../log/wakeups.ts'
+import { createLiveCache } from '../wakeups/live-cache.ts'
+import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import type { LeadSubscription } from './model.ts'
 

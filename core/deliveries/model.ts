@@ -1,3 +1,4 @@
+import type { DeliveryEventType } from '../../contract/delivery-events.ts'
 import type { DeliveryRecovery } from './recovery-model.ts'
 import type { CustomHeader, SealedDestination, WebhookSecret } from './secrets-model.ts'
 
@@ -96,6 +97,8 @@ export interface Delivery {
   deliveryId: string
   workspaceId: string
   leadId: string
+  /** Absent in deliveries that the previous version has written. */
+  eventType?: DeliveryEventType
   subscriptionId: string
   status: DeliveryStatus
   attempts: DeliveryAttempt[]

@@ -1,14 +1,17 @@
 import { randomUUID } from 'node:crypto'
+import { type DeliveryEvent, deliveryEvents } from '../../contract/delivery-events.ts'
 import { traceparentOf } from '../../platform/observability/tracing.ts'
 import { newId } from '../ids.ts'
 import type { Lead } from '../leads/model.ts'
 import type { DeliveryOperation, LeadSubscription, NewDelivery, SubscriptionNotice } from './model.ts'
 
-/** Content of a delivery: the id of its lead, and a function that creates its body. */
-export interface DeliveryContent {
+/** What a delivery sends. */
+export type DeliveryContent = DeliveryEvent & {
   /** Empty if the delivery sends no lead. */
   leadId: string
-  body(deliveryId: string, occurredAt: Date): Uint8Array
+  /** Time of the event. Default: the creation of the delivery. */
+  occurredAt?: Date
+  isTest?: true
 }
 
 /**
@@ -34,7 +37,7 @@ export function newDelivery(options: {
   const { content, subscription, operation, requestedBy, at, settings, isSuppressed = false } = options
   const deliveryId = newId('dlv')
   const attemptId = newId('att')
-  const body = content.body(deliveryId, at)
+  const body = bodyOf(content, deliveryId, at)
   const isTooLarge = body.length > settings.bodyMaxBytes
   const traceparent = traceparentOf()
   const hasFailed = isTooLarge || isSuppressed
@@ -44,6 +47,7 @@ export function newDelivery(options: {
     deliveryId,
     workspaceId: subscription.workspaceId,
     leadId: content.leadId,
+    eventType: content.eventType,
     subscriptionId: subscription.subscriptionId,
     status: hasFailed ? 'failed' : isHeld ? 'held' : 'pending',
     attempts: [
@@ -68,75 +72,52 @@ export function newDelivery(options: {
   }
 }
 
-const leadEventType = 'lead.ready-for-delivery'
-const contractVersion = '1.0'
-
 /**
  * Returns the content of a lead's delivery. It has only the lead fields that the mapping names
- * (contract, section 5). It is created once per delivery and stored, so that each attempt sends the
- * same bytes.
+ * (contract, section 5).
  */
-export const leadContent = (
+export function leadContent(
   { leadId, fields }: Pick<Lead, 'leadId' | 'fields'>,
   { mappedFields }: Pick<LeadSubscription, 'mappedFields'>,
-): DeliveryContent => ({
-  leadId,
-  body(id, occurredAt) {
-    const mapped = mappedFields
-      .filter((name) => Object.hasOwn(fields, name))
-      .map((name) => [name, fields[name]] as const)
-    const data = { reference: leadId, ...Object.fromEntries(mapped) }
-    return envelope({ eventType: leadEventType, id, occurredAt, data })
-  },
-})
+): DeliveryContent {
+  const mapped = mappedFields.filter((name) => Object.hasOwn(fields, name)).map((name) => [name, fields[name]] as const)
+  return { eventType: 'lead.ready-for-delivery', leadId, data: { reference: leadId, ...Object.fromEntries(mapped) } }
+}
 
 /**
  * Returns the content of a delivery to an operational endpoint. It contains ids and the reason, but
  * not the subscription's URL, because the URL may contain credentials.
  */
-export const noticeContent = (
+export function noticeContent(
   { subscriptionId }: Pick<LeadSubscription, 'subscriptionId'>,
   notice: SubscriptionNotice,
-): DeliveryContent => ({
-  leadId: '',
-  body(id) {
-    const { kind: eventType, at: occurredAt } = notice
-    // The event is about the delivery or, if it names none, about the subscription.
-    const about =
-      notice.kind === 'subscription.disabled'
-        ? { reference: subscriptionId, subscriptionId, reason: notice.reason }
-        : { reference: notice.deliveryId, subscriptionId, deliveryId: notice.deliveryId }
-    return envelope({ eventType, id, occurredAt, data: about })
-  },
-})
+): DeliveryContent {
+  const about = { leadId: '', occurredAt: notice.at }
+  // The event is about the delivery or, if it names none, about the subscription.
+  if (notice.kind === 'subscription.disabled') {
+    const data = { reference: subscriptionId, subscriptionId, reason: notice.reason }
+    return { ...about, eventType: notice.kind, data }
+  }
+  const { kind: eventType, deliveryId } = notice
+  return { ...about, eventType, data: { reference: deliveryId, subscriptionId, deliveryId } }
+}
 
 /** Returns the content of a test delivery: a sample, marked with `"test":true`. */
-export const testContent = ({
+export function testContent({
   mappedFields,
   isOperational,
-}: Pick<LeadSubscription, 'mappedFields' | 'isOperational'>): DeliveryContent => ({
-  leadId: '',
-  body(id, occurredAt) {
-    if (isOperational) {
-      const data = { reference: 'sub_test', subscriptionId: 'sub_test', reason: 'operator' }
-      return envelope({ eventType: 'subscription.disabled', id, occurredAt, data, isTest: true })
-    }
-    const sample = mappedFields.map((name) => [name, /mail/i.test(name) ? 'test@example.com' : 'Test'] as const)
-    const data = { reference: 'lead_test', ...Object.fromEntries(sample) }
-    return envelope({ eventType: leadEventType, id, occurredAt, data, isTest: true })
-  },
-})
+}: Pick<LeadSubscription, 'mappedFields' | 'isOperational'>): DeliveryContent {
+  const test = { leadId: '', isTest: true } as const
+  if (isOperational)
+    return { ...test, eventType: 'subscription.disabled', data: deliveryEvents['subscription.disabled'].example }
+  const sample = mappedFields.map((name) => [name, /mail/i.test(name) ? 'test@example.com' : 'Test'] as const)
+  const { example } = deliveryEvents['lead.ready-for-delivery']
+  return { ...test, eventType: 'lead.ready-for-delivery', data: { ...example, ...Object.fromEntries(sample) } }
+}
 
-/** Creates the body of a webhook. */
-function envelope(event: {
-  eventType: string
-  id: string
-  occurredAt: Date
-  /** `reference` names the resource of the event (specification, section 2.7). */
-  data: { reference: string } & Record<string, unknown>
-  isTest?: boolean
-}): Uint8Array {
-  const { eventType, id, occurredAt, data, isTest = false } = event
-  const head = { eventType, id, contractVersion, occurredAt: occurredAt.toISOString() }
+/** Creates the body. It is created once and stored, so that each attempt sends the same bytes. */
+export function bodyOf({ eventType, data, isTest, occurredAt }: DeliveryContent, id: string, at: Date): Uint8Array {
+  const contractVersion = deliveryEvents[eventType].version
+  const head = { eventType, id, contractVersion, occurredAt: (occurredAt ?? at).toISOString() }
   return new TextEncoder().encode(JSON.stringify({ ...head, ...(isTest && { test: true }), data }))
 }

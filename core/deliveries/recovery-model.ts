@@ -34,10 +34,7 @@ export interface DeliveryRecovery extends RecoveryRange {
    * lease. Absent after the recovery has ended.
    */
   nextStepAt?: Date
-  /**
-   * Increased by each lease. A core whose lease was taken over has an earlier number and cannot
-   * change the recovery.
-   */
+  /** Token of the lease. A core whose lease was taken over has another one and cannot change the recovery. */
   fencingToken: number
   finishedAt?: Date
 }

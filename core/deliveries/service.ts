@@ -1,16 +1,10 @@
 import { readAtScrape } from '../../platform/observability/metrics.ts'
 import { createJob, type Job } from '../concurrency/job.ts'
-import type { ConversationService } from '../conversations/service.ts'
 import type { CoreKit } from '../kit.ts'
 import type { LeadStore } from '../leads/lead-store.ts'
-import { createLeads, type Leads } from '../leads/leads.ts'
 import type { LeadFanOut } from '../leads/model.ts'
-import type { SuppressionStore } from '../leads/suppression-store.ts'
-import { createSuppressions, type Suppressions } from '../leads/suppressions.ts'
-import type { LogService } from '../log/service.ts'
-import type { SearchService } from '../search/service.ts'
-import type { VisitorService } from '../visitors/service.ts'
-import type { SessionStore } from '../visitors/session-store.ts'
+import type { SuppressionService } from '../leads/service.ts'
+import type { WakeupService } from '../wakeups/service.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
 import { createBusyDestinations } from './busy-destinations.ts'
 import { createDeliveries, type Deliveries } from './deliveries.ts'
@@ -28,8 +22,7 @@ import { createDeliveryRecoveries, type DeliveryRecoveries } from './delivery-re
 import type { DeliveryRecoveryStore } from './delivery-recovery-store.ts'
 import { createDeliveryResults, type DeliveryResults } from './delivery-results.ts'
 import type { DeliveryStore } from './delivery-store.ts'
-import { createDeliveryEnding, createSuppressionGate } from './delivery-suppression.ts'
-import type { DeliverySuppressionStore } from './delivery-suppression-store.ts'
+import { createSuppressionGate } from './delivery-suppression.ts'
 import { createDeliveryWork, type DeliveryWork } from './delivery-work.ts'
 import type { IsAllowedDestination } from './destination-check.ts'
 import { createDestinationHealth } from './destination-health.ts'
@@ -48,14 +41,9 @@ interface DeliveryStores {
   deliveryRecoveries: DeliveryRecoveryStore
   deliveryQueue: DeliveryQueue
   workspaces: WorkspaceStore
-  sessions: SessionStore
-  suppressions: SuppressionStore
-  deliverySuppressions: DeliverySuppressionStore
 }
 
 export interface DeliveryService {
-  leads: Leads
-  suppressions: Suppressions
   leadFanOut: LeadFanOut
   leadSubscriptions: LeadSubscriptions
   deliveries: Deliveries
@@ -85,10 +73,8 @@ const bodyMaxBytes = 65_536
 export function createDeliveryService(
   { config, bus, secretBox, plannedIds, metrics, logger, now, random }: CoreKit,
   stores: DeliveryStores,
-  { wakeups }: LogService,
-  { visitorAccess: access, consents, idsKey }: VisitorService,
-  { searchIndex }: SearchService,
-  { conversationAccess }: ConversationService,
+  { wakeups }: WakeupService,
+  { suppressions }: SuppressionService,
   isAllowedDestination: IsAllowedDestination,
 ): DeliveryService {
   const {
@@ -157,22 +143,6 @@ export function createDeliveryService(
     settings: { leaseMs },
     now,
   })
-  const suppressions = createSuppressions({
-    store: stores.suppressions,
-    sessions: stores.sessions,
-    workspaceStore,
-    endDeliveries: createDeliveryEnding({
-      store: stores.deliverySuppressions,
-      leads: leadStore,
-      metrics,
-      settings,
-      now,
-    }),
-    idsKey,
-    bus,
-    wakeups,
-    now,
-  })
   const fanOut = createLeadFanOut({
     suppressions,
     leads: leadStore,
@@ -196,7 +166,6 @@ export function createDeliveryService(
   // Each task has its own job, so that a failure of one does not stop the others.
   const jobs = [
     { name: 'finish lead fan-out', run: fanOut.finish },
-    { name: 'end deliveries of suppressed people', run: suppressions.sweep },
     { name: 'disable subscriptions', run: subscriptionDisabling.applyPending },
     { name: 'hold and release deliveries', run: holds.reconcile },
     { name: 'send operational events', run: operationalEvents.send },
@@ -204,20 +173,6 @@ export function createDeliveryService(
   ]
 
   return {
-    leads: createLeads({
-      store: leadStore,
-      fanOut,
-      workspaceStore,
-      conversationAccess,
-      access,
-      consents,
-      suppressions,
-      searchIndex,
-      sessions: stores.sessions,
-      plannedIds,
-      now,
-    }),
-    suppressions,
     leadFanOut: fanOut,
     leadSubscriptions: createLeadSubscriptions({
       workspaceStore,

@@ -1,5 +1,5 @@
+import type { FieldIssue } from '../../contract/errors.ts'
 import { parseDestinationUrl } from '../../platform/addresses/destination-url.ts'
-import type { FieldIssue } from '../errors.ts'
 import { leadFieldName } from '../leads/model.ts'
 import { field, integer } from '../rules.ts'
 import { type GivenHeader, headerIssues } from './custom-headers.ts'

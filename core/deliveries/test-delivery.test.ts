@@ -12,6 +12,7 @@ describe('a test delivery', () => {
     const { operator, subscriptionId, attempts } = await test.newScene({ mappedFields: ['name', 'email'] })
     const { attempt, existing } = await operator.sendTestDelivery({ subscriptionId, idempotencyKey: 'k' })
     expect([attempt!.leadId, attempt!.manual, existing]).toEqual(['', true, false])
+    expect(attempt!.eventType).toBe('lead.ready-for-delivery')
     const worker = await test.worker()
     const [claimed] = await worker.claim()
     expect(JSON.parse(Buffer.from(claimed!.body).toString())).toMatchObject({

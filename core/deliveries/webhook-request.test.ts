@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, it } from 'vitest'
-import { leadContent } from './new-delivery.ts'
+import { leadContent, bodyOf as webhookBody } from './new-delivery.ts'
 import {
   bodySignature,
   liveSecrets,
@@ -87,7 +87,7 @@ describe('the headers', () => {
 describe('the body', () => {
   const occurredAt = new Date('2030-01-02T03:04:05.678Z')
   const bodyOf = (fields: Record<string, string>, mappedFields: string[]) =>
-    Buffer.from(leadContent({ leadId: 'lead_1', fields }, { mappedFields }).body('dlv_1', occurredAt))
+    Buffer.from(webhookBody(leadContent({ leadId: 'lead_1', fields }, { mappedFields }), 'dlv_1', occurredAt))
 
   it('the body of a webhook contains the reference and the mapped fields, and no other data of the lead', () => {
     expect(bodyOf({ name: 'Mia', mail: 'mia@example.org' }, ['name', 'phone']).toString()).toBe(

@@ -1,6 +1,7 @@
 import type { Collection } from 'mongodb'
 import { createBatcher } from '../../platform/concurrency/batcher.ts'
 import { insertEach } from '../mongodb/insert-each.ts'
+import { createLeases } from '../mongodb/leases.ts'
 import { type DocumentUpdate, updateEach } from '../mongodb/update-each.ts'
 
 export interface IdempotencyDocument {
@@ -13,8 +14,8 @@ export interface IdempotencyDocument {
    * result. It never contains a credential.
    */
   result?: unknown
-  /** Id of the run that leases the key. Writes of other runs have no effect. */
-  owner?: string
+  /** Token of the run that leases the key. Writes of other runs have no effect. */
+  owner?: number
   /** Start of the first run. A run that takes over from a dead run keeps this time. */
   startedAt?: Date
   /** Time at which the lease ends. Then another run may take over. */
@@ -49,6 +50,7 @@ export function createIdempotencyStore({
 }): IdempotencyStore {
   // Concurrent operations share calls, because a call costs the database more than a document.
   const { add: insertOnce } = createBatcher((records: IdempotencyDocument[]) => insertEach(idempotency, records))
+  const leases = createLeases(idempotency, { until: 'runningUntil', token: 'owner' })
   const { add: update } = createBatcher((updates: DocumentUpdate<IdempotencyDocument>[]) =>
     updateEach(idempotency, updates),
   )
@@ -67,29 +69,24 @@ export function createIdempotencyStore({
       for (;;) {
         const earlier = await insert(key, lease)
         if (!earlier) return { acquired: lease }
-        const isExpired = earlier.expiresAt <= now
-        const isDead =
-          earlier.result === undefined && earlier.runningUntil <= now && earlier.inputHash === lease.inputHash
-        if (!isExpired && !isDead) return { earlier }
-        const { startedAt = lease.startedAt } = isExpired ? lease : earlier
-        const acquired = { ...lease, startedAt }
-        // Replaces the record only if it has not changed since it was read.
-        const { owner, runningUntil, expiresAt } = earlier
-        const unchanged = {
-          _id: key,
-          owner: owner ?? { $exists: false },
-          runningUntil,
-          expiresAt,
-          result: isExpired ? undefined : { $exists: false },
+        if (earlier.expiresAt <= now) {
+          await idempotency.deleteOne({ _id: key, expiresAt: { $lte: now } })
+          continue
         }
-        if ((await idempotency.replaceOne(unchanged, acquired)).matchedCount === 1) return { acquired }
+        const { inputHash, sessionIds, startedAt, expiresAt, runningUntil } = lease
+        const isDead = earlier.result === undefined && earlier.runningUntil <= now && earlier.inputHash === inputHash
+        if (!isDead) return { earlier }
+        const unfinished = { _id: key, inputHash, result: { $exists: false } }
+        const set = { sessionIds, expiresAt, startedAt: earlier.startedAt ?? startedAt }
+        const taken = await leases.take({ now, until: runningUntil }, unfinished, set)
+        if (taken) return { acquired: { ...lease, ...set, owner: taken.lease.token } }
       }
     },
 
     async finish(key, lease, result, sessionId) {
       const { owner, sessionIds = [] } = lease
       const isStored = await update({
-        filter: { _id: key, owner },
+        filter: leases.held({ id: key, token: owner }),
         update: { $set: { result }, $addToSet: { sessionIds: sessionId } },
       })
       if (isStored) return undefined
@@ -98,7 +95,7 @@ export function createIdempotencyStore({
     },
 
     async release(key, { owner }) {
-      await idempotency.deleteOne({ _id: key, owner, result: { $exists: false } })
+      await idempotency.deleteOne({ ...leases.held({ id: key, token: owner }), result: { $exists: false } })
     },
   }
 }

@@ -43,7 +43,7 @@ describe('operations', () => {
     expect(await once()).toEqual({ result: { done: true }, replayed: false })
     const id = hashOf(JSON.stringify(['POST /sessions', 'pk', key]))
     const lease = {
-      owner: expect.any(String),
+      owner: expect.any(Number),
       startedAt: new Date(now),
       inputHash: hashOf('{"a":1}'),
       runningUntil: new Date(now + 15 * second),
@@ -55,7 +55,7 @@ describe('operations', () => {
     expect(store.release).not.toHaveBeenCalled()
   })
 
-  it('an operation leases its key under a new owner id in each run', async () => {
+  it('an operation leases its key under a new token in each run', async () => {
     const { store, once } = idempotencyOver()
     await Promise.all([once(), once()])
     const owners = store.acquire.mock.calls.map(([, { owner }]) => owner)
@@ -81,7 +81,7 @@ describe('operations', () => {
   )
 
   it('an operation that takes over from a dead run gets the start time of that run, and stores its result under the acquired lease', async () => {
-    const taken = { owner: 'o', startedAt: new Date(1), ...recordWith({}) }
+    const taken = { owner: 7, startedAt: new Date(1), ...recordWith({}) }
     const { store, run, once } = idempotencyOver({ acquire: async () => ({ acquired: taken }) })
     await once()
     expect(run.mock.lastCall![1]).toEqual(new Date(1))

@@ -1,7 +1,8 @@
-import { createHash, randomUUID } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import canonicalize from 'canonicalize'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
+import { newToken } from '../mongodb/leases.ts'
 import { isIdempotencyKey } from '../rules.ts'
 import type { IdempotencyRecord, IdempotencyStore } from './idempotency-store.ts'
 
@@ -47,7 +48,7 @@ export function createIdempotency(store: IdempotencyStore, now: () => number): I
       const inputHash = hashInput(input)
       const startedAt = new Date(now())
       const lease = {
-        owner: randomUUID(),
+        owner: newToken(),
         startedAt,
         inputHash,
         sessionIds: sessionId === undefined ? undefined : [sessionId],

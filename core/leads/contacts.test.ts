@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { normalPhone } from '../../platform/contacts.ts'
+import { normalPhone } from '../../contract/contacts.ts'
 import { contactsIn, normalEmail } from './contacts.ts'
 
 it.each([

@@ -1,5 +1,5 @@
 import { domainToASCII } from 'node:url'
-import { emailPartsOf, normalPhone } from '../../platform/contacts.ts'
+import { emailPartsOf, normalPhone } from '../../contract/contacts.ts'
 
 /** Kind of a suppression entry: the host's id of a visitor, an e-mail address or a phone number. */
 export type ContactKind = 'subject' | 'email' | 'phone'

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { createBus } from '../bus.ts'
 import { operationKeys } from '../log-event.ts'
+import { createRecentEvents } from '../streams/recent-events.ts'
+import { createReplayWindow } from '../streams/replay-window.ts'
 import { send, type TestVisitor, testCores } from '../test/cores.ts'
 import { createEventLog } from './event-log.ts'
 import { createEventStore } from './event-store.ts'
 import { createLogHeads } from './log-heads.ts'
-import { createRecentEvents } from './recent-events.ts'
-import { createReplayWindow } from './replay-window.ts'
 
 const hour = 3600
 const hourMs = hour * 1000

@@ -1,4 +1,5 @@
 import type { Collection } from 'mongodb'
+import { createLeases, type Lease } from '../mongodb/leases.ts'
 import type { ConsoleSession, SignInAttempt, SignInLink } from './model.ts'
 
 export type ConsoleSessionDocument = { _id: string } & Omit<ConsoleSession, 'id'>
@@ -18,17 +19,12 @@ export interface ConsoleSessionStore {
   /** Returns the names in the sessions of a workspace that have not expired, each once. */
   namesIn(workspaceId: string, now: Date): Promise<string[]>
   removeSession(id: string): Promise<void>
-  /** Changes a session, unless its sealed refresh token has changed. */
-  updateSession(
-    id: string,
-    change: Required<Pick<ConsoleSession, 'displayName' | 'scopes' | 'provider'>>,
-    sealed: string,
-  ): Promise<void>
-  /**
-   * Returns a session whose claims must be read again. Sets the time of the next try, so that only
-   * one core reads the claims.
-   */
-  claimRecheck(now: Date, retryAt: Date): Promise<ConsoleSession | undefined>
+  /** Leases a session whose claims must be read again, so that only one core reads them. */
+  claimRecheck(now: Date, until: Date): Promise<{ lease: Lease; session: ConsoleSession } | undefined>
+  /** Changes a session. Throws `LeaseLost` if another core reads its claims. */
+  updateSession(lease: Lease, change: Pick<ConsoleSession, 'displayName' | 'scopes' | 'provider'>): Promise<void>
+  /** Removes a session, unless another core reads its claims. */
+  endSession(lease: Lease): Promise<void>
   insertAttempt(attempt: SignInAttempt): Promise<void>
   /**
    * Removes the sign-in that this browser has begun, and returns it. Of several concurrent calls,
@@ -46,6 +42,8 @@ export function createConsoleSessionStore({
   signInLinks: Collection<SignInLinkDocument>
   signInAttempts: Collection<SignInAttemptDocument>
 }): ConsoleSessionStore {
+  const leases = createLeases(consoleSessions, { until: 'provider.recheckAt', token: 'provider.recheckToken' })
+
   return {
     async insertLink({ id, ...link }) {
       await signInLinks.insertOne({ _id: id, ...link })
@@ -72,15 +70,16 @@ export function createConsoleSessionStore({
       await consoleSessions.deleteOne({ _id: id })
     },
 
-    async updateSession(id, change, sealed) {
-      await consoleSessions.updateOne({ _id: id, 'provider.sealed': sealed }, { $set: change })
+    async claimRecheck(now, until) {
+      const found = await leases.take({ now, until }, { expiresAt: { $gt: now } })
+      return found && { lease: found.lease, session: withId(found.document) }
     },
 
-    async claimRecheck(now, retryAt) {
-      const due = { 'provider.recheckAt': { $lte: now }, expiresAt: { $gt: now } }
-      const found = await consoleSessions.findOneAndUpdate(due, { $set: { 'provider.recheckAt': retryAt } })
-      return found ? withId(found) : undefined
+    async updateSession(lease, change) {
+      await leases.write(lease, { $set: change })
     },
+
+    endSession: (lease) => leases.remove(lease),
 
     async insertAttempt({ id, ...attempt }) {
       await signInAttempts.insertOne({ _id: id, ...attempt })

@@ -3,8 +3,8 @@ import type { Logger } from 'pino'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
-import type { Wakeups } from '../log/wakeups.ts'
 import { field, url, validate } from '../rules.ts'
+import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { ConsoleSessionStore } from './console-session-store.ts'
 import type { ConsoleSessions, SignedIn } from './console-sessions.ts'
 import type { IdentityProvider, SignInRequest } from './identity-provider.ts'
@@ -108,10 +108,11 @@ export function createProviderSignIn(dependencies: {
     async recheck() {
       if (!provider) return
       for (;;) {
-        const session = await store.claimRecheck(new Date(now()), new Date(now() + retryMs))
-        if (!session?.provider) return
+        const claimed = await store.claimRecheck(new Date(now()), new Date(now() + retryMs))
+        if (!claimed?.session.provider) return
+        const { lease, session } = claimed
         const { id, operator, workspaceId } = session
-        const { sealed, issuer } = session.provider
+        const { sealed, issuer } = claimed.session.provider
         try {
           if (issuer !== provider.issuer) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
           const { refreshToken, ...identity } = await provider.refresh(operator, secretBox.open(sealed))
@@ -119,14 +120,14 @@ export function createProviderSignIn(dependencies: {
           if (!isSame) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
           const { displayName, scopes } = identity
           const next = checkOf(provider, refreshToken)
-          await store.updateSession(id, { displayName, scopes, provider: next }, sealed)
+          await store.updateSession(lease, { displayName, scopes, provider: next })
         } catch (error) {
           const isOutage = !(error instanceof ServiceError) || error.code === ErrorCode.SERVICE_UNAVAILABLE
           if (isOutage) {
             logger.warn({ reason: (error as Error).name }, 'check of an operator at the provider failed; will retry')
             continue
           }
-          await store.removeSession(id)
+          await store.endSession(lease)
         }
         await wakeups.stateChanged(id)
       }

@@ -1,7 +1,7 @@
 import { createJob, type Job } from '../concurrency/job.ts'
 import type { CoreConfig } from '../config.ts'
 import type { CoreKit } from '../kit.ts'
-import type { LogService } from '../log/service.ts'
+import type { WakeupService } from '../wakeups/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
@@ -22,7 +22,7 @@ const recheckEveryMs = 1_000
 export function createOperatorService(
   { config, bus, secretBox, logger, now }: CoreKit,
   { workspaces, consoleSessions: store }: { workspaces: WorkspaceStore; consoleSessions: ConsoleSessionStore },
-  { wakeups }: LogService,
+  { wakeups }: WakeupService,
   { workspaceSessions }: WorkspaceService,
 ): OperatorService {
   const consoleSessions = createConsoleSessions({

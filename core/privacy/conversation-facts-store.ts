@@ -6,23 +6,9 @@ import { expiryOf, type Session } from '../visitors/model.ts'
 import { type SessionDocument, toSession } from '../visitors/session-store.ts'
 import type { ConversationFacts } from './model.ts'
 
-/** Reads the facts that decide whether conversations and sessions are older than allowed. */
-export interface ConversationFactsStore {
-  /**
-   * Returns facts from the logs, the sessions and the leads. Skips conversations that do not exist.
-   */
-  factsOf(conversationIds: string[]): Promise<ConversationFacts[]>
-  /** Repairs the inbox if it lacks the last message of a conversation. */
-  repairInbox(conversationId: string): Promise<void>
-  /** Returns the sessions of these conversations. */
-  sessionsOf(conversationIds: string[]): Promise<Session[]>
-  /**
-   * Returns what these sessions wrote in the conversation. `form` means a form but no message.
-   * Leaves out sessions that wrote nothing.
-   */
-  writersIn(conversationId: string, sessions: Session[]): Promise<Map<string, 'message' | 'form'>>
-}
+export type ConversationFactsStore = ReturnType<typeof createConversationFactsStore>
 
+/** Reads the facts that decide whether conversations and sessions are older than allowed. */
 export function createConversationFactsStore({
   conversations,
   sessions,
@@ -33,7 +19,7 @@ export function createConversationFactsStore({
   sessions: Collection<SessionDocument>
   events: Collection<EventDocument>
   leads: Collection<LeadDocument>
-}): ConversationFactsStore {
+}) {
   async function lastMessage(conversationId: string) {
     const [found] = await events
       .find({ conversationId, message: { $exists: true } }, { projection: { occurredAt: 1, sequence: 1 } })
@@ -44,7 +30,10 @@ export function createConversationFactsStore({
   }
 
   return {
-    async factsOf(conversationIds) {
+    /**
+     * Returns facts from the logs, the sessions and the leads. Skips conversations that do not exist.
+     */
+    async factsOf(conversationIds: string[]): Promise<ConversationFacts[]> {
       const theirs = { conversationId: { $in: conversationIds } }
       const [found, ends, ofThem, withLeads] = await Promise.all([
         conversations.find({ _id: { $in: conversationIds } }, { projection: { createdAt: 1 } }).toArray(),
@@ -82,18 +71,22 @@ export function createConversationFactsStore({
       )
     },
 
-    async repairInbox(conversationId) {
+    /** Repairs the inbox if it lacks the last message of a conversation. */
+    async repairInbox(conversationId: string): Promise<void> {
       const message = await lastMessage(conversationId)
       if (!message) return
       const { occurredAt: lastMessageAt, sequence: lastSequence } = message
       await conversations.updateOne({ _id: conversationId }, { $max: { lastMessageAt, lastSequence } })
     },
 
-    async sessionsOf(conversationIds) {
-      return (await sessions.find({ conversationId: { $in: conversationIds } }).toArray()).map(toSession)
-    },
+    sessionsOf: async (conversationIds: string[]): Promise<Session[]> =>
+      (await sessions.find({ conversationId: { $in: conversationIds } }).toArray()).map(toSession),
 
-    async writersIn(conversationId, among) {
+    /**
+     * Returns what these sessions wrote in the conversation. `form` means a form but no message.
+     * Leaves out sessions that wrote nothing.
+     */
+    async writersIn(conversationId: string, among: Session[]): Promise<Map<string, 'message' | 'form'>> {
       const ids = among.map(({ sessionId }) => sessionId)
       const [authors, forms] = await Promise.all([
         events.distinct('message.sessionId', { conversationId, 'message.sessionId': { $in: ids } }),

@@ -1,158 +1,120 @@
-import type { Collection } from 'mongodb'
-import type { SuppressionDocument } from '../leads/suppression-store.ts'
-import type { ConsoleSessionDocument, SignInLinkDocument } from '../operators/console-session-store.ts'
+import type { Collection, Document } from 'mongodb'
 import type { Session } from '../visitors/model.ts'
 import { toSession } from '../visitors/session-store.ts'
-import type { ConnectionDocument, InstallationDocument, WorkspaceDocument } from '../workspaces/workspace-store.ts'
-import type { ErasureDocument } from './erasure-store.ts'
+import type { DataStore } from './data-store.ts'
 import type { DeletionKind } from './model.ts'
-import type { VisitorCollections } from './visitor-data-store.ts'
+import { atOnce, documents, idOnly, ids, type Part } from './parts-store.ts'
+import type { PrivacyCollections } from './visitor-data-store.ts'
 
-interface Deleted {
+export interface Deleted {
   kind: DeletionKind
   id: string
   workspaceId: string
 }
 
-/** Marks and removes workspaces, connections, installations and lead subscriptions. */
-export interface DeletionStore {
-  /** Returns the workspace of an object, even if its deletion has begun. */
-  workspaceOf(kind: DeletionKind, id: string): Promise<string | undefined>
-  /**
-   * Marks the object and the objects in it as deleted. Queries then skip them. Returns whether this
-   * call marked at least one object.
-   */
-  mark(deleted: Deleted): Promise<boolean>
-  /** Returns the site keys, and the ids of the connections and subscriptions, of the deleted object. */
-  idsIn(deleted: Deleted): Promise<string[]>
-  /**
-   * Returns the connections of a workspace, or the connection itself if it is the deleted object.
-   * Returns an empty list for other objects.
-   */
-  connectionsIn(deleted: Deleted): Promise<string[]>
-  siteKeysIn(deleted: Deleted): Promise<string[]>
-  /** Returns visible conversations of the connection. */
-  visibleConversations(connectionId: string, limit: number): Promise<string[]>
-  hasConversations(connectionIds: string[]): Promise<boolean>
-  sessionsOn(publicSiteKeys: string[], limit: number): Promise<Session[]>
-  /** Returns which conversations are not hidden (`visible`), and which do not exist (`missing`). */
-  stateOf(conversationIds: string[]): Promise<{ visible: string[]; missing: string[] }>
-  leadsIn(workspaceId: string, limit: number): Promise<string[]>
-  /**
-   * Removes suppressions, erasures, bans and operators' sign-ins of a workspace. Returns the number of removed documents; 0
-   * when none is left.
-   */
-  removeRest(workspaceId: string, limit: number): Promise<number>
-  /** Removes the object and the objects in it. */
-  remove(deleted: Deleted): Promise<void>
+interface ObjectDocument extends Document {
+  _id: string
 }
 
-interface DeletionCollections extends VisitorCollections {
-  workspaces: Collection<WorkspaceDocument>
-  connections: Collection<ConnectionDocument>
-  installations: Collection<InstallationDocument>
-  suppressions: Collection<SuppressionDocument>
-  erasures: Collection<ErasureDocument>
-  consoleSessions: Collection<ConsoleSessionDocument>
-  signInLinks: Collection<SignInLinkDocument>
-}
+export type DeletionStore = ReturnType<typeof createDeletionStore>
 
-const idOnly = { projection: { _id: 1 } } as const
-const ids = (found: { _id: string }[]) => found.map(({ _id }) => _id)
-const notDeleted = { deleted: { $exists: false } } as const
-
-export function createDeletionStore(collections: DeletionCollections): DeletionStore {
+/** Marks workspaces, connections, installations and lead subscriptions, and lists what belongs to them. */
+export function createDeletionStore(
+  collections: PrivacyCollections & { data: Pick<DataStore, 'deliveryPart' | 'leadPart' | 'sessionPart'> },
+) {
   const { workspaces, connections, installations, leadSubscriptions, suppressions, policyChanges } = collections
-  const { sessions, conversations, leads, erasures, visitors, consoleSessions, signInLinks } = collections
+  const { sessions, conversations, erasures, visitors, consoleSessions, signInLinks, data } = collections
 
-  /**
-   * Returns a filter for each collection. It matches the objects that the deletion marks and
-   * removes.
-   */
-  function within({ kind, id, workspaceId }: Deleted) {
-    const isWorkspace = kind === 'workspace'
-    return {
-      workspaces: isWorkspace ? { _id: id } : undefined,
-      connections: isWorkspace ? { workspaceId: id } : kind === 'connection' ? { _id: id } : undefined,
-      installations: isWorkspace
-        ? { workspaceId: id }
-        : kind === 'connection'
-          ? { workspaceId, connectionId: id }
-          : kind === 'installation'
-            ? { _id: id }
-            : undefined,
-      subscriptions: isWorkspace ? { workspaceId: id } : kind === 'subscription' ? { _id: id } : undefined,
-    }
+  /** Returns the objects that the deletion marks and removes, by collection. The deleted one is in the last. */
+  function objectsIn({ kind, id, workspaceId }: Deleted) {
+    const off = { deleted: true as const, status: 'disabled' as const }
+    const inWorkspace = kind === 'workspace' ? { workspaceId } : undefined
+    const itself = (of: DeletionKind) => (kind === of ? { _id: id } : undefined)
+    const inConnection = kind === 'connection' ? { workspaceId, connectionId: id } : undefined
+    const objects = [
+      {
+        kind: 'installation',
+        collection: installations,
+        filter: inWorkspace ?? inConnection ?? itself('installation'),
+        mark: { $set: { deleted: true, enabled: false } },
+      },
+      {
+        kind: 'connection',
+        collection: connections,
+        filter: inWorkspace ?? itself('connection'),
+        mark: { $set: off, $inc: { statusVersion: 1 } },
+      },
+      {
+        kind: 'subscription',
+        collection: leadSubscriptions,
+        filter: inWorkspace ?? itself('subscription'),
+        mark: { $set: { ...off, disabledReason: 'operator', automatic: false } },
+      },
+      {
+        kind: 'workspace',
+        collection: workspaces,
+        filter: itself('workspace'),
+        mark: { $set: { deleted: true } },
+      },
+    ]
+    return objects.flatMap(({ collection, filter, ...rest }) =>
+      filter ? [{ ...rest, filter, collection: collection as unknown as Collection<ObjectDocument> }] : [],
+    )
   }
 
-  const connectionsIn = async (deleted: Deleted) => {
-    const filter = within(deleted).connections
-    return filter ? ids(await connections.find(filter, idOnly).toArray()) : []
+  /** Returns the ids of the objects of these kinds. */
+  async function idsIn(deleted: Deleted, kinds: DeletionKind[]): Promise<string[]> {
+    const found = objectsIn(deleted)
+      .filter(({ kind }) => (kinds as string[]).includes(kind))
+      .map(({ collection, filter }) => collection.find(filter, idOnly).toArray())
+    return ids((await Promise.all(found)).flat())
   }
 
-  const siteKeysIn = async (deleted: Deleted) => {
-    const filter = within(deleted).installations
-    return filter ? ids(await installations.find(filter, idOnly).toArray()) : []
-  }
-
-  async function idsIn(deleted: Deleted) {
-    const filter = within(deleted).subscriptions
-    const subscriptions = filter ? ids(await leadSubscriptions.find(filter, idOnly).toArray()) : []
-    return [...(await siteKeysIn(deleted)), ...(await connectionsIn(deleted)), ...subscriptions]
+  /** Parts of a workspace beside its conversations and objects. */
+  function partsOfWorkspace(workspaceId: string): Part[] {
+    const rest = [suppressions, policyChanges, erasures, visitors, consoleSessions, signInLinks]
+    return [
+      data.deliveryPart({ workspaceId }),
+      data.leadPart({ workspaceId }),
+      ...rest.map((collection) => documents(collection as never, { workspaceId } as never)),
+    ]
   }
 
   return {
-    async workspaceOf(kind, id) {
-      if (kind === 'workspace') return (await workspaces.findOne({ _id: id }, idOnly))?._id
-      const projection = { workspaceId: 1 } as const
-      if (kind === 'connection') return (await connections.findOne({ _id: id }, { projection }))?.workspaceId
-      if (kind === 'installation') return (await installations.findOne({ _id: id }, { projection }))?.workspaceId
-      return (await leadSubscriptions.findOne({ _id: id }, { projection }))?.workspaceId
-    },
-
-    async mark(deleted) {
-      const filter = within(deleted)
-      const marked = [
-        filter.installations &&
-          (await installations.updateMany(
-            { ...filter.installations, ...notDeleted },
-            { $set: { deleted: true, enabled: false } },
-          )),
-        filter.workspaces &&
-          (await workspaces.updateMany({ ...filter.workspaces, ...notDeleted }, { $set: { deleted: true } })),
-        filter.connections &&
-          (await connections.updateMany(
-            { ...filter.connections, ...notDeleted },
-            { $set: { deleted: true, status: 'disabled' }, $inc: { statusVersion: 1 } },
-          )),
-        filter.subscriptions &&
-          (await leadSubscriptions.updateMany(
-            { ...filter.subscriptions, ...notDeleted },
-            { $set: { deleted: true, status: 'disabled', disabledReason: 'operator', automatic: false } },
-          )),
-      ]
-      return marked.some((result) => result !== undefined && result.modifiedCount > 0)
-    },
-
     idsIn,
-    connectionsIn,
-    siteKeysIn,
 
-    async visibleConversations(connectionId, limit) {
-      const visible = { connectionId, erasing: { $exists: false } }
+    /** Returns the workspace of an object, even if its deletion has begun. */
+    async workspaceOf(kind: DeletionKind, id: string): Promise<string | undefined> {
+      const [object] = objectsIn({ kind, id, workspaceId: id }).filter((each) => each.kind === kind)
+      const found = await object!.collection.findOne({ _id: id }, { projection: { workspaceId: 1 } })
+      return kind === 'workspace' ? found?._id : found?.workspaceId
+    },
+
+    /**
+     * Marks the object and the objects in it as deleted. Queries then skip them. Returns whether this
+     * call marked at least one object.
+     */
+    async mark(deleted: Deleted): Promise<boolean> {
+      let marked = 0
+      for (const { collection, filter, mark } of objectsIn(deleted))
+        marked += (await collection.updateMany({ ...filter, deleted: { $exists: false } }, mark)).modifiedCount
+      return marked > 0
+    },
+
+    /** Returns visible conversations of the connections. */
+    visibleConversations: async (connectionIds: string[], limit: number) => {
+      const visible = { connectionId: { $in: connectionIds }, erasing: { $exists: false } }
       return ids(await conversations.find(visible, idOnly).limit(limit).toArray())
     },
 
-    async hasConversations(connectionIds) {
-      return (await conversations.findOne({ connectionId: { $in: connectionIds } }, idOnly)) !== null
-    },
+    hasConversations: async (connectionIds: string[]) =>
+      (await conversations.findOne({ connectionId: { $in: connectionIds } }, idOnly)) !== null,
 
-    async sessionsOn(publicSiteKeys, limit) {
-      const found = sessions.find({ publicSiteKey: { $in: publicSiteKeys } }).limit(limit)
-      return (await found.toArray()).map(toSession)
-    },
+    sessionsOn: async (publicSiteKey: string, limit: number): Promise<Session[]> =>
+      (await sessions.find({ publicSiteKey }).limit(limit).toArray()).map(toSession),
 
-    async stateOf(conversationIds) {
+    /** Returns which conversations are not hidden (`visible`), and which do not exist (`missing`). */
+    async stateOf(conversationIds: string[]): Promise<{ visible: string[]; missing: string[] }> {
       const found = await conversations
         .find({ _id: { $in: conversationIds } }, { projection: { erasing: 1 } })
         .toArray()
@@ -163,27 +125,21 @@ export function createDeletionStore(collections: DeletionCollections): DeletionS
       }
     },
 
-    async leadsIn(workspaceId, limit) {
-      return ids(await leads.find({ workspaceId }, idOnly).limit(limit).toArray())
-    },
-
-    async removeRest(workspaceId, limit) {
-      let removed = 0
-      for (const collection of [suppressions, policyChanges, erasures, visitors, consoleSessions, signInLinks]) {
-        const all = collection as unknown as Collection<{ _id: string; workspaceId: string }>
-        const found = await all.find({ workspaceId }, idOnly).limit(limit).toArray()
-        removed += (await all.deleteMany({ _id: { $in: ids(found) } })).deletedCount
-      }
-      return removed
-    },
-
-    async remove(deleted) {
-      const filter = within(deleted)
-      await visitors.deleteMany({ connectionId: { $in: await connectionsIn(deleted) } })
-      if (filter.installations) await installations.deleteMany(filter.installations)
-      if (filter.connections) await connections.deleteMany(filter.connections)
-      if (filter.subscriptions) await leadSubscriptions.deleteMany(filter.subscriptions)
-      if (filter.workspaces) await workspaces.deleteMany(filter.workspaces)
+    /** Parts of an object whose conversations have been removed. The object itself is the last. */
+    async partsOf(deleted: Deleted): Promise<Part[]> {
+      const { kind, id } = deleted
+      const connectionIds = await idsIn(deleted, ['connection'])
+      const siteKeys = await idsIn(deleted, ['installation'])
+      return [
+        ...(kind === 'subscription' ? [data.deliveryPart({ subscriptionId: id })] : []),
+        // Sessions whose conversation was never stored.
+        data.sessionPart({ publicSiteKey: { $in: siteKeys } }),
+        ...(kind === 'workspace' ? partsOfWorkspace(id) : []),
+        atOnce(async () => {
+          await visitors.deleteMany({ connectionId: { $in: connectionIds } })
+          for (const { collection, filter } of objectsIn(deleted)) await collection.deleteMany(filter)
+        }),
+      ]
     },
   }
 }

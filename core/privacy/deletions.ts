@@ -1,16 +1,13 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { inWorkspace } from '../errors.ts'
 import type { PlannedIds } from '../keys/keyring.ts'
-import type { Wakeups } from '../log/wakeups.ts'
-import type { Session } from '../visitors/model.ts'
+import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { ConversationFactsStore } from './conversation-facts-store.ts'
-import type { DataRemoval } from './data-removal-store.ts'
-import type { DeletionStore } from './deletion-store.ts'
-import { type DeletionKind, hiddenMs, maxCallMs, type Removal, type RemovalStage } from './model.ts'
-import type { PacedRemoval } from './paced-removal.ts'
-import type { RemovalStore } from './removal-store.ts'
-
-type DeletionStage = Exclude<RemovalStage, 'removed'>
+import type { DataStore } from './data-store.ts'
+import type { Deleted, DeletionStore } from './deletion-store.ts'
+import { type DeletionKind, hiddenMs } from './model.ts'
+import type { Removal, RemovalStore } from './removal-store.ts'
+import type { PacedRemoval, RemovalList, Removals } from './removals.ts'
 
 export interface Deletions {
   /**
@@ -22,8 +19,6 @@ export interface Deletions {
   begin(kind: DeletionKind, id: string, scope: string | undefined): Promise<void>
   /** Returns the workspace of an object. Errors: those of `begin`. */
   workspaceOf(kind: DeletionKind, id: string, scope: string | undefined): Promise<string>
-  /** Runs the due step of a deletion. The last one, `removed`, is that of every removal. */
-  runStep(removal: Removal & { stage: DeletionStage }): Promise<void>
 }
 
 /**
@@ -31,68 +26,59 @@ export interface Deletions {
  * ended.
  */
 const firstLeaseMs = 2_000
-/** Pause in milliseconds before the next part of the data is hidden or removed. */
+/** Pause in milliseconds before the next conversations are hidden. */
 const moreAfterMs = 200
-/** Pause in milliseconds while `removals.ts` removes conversations. */
+/** Pause in milliseconds while conversations are removed. */
 const waitMs = 5_000
 /** Maximum number of unfinished removals of conversations of one workspace. */
 const maxOpen = 8
-const conversationBatch = 1_000
-const sessionBatch = 1_000
-const chunk = 100
+const batch = 1_000
+
+/** Kinds of objects of which cores keep the state. */
+const announced: DeletionKind[] = ['installation', 'connection', 'subscription']
+
+const deletedBy = ({ kind, ids: [id = ''], workspaceId }: Removal): Deleted => ({
+  kind: kind as DeletionKind,
+  id,
+  workspaceId,
+})
 
 /**
- * Deletes workspaces, connections, installations and lead subscriptions in three steps. Each step
- * can be repeated.
- *
- * 1. `marking` hides the object.
- * 2. `checking`, after every earlier call has ended, hides what these calls have added.
- * 3. `removing` removes what belongs to the object. `removals.ts` removes the conversations, and
- *    ends the deletion after `maxCallMs`, when the wake-ups with its ids are old.
+ * The removal of a workspace, connection, installation or lead subscription. Hiding marks the object,
+ * and the check marks what earlier calls have added. The conversations have removals of their own.
  */
-export function createDeletions(dependencies: {
+export function createObjectList(dependencies: {
   store: DeletionStore
-  removals: RemovalStore
-  /** Records the removal of conversations, and hides them. */
-  removeConversations: (workspaceId: string, conversationIds: string[]) => Promise<void>
-  data: DataRemoval
+  removals: Pick<RemovalStore, 'countOpen'>
+  begin: Removals['begin']
+  data: Pick<DataStore, 'partsOfSession'>
   factStore: Pick<ConversationFactsStore, 'sessionsOf'>
   paced: PacedRemoval
-  plannedIds: PlannedIds
   wakeups: Pick<Wakeups, 'changing' | 'stateChanged'>
-  now: () => number
-}): Deletions {
-  const { store, removals, removeConversations, data, factStore, paced, plannedIds, wakeups, now } = dependencies
-  const later = (ms: number) => new Date(now() + ms)
+}): RemovalList & { mark(deleted: Deleted): Promise<boolean> } {
+  const { store, removals, begin, data, factStore, paced, wakeups } = dependencies
 
-  const deletedBy = ({ kind, ids: [id = ''], workspaceId }: Removal) => ({
-    kind: kind as DeletionKind,
-    id,
-    workspaceId,
-  })
-
-  async function mark(removal: Removal): Promise<boolean> {
-    const deleted = deletedBy(removal)
-    const known = await store.idsIn(deleted)
+  async function mark(deleted: Deleted): Promise<boolean> {
+    const known = await store.idsIn(deleted, announced)
     const isNew = await wakeups.changing(known, () => store.mark(deleted))
-    const late = (await store.idsIn(deleted)).filter((id) => !known.includes(id))
+    const late = (await store.idsIn(deleted, announced)).filter((id) => !known.includes(id))
     await wakeups.stateChanged(...late)
     return isNew
   }
+
+  const removeConversations = (workspaceId: string, ids: string[]) =>
+    begin({ workspaceId, kind: 'conversations', ids, isDeletion: true })
 
   /**
    * Begins to remove the next conversations of the connections. Returns the pause in milliseconds
    * before the next call; undefined when no conversation is left.
    */
-  async function removeByConnection({ workspaceId, removalId }: Removal, connectionIds: string[]) {
-    if ((await removals.countOpen(workspaceId, removalId)) >= maxOpen) return waitMs
-    for (const connectionId of connectionIds) {
-      const visible = await store.visibleConversations(connectionId, conversationBatch)
-      if (visible.length === 0) continue
-      await removeConversations(workspaceId, visible)
-      return moreAfterMs
-    }
-    return (await store.hasConversations(connectionIds)) ? waitMs : undefined
+  async function removeByConnection({ workspaceId, lease }: Removal, connectionIds: string[]) {
+    if ((await removals.countOpen(workspaceId, lease.id)) >= maxOpen) return waitMs
+    const visible = await store.visibleConversations(connectionIds, batch)
+    if (visible.length === 0) return (await store.hasConversations(connectionIds)) ? waitMs : undefined
+    await removeConversations(workspaceId, visible)
+    return moreAfterMs
   }
 
   /**
@@ -101,71 +87,57 @@ export function createDeletions(dependencies: {
    * milliseconds before the next call; undefined when no session is left.
    */
   async function removeBySession(workspaceId: string, siteKey: string) {
-    const sessions = await store.sessionsOn([siteKey], sessionBatch)
+    const sessions = await store.sessionsOn(siteKey, batch)
     if (sessions.length === 0) return undefined
-    const byConversation = Map.groupBy(sessions, ({ conversationId }) => conversationId)
+    const conversationIds = [...new Set(sessions.map(({ conversationId }) => conversationId))]
     const others = Map.groupBy(
-      (await factStore.sessionsOf([...byConversation.keys()])).filter(({ publicSiteKey }) => publicSiteKey !== siteKey),
+      (await factStore.sessionsOf(conversationIds)).filter(({ publicSiteKey }) => publicSiteKey !== siteKey),
       ({ conversationId }) => conversationId,
     )
-    const { visible, missing } = await store.stateOf([...byConversation.keys()])
-    const detach = async (conversationId: string, heir: Session | undefined) => {
-      for (const session of byConversation.get(conversationId) ?? []) await paced.session(session, heir?.sessionId)
-    }
-    for (const conversationId of missing) await detach(conversationId, undefined)
-    for (const [conversationId, theirs] of others) await detach(conversationId, theirs[0])
+    const { visible, missing } = await store.stateOf(conversationIds)
+    const gone = new Set(missing)
+    await paced.remove({
+      items: sessions.filter(({ conversationId }) => gone.has(conversationId) || others.has(conversationId)),
+      partsOf: (group) =>
+        group.flatMap((session) => data.partsOfSession(session, others.get(session.conversationId)?.[0]?.sessionId)),
+    })
     const own = visible.filter((conversationId) => !others.has(conversationId))
-    for (let start = 0; start < own.length; start += conversationBatch)
-      await removeConversations(workspaceId, own.slice(start, start + conversationBatch))
+    if (own.length > 0) await removeConversations(workspaceId, own)
     return waitMs
   }
 
-  /**
-   * Removes the next part of the data. Returns the pause in milliseconds before the next call;
-   * undefined when everything has been removed.
-   */
-  async function removeNext(removal: Removal): Promise<number | undefined> {
-    const deleted = deletedBy(removal)
-    const { kind, id, workspaceId } = deleted
-    if (kind === 'subscription') {
-      if ((await data.removeDeliveries({ subscriptionId: id }, chunk)) > 0) return moreAfterMs
-    } else if (kind === 'installation') {
-      const pause = await removeBySession(workspaceId, id)
-      if (pause !== undefined) return pause
-    } else {
-      const pause = await removeByConnection(removal, await store.connectionsIn(deleted))
-      if (pause !== undefined) return pause
-      // Sessions whose conversation was never stored.
-      const left = await store.sessionsOn(await store.siteKeysIn(deleted), chunk)
-      for (const session of left) await paced.session(session, undefined)
-      if (left.length > 0) return moreAfterMs
-    }
-    if (kind === 'workspace') {
-      const leadIds = await store.leadsIn(id, chunk)
-      if (leadIds.length > 0) await paced.leads(leadIds)
-      const rest = (await data.removeDeliveries({ workspaceId: id }, chunk)) + (await store.removeRest(id, chunk))
-      if (leadIds.length + rest > 0) return moreAfterMs
-    }
-    await store.remove(deleted)
-    return undefined
+  async function pauseOf(removal: Removal, deleted: Deleted): Promise<number | undefined> {
+    if (deleted.kind === 'subscription') return undefined
+    if (deleted.kind === 'installation') return removeBySession(removal.workspaceId, deleted.id)
+    return removeByConnection(removal, await store.idsIn(deleted, ['connection']))
   }
 
-  const steps: Record<DeletionStage, (removal: Removal) => Promise<void>> = {
-    async marking(removal) {
-      await mark(removal)
-      await removals.advance(removal, 'checking', later(hiddenMs))
-    },
+  return {
+    mark,
+    hiddenMs,
+    removesLate: false,
+    hide: async (removal) => void (await mark(deletedBy(removal))),
+    check: async (removal) => ((await mark(deletedBy(removal))) ? undefined : removal.ids),
 
-    async checking(removal) {
-      const stage = (await mark(removal)) ? 'checking' : 'removing'
-      await removals.advance(removal, stage, later(stage === 'checking' ? hiddenMs : 0))
-    },
-
-    async removing(removal) {
-      const pause = await removeNext(removal)
-      await removals.advance(removal, pause === undefined ? 'removed' : 'removing', later(pause ?? maxCallMs))
+    async next(removal) {
+      const deleted = deletedBy(removal)
+      const pauseMs = await pauseOf(removal, deleted)
+      if (pauseMs !== undefined) return { waitMs: pauseMs }
+      const parts = await store.partsOf(deleted)
+      return { items: removal.ids, partsOf: () => parts }
     },
   }
+}
+
+export function createDeletions(dependencies: {
+  store: Pick<DeletionStore, 'workspaceOf'>
+  removalStore: Pick<RemovalStore, 'insert'>
+  removals: Pick<Removals, 'runStep'>
+  list: ReturnType<typeof createObjectList>
+  plannedIds: PlannedIds
+  now: () => number
+}): Deletions {
+  const { store, removalStore, removals, list, plannedIds, now } = dependencies
 
   async function workspaceOf(kind: DeletionKind, id: string, scope: string | undefined): Promise<string> {
     const code = kind === 'subscription' ? ErrorCode.SUBSCRIPTION_NOT_FOUND : ErrorCode.NOT_FOUND
@@ -177,21 +149,13 @@ export function createDeletions(dependencies: {
     workspaceOf,
 
     async begin(kind, id, scope) {
-      const removal = {
-        removalId: plannedIds('rmv', kind, id),
-        workspaceId: await workspaceOf(kind, id, scope),
-        kind,
-        ids: [id],
-        stage: 'marking' as const,
-      }
-      const inserted = await removals.insert(removal, later(firstLeaseMs))
+      const removalId = plannedIds('rmv', kind, id)
+      const workspaceId = await workspaceOf(kind, id, scope)
+      const removal = { removalId, workspaceId, kind, ids: [id], stage: 'marking' as const }
+      const inserted = await removalStore.insert(removal, new Date(now() + firstLeaseMs))
       // A repeated call announces the deletion again, because the process of the first call may
       // have died before its announcement.
-      await (inserted ? steps.marking(inserted) : mark({ ...removal, fencingToken: 0 }))
-    },
-
-    async runStep(removal) {
-      await steps[removal.stage](removal)
+      await (inserted ? removals.runStep(inserted) : list.mark({ kind, id, workspaceId }))
     },
   }
 }

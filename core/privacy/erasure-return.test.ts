@@ -168,7 +168,7 @@ async function workWith(core: CoreContext) {
   for (const seconds of [3, 61, 61, 3]) {
     await flushAll(cores)
     cores.advance(seconds)
-    await core.erasures.work()
+    await core.removals.work()
   }
 }
 
@@ -202,7 +202,7 @@ describe('an erasure process that lost its lease', () => {
         let isOver = false
         const working = cores
           .scheduledCore(scheduler)
-          .erasures.work()
+          .removals.work()
           .finally(() => (isOver = true))
         // Lets the owner of the lease make this number of database calls, then pauses it.
         for (let call = 0; call < calls && !isOver; call += 1) {
@@ -241,13 +241,13 @@ describe('erasures, returns, bans and ends of sessions in any order', () => {
             const core = at(label)
             await core.erasures.begin(person.visitor, 'desk')
             cores.advance(3)
-            await core.erasures.work()
+            await core.removals.work()
           }
           const other = async () => {
             if (besides === 'a second erasure') await erase('second erasure')
             if (besides === 'a second owner') {
               cores.advance(31)
-              await at('second owner').erasures.work()
+              await at('second owner').removals.work()
             }
             if (besides === 'a ban') {
               const sessions = await cores.core.database.collections.sessions

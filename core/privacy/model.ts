@@ -9,15 +9,14 @@ export interface VisitorName {
   subjectIds: string[]
 }
 
-/** Ids of all data of a visitor. */
+/** Ids by which all data of a visitor is found. */
 export interface VisitorTraces {
   sessionIds: string[]
   /** Ids of the visitor: browsers and, if verified, `Subject` ids. */
   visitorIds: string[]
   conversationIds: string[]
-  commandIds: string[]
   leadIds: string[]
-  /** Ids of screenshot files, including unfinished uploads. */
+  /** Ids of screenshot files. An upload may write to its file after the command was removed. */
   fileIds: string[]
 }
 
@@ -25,26 +24,23 @@ export const noTraces = (): VisitorTraces => ({
   sessionIds: [],
   visitorIds: [],
   conversationIds: [],
-  commandIds: [],
   leadIds: [],
   fileIds: [],
 })
-
-export type ErasureStage = 'ending' | 'removing' | 'removed' | 'finished'
 
 /** The erasure of one visitor. The record of a finished erasure does not identify the visitor. */
 export interface Erasure {
   erasureId: string
   workspaceId: string
-  stage: ErasureStage
+  stage: 'ending' | 'removing' | 'removed' | 'finished'
   requestedBy: string
   requestedAt: Date
   finishedAt?: Date
 }
 
-/** An unfinished erasure, as the core that holds its lease reads it. */
-export interface OpenErasure extends Erasure {
-  visitor: VisitorName
+/** What an unfinished erasure knows about its visitor. */
+export interface ErasedVisitor {
+  name: VisitorName
   /**
    * End of the erased period. Sessions that begin later belong to a visitor who returned.
    * This time includes the maximum clock difference of the cores.
@@ -56,9 +52,7 @@ export interface OpenErasure extends Erasure {
    */
   traces: VisitorTraces
   /** Whether data that was written late has been removed. New sessions then ignore the erasure. */
-  isSwept?: true
-  /** Number of the lease. A core whose number is outdated can no longer write. */
-  fencingToken: number
+  isSwept: boolean
 }
 
 /**
@@ -76,30 +70,12 @@ export const leaseMs = 30_000
  */
 export const hiddenMs = maxCallMs + conversationFactsMs
 
-export type RemovalStage = 'marking' | 'checking' | 'removing' | 'removed'
+export type DeletionKind = 'workspace' | 'connection' | 'installation' | 'subscription'
+export type DataKind = 'conversations' | 'leads'
+export type RemovalKind = 'visitor' | DataKind | DeletionKind
 
-const deletionKinds = ['workspace', 'connection', 'installation', 'subscription'] as const
-export type DeletionKind = (typeof deletionKinds)[number]
-
-export const isDeletion = (kind: Removal['kind']): kind is DeletionKind =>
-  (deletionKinds as readonly string[]).includes(kind)
-
-/**
- * The removal of conversations or leads, or the deletion of one object with everything that
- * belongs to it. The data is hidden first and removed after `hiddenMs`. Conversations and leads
- * that the policy then allows to keep are shown again, unless `isDeletion` is set.
- */
-export interface Removal {
-  removalId: string
-  workspaceId: string
-  kind: 'conversations' | 'leads' | DeletionKind
-  /** True if the conversations belong to an object that is being deleted. */
-  isDeletion?: true
-  ids: string[]
-  stage: RemovalStage
-  /** Number of the lease. A core whose number is outdated can no longer write. */
-  fencingToken: number
-}
+/** An erasure begins with the stage `ending`, and every other removal with `marking`. */
+export type RemovalStage = 'ending' | 'marking' | 'checking' | 'removing' | 'removed'
 
 /** Facts that decide whether a conversation may be removed. */
 export interface ConversationFacts {

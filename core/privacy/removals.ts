@@ -1,168 +1,171 @@
+import { createPace } from '../concurrency/pace.ts'
 import { newId } from '../ids.ts'
-import type { LogService } from '../log/service.ts'
-import type { Wakeups } from '../log/wakeups.ts'
 import type { CoreMetrics } from '../metrics.ts'
-import type { RetentionOf } from '../workspaces/retention.ts'
-import type { ConversationFactsStore } from './conversation-facts-store.ts'
-import type { DataRemoval } from './data-removal-store.ts'
-import type { Deletions } from './deletions.ts'
-import { LeaseLost } from './lease-store.ts'
-import {
-  cutOffOf,
-  hiddenMs,
-  isConversationDue,
-  isDeletion,
-  leaseMs,
-  maxCallMs,
-  type Removal,
-  type RemovalStage,
-} from './model.ts'
-import type { PacedRemoval } from './paced-removal.ts'
-import type { RemovalStore } from './removal-store.ts'
-import type { RetentionStore } from './retention-store.ts'
+import { whileHeld } from '../mongodb/leases.ts'
+import type { WakeupService } from '../wakeups/service.ts'
+import { leaseMs, maxCallMs, type RemovalKind } from './model.ts'
+import type { Part } from './parts-store.ts'
+import type { Removal, RemovalStore } from './removal-store.ts'
 
-type DataKind = 'conversations' | 'leads'
-type DataRemovalRecord = Removal & { kind: DataKind }
+/** What a removal removes, and how it is hidden: a visitor, old data, or an object. */
+export interface RemovalList {
+  /** Hides the data, so that later calls do not find it. */
+  hide(removal: Removal): Promise<void>
+  /** Time in milliseconds after which no earlier call uses the hidden data. */
+  hiddenMs: number
+  /**
+   * Reads the hidden data again after that time. Returns the ids of the data to remove, or undefined
+   * if data was hidden only now, so that the check must be repeated.
+   */
+  check?(removal: Removal): Promise<string[] | undefined>
+  /** Returns what to remove now, or the pause in milliseconds before the next try. */
+  next(removal: Removal): Promise<NextParts | { waitMs: number }>
+  /** Called when everything has been removed for the first time. */
+  removed?(removal: Removal): Promise<void>
+  /** Whether data that calls wrote late is removed a minute later. */
+  removesLate: boolean
+  /** Removes the last references to the removal. */
+  forget?(removal: Removal): Promise<void>
+}
+
+interface NextParts<Item = string> {
+  /** Ids of what to remove, or sessions. */
+  items: Item[]
+  /** Returns the parts of a group of the items. */
+  partsOf(items: Item[]): Part[]
+}
 
 export interface Removals {
   /** Records the removal of conversations or leads, and hides them. */
-  begin(removal: Pick<Removal, 'workspaceId' | 'ids' | 'isDeletion'> & { kind: DataKind }): Promise<void>
+  begin(removal: Pick<Removal, 'workspaceId' | 'kind' | 'ids' | 'isDeletion'>): Promise<void>
+  /** Runs the due step of a removal. If another core has taken over the removal, that core continues it. */
+  runStep(removal: Removal): Promise<void>
   /** Runs every due step, including steps that another process did not complete. */
   work(): Promise<void>
 }
 
-/** Number of conversations or leads that are removed together. */
+/** Removes parts with pauses, so that database calls for messages are not delayed. */
+export interface PacedRemoval {
+  /** Removes the parts of all items. Returns the items that are left after `stepMs`. */
+  remove<Item>(next: NextParts<Item>): Promise<Item[]>
+}
+
+/** Number of items whose data is removed together. */
 const groupSize = 20
+/** Maximum number of documents that one call of the database removes. */
+const chunk = 100
+/** Time in milliseconds after which a step ends when it has removed something, well within its lease. */
+const stepMs = 5_000
+/** Maximum share of the time that the calls of the database take. */
+const share = 1 / 7
+const maxPauseMs = 500
 /** Pause in milliseconds before the newest wake-up is removed. Within it, every core reads the next one. */
 const wakeupPauseMs = 2_000
-/** Maximum time in milliseconds for a step, so that it ends well within its lease. */
-const stepMs = 5_000
 
-/**
- * Removes conversations and leads in four steps. Each step can be repeated.
- *
- * 1. `marking` hides them, so that later calls do not find them. Wake-ups tell every core.
- * 2. `checking`, after every earlier call has ended, reads them again. Data that was used in the
- *    meantime, or that a changed policy allows to keep, is shown again. So no acknowledged message
- *    is lost.
- * 3. `removing` removes the rest in small groups.
- * 4. `removed`, after `maxCallMs`, removes data that a call wrote after its caller stopped
- *    waiting, and the wake-ups with the removed ids.
- */
-export function createRemovals(dependencies: {
-  store: RemovalStore
-  data: DataRemoval
-  retention: Pick<RetentionStore, 'conversationsOfLeads' | 'leadsBefore' | 'periodsOf' | 'reviewAll'>
-  factStore: Pick<ConversationFactsStore, 'factsOf' | 'repairInbox'>
-  retentionOf: RetentionOf
-  paced: PacedRemoval
-  /** Runs the due step of a deletion. */
-  runDeletionStep: Deletions['runStep']
-  wakeups: Pick<Wakeups, 'stateChanged'>
-  sweepWakeups: LogService['sweepWakeups']
-  metrics: CoreMetrics
-  now: () => number
-}): Removals {
-  const { store, data, retention, factStore, retentionOf, paced, runDeletionStep, wakeups, metrics, now } = dependencies
-  const { sweepWakeups } = dependencies
-  const later = (ms: number) => new Date(now() + ms)
+export function createPacedRemoval(metrics: Pick<CoreMetrics, 'removed'>): PacedRemoval {
+  const paced = createPace({ share, maxPauseMs })
 
-  /**
-   * Returns the ids of data that is older than the present policy allows. The policy is read from
-   * the database.
-   */
-  async function dueOf({ workspaceId, kind, isDeletion }: DataRemovalRecord, ids: string[]): Promise<Set<string>> {
-    const workspace = await retention.periodsOf(workspaceId)
-    if (!workspace || isDeletion) return new Set(ids)
-    const days = retentionOf(workspace)
-    if (kind === 'leads') {
-      const cutOff = cutOffOf(days.leads, now())
-      return new Set(cutOff && (await retention.leadsBefore(ids, cutOff)))
+  /** Removes a part. Returns false if the time was over before everything was removed. */
+  async function removePart({ kind, remove }: Part, endsAt: number): Promise<boolean> {
+    for (;;) {
+      const removed = await paced(() => remove(chunk))
+      if (removed === 0) return true
+      if (kind) metrics.removed.inc({ kind }, removed)
+      if (performance.now() > endsAt) return false
     }
-    const facts = await factStore.factsOf(ids)
-    return new Set(
-      facts.filter((each) => isConversationDue(each, days, now())).map(({ conversationId }) => conversationId),
-    )
-  }
-
-  /** Removes data in groups until the step has run for `stepMs`. Returns the ids that are left. */
-  async function removeSome({ kind, workspaceId }: DataRemovalRecord, ids: string[]): Promise<string[]> {
-    const began = performance.now()
-    for (let start = 0; start < ids.length; start += groupSize) {
-      if (start > 0 && performance.now() - began > stepMs) return ids.slice(start)
-      const group = ids.slice(start, start + groupSize)
-      // A conversation with a form may have been kept only for its lead. Make its review due before
-      // the removal, because the process may die. Make it due again afterwards, because a sweep may
-      // have run during the removal.
-      const freed = kind === 'leads' ? await retention.conversationsOfLeads(group) : []
-      await retention.reviewAll(workspaceId, freed, new Date(now()))
-      await paced[kind](group)
-      await retention.reviewAll(workspaceId, freed, new Date(now()))
-    }
-    return []
-  }
-
-  const steps: Record<RemovalStage, (removal: DataRemovalRecord) => Promise<void>> = {
-    async marking(removal) {
-      await data.hide(removal.kind, removal.ids, removal.removalId)
-      if (removal.kind === 'conversations') await wakeups.stateChanged(...removal.ids)
-      await store.advance(removal, 'checking', later(hiddenMs))
-    },
-
-    async checking(removal) {
-      const { removalId, kind } = removal
-      const hidden = await data.hiddenBy(kind, removal.ids, removalId)
-      const due = await dueOf(removal, hidden)
-      const spared = hidden.filter((id) => !due.has(id))
-      if (kind === 'conversations') for (const id of spared) await factStore.repairInbox(id)
-      // Show the data before the decision is recorded, because this step is not repeated
-      // afterwards.
-      await data.show(kind, spared, removalId)
-      metrics.spared.inc(spared.length)
-      await store.advance(removal, 'removing', later(0), [...due])
-    },
-
-    async removing(removal) {
-      const left = await removeSome(removal, await data.hiddenBy(removal.kind, removal.ids, removal.removalId))
-      await (left.length > 0
-        ? store.advance(removal, 'removing', later(0))
-        : store.advance(removal, 'removed', later(maxCallMs)))
-    },
-
-    async removed(removal) {
-      const left = await removeSome(removal, removal.ids)
-      await (left.length > 0 ? store.advance(removal, 'removed', later(0), left) : finish(removal))
-    },
-  }
-
-  /** Ends a removal or deletion when no wake-up has its ids any more. */
-  async function finish(removal: Removal) {
-    await ((await sweepWakeups()) ? store.finish(removal) : store.advance(removal, 'removed', later(wakeupPauseMs)))
-  }
-
-  /** Runs the due step. If another core has taken over the removal, that core continues it. */
-  async function runStep(removal: Removal) {
-    const { kind, stage } = removal
-    const step = !isDeletion(kind)
-      ? steps[stage]({ ...removal, kind })
-      : stage === 'removed'
-        ? finish(removal)
-        : runDeletionStep({ ...removal, stage })
-    await step.catch((error: unknown) => {
-      if (!(error instanceof LeaseLost)) throw error
-    })
   }
 
   return {
+    async remove({ items, partsOf }) {
+      const endsAt = performance.now() + stepMs
+      for (let start = 0; start < items.length; start += groupSize) {
+        if (start > 0 && performance.now() > endsAt) return items.slice(start)
+        for (const part of partsOf(items.slice(start, start + groupSize)))
+          if (!(await removePart(part, endsAt))) return items.slice(start)
+      }
+      return []
+    },
+  }
+}
+
+/**
+ * Removes what a list names, in steps. Each step can be repeated, and runs on the core that holds the
+ * lease of the removal.
+ *
+ * 1. `marking`, or `ending` for a visitor, hides the data.
+ * 2. `checking`, after every earlier call has ended, reads the data again.
+ * 3. `removing` removes the data in small groups.
+ * 4. `removed`, after `maxCallMs`, removes data that a call wrote after its caller stopped waiting.
+ *    Then it removes the wake-ups with the removed ids, and the record.
+ */
+export function createRemovals(dependencies: {
+  store: RemovalStore
+  lists: Record<RemovalKind, RemovalList>
+  paced: PacedRemoval
+  sweepWakeups: WakeupService['sweepWakeups']
+  now: () => number
+}): Removals {
+  const { store, lists, paced, sweepWakeups, now } = dependencies
+  const later = (ms: number) => new Date(now() + ms)
+
+  /** Removes the next data. Returns false if data is left; the step is then due again. */
+  async function removeNext(removal: Removal): Promise<boolean> {
+    const { kind, stage } = removal
+    const next = await lists[kind].next(removal)
+    if ('waitMs' in next) {
+      await store.advance(removal, stage, later(next.waitMs))
+      return false
+    }
+    const left = await paced.remove(next)
+    if (left.length === 0) return true
+    // The step `removed` needs the ids of all data, so the step before it does not shorten the list.
+    await store.advance(removal, stage, later(0), stage === 'removed' && kind !== 'visitor' ? left : undefined)
+    return false
+  }
+
+  async function step(removal: Removal): Promise<void> {
+    const list = lists[removal.kind]
+    switch (removal.stage) {
+      case 'ending':
+      case 'marking':
+        await list.hide(removal)
+        return store.advance(removal, list.check ? 'checking' : 'removing', later(list.hiddenMs))
+      case 'checking': {
+        const ids = await list.check?.(removal)
+        return ids
+          ? store.advance(removal, 'removing', later(0), ids)
+          : store.advance(removal, 'checking', later(list.hiddenMs))
+      }
+      case 'removing':
+        if (!(await removeNext(removal))) return
+        await list.removed?.(removal)
+        return store.advance(removal, 'removed', later(maxCallMs))
+      case 'removed':
+        if (list.removesLate && !removal.visitor?.isSwept) {
+          if (!(await removeNext(removal))) return
+          // Its wake-ups are old after the same time again.
+          if (removal.visitor) return store.setSwept(removal, later(maxCallMs))
+        }
+        await list.forget?.(removal)
+        return (await sweepWakeups())
+          ? store.finish(removal, later(0))
+          : store.advance(removal, 'removed', later(wakeupPauseMs))
+    }
+  }
+
+  const runStep = (removal: Removal) => whileHeld(step(removal))
+
+  return {
+    runStep,
+
     async begin(removal) {
-      const begun = { ...removal, removalId: newId('rmv'), stage: 'marking' as const }
-      const inserted = await store.insert(begun, later(leaseMs))
+      const inserted = await store.insert({ ...removal, removalId: newId('rmv'), stage: 'marking' }, later(leaseMs))
       if (inserted) await runStep(inserted)
     },
 
     async work() {
       for (;;) {
-        const due = await store.claim(new Date(now()), later(leaseMs))
+        const due = await store.claim(later(0), later(leaseMs))
         if (!due) return
         await runStep(due)
       }

@@ -1,12 +1,11 @@
-import type { CoreMetrics } from '../metrics.ts'
+import { whileHeld } from '../mongodb/leases.ts'
 import { expiryOf, type Session } from '../visitors/model.ts'
 import type { RetentionOf } from '../workspaces/retention.ts'
 import type { ConversationFactsStore } from './conversation-facts-store.ts'
-import type { DataRemoval } from './data-removal-store.ts'
+import type { DataStore } from './data-store.ts'
 import { type ConversationFacts, cutOffOf, isConversationDue, leaseMs, postponedMs } from './model.ts'
-import type { PacedRemoval } from './paced-removal.ts'
 import type { RemovalStore } from './removal-store.ts'
-import type { Removals } from './removals.ts'
+import type { PacedRemoval, Removals } from './removals.ts'
 import type { InboxPlace, RetentionStore, Sweep } from './retention-store.ts'
 
 export interface Retention {
@@ -37,15 +36,14 @@ type Days = ReturnType<RetentionOf>
 export function createRetention(dependencies: {
   store: RetentionStore
   factStore: ConversationFactsStore
-  data: DataRemoval
+  data: Pick<DataStore, 'deliveryPart' | 'partsOfSession'>
   removals: Pick<Removals, 'begin'>
   removalStore: Pick<RemovalStore, 'countOpen'>
   retentionOf: RetentionOf
   paced: PacedRemoval
-  metrics: CoreMetrics
   now: () => number
 }): Retention {
-  const { store, factStore, data, removals, removalStore, retentionOf, paced, metrics, now } = dependencies
+  const { store, factStore, data, removals, removalStore, retentionOf, paced, now } = dependencies
 
   const dueOf = (facts: ConversationFacts[], days: Days) => facts.filter((each) => isConversationDue(each, days, now()))
 
@@ -59,12 +57,13 @@ export function createRetention(dependencies: {
 
   async function sweepDeliveries(workspaceId: string, days: Days): Promise<boolean> {
     const [heldBefore, auditBefore] = [cutOffOf(days.heldDeliveries, now()), cutOffOf(days.audit, now())]
-    const subscriptionIds = await data.subscriptionIds(workspaceId)
-    const held = heldBefore ? await data.removeHeld(subscriptionIds, heldBefore, reviewBatch) : 0
-    const audit = auditBefore ? await data.removeAudit(workspaceId, subscriptionIds, auditBefore, reviewBatch) : 0
-    metrics.removed.inc({ kind: 'held_deliveries' }, held)
-    metrics.removed.inc({ kind: 'audit' }, audit)
-    return held === reviewBatch || audit >= reviewBatch
+    const subscriptionIds = await store.subscriptionIds(workspaceId)
+    const held = { destination: { $in: subscriptionIds }, status: 'held' as const }
+    const parts = [
+      ...(heldBefore ? [data.deliveryPart({ ...held, updatedAt: { $lte: heldBefore } }, 'held_deliveries')] : []),
+      ...(auditBefore ? store.auditParts(workspaceId, subscriptionIds, auditBefore) : []),
+    ]
+    return (await paced.remove({ items: [workspaceId], partsOf: () => parts })).length > 0
   }
 
   async function sweepLeads(workspaceId: string, days: Days): Promise<boolean> {
@@ -132,12 +131,14 @@ export function createRetention(dependencies: {
       const heir = all.find(
         (other) => other.sessionId !== sessionId && (writers.has(other.sessionId) || isNewer(other, session)),
       )
+      const remove = (lastSessionId?: string) =>
+        paced.remove({ items: [session], partsOf: () => data.partsOfSession(session, lastSessionId) })
       if (expiry > cutOff) await store.reviewSession(sessionId, { periodBeginsAt: expiry })
-      else if (!facts) await paced.session(session, undefined)
+      else if (!facts) await remove()
       else if (writers.get(sessionId) === 'message') await store.reviewSession(sessionId, 'never')
       // The newest session of a conversation without messages is removed with the conversation.
       else if (writers.has(sessionId) || !heir) await store.reviewSession(sessionId, postponed())
-      else await paced.session(session, heir.sessionId)
+      else await remove(heir.sessionId)
     }
   }
 
@@ -160,7 +161,7 @@ export function createRetention(dependencies: {
       for (;;) {
         const sweep = await store.claimSweep(new Date(now()), new Date(now() + leaseMs))
         if (!sweep) return
-        await sweepWorkspace(sweep)
+        await whileHeld(sweepWorkspace(sweep))
       }
     },
   }

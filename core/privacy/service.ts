@@ -1,37 +1,32 @@
 import type { ScreenshotStore } from '../commands/screenshot-store.ts'
 import { createJob, type Job } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
-import type { LogService } from '../log/service.ts'
-import type { ConsentStore } from '../visitors/consent-store.ts'
 import type { VisitorService } from '../visitors/service.ts'
 import type { SessionStore } from '../visitors/session-store.ts'
+import type { WakeupService } from '../wakeups/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
 import type { ConversationFactsStore } from './conversation-facts-store.ts'
-import type { DataRemoval } from './data-removal-store.ts'
+import type { DataStore } from './data-store.ts'
 import type { DeletionStore } from './deletion-store.ts'
-import { createDeletions, type Deletions } from './deletions.ts'
-import type { ErasureStore } from './erasure-store.ts'
-import { createErasures, type Erasures } from './erasures.ts'
-import { createPacedRemoval } from './paced-removal.ts'
+import { createDeletions, createObjectList, type Deletions } from './deletions.ts'
+import { createErasures, createVisitorList, type Erasures } from './erasures.ts'
+import { createOldDataList } from './old-data.ts'
 import type { RemovalStore } from './removal-store.ts'
-import { createRemovals, type Removals } from './removals.ts'
+import { createPacedRemoval, createRemovals, type Removals } from './removals.ts'
 import { createRetention, type Retention } from './retention.ts'
 import type { RetentionStore } from './retention-store.ts'
 import { createVisitorExport, createVisitorNames, type VisitorExport, type VisitorNames } from './visitor-data.ts'
-import type { VisitorDataStore, VisitorRemoval } from './visitor-data-store.ts'
+import type { VisitorDataStore } from './visitor-data-store.ts'
 import type { VisitorTraceStore } from './visitor-trace-store.ts'
 
 interface PrivacyStores {
-  erasures: ErasureStore
   visitorData: VisitorDataStore
-  visitorRemoval: VisitorRemoval
   visitorTraces: VisitorTraceStore
   screenshots: ScreenshotStore
   sessions: SessionStore
   workspaces: WorkspaceStore
-  consents: ConsentStore
-  dataRemoval: DataRemoval
+  data: DataStore
   deletions: DeletionStore
   removals: RemovalStore
   retention: RetentionStore
@@ -48,7 +43,7 @@ export interface PrivacyService {
   jobs: Job[]
 }
 
-const erasureEveryMs = 1000
+const removalEveryMs = 1000
 /**
  * Interval of the sweep in milliseconds. It is below a second, so that a changed policy takes
  * effect within a second.
@@ -58,70 +53,65 @@ const sweepEveryMs = 700
 export function createPrivacyService(
   { plannedIds, metrics, logger, now }: CoreKit,
   stores: PrivacyStores,
-  { wakeups, sweepWakeups }: LogService,
+  { wakeups, sweepWakeups }: WakeupService,
   { retentionOf }: WorkspaceService,
   { sessions, subjects }: VisitorService,
 ): PrivacyService {
-  const { visitorTraces: traces, screenshots: files } = stores
-  const erasures = createErasures({
-    store: stores.erasures,
-    traces,
-    removal: stores.visitorRemoval,
-    files,
-    sessions: stores.sessions,
-    wakeups,
-    sweepWakeups,
-    now,
-  })
-  const { dataRemoval: data, retention: store, conversationFacts: factStore } = stores
-  const paced = createPacedRemoval({ data, factStore, consents: stores.consents, files, metrics })
-  const deletions = createDeletions({
+  const { data, removals: store, conversationFacts: factStore, visitorTraces: traces } = stores
+  const paced = createPacedRemoval(metrics)
+  const oldData = { data, retention: stores.retention, factStore, retentionOf, wakeups, metrics, now }
+  const begin: Removals['begin'] = (removal) => removals.begin(removal)
+  const object = createObjectList({
     store: stores.deletions,
-    removals: stores.removals,
-    removeConversations: (workspaceId, ids) =>
-      removals.begin({ workspaceId, kind: 'conversations', ids, isDeletion: true }),
+    removals: store,
+    begin,
     data,
     factStore,
     paced,
-    plannedIds,
     wakeups,
-    now,
   })
-  const removals: Removals = createRemovals({
-    store: stores.removals,
-    data,
-    retention: store,
-    factStore,
-    retentionOf,
+  const removals = createRemovals({
+    store,
+    lists: {
+      visitor: createVisitorList({ store, traces, data, sessions: stores.sessions, wakeups }),
+      conversations: createOldDataList('conversations', oldData),
+      leads: createOldDataList('leads', oldData),
+      workspace: object,
+      connection: object,
+      installation: object,
+      subscription: object,
+    },
     paced,
-    runDeletionStep: deletions.runStep,
-    wakeups,
     sweepWakeups,
-    metrics,
     now,
   })
   const retention = createRetention({
-    store,
+    store: stores.retention,
     factStore,
     data,
     removals,
-    removalStore: stores.removals,
+    removalStore: store,
     retentionOf,
     paced,
-    metrics,
     now,
   })
   return {
-    deletions,
+    deletions: createDeletions({
+      store: stores.deletions,
+      removalStore: store,
+      removals,
+      list: object,
+      plannedIds,
+      now,
+    }),
     removals,
     retention,
     visitorNames: createVisitorNames({ sessions, subjects, workspaceStore: stores.workspaces }),
-    visitorExport: createVisitorExport({ traces, data: stores.visitorData, files, now }),
-    erasures,
+    visitorExport: createVisitorExport({ traces, data: stores.visitorData, files: stores.screenshots, now }),
+    erasures: createErasures({ store, removals, traces, now }),
     jobs: [
-      createJob({ name: 'erasure of visitors', everyMs: erasureEveryMs, run: erasures.work, logger }),
       createJob({ name: 'sweep of old data', everyMs: sweepEveryMs, run: retention.sweep, logger }),
-      createJob({ name: 'removal of old data', everyMs: erasureEveryMs, run: removals.work, logger }),
+      createJob({ name: 'removal of data', everyMs: removalEveryMs, run: removals.work, logger }),
     ],
   }
 }

@@ -1,6 +1,8 @@
+import type { Collection } from 'mongodb'
+import type { CommandDocument } from '../commands/command-store.ts'
 import type { SessionDocument } from '../visitors/session-store.ts'
 import { noTraces, type VisitorName, type VisitorTraces } from './model.ts'
-import type { VisitorCollections } from './visitor-data-store.ts'
+import type { PrivacyCollections } from './visitor-data-store.ts'
 
 export interface VisitorTraceStore {
   /**
@@ -13,7 +15,16 @@ export interface VisitorTraceStore {
   find(visitor: VisitorName, by: { until: Date; erasureId?: string }, known?: VisitorTraces): Promise<VisitorTraces>
 }
 
-export function createVisitorTraceStore({ sessions, commands, leads }: VisitorCollections): VisitorTraceStore {
+/** Returns the ids of the screenshot files of sessions, including unfinished uploads. */
+export async function filesOf(commands: Collection<CommandDocument>, sessionIds: string[]): Promise<string[]> {
+  const theirs = { sessionId: { $in: sessionIds } }
+  const found = await commands.find(theirs, { projection: { uploads: 1, screenshot: 1 } }).toArray()
+  return found.flatMap(({ uploads, screenshot }) =>
+    [...uploads, ...(screenshot ? [screenshot] : [])].map(({ fileId }) => fileId),
+  )
+}
+
+export function createVisitorTraceStore({ sessions, commands, leads }: PrivacyCollections): VisitorTraceStore {
   const part = {
     projection: { visitorId: 1, conversationId: 1, formerConversationIds: 1 },
   } as const
@@ -53,26 +64,10 @@ export function createVisitorTraceStore({ sessions, commands, leads }: VisitorCo
         .toArray()
       const sessionIds = unique([...known.sessionIds, ...[...found, ...inThem].map(({ _id }) => _id)])
       const visitorIds = unique([...subjectIds, ...browsers])
-      const [foundCommands, foundLeads] = await Promise.all([
-        commands.find({ sessionId: { $in: sessionIds } }, { projection: { uploads: 1, screenshot: 1 } }).toArray(),
-        leads
-          .find(
-            { $or: [{ conversationId: { $in: conversationIds } }, { visitorIds: { $in: visitorIds } }] },
-            { projection: { _id: 1 } },
-          )
-          .toArray(),
-      ])
-      return {
-        sessionIds,
-        visitorIds,
-        conversationIds,
-        commandIds: foundCommands.map(({ _id }) => _id),
-        leadIds: foundLeads.map(({ _id }) => _id),
-        fileIds: foundCommands.flatMap(({ uploads, screenshot }) => [
-          ...uploads.map(({ fileId }) => fileId),
-          ...(screenshot ? [screenshot.fileId] : []),
-        ]),
-      }
+      const ofThem = [{ conversationId: { $in: conversationIds } }, { visitorIds: { $in: visitorIds } }]
+      const foundLeads = await leads.find({ $or: ofThem }, { projection: { _id: 1 } }).toArray()
+      const leadIds = foundLeads.map(({ _id }) => _id)
+      return { sessionIds, visitorIds, conversationIds, leadIds, fileIds: await filesOf(commands, sessionIds) }
     },
   }
 }

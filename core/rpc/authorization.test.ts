@@ -16,7 +16,7 @@ import { operatorScopes } from '../workspaces/workspace-sessions.ts'
 /** Global methods: a token of one workspace cannot call them. */
 const globalMethods = ['WorkspaceService.CreateWorkspace', 'WorkspaceService.ListWorkspaces']
 
-const all = [...operatorScopes, 'visitors:act', 'deliveries:work', 'cores:announce'].join(' ')
+const all = [...operatorScopes, 'visitors:act', 'deliveries:work'].join(' ')
 const methods = servedMethods()
 const isOperators = (method: DescMethod) => operatorScopes.has(getOption(method, scope))
 
@@ -43,13 +43,7 @@ const seconds = () => Math.floor(Date.now() / 1000)
 
 /** Hashes of all stored documents, except those that background work changes. */
 async function documentHashes(): Promise<Record<string, string>> {
-  const {
-    wakeups: _,
-    peers: __,
-    searchEntries: ___,
-    searchProgress: ____,
-    ...collections
-  } = cores.core.database.collections
+  const { wakeups: _, searchEntries: __, searchProgress: ___, ...collections } = cores.core.database.collections
   const documents = await Promise.all(
     Object.entries(collections).map(async ([name, collection]) =>
       // The retention's sweep changes these fields at any time.
@@ -84,14 +78,14 @@ async function untilQuiet(): Promise<Record<string, string>> {
 
 describe('the known scopes', () => {
   it.each(methods)('include the scope that the method %s requires', (_, method) => {
-    const own = ['visitors:act', 'deliveries:work', 'cores:announce']
+    const own = ['visitors:act', 'deliveries:work']
     expect([...operatorScopes, ...own]).toContain(getOption(method, scope))
     for (const each of own) expect(operatorScopes).not.toContain(each)
   })
 
   it('are each required by at least one method', () => {
     expect(new Set(methods.map(([, method]) => getOption(method, scope)))).toEqual(
-      new Set([...operatorScopes, 'visitors:act', 'deliveries:work', 'cores:announce']),
+      new Set([...operatorScopes, 'visitors:act', 'deliveries:work']),
     )
   })
 })

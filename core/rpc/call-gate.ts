@@ -1,5 +1,5 @@
 import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect'
-import { createSlots, NoSlotError } from '../../platform/concurrency/slots.ts'
+import { createSlots, NoSlotError, type Slot } from '../../platform/concurrency/slots.ts'
 import type { CoreContext } from '../context.ts'
 import { unavailable } from '../errors.ts'
 import { authenticator } from './caller.ts'
@@ -19,40 +19,43 @@ export interface CallGate {
 }
 
 /** Methods whose answers may be large. */
-const pagedMethod = /^(List|Search|Export)|^GetScreenshot$/
+const pagedMethod = /^(List|Search)/
 /**
  * Maximum number of paged reads that run at once. The reads of visitors and those of operators and
  * services do not wait for each other.
  */
-const visitorReadsMax = 16
-const otherReadsMax = 8
+const visitorReadsMax = 8
+const otherReadsMax = 4
+/** Maximum number of exports that run at once. An export reads everything of a visitor. */
+const exportsMax = 4
 
 /**
  * Creates the gate of a core. Calls over HTTP and in this process share the gate. It rejects
  * unary calls when `CALLS_MAX` calls are running, which limits the queue when the database
- * is slow. Streams do not count. Paged reads wait for one another, so that sends and short calls
+ * is slow. Streams other than exports do not count. Paged reads wait for one another, so that sends and short calls
  * never wait behind them.
  */
 export function createCallGate({ access, config, logger, metrics }: CoreContext): CallGate {
   const authenticate = authenticator(access)
   const visitorReads = createSlots({ max: visitorReadsMax, waitingMax: config.CALLS_MAX })
   const otherReads = createSlots({ max: otherReadsMax, waitingMax: config.CALLS_MAX })
-  let running = 0
+  const exports = createSlots({ max: exportsMax, waitingMax: config.CALLS_MAX })
+  const otherCalls = createSlots({ max: config.CALLS_MAX, waitingMax: 0 })
 
-  async function enter({ method, signal }: HandlerContext): Promise<() => void> {
-    if (method.methodKind !== 'unary') return () => {}
-    if (pagedMethod.test(method.name)) {
-      const reads = method.name === 'ListVisitorMessages' ? visitorReads : otherReads
-      const slot = await reads.enter([], signal).catch((error) => {
-        if (error instanceof NoSlotError) throw unavailable(error)
-        throw error instanceof ConnectError ? error : new ConnectError('the call was cancelled', Code.Canceled)
-      })
-      return slot.leave
-    }
-    if (running >= config.CALLS_MAX) throw unavailable()
-    running += 1
-    return () => {
-      running -= 1
+  /** Returns undefined for a stream, which takes no place of calls. */
+  function slotFor({ method: { methodKind, name }, signal }: HandlerContext): Promise<Slot> | undefined {
+    if (name === 'ExportVisitor') return exports.enter([], signal)
+    if (methodKind !== 'unary') return undefined
+    if (name === 'ListVisitorMessages') return visitorReads.enter([], signal)
+    return pagedMethod.test(name) ? otherReads.enter([], signal) : otherCalls.enter()
+  }
+
+  async function enter(context: HandlerContext): Promise<() => void> {
+    try {
+      return (await slotFor(context))?.leave ?? (() => {})
+    } catch (error) {
+      if (error instanceof NoSlotError) throw unavailable(error)
+      throw error instanceof ConnectError ? error : new ConnectError('the call was cancelled', Code.Canceled)
     }
   }
 

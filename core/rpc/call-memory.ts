@@ -14,6 +14,8 @@ const transferMs = 30_000
 export interface CountedCall {
   /** Counts the bytes. Returns false if the memory is used up. */
   reserve(bytes: number): boolean
+  /** Stops counting bytes before the response has closed. */
+  release(bytes: number): void
   /** Closes the connection or HTTP/2 stream if the returned function is not called in time. */
   expectProgress(): () => void
 }
@@ -48,6 +50,11 @@ export function createCallMemory({ maxBytes = defaultMaxBytes, timeoutMs = trans
           used += bytes
           reserved += bytes
           return true
+        },
+        release(bytes) {
+          const released = Math.min(bytes, reserved)
+          used -= released
+          reserved -= released
         },
         expectProgress() {
           clearTimeout(timer)

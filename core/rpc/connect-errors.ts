@@ -2,7 +2,8 @@ import { create } from '@bufbuild/protobuf'
 import { Code, ConnectError, type Interceptor } from '@connectrpc/connect'
 import type { Logger } from 'pino'
 import { ErrorCode, type ErrorInfo, ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
-import { errorContracts, ServiceError, unavailable } from '../errors.ts'
+import { connectCodeOf, publicError } from '../../contract/errors.ts'
+import { ServiceError, unavailable } from '../errors.ts'
 import { isStoreFault } from '../mongodb/faults.ts'
 
 /** Converts any error to a `ServiceError`, which has a public code. */
@@ -12,14 +13,8 @@ export function toServiceError(error: unknown): ServiceError {
 }
 
 export function toErrorInfo({ code, retryAfter, issues }: ServiceError): ErrorInfo {
-  const { name, retryable, terminal } = errorContracts.get(code)!
-  return create(ErrorInfoSchema, {
-    code: name,
-    retryable,
-    terminal,
-    retryAfter,
-    issues,
-  })
+  const { retryable, terminal, code: name } = publicError(code)
+  return create(ErrorInfoSchema, { code: name, retryable, terminal, retryAfter, issues })
 }
 
 /** Properties of a failed call that are logged. */
@@ -38,7 +33,7 @@ export function connectErrorOf(error: unknown, { url, header }: FailedCall, logg
     const correlationId = correlationIdOf(header)
     logger.error({ procedure: url, correlationId, err: describe(failure.cause) }, 'call failed with an internal error')
   }
-  return new ConnectError(failure.message, connectCode(failure.code), undefined, [
+  return new ConnectError(failure.message, connectCodeOf(publicError(failure.code)), undefined, [
     { desc: ErrorInfoSchema, value: toErrorInfo(failure) },
   ])
 }
@@ -86,31 +81,4 @@ function describe(cause: unknown) {
   return cause instanceof Error
     ? { type: cause.name, stack: cause.stack?.split('\n').slice(1, 6).join('\n') }
     : undefined
-}
-
-function connectCode(code: ErrorCode): Code {
-  switch (errorContracts.get(code)?.httpStatus) {
-    case 400:
-    case 413:
-    case 415:
-      return Code.InvalidArgument
-    case 401:
-      return Code.Unauthenticated
-    case 403:
-      return Code.PermissionDenied
-    case 404:
-      return Code.NotFound
-    case 405:
-      return Code.Unimplemented
-    case 409:
-      return code === ErrorCode.IDEMPOTENCY_CONFLICT ? Code.AlreadyExists : Code.FailedPrecondition
-    case 410:
-      return Code.FailedPrecondition
-    case 429:
-      return Code.ResourceExhausted
-    case 503:
-      return Code.Unavailable
-    default:
-      return Code.Internal
-  }
 }

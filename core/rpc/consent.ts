@@ -1,9 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import { type ConsentRecordSchema, ConsentDecision as Decision } from '#proto/session/v1/session_pb.js'
-import type { ConsentPolicy as PolicyMessage } from '#proto/workspace/v1/workspace_pb.js'
 import type { ConsentDecision } from '../visitors/model.ts'
-import type { ConsentPolicy } from '../workspaces/model.ts'
 
 export function toConsentRecord({
   decision,
@@ -24,8 +22,3 @@ export const decisions = {
   [Decision.DENIED]: 'denied',
   [Decision.UNSPECIFIED]: undefined,
 } as const
-
-/** Drops empty texts, because an empty text in the message means an absent one. */
-export function fromConsentPolicy({ required, policyUrl, policyVersion }: PolicyMessage): ConsentPolicy {
-  return { required, ...(policyUrl && { policyUrl }), ...(policyVersion && { policyVersion }) }
-}

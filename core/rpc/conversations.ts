@@ -1,27 +1,21 @@
-import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { timestampDate } from '@bufbuild/protobuf/wkt'
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
   ConversationStatus,
   type MessagingService,
-  Presence,
   type SearchConversationsRequest,
   TypingState as TypingStateMessage,
-  type WatchConversationsResponse,
-  WatchConversationsResponseSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
 import type { CoreContext } from '../context.ts'
-import { isReadable } from '../conversations/conversation-events.ts'
 import type { TypingState } from '../conversations/typing.ts'
 import { ServiceError } from '../errors.ts'
-import type { LogEvent } from '../log-event.ts'
 import { countFitting } from '../page-token.ts'
 import type { SourceKind } from '../search/model.ts'
-import type { Caller } from '../workspaces/access.ts'
 import { callerOf, requiredWorkspace, workspaceOf } from './caller.ts'
 import { fromAgent, toConversation, toInboxEvent, toNote, toSearchResult } from './messaging-values.ts'
 import { fromCredentials } from './visitor.ts'
+import { watchConversations } from './watch-conversations.ts'
 
 type ConversationMethods = Pick<
   ServiceImpl<typeof MessagingService>,
@@ -200,7 +194,6 @@ const statusNames = {
   [ConversationStatus.CLOSED]: 'closed',
 } as const
 
-const presenceStates = { here: Presence.HERE, away: Presence.AWAY, gone: Presence.GONE }
 function fromAssignee({ case: name, value }: SearchConversationsRequest['assignee']): string | null | undefined {
   if (name === 'agentName') return value
   if (name === undefined) return undefined
@@ -212,78 +205,4 @@ function fromTypingState(state: TypingStateMessage): TypingState {
   if (state === TypingStateMessage.STARTED) return 'started'
   if (state === TypingStateMessage.STOPPED) return 'stopped'
   throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/state', rule: 'enum' }] })
-}
-
-type Frame = MessageInitShape<typeof WatchConversationsResponseSchema>['frame']
-
-/** Pause between heartbeats of an inbox stream. The console closes a stream that is silent for longer. */
-const heartbeatMs = 15_000
-
-/**
- * Streams the changes of an inbox to one operator. The number of unread frames is limited. A client
- * that reads too slowly is disconnected with `RateLimited` (resource_exhausted). When the client
- * reconnects, it lists the conversations again.
- */
-export async function* watchConversations(
-  { inboxWatch, operatorPresence, visitorPresence, states, config }: CoreContext,
-  { workspaceId, scopes }: Pick<Caller, 'workspaceId' | 'scopes'>,
-  signal: AbortSignal,
-): AsyncGenerator<WatchConversationsResponse> {
-  const frames: { frame: Frame; events: LogEvent[] }[] = []
-  let wake: () => void = () => {}
-  let isOver = signal.aborted
-  let isTooSlow = false
-
-  function push(frame: Frame, events: LogEvent[] = []) {
-    if (frames.length >= config.INBOX_QUEUE_MAX) isTooSlow = true
-    else frames.push({ frame, events })
-    wake()
-  }
-  function finish() {
-    isOver = true
-    wake()
-  }
-
-  const leave = inboxWatch.add({
-    workspaceId,
-    ready: () => push({ case: 'ready', value: {} }),
-    changed: ({ conversation, events }) => {
-      const shown = events.filter(({ type }) => isReadable(type, scopes))
-      if (shown.length === 0) return
-      const value = { conversation: toConversation(conversation), events: shown.map(toInboxEvent) }
-      push({ case: 'changed', value }, shown)
-    },
-    noted: (conversationId) => push({ case: 'notes', value: { conversationId } }),
-  })
-  const leavePresence = operatorPresence.enter(workspaceId)
-  const leaveVisitors = visitorPresence.watch(workspaceId, (changes, complete) => {
-    const conversations = changes.map(({ conversationId, presence }) => ({
-      conversationId,
-      presence: presenceStates[presence],
-    }))
-    push({ case: 'presence', value: { complete, conversations } })
-  })
-  const heartbeat = setInterval(() => {
-    if (frames.length === 0) push({ case: 'heartbeat', value: {} })
-  }, heartbeatMs)
-  signal.addEventListener('abort', finish, { once: true })
-  try {
-    while (!isOver) {
-      if (isTooSlow) throw new ServiceError(ErrorCode.RATE_LIMITED, { retryAfter: 1 })
-      const next = frames.shift()
-      if (!next) {
-        await new Promise<void>((resolve) => (wake = resolve))
-        continue
-      }
-      yield create(WatchConversationsResponseSchema, { frame: next.frame })
-      // The operator has received these messages, because the frame was read.
-      states.markSent(next.events)
-    }
-  } finally {
-    clearInterval(heartbeat)
-    signal.removeEventListener('abort', finish)
-    leave()
-    leavePresence()
-    leaveVisitors()
-  }
 }

@@ -119,6 +119,48 @@ describe('a caller with any service token cannot use up the memory of a core', (
     expect(process.memoryUsage().heapTotal - before).toBeLessThan(200 * 1024 * kib)
   })
 
+  it('by a message of many submessages in a stream', async () => {
+    const { port, isServing } = await start({ maxBytes: 64 * 1024 * kib, timeoutMs: 20_000 })
+    const many = Buffer.alloc(15 * 1024 * kib, Buffer.from('0a00', 'hex'))
+    const head = Buffer.alloc(5)
+    head.writeUInt32BE(many.length, 1)
+    const before = process.memoryUsage().heapTotal
+    const answer = await fetch(`http://127.0.0.1:${port}/service.command.v1.CommandService/UploadScreenshot`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/connect+proto', authorization: `Bearer ${token}` },
+      body: new Uint8Array(Buffer.concat([head, many])),
+    })
+    expect(await answer.text()).toContain('the message has too many fields')
+    expect(process.memoryUsage().heapTotal - before).toBeLessThan(200 * 1024 * kib)
+    expect(await isServing()).toBe(true)
+  })
+
+  it('by streams of which it sends half a message', async () => {
+    const { port, isServing } = await start({ maxBytes: 4 * 1024 * kib, timeoutMs: 20_000 })
+    const head = Buffer.alloc(5)
+    head.writeUInt32BE(8 * 1024 * kib, 1)
+    const half = Buffer.concat([head, Buffer.alloc(1024 * kib)])
+    const session = http2.connect(`http://127.0.0.1:${port}`).on('error', () => {})
+    onTestFinished(() => session.destroy())
+    let ended = 0
+    const calls = Array.from({ length: 10 }, () =>
+      session
+        .request({
+          ':method': 'POST',
+          ':path': '/service.messaging.v1.MessagingService/WatchEvents',
+          'content-type': 'application/connect+proto',
+          authorization: `Bearer ${token}`,
+        })
+        .on('error', () => {})
+        .on('close', () => (ended += 1))
+        .resume(),
+    )
+    for (const call of calls) call.write(half)
+    await until('most calls to end', () => ended >= 6)
+    session.destroy()
+    await until('the core to serve', isServing)
+  })
+
   it('by a message without end', async () => {
     const { port, isServing } = await start({ maxBytes: 64 * 1024 * kib, timeoutMs: 20_000 })
     const request = http.request({

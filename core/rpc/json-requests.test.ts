@@ -6,14 +6,14 @@ import { GetSessionRequestSchema, SessionService } from '#proto/session/v1/sessi
 import { type CoreServer, serveCore } from '../server.ts'
 import { testCores } from '../test/cores.ts'
 import { servedMethods } from '../test/operator-calls.ts'
-import { knownScopes, peerScope } from '../workspaces/access.ts'
+import { knownScopes } from '../workspaces/access.ts'
 
 const cores = testCores({ started: false })
 let server: CoreServer
 let authorization: string
 beforeAll(async () => {
   server = await serveCore(cores.core, { host: '127.0.0.1', port: 0 })
-  const token = await cores.core.access.issue({ subject: 'test', scopes: [...knownScopes, peerScope] })
+  const token = await cores.core.access.issue({ subject: 'test', scopes: [...knownScopes] })
   authorization = `Bearer ${token}`
 })
 afterAll(() => server.close())

@@ -5,6 +5,7 @@ import https from 'node:https'
 import net, { type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import tls from 'node:tls'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createTlsFiles } from '../../platform/tls/tls-files.ts'
@@ -110,11 +111,31 @@ describe.each([
     expect(await headers('/')).toMatchObject({ connection: 'keep-alive', 'keep-alive': 'timeout=75' })
   })
 
-  it('closes an HTTP/1.1 connection with more than 16 unanswered requests', async () => {
+  it('closes an HTTP/1.1 connection with more than 100 waiting requests', async () => {
     const { open } = await start()
     const socket = await open()
     const request = 'GET /held HTTP/1.1\r\nHost: x\r\n\r\n'
-    socket.write(request.repeat(17))
+    socket.write(request.repeat(102))
     await once(socket, 'close')
+  })
+
+  it('does not read an HTTP/1.1 connection further while requests wait for an answer', async () => {
+    const { listener, open, called } = await start()
+    const bytesRead = () => [...listener.sockets].reduce((sum, { bytesRead }) => sum + bytesRead, 0)
+    const socket = await open()
+    socket.write('GET /held HTTP/1.1\r\nHost: x\r\n\r\n')
+    await called
+    const body = Buffer.alloc(48 * 1024)
+    const request = Buffer.concat([
+      Buffer.from(`POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n`),
+      body,
+    ])
+    for (let count = 0; count < 90; count++) socket.write(request)
+    await until('a pause of the listener', async () => {
+      const before = bytesRead()
+      await delay(50)
+      return bytesRead() > 0 && bytesRead() === before
+    })
+    expect(bytesRead()).toBeLessThan(1024 * 1024)
   })
 })

@@ -2,6 +2,7 @@ import http, { type RequestListener } from 'node:http'
 import http2 from 'node:http2'
 import net from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import { queueRequests } from '../../platform/http/request-queue.ts'
 import { boundUnreadAnswers } from '../../platform/http/unread-answers.ts'
 import { messageMaxBytes } from '../../platform/message-limit.ts'
 import type { TlsFiles } from '../../platform/tls/tls-files.ts'
@@ -29,8 +30,6 @@ const maxConcurrentStreams = 2_000
 const settings = { initialWindowSize: 4 * 1024 * 1024, maxConcurrentStreams }
 /** Maximum number of connections. */
 const maxConnections = 10_000
-/** Maximum number of unanswered requests of one HTTP/1.1 connection. Service clients send one. */
-const maxPipelined = 16
 /** Time in milliseconds for which idle HTTP/1.1 connections are kept. Clients close them earlier. */
 const keepAliveMs = 75_000
 /** Time in milliseconds for which a stopping core keeps idle HTTP/1.1 connections. */
@@ -50,6 +49,7 @@ const http2Preface = Buffer.from('PRI * HTTP/2.0\r\n')
 export function createPlainListener(handler: RequestListener): Listener {
   const http1 = trackHttp1(handler)
   const http1Server = http.createServer({ keepAliveTimeout: keepAliveMs }, http1.handler)
+  queueRequests(http1Server)
   const http2Server = http2.createServer({ settings }, handler as never)
   const sessions = sessionsOf(http2Server)
   const http1Sockets = socketsOf(http1Server, 'connection')
@@ -95,6 +95,7 @@ export function createTlsListener({ files, asksClients }: ListenerTls, handler: 
   const options = { ...material, allowHTTP1: true, requestCert: asksClients, rejectUnauthorized: false, settings }
   const http1 = trackHttp1(handler)
   const server = http2.createSecureServer(options, http1.handler as never)
+  queueRequests(server)
   Object.assign(server, { keepAliveTimeout: keepAliveMs, maxConnections })
   const sessions = sessionsOf(server)
   server.on('secureConnection', (socket) => socket.on('error', () => socket.destroy()))
@@ -118,35 +119,30 @@ export function createTlsListener({ files, asksClients }: ListenerTls, handler: 
 }
 
 /**
- * Tracks the open HTTP/1.1 requests of each connection. Node counts them only for servers that listen
+ * Tracks the open HTTP/1.1 request of each connection. Node counts them only for servers that listen
  * on a port themselves.
  */
 function trackHttp1(handler: RequestListener) {
-  const openResponses = new Map<net.Socket, Set<http.ServerResponse>>()
+  const openResponses = new Map<net.Socket, http.ServerResponse>()
   let isEnding = false
 
-  function track({ socket }: http.IncomingMessage, response: http.ServerResponse): boolean {
-    const open = openResponses.get(socket) ?? new Set()
-    if (open.size === maxPipelined) return false
-    openResponses.set(socket, open.add(response))
+  function track({ socket }: http.IncomingMessage, response: http.ServerResponse): void {
+    openResponses.set(socket, response)
     if (isEnding) response.shouldKeepAlive = false
     response.once('close', () => {
-      open.delete(response)
-      if (open.size > 0) return
       openResponses.delete(socket)
       if (isEnding) socket.end()
     })
-    return true
   }
 
   return {
     handler: ((request, response) => {
-      if (request.httpVersionMajor === 1 && !track(request, response)) return request.socket.destroy()
+      if (request.httpVersionMajor === 1) track(request, response)
       return handler(request, response)
     }) satisfies RequestListener,
     endWhenIdle(sockets: Iterable<net.Socket>) {
       isEnding = true
-      for (const open of openResponses.values()) for (const response of open) response.shouldKeepAlive = false
+      for (const response of openResponses.values()) response.shouldKeepAlive = false
       const endIdle = () => {
         for (const socket of sockets) if (!openResponses.has(socket)) socket.end()
       }

@@ -4,21 +4,23 @@ import {
   type Agent as AgentMessage,
   type ConversationSchema,
   ConversationStatus,
+  type InboxEvent,
   type InboxEventSchema,
   type Message,
   MessageSchema,
   type NoteSchema,
   type SearchResultSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
+import type { ProtoFields } from '../../contract/proto-fields.ts'
 import type { MessagePage } from '../conversations/messages.ts'
 import { type Conversation, type ConversationSummary, type Note, stateOf } from '../conversations/model.ts'
+import { publicMessage } from '../log/message-model.ts'
 import { type Agent, agentOperationIn, type LogEvent } from '../log-event.ts'
 import type { SearchResult } from '../search/search.ts'
 
 export function toMessage(event: LogEvent): Message {
-  const { conversationId, sequence, occurredAt, message } = event
-  const createdAt = timestampFromDate(occurredAt)
-  return create(MessageSchema, { ...message, state: stateOf(event), conversationId, sequence, createdAt })
+  const fields = publicMessage(event, event.message!, stateOf(event))
+  return create(MessageSchema, { ...fields, createdAt: timestampFromDate(fields.createdAt) })
 }
 
 export function toPage({ messages, ...page }: MessagePage) {
@@ -89,7 +91,7 @@ export function toInboxEvent(event: LogEvent): MessageInitShape<typeof InboxEven
     commandId: data?.commandId ?? data?.requestId,
     url: data?.url,
     label: data?.label ?? data?.purpose,
-  }
+  } satisfies Record<keyof ProtoFields<InboxEvent>, unknown>
 }
 
 export function fromAgent(message: AgentMessage | undefined): Agent | undefined {

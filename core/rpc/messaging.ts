@@ -3,10 +3,12 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
+  type AcceptedMessage,
   MessagingService,
   type VisitorMessage,
   type VisitorMessageResultSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
+import type { ProtoFields } from '../../contract/proto-fields.ts'
 import type { CoreContext } from '../context.ts'
 import type { PageQuery, Sent, VisitorSend } from '../conversations/messages.ts'
 import { ServiceError } from '../errors.ts'
@@ -78,25 +80,9 @@ export function messagingService(router: ConnectRouter, core: CoreContext): void
   })
 }
 
-function fromVisitorMessage({
-  credentials,
-  clientOperationId,
-  body,
-  contentType,
-  locale,
-  pageContext,
-  retryRoute,
-}: VisitorMessage): VisitorSend {
-  const page = fromPageContext(pageContext)
-  return {
-    credentials: fromCredentials(credentials),
-    clientOperationId,
-    body,
-    contentType,
-    locale,
-    pageContext: page,
-    retryRoute,
-  }
+function fromVisitorMessage(message: VisitorMessage): VisitorSend {
+  const { $typeName: _, $unknown: __, credentials, pageContext, ...send } = message
+  return { ...send, credentials: fromCredentials(credentials), pageContext: fromPageContext(pageContext) }
 }
 
 function fromQuery({ afterSequence, beforeSequence, limit }: PageQuery): PageQuery {
@@ -111,5 +97,15 @@ function toAccepted({ event, replayed }: Sent) {
   const { messageId, clientOperationId = '', sessionId = '' } = event.message!
   const { conversationId, sequence, occurredAt } = event
   const acceptedAt = timestampFromDate(occurredAt)
-  return { clientOperationId, messageId, sessionId, conversationId, sequence, state: 'queued', acceptedAt, replayed }
+  const state = 'queued'
+  return {
+    clientOperationId,
+    messageId,
+    sessionId,
+    conversationId,
+    sequence,
+    state,
+    acceptedAt,
+    replayed,
+  } satisfies Record<keyof ProtoFields<AcceptedMessage>, unknown>
 }

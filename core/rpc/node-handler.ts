@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest } from 'node:http2'
-import type { DescMethod } from '@bufbuild/protobuf'
+import type { DescMessage, DescMethod } from '@bufbuild/protobuf'
 import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect'
+import { pipe, transformJoinEnvelopes, transformSplitEnvelope } from '@connectrpc/connect/protocol'
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node'
 import type { Logger } from 'pino'
 import { messageMaxBytes } from '../../platform/message-limit.ts'
@@ -54,9 +55,8 @@ export function createNodeHandler(options: {
         })
       }
       const universal = universalRequestFromNodeRequest(request, response, undefined, undefined)
-      const answer = await handler(
-        checkJsonRequest(handler.method, unary ? counted(universal, handler.method, call) : universal),
-      )
+      const limited = unary ? counted(universal, handler.method, call) : countedStream(universal, handler.method, call)
+      const answer = await handler(checkJsonRequest(handler.method, limited))
       await universalResponseToNodeResponse(answer, response)
     } catch (error) {
       abortResponse(response)
@@ -87,9 +87,37 @@ function counted(request: UniversalRequest, { input }: DescMethod, call: Counted
     }
     const bytes = Buffer.concat(chunks)
     const type = header.get('content-type') ?? ''
-    if (type.includes('json')) requireFewValues(bytes)
-    else requireFewFields(input, type.startsWith('application/grpc') ? bytes.subarray(prefixBytes) : bytes)
+    requireFewParts(input, type, type.startsWith('application/grpc') ? bytes.subarray(prefixBytes) : bytes)
     yield bytes
   }
   return { ...request, body: read() } as UniversalRequest
+}
+
+/** Limits the bytes of a stream's messages that have not arrived completely, and the fields of each message. */
+function countedStream(request: UniversalRequest, { input }: DescMethod, call: CountedCall): UniversalRequest {
+  const type = request.header.get('content-type') ?? ''
+  async function* arriving() {
+    for await (const chunk of request.body as AsyncIterable<Uint8Array>) {
+      if (!call.reserve(chunk.length)) throw tooLarge()
+      yield chunk
+    }
+  }
+  const body = pipe(
+    arriving(),
+    transformSplitEnvelope(messageMaxBytes),
+    async function* (messages) {
+      for await (const message of messages) {
+        requireFewParts(input, type, message.data)
+        call.release(message.data.length + prefixBytes)
+        yield message
+      }
+    },
+    transformJoinEnvelopes(),
+  )
+  return { ...request, body } as UniversalRequest
+}
+
+function requireFewParts(input: DescMessage, contentType: string, bytes: Uint8Array): void {
+  if (contentType.includes('json')) requireFewValues(bytes)
+  else requireFewFields(input, bytes)
 }

@@ -17,7 +17,6 @@ import { leadService } from './lead.ts'
 import { localTransport } from './local-transport.ts'
 import { messagingService } from './messaging.ts'
 import { observeCalls } from './observed-calls.ts'
-import { peerService } from './peer.ts'
 import { privacyService } from './privacy.ts'
 import { sessionService } from './session.ts'
 import { workspaceService } from './workspace.ts'
@@ -55,7 +54,6 @@ export function createCoreServices(core: CoreContext): CoreServices {
     consoleService(router, core)
     leadService(router, core)
     privacyService(router, core)
-    peerService(router, core)
   }
 
   const find = createDispatcher(register, { gate, interceptors })

@@ -9,19 +9,14 @@ import {
   SessionService,
   type UnbanVisitorRequest,
   type VerifiedSubject,
-  type WidgetConfigSchema,
 } from '#proto/session/v1/session_pb.js'
-import { contractLimits } from '../../platform/contract-limits.ts'
-import type { CoreConfig } from '../config.ts'
 import type { CoreContext } from '../context.ts'
 import { ServiceError } from '../errors.ts'
 import { latestConsent } from '../visitors/consents.ts'
 import { expiryOf, type Session, type SessionContent } from '../visitors/model.ts'
-import type { AvailabilityState } from '../workspaces/availability.ts'
-import type { Installation } from '../workspaces/model.ts'
 import { callerOf, requiredWorkspace } from './caller.ts'
 import { decisions, toConsentRecord } from './consent.ts'
-import { toForms } from './forms.ts'
+import { toWidgetConfig } from './installations.ts'
 import { auditedWrites } from './policy-changes.ts'
 import { fromCredentials, fromPageContext, toPageContext } from './visitor.ts'
 
@@ -245,47 +240,4 @@ function toSession(
     pageContextAt: pageContextAt && timestampFromDate(pageContextAt),
     panelClosedAt: panelClosedAt && timestampFromDate(panelClosedAt),
   })
-}
-
-/** Languages that the browser package supports. */
-const supportedLocales = ['en', 'de', 'es', 'fr', 'ar', 'ja']
-
-/** Maximum number of messages that a browser queues while it cannot send. */
-const outboxMax = 50
-/** Minimum delay in milliseconds before a browser reconnects. */
-const reconnectMinMs = 500
-
-function toWidgetConfig(
-  installation: Installation,
-  { online, nextChangeAt }: AvailabilityState,
-  config: CoreConfig,
-): MessageInitShape<typeof WidgetConfigSchema> {
-  const { publicSiteKey, defaultLocale, appearance, capabilities, forms, consent } = installation
-  return {
-    publicSiteKey,
-    defaultLocale,
-    supportedLocales: [...new Set([defaultLocale, ...supportedLocales])],
-    appearance,
-    capabilities,
-    forms: toForms({
-      preChat: capabilities.preChatForm ? (forms?.preChat ?? []) : undefined,
-      offline: capabilities.offlineForm ? (forms?.offline ?? []) : undefined,
-    }),
-    consent: consent ?? { required: false },
-    online,
-    nextChangeAt: nextChangeAt && timestampFromDate(nextChangeAt),
-    limits: {
-      bodyMaxLength: Math.min(config.MESSAGE_BODY_MAX_LENGTH, contractLimits.bodyMaxLength),
-      pageContextMaxBytes: config.PAGE_CONTEXT_MAX_BYTES,
-      historyPageMax: contractLimits.historyPageMax,
-      screenshotMaxBytes: config.SCREENSHOT_MAX_BYTES,
-      outboxMax,
-    },
-    realtime: {
-      // The gateway replaces this value with its own interval.
-      heartbeatSeconds: 15,
-      reconnectMinMs,
-      reconnectMaxMs: config.RECONNECT_MAX_MS,
-    },
-  }
 }

@@ -1,9 +1,10 @@
 import { create } from '@bufbuild/protobuf'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { WatchEventsRequestSchema, type WatchEventsResponse } from '#proto/messaging/v1/messaging_pb.js'
+import { createSharedBytes } from '../concurrency/shared-bytes.ts'
 import type { CoreContext } from '../context.ts'
 import { createVisitorPresence } from '../conversations/visitor-presence.ts'
-import type { SubscriptionSink } from '../log/session-streams.ts'
+import type { SubscriptionSink } from '../streams/session-streams.ts'
 import { watchEvents } from './watch-events.ts'
 
 const mebi = 2 ** 20
@@ -17,6 +18,7 @@ const core = {
   availabilityOf: async () => ({ online: true }),
   conversationAccess: { epochOf: async () => 'e1' },
   visitorPresence: createVisitorPresence({ now: Date.now }),
+  unreadFrames: createSharedBytes(256 * mebi),
   streamSubscriptions: {
     async open(request: { sink: SubscriptionSink }) {
       sink = request.sink
@@ -86,8 +88,8 @@ describe('the event stream of a gateway', () => {
   it('ends when more than 64 MiB are unread; data that was read does not count', async () => {
     for (let sequence = 1; sequence <= 60; sequence += 1) send(sequence)
     expect((await frames.next()).value?.frames).toHaveLength(60)
-    for (let sequence = 61; sequence <= 124; sequence += 1) send(sequence)
-    expect((await frames.next()).value?.frames).toHaveLength(64)
+    for (let sequence = 61; sequence <= 123; sequence += 1) send(sequence)
+    expect((await frames.next()).value?.frames).toHaveLength(63)
     for (let sequence = 125; sequence <= 189; sequence += 1) send(sequence)
     expect((await frames.next()).done).toBe(true)
   })

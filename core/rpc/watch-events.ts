@@ -10,9 +10,9 @@ import {
   type WatchEventsResponse,
   WatchEventsResponseSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
-import { encodeStreamedEvent } from '../../platform/event-stream.ts'
+import { encodeStreamedEvent } from '../../contract/event-stream.ts'
 import type { CoreContext } from '../context.ts'
-import type { StreamSubscription, SubscriptionSink } from '../log/session-streams.ts'
+import type { StreamSubscription, SubscriptionSink } from '../streams/session-streams.ts'
 import { encodeAvailability } from '../workspaces/availability-watch.ts'
 import { toErrorInfo, toServiceError } from './connect-errors.ts'
 import { fromCredentials } from './visitor.ts'
@@ -20,10 +20,15 @@ import { fromCredentials } from './visitor.ts'
 type Frame = MessageInitShape<typeof FrameSchema>
 
 /**
- * Maximum number of characters of unread events per gateway. The core disconnects a gateway with
+ * Maximum memory of unread frames per gateway, about in bytes. The core disconnects a gateway with
  * more. The gateway then reconnects and resumes its streams.
  */
 const maxUnread = 64 * 1024 * 1024
+/** Memory of a frame in addition to its texts and its subscription ids. */
+const frameBytes = 256
+const idBytes = 8
+/** Maximum number of subscriptions of one gateway, also of those that are opening. */
+const maxSubscriptions = 100_000
 const framesPerMessage = 1000
 
 /**
@@ -31,13 +36,13 @@ const framesPerMessage = 1000
  * core sends batches of frames.
  */
 export async function* watchEvents(
-  { visitorAccess, availabilityOf, streamSubscriptions, conversationAccess, visitorPresence }: CoreContext,
+  core: CoreContext,
   messages: AsyncIterable<WatchEventsRequest>,
   signal: AbortSignal,
 ): AsyncGenerator<WatchEventsResponse> {
-  const frames: { frame: Frame['frame']; size: number }[] = [{ frame: { case: 'ready', value: {} }, size: 0 }]
-  /** Number of characters of the events in `frames`. */
-  let unread = 0
+  const { visitorAccess, availabilityOf, streamSubscriptions, conversationAccess, visitorPresence, unreadFrames } = core
+  const frames: { frame: Frame['frame']; size: number }[] = []
+  const unread = unreadFrames.join(maxUnread)
   let wake: () => void = () => {}
   let over = false
   /** Values that will be sent with `opened`, by subscription id. */
@@ -47,10 +52,15 @@ export async function* watchEvents(
   /** Whether the gateway handles `Replayed` frames. */
   let acceptsReplayed = false
 
-  function push(frame: Frame['frame'], size = 0) {
-    frames.push({ frame, size })
-    unread += size
-    if (unread > maxUnread) over = true
+  function push(frame: Frame['frame'], ids: readonly number[] = [], text = '') {
+    if (over) return
+    const size = frameBytes + ids.length * idBytes + text.length
+    if (unread.take(size)) frames.push({ frame, size })
+    else {
+      frames.length = 0
+      unread.leave()
+      over = true
+    }
     wake()
   }
 
@@ -60,20 +70,22 @@ export async function* watchEvents(
       told.delete(subscriptionId)
       push({ case: 'opened', value: { subscriptionId, ...values } })
     },
-    event: (subscriptionIds, event) => push({ case: 'event', value: { subscriptionIds, ...event } }, event.json.length),
+    event: (subscriptionIds, event) =>
+      push({ case: 'event', value: { subscriptionIds, ...event } }, subscriptionIds, event.json),
     replayed(subscriptionId, events) {
       if (acceptsReplayed) {
-        const text = Buffer.from(events.map(encodeStreamedEvent).join(''))
-        const value = { subscriptionId, sequence: events.at(-1)?.sequence, events: events.length, text }
-        push({ case: 'replayed', value }, text.length)
+        const text = events.map(encodeStreamedEvent).join('')
+        const sequence = events.at(-1)?.sequence
+        const value = { subscriptionId, sequence, events: events.length, text: Buffer.from(text) }
+        push({ case: 'replayed', value }, [], text)
       } else for (const event of events) this.event([subscriptionId], event)
     },
-    advanced: (subscriptionIds, sequence) => push({ case: 'advanced', value: { subscriptionIds, sequence } }),
-    availability: (subscriptionIds, { occurredAt, data }) =>
-      push({
-        case: 'availability',
-        value: { subscriptionIds, occurredAt: timestampFromDate(occurredAt), data },
-      }),
+    advanced: (subscriptionIds, sequence) =>
+      push({ case: 'advanced', value: { subscriptionIds, sequence } }, subscriptionIds),
+    availability(subscriptionIds, { occurredAt, data }) {
+      const value = { subscriptionIds, occurredAt: timestampFromDate(occurredAt), data }
+      push({ case: 'availability', value }, subscriptionIds, data)
+    },
     paused: (subscriptionId) => push({ case: 'paused', value: { subscriptionId } }),
     closed(subscriptionId, error) {
       open.delete(subscriptionId)
@@ -85,6 +97,8 @@ export async function* watchEvents(
   }
 
   async function subscribe({ subscriptionId: id, credentials, afterSequence, lastEventId, resumed }: Subscribe) {
+    // Only a faulty gateway uses the id of an open subscription, or has so many.
+    if (open.has(id) || open.size >= maxSubscriptions) return finish()
     open.set(id, 'opening')
     try {
       const { session, installation } = await visitorAccess.authorize(fromCredentials(credentials), { resumed })
@@ -94,8 +108,9 @@ export async function* watchEvents(
       const start = { afterSequence, lastEventId }
       const subscription = await streamSubscriptions.open({ id, sink, session, epoch, start, toldAvailability })
       // While the subscription was opening, the gateway cancelled it or the call ended.
-      if (over || open.get(id) !== 'opening') streamSubscriptions.close(subscription)
-      else open.set(id, subscription)
+      if (!over && open.get(id) === 'opening') return void open.set(id, subscription)
+      told.delete(id)
+      streamSubscriptions.close(subscription)
     } catch (error) {
       told.delete(id)
       if (open.get(id) === 'opening') sink.closed(id, error)
@@ -126,6 +141,7 @@ export async function* watchEvents(
     wake()
   }
 
+  push({ case: 'ready', value: {} })
   signal.addEventListener('abort', finish, { once: true })
   readCommands().then(finish, finish)
   try {
@@ -133,11 +149,12 @@ export async function* watchEvents(
       if (frames.length === 0) await new Promise<void>((resolve) => (wake = resolve))
       if (over) return
       const batch = frames.splice(0, framesPerMessage)
-      for (const { size } of batch) unread -= size
+      for (const { size } of batch) unread.giveBack(size)
       yield create(WatchEventsResponseSchema, { frames: batch.map(({ frame }) => ({ frame })) })
     }
   } finally {
     over = true
+    unread.leave()
     visitors.end()
     for (const subscription of open.values()) if (subscription !== 'opening') streamSubscriptions.close(subscription)
   }

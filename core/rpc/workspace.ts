@@ -2,38 +2,17 @@ import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import type {
-  Appearance as AppearanceMessage,
-  Capabilities as CapabilitiesMessage,
-  Forms as FormsMessage,
-} from '#proto/session/v1/session_pb.js'
 import {
-  type Availability as AvailabilityMessage,
   type ConnectionSchema,
   ConnectionStatus,
-  type ConsentPolicy,
-  type InstallationSchema,
   type WorkspaceSchema,
   WorkspaceService,
 } from '#proto/workspace/v1/workspace_pb.js'
 import type { CoreContext } from '../context.ts'
 import { ServiceError } from '../errors.ts'
-import { availabilityOf } from '../workspaces/availability.ts'
-import {
-  type Appearance,
-  type Capabilities,
-  type Connection,
-  capabilityNames,
-  type Installation,
-  type InstallationSettings,
-  type Translation,
-  type Workspace,
-} from '../workspaces/model.ts'
-import { canonicalLocale } from '../workspaces/translations.ts'
-import { fromAvailability, toAvailability } from './availability.ts'
+import type { Connection, Workspace } from '../workspaces/model.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from './caller.ts'
-import { fromConsentPolicy } from './consent.ts'
-import { fromForms, toForms } from './forms.ts'
+import { fromSettings, toInstallation } from './installations.ts'
 import { auditedWrites, operatorDeletion, policyChangeCalls } from './policy-changes.ts'
 import { fromRetention, toRetention } from './retention.ts'
 import { suppressionCalls } from './suppressions.ts'
@@ -124,12 +103,12 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
     },
 
     async createInstallation(request, context) {
-      const { connectionId, ...settings } = request
+      const { connectionId } = request
       const scope = callerOf(context).workspaceId
       const { workspaceId } = await workspaces.findConnection(connectionId, scope)
       const target = workspaces.plannedSiteKey
       const { publicSiteKey, kid } = await audited(context, request, { workspaceId, target }, async (operation) => {
-        const made = await workspaces.createInstallation(connectionId, fromSettings(settings), scope, operation)
+        const made = await workspaces.createInstallation(connectionId, fromSettings(request), scope, operation)
         return { publicSiteKey: made.installation.publicSiteKey, kid: made.identitySecret.kid }
       })
       const installation = await workspaces.findInstallation(publicSiteKey, scope)
@@ -140,11 +119,11 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
     },
 
     async updateInstallation(request, context) {
-      const { siteKey, ...settings } = request
+      const { siteKey } = request
       const scope = callerOf(context).workspaceId
       const { workspaceId } = await workspaces.findInstallation(siteKey, scope)
       await audited(context, request, { workspaceId, target: siteKey }, async (operation) => {
-        await workspaces.updateInstallation(siteKey, fromSettings(settings), scope, operation)
+        await workspaces.updateInstallation(siteKey, fromSettings(request), scope, operation)
         return { publicSiteKey: siteKey }
       })
       return { installation: toInstallation(await workspaces.findInstallation(siteKey, scope)) }
@@ -167,72 +146,6 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
   })
 }
 
-interface SettingsMessage {
-  enabled?: boolean
-  origins: string[]
-  appearance?: AppearanceMessage
-  capabilities?: CapabilitiesMessage
-  defaultLocale?: string
-  forms?: FormsMessage
-  availability?: AvailabilityMessage
-  consent?: ConsentPolicy
-}
-
-function fromSettings({
-  enabled,
-  origins,
-  appearance,
-  capabilities,
-  defaultLocale,
-  forms,
-  availability,
-  consent,
-}: SettingsMessage): InstallationSettings {
-  return {
-    ...(enabled === undefined ? {} : { enabled }),
-    ...(origins.length === 0 ? {} : { origins }),
-    ...(appearance && { appearance: fromAppearance(appearance) }),
-    ...(capabilities && { capabilities: fromCapabilities(capabilities) }),
-    ...(defaultLocale === undefined ? {} : { defaultLocale }),
-    ...(forms && { forms: fromForms(forms) }),
-    ...(availability && { availability: fromAvailability(availability) }),
-    ...(consent && { consent: fromConsentPolicy(consent) }),
-  }
-}
-
-/** Ignores empty texts, so that they leave the stored texts unchanged. */
-function fromAppearance({
-  title,
-  greeting,
-  accentColor,
-  position,
-  logoUrl,
-  translations,
-}: AppearanceMessage): Partial<Appearance> {
-  const texts = Object.entries(translations).map(([tag, { title, greeting }]): [string, Translation] => [
-    canonicalLocale(tag) ?? tag,
-    { ...(title && { title }), ...(greeting && { greeting }) },
-  ])
-  if (new Set(texts.map(([tag]) => tag)).size < texts.length)
-    throw new ServiceError(ErrorCode.VALIDATION_FAILED, {
-      issues: [{ path: '/appearance/translations', rule: 'uniqueItems' }],
-    })
-  return {
-    ...(texts.length > 0 && { translations: Object.fromEntries(texts) }),
-    ...(title && { title }),
-    ...(greeting && { greeting }),
-    ...(accentColor && { accentColor }),
-    ...(position && { position: position as Appearance['position'] }),
-    ...(logoUrl && { logoUrl }),
-  }
-}
-
-function fromCapabilities(message: CapabilitiesMessage): Partial<Capabilities> {
-  return Object.fromEntries(
-    capabilityNames.flatMap((name) => (message[name] === undefined ? [] : [[name, message[name]]])),
-  )
-}
-
 const connectionStatuses = {
   [ConnectionStatus.ENABLED]: 'enabled',
   [ConnectionStatus.DISABLED]: 'disabled',
@@ -250,18 +163,5 @@ function toConnection({
     workspaceId,
     name,
     status: status === 'enabled' ? ConnectionStatus.ENABLED : ConnectionStatus.DISABLED,
-  }
-}
-
-function toInstallation({
-  identitySecrets,
-  forms,
-  ...installation
-}: Installation): MessageInitShape<typeof InstallationSchema> {
-  return {
-    ...installation,
-    forms: toForms(forms ?? {}),
-    availability: toAvailability(availabilityOf(installation)),
-    identityKeyIds: identitySecrets.map(({ kid }) => kid),
   }
 }

@@ -1,6 +1,4 @@
-import { type Collection, type Document, type Filter, ObjectId } from 'mongodb'
-import type { EventDocument } from '../log/event-store.ts'
-import type { LogEvent } from '../log-event.ts'
+import type { Collection, Document, Filter } from 'mongodb'
 import { insertEach } from '../mongodb/insert-each.ts'
 import { idOf, ofKinds, sourceOf } from './entry-ids-model.ts'
 import type { EntryQuery, FoundEntry, SearchEntry, SearchPlace, SearchSource, SearchText } from './model.ts'
@@ -20,15 +18,6 @@ export interface SearchEntryDocument {
   conversationId?: string
 }
 
-/** Position in all logs up to which the catch-up has checked that every event has its entry. */
-export interface SearchProgressDocument {
-  _id: 'events'
-  after: ObjectId
-}
-
-/** Position of the catch-up in the order in which events were created. */
-export type SearchPosition = string | undefined
-
 export interface SearchEntryStore {
   /** Inserts the entries that are missing. Existing entries stay unchanged. */
   insert(entries: SearchEntry[]): Promise<void>
@@ -40,15 +29,6 @@ export interface SearchEntryStore {
   /** Returns the workspace of each conversation, including hidden conversations. */
   workspacesOf(conversationIds: string[]): Promise<Map<string, string>>
   leadsAndNotesOf(conversationIds: string[]): Promise<SearchText[]>
-  position(): Promise<SearchPosition>
-  /** Moves the position. Returns false if another core has moved it. */
-  advance(from: SearchPosition, to: string): Promise<boolean>
-  /** Returns the events that were created after a position and before a time, oldest first. */
-  eventsAfter(
-    position: SearchPosition,
-    before: Date,
-    limit: number,
-  ): Promise<{ events: LogEvent[]; end: SearchPosition }>
   /** Counts the entries with a term. Stops counting at `limit`. */
   count(query: Pick<EntryQuery, 'workspaceId' | 'kinds'>, term: SearchTerm, limit: number): Promise<number>
   /** Returns the matching entries among the first `limit` entries with the term `rarest`, newest first. */
@@ -62,8 +42,6 @@ export interface SearchEntryStore {
 
 interface SearchCollections {
   searchEntries: Collection<SearchEntryDocument>
-  searchProgress: Collection<SearchProgressDocument>
-  events: Collection<EventDocument>
   /**
    * These two collections have the type `object`, because this module must not import their types
    * (see `test/architecture/rules.ts`).
@@ -97,7 +75,7 @@ const writeConcern = { w: 1 } as const
 const newestFirst = { at: -1, _id: -1 } as const
 
 export function createSearchEntryStore(collections: SearchCollections): SearchEntryStore {
-  const { searchEntries: entries, searchProgress: progress, events } = collections
+  const { searchEntries: entries } = collections
   const conversations = collections.conversations as Collection<StoredConversation>
   const leads = collections.leads as Collection<StoredLead>
 
@@ -159,40 +137,6 @@ export function createSearchEntryStore(collections: SearchCollections): SearchEn
           texts: Object.values(fields),
         })),
       ]
-    },
-
-    async position() {
-      return (await progress.findOne({ _id: 'events' }))?.after.toHexString()
-    },
-
-    async advance(from, to) {
-      const after = new ObjectId(to)
-      if (from !== undefined) {
-        const { modifiedCount } = await progress.updateOne(
-          { _id: 'events', after: new ObjectId(from) },
-          { $set: { after } },
-        )
-        return modifiedCount === 1
-      }
-      const { upsertedCount } = await progress.updateOne(
-        { _id: 'events' },
-        { $setOnInsert: { after } },
-        { upsert: true },
-      )
-      return upsertedCount === 1
-    },
-
-    async eventsAfter(position, before, limit) {
-      const created = {
-        ...(position !== undefined && { $gt: new ObjectId(position) }),
-        $lt: ObjectId.createFromTime(Math.floor(before.getTime() / 1000)),
-      }
-      const found = await events
-        .find({ _id: created }, { projection: { operationKey: 0, inputHash: 0, data: 0 } })
-        .sort({ _id: 1 })
-        .limit(limit)
-        .toArray()
-      return { events: found.map(({ _id, ...event }) => event), end: found.at(-1)?._id.toHexString() }
     },
 
     async count({ workspaceId, kinds }, term, limit) {

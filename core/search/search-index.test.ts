@@ -30,6 +30,7 @@ it('the search index stops after the write in progress, although many events wai
   const bus = createBus()
   const index = createSearchIndex({
     store: store as SearchEntryStore,
+    followers: undefined as never,
     sessions: { find: async () => [] },
     bus,
     logger: { debug() {}, warn() {} } as never,

@@ -1,8 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import type { Bus } from '../bus.ts'
+import { createPace } from '../concurrency/pace.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
+import type { FollowerStore } from '../log/follower-store.ts'
+import { createLogFollower } from '../log/log-follower.ts'
 import type { LogEvent } from '../log-event.ts'
 import type { Session } from '../visitors/model.ts'
 import type { SessionStore } from '../visitors/session-store.ts'
@@ -33,41 +35,35 @@ export interface SearchIndex {
 const maxWaiting = 10_000
 /** Events written together. A write of this size delays other database calls by some milliseconds. */
 const batchSize = 50
-const catchUpBatch = 500
 /** Minimum time in milliseconds between two writes, if fewer than `batchSize` events wait. */
 const paceMs = 100
-/**
- * A pause lasts this many times as long as the write before it. So indexing never takes more than a
- * fifth of the time of the database.
- */
-const pauseFactor = 4
-/**
- * Minimum age in milliseconds of the events that `catchUp` reads. The insert of an event takes less
- * time than this. So when `catchUp` reads an event, the log already contains all events that were
- * created earlier.
- */
-const settledMs = 90_000
+/** Maximum share of the time that indexing takes. */
+const share = 1 / 5
 /**
  * Maximum time in milliseconds between the read of a text and the write of its entry. It is shorter
  * than the minute after which a removal also removes data that was written late.
  */
 const maxAgeMs = 20_000
 const maxKnown = 50_000
+/** The name under which version 0.2.0 stored the position. */
+const followerName = 'events'
 
 /**
- * Adds search entries after the events were written to the log, so that a send waits for no entry.
- * `catchUp` reads every event of the logs once more. It adds the entries that are missing because
- * of a crash, a full queue or a failed write.
+ * Adds search entries after the events were written to the log, so that a send waits for no entry. A
+ * follower of the logs adds the entries that are missing because of a crash, a full queue or a failed
+ * write.
  */
 export function createSearchIndex(dependencies: {
   store: SearchEntryStore
+  followers: FollowerStore
   sessions: Pick<SessionStore, 'find'>
   bus: Bus
   logger: Logger
   now: () => number
 }): SearchIndex {
-  const { store, sessions, bus, logger, now } = dependencies
+  const { store, followers, sessions, bus, logger, now } = dependencies
   const closed = new AbortController()
+  const paced = createPace({ share, signal: closed.signal })
   let waiting: { event: LogEvent; readAt: number }[] = []
   const workspaces = createLruCache<string>(maxKnown)
   /** Sessions whose visitor has an entry or no name. */
@@ -112,27 +108,48 @@ export function createSearchIndex(dependencies: {
     await store.insert(texts.filter(({ source }) => missing.has(source)).map(indexed))
   }
 
-  async function pauseAfter(work: () => Promise<unknown>) {
-    const began = performance.now()
-    await work()
-    const pauseMs = (performance.now() - began) * pauseFactor
-    await delay(pauseMs, undefined, { signal: closed.signal }).catch(() => {})
-  }
+  /** Runs a write after the pause that follows the previous one, unless the index was closed. */
+  const write = (work: () => Promise<void>) =>
+    paced(async () => {
+      if (!closed.signal.aborted) await work()
+    })
 
   const flushing = createSingleFlight(
     () => waiting.length > 0 && !closed.signal.aborted,
-    async () => {
-      const batch = waiting.slice(0, batchSize)
-      waiting = waiting.slice(batchSize)
-      const events = batch.filter(({ readAt }) => isRecent(readAt)).map(({ event }) => event)
-      if (events.length === 0) return
-      await pauseAfter(async () => {
+    () =>
+      write(async () => {
+        const batch = waiting.slice(0, batchSize)
+        waiting = waiting.slice(batchSize)
+        const events = batch.filter(({ readAt }) => isRecent(readAt)).map(({ event }) => event)
+        if (events.length === 0) return
         await addMessages(events)
         await addVisitors(events)
-      })
-    },
+      }),
     { paceMs, isFull: () => waiting.length >= batchSize },
   )
+
+  const follower = createLogFollower({
+    name: followerName,
+    store: followers,
+    handle: addMissing,
+    signal: closed.signal,
+    now,
+  })
+
+  async function addMissing(events: LogEvent[]) {
+    const readAt = performance.now()
+    const searched = events.filter(isSearched)
+    const missing = new Set((await store.missing(searched.flatMap(sourceOf))).map(placeOf))
+    const absent = searched.filter((event) => sourceOf(event).some((source) => missing.has(placeOf(source))))
+    for (let start = 0; start < absent.length; start += batchSize)
+      await write(async () => {
+        if (!isRecent(readAt)) throw new Error('the events were read too long ago')
+        await addMessages(absent.slice(start, start + batchSize))
+      })
+    await write(() => addVisitors(searched))
+    await write(() => addOthers(searched))
+    if (absent.length > 0) logger.debug({ count: absent.length }, 'missing search entries added')
+  }
 
   return {
     async add(text) {
@@ -143,27 +160,7 @@ export function createSearchIndex(dependencies: {
 
     flush: flushing.run,
 
-    async catchUp() {
-      while (!closed.signal.aborted) {
-        const from = await store.position()
-        const readAt = performance.now()
-        const { events, end } = await store.eventsAfter(from, new Date(now() - settledMs), catchUpBatch)
-        if (end === undefined) return
-        const searched = events.filter(isSearched)
-        const missing = new Set((await store.missing(searched.flatMap(sourceOf))).map(placeOf))
-        const absent = searched.filter((event) => sourceOf(event).some((source) => missing.has(placeOf(source))))
-        for (let start = 0; start < absent.length; start += batchSize) {
-          if (closed.signal.aborted) return
-          if (!isRecent(readAt)) throw new Error('the events were read too long ago')
-          await pauseAfter(() => addMessages(absent.slice(start, start + batchSize)))
-        }
-        await pauseAfter(() => addVisitors(searched))
-        await pauseAfter(() => addOthers(searched))
-        // Another core has moved the position, and continues from there.
-        if (!(await store.advance(from, end))) return
-        if (absent.length > 0) logger.debug({ count: absent.length }, 'missing search entries added')
-      }
-    },
+    catchUp: follower.catchUp,
 
     close: () => closed.abort(),
   }

@@ -1,5 +1,6 @@
 import { createJob, type Job } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
+import type { FollowerStore } from '../log/follower-store.ts'
 import type { SessionStore } from '../visitors/session-store.ts'
 import type { SearchEntryStore } from './search-entry-store.ts'
 import { createSearchIndex, type SearchIndex } from './search-index.ts'
@@ -15,9 +16,13 @@ const catchUpEveryMs = 10_000
 
 export function createSearchService(
   { bus, logger, now }: CoreKit,
-  { searchEntries: store, sessions }: { searchEntries: SearchEntryStore; sessions: SessionStore },
+  {
+    searchEntries: store,
+    followers,
+    sessions,
+  }: { searchEntries: SearchEntryStore; followers: FollowerStore; sessions: SessionStore },
 ): SearchService {
-  const searchIndex = createSearchIndex({ store, sessions, bus, logger, now })
+  const searchIndex = createSearchIndex({ store, followers, sessions, bus, logger, now })
   return {
     searchIndex,
     jobs: [

@@ -184,6 +184,11 @@ export function identificationInMemory(given: Partial<Given> = {}) {
     },
     plannedIds,
     wakeups: {
+      async changing([id], write) {
+        const result = await write()
+        step(`wake up ${id}`)
+        return result
+      },
       async stateChanged(id) {
         step(`wake up ${id}`)
       },

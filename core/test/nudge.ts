@@ -1,4 +1,4 @@
-import type { Nudge } from '../log/wakeup-store.ts'
+import type { Nudge, PassedEnds } from '../wakeups/wakeup-store.ts'
 
 /**
  * Creates a nudge that the cores of one test share, so that they need not poll the database for
@@ -7,7 +7,12 @@ import type { Nudge } from '../log/wakeup-store.ts'
 export function createTestNudge(): Nudge {
   let announced = 0
   let waiting: (() => void)[] = []
+  const handlers: ((ends: PassedEnds) => void)[] = []
   return {
+    pass(ends) {
+      for (const handle of handlers) handle(ends)
+    },
+    onPassed: (handle) => void handlers.push(handle),
     announce() {
       announced += 1
       for (const resolve of waiting.splice(0)) resolve()

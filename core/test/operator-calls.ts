@@ -4,8 +4,6 @@ import { Code, ConnectError, createConnectRouter, createContextValues, type Tran
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { readCoreConfig } from '../config.ts'
 import { newId } from '../ids.ts'
-import { createErasureStore } from '../privacy/erasure-store.ts'
-import { noTraces } from '../privacy/model.ts'
 import { createCoreServices } from '../rpc/router.ts'
 import { inMemoryTransport } from '../server.ts'
 import type { TestCores } from './cores.ts'
@@ -152,24 +150,10 @@ export async function thingsOf(cores: TestCores, sessionId: string, conversation
 
 /** Creates a finished erasure, so that no job changes it during a test. */
 async function finishedErasure({ core }: TestCores, workspaceId: string) {
-  const store = createErasureStore(core.database.collections)
   const at = new Date()
   const erasureId = newId('ers')
-  const visitor = { workspaceId, browserIds: [], subjectIds: [] }
-  await store.insert(
-    {
-      erasureId,
-      workspaceId,
-      stage: 'removed',
-      requestedBy: 'desk',
-      requestedAt: at,
-      visitor,
-      until: at,
-      traces: noTraces(),
-    },
-    new Date(at.getTime() + 60_000),
-  )
-  await store.finish({ erasureId, fencingToken: 1 }, at)
+  const erasure = { workspaceId, stage: 'finished' as const, requestedBy: 'desk', requestedAt: at, finishedAt: at }
+  await core.database.collections.erasures.insertOne({ _id: erasureId, ...erasure })
   return { erasureId }
 }
 

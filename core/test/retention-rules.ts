@@ -89,7 +89,6 @@ const rules: Record<string, IsOverdue> = {
   signInAttempts: () => false,
   networkBans: () => false,
   operatorPresence: () => false,
-  peers: () => false,
   // These documents have no period. They are kept until they are removed explicitly.
   visitors: () => false,
   suppressions: () => false,

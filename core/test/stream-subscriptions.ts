@@ -1,11 +1,11 @@
 import { vi } from 'vitest'
 import { createBus } from '../bus.ts'
-import { type EncodedEvent, toStreamEvent } from '../log/model.ts'
-import { type ReplayWindow, replayPage, type StartPoint } from '../log/replay-window.ts'
-import type { SubscriptionSink } from '../log/session-streams.ts'
-import { createStreamSubscriptions } from '../log/stream-subscriptions.ts'
 import type { LogEvent } from '../log-event.ts'
 import { createCoreMetrics } from '../metrics.ts'
+import { type EncodedEvent, toStreamEvent } from '../streams/model.ts'
+import type { ReplayWindow, StartPoint } from '../streams/replay-window.ts'
+import type { SubscriptionSink } from '../streams/session-streams.ts'
+import { createStreamSubscriptions } from '../streams/stream-subscriptions.ts'
 import type { Session } from '../visitors/model.ts'
 
 export const occurredAt = new Date(Date.UTC(2030, 0, 1))
@@ -49,10 +49,10 @@ export function newScene(log: LogEvent[] = [], options: { checkSteps?: number; m
       state: 'ready',
       sequence: afterSequence,
     })),
-    read: vi.fn<ReplayWindow['read']>(async (_, after) =>
+    read: vi.fn<ReplayWindow['read']>(async (_, after, _through, limit) =>
       log
         .filter(({ sequence, transient }) => sequence > after && !transient)
-        .slice(0, replayPage)
+        .slice(0, limit)
         .map(toStreamEvent),
     ),
     oldest: async () => 0,

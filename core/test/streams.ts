@@ -1,5 +1,5 @@
 import type { CoreContext } from '../context.ts'
-import type { StreamSubscription, SubscriptionSink } from '../log/session-streams.ts'
+import type { StreamSubscription, SubscriptionSink } from '../streams/session-streams.ts'
 import type { SessionContent } from '../visitors/model.ts'
 import { encodeAvailability } from '../workspaces/availability-watch.ts'
 import { credentialsOf } from './visitor-credentials.ts'

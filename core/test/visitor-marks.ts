@@ -129,7 +129,7 @@ export async function finishErasures(cores: TestCores, core = cores.core) {
   for (const seconds of [0, 3, 31, 3, 61, 3, 61, 3, 61, 3]) {
     await flushAll(cores)
     cores.advance(seconds)
-    await core.erasures.work()
+    await core.removals.work()
   }
   const unfinished = { stage: { $ne: 'finished' as const } }
   expect(await core.database.collections.erasures.countDocuments(unfinished)).toBe(0)

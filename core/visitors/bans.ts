@@ -1,7 +1,7 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { inWorkspace, ServiceError } from '../errors.ts'
-import type { Wakeups } from '../log/wakeups.ts'
 import { field, integer, text, validate } from '../rules.ts'
+import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { BanStore } from './ban-store.ts'
 import type { Session } from './model.ts'
 import type { NetworkBans } from './network-bans.ts'

@@ -8,6 +8,8 @@ export interface ConsentStore {
    * operation. Returns false if the session is not active.
    */
   add(sessionId: string, consent: StoredConsent): Promise<boolean>
+  /** Returns the ids of the other active sessions of the same visitor on the same installation. */
+  others(session: Session): Promise<string[]>
   /**
    * Adds a decision to the other active sessions of the same visitor on the same installation.
    * Returns the ids of all these sessions, including those that already had the decision.
@@ -34,6 +36,11 @@ export function createConsentStore({ sessions }: { sessions: Collection<SessionD
   })
   const unlessRecorded = ({ operation }: StoredConsent) => ({ 'consents.operation': { $ne: operation } })
 
+  async function others(session: Session) {
+    const active = { ...othersOf(session), status: 'active' as const }
+    return (await sessions.find(active, { projection: { _id: 1 } }).toArray()).map(({ _id }) => _id)
+  }
+
   return {
     async add(sessionId, consent) {
       const active = { _id: sessionId, status: 'active' as const }
@@ -41,11 +48,10 @@ export function createConsentStore({ sessions }: { sessions: Collection<SessionD
       return matchedCount === 1 || (await sessions.findOne(active, { projection: { _id: 1 } })) !== null
     },
 
+    others,
+
     async addToOthers(session, consent) {
-      const found = await sessions
-        .find({ ...othersOf(session), status: 'active' }, { projection: { _id: 1 } })
-        .toArray()
-      const ids = found.map(({ _id }) => _id)
+      const ids = await others(session)
       if (ids.length > 0)
         await sessions.updateMany({ _id: { $in: ids }, status: 'active', ...unlessRecorded(consent) }, adding(consent))
       return ids

@@ -1,8 +1,8 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
 import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
-import type { Wakeups } from '../log/wakeups.ts'
 import { field, oneOf, validate } from '../rules.ts'
+import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { Installation } from '../workspaces/model.ts'
 import type { ConsentStore } from './consent-store.ts'
 import type { ConsentDecision, Session, Visitor, VisitorCredentials } from './model.ts'
@@ -42,7 +42,7 @@ export function createConsents(dependencies: {
   directory: Directory
   access: VisitorAccess
   idempotency: Idempotency
-  wakeups: Pick<Wakeups, 'stateChanged'>
+  wakeups: Pick<Wakeups, 'changing' | 'stateChanged'>
   settings: { idempotencyRetention: number }
 }): Consents {
   const { store, directory, access, idempotency, wakeups, settings } = dependencies
@@ -69,13 +69,17 @@ export function createConsents(dependencies: {
           const policy = await presentPolicy(publicSiteKey, policyVersion)
           const current = await access.live(sessionId)
           const decided = { decision, ...policy, decidedAt }
-          if (!(await store.add(sessionId, { ...decided, operation }))) {
-            await access.live(sessionId)
-            throw new ServiceError(ErrorCode.SESSION_CLOSED)
-          }
-          const others = await store.addToOthers(current, { ...decided, operation })
-          await wakeups.stateChanged(sessionId, ...others)
-          return decided
+          const others = await store.others(current)
+          return wakeups.changing([sessionId, ...others], async () => {
+            if (!(await store.add(sessionId, { ...decided, operation }))) {
+              await access.live(sessionId)
+              throw new ServiceError(ErrorCode.SESSION_CLOSED)
+            }
+            const all = await store.addToOthers(current, { ...decided, operation })
+            // Sessions that began after the first read.
+            await wakeups.stateChanged(...all.filter((id) => !others.includes(id)))
+            return decided
+          })
         },
       })
       return { content: result, replayed }

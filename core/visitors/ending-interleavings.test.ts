@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { runs, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { testCores } from '../test/cores.ts'
@@ -35,12 +35,6 @@ describe.each(someOf(lasting, 5))(
           const both = [here!, there!]
           // Only the periodic job detects expiry. Every other end must be detected without jobs.
           for (const core of both) way.code === 'SessionExpired' ? core.start() : core.wakeups.start()
-          // A core that is not registered sends nothing on streams. The job that renews the
-          // registration does not run here.
-          const register = () => Promise.all(both.map((core) => core.peers.refresh()))
-          await runScheduled(scheduler, register())
-          const registering = setInterval(() => void register().catch(() => {}), 2_000)
-          onTestFinished(() => clearInterval(registering))
           // Make both cores cache the grant.
           await runScheduled(
             scheduler,
@@ -72,7 +66,6 @@ describe.each(someOf(lasting, 5))(
             const kept = log.flatMap(({ message }) => message?.body ?? [])
             expect(kept).toEqual(expect.arrayContaining(sent))
           }
-          clearInterval(registering)
           await runScheduled(scheduler, Promise.all(both.map((core) => core.stop())))
         }),
         runs(100, 100),

@@ -3,8 +3,8 @@ import { ServiceError } from '../errors.ts'
 import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
 import type { PlannedIds } from '../keys/keyring.ts'
 import type { EventLog } from '../log/event-log.ts'
-import type { Wakeups } from '../log/wakeups.ts'
 import { type LogEvent, operationKeys } from '../log-event.ts'
+import type { Wakeups } from '../wakeups/wakeups.ts'
 import { requireCapability } from '../workspaces/capabilities.ts'
 import type { Installation } from '../workspaces/model.ts'
 import type { Bans } from './bans.ts'
@@ -19,8 +19,6 @@ import {
   type Identity,
   type Issued,
   newConversation,
-  newSession,
-  type PageContext,
   type Session,
   type SessionContent,
   type SessionLifetimes,
@@ -28,6 +26,7 @@ import {
   type VisitorCredentials,
 } from './model.ts'
 import type { Observations } from './observations.ts'
+import { replacementOf } from './replacement-model.ts'
 import type { SessionContents } from './session-content.ts'
 import type { SessionStore } from './session-store.ts'
 import type { Subjects } from './subjects.ts'
@@ -65,7 +64,7 @@ export interface IdentificationDependencies {
   log: Pick<EventLog, 'append'>
   idempotency: Idempotency
   plannedIds: PlannedIds
-  wakeups: Pick<Wakeups, 'stateChanged'>
+  wakeups: Pick<Wakeups, 'changing' | 'stateChanged'>
   settings: SessionLifetimes & { idempotencyRetention: number }
   now: () => number
 }
@@ -87,7 +86,7 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     operation: string,
   ): Promise<Issued> {
     const session = await latest(sessionId)
-    if (session.status === 'closed') return completeReplacement(session, operation, installation)
+    if (session.status === 'closed') return repeatReplacement(session, operation, installation)
     await access.live(sessionId)
     if (session.identity?.operation === operation) return refresh(session, session.identity)
     // Check the capability only now. The code above completes a repeat of an operation that
@@ -138,61 +137,36 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     operation: string,
     installation: Installation,
   ): Promise<Issued> {
-    const session = plannedSession(old, identity, operation, observations.pageAtStart(installation, old.pageContext))
+    const planned = {
+      sessionId: plannedIds('ses', operation),
+      conversationId: plannedIds('cnv', operation),
+      identity,
+      pageContext: observations.pageAtStart(installation, old.pageContext),
+    }
+    const session = replacementOf(old, planned, now(), settings)
     if (!session.operationSessionId) await conversations.insertOnce(newConversation(session, now()))
     await store.insertOnce(session)
     await rejectBanned(session)
     const { sessionId } = session
     const joined = old.identity ? undefined : identity
     if (joined) await appendIdentified(old)
-    if (!(await store.replaceBy(old.sessionId, { operation, sessionId }, joined))) {
-      const current = await latest(old.sessionId)
-      if (current.successor?.operation !== operation) {
-        await store.end(sessionId, 'closed')
-        await rejectEnded(old.sessionId)
+    return wakeups.changing([old.sessionId], async () => {
+      if (!(await store.replaceBy(old.sessionId, { operation, sessionId }, joined))) {
+        const current = await latest(old.sessionId)
+        if (current.successor?.operation !== operation) {
+          await store.end(sessionId, 'closed')
+          await rejectEnded(old.sessionId)
+        }
       }
-    }
-    return completeReplacement(await latest(old.sessionId), operation, installation)
+      return completeReplacement(await latest(old.sessionId), operation, installation)
+    })
   }
 
-  /**
-   * Returns the new session. If it belongs to another person, it keeps only the browser and the
-   * language of the old session.
-   */
-  function plannedSession(
-    old: Session,
-    identity: Identity | undefined,
-    operation: string,
-    pageContext: PageContext | undefined,
-  ): Session {
-    const { workspaceId, connectionId, connectionVersion, publicSiteKey, origin, visitorId, clientInstanceId } = old
-    const { locale, network, pageContextAt, panelClosedAt } = old
-    // An anonymous session is always replaced by a verified one, which belongs to the same person.
-    const isJoining = old.identity === undefined
-    return newSession(
-      {
-        sessionId: plannedIds('ses', operation),
-        workspaceId,
-        connectionId,
-        connectionVersion,
-        publicSiteKey,
-        origin,
-        conversationId: plannedIds('cnv', operation),
-        visitorId,
-        clientInstanceId,
-        network,
-        locale,
-        identity,
-        provisionalFor: identity && old.sessionId,
-        ...(isJoining && {
-          operationSessionId: old.sessionId,
-          ...(pageContext && pageContextAt && { pageContext, pageContextAt }),
-          ...(panelClosedAt && { panelClosedAt }),
-        }),
-      },
-      now(),
-      settings,
-    )
+  /** Completes an operation whose first run died after it had closed the session. */
+  async function repeatReplacement(old: Session, operation: string, installation: Installation): Promise<Issued> {
+    const issued = await completeReplacement(old, operation, installation)
+    await wakeups.stateChanged(old.sessionId)
+    return issued
   }
 
   /** Completes the operation that closed a session. Returns the content of the new session. */
@@ -210,7 +184,6 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     const isJoining = session.operationSessionId !== undefined
     if (isJoining && old.pageContext && old.pageContextAt && !session.pageContext)
       await observations.keepPage(session.sessionId, installation, old.pageContext, old.pageContextAt)
-    await wakeups.stateChanged(old.sessionId)
     const isNew = session.conversationId === plannedIds('cnv', operation)
     return contents.issue(session, firstGrantOf(session), { state: isNew ? 'new' : 'continued' })
   }
@@ -274,7 +247,7 @@ export function createIdentification(dependencies: IdentificationDependencies): 
         keptFor: settings.idempotencyRetention,
         async run(operation): Promise<Issued> {
           const current = await latest(sessionId)
-          if (current.status === 'closed') return completeReplacement(current, operation, installation)
+          if (current.status === 'closed') return repeatReplacement(current, operation, installation)
           await access.live(sessionId)
           if (current.identity) return replace(current, undefined, operation, installation)
           // The session keeps the grant that the request used.

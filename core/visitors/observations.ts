@@ -1,6 +1,6 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
-import type { Wakeups } from '../log/wakeups.ts'
+import type { Wakeups } from '../wakeups/wakeups.ts'
 import { requireCapability } from '../workspaces/capabilities.ts'
 import type { Installation } from '../workspaces/model.ts'
 import type { Consents } from './consents.ts'

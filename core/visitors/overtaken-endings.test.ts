@@ -5,14 +5,14 @@ import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
 import { openDatabase } from '../database/database.ts'
-import type { Nudge } from '../log/wakeup-store.ts'
 import { codeOf, createTestCore, testCores } from '../test/cores.ts'
 import { createScene, refusalOf, type Way, waysToEnd } from '../test/endings.ts'
+import type { Nudge } from '../wakeups/wakeup-store.ts'
 
 const cores = testCores()
 
 /** A nudge that never comes. Its core reads wake-ups every 200 ms only. */
-const noNudge: Nudge = { announce() {}, count: () => 0, after: (_, atMostMs) => delay(atMostMs) }
+const noNudge: Nudge = { pass() {}, onPassed() {}, announce() {}, count: () => 0, after: () => delay(200) }
 
 /** A core that learns of other cores' changes late, as on another machine. */
 let late: CoreContext
@@ -25,10 +25,7 @@ beforeAll(async () => {
     noNudge,
   )
   late.start()
-  await until('both cores are registered', async () => {
-    const registered = await cores.core.database.collections.peers.countDocuments({ until: { $gt: new Date() } })
-    return registered === 2
-  })
+  await until('both cores are current', () => late.wakeups.isCurrent() && cores.core.wakeups.isCurrent())
 })
 afterAll(() => late.stop())
 

@@ -1,9 +1,9 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
 import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
-import { parseEventId } from '../log/replay-window.ts'
-import type { Wakeups } from '../log/wakeups.ts'
 import { field, text, validate } from '../rules.ts'
+import { parseEventId } from '../streams/replay-window.ts'
+import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { Grants } from './grants.ts'
 import {
   type GrantLifetimes,
@@ -41,7 +41,7 @@ export interface Renewals {
 interface RenewalsDependencies {
   store: Pick<SessionStore, 'renew' | 'extend' | 'setNetwork' | 'end'>
   networkBans: Pick<NetworkBans, 'networkOf' | 'isBanned'>
-  wakeups: Pick<Wakeups, 'stateChanged'>
+  wakeups: Pick<Wakeups, 'changing'>
   contents: SessionContents
   directory: Pick<Directory, 'sessions'>
   access: VisitorAccess
@@ -97,8 +97,7 @@ export function createRenewals(dependencies: RenewalsDependencies): Renewals {
   async function followAddress({ sessionId, connectionId, network: known }: Session, clientAddress?: string) {
     const network = await networkBans.networkOf(connectionId, clientAddress)
     if (await networkBans.isBanned(network)) {
-      await store.end(sessionId, 'banned')
-      await wakeups.stateChanged(sessionId)
+      await wakeups.changing([sessionId], () => store.end(sessionId, 'banned'))
       throw new ServiceError(ErrorCode.VISITOR_BANNED)
     }
     if (network !== undefined && network !== known) await store.setNetwork(sessionId, network)

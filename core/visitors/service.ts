@@ -4,8 +4,10 @@ import { createIdsKey, type IdsKey } from '../keys/ids-key.ts'
 import type { KeyStore } from '../keys/key-store.ts'
 import type { CoreKit } from '../kit.ts'
 import type { EventStore } from '../log/event-store.ts'
-import { createLiveCache } from '../log/live-cache.ts'
 import type { LogService } from '../log/service.ts'
+import type { StreamService } from '../streams/service.ts'
+import { announcedMaxAgeMs, createLiveCache } from '../wakeups/live-cache.ts'
+import type { WakeupService } from '../wakeups/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
 import type { BanStore } from './ban-store.ts'
 import { createBans } from './bans.ts'
@@ -66,7 +68,7 @@ const contextMaxBytes = 1_024
 export function createVisitorService(
   { config, bus, history, keyring, plannedIds, secretBox, idempotency, logger, now }: CoreKit,
   stores: VisitorStores,
-  { log, replayWindow, streamSubscriptions, wakeups }: LogService,
+  { log, replayWindow, streamSubscriptions, wakeups }: LogService & StreamService & WakeupService,
   { workspaces, siteDirectory }: WorkspaceService,
 ): VisitorService {
   const { conversations, events } = stores
@@ -79,6 +81,8 @@ export function createVisitorService(
       bus,
       isCurrent: wakeups.isCurrent,
       maxEntries: 100_000,
+      // A renewal is in the grant itself, and a refusal for missing consent reads the session again.
+      maxAgeMs: announcedMaxAgeMs,
       loadMany: async (ids) => byKey(await stores.sessions.find(ids), ({ sessionId }) => sessionId),
     }),
   }

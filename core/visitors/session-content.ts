@@ -1,6 +1,6 @@
 import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import type { EventStore } from '../log/event-store.ts'
-import type { ReplayWindow } from '../log/replay-window.ts'
+import type { ReplayWindow } from '../streams/replay-window.ts'
 import type { Grants } from './grants.ts'
 import type {
   ContinuityState,

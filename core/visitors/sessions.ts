@@ -3,9 +3,9 @@ import { ServiceError } from '../errors.ts'
 import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
 import { epochIn } from '../ids.ts'
 import type { PlannedIds } from '../keys/keyring.ts'
-import type { Wakeups } from '../log/wakeups.ts'
 import { repairLocale } from '../repairs.ts'
 import { field, text, validate } from '../rules.ts'
+import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { SiteDirectory, Workspaces } from '../workspaces/workspaces.ts'
 import type { Bans } from './bans.ts'
 import type { Consents } from './consents.ts'
@@ -175,7 +175,8 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
 
   async function closeOnce(sessionId: string, scope: 'panel' | 'continuity', operation: string) {
     const isDone = async () => (await find(sessionId)).closedBy === operation
-    if (!(await isDone())) {
+    if (await isDone()) await wakeups.stateChanged(sessionId)
+    else {
       const { identity } = await access.live(sessionId)
       if (scope === 'panel') {
         await observations.panelClosed(sessionId)
@@ -184,7 +185,8 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
       // This call must come before the end of the session. Otherwise a new session of the verified
       // visitor could continue the conversation after this session is closed.
       if (identity) await subjects.forgetConversation(identity.subjectId)
-      if (!(await store.end(sessionId, 'closed', operation)) && !(await isDone())) {
+      const isClosed = await wakeups.changing([sessionId], () => store.end(sessionId, 'closed', operation))
+      if (!isClosed && !(await isDone())) {
         await access.live(sessionId)
         throw new ServiceError(ErrorCode.SESSION_CLOSED)
       }
@@ -219,7 +221,6 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
         keptFor: settings.idempotencyRetention,
         run: (operation) => closeOnce(sessionId, scope, operation),
       })
-      if (result.state === 'closed') await wakeups.stateChanged(sessionId)
       return { content: result, replayed }
     },
 

@@ -1,13 +1,13 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
-import type { LiveCache } from '../log/live-cache.ts'
-import type { StreamSession } from '../log/model.ts'
+import type { StreamSession } from '../streams/model.ts'
+import type { LiveCache } from '../wakeups/live-cache.ts'
 import { type Connection, type Installation, isOriginAllowed } from '../workspaces/model.ts'
 import type { SiteDirectory } from '../workspaces/workspaces.ts'
 import type { Grants } from './grants.ts'
 import { expiryOf, type Session, type SessionEnd, type Visitor, type VisitorCredentials } from './model.ts'
 
-/** Cached data of sites and sessions for authorization. It is at most a second old. */
+/** Cached data of sites and sessions for authorization. It knows all changes older than a second. */
 export interface Directory extends SiteDirectory {
   sessions: LiveCache<Session>
 }

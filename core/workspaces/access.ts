@@ -58,9 +58,6 @@ export interface Access {
  */
 export const knownScopes = [...operatorScopes, 'visitors:act', 'deliveries:work']
 
-/** Scope of the tokens that cores issue for calls to each other. */
-export const peerScope = 'cores:announce'
-
 const audience = 'service.core'
 const type = 'service-token+jwt'
 const maxCached = 1000

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { watchConversations } from '../rpc/conversations.ts'
+import { watchConversations } from '../rpc/watch-conversations.ts'
 import { codeOf, testCores } from '../test/cores.ts'
 import type { TestStream } from '../test/streams.ts'
 import { site } from '../test/visitor-credentials.ts'

@@ -1,4 +1,4 @@
-import type { FieldIssue } from '../errors.ts'
+import type { FieldIssue } from '../../contract/errors.ts'
 import { field, line, url } from '../rules.ts'
 import type { ConsentPolicy } from './model.ts'
 

@@ -1,4 +1,4 @@
-import type { FieldIssue } from '../errors.ts'
+import type { FieldIssue } from '../../contract/errors.ts'
 import { field, integer, oneOf, text } from '../rules.ts'
 import type { Capabilities, FormField, FormKind } from './model.ts'
 

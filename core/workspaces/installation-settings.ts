@@ -1,3 +1,4 @@
+import type { FieldIssue } from '../../contract/errors.ts'
 import { field, hexColour, locale, oneOf, text, url, validate } from '../rules.ts'
 import { consentPolicyIssues } from './consent-policy.ts'
 import { formDefinitionIssues } from './forms.ts'
@@ -8,31 +9,40 @@ import { translationIssues } from './translations.ts'
 const maxOrigins = 64
 
 /** Throws `ValidationFailed` with every invalid field of an installation. */
-export function validateInstallation({
-  origins,
-  appearance,
-  defaultLocale,
-  forms,
-  availability,
-  consent,
-}: InstallationSettings) {
-  validate(
-    field('/origins', origins, ({ length }) =>
-      length < 1 ? 'minItems' : length > maxOrigins ? 'maxItems' : undefined,
-    ),
-    ...(origins ?? []).map((origin, index) =>
-      field(`/origins/${index}`, origin, (entry) => (isOriginEntry(entry) ? undefined : 'format')),
-    ),
-    field('/appearance/title', appearance?.title, text(1, 128)),
-    field('/appearance/greeting', appearance?.greeting, text(0, 1024)),
-    field('/appearance/accentColor', appearance?.accentColor, hexColour),
-    field('/appearance/position', appearance?.position, oneOf<Appearance['position']>('left', 'right')),
-    field('/appearance/logoUrl', appearance?.logoUrl, url('https')),
-    ...translationIssues(appearance?.translations ?? {}),
-    field('/defaultLocale', defaultLocale, locale),
-    ...formDefinitionIssues('/forms/preChat/fields', forms?.preChat ?? []),
-    ...formDefinitionIssues('/forms/offline/fields', forms?.offline ?? []),
-    ...availabilityIssues(availability ?? {}),
-    ...consentPolicyIssues('/consent', consent),
-  )
+export function validateInstallation(settings: InstallationSettings) {
+  const { origins, appearance, defaultLocale, forms, availability, consent } = settings
+  const issues: Record<keyof InstallationSettings, (FieldIssue | undefined)[]> = {
+    origins: [
+      field('/origins', origins, ({ length }) =>
+        length < 1 ? 'minItems' : length > maxOrigins ? 'maxItems' : undefined,
+      ),
+      ...(origins ?? []).map((origin, index) =>
+        field(`/origins/${index}`, origin, (entry) => (isOriginEntry(entry) ? undefined : 'format')),
+      ),
+    ],
+    enabled: [],
+    appearance: appearanceIssues(appearance ?? {}),
+    capabilities: [],
+    defaultLocale: [field('/defaultLocale', defaultLocale, locale)],
+    forms: [
+      ...formDefinitionIssues('/forms/preChat/fields', forms?.preChat ?? []),
+      ...formDefinitionIssues('/forms/offline/fields', forms?.offline ?? []),
+    ],
+    availability: availabilityIssues(availability ?? {}),
+    consent: consentPolicyIssues('/consent', consent),
+  }
+  validate(...Object.values(issues).flat())
+}
+
+function appearanceIssues(appearance: Partial<Appearance>): (FieldIssue | undefined)[] {
+  const { title, greeting, accentColor, position, logoUrl, translations } = appearance
+  const issues: Record<keyof Appearance, (FieldIssue | undefined)[]> = {
+    title: [field('/appearance/title', title, text(1, 128))],
+    greeting: [field('/appearance/greeting', greeting, text(0, 1024))],
+    accentColor: [field('/appearance/accentColor', accentColor, hexColour)],
+    position: [field('/appearance/position', position, oneOf<Appearance['position']>('left', 'right'))],
+    logoUrl: [field('/appearance/logoUrl', logoUrl, url('https'))],
+    translations: translationIssues(translations ?? {}),
+  }
+  return Object.values(issues).flat()
 }

@@ -1,3 +1,14 @@
+import type {
+  Appearance as AppearanceOfProto,
+  AppearanceTranslation,
+  Capabilities as CapabilitiesOfProto,
+} from '#proto/session/v1/session_pb.js'
+import type {
+  Installation as InstallationOfProto,
+  UpdateInstallationRequest,
+} from '#proto/workspace/v1/workspace_pb.js'
+import type { ProtoFields } from '../../contract/proto-fields.ts'
+
 export interface Workspace {
   workspaceId: string
   name: string
@@ -29,38 +40,18 @@ export interface Connection {
   statusVersion: number
 }
 
-export interface Appearance {
-  title: string
-  greeting: string
-  accentColor: string
+export interface Appearance extends Omit<ProtoFields<AppearanceOfProto>, 'position' | 'translations'> {
   position: 'left' | 'right'
-  logoUrl?: string
   /** Texts in other languages, by canonical locale tag. */
   translations?: Record<string, Translation>
 }
 
 /** Texts in one language. A text that is absent is shown in the default language. */
-export interface Translation {
-  title?: string
-  greeting?: string
-}
+export type Translation = ProtoFields<AppearanceTranslation>
 
 export const hasTexts = ({ title, greeting }: Translation): boolean => title !== undefined || greeting !== undefined
 
-export const capabilityNames = [
-  'identity',
-  'typing',
-  'pageContext',
-  'navigation',
-  'screenshots',
-  'preChatForm',
-  'offlineForm',
-  'messageRetryRoute',
-  'presence',
-  'receipts',
-] as const
-
-export type Capabilities = Record<(typeof capabilityNames)[number], boolean>
+export type Capabilities = Record<keyof ProtoFields<CapabilitiesOfProto>, boolean>
 
 /** One field of a form that visitors fill in. */
 export interface FormField {
@@ -82,15 +73,12 @@ export interface ConsentPolicy {
   policyVersion?: string
 }
 
-export interface Installation {
-  publicSiteKey: string
-  connectionId: string
-  workspaceId: string
-  origins: string[]
-  enabled: boolean
+/** Settings that the protos have as messages, and this product in a form of its own. */
+type OwnForm = 'appearance' | 'capabilities' | 'forms' | 'availability' | 'consent'
+
+export interface Installation extends Omit<ProtoFields<InstallationOfProto>, OwnForm | 'identityKeyIds'> {
   appearance: Appearance
   capabilities: Capabilities
-  defaultLocale: string
   forms?: Forms
   /** Absent if the installation never had a policy. Consent is then not required. */
   consent?: ConsentPolicy
@@ -146,12 +134,11 @@ export interface SealedIdentitySecret {
  * Fields of an installation that can be set. Each appearance text, capability and form is a
  * separate field.
  */
-export interface InstallationSettings {
+export interface InstallationSettings
+  extends Omit<ProtoFields<UpdateInstallationRequest>, OwnForm | 'origins' | 'siteKey' | 'idempotencyKey'> {
   origins?: string[]
-  enabled?: boolean
   appearance?: Partial<Appearance>
   capabilities?: Partial<Capabilities>
-  defaultLocale?: string
   forms?: Forms
   availability?: Partial<Availability>
   /** Replaces the whole policy. */

@@ -1,5 +1,5 @@
 import { Temporal } from 'temporal-polyfill'
-import type { FieldIssue } from '../errors.ts'
+import type { FieldIssue } from '../../contract/errors.ts'
 import { field, integer } from '../rules.ts'
 import type { Availability, Span } from './model.ts'
 

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { Bus } from '../bus.ts'
-import type { Wakeups } from '../log/wakeups.ts'
+import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { OperatorPresenceStore } from './operator-presence-store.ts'
 
 export interface OperatorPresence {
@@ -28,6 +28,9 @@ const leaseMs = 10_000
  * reconnect.
  */
 const graceMs = 5_000
+/** Maximum number of workspaces with an operator. Operators of further ones do not count as present. */
+const maxWorkspaces = 10_000
+const maxIdLength = 64
 const readAgainMs = 1_000
 const everyWorkspace = '*'
 
@@ -75,6 +78,8 @@ export function createOperatorPresence(dependencies: {
 
   return {
     enter(workspaceId = everyWorkspace) {
+      const isTooMany = watchers.size >= maxWorkspaces && !watchers.has(workspaceId)
+      if (isTooMany || workspaceId.length > maxIdLength) return () => {}
       const entry = watchers.get(workspaceId) ?? { count: 0, leftAt: 0 }
       entry.count += 1
       watchers.set(workspaceId, entry)

@@ -1,5 +1,5 @@
+import type { FieldIssue } from '../../contract/errors.ts'
 import type { CoreConfig } from '../config.ts'
-import type { FieldIssue } from '../errors.ts'
 import { field, integer } from '../rules.ts'
 import { type Retention, type RetentionKind, retentionKinds, type WorkspaceSettings } from './model.ts'
 

@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { byKey } from '../../platform/concurrency/batcher.ts'
 import { createJob, type Job } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
-import { createLiveCache } from '../log/live-cache.ts'
-import type { LogService } from '../log/service.ts'
+import type { StreamService } from '../streams/service.ts'
+import { announcedMaxAgeMs, createLiveCache } from '../wakeups/live-cache.ts'
+import type { WakeupService } from '../wakeups/service.ts'
 import { type AvailabilityOf, createAvailabilityOf } from './availability.ts'
 import { type AvailabilityWatch, createAvailabilityWatch } from './availability-watch.ts'
 import { createOperatorPresence, type OperatorPresence } from './operator-presence.ts'
@@ -55,7 +56,7 @@ export function createWorkspaceService(
     operatorPresence: OperatorPresenceStore
     policyChanges: PolicyChangeStore
   },
-  { wakeups, streamSubscriptions }: LogService,
+  { wakeups, streamSubscriptions }: StreamService & WakeupService,
   workspaceSessionSecrets: Uint8Array[],
 ): WorkspaceService {
   const { isCurrent } = wakeups
@@ -64,12 +65,14 @@ export function createWorkspaceService(
       bus,
       isCurrent,
       maxEntries: 10_000,
+      maxAgeMs: announcedMaxAgeMs,
       loadMany: async (ids) => byKey(await store.findConnections(ids), ({ connectionId }) => connectionId),
     }),
     installations: createLiveCache({
       bus,
       isCurrent,
       maxEntries: 10_000,
+      maxAgeMs: announcedMaxAgeMs,
       loadMany: async (keys) => byKey(await store.findInstallations(keys), ({ publicSiteKey }) => publicSiteKey),
     }),
   }

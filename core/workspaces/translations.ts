@@ -1,4 +1,4 @@
-import type { FieldIssue } from '../errors.ts'
+import type { FieldIssue } from '../../contract/errors.ts'
 import { field, text } from '../rules.ts'
 import { type Appearance, hasTexts, type Translation } from './model.ts'
 

@@ -1,4 +1,5 @@
 import type { Collection } from 'mongodb'
+import { newToken } from '../mongodb/leases.ts'
 import { isRecorded, type RecordsOperations, recording, unlessRecorded } from '../mongodb/recorded-operations.ts'
 import {
   type Connection,
@@ -25,7 +26,7 @@ export type WorkspaceDocument = Omit<Workspace, 'workspaceId'> & { _id: string }
     savedReplies?: Record<string, string>
     /** Time at which the next sweep of the workspace is due. Absent before the first sweep. */
     sweepAt?: Date
-    /** Number of the sweep's lease. A change of the workspace raises it, so that a new sweep begins. */
+    /** Token of the sweep's lease. A change of the workspace sets a new one, so that a new sweep begins. */
     sweepToken?: number
     /**
      * Conversation that the sweep checked most recently. The sweep checks conversations in the order
@@ -100,9 +101,13 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
       await workspaces.updateOne(
         { _id: workspaceId, ...notDeleted, ...unlessRecorded(operation) },
         {
-          $set: { name, ...Object.fromEntries(periods.filter(([, days]) => days !== null)), sweepAt: now },
+          $set: {
+            name,
+            ...Object.fromEntries(periods.filter(([, days]) => days !== null)),
+            sweepAt: now,
+            sweepToken: newToken(),
+          },
           ...(removed.length > 0 && { $unset: Object.fromEntries(removed) }),
-          $inc: { sweepToken: 1 },
           $push: recording(operation),
         },
       )

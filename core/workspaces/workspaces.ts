@@ -3,9 +3,9 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { inWorkspace, ServiceError } from '../errors.ts'
 import type { PlannedIds } from '../keys/keyring.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
-import type { LiveCache } from '../log/live-cache.ts'
-import type { Wakeups } from '../log/wakeups.ts'
 import { field, integer, text, validate } from '../rules.ts'
+import type { LiveCache } from '../wakeups/live-cache.ts'
+import type { Wakeups } from '../wakeups/wakeups.ts'
 import {
   defaultOverlapSeconds,
   type IdentitySecret,
@@ -206,14 +206,12 @@ export function createWorkspaces(dependencies: WorkspacesDependencies): Workspac
         publicSiteKey,
         connectionId,
         workspaceId,
-        origins: settings.origins ?? [],
+        origins: [],
         enabled: true,
+        defaultLocale: 'en',
+        ...settings,
         appearance: withTexts({ ...defaultAppearance, ...settings.appearance }),
         capabilities: { ...defaultCapabilities, ...settings.capabilities },
-        defaultLocale: settings.defaultLocale ?? 'en',
-        forms: settings.forms,
-        ...(settings.availability && { availability: settings.availability }),
-        consent: settings.consent,
         identitySecrets: [newIdentitySecret(secretBox, kid, new Date(now()))],
       })
       await wakeups.stateChanged(publicSiteKey)

@@ -10,12 +10,13 @@ import { EngineError } from './engine-error.ts'
 import { enginePlace } from './engine-place.ts'
 import { nodeForEngine } from './glibc.ts'
 import { hostEngine } from './hosted-engine.ts'
+import { nudgeFolder } from './nudge.ts'
 import { reportOf } from './restore-report.ts'
 
 const run = promisify(execFile)
 
 /** Files of a data folder that only a running engine needs. */
-const runtimeFiles = ['engine', 'engine.sock']
+const runtimeFiles = ['engine', 'engine.sock', nudgeFolder]
 
 interface BackupOptions {
   dataDir: string

@@ -1,13 +1,12 @@
-import { randomBytes } from 'node:crypto'
-import { closeSync, type FSWatcher, mkdirSync, openSync, readdirSync, rmSync, watch, write } from 'node:fs'
-import { join } from 'node:path'
-import type { Nudge } from '../../core/log/wakeup-store.ts'
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { connect, createServer, type Socket } from 'node:net'
+import { dirname, join } from 'node:path'
+import { deserialize, serialize } from 'node:v8'
+import type { Nudge, PassedEnds } from '../../core/wakeups/wakeup-store.ts'
 
-/**
- * Notifies the other processes of this machine that a wake-up was written, by changing a file. The
- * process that creates a nudge must close it.
- */
-export interface FileNudge extends Nudge {
+/** A nudge between the processes of this machine. The process that creates a nudge must close it. */
+export interface SocketNudge extends Nudge {
   close(): void
 }
 
@@ -15,26 +14,37 @@ export interface FileNudge extends Nudge {
  * Creates a nudge if the database has a unix socket as address, because all its cores then run on
  * this machine. Returns undefined for any other database.
  */
-export function nudgeOfDatabase(uri: string, name: string): FileNudge | undefined {
+export function nudgeOfDatabase(uri: string, name: string): SocketNudge | undefined {
   const socketPath = URL.canParse(uri) ? decodeURIComponent(new URL(uri).host) : ''
-  return socketPath.endsWith('.sock') ? createFileNudge(`${socketPath}.${name}.nudges`) : undefined
+  if (!socketPath.endsWith('.sock')) return undefined
+  const database = createHash('sha256').update(name).digest('hex').slice(0, 8)
+  return createSocketNudge(join(dirname(socketPath), nudgeFolder, database))
 }
 
+/** Folder beside the socket of the engine. */
+export const nudgeFolder = 'nudges'
+
+/** Length of the number before each message, which is the length of the message. */
+const headerBytes = 4
+/** A process with more unread bytes gets no further messages, because it does not read. */
+const maxUnreadBytes = 1_000_000
+/** Maximum wait in milliseconds if no other process can reach this process. */
+const unreachableMs = 10
+
 /**
- * Creates a nudge that writes to a file of its process in the given folder. The operating system
- * then notifies all processes that watch the folder. A process ignores changes of its own file. The
- * content of the files has no meaning. If the folder cannot be watched, each wait ends after a few
- * milliseconds.
+ * Creates a nudge that listens on a socket in the given folder and connects to the sockets of the
+ * processes that are there already. Only the owner of the folder can use it. If the process cannot
+ * listen, for example because the path is too long, each wait ends after a few milliseconds.
  */
-export function createFileNudge(folder: string): FileNudge {
+export function createSocketNudge(folder: string): SocketNudge {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  removeAbandoned(folder)
-  const name = `${process.pid}.${randomBytes(4).toString('hex')}`
+  const name = `${process.pid}.${randomBytes(2).toString('hex')}`
   const path = join(folder, name)
-  const file = openSync(path, 'w', 0o600)
+  const sockets = new Set<Socket>()
   let received = 0
   let waiting: (() => void)[] = []
-  let watcher: FSWatcher | undefined
+  let handler: (ends: PassedEnds) => void = () => {}
+  let isListening = true
   let closed = false
 
   function wake() {
@@ -44,29 +54,68 @@ export function createFileNudge(folder: string): FileNudge {
     for (const resolve of woken) resolve()
   }
 
-  try {
-    watcher = watch(folder, { persistent: false }, (_change, changed) => {
-      if (changed !== name) wake()
+  function add(socket: Socket) {
+    sockets.add(socket)
+    socket.unref()
+    let unread = Buffer.alloc(0)
+    socket.on('data', (data) => {
+      unread = unread.length === 0 ? data : Buffer.concat([unread, data])
+      for (;;) {
+        const end = headerBytes + (unread.length < headerBytes ? 0 : unread.readUInt32LE())
+        if (unread.length < end) return
+        const ends: PassedEnds | undefined = deserialize(unread.subarray(headerBytes, end))
+        unread = unread.subarray(end)
+        if (ends) handler(ends)
+        else wake()
+      }
     })
-    watcher.on('error', () => {
-      watcher?.close()
-      watcher = undefined
-    })
-  } catch {
-    // The machine allows no more watchers, so waits use short timeouts instead.
+    socket.on('close', () => sockets.delete(socket))
+    socket.on('error', () => {})
   }
 
+  function connectToOthers() {
+    for (const other of readdirSync(folder)) {
+      if (other === name || closed) continue
+      const socket = connect(join(folder, other))
+      // The socket of a dead process refuses connections.
+      socket.on('error', ({ code }: NodeJS.ErrnoException) => {
+        if (code === 'ECONNREFUSED') rmSync(join(folder, other), { force: true })
+      })
+      add(socket)
+    }
+  }
+
+  function send(message: PassedEnds | undefined) {
+    if (closed || sockets.size === 0) return
+    const body = serialize(message)
+    const header = Buffer.alloc(headerBytes)
+    header.writeUInt32LE(body.length)
+    const bytes = Buffer.concat([header, body])
+    for (const socket of sockets) if (socket.writableLength < maxUnreadBytes) socket.write(bytes)
+  }
+
+  // Each process listens before it connects. So of two processes that start together, at least one
+  // finds the other.
+  const server = createServer(add).listen(path, connectToOthers).unref()
+  server.on('error', () => {
+    isListening = false
+  })
+
   return {
-    announce() {
-      if (!closed) write(file, '.', 0, () => {})
+    pass: send,
+
+    onPassed(receive) {
+      handler = receive
     },
+
+    announce: () => send(undefined),
 
     count: () => received,
 
     after(known, atMostMs) {
       if (received !== known || closed) return Promise.resolve()
       const { promise, resolve } = Promise.withResolvers<void>()
-      const timer = setTimeout(resolve, watcher ? atMostMs : Math.min(atMostMs, unwatchedMs))
+      const timer = setTimeout(resolve, isListening ? atMostMs : Math.min(atMostMs, unreachableMs))
       waiting.push(resolve)
       return promise.finally(() => {
         clearTimeout(timer)
@@ -77,23 +126,10 @@ export function createFileNudge(folder: string): FileNudge {
     close() {
       if (closed) return
       closed = true
-      watcher?.close()
-      closeSync(file)
+      server.close()
+      for (const socket of sockets) socket.destroy()
       rmSync(path, { force: true })
       wake()
     },
-  }
-}
-
-const unwatchedMs = 10
-
-/** Removes the files of killed processes. */
-function removeAbandoned(folder: string): void {
-  for (const name of readdirSync(folder)) {
-    try {
-      process.kill(Number(name.split('.')[0]), 0)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ESRCH') rmSync(join(folder, name), { force: true })
-    }
   }
 }

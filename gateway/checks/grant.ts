@@ -1,4 +1,4 @@
-import type { Capabilities, Credentials, GrantCache } from '../core/grant-cache.ts'
+import type { Capabilities, Credentials, GrantCache } from '../core-calls/grant-cache.ts'
 import { GatewayError } from '../errors.ts'
 import type { RefusalLimit } from '../limits/refusals.ts'
 import type { Check } from './in-order.ts'

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Origins } from '../core/origins.ts'
+import type { Origins } from '../core-calls/origins.ts'
 import { GatewayError } from '../errors.ts'
 import type { RefusalLimit } from '../limits/refusals.ts'
 import type { Check } from './in-order.ts'

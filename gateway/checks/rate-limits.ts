@@ -1,6 +1,6 @@
 import { clientNetwork } from '../../platform/addresses/client-network.ts'
 import type { Config } from '../config.ts'
-import { GRANTS_MAX } from '../core/grant-cache.ts'
+import { GRANTS_MAX } from '../core-calls/grant-cache.ts'
 import { GatewayError } from '../errors.ts'
 import { createRateLimiter, type RateDecision, type RateLimiter } from '../limits/rate-limiter.ts'
 import { createRefusalLimit, type RefusalLimit } from '../limits/refusals.ts'

@@ -1,8 +1,8 @@
 import swagger, { type FastifyDynamicSwaggerOptions, type SwaggerTransform } from '@fastify/swagger'
 import type { FastifyContextConfig, FastifyInstance } from 'fastify'
-import type { EventName } from '../../platform/event-categories.ts'
+import { type PublicError, publicErrors } from '../../contract/errors.ts'
+import type { EventName } from '../../contract/event-categories.ts'
 import { CONTRACT, CONTRACT_VERSION } from '../checks/request-checks.ts'
-import { type PublicError, publicErrors } from '../errors.ts'
 import { eventDefinitions, eventSchema } from '../schemas/events.ts'
 import { Envelope, portablePatterns } from '../schemas/fields.ts'
 import { HistoryAnswer } from '../schemas/messages.ts'
@@ -113,7 +113,7 @@ function finishOperation(method: string, operation: Operation): void {
   // A DELETE route has no body in the document, but rejects a body with unknown fields.
   const codes = errorsOf(config, operation.requestBody !== undefined || method === 'delete')
   const byStatus = Map.groupBy(
-    publicErrors().filter(({ code }) => codes.has(code)),
+    publicErrors.filter(({ code }) => codes.has(code)),
     ({ httpStatus }) => httpStatus,
   )
   for (const [status, errors] of byStatus) operation.responses[status] = failure(status, errors)

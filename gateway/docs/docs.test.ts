@@ -4,9 +4,9 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { publicErrors } from '../../contract/errors.ts'
 import { runs } from '../../test/support/is-long.ts'
 import { validatorOf } from '../../test/support/json-schema.ts'
-import { publicErrors } from '../errors.ts'
 import { eventDefinitions } from '../schemas/events.ts'
 import { portablePatterns } from '../schemas/fields.ts'
 import { SITE } from '../test/test-core.ts'
@@ -186,7 +186,7 @@ describe('the OpenAPI document', () => {
 
   test('gives each failure the status and flags of the error table', async () => {
     const { operations } = await startWithDocument()
-    const table = new Map(publicErrors().map((error) => [error.code as string, error]))
+    const table = new Map(publicErrors.map((error) => [error.code as string, error]))
     for (const { responses } of operations) {
       for (const [status, response] of Object.entries(responses) as [string, Document][]) {
         if (Number(status) < 400) continue

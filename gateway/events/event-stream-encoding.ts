@@ -1,4 +1,4 @@
-import { eventCategories } from '../../platform/event-categories.ts'
+import { eventCategories } from '../../contract/event-categories.ts'
 
 /**
  * Encodes a change of availability. The event has no id and no sequence, so it does not change a

@@ -1,11 +1,11 @@
 import type { Server, Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { clientNetwork } from '../../platform/addresses/client-network.ts'
+import { isAnswering } from '../../platform/http/request-queue.ts'
 import { createUnreadAnswers } from '../../platform/http/unread-answers.ts'
 import type { Clock } from '../clock.ts'
 import { GatewayError } from '../errors.ts'
 import { rawAnswer } from './raw-answer.ts'
-import { isAnswering } from './request-queue.ts'
 
 const CHECK_MS = 1_000
 /**

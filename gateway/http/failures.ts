@@ -1,6 +1,7 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { GrantCache } from '../core/grant-cache.ts'
-import { GatewayError, type PublicErrorCode, toGatewayError } from '../errors.ts'
+import type { PublicErrorCode } from '../../contract/errors.ts'
+import type { GrantCache } from '../core-calls/grant-cache.ts'
+import { GatewayError, toGatewayError } from '../errors.ts'
 import type { GatewayMetrics } from '../metrics.ts'
 import { dropBody } from './request-body.ts'
 

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
+import { answerLast } from '../../platform/http/request-queue.ts'
 import { GatewayError } from '../errors.ts'
 import { rawAnswer } from './raw-answer.ts'
-import { answerLast } from './request-queue.ts'
 import { isStreamSocket } from './stream-socket.ts'
 
 /** Answers requests that Node's parser rejects: malformed HTTP, oversized headers, timeouts. */

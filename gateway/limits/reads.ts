@@ -15,12 +15,15 @@ declare module 'fastify' {
   }
 }
 
-/** Maximum number of reads of all clients that a core answers at once. */
-const READS_MAX = 16
+/**
+ * Maximum number of reads of all clients that a core answers at once. A send waits for the work of
+ * these reads, and more of them at once would not be answered sooner.
+ */
+const READS_MAX = 8
 /** Maximum numbers of running and of waiting reads of one session. */
-const PER_SESSION = { max: 4, waitingMax: 120 }
+const PER_SESSION = { max: 2, waitingMax: 120 }
 /** Maximum numbers of running and of waiting reads of one client address. */
-const PER_ADDRESS = { max: 8, waitingMax: 500 }
+const PER_ADDRESS = { max: 4, waitingMax: 500 }
 const WAITING_MAX = 5_000
 /** How long an answer that is not read counts for its session and address. */
 const UNREAD_MS = 1_000

@@ -1,7 +1,8 @@
 import type { FastifyRequest } from 'fastify'
+import type { PublicErrorCode } from '../../contract/errors.ts'
 import { clientNetwork } from '../../platform/addresses/client-network.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
-import { GatewayError, type PublicErrorCode, toGatewayError } from '../errors.ts'
+import { GatewayError, toGatewayError } from '../errors.ts'
 import type { GatewayMetrics } from '../metrics.ts'
 import type { RateLimiter } from './rate-limiter.ts'
 

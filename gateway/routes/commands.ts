@@ -1,8 +1,11 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { contractLimits } from '../../platform/contract-limits.ts'
+import type { PublicErrorCode } from '../../contract/errors.ts'
+import { contractLimits } from '../../contract/limits.ts'
 import { idempotencyKeyOf, mediaTypeOf } from '../checks/request-checks.ts'
-import { GatewayError, type PublicErrorCode } from '../errors.ts'
+import { timeOf } from '../core-calls/proto-values.ts'
+import { GatewayError } from '../errors.ts'
 import { readChunks } from '../http/request-body.ts'
+import { callOptions, type RouteDeps, visitorOf } from '../route-deps.ts'
 import {
   CommandParams,
   NavigationAcknowledgementAnswer,
@@ -13,8 +16,6 @@ import {
   ScreenshotParams,
   UploadAnswer,
 } from '../schemas/commands.ts'
-import { timeOf } from './proto-values.ts'
-import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 import { markReplayed } from './sessions.ts'
 
 interface CommandDeps extends Pick<RouteDeps, 'core'> {

@@ -3,12 +3,13 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply } from 'fastify'
 import { Type } from 'typebox'
 import type { WidgetConfig } from '#proto/session/v1/session_pb.js'
-import { compatibility } from '../../platform/event-categories.ts'
+import { compatibility } from '../../contract/event-categories.ts'
+import type { AllFields } from '../../contract/proto-fields.ts'
 import { CONTRACT, CONTRACT_VERSION } from '../checks/request-checks.ts'
-import { createAnswerCache } from '../core/answer-cache.ts'
+import { createAnswerCache } from '../core-calls/answer-cache.ts'
+import { timeOf } from '../core-calls/proto-values.ts'
+import { callOptions, type RouteDeps } from '../route-deps.ts'
 import { ConfigParams, WidgetConfigAnswer } from '../schemas/config.ts'
-import { timeOf } from './proto-values.ts'
-import { callOptions, type RouteDeps } from './route-deps.ts'
 
 /** A configuration as it is sent to browsers. */
 interface EncodedConfig {
@@ -109,5 +110,5 @@ function toAnswer(config: WidgetConfig, heartbeatSeconds: number): WidgetConfigA
     compatibility,
     limits,
     realtime: { ...realtime, heartbeatSeconds },
-  }
+  } satisfies AllFields<WidgetConfigAnswer>
 }

@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ConsentDecision } from '#proto/session/v1/session_pb.js'
 import { idempotencyKeyOf } from '../checks/request-checks.ts'
+import { timeOf } from '../core-calls/proto-values.ts'
+import { callOptions, type RouteDeps, visitorOf } from '../route-deps.ts'
 import { ConsentAnswer, ConsentBody } from '../schemas/consent.ts'
-import { timeOf } from './proto-values.ts'
-import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 import { markReplayed } from './sessions.ts'
 
 /** POST /sessions/consent */

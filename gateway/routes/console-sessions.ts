@@ -5,11 +5,11 @@ import type { ConsoleSession, SignInResponse } from '#proto/console/v1/console_p
 import { consoleOrigin, consoleSecret, setCookie } from '../checks/console-session.ts'
 import { type Check, inOrder } from '../checks/in-order.ts'
 import { refuseUrlCredentials, requireContentType, requireSameOrigin } from '../checks/request-checks.ts'
-import type { CoreClients } from '../core/core-clients.ts'
+import type { CoreClients } from '../core-calls/core-clients.ts'
+import { timeOf } from '../core-calls/proto-values.ts'
 import { operatorError } from '../errors.ts'
+import { callOptions } from '../route-deps.ts'
 import { refuseQuery } from '../schemas/fields.ts'
-import { timeOf } from './proto-values.ts'
-import { callOptions } from './route-deps.ts'
 
 export const CONSOLE_SESSION_PREFIX = '/console/session'
 

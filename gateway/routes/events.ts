@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { toUint32 } from '../core-calls/proto-values.ts'
+import { type RouteDeps, visitorOf } from '../route-deps.ts'
 import { EventsQuery } from '../schemas/messages.ts'
-import { toUint32 } from './proto-values.ts'
-import { type RouteDeps, visitorOf } from './route-deps.ts'
 
 const EVENT_ID_MAX_LENGTH = 256
 

@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { FormKind } from '#proto/lead/v1/lead_pb.js'
 import { idempotencyKeyOf } from '../checks/request-checks.ts'
+import { callOptions, type RouteDeps, visitorOf } from '../route-deps.ts'
 import { SubmitFormAnswer, SubmitFormBody } from '../schemas/forms.ts'
-import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 import { markReplayed } from './sessions.ts'
 
 const forms = [

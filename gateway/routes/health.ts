@@ -1,5 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify'
-import type { CoreClients } from '../core/core-clients.ts'
+import type { CoreClients } from '../core-calls/core-clients.ts'
 import { unavailable } from '../errors.ts'
 
 /** GET /livez answers 200 if the process runs. GET /readyz answers 200 if a core also answers. */

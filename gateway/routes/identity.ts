@@ -2,8 +2,8 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { SessionContent } from '#proto/session/v1/session_pb.js'
 import { idempotencyKeyOf } from '../checks/request-checks.ts'
+import { callOptions, type RouteDeps, visitorOf } from '../route-deps.ts'
 import { IdentifyBody, SessionAnswer } from '../schemas/sessions.ts'
-import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 import { answerSession } from './sessions.ts'
 
 /** POST and DELETE /sessions/identify */

@@ -1,11 +1,13 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 import { type DeliveryAttempt, DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
+import type { PublicErrorCode } from '../../contract/errors.ts'
 import { type Check, inOrder } from '../checks/in-order.ts'
 import { refuseUrlCredentials, requireContentType } from '../checks/request-checks.ts'
 import { operatorAuthorization } from '../checks/workspace-session.ts'
-import type { CoreClients } from '../core/core-clients.ts'
-import { operatorError, type PublicErrorCode } from '../errors.ts'
+import type { CoreClients } from '../core-calls/core-clients.ts'
+import { timeOf } from '../core-calls/proto-values.ts'
+import { operatorError } from '../errors.ts'
 import { answerUnknownRoutes } from '../http/unknown-routes.ts'
 import { refuseQuery } from '../schemas/fields.ts'
 import {
@@ -15,7 +17,6 @@ import {
   LeadParams,
   RetryDeliveryAttemptBody,
 } from '../schemas/leads.ts'
-import { timeOf } from './proto-values.ts'
 
 export const LEADS_PREFIX = '/api/leads'
 

@@ -2,7 +2,9 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { preValidationHookHandler } from 'fastify'
 import { Type } from 'typebox'
 import { type AcceptedMessage, type Message, TypingState } from '#proto/messaging/v1/messaging_pb.js'
+import { timeOf, toAdvisory, toUint32 } from '../core-calls/proto-values.ts'
 import { GatewayError } from '../errors.ts'
+import { callOptions, type RouteDeps, visitorOf } from '../route-deps.ts'
 import {
   HistoryAnswer,
   HistoryQuery,
@@ -13,8 +15,6 @@ import {
   SendMessageBody,
   TypingBody,
 } from '../schemas/messages.ts'
-import { timeOf, toAdvisory, toUint32 } from './proto-values.ts'
-import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 import { markReplayed } from './sessions.ts'
 
 /** Converts CRLF and CR to LF before the body is validated. */

@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { Presence } from '#proto/messaging/v1/messaging_pb.js'
+import { callOptions, type RouteDeps, visitorOf } from '../route-deps.ts'
 import { PresenceBody } from '../schemas/messages.ts'
-import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 
 const states = { here: Presence.HERE, away: Presence.AWAY }
 

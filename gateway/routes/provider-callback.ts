@@ -1,10 +1,10 @@
 import type { FastifyPluginAsync } from 'fastify'
 import { cookieSecret, setCookie } from '../checks/console-session.ts'
 import { type Check, inOrder } from '../checks/in-order.ts'
-import type { CoreClients } from '../core/core-clients.ts'
+import type { CoreClients } from '../core-calls/core-clients.ts'
 import { operatorError } from '../errors.ts'
+import { callOptions } from '../route-deps.ts'
 import { sessionCookie } from './console-sessions.ts'
-import { callOptions } from './route-deps.ts'
 
 /** Reasons that the console shows, by the public error code. */
 const REASONS: Record<string, string> = { Unauthenticated: 'refused', PermissionDenied: 'denied' }

@@ -4,12 +4,12 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { fastifyHttpProxy } from '@fastify/http-proxy'
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
 import type { CorePool } from '../../core-client/core-pool.ts'
+import type { Slots } from '../../platform/concurrency/slots.ts'
 import { traceparentOf } from '../../platform/observability/tracing.ts'
 import { consoleAuthorization } from '../checks/console-session.ts'
 import { type Check, inOrder } from '../checks/in-order.ts'
 import { mediaTypeOf, refuseUrlCredentials, requireSameOrigin } from '../checks/request-checks.ts'
 import type { Config } from '../config.ts'
-import type { CallBudget } from '../core/bounded-transport.ts'
 import { GatewayError, unavailable } from '../errors.ts'
 import { answerUnknownRoutes } from '../http/unknown-routes.ts'
 import type { ReadLimit } from '../limits/reads.ts'
@@ -39,7 +39,7 @@ const ANSWER_HEADERS = [
 interface RpcDeps {
   config: Pick<Config, 'CORE_DEADLINE_MS' | 'BODY_LIMIT_BYTES'>
   cores: CorePool
-  budget: CallBudget
+  budget: Slots
   checkRate: Check
   reads: ReadLimit
 }

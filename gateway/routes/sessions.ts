@@ -3,7 +3,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { CloseScope, type SessionContent } from '#proto/session/v1/session_pb.js'
 import { idempotencyKeyOf } from '../checks/request-checks.ts'
-import type { GrantCache } from '../core/grant-cache.ts'
+import type { GrantCache } from '../core-calls/grant-cache.ts'
+import { timeOf, toAdvisory, toPageContext } from '../core-calls/proto-values.ts'
+import { callOptions, type RouteDeps, visitorOf } from '../route-deps.ts'
 import { PageContext } from '../schemas/fields.ts'
 import {
   CloseSessionAnswer,
@@ -12,8 +14,6 @@ import {
   RenewSessionBody,
   SessionAnswer,
 } from '../schemas/sessions.ts'
-import { timeOf, toAdvisory, toPageContext } from './proto-values.ts'
-import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 
 /** POST /sessions, /sessions/renew, /sessions/close, /context/page */
 export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, grants, refusals }) => {

@@ -2,6 +2,7 @@ import { Code, ConnectError } from '@connectrpc/connect'
 import { codeToHttpStatus, endStreamToJson, errorToJson } from '@connectrpc/connect/protocol-connect'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import { connectCodeOf } from '../../contract/errors.ts'
 import { type GatewayError, toGatewayError } from '../errors.ts'
 import { dropBody } from '../http/request-body.ts'
 
@@ -60,25 +61,7 @@ function endOfStream(error: ConnectError): Buffer {
   return frame
 }
 
-function codeOf({ rule }: GatewayError): Code {
-  switch (rule.httpStatus) {
-    case 400:
-    case 415:
-      return Code.InvalidArgument
-    case 401:
-      return Code.Unauthenticated
-    case 403:
-      return Code.PermissionDenied
-    // The method does not exist, or operators may not call it.
-    case 404:
-    case 405:
-      return Code.Unimplemented
-    case 413:
-    case 429:
-      return Code.ResourceExhausted
-    case 503:
-      return Code.Unavailable
-    default:
-      return Code.Internal
-  }
+function codeOf({ code, rule }: GatewayError): Code {
+  // The method does not exist, or operators may not call it.
+  return code === 'NotFound' ? Code.Unimplemented : connectCodeOf(rule)
 }

@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify'
 import type { CoreNode, CorePool, Failure } from '../../core-client/core-pool.ts'
 import type { CoreAnswer, CoreRequest } from '../../core-client/http-client.ts'
 import { systemCodes, wasNeverSent } from '../../core-client/system-codes.ts'
-import type { CallBudget } from '../core/bounded-transport.ts'
+import type { Slots } from '../../platform/concurrency/slots.ts'
 import type { OperatorMethod } from './operator-methods.ts'
 
 type ReplyOptions = Parameters<FastifyReply['from']>[1]
@@ -29,11 +29,7 @@ interface CoreForwarder {
 /** Timeout for a stream without bytes. It exceeds the longest heartbeat interval of a core. */
 const STREAM_SILENCE_MAX_MS = 330_000
 
-export function createCoreForwarder(options: {
-  cores: CorePool
-  budget: CallBudget
-  deadlineMs: number
-}): CoreForwarder {
+export function createCoreForwarder(options: { cores: CorePool; budget: Slots; deadlineMs: number }): CoreForwarder {
   const { cores, budget, deadlineMs } = options
   /** The call for which `reply.from` is running. It calls `request` before it returns. */
   let current: (ForwardedCall & { core: CoreNode }) | undefined

@@ -4,7 +4,6 @@ import { scope } from '#proto/access/v1/access_pb.js'
 import { CommandService } from '#proto/command/v1/command_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
-import { PeerService } from '#proto/peer/v1/peer_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import { signWorkspaceSession } from '../../test/support/workspace-session.ts'
@@ -36,18 +35,9 @@ describe('/rpc access', () => {
 
   test('answers `unimplemented` for methods that operators may not call', async () => {
     const { post, remote } = await startRpc()
-    const services: DescService[] = [
-      SessionService,
-      MessagingService,
-      CommandService,
-      LeadService,
-      PeerService,
-      WorkspaceService,
-    ]
+    const services: DescService[] = [SessionService, MessagingService, CommandService, LeadService, WorkspaceService]
     const methods = services.flatMap((service) => service.methods)
-    const ours = methods.filter((method) =>
-      ['visitors:act', 'deliveries:work', 'cores:announce'].includes(getOption(method, scope)),
-    )
+    const ours = methods.filter((method) => ['visitors:act', 'deliveries:work'].includes(getOption(method, scope)))
     expect(ours.length).toBeGreaterThan(15)
     for (const { parent, name } of ours) {
       const response = await post(`/rpc/${parent.typeName}/${name}`)

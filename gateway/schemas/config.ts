@@ -1,6 +1,18 @@
-import { type Static, Type } from 'typebox'
-import { compatibility } from '../../platform/event-categories.ts'
-import { Identifier, Named, OneOf, Strict, Time } from './fields.ts'
+import { type Static, type TSchema, Type } from 'typebox'
+import type {
+  Appearance,
+  AppearanceTranslation,
+  Capabilities,
+  Consent,
+  FormField,
+  Form as FormMessage,
+  Forms,
+  Limits,
+  Realtime,
+  WidgetConfig,
+} from '#proto/session/v1/session_pb.js'
+import { compatibility } from '../../contract/event-categories.ts'
+import { Identifier, Named, OneOf, type SchemasOf, Strict, Time } from './fields.ts'
 
 export const ConfigParams = Strict({ publicSiteKey: { ...Identifier, examples: ['pk_demo'] } })
 
@@ -16,9 +28,13 @@ const Form = Strict({
       type: Named('text', 'email', 'tel', 'textarea'),
       required: Type.Boolean(),
       maxLength: Type.Integer({ minimum: 0, default: 0 }),
-    }),
+    } satisfies SchemasOf<FormField>),
   ),
-})
+} satisfies SchemasOf<FormMessage>)
+
+/** Fields of the core's configuration that the answer has in `locale` and `availability`. */
+type Regrouped = 'defaultLocale' | 'supportedLocales' | 'online' | 'nextChangeAt'
+type GatewayOwn = 'contract' | 'contractVersion' | 'locale' | 'availability' | 'compatibility'
 
 /** Public configuration of an installation. It contains no secrets. */
 export const WidgetConfigAnswer = Strict(
@@ -36,11 +52,14 @@ export const WidgetConfigAnswer = Strict(
       translations: Type.Optional(
         Type.Record(
           Type.String(),
-          Strict({ title: Type.Optional(Type.String()), greeting: Type.Optional(Type.String()) }),
+          Strict({
+            title: Type.Optional(Type.String()),
+            greeting: Type.Optional(Type.String()),
+          } satisfies SchemasOf<AppearanceTranslation>),
           { description: 'Texts in other languages, by locale tag.' },
         ),
       ),
-    }),
+    } satisfies SchemasOf<Appearance>),
     capabilities: Strict({
       identity: Capability,
       typing: Capability,
@@ -52,13 +71,13 @@ export const WidgetConfigAnswer = Strict(
       messageRetryRoute: Capability,
       presence: Capability,
       receipts: Capability,
-    }),
-    forms: Strict({ preChat: Type.Optional(Form), offline: Type.Optional(Form) }),
+    } satisfies SchemasOf<Capabilities>),
+    forms: Strict({ preChat: Type.Optional(Form), offline: Type.Optional(Form) } satisfies SchemasOf<Forms>),
     consent: Strict({
       required: Type.Boolean(),
       policyUrl: Type.Optional(Type.String()),
       policyVersion: Type.Optional(Type.String()),
-    }),
+    } satisfies SchemasOf<Consent>),
     availability: Strict({ online: Type.Boolean(), nextChangeAt: Type.Optional(Time) }),
     compatibility: Strict(
       {
@@ -74,9 +93,13 @@ export const WidgetConfigAnswer = Strict(
       historyPageMax: Count,
       screenshotMaxBytes: Count,
       outboxMax: Count,
-    }),
-    realtime: Strict({ heartbeatSeconds: Count, reconnectMinMs: Count, reconnectMaxMs: Count }),
-  },
+    } satisfies SchemasOf<Limits>),
+    realtime: Strict({
+      heartbeatSeconds: Count,
+      reconnectMinMs: Count,
+      reconnectMaxMs: Count,
+    } satisfies SchemasOf<Realtime>),
+  } satisfies SchemasOf<WidgetConfig, Regrouped> & Record<GatewayOwn, TSchema>,
   {
     description: 'The public configuration of the installation.',
     examples: [

@@ -1,7 +1,7 @@
 import { type TSchema, Type } from 'typebox'
-import { type EventName, eventCategories } from '../../platform/event-categories.ts'
+import { type EventName, eventCategories } from '../../contract/event-categories.ts'
 import { OneOf, Sequence, Strict, Time } from './fields.ts'
-import { MessageAnswer } from './messages.ts'
+import { AuthorAnswer, MessageAnswer } from './messages.ts'
 
 /**
  * One type of event on `GET /events` (specification, section 6). docs/events.md is generated from
@@ -26,12 +26,6 @@ export interface EventDefinition {
 const Empty = Strict({})
 const Line = Type.String({ minLength: 1 })
 const Agent = Strict({ displayName: Line, avatarUrl: Type.Optional(Line) })
-const Author = Strict({
-  kind: OneOf(['visitor', 'agent', 'system']),
-  displayName: Type.Optional(Line),
-  avatarUrl: Type.Optional(Line),
-})
-
 const event = (data: TSchema, meaning: string, more: Partial<EventDefinition> = {}): EventDefinition => ({
   data,
   terminal: 'never',
@@ -57,12 +51,12 @@ export const eventDefinitions = {
     'The state of a message advanced. It never goes back. The state of an agent’s message also counts for earlier messages of agents.',
   ),
   'typing.started': event(
-    Strict({ author: Author }),
+    Strict({ author: AuthorAnswer }),
     'Another participant types. It expires after 8 seconds without a repeat.',
     { replayed: false },
   ),
   'typing.stopped': event(
-    Strict({ author: Author }),
+    Strict({ author: AuthorAnswer }),
     'The participant stopped, sent the message, or 8 seconds passed.',
     {
       replayed: false,

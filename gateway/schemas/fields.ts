@@ -1,12 +1,16 @@
 import type { onRouteHookHandler } from 'fastify'
-import { type Static, type TObject, type TProperties, Type } from 'typebox'
-import { contractLimits } from '../../platform/contract-limits.ts'
+import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
+import { contractLimits } from '../../contract/limits.ts'
+import type { ProtoFields } from '../../contract/proto-fields.ts'
 
 /** Schema of an object that rejects unknown fields. */
 export const Strict = <Properties extends TProperties>(
   properties: Properties,
   options: object = {},
 ): TObject<Properties> => Type.Object(properties, { additionalProperties: false, ...options })
+
+/** Schemas of the fields of a proto. A field that is added to the proto and forgotten does not compile. */
+export type SchemasOf<Type, Left extends keyof Type = never> = Record<keyof Omit<ProtoFields<Type>, Left>, TSchema>
 
 /** Pattern of a text without control characters or lone surrogates. Ajv runs it in Unicode mode. */
 const LINE = '^[^\\p{Cc}\\p{Cs}]*$'

@@ -1,6 +1,18 @@
 import { type Static, Type } from 'typebox'
-import { contractLimits } from '../../platform/contract-limits.ts'
-import { Locale, MessageBody, Named, OneOf, OperationId, PageContext, Sequence, Strict, Time } from './fields.ts'
+import type { AcceptedMessage, Author, Message, VisitorMessage } from '#proto/messaging/v1/messaging_pb.js'
+import { contractLimits } from '../../contract/limits.ts'
+import {
+  Locale,
+  MessageBody,
+  Named,
+  OneOf,
+  OperationId,
+  PageContext,
+  type SchemasOf,
+  Sequence,
+  Strict,
+  Time,
+} from './fields.ts'
 
 export const SendMessageBody = Strict(
   {
@@ -9,7 +21,7 @@ export const SendMessageBody = Strict(
     contentType: OneOf(['text']),
     locale: Type.Optional(Locale),
     pageContext: Type.Optional(PageContext),
-  },
+  } satisfies SchemasOf<VisitorMessage, 'credentials' | 'retryRoute'>,
   {
     examples: [
       {
@@ -30,7 +42,7 @@ export const SendMessageAnswer = Strict(
     sequence: Sequence,
     state: Named('queued'),
     acceptedAt: Time,
-  },
+  } satisfies SchemasOf<AcceptedMessage, 'replayed'>,
   {
     description: 'The message is stored durably in the conversation.',
     examples: [
@@ -59,23 +71,25 @@ export const HistoryQuery = Strict(
   { not: { required: ['afterSequence', 'beforeSequence'] } },
 )
 
+export const AuthorAnswer = Strict({
+  kind: Named('visitor', 'agent', 'system'),
+  displayName: Type.Optional(Type.String()),
+  avatarUrl: Type.Optional(Type.String()),
+} satisfies SchemasOf<Author>)
+
 export const MessageAnswer = Strict({
   messageId: Type.String(),
   clientOperationId: Type.Optional(Type.String()),
   sessionId: Type.Optional(Type.String()),
   conversationId: Type.String(),
   sequence: Sequence,
-  author: Strict({
-    kind: Named('visitor', 'agent', 'system'),
-    displayName: Type.Optional(Type.String()),
-    avatarUrl: Type.Optional(Type.String()),
-  }),
+  author: AuthorAnswer,
   body: Type.String(),
   contentType: Named('text'),
   locale: Type.Optional(Type.String()),
   state: Named('queued', 'sent', 'delivered', 'read', 'failed'),
   createdAt: Time,
-})
+} satisfies SchemasOf<Message>)
 export type MessageAnswer = Static<typeof MessageAnswer>
 
 export const HistoryAnswer = Strict(

@@ -3,7 +3,8 @@ import { timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { Code, ConnectError } from '@connectrpc/connect'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
-import { GatewayError, type PublicErrorCode } from '../errors.ts'
+import type { PublicErrorCode } from '../../contract/errors.ts'
+import { GatewayError } from '../errors.ts'
 
 export const EPOCH = 'e1'
 export const SESSION_END = Date.UTC(2030, 0, 1)

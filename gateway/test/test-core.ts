@@ -12,7 +12,7 @@ import {
 } from '#proto/messaging/v1/messaging_pb.js'
 import { type CapabilitiesSchema, SessionService } from '#proto/session/v1/session_pb.js'
 import type { VisitorCredentials } from '#proto/session/v1/visitor_pb.js'
-import type { PublicErrorCode } from '../errors.ts'
+import type { PublicErrorCode } from '../../contract/errors.ts'
 import {
   ATTEMPT,
   acceptedOf,

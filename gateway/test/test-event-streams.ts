@@ -25,6 +25,7 @@ export class TestSocket extends EventEmitter {
   setTimeout(ms: number) {
     this.timeout = ms
   }
+  pause() {}
   cork() {
     this.writableCorked += 1
   }

@@ -39,6 +39,8 @@ export interface Slots {
    * the signal if it aborts.
    */
   enter(groups?: readonly SlotGroup[], signal?: AbortSignal): Promise<Slot>
+  /** Runs a call in a slot. Rejects like `enter`. */
+  run<Answer>(call: () => Promise<Answer>): Promise<Answer>
 }
 
 export function createSlots(options: {
@@ -96,7 +98,16 @@ export function createSlots(options: {
     }
   }
 
-  return {
+  const slots: Slots = {
+    async run(call) {
+      const slot = await slots.enter()
+      try {
+        return await call()
+      } finally {
+        slot.leave()
+      }
+    },
+
     async enter(groups = [], signal) {
       signal?.throwIfAborted()
       if (running < max && hasRoom(groups)) return take(groups)
@@ -130,4 +141,5 @@ export function createSlots(options: {
       })
     },
   }
+  return slots
 }

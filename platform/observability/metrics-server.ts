@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { collectDefaultMetrics, Registry } from 'prom-client'
-import { boundUnreadAnswers } from '../http/unread-answers.ts'
+import { boundServer } from '../http/bounded-server.ts'
 
 interface MetricsServer {
   port: number
@@ -27,7 +27,7 @@ export async function serveMetrics(
     if (text === undefined) return response.writeHead(500).end()
     response.writeHead(200, { 'content-type': registry.contentType }).end(text)
   })
-  boundUnreadAnswers(server)
+  boundServer(server)
   const listen = async (address: string) => {
     server.listen({ host: address, port })
     await once(server, 'listening')

@@ -104,7 +104,7 @@ describe('the architecture check', () => {
     ['core/sessions.ts', `import { testDatabase } from '../test/support/test-database.ts'`],
     ['core/leads/leads.ts', `import { routes } from '../rpc/session.ts'`],
     ['core/leads/leads.ts', `import type { Deliveries } from '../deliveries/deliveries.ts'`],
-    ['core/log/wakeups.ts', `import type { Session } from '../visitors/model.ts'`],
+    ['core/wakeups/wakeups.ts', `import type { Session } from '../visitors/model.ts'`],
     ['core/visitors/model.ts', `import type { SessionStore } from './session-store.ts'`],
     ['core/visitors/model.ts', `import type { LogEvent } from '../log/event-log.ts'`],
     ['core/visitors/session-store.ts', `import type { Sessions } from './sessions.ts'`],

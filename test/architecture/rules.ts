@@ -8,14 +8,15 @@ import type { SourceFacts } from './source-facts.ts'
 const mayImport: Record<string, string[]> = {
   proto: [],
   platform: [],
+  contract: ['proto'],
   'core-client': ['proto', 'platform'],
-  core: ['proto', 'core-client', 'platform'],
-  admin: ['proto', 'core-client', 'platform'],
-  gateway: ['proto', 'core-client', 'platform'],
-  delivery: ['proto', 'core-client', 'platform'],
+  core: ['proto', 'core-client', 'platform', 'contract'],
+  admin: ['proto', 'core-client', 'platform', 'contract'],
+  gateway: ['proto', 'core-client', 'platform', 'contract'],
+  delivery: ['proto', 'core-client', 'platform', 'contract'],
   browser: [],
   widget: ['browser'],
-  console: ['proto', 'platform', 'browser'],
+  console: ['proto', 'platform', 'contract', 'browser'],
 }
 
 /**
@@ -44,7 +45,9 @@ const coreLayers = [
   /^core\/keys\//,
   /^core\/idempotency\//,
   /^core\/(bus|kit)\.ts$/,
+  /^core\/wakeups\//,
   /^core\/log\//,
+  /^core\/streams\//,
   /^core\/workspaces\//,
   /^core\/operators\//,
   /^core\/visitors\//,
@@ -128,7 +131,7 @@ const coreViolations = (path: string, target: string): string[] => {
   if (from === -1 || to === -1) return []
   if (to > from) return [`${path} imports ${target}, which is in a higher layer of the core`]
   if (isModel(path) && !isModel(target) && to > 0) return [`${path} imports ${target}: a model imports models only`]
-  const serviceLayers = to >= layerOf('core/log/event-log.ts') && to <= layerOf('core/privacy/erasures.ts')
+  const serviceLayers = to >= layerOf('core/wakeups/wakeups.ts') && to <= layerOf('core/privacy/erasures.ts')
   if (isStore(path) && serviceLayers && !isModel(target) && !isStore(target))
     return [`${path} imports ${target}: a store imports no service`]
   return []
@@ -136,7 +139,7 @@ const coreViolations = (path: string, target: string): string[] => {
 
 /**
  * Returns the folder that contains a file, in the form `part/folder`: `core/log` for
- * `core/log/feeds.ts`. A file directly in the part's folder is returned as it is: `core/bus.ts`.
+ * `core/log/event-log.ts`. A file directly in the part's folder is returned as it is: `core/bus.ts`.
  */
 export const folderOf = (path: string) => path.split('/').slice(0, 2).join('/')
 

@@ -153,7 +153,8 @@ export async function runWith(
       })
       draining.abort()
       const sending = Promise.all(clients).then(() => Promise.all(visitors.map(({ sent }) => sent)))
-      await Promise.race([sending, delay(stuckAfterMs)])
+      // The signal ends the timer, which would keep the process running.
+      await Promise.race([sending, delay(stuckAfterMs, undefined, { signal: stopped.signal }).catch(() => {})])
       await waitForNone('streams behind the log', () => streamsBehind(db, visitors))
       await waitForNone('unfinished deliveries', () => openDeliveries(db, workspaceId))
       stopped.abort()

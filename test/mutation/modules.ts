@@ -29,12 +29,12 @@ export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
     tests: ['core/log/event-log-steps.test.ts'],
   },
   replay: {
-    mutate: ['core/log/replay-window.ts'],
-    tests: ['core/log/replay-window.test.ts'],
+    mutate: ['core/streams/replay-window.ts'],
+    tests: ['core/streams/replay-window.test.ts'],
   },
   subscriptions: {
-    mutate: ['core/log/stream-subscriptions.ts'],
-    tests: ['core/log/{stream-subscriptions-steps,lost-wakeups}.test.ts'],
+    mutate: ['core/streams/stream-subscriptions.ts'],
+    tests: ['core/streams/{stream-subscriptions-steps,lost-wakeups}.test.ts'],
   },
   idempotency: {
     mutate: ['core/idempotency/idempotency.ts'],

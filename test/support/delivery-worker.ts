@@ -3,6 +3,8 @@ import { freePort, type StartedProcess, startProcess } from './processes.ts'
 /** A delivery worker in a separate process. */
 export interface WorkerProcess {
   process(): StartedProcess
+  /** URL of the worker's health checks. */
+  healthUrl: string
   /** URL of the worker's metrics. */
   metricsUrl: string
   /** Id that the worker sends in its claims. Each start creates a new id. */
@@ -38,6 +40,7 @@ export async function startDeliveryWorker(
   await start()
   return {
     start,
+    healthUrl: `http://127.0.0.1:${port}`,
     metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`,
     process: () => running,
     workerId() {

@@ -100,10 +100,7 @@ export async function startLocalStack({
   async function addCore(): Promise<LocalPart> {
     const port = await freePort()
     return startPart(port, async () => {
-      const config = await withDataFolderSecrets(
-        readCoreConfig({ CORE_PORT: `${port}`, CORE_PEER_URL: `http://127.0.0.1:${port}`, ...settings }),
-        dev,
-      )
+      const config = await withDataFolderSecrets(readCoreConfig({ CORE_PORT: `${port}`, ...settings }), dev)
       const nudge = nudgeOfDatabase(database.uri, database.name)
       const core = await startCore(config, { logger, ...(nudge && { nudge }) })
       demo ??= await seedDemo(core, config, dataDir)

@@ -54,6 +54,7 @@ export function DeliveryView({ deliveryId }: { deliveryId: string }) {
                       'None: test or operational event'
                     )}
                   </Fact>
+                  <Fact name="Event">{latest.eventType}</Fact>
                   <Fact name="Delivery">
                     <span class="mono breakable">{deliveryId}</span>
                   </Fact>

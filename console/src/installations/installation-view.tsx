@@ -12,7 +12,7 @@ import { AppearanceCard } from './appearance-card.tsx'
 import { AvailabilityCard } from './availability-card.tsx'
 import { ConsentCard } from './consent-card.tsx'
 import { FormsCard } from './forms-card.tsx'
-import { capabilities, originProblem, snippetOf } from './installation-words.ts'
+import { capabilities, capabilityNames, originProblem, snippetOf } from './installation-words.ts'
 import { TranslationsCard } from './translations-card.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
@@ -104,14 +104,15 @@ function CapabilitiesCard(part: InstallationPart) {
   return (
     <Card title="Capabilities">
       <div class="toggles">
-        {capabilities.map(({ name, label, hint }) => (
+        {capabilityNames.map((name) => (
           <Toggle
             key={name}
-            label={label}
-            hint={hint}
+            {...capabilities[name]}
             disabled={busy}
             checked={part.installation.capabilities?.[name] ?? false}
-            onChange={(on) => save({ capabilities: { [name]: on } }, `${label} is ${on ? 'on' : 'off'}.`)}
+            onChange={(on) =>
+              save({ capabilities: { [name]: on } }, `${capabilities[name].label} is ${on ? 'on' : 'off'}.`)
+            }
           />
         ))}
       </div>

@@ -1,23 +1,24 @@
 import type { Capabilities } from '#proto/session/v1/session_pb.js'
+import type { ProtoFields } from '../../../contract/proto-fields.ts'
 
-type CapabilityName = keyof Omit<Capabilities, '$typeName' | '$unknown'>
+type CapabilityName = keyof ProtoFields<Capabilities>
 
-export const capabilities: { name: CapabilityName; label: string; hint: string }[] = [
-  { name: 'identity', label: 'Verified identity', hint: 'Your backend can verify who a visitor is.' },
-  { name: 'typing', label: 'Typing', hint: 'Both sides see when the other is typing.' },
-  { name: 'pageContext', label: 'Page context', hint: 'The widget reports the page URL without query and fragment.' },
-  { name: 'navigation', label: 'Navigation requests', hint: 'Operators can ask a visitor to open another page.' },
-  { name: 'screenshots', label: 'Screenshot requests', hint: 'Operators can ask for a screenshot of the page.' },
-  { name: 'preChatForm', label: 'Pre-chat form', hint: 'Shown before the first message. Creates a lead.' },
-  { name: 'offlineForm', label: 'Offline form', hint: 'Shown while the chat is away. Creates a lead.' },
-  { name: 'presence', label: 'Presence', hint: 'You see whether the visitor has the chat open.' },
-  {
-    name: 'receipts',
-    label: 'Read receipts',
-    hint: 'You see whether the visitor has received and read your messages.',
-  },
-  { name: 'messageRetryRoute', label: 'Retry route', hint: 'For custom clients; the widget does not need it.' },
-]
+/** The capabilities in the order in which the console lists them. */
+export const capabilities: Record<CapabilityName, { label: string; hint: string }> = {
+  identity: { label: 'Verified identity', hint: 'Your backend can verify who a visitor is.' },
+  typing: { label: 'Typing', hint: 'Both sides see when the other is typing.' },
+  pageContext: { label: 'Page context', hint: 'The widget reports the page URL without query and fragment.' },
+  navigation: { label: 'Navigation requests', hint: 'Operators can ask a visitor to open another page.' },
+  screenshots: { label: 'Screenshot requests', hint: 'Operators can ask for a screenshot of the page.' },
+  preChatForm: { label: 'Pre-chat form', hint: 'Shown before the first message. Creates a lead.' },
+  offlineForm: { label: 'Offline form', hint: 'Shown while the chat is away. Creates a lead.' },
+  presence: { label: 'Presence', hint: 'You see whether the visitor has the chat open.' },
+  receipts: { label: 'Read receipts', hint: 'You see whether the visitor has received and read your messages.' },
+  messageRetryRoute: { label: 'Retry route', hint: 'For custom clients; the widget does not need it.' },
+}
+
+/** Names of the capabilities. */
+export const capabilityNames = Object.keys(capabilities) as CapabilityName[]
 
 const hostLabel = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/
 

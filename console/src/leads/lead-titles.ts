@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
-import { leadTitle } from '../../../platform/lead-title.ts'
+import { leadTitle } from '../../../contract/lead-title.ts'
 import { useConsole } from '../console-context.ts'
 
 /** Maximum number of leads in one request. */

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { type Subscription, SubscriptionPurpose, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
-import { leadTitle } from '../../../platform/lead-title.ts'
+import { leadTitle } from '../../../contract/lead-title.ts'
 import { useConsole } from '../console-context.ts'
 import { Attempts } from '../deliveries/attempts.tsx'
 import { conversationPath, pathOf } from '../router.ts'

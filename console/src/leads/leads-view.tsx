@@ -1,5 +1,5 @@
 import type { Lead } from '#proto/lead/v1/lead_pb.js'
-import { leadTitle } from '../../../platform/lead-title.ts'
+import { leadTitle } from '../../../contract/lead-title.ts'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { Empty } from '../ui/notice.tsx'

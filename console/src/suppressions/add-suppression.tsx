@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { EntryKind } from '../../../platform/suppression-list.ts'
+import type { EntryKind } from '../../../contract/suppression-list.ts'
 import { useConsole } from '../console-context.ts'
 import { ActionDialog } from '../ui/dialog.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'

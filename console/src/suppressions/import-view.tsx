@@ -1,5 +1,5 @@
 import { useMemo, useRef, useState } from 'preact/hooks'
-import { readSuppressionList } from '../../../platform/suppression-list.ts'
+import { readSuppressionList } from '../../../contract/suppression-list.ts'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { useAction } from '../ui/action.ts'

@@ -1,6 +1,6 @@
 import { ConnectError } from '@connectrpc/connect'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
-import type { ListEntry } from '../../../platform/suppression-list.ts'
+import type { ListEntry } from '../../../contract/suppression-list.ts'
 import type { Api } from '../api.ts'
 import { toEntry } from './suppression-words.ts'
 

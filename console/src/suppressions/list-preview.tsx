@@ -1,4 +1,4 @@
-import type { EntryKind, ListEntry, SuppressionList } from '../../../platform/suppression-list.ts'
+import type { EntryKind, ListEntry, SuppressionList } from '../../../contract/suppression-list.ts'
 import { Notice } from '../ui/notice.tsx'
 import { countOf, countOfKind, kinds, kindText } from './suppression-words.ts'
 

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Suppression } from '#proto/workspace/v1/workspace_pb.js'
-import type { EntryKind } from '../../../platform/suppression-list.ts'
+import type { EntryKind } from '../../../contract/suppression-list.ts'
 import { useConsole } from '../console-context.ts'
 import { useAction } from '../ui/action.ts'
 import { Button } from '../ui/button.tsx'

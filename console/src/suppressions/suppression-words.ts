@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { SuppressionEntrySchema } from '#proto/workspace/v1/workspace_pb.js'
-import type { EntryKind } from '../../../platform/suppression-list.ts'
+import type { EntryKind } from '../../../contract/suppression-list.ts'
 
 export const kinds: readonly (readonly [EntryKind, string])[] = [
   ['email', 'E-mail address'],

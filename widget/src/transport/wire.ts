@@ -5,7 +5,7 @@ import type { DeliveryStatus, WidgetMessage } from '../client/types.ts'
  * A message in history pages and events (section 2.3 of the specification). The service's field
  * `state` is the `deliveryStatus` of this package.
  */
-export interface ServiceMessage extends Omit<WidgetMessage, 'key' | 'deliveryStatus' | 'error'> {
+export interface ServiceMessage extends Omit<WidgetMessage, 'key' | 'deliveryStatus' | 'error' | 'failureVersion'> {
   messageId: string
   conversationId: string
   sequence: number

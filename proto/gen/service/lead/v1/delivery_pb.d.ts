@@ -109,6 +109,14 @@ export declare type DeliveryAttempt = Message<"service.lead.v1.DeliveryAttempt">
    * @generated from field: bool manual = 16;
    */
   manual: boolean;
+
+  /**
+   * Type of the event that is sent, for example "lead.ready-for-delivery". Unset for deliveries of
+   * earlier versions.
+   *
+   * @generated from field: optional string event_type = 17;
+   */
+  eventType?: string | undefined;
 };
 
 /**

@@ -1,0 +1,70 @@
+import { type Static, type TObject, type TSchema, Type } from 'typebox'
+
+const Id = (description: string) => Type.String({ description })
+
+/** `reference` names the resource of the event (specification, section 2.7). */
+type Data = TObject<{ reference: TSchema }>
+
+/** One kind of event that destinations receive as webhooks (specification, section 4.3). */
+export interface DeliveryEventKind<Shape extends Data = Data> {
+  /** The `contractVersion` of its bodies. */
+  version: string
+  category: 'lead' | 'operational'
+  /** Scope that may read the event. */
+  scope: string
+  /** When the event is sent, for the documents. */
+  when: string
+  /** Schema of `data`. */
+  data: Shape
+  /** The `data` of a test delivery. */
+  example: Static<Shape>
+}
+
+const kind = <Shape extends Data>(definition: DeliveryEventKind<Shape>) => definition
+
+/** Every kind of event that destinations receive. */
+export const deliveryEvents = {
+  'lead.ready-for-delivery': kind({
+    version: '1.0',
+    category: 'lead',
+    scope: 'leads:read',
+    when: 'a lead is delivered',
+    // The mapped fields of the lead follow.
+    data: Type.Object({ reference: Id('the lead') }),
+    example: { reference: 'lead_test' },
+  }),
+  'subscription.disabled': kind({
+    version: '1.0',
+    category: 'operational',
+    scope: 'subscriptions:read',
+    when: 'a subscription was disabled',
+    data: Type.Object({
+      reference: Id('the subscription'),
+      subscriptionId: Type.String(),
+      reason: Type.Unsafe<'operator' | 'rejected_auth' | 'gone' | 'failing'>({
+        type: 'string',
+        enum: ['operator', 'rejected_auth', 'gone', 'failing'],
+      }),
+    }),
+    example: { reference: 'sub_test', subscriptionId: 'sub_test', reason: 'operator' },
+  }),
+  'lead.delivery-failed': kind({
+    version: '1.0',
+    category: 'operational',
+    scope: 'subscriptions:read',
+    when: 'the first dead letter of a subscription since its last success',
+    data: Type.Object({
+      reference: Id('the delivery'),
+      subscriptionId: Type.String(),
+      deliveryId: Type.String(),
+    }),
+    example: { reference: 'dlv_test', subscriptionId: 'sub_test', deliveryId: 'dlv_test' },
+  }),
+}
+
+export type DeliveryEventType = keyof typeof deliveryEvents
+
+/** An event of any kind, with the data of its kind. */
+export type DeliveryEvent = {
+  [Type in DeliveryEventType]: { eventType: Type; data: Static<(typeof deliveryEvents)[Type]['data']> }
+}[DeliveryEventType]

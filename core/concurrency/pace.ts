@@ -1,0 +1,45 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
+interface PaceOptions {
+  /** Maximum share of the time that the work takes. Default: no limit. */
+  share?: number
+  /** Minimum time in milliseconds between the starts of two pieces of work. */
+  everyMs?: number
+  /** Longest pause in milliseconds that `share` causes. */
+  maxPauseMs?: number
+  /** Ends all pauses. The work after a pause still runs. */
+  signal?: AbortSignal
+}
+
+/**
+ * Runs a piece of work, after the pause that follows the previous piece. `signal` ends the pause, and
+ * `atOnce` skips it.
+ */
+export type Pace = <T>(work: () => Promise<T>, options?: { signal?: AbortSignal; atOnce?: boolean }) => Promise<T>
+
+/**
+ * Creates the pace of work in the background, so that it does not delay database calls for messages.
+ * After an idle time, work starts at once.
+ */
+export function createPace({
+  share = 1,
+  everyMs = 0,
+  maxPauseMs = Number.POSITIVE_INFINITY,
+  signal,
+}: PaceOptions): Pace {
+  let pausedUntil = Number.NEGATIVE_INFINITY
+
+  return async (work, options = {}) => {
+    const waitMs = pausedUntil - performance.now()
+    if (waitMs > 0 && !options.atOnce)
+      await delay(waitMs, undefined, { signal: options.signal ?? signal }).catch(() => {})
+    const began = performance.now()
+    try {
+      return await work()
+    } finally {
+      const tookMs = performance.now() - began
+      const pauseMs = Math.min(tookMs * (1 / share - 1), maxPauseMs)
+      pausedUntil = began + Math.max(everyMs, tookMs + pauseMs)
+    }
+  }
+}

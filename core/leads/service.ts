@@ -1,0 +1,67 @@
+import { createJob, type Job } from '../concurrency/job.ts'
+import type { ConversationService } from '../conversations/service.ts'
+import type { CoreKit } from '../kit.ts'
+import type { SearchService } from '../search/service.ts'
+import type { VisitorService } from '../visitors/service.ts'
+import type { SessionStore } from '../visitors/session-store.ts'
+import type { WakeupService } from '../wakeups/service.ts'
+import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
+import type { LeadStore } from './lead-store.ts'
+import { createLeads, type Leads } from './leads.ts'
+import type { LeadFanOut } from './model.ts'
+import type { SuppressionStore } from './suppression-store.ts'
+import { createSuppressions, type Suppressions } from './suppressions.ts'
+
+interface LeadStores {
+  leads: LeadStore
+  sessions: SessionStore
+  suppressions: SuppressionStore
+  workspaces: WorkspaceStore
+}
+
+/** The suppression list. Deliveries need it, and leads need both. */
+export interface SuppressionService {
+  suppressions: Suppressions
+  jobs: Job[]
+}
+
+export interface LeadService {
+  leads: Leads
+}
+
+/** Interval in milliseconds at which a core ends deliveries that an interrupted call left. */
+const sweepEveryMs = 5_000
+
+/** @param endDeliveries ends the deliveries of leads with these contact ids */
+export function createSuppressionService(
+  { bus, logger, now }: CoreKit,
+  { suppressions: store, sessions, workspaces: workspaceStore }: LeadStores,
+  { wakeups }: WakeupService,
+  { idsKey }: VisitorService,
+  endDeliveries: (contactIds: string[]) => Promise<void>,
+): SuppressionService {
+  const suppressions = createSuppressions({
+    store,
+    sessions,
+    workspaceStore,
+    endDeliveries,
+    idsKey,
+    bus,
+    wakeups,
+    now,
+  })
+  const sweep = { name: 'end deliveries of suppressed people', run: suppressions.sweep }
+  return { suppressions, jobs: [createJob({ ...sweep, everyMs: sweepEveryMs, logger })] }
+}
+
+export function createLeadService(
+  { plannedIds, now }: CoreKit,
+  { leads: store, sessions, workspaces: workspaceStore }: LeadStores,
+  { visitorAccess: access, consents }: VisitorService,
+  { searchIndex }: SearchService,
+  { conversationAccess }: ConversationService,
+  { suppressions, fanOut }: { suppressions: Suppressions; fanOut: LeadFanOut },
+): LeadService {
+  const services = { fanOut, conversationAccess, access, consents, suppressions, searchIndex }
+  return { leads: createLeads({ store, workspaceStore, sessions, ...services, plannedIds, now }) }
+}

@@ -1,0 +1,63 @@
+import { type Collection, ObjectId } from 'mongodb'
+import type { LogEvent } from '../log-event.ts'
+import type { EventDocument } from './event-store.ts'
+
+/** Up to where a follower has read the logs. */
+export interface FollowerDocument {
+  /** Name of the follower. */
+  _id: string
+  after: ObjectId
+}
+
+/** A place in the order in which events were created. Undefined for the place before all events. */
+export type FollowerPosition = string | undefined
+
+export interface FollowerStore {
+  position(name: string): Promise<FollowerPosition>
+  /** Moves a position. Returns false if another core has moved it. */
+  advance(name: string, from: FollowerPosition, to: string): Promise<boolean>
+  /** Returns the events that were created after a position and before a time, oldest first. */
+  eventsAfter(
+    position: FollowerPosition,
+    before: Date,
+    limit: number,
+  ): Promise<{ events: LogEvent[]; end: FollowerPosition }>
+}
+
+/** The collection has the name that it got when the search was the only follower. */
+export function createFollowerStore({
+  searchProgress: positions,
+  events,
+}: {
+  searchProgress: Collection<FollowerDocument>
+  events: Collection<EventDocument>
+}): FollowerStore {
+  return {
+    async position(name) {
+      return (await positions.findOne({ _id: name }))?.after.toHexString()
+    },
+
+    async advance(name, from, to) {
+      const after = new ObjectId(to)
+      if (from !== undefined) {
+        const filter = { _id: name, after: new ObjectId(from) }
+        return (await positions.updateOne(filter, { $set: { after } })).modifiedCount === 1
+      }
+      const created = await positions.updateOne({ _id: name }, { $setOnInsert: { after } }, { upsert: true })
+      return created.upsertedCount === 1
+    },
+
+    async eventsAfter(position, before, limit) {
+      const created = {
+        ...(position !== undefined && { $gt: new ObjectId(position) }),
+        $lt: ObjectId.createFromTime(Math.floor(before.getTime() / 1000)),
+      }
+      const found = await events
+        .find({ _id: created }, { projection: { operationKey: 0, inputHash: 0 } })
+        .sort({ _id: 1 })
+        .limit(limit)
+        .toArray()
+      return { events: found.map(({ _id, ...event }) => event), end: found.at(-1)?._id.toHexString() }
+    },
+  }
+}

@@ -1,0 +1,102 @@
+import { randomInt } from 'node:crypto'
+import type { Collection, Document, Filter, UpdateFilter, WithId } from 'mongodb'
+import { insertOnce } from './insert-each.ts'
+
+/**
+ * The right of one process to work on a document for a time. The token is the fencing token: every
+ * taking of the lease writes a new one, and the holder's writes match the document only by its own.
+ */
+export interface Lease {
+  id: string
+  token: number
+}
+
+/** The fields of a document that have its lease. */
+interface LeaseFields {
+  /** Time at which the lease ends, or from which the next step of the work is due. */
+  until: string
+  token: string
+  /** Whether a document without the field `until` can be leased. By default, its work is finished. */
+  isFreeWithoutUntil?: boolean
+}
+
+export class LeaseLost extends Error {
+  override name = 'LeaseLost'
+  override message = 'another process has taken over the work'
+}
+
+/** Leases of the documents in a collection. */
+export interface Leases<D extends Document> {
+  /** Inserts a document that is leased from the beginning. Returns undefined if its id is taken. */
+  insert(document: D, until: Date): Promise<Lease | undefined>
+  /**
+   * Leases a document whose lease has ended, and sets other fields with the same write. Returns
+   * undefined if no document with the filter `of` is free.
+   */
+  take(times: { now: Date; until: Date }, of?: Filter<D>, set?: Partial<D>): Promise<Leased<D> | undefined>
+  /** Matches the document while its lease is held. For writes that are sent in batches. */
+  held(lease: Lease): Filter<D>
+  /** Changes the document and returns it. Throws `LeaseLost` if another process holds the lease. */
+  write(lease: Lease, update: UpdateFilter<D>): Promise<WithId<D>>
+  /** Throws `LeaseLost` if another process holds the lease. Writes nothing. */
+  confirm(lease: Lease): Promise<void>
+  /** Removes the document, if the lease is held. */
+  remove(lease: Lease): Promise<void>
+}
+
+interface Leased<D> {
+  lease: Lease
+  document: WithId<D>
+}
+
+/**
+ * Returns a new fencing token. It is random, because a counter would begin again when a document is
+ * removed and inserted again.
+ */
+export const newToken = () => randomInt(2 ** 48 - 1)
+
+export function createLeases<D extends Document & { _id: string }>(
+  collection: Collection<D>,
+  { until: untilField, token: tokenField, isFreeWithoutUntil = false }: LeaseFields,
+): Leases<D> {
+  const held = ({ id, token }: Lease) => ({ _id: id, [tokenField]: token }) as Filter<D>
+
+  return {
+    held,
+
+    async insert(document, until) {
+      const token = newToken()
+      const inserted = await insertOnce(collection, { ...document, [untilField]: until, [tokenField]: token })
+      return inserted ? { id: document._id, token } : undefined
+    },
+
+    async take({ now, until }, of, set) {
+      const token = newToken()
+      const free = { [untilField]: isFreeWithoutUntil ? { $not: { $gt: now } } : { $lte: now }, ...of } as Filter<D>
+      const taken = { $set: { ...set, [untilField]: until, [tokenField]: token } } as unknown as UpdateFilter<D>
+      const document = await collection.findOneAndUpdate(free, taken, { returnDocument: 'after' })
+      return document ? { lease: { id: String(document._id), token }, document } : undefined
+    },
+
+    async write(lease, update) {
+      const found = await collection.findOneAndUpdate(held(lease), update, { returnDocument: 'after' })
+      if (!found) throw new LeaseLost()
+      return found
+    },
+
+    async confirm(lease) {
+      if (!(await collection.findOne(held(lease), { projection: { _id: 1 } }))) throw new LeaseLost()
+    },
+
+    async remove(lease) {
+      await collection.deleteOne(held(lease))
+    },
+  }
+}
+
+/** Does the work of a lease. If the lease is lost, ends without an error: its holder continues. */
+export async function whileHeld(work: Promise<unknown>): Promise<void> {
+  await work.catch((error: unknown) => {
+    if (!(error instanceof LeaseLost)) throw error
+  })
+}

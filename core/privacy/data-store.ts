@@ -1,0 +1,272 @@
+import type { Collection, Filter } from 'mongodb'
+import type { ScreenshotStore } from '../commands/screenshot-store.ts'
+import type { DeliveryDocument } from '../deliveries/delivery-store.ts'
+import type { LeadDocument } from '../leads/lead-store.ts'
+import { entriesOf } from '../search/search-entry-store.ts'
+import type { ConsentStore } from '../visitors/consent-store.ts'
+import type { Session } from '../visitors/model.ts'
+import { type SessionDocument, toSession } from '../visitors/session-store.ts'
+import type { DataKind, VisitorTraces } from './model.ts'
+import { atOnce, documents, idOnly, ids, type Part } from './parts-store.ts'
+import type { RetentionStore } from './retention-store.ts'
+import type { PrivacyCollections } from './visitor-data-store.ts'
+import { filesOf } from './visitor-trace-store.ts'
+
+export type DataStore = ReturnType<typeof createDataStore>
+
+/**
+ * Hides data, and lists what belongs to conversations, leads, sessions and visitors. A removal removes
+ * the parts of a list in their order.
+ */
+export function createDataStore(
+  collections: PrivacyCollections & {
+    consents: Pick<ConsentStore, 'keepLatest'>
+    files: Pick<ScreenshotStore, 'delete'>
+    retention: Pick<RetentionStore, 'reviewAll'>
+  },
+) {
+  const { sessions, visitors, subjects, conversations, events, typing, idempotency, searchEntries } = collections
+  const { commands, leads, leadSubscriptions, deliveries, policyChanges, consents, files, retention } = collections
+  const hideable = { conversations, leads } as unknown as Record<
+    DataKind,
+    Collection<{ _id: string; erasing?: true | string }>
+  >
+
+  const logParts = (conversationIds: string[]): Part[] => [
+    documents(
+      events,
+      { conversationId: { $in: conversationIds } },
+      {
+        kind: 'events',
+        fields: { conversationId: 1 },
+        act: (found) =>
+          events.deleteMany({
+            _id: { $in: found.map(({ _id }) => _id) },
+            // The shard key, so that only the shards of these conversations run the command.
+            conversationId: { $in: [...new Set(found.map(({ conversationId }) => conversationId))] },
+          }),
+      },
+    ),
+    documents(searchEntries, { $or: entriesOf(conversationIds) }, { kind: 'search_entries' }),
+  ]
+
+  const conversationPart = (conversationIds: string[]) =>
+    documents(
+      conversations,
+      { _id: { $in: conversationIds } },
+      {
+        kind: 'conversations',
+        async act(found) {
+          await subjects.deleteMany({ conversationId: { $in: ids(found) } })
+          await conversations.deleteMany({ _id: { $in: ids(found) } })
+        },
+      },
+    )
+
+  /** Removes what belongs to sessions, and the references to them. */
+  async function removeTracesOf(sessionIds: string[], visitorIds: string[]) {
+    for (const fileId of await filesOf(commands, sessionIds)) await files.delete(fileId)
+    await commands.deleteMany({ sessionId: { $in: sessionIds } })
+    await idempotency.deleteMany({ sessionIds: { $in: sessionIds } })
+    // The previous session in the same browser stays if it belongs to another person.
+    await sessions.updateMany(
+      { visitorId: { $in: visitorIds }, 'successor.sessionId': { $in: sessionIds } },
+      { $unset: { successor: '' } },
+    )
+    await policyChanges.updateMany({ target: { $in: sessionIds } }, { $unset: { target: '' } })
+    await searchEntries.deleteMany({ _id: { $in: sessionIds } })
+  }
+
+  const sessionPart = (filter: Filter<SessionDocument>) =>
+    documents(sessions, filter, {
+      kind: 'sessions',
+      fields: { visitorId: 1 },
+      async act(found) {
+        await removeTracesOf(ids(found), [...new Set(found.map(({ visitorId }) => visitorId))])
+        await sessions.deleteMany({ _id: { $in: ids(found) } })
+        // The search index may have written an entry again while the session was stored.
+        await searchEntries.deleteMany({ _id: { $in: ids(found) } })
+      },
+    })
+
+  /**
+   * Moves what outlives removed sessions. Stores the visitors' ids in the leads of removed
+   * conversations. Moves the latest decision on consent to another session. Stores the id of a verified
+   * visitor in the anonymous sessions of the same browser. So an erasure finds these leads and sessions.
+   */
+  async function keepLinks(removed: Session[]) {
+    const sessionIds = removed.map(({ sessionId }) => sessionId)
+    for (const session of removed) {
+      await consents.keepLatest(session, sessionIds)
+      const { sessionId, visitorId, identity } = session
+      if (!identity) continue
+      await sessions.updateMany(
+        { visitorId, identity: { $exists: false }, _id: { $ne: sessionId } },
+        { $addToSet: { linkedSubjectIds: identity.subjectId } },
+      )
+    }
+  }
+
+  async function detachLeads(removed: Session[]) {
+    const conversationIds = removed.map(({ conversationId }) => conversationId)
+    const kept = await leads.distinct('conversationId', { conversationId: { $in: conversationIds } })
+    for (const conversationId of kept as string[]) {
+      const theirs = removed.filter((session) => session.conversationId === conversationId)
+      const visitorIds = [...new Set(theirs.map(({ identity, visitorId }) => identity?.subjectId ?? visitorId))]
+      // The operation key of a form contains the id of its session. The key is no longer needed:
+      // no form can be repeated after its conversation was removed.
+      const references = { conversationId: '', operationKey: '', inputHash: '' } as const
+      await leads.updateMany({ conversationId }, { $set: { visitorIds }, $unset: references })
+    }
+  }
+
+  /** Removes the references of lead subscriptions to the attempts of these deliveries. */
+  async function removeAttemptReferences(found: Pick<DeliveryDocument, 'subscriptionId' | 'attempts'>[]) {
+    const attemptIds = found.flatMap(({ attempts }) => attempts.map(({ attemptId }) => attemptId))
+    await leadSubscriptions.updateMany(
+      { _id: { $in: [...new Set(found.map(({ subscriptionId }) => subscriptionId))] } },
+      { $pull: { notFound: { $in: attemptIds } }, $unset: { 'audit.$[entry].attemptId': '' } },
+      { arrayFilters: [{ 'entry.attemptId': { $in: attemptIds } }] },
+    )
+  }
+
+  const deliveryPart = (filter: Filter<DeliveryDocument>, kind = 'deliveries') =>
+    documents(deliveries, filter, {
+      kind,
+      fields: { subscriptionId: 1, 'attempts.attemptId': 1 },
+      async act(found) {
+        await removeAttemptReferences(found)
+        // Check the filter again, because a held delivery may have been released after it was found.
+        await deliveries.deleteMany({ $and: [{ _id: { $in: ids(found) } }, filter] })
+      },
+    })
+
+  const leadPart = (filter: Filter<LeadDocument>) =>
+    documents(leads, filter, {
+      kind: 'leads',
+      fields: { workspaceId: 1, conversationId: 1 },
+      async act(found) {
+        // A conversation with a form may have been kept only for its lead. Make its review due before
+        // the removal, because the process may die. Make it due again afterwards, because a sweep may
+        // have run during the removal.
+        const freed = [...new Set(found.flatMap(({ conversationId }) => conversationId ?? []))]
+        await retention.reviewAll(found[0]!.workspaceId, freed)
+        await leads.deleteMany({ _id: { $in: ids(found) } })
+        await searchEntries.deleteMany({ _id: { $in: ids(found) } })
+        await retention.reviewAll(found[0]!.workspaceId, freed)
+      },
+    })
+
+  const leadParts = (leadIds: string[]): Part[] => [
+    deliveryPart({ leadId: { $in: leadIds } }),
+    leadPart({ _id: { $in: leadIds } }),
+    // An entry may have been written after its lead was removed.
+    atOnce(() => searchEntries.deleteMany({ _id: { $in: leadIds } })),
+  ]
+
+  /** Removes everything that belongs to conversations. Their leads stay. */
+  function conversationParts(conversationIds: string[]): Part[] {
+    const theirs = { conversationId: { $in: conversationIds } }
+    const keep = atOnce(async () => {
+      const found = (await sessions.find(theirs).toArray()).map(toSession)
+      await detachLeads(found)
+      await keepLinks(found)
+    })
+    return [...logParts(conversationIds), keep, sessionPart(theirs), conversationPart(conversationIds)]
+  }
+
+  return {
+    /** Hides the conversations or leads, except those that another removal has hidden. */
+    async hide(kind: DataKind, wanted: string[], removalId: string): Promise<void> {
+      const visible = { _id: { $in: wanted }, erasing: { $exists: false } }
+      await hideable[kind].updateMany(visible, { $set: { erasing: removalId } })
+    },
+
+    /** Returns the ids of the conversations or leads that this removal has hidden. */
+    hiddenBy: async (kind: DataKind, wanted: string[], removalId: string): Promise<string[]> =>
+      ids(await hideable[kind].find({ _id: { $in: wanted }, erasing: removalId }, idOnly).toArray()),
+
+    /** Hides conversations, also those that a removal of old data has hidden. */
+    async hideFromAll(conversationIds: string[]): Promise<void> {
+      await conversations.updateMany({ _id: { $in: conversationIds } }, { $set: { erasing: true } })
+    },
+
+    async show(kind: DataKind, wanted: string[], removalId: string): Promise<void> {
+      const hidden = { _id: { $in: wanted }, erasing: removalId }
+      await hideable[kind].updateMany(hidden, { $unset: { erasing: '' } })
+    },
+
+    epochsOf: (conversationIds: string[]): Promise<string[]> =>
+      conversations.distinct('epoch', { _id: { $in: conversationIds } }),
+
+    /** Prevents further uploads, so that all files are found. */
+    async stopUploads(sessionIds: string[]): Promise<void> {
+      await commands.updateMany({ sessionId: { $in: sessionIds } }, { $set: { state: 'cancelled' } })
+    },
+
+    /** Parts of conversations or leads. */
+    partsOf: { conversations: conversationParts, leads: leadParts } satisfies Record<DataKind, unknown>,
+    sessionPart,
+    deliveryPart,
+    leadPart,
+
+    /**
+     * Parts of a session whose conversation stays. `lastSessionId` is another session of the
+     * conversation; undefined if the conversation is not stored. The session's events, except
+     * messages, become transient. Their sweep removes them, but never the end of the log.
+     */
+    partsOfSession: (session: Session, lastSessionId: string | undefined): Part[] => [
+      atOnce(async () => {
+        const { sessionId, conversationId } = session
+        await keepLinks([session])
+        if (lastSessionId === undefined) return
+        await conversations.updateOne(
+          { _id: conversationId, 'lastSession.sessionId': sessionId },
+          { $set: { 'lastSession.sessionId': lastSessionId } },
+        )
+        await events.updateMany(
+          { conversationId, sessionId, message: { $exists: false } },
+          {
+            $set: { transient: true, removableAt: new Date(0) },
+            // The sweep keeps the last event of the log, so this event must not contain the session
+            // id.
+            $unset: { sessionId: '', operationKey: '', inputHash: '', data: '' },
+          },
+        )
+      }),
+      sessionPart({ _id: session.sessionId }),
+    ],
+
+    /** Parts of a visitor whose sessions have ended. Also finds data of sessions that are removed. */
+    partsOfVisitor({ sessionIds, conversationIds, leadIds, visitorIds, fileIds }: VisitorTraces): Part[] {
+      const theirs = { _id: { $in: visitorIds } }
+      return [
+        ...leadParts(leadIds),
+        atOnce(() => typing.deleteMany({ conversationId: { $in: conversationIds } })),
+        ...logParts(conversationIds),
+        conversationPart(conversationIds),
+        atOnce(async () => {
+          // Keeps the bans, because a banned visitor who returns must still be banned. Without its
+          // reason, a ban has keyed hashes only.
+          await visitors.updateMany({ ...theirs, banReason: { $exists: true } }, { $unset: { banReason: '' } })
+          await visitors.deleteMany({ ...theirs, bannedAt: { $exists: false } })
+          for (const fileId of fileIds) await files.delete(fileId)
+          await removeTracesOf(sessionIds, visitorIds)
+        }),
+        sessionPart({ _id: { $in: sessionIds } }),
+      ]
+    },
+
+    /**
+     * Removes the id of an erasure that is about to finish from sessions and verified visitors. Sessions
+     * and visitors that began during the erasure store its id, so that the erasure skips them.
+     */
+    async forgetErasure(erasureId: string, visitorIds: string[]): Promise<void> {
+      const theirs = { $in: visitorIds }
+      for (const field of ['afterErasures', 'joinedAfterErasures'])
+        for (const visitor of ['visitorId', 'identity.subjectId'])
+          await sessions.updateMany({ [visitor]: theirs, [field]: erasureId }, { $pull: { [field]: erasureId } })
+      await subjects.updateMany({ _id: theirs }, { $pull: { afterErasures: erasureId } })
+    },
+  }
+}

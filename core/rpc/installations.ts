@@ -1,0 +1,200 @@
+/** The settings of an installation: from the protos, to operators and to browsers. */
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type {
+  Appearance as AppearanceMessage,
+  Capabilities as CapabilitiesMessage,
+  Form,
+  Forms as FormsMessage,
+  FormsSchema,
+  WidgetConfig,
+  WidgetConfigSchema,
+} from '#proto/session/v1/session_pb.js'
+import type {
+  Availability as AvailabilityMessage,
+  ConsentPolicy as ConsentPolicyMessage,
+  CreateInstallationRequest,
+  Installation as InstallationMessage,
+  InstallationSchema,
+  UpdateInstallationRequest,
+} from '#proto/workspace/v1/workspace_pb.js'
+import { contractLimits } from '../../contract/limits.ts'
+import type { AllFields, ProtoFields } from '../../contract/proto-fields.ts'
+import type { CoreConfig } from '../config.ts'
+import { ServiceError } from '../errors.ts'
+import { type AvailabilityState, availabilityOf } from '../workspaces/availability.ts'
+import type {
+  Appearance,
+  Availability,
+  Capabilities,
+  ConsentPolicy,
+  FormField,
+  Forms,
+  Installation,
+  InstallationSettings,
+  Translation,
+} from '../workspaces/model.ts'
+import { canonicalLocale } from '../workspaces/translations.ts'
+
+/** Languages that the browser package supports. */
+const supportedLocales = ['en', 'de', 'es', 'fr', 'ar', 'ja']
+
+/** Maximum number of messages that a browser queues while it cannot send. */
+const outboxMax = 50
+/** Minimum delay in milliseconds before a browser reconnects. */
+const reconnectMinMs = 500
+
+/** Returns the settings that a request sets. */
+export function fromSettings(request: CreateInstallationRequest | UpdateInstallationRequest): InstallationSettings {
+  const { enabled, origins, appearance, capabilities, defaultLocale, forms, availability, consent } =
+    request as UpdateInstallationRequest
+  return given<AllFields<InstallationSettings>>({
+    enabled,
+    origins: origins.length === 0 ? undefined : origins,
+    appearance: appearance && fromAppearance(appearance),
+    capabilities: capabilities && fromCapabilities(capabilities),
+    defaultLocale,
+    forms: forms && fromForms(forms),
+    availability: availability && fromAvailability(availability),
+    consent: consent && fromConsentPolicy(consent),
+  })
+}
+
+export function toInstallation({
+  identitySecrets,
+  forms,
+  ...installation
+}: Installation): MessageInitShape<typeof InstallationSchema> {
+  return {
+    ...installation,
+    forms: toForms(forms ?? {}),
+    availability: toAvailability(availabilityOf(installation)),
+    identityKeyIds: identitySecrets.map(({ kid }) => kid),
+  } satisfies Partial<Record<keyof ProtoFields<InstallationMessage>, unknown>>
+}
+
+/** Returns the settings that browsers get. */
+export function toWidgetConfig(
+  installation: Installation,
+  { online, nextChangeAt }: AvailabilityState,
+  config: CoreConfig,
+): MessageInitShape<typeof WidgetConfigSchema> {
+  const { publicSiteKey, defaultLocale, appearance, capabilities, forms, consent } = installation
+  return {
+    publicSiteKey,
+    defaultLocale,
+    supportedLocales: [...new Set([defaultLocale, ...supportedLocales])],
+    appearance,
+    capabilities,
+    forms: toForms({
+      preChat: capabilities.preChatForm ? (forms?.preChat ?? []) : undefined,
+      offline: capabilities.offlineForm ? (forms?.offline ?? []) : undefined,
+    }),
+    consent: consent ?? { required: false },
+    online,
+    nextChangeAt: nextChangeAt && timestampFromDate(nextChangeAt),
+    limits: {
+      bodyMaxLength: Math.min(config.MESSAGE_BODY_MAX_LENGTH, contractLimits.bodyMaxLength),
+      pageContextMaxBytes: config.PAGE_CONTEXT_MAX_BYTES,
+      historyPageMax: contractLimits.historyPageMax,
+      screenshotMaxBytes: config.SCREENSHOT_MAX_BYTES,
+      outboxMax,
+    },
+    realtime: {
+      // The gateway replaces this value with its own interval.
+      heartbeatSeconds: 15,
+      reconnectMinMs,
+      reconnectMaxMs: config.RECONNECT_MAX_MS,
+    },
+  } satisfies Record<keyof ProtoFields<WidgetConfig>, unknown>
+}
+
+/** Removes absent fields, so that they leave the stored ones unchanged. */
+function given<Fields extends object>(fields: Fields): Partial<Fields> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<Fields>
+}
+
+/** An empty text counts as absent. */
+function fromAppearance({
+  title,
+  greeting,
+  accentColor,
+  position,
+  logoUrl,
+  translations,
+}: AppearanceMessage): Partial<Appearance> {
+  const texts = Object.entries(translations).map(([tag, { title, greeting }]): [string, Translation] => [
+    canonicalLocale(tag) ?? tag,
+    given({ title: title || undefined, greeting: greeting || undefined } satisfies AllFields<Translation>),
+  ])
+  if (new Set(texts.map(([tag]) => tag)).size < texts.length)
+    throw new ServiceError(ErrorCode.VALIDATION_FAILED, {
+      issues: [{ path: '/appearance/translations', rule: 'uniqueItems' }],
+    })
+  return given<AllFields<Partial<Appearance>>>({
+    translations: texts.length > 0 ? Object.fromEntries(texts) : undefined,
+    title: title || undefined,
+    greeting: greeting || undefined,
+    accentColor: accentColor || undefined,
+    position: (position || undefined) as Appearance['position'] | undefined,
+    logoUrl: logoUrl || undefined,
+  })
+}
+
+function fromCapabilities({ $typeName: _, $unknown: __, ...capabilities }: CapabilitiesMessage): Partial<Capabilities> {
+  return given(capabilities)
+}
+
+const defaultMaxLength = { text: 256, email: 254, tel: 32, textarea: 4000 }
+
+function toForms({ preChat, offline }: Forms): MessageInitShape<typeof FormsSchema> {
+  return { preChat: preChat && { fields: preChat }, offline: offline && { fields: offline } }
+}
+
+function fromForms({ preChat, offline }: FormsMessage): Forms {
+  return given({ preChat: preChat && fromForm(preChat), offline: offline && fromForm(offline) })
+}
+
+function fromForm({ fields }: Form): FormField[] {
+  return fields.map(({ name, label, type, required, maxLength }) => ({
+    name,
+    label,
+    type: type as FormField['type'],
+    required,
+    maxLength: maxLength ?? defaultMaxLength[type as FormField['type']] ?? 256,
+  }))
+}
+
+function toAvailability({
+  weeklyHours,
+  exceptions,
+  ...rest
+}: Availability): NonNullable<MessageInitShape<typeof InstallationSchema>['availability']> {
+  return { ...rest, weeklyHours: { hours: weeklyHours }, exceptions: { dates: exceptions } }
+}
+
+function fromAvailability({
+  mode,
+  timeZone,
+  weeklyHours,
+  exceptions,
+  requiresOperator,
+}: AvailabilityMessage): Partial<Availability> {
+  return given<AllFields<Partial<Availability>>>({
+    mode: mode as Availability['mode'] | undefined,
+    timeZone,
+    weeklyHours: weeklyHours?.hours.map(({ weekday, from, to }) => ({ weekday, from, to })),
+    exceptions: exceptions?.dates.map(({ date, hours }) => ({
+      date,
+      hours: hours.map(({ from, to }) => ({ from, to })),
+    })),
+    requiresOperator,
+  })
+}
+
+/** An empty text counts as absent. */
+function fromConsentPolicy({ required, policyUrl, policyVersion }: ConsentPolicyMessage): ConsentPolicy {
+  const texts = { policyUrl: policyUrl || undefined, policyVersion: policyVersion || undefined }
+  return { required, ...given(texts) }
+}

@@ -1,0 +1,104 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import {
+  Presence,
+  type WatchConversationsResponse,
+  WatchConversationsResponseSchema,
+} from '#proto/messaging/v1/messaging_pb.js'
+import type { CoreContext } from '../context.ts'
+import { isReadable } from '../conversations/conversation-events.ts'
+import { ServiceError } from '../errors.ts'
+import type { LogEvent } from '../log-event.ts'
+import type { Caller } from '../workspaces/access.ts'
+import { toConversation, toInboxEvent } from './messaging-values.ts'
+
+const presenceStates = { here: Presence.HERE, away: Presence.AWAY, gone: Presence.GONE }
+type Frame = MessageInitShape<typeof WatchConversationsResponseSchema>['frame']
+
+/** Pause between heartbeats of an inbox stream. The console closes a stream that is silent for longer. */
+const heartbeatMs = 15_000
+
+/** Maximum memory of the unread frames of one inbox stream, about in bytes. */
+const maxUnread = 32 * 1024 * 1024
+/** Memory of a frame or an event in addition to its texts. */
+const partBytes = 512
+/** Memory of the presence of one visitor. */
+const presenceBytes = 128
+
+/**
+ * Streams the changes of an inbox to one operator. The number of unread frames is limited. A client
+ * that reads too slowly is disconnected with `RateLimited` (resource_exhausted). When the client
+ * reconnects, it lists the conversations again.
+ */
+export async function* watchConversations(
+  { inboxWatch, operatorPresence, visitorPresence, states, unreadFrames, config }: CoreContext,
+  { workspaceId, scopes }: Pick<Caller, 'workspaceId' | 'scopes'>,
+  signal: AbortSignal,
+): AsyncGenerator<WatchConversationsResponse> {
+  const frames: { frame: Frame; events: LogEvent[]; size: number }[] = []
+  const unread = unreadFrames.join(maxUnread)
+  let wake: () => void = () => {}
+  let isOver = signal.aborted
+  let isTooSlow = false
+
+  function push(frame: Frame, events: LogEvent[] = [], bytes = 0) {
+    if (isTooSlow) return
+    const size = events.reduce((sum, { message }) => sum + partBytes + (message?.body.length ?? 0), partBytes + bytes)
+    if (frames.length < config.INBOX_QUEUE_MAX && unread.take(size)) frames.push({ frame, events, size })
+    else {
+      isTooSlow = true
+      frames.length = 0
+      unread.leave()
+    }
+    wake()
+  }
+  function finish() {
+    isOver = true
+    wake()
+  }
+
+  const leave = inboxWatch.add({
+    workspaceId,
+    ready: () => push({ case: 'ready', value: {} }),
+    changed: ({ conversation, events }) => {
+      const shown = events.filter(({ type }) => isReadable(type, scopes))
+      if (shown.length === 0) return
+      const value = { conversation: toConversation(conversation), events: shown.map(toInboxEvent) }
+      push({ case: 'changed', value }, shown)
+    },
+    noted: (conversationId) => push({ case: 'notes', value: { conversationId } }),
+  })
+  const leavePresence = operatorPresence.enter(workspaceId)
+  const leaveVisitors = visitorPresence.watch(workspaceId, (changes, complete) => {
+    const conversations = changes.map(({ conversationId, presence }) => ({
+      conversationId,
+      presence: presenceStates[presence],
+    }))
+    push({ case: 'presence', value: { complete, conversations } }, [], changes.length * presenceBytes)
+  })
+  const heartbeat = setInterval(() => {
+    if (frames.length === 0) push({ case: 'heartbeat', value: {} })
+  }, heartbeatMs)
+  signal.addEventListener('abort', finish, { once: true })
+  try {
+    while (!isOver) {
+      if (isTooSlow) throw new ServiceError(ErrorCode.RATE_LIMITED, { retryAfter: 1 })
+      const next = frames.shift()
+      if (!next) {
+        await new Promise<void>((resolve) => (wake = resolve))
+        continue
+      }
+      unread.giveBack(next.size)
+      yield create(WatchConversationsResponseSchema, { frame: next.frame })
+      // The operator has received these messages, because the frame was read.
+      states.markSent(next.events)
+    }
+  } finally {
+    clearInterval(heartbeat)
+    unread.leave()
+    signal.removeEventListener('abort', finish)
+    leave()
+    leavePresence()
+    leaveVisitors()
+  }
+}

@@ -1,0 +1,181 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { backoffMs } from '../../platform/concurrency/backoff.ts'
+import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
+import { createRounds } from '../concurrency/job.ts'
+import type { EventStore } from '../log/event-store.ts'
+import type { LogEvent } from '../log-event.ts'
+import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
+
+/** Pause before a failed read is retried. */
+const READ_PAUSES = { minMs: 40, maxMs: 1_000 }
+
+/**
+ * The log of one conversation that this process follows, and its members: the readers to which its
+ * events are delivered.
+ */
+export interface Feed<M> {
+  readonly conversationId: string
+  /** Every event up to this sequence was delivered. */
+  through: number
+  readonly members: Set<M>
+}
+
+export interface Feeds<M> {
+  /**
+   * Adds a member to the feed of a conversation. A new feed starts at the end of the log. Errors:
+   * those of the store.
+   */
+  join(conversationId: string, member: M): Promise<Feed<M>>
+  leave(feed: Feed<M>, member: M): void
+  /**
+   * Must be called after this or another process has written events up to this sequence. `event` is
+   * the event at this sequence, if it is known.
+   */
+  advanced(conversationId: string, sequence: number, event?: LogEvent): void
+  /**
+   * Compares all followed logs with their ends in the store and reads missed events. This repairs
+   * lost wake-ups.
+   */
+  check(): Promise<void>
+  /**
+   * Like `check`, but for one part of the followed logs. `checkSteps` consecutive calls check all
+   * of them.
+   */
+  checkSome(): Promise<void>
+}
+
+/** Maximum numbers of conversations and of events in one read of the log. */
+const feedsPerRead = 200
+const eventsPerRead = 2000
+
+/**
+ * Follows the logs of all conversations that have streams on this core. Each event is read from the
+ * log and delivered once, in order. A wake-up is only a reason to read the log.
+ */
+export function createFeeds<M>(dependencies: {
+  events: Pick<EventStore, 'ends' | 'readManyAfter'>
+  deliver: (feed: Feed<M>, event: LogEvent) => void
+  metrics?: CoreMetrics
+  logger: Logger
+  checkSteps?: number
+}): Feeds<M> {
+  const { events, deliver, metrics = createCoreMetrics(), logger, checkSteps = 1 } = dependencies
+  const readEnds = (conversationIds: string[]) => events.ends(conversationIds, { committed: true })
+  /** Loads the ends of logs in batches, because many streams join at once after an outage. */
+  const endOf = createBatchLoader(readEnds)
+  const feeds = new Map<string, Feed<M> & { opened: Promise<void> }>()
+  /** Feeds with unread events, and the sequence up to which each must be read. */
+  const behind = new Map<string, number>()
+  let reading = false
+
+  const nextPart = createRounds(() => feeds.keys(), checkSteps)
+
+  async function checkEnds(conversationIds: string[]) {
+    for (const [conversationId, { sequence }] of await readEnds(conversationIds)) {
+      const feed = feeds.get(conversationId)
+      if (feed === undefined || sequence <= feed.through) continue
+      metrics.missedWakeups.inc()
+      fallBehind(feed, sequence)
+    }
+  }
+
+  function advance(feed: Feed<M>, event: LogEvent) {
+    if (event.sequence <= feed.through) return
+    feed.through = event.sequence
+    deliver(feed, event)
+  }
+
+  function fallBehind(feed: Feed<M>, sequence: number) {
+    if (sequence <= feed.through) return
+    behind.set(feed.conversationId, Math.max(sequence, behind.get(feed.conversationId) ?? 0))
+    if (reading) return
+    reading = true
+    queueMicrotask(() => void catchUp())
+  }
+
+  async function catchUp() {
+    let failures = 0
+    while (behind.size > 0) {
+      const targets = [...behind].slice(0, feedsPerRead)
+      for (const [conversationId] of targets) behind.delete(conversationId)
+      try {
+        await read(targets)
+        failures = 0
+      } catch (error) {
+        failures += 1
+        logger.warn({ reason: (error as Error).name }, 'read of event logs failed; retrying')
+        for (const [id, target] of targets) behind.set(id, Math.max(target, behind.get(id) ?? 0))
+        await delay(backoffMs(failures, READ_PAUSES))
+      }
+    }
+    reading = false
+  }
+
+  async function read(targets: [string, number][]) {
+    const wanted = targets.flatMap(([id, target]) => {
+      const feed = feeds.get(id)
+      return feed && feed.through < target ? [{ feed, target }] : []
+    })
+    if (wanted.length === 0) return
+    const ranges = wanted.map(({ feed }) => ({ conversationId: feed.conversationId, after: feed.through }))
+    const found = await events.readManyAfter(ranges, eventsPerRead, { transient: true })
+    for (const event of found) {
+      const feed = feeds.get(event.conversationId)
+      if (feed) advance(feed, event)
+    }
+    // After a failover, a read may return fewer events than were announced. So only events that were
+    // read count as delivered. The periodic check finds the others.
+    if (found.length < eventsPerRead) return
+    for (const { feed, target } of wanted)
+      if (feed.through < target) behind.set(feed.conversationId, Math.max(target, behind.get(feed.conversationId) ?? 0))
+  }
+
+  return {
+    async join(conversationId, member) {
+      let feed = feeds.get(conversationId)
+      if (!feed) {
+        const created: Feed<M> & { opened: Promise<void> } = {
+          conversationId,
+          through: 0,
+          members: new Set(),
+          opened: Promise.resolve(),
+        }
+        // The feed is registered before its start is known, so it already receives events.
+        // `through` must not go back when the end of the log arrives.
+        created.opened = endOf(conversationId).then((end) => {
+          created.through = Math.max(created.through, end?.sequence ?? 0)
+        })
+        feeds.set(conversationId, created)
+        feed = created
+      }
+      feed.members.add(member)
+      try {
+        await feed.opened
+      } catch (error) {
+        this.leave(feed, member)
+        throw error
+      }
+      return feed
+    },
+
+    leave(feed, member) {
+      feed.members.delete(member)
+      if (feed.members.size === 0 && feeds.get(feed.conversationId) === feed) feeds.delete(feed.conversationId)
+    },
+
+    advanced(conversationId, sequence, event) {
+      const feed = feeds.get(conversationId)
+      if (!feed) return
+      if (event && sequence === feed.through + 1) advance(feed, event)
+      else fallBehind(feed, sequence)
+    },
+
+    async check() {
+      const ids = [...feeds.keys()]
+      for (let start = 0; start < ids.length; start += 1000) await checkEnds(ids.slice(start, start + 1000))
+    },
+
+    checkSome: () => checkEnds(nextPart()),
+  }
+}

@@ -1,0 +1,105 @@
+/** Events as streams send them (specification, section 6; contract, section 4). */
+import { eventCategories } from '../../contract/event-categories.ts'
+import { publicMessage } from '../log/message-model.ts'
+import type { EventType, LogEvent } from '../log-event.ts'
+
+/**
+ * Encodes an event for streams as one line of JSON. Every stream and every replay sends the same
+ * bytes.
+ */
+export function encodeEvent(event: LogEvent): string {
+  const { message } = event
+  return JSON.stringify({
+    sequence: event.sequence,
+    type: event.type,
+    category: eventCategories[event.type],
+    occurredAt: event.occurredAt.toISOString(),
+    data: message ? { message: publicMessage(event, message, message.state) } : (event.data ?? {}),
+  })
+}
+
+/** Data of a session that its streams need. */
+export interface StreamSession {
+  sessionId: string
+  conversationId: string
+  connectionId: string
+  connectionVersion?: number
+  publicSiteKey: string
+  origin: string
+  grantExpiresAt: Date
+}
+
+/** An event as streams send it, encoded once for all its readers. */
+export interface StreamEvent {
+  sequence: number
+  type: EventType
+  /** Time of the event in milliseconds since 1970. */
+  at: number
+  sessionId?: string
+  /** The event's JSON. Undefined if no stream sends the event. */
+  json?: string
+}
+
+const streamEvents = new WeakMap<LogEvent, StreamEvent>()
+
+/** Encodes an event for streams. Returns the same object for the same event. */
+export function toStreamEvent(event: LogEvent): StreamEvent {
+  const known = streamEvents.get(event)
+  if (known) return known
+  const { sequence, type, occurredAt, sessionId, transient, data } = event
+  // No stream sends typing events of visitors.
+  const isHidden = transient && data?.author?.kind === 'visitor'
+  const encoded = {
+    sequence,
+    type,
+    at: occurredAt.getTime(),
+    sessionId,
+    json: isHidden ? undefined : encodeEvent(event),
+  }
+  streamEvents.set(event, encoded)
+  return encoded
+}
+
+/** An event with the id that it has on a stream. */
+export interface EncodedEvent {
+  id: string
+  sequence: number
+  type: string
+  json: string
+}
+
+export function encodeFor({ sequence, type, json = '' }: StreamEvent, epoch: string): EncodedEvent {
+  return { id: `${epoch}-${sequence}`, sequence, type, json }
+}
+
+/**
+ * Whether the streams of a session send an event. Events that belong to a session are sent on its
+ * own streams only.
+ */
+export function isSentTo({ sessionId, json }: StreamEvent, session: StreamSession): boolean {
+  return json !== undefined && (sessionId === undefined || sessionId === session.sessionId)
+}
+
+/**
+ * Creates the event that makes a client read the history again, or end the session with
+ * `reauthenticationRequired`.
+ */
+export function resetRequired(
+  epoch: string,
+  head: number,
+  decision: { reason: string; at: Date },
+  reauthenticationRequired: boolean,
+): EncodedEvent {
+  return {
+    id: `${epoch}-${head}`,
+    sequence: head,
+    type: 'replay.reset.required',
+    json: JSON.stringify({
+      sequence: head,
+      type: 'replay.reset.required',
+      category: eventCategories['replay.reset.required'],
+      occurredAt: decision.at.toISOString(),
+      data: { reason: decision.reason, reauthenticationRequired },
+    }),
+  }
+}

@@ -1,0 +1,172 @@
+import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
+import type { EventStore } from '../log/event-store.ts'
+import type { LogEvent } from '../log-event.ts'
+import { type StreamEvent, toStreamEvent } from './model.ts'
+import type { RecentEvents } from './recent-events.ts'
+
+type ResetReason = 'epoch_changed' | 'position_unknown' | 'window_exceeded'
+
+/** Maximum number of events in one read of a replay. */
+export const replayPage = 100
+/** Number of events in the first read. Most replays have fewer events. */
+export const firstPage = 32
+
+/** After this number of characters a replay pauses until the reader continues it. */
+export const maxReplayChars = 64 * 1024
+
+/** Returns how many events of a size a replay sends before it pauses, at most `replayPage`. */
+export const pageSizeFor = (charsPerEvent: number): number =>
+  Math.min(replayPage, Math.ceil(maxReplayChars / charsPerEvent))
+
+/**
+ * `page` has the first events after `sequence`, at most `firstPage`. `page` is set only if the log was read to find the
+ * start.
+ */
+export type ReplayStart =
+  | { state: 'ready'; sequence: number; page?: StreamEvent[] }
+  | { state: 'reset_required'; reason: ResetReason; at: Date }
+
+/**
+ * Position after which a stream starts: the greater one of the two fields, or the end of the log if
+ * both are absent.
+ */
+export interface StartPoint {
+  afterSequence?: number
+  lastEventId?: string
+}
+
+/**
+ * Events after a position. If the page is not full, it has every event up to `through`. After a
+ * full page, the log may have more.
+ */
+export interface ReadPage {
+  page: StreamEvent[]
+  through: number
+  /** Maximum number of events in the page. */
+  limit: number
+}
+
+export interface ReplayWindow {
+  /**
+   * Returns the position where a stream starts, or the reason why it cannot start (contract,
+   * section 4).
+   */
+  resolveStart(conversationId: string, log: { epoch: string; head: number; start: StartPoint }): Promise<ReplayStart>
+  /**
+   * Returns the sequence of the oldest event that can be replayed; 0 when there is none. `head` is the
+   * end of the log.
+   */
+  oldest(conversationId: string, head: number): Promise<number>
+  /**
+   * Returns up to `limit` events after a sequence, in order. The log has all events up to `through`.
+   * Concurrent reads share one query.
+   */
+  read(conversationId: string, after: number, through: number, limit: number): Promise<StreamEvent[]>
+}
+
+interface ReplayWindowSettings {
+  maxEvents: number
+  /** Maximum age of a replayed event, in seconds. */
+  maxAge: number
+}
+
+/** Maximum numbers of conversations and of events in one shared read. */
+const sharedReads = 50
+const sharedEvents = 3000
+
+/** Limits replays to the newest events, by number and by age. */
+export function createReplayWindow(
+  events: Pick<EventStore, 'ends' | 'starts' | 'readAfter' | 'readManyAfter' | 'countAfter' | 'oldestSequence'>,
+  recentEvents: Pick<RecentEvents, 'read'>,
+  settings: ReplayWindowSettings,
+  now: () => number,
+): ReplayWindow {
+  /**
+   * Reads for many streams with one query, because many streams resume at once after an outage.
+   * Most of them missed few events.
+   */
+  const readShared = createBatchLoader<LogEvent[]>(
+    async (keys) => {
+      const ranges = keys.map((key) => {
+        const [conversationId = '', after = '', limit = ''] = key.split(' ')
+        return { conversationId, after: Number(after), limit: Number(limit) }
+      })
+      const maxFound = Math.min(
+        sharedEvents,
+        ranges.reduce((sum, { limit }) => sum + limit, 0),
+      )
+      const found = await events.readManyAfter(
+        ranges.map(({ conversationId, after }) => ({ conversationId, after })),
+        maxFound,
+      )
+      // The result is sorted by conversation. A full result may miss events of its last
+      // conversation and has no events of later ones. The streams of these conversations then read
+      // their own pages.
+      const brokenOff = found.length === maxFound ? found.at(-1)?.conversationId : undefined
+      const byConversation = Map.groupBy(found, ({ conversationId }) => conversationId)
+      return new Map(
+        ranges.flatMap(({ conversationId, after, limit }, index) => {
+          const known = (byConversation.get(conversationId) ?? []).filter(({ sequence }) => sequence > after)
+          const isComplete = brokenOff === undefined || conversationId < brokenOff || known.length >= limit
+          return isComplete ? [[keys[index]!, known]] : []
+        }),
+      )
+    },
+    { maxKeys: sharedReads },
+  )
+
+  const startOf = createBatchLoader((ids) => events.starts(ids))
+
+  function reset(reason: ResetReason): ReplayStart {
+    return { state: 'reset_required', reason, at: new Date(now()) }
+  }
+
+  async function read(conversationId: string, after: number, through: number, limit: number) {
+    const recent = recentEvents.read({ conversationId, after, through })
+    if (recent) return recent.slice(0, limit)
+    const shared = await readShared(`${conversationId} ${after} ${limit}`)
+    const found = shared?.slice(0, limit) ?? (await events.readAfter({ conversationId, after }, limit))
+    return found.map(toStreamEvent)
+  }
+
+  return {
+    read,
+
+    async resolveStart(conversationId, { epoch, head, start }) {
+      const last = start.lastEventId === undefined ? undefined : parseEventId(start.lastEventId)
+      if (start.lastEventId !== undefined && last?.epoch !== epoch) return reset('epoch_changed')
+      const positions = [last?.sequence, start.afterSequence].filter((sequence) => sequence !== undefined)
+      if (positions.length === 0) return { state: 'ready', sequence: head }
+      const sequence = Math.max(...positions)
+      // The client may have received a newer position from another process whose wake-up has not
+      // arrived here yet.
+      if (sequence > head) {
+        const end = (await events.ends([conversationId], { committed: true })).get(conversationId)
+        return sequence > (end?.sequence ?? 0) ? reset('position_unknown') : { state: 'ready', sequence }
+      }
+      if (sequence === head) return { state: 'ready', sequence }
+      const tooMany = async () =>
+        head - sequence > settings.maxEvents &&
+        (await events.countAfter({ conversationId, after: sequence }, settings.maxEvents + 1)) > settings.maxEvents
+      if (await tooMany()) return reset('window_exceeded')
+      const page = await read(conversationId, sequence, head, firstPage)
+      const tooOld = page[0] !== undefined && page[0].at < now() - settings.maxAge * 1000
+      return tooOld ? reset('window_exceeded') : { state: 'ready', sequence, page }
+    },
+
+    async oldest(conversationId, head) {
+      if (head === 0) return 0
+      const since = new Date(now() - settings.maxAge * 1000)
+      if (head > settings.maxEvents) return events.oldestSequence(conversationId, { since, newest: settings.maxEvents })
+      const start = await startOf(conversationId)
+      if (start && !start.transient && start.occurredAt >= since) return start.sequence
+      return events.oldestSequence(conversationId, { since })
+    },
+  }
+}
+
+/** Parses `<epoch>-<sequence>`. Returns undefined for any other text. */
+export function parseEventId(id: string): { epoch: string; sequence: number } | undefined {
+  const match = /^([A-Za-z0-9]{1,32})-(0|[1-9][0-9]{0,9})$/.exec(id)
+  return match ? { epoch: match[1]!, sequence: Number(match[2]) } : undefined
+}

@@ -1,0 +1,293 @@
+import type { Logger } from 'pino'
+import type { Bus } from '../bus.ts'
+import { storedEpochOf } from '../ids.ts'
+import type { EventStore } from '../log/event-store.ts'
+import { endsSession, type LogEvent } from '../log-event.ts'
+import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
+import { createFeeds, type Feed } from './feeds.ts'
+import {
+  type EncodedEvent,
+  encodeFor,
+  isSentTo,
+  resetRequired,
+  type StreamEvent,
+  type StreamSession,
+  toStreamEvent,
+} from './model.ts'
+import {
+  firstPage,
+  maxReplayChars,
+  pageSizeFor,
+  parseEventId,
+  type ReadPage,
+  type ReplayWindow,
+  replayPage,
+  type StartPoint,
+} from './replay-window.ts'
+import {
+  createSessionStreams,
+  type SessionStreams,
+  type StreamSubscription,
+  type SubscriptionSink,
+} from './session-streams.ts'
+
+export interface StreamSubscriptions extends SessionStreams {
+  /** Starts a subscription for an authorized session. Errors: those of the store. */
+  open(request: {
+    id: number
+    sink: SubscriptionSink
+    session: StreamSession
+    epoch: string
+    start: StartPoint
+    /** The availability that the reader receives with `opened`, as JSON. */
+    toldAvailability?: string
+  }): Promise<StreamSubscription>
+  /** Continues a paused replay. */
+  resume(subscription: StreamSubscription): void
+  close(subscription: StreamSubscription): void
+  /** Registers an observer of each subscription that opens or ends from now on. */
+  observe(observer: SubscriptionObserver): void
+  /**
+   * Compares one part of the followed logs with their ends in the store. `checkSteps` consecutive
+   * calls compare all of them.
+   */
+  checkSome(): Promise<void>
+}
+
+interface SubscriptionObserver {
+  opened(subscription: StreamSubscription): void
+  /** Called once for each subscription, however it ended. */
+  ended(subscription: StreamSubscription): void
+}
+
+interface StreamSubscriptionsDependencies {
+  events: Pick<EventStore, 'ends' | 'readManyAfter'>
+  bus: Bus
+  replayWindow: ReplayWindow
+  metrics?: CoreMetrics
+  logger: Logger
+  /** Whether a log with this stored epoch exists, or an erasure has removed it. */
+  isKnownEpoch?: (epoch: string) => Promise<boolean>
+  /** Whether streams may send events. `current` is emitted when they may send again. */
+  maySend?: () => boolean
+  now?: () => number
+  checkSteps?: number
+}
+
+/**
+ * Sends events to subscribers: first a replay from the log, then live events. Each event is sent
+ * once to a subscriber (contract, section 4).
+ */
+export function createStreamSubscriptions({
+  events,
+  bus,
+  replayWindow,
+  metrics = createCoreMetrics(),
+  logger,
+  isKnownEpoch = async () => false,
+  maySend = () => true,
+  now = Date.now,
+  checkSteps,
+}: StreamSubscriptionsDependencies): StreamSubscriptions {
+  const feeds = createFeeds<StreamSubscription>({ events, deliver, metrics, logger, checkSteps })
+  const sessionStreams = createSessionStreams({
+    feeds,
+    replay: (subscription) => void replay(subscription),
+    sendNow: (subscription, event) =>
+      subscription.sink.event([subscription.id], encodeFor(toStreamEvent(event), subscription.epoch)),
+    end,
+    now,
+  })
+  const observers: SubscriptionObserver[] = []
+  function close(subscription: StreamSubscription): boolean {
+    if (subscription.mode === 'ended') return false
+    subscription.mode = 'ended'
+    feeds.leave(subscription.feed, subscription)
+    sessionStreams.remove(subscription)
+    metrics.subscriptionsOpen.dec()
+    for (const observer of observers) observer.ended(subscription)
+    return true
+  }
+
+  function end(subscription: StreamSubscription, error?: unknown) {
+    if (close(subscription)) subscription.sink.closed(subscription.id, error)
+  }
+
+  async function replay(subscription: StreamSubscription, known?: ReadPage) {
+    try {
+      for (let chars = 0, next = known; subscription.mode === 'replaying'; next = undefined) {
+        const { feed, sink } = subscription
+        if (subscription.position >= feed.through) {
+          subscription.mode = 'live'
+          metrics.replaySize.observe(subscription.replayed)
+          subscription.replayed = 0
+          return
+        }
+        const { page, through, limit } = next ?? (await read(subscription))
+        if (subscription.mode !== 'replaying') return
+        if (subscription.isHeld || !maySend()) {
+          subscription.mode = 'live'
+          return
+        }
+        const sent = sendPage(subscription, page, maxReplayChars - chars)
+        if (sent.hasEnded) return end(subscription)
+        chars += sent.chars
+        // After large events, a read has no more of them than are sent before the next pause.
+        if (sent.events > 0) subscription.pageSize = pageSizeFor(sent.chars / sent.events)
+        if (chars >= maxReplayChars) {
+          subscription.mode = 'paused'
+          sink.paused(subscription.id)
+          return
+        }
+        if (page.length < limit && subscription.position < through) {
+          subscription.position = through
+          sink.advanced([subscription.id], through)
+        }
+      }
+    } catch (error) {
+      end(subscription, error)
+    }
+  }
+
+  async function read({ feed, position, pageSize: limit }: StreamSubscription): Promise<ReadPage> {
+    const { through } = feed
+    return { page: await replayWindow.read(feed.conversationId, position, through, limit), through, limit }
+  }
+
+  /**
+   * Sends events of a replay until `maxChars` characters were sent. Skips events that the session
+   * must not receive. Returns the numbers of characters and of events, and whether an event ended the
+   * session.
+   */
+  function sendPage(subscription: StreamSubscription, page: StreamEvent[], maxChars: number) {
+    const { id, sink, session, epoch } = subscription
+    const sending: EncodedEvent[] = []
+    let chars = 0
+    let ending: EncodedEvent | undefined
+    for (const event of page) {
+      subscription.position = event.sequence
+      if (!isSentTo(event, session)) continue
+      const encoded = encodeFor(event, epoch)
+      chars += encoded.json.length
+      if (endsSession(event.type)) {
+        ending = encoded
+        break
+      }
+      sending.push(encoded)
+      if (chars >= maxChars) break
+    }
+    subscription.replayed += sending.length
+    if (sending.length > 0) sink.replayed(id, sending)
+    if (ending) sink.event([id], ending)
+    else if ((sending.at(-1)?.sequence ?? 0) < subscription.position) sink.advanced([id], subscription.position)
+    return { chars, events: sending.length, hasEnded: ending !== undefined }
+  }
+
+  function deliver(feed: Feed<StreamSubscription>, appended: LogEvent) {
+    if (feed.members.size === 0 || !maySend()) return
+    const event = toStreamEvent(appended)
+    const readers = new Map<SubscriptionSink, { receiving: number[]; skipping: number[] }>()
+    const ended: StreamSubscription[] = []
+    let epoch = ''
+    for (const subscription of feed.members) {
+      // The subscription may be ahead of this feed, because another process gave the client its
+      // position.
+      if (subscription.mode !== 'live' || subscription.isHeld || event.sequence <= subscription.position) continue
+      subscription.position = event.sequence
+      epoch = subscription.epoch
+      let group = readers.get(subscription.sink)
+      if (!group) {
+        group = { receiving: [], skipping: [] }
+        readers.set(subscription.sink, group)
+      }
+      if (!isSentTo(event, subscription.session)) group.skipping.push(subscription.id)
+      else {
+        group.receiving.push(subscription.id)
+        if (endsSession(event.type)) ended.push(subscription)
+      }
+    }
+    const encoded = encodeFor(event, epoch)
+    for (const [sink, { receiving, skipping }] of readers) {
+      if (receiving.length > 0) sink.event(receiving, encoded)
+      if (skipping.length > 0) sink.advanced(skipping, event.sequence)
+    }
+    for (const subscription of ended) end(subscription)
+  }
+
+  /**
+   * Whether the position belongs to a log that the session may not read: its conversation is another
+   * one since an identification, or was erased. A position of the session's own log of before a
+   * restore does not.
+   */
+  async function isOfOtherLog(ownEpoch: string, { lastEventId = '' }: StartPoint) {
+    const epoch = parseEventId(lastEventId)?.epoch
+    if (epoch === undefined || storedEpochOf(epoch) === storedEpochOf(ownEpoch)) return false
+    return isKnownEpoch(storedEpochOf(epoch))
+  }
+
+  bus.on('appended', (event) => feeds.advanced(event.conversationId, event.sequence, event))
+  bus.on('advanced', (conversationId, { sequence }, event) => feeds.advanced(conversationId, sequence, event))
+  bus.on('current', sessionStreams.releaseAll)
+  bus.on('gap', () => {
+    feeds.check().catch((error: Error) => logger.warn({ reason: error.name }, 'check of event logs failed; will retry'))
+  })
+
+  return {
+    ...sessionStreams,
+
+    async open({ id, sink, session, epoch, start, toldAvailability }) {
+      const subscription: StreamSubscription = {
+        id,
+        sink,
+        session,
+        epoch,
+        toldAvailability,
+        feed: undefined as never,
+        position: 0,
+        mode: 'replaying',
+        replayed: 0,
+        pageSize: replayPage,
+        isOpen: false,
+        isHeld: false,
+      }
+      const feed = await feeds.join(session.conversationId, subscription)
+      subscription.feed = feed
+      sessionStreams.add(subscription)
+      metrics.subscriptionsOpen.inc()
+      try {
+        for (const observer of observers) observer.opened(subscription)
+        const { through } = feed
+        const decision = await replayWindow.resolveStart(session.conversationId, { epoch, head: through, start })
+        if (decision.state === 'ready') {
+          subscription.position = decision.sequence
+          sink.opened(id, session, { epoch, sequence: decision.sequence })
+          subscription.isOpen = true
+          subscription.ending?.(subscription)
+          void replay(subscription, decision.page && { page: decision.page, through, limit: firstPage })
+        } else {
+          metrics.streamResets.inc({ reason: decision.reason })
+          const isOfOther = decision.reason === 'epoch_changed' && (await isOfOtherLog(epoch, start))
+          sink.opened(id, session, { epoch, sequence: feed.through })
+          sink.event([id], resetRequired(epoch, feed.through, decision, isOfOther))
+          end(subscription)
+        }
+      } catch (error) {
+        close(subscription)
+        throw error
+      }
+      return subscription
+    },
+
+    resume(subscription) {
+      if (subscription.mode !== 'paused') return
+      subscription.mode = 'replaying'
+      void replay(subscription)
+    },
+
+    close: (subscription) => void close(subscription),
+
+    observe: (observer) => void observers.push(observer),
+
+    checkSome: feeds.checkSome,
+  }
+}

@@ -1,0 +1,107 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
+export interface ChangeConfirmations {
+  /**
+   * Resolves when every core has applied the changes of this process up to a number. A core that
+   * does not confirm them in time sends nothing to streams until it has read them.
+   */
+  applied(changes: number): Promise<void>
+  /** Must be called when a beat of another core has arrived. */
+  beatOf(processId: string): void
+  /** Must be called when a wake-up of this process with this number of changes has arrived. */
+  arrived(changes: number): void
+  /** Must be called when a core has confirmed the changes of this process up to a number. */
+  confirmedBy(processId: string, changes: number): void
+  /** Returns the number of other cores that may act on cached state. */
+  others(): number
+  stop(): void
+}
+
+interface Waiting {
+  changes: number
+  /** Cores that have not confirmed. Undefined until the wake-up with the changes has arrived. */
+  missing?: Set<string>
+  resolve(): void
+}
+
+/**
+ * Waits until all cores have applied a change, so that no core acts on the state before a change
+ * after the change was answered, for example a ban.
+ *
+ * The order of the wake-ups tells which cores these are. A core acts on cached state only for
+ * `leaseMs` after a beat that it has written and read back. Either the beat comes after the change,
+ * and the core has read the change before the beat. Or the beat comes before the change, and this
+ * process has read the beat when its own wake-up arrives.
+ */
+export function createChangeConfirmations(dependencies: {
+  /** Id of this process. It confirms its own changes too. */
+  processId: string
+  /** Time in milliseconds after which a core that has not confirmed a change no longer acts on earlier state. */
+  leaseMs: number
+  monotonic: () => number
+}): ChangeConfirmations {
+  const { processId, leaseMs, monotonic } = dependencies
+  const waiting = new Set<Waiting>()
+  const confirmed = new Map<string, number>()
+  /** Time of the last beat of each other core. */
+  const beats = new Map<string, number>()
+  /** Number of changes in the wake-ups of this process that have arrived. */
+  let arrivedUpTo = 0
+  const stopping = new AbortController()
+
+  function forgetSilent() {
+    for (const [id, at] of beats) {
+      if (monotonic() - at < leaseMs) continue
+      beats.delete(id)
+      confirmed.delete(id)
+    }
+  }
+
+  /** Determines for which cores a change waits, once its wake-up has arrived. */
+  function findMissing(entry: Waiting) {
+    if (entry.missing || entry.changes > arrivedUpTo) return
+    forgetSilent()
+    entry.missing = new Set([processId, ...beats.keys()].filter((id) => (confirmed.get(id) ?? 0) < entry.changes))
+    if (entry.missing.size === 0) entry.resolve()
+  }
+
+  return {
+    async applied(changes) {
+      const lease = new AbortController()
+      const signal = AbortSignal.any([lease.signal, stopping.signal])
+      const leaseEnd = delay(leaseMs, undefined, { signal }).catch(() => {})
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const entry: Waiting = { changes, resolve }
+      waiting.add(entry)
+      findMissing(entry)
+      try {
+        await Promise.race([promise, leaseEnd])
+      } finally {
+        waiting.delete(entry)
+        lease.abort()
+      }
+    },
+
+    beatOf: (id) => void beats.set(id, monotonic()),
+
+    arrived(changes) {
+      arrivedUpTo = Math.max(arrivedUpTo, changes)
+      waiting.forEach(findMissing)
+    },
+
+    confirmedBy(id, changes) {
+      confirmed.set(id, Math.max(changes, confirmed.get(id) ?? 0))
+      for (const entry of waiting) {
+        if (entry.changes > changes || !entry.missing?.delete(id)) continue
+        if (entry.missing.size === 0) entry.resolve()
+      }
+    },
+
+    others() {
+      forgetSilent()
+      return beats.size
+    },
+
+    stop: () => stopping.abort(),
+  }
+}

@@ -1,0 +1,72 @@
+import { ObjectId } from 'mongodb'
+
+/** Shows up to which time a reader has received every wake-up. */
+export interface CursorProof {
+  /** Must be called when the reader received this document. */
+  received(id: ObjectId): void
+  /**
+   * Writes a beat when one is due. Returns a time: every document written before it has reached the
+   * reader. Returns undefined while no such time is known. Errors: throws if the cursor has not
+   * returned a confirmed beat for several seconds. The reader must then open a new cursor.
+   */
+  asOf(): number | undefined
+  /** Whether a beat is on its way. */
+  isPending(): boolean
+}
+
+/** Interval in milliseconds between two beats. */
+const beatEveryMs = 250
+/**
+ * If the cursor does not return a confirmed beat within this time in milliseconds, its server is
+ * probably not the primary.
+ */
+const lostAfterMs = 5_000
+
+/**
+ * Finds out up to which time a tailable cursor has returned every document. An empty result of the
+ * cursor is no proof. The server of the cursor may no longer be the primary, or may be cut off from
+ * the other servers. It may not have detected this yet. So the reader writes a beat, a document of
+ * its own, which a majority of the servers confirms. Once the beat is confirmed and the cursor has
+ * returned it, the cursor has returned everything that was written before the beat. While no
+ * majority confirms, the time stands still and the cursor is kept.
+ *
+ * `writeBeat` must not be retried after a failure. A retry on a new primary could confirm a beat
+ * that the cursor has received from the former primary.
+ */
+export function createCursorProof(writeBeat: (id: ObjectId) => Promise<unknown>, monotonic: () => number): CursorProof {
+  let proven: number | undefined
+  let pending: { id: ObjectId; startedAt: number; confirmedAt?: number; isReceived: boolean } | undefined
+  let nextAt = Number.NEGATIVE_INFINITY
+
+  async function beat() {
+    const beat = { id: new ObjectId(), startedAt: monotonic(), isReceived: false }
+    pending = beat
+    nextAt = beat.startedAt + beatEveryMs
+    try {
+      await writeBeat(beat.id)
+      pending.confirmedAt = monotonic()
+    } catch {
+      // The outcome is unknown, so the beat proves nothing. The next call of `asOf` writes another.
+      pending = undefined
+    }
+  }
+
+  return {
+    received(id) {
+      if (pending?.id.equals(id)) pending.isReceived = true
+    },
+
+    asOf() {
+      if (pending?.confirmedAt !== undefined) {
+        if (pending.isReceived) {
+          proven = pending.startedAt
+          pending = undefined
+        } else if (monotonic() - pending.confirmedAt > lostAfterMs) throw new Error('the cursor is behind the primary')
+      }
+      if (!pending && monotonic() >= nextAt) void beat()
+      return proven
+    },
+
+    isPending: () => pending !== undefined,
+  }
+}

@@ -1,0 +1,78 @@
+import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
+import { createLruCache } from '../../platform/lru-cache.ts'
+import type { Bus } from '../bus.ts'
+
+export interface LiveCache<V> {
+  /**
+   * Returns the cached value if all wake-ups have arrived and the entry has not reached its maximum
+   * age. Otherwise loads the value. Errors: those of the load.
+   */
+  get(key: string): Promise<V | undefined>
+  /** Reads the value from the store. */
+  reload(key: string): Promise<V | undefined>
+  /** Returns the cached value, even if it is outdated. */
+  peek(key: string): V | undefined
+  invalidate(key: string): void
+}
+
+/**
+ * Default maximum age of an entry, in milliseconds. It bounds the delay of a change whose wake-up
+ * was lost.
+ */
+const defaultMaxAgeMs = 5_000
+/**
+ * Maximum age of an entry, in milliseconds, if `Wakeups.changing` makes every change that may not wait.
+ * No such change can remain unknown, even if a core dies before its wake-up.
+ */
+export const announcedMaxAgeMs = 60_000
+
+/**
+ * Caches state whose changes must take effect on every core within a second. The bus event
+ * `changed` drops the entry. An entry is used only while `isCurrent` confirms that all wake-ups
+ * have arrived. An entry is never used longer than `maxAgeMs` after its load began.
+ */
+export function createLiveCache<V>(options: {
+  loadMany: (keys: string[]) => Promise<Map<string, V>>
+  bus: Bus
+  isCurrent: () => boolean
+  maxEntries: number
+  maxAgeMs?: number
+  /** A clock in milliseconds that never goes back. */
+  monotonic?: () => number
+}): LiveCache<V> {
+  const { bus, isCurrent, maxEntries, maxAgeMs = defaultMaxAgeMs, monotonic = () => performance.now() } = options
+  const load = createBatchLoader(options.loadMany)
+  const entries = createLruCache<{ value: V; askedAt: number }>(maxEntries)
+  /** Counts changes. The result of a load is not cached if a change arrived during the load. */
+  let changes = 0
+
+  async function reload(key: string) {
+    const began = changes
+    const askedAt = monotonic()
+    const value = await load(key)
+    if (value !== undefined && began === changes) entries.set(key, { value, askedAt })
+    return value
+  }
+
+  function invalidate(key: string) {
+    changes += 1
+    entries.delete(key)
+  }
+
+  bus.on('changed', (ids) => ids.forEach(invalidate))
+  bus.on('gap', () => {
+    changes += 1
+    entries.clear()
+  })
+
+  return {
+    async get(key) {
+      const known = entries.get(key)
+      const isFresh = known !== undefined && monotonic() - known.askedAt <= maxAgeMs && isCurrent()
+      return isFresh ? known.value : reload(key)
+    },
+    reload,
+    peek: (key) => entries.peek(key)?.value,
+    invalidate,
+  }
+}

@@ -1,0 +1,34 @@
+import { randomUUID } from 'node:crypto'
+import { createJob, type Job } from '../concurrency/job.ts'
+import type { CoreKit } from '../kit.ts'
+import type { WakeupStore } from './wakeup-store.ts'
+import { createWakeups, type Wakeups } from './wakeups.ts'
+
+export interface WakeupService {
+  wakeups: Wakeups
+  /**
+   * Removes the wake-ups that are older than half a minute. Returns whether none is left. If the
+   * newest wake-up is that old, it is left until a later call.
+   */
+  sweepWakeups(): Promise<boolean>
+  jobs: Job[]
+}
+
+/**
+ * How long wake-ups are kept. Cursors read them within a second. Wake-ups contain ids and events, so
+ * they must be gone within the minute after which a removal ends.
+ */
+const keptMs = 30_000
+const sweepEveryMs = 60_000
+
+export function createWakeupService(
+  { bus, metrics, logger, now }: CoreKit,
+  { wakeups: store }: { wakeups: WakeupStore },
+): WakeupService {
+  const sweepWakeups = () => store.removeBefore(new Date(now() - keptMs), new Date(now()))
+  return {
+    wakeups: createWakeups({ store, processId: randomUUID(), bus, logger, metrics, now }),
+    sweepWakeups,
+    jobs: [createJob({ name: 'sweep of wake-ups', everyMs: sweepEveryMs, run: sweepWakeups, logger })],
+  }
+}

@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto'
+import { type Collection, MongoClient, type ObjectId } from 'mongodb'
+import { afterAll, expect, it } from 'vitest'
+import { testDatabase } from '../../test/support/test-database.ts'
+import { openDatabase } from '../database/database.ts'
+import { type CaughtUp, createWakeupStore, type WakeupDocument } from './wakeup-store.ts'
+
+const { uri, name } = testDatabase()
+const client = new MongoClient(uri, { monitorCommands: true })
+afterAll(() => client.close())
+
+const readerOf = (signal = new AbortController().signal) => ({
+  from: 'own',
+  signal,
+  now: Date.now,
+  monotonic: () => performance.now(),
+})
+
+const isCaughtUp = (each: WakeupDocument | CaughtUp): each is CaughtUp => 'asOf' in each
+
+/** Creates a fake replica set in which the cursor's server may cease to be the primary. */
+function newReplicaSet() {
+  const set = { onCursor: [] as ObjectId[], isFollowed: true }
+  let taken = 0
+  const cursor = {
+    closed: false,
+    bufferedCount: () => 0,
+    close: async () => {},
+    async tryNext() {
+      await new Promise(setImmediate)
+      const _id = set.onCursor[taken]
+      if (_id === undefined) return null
+      taken += 1
+      return { _id, from: 'own', heads: [], changed: [], at: new Date() }
+    },
+  }
+  const wakeups = {
+    async updateMany({ _id }: { _id: ObjectId }) {
+      if (set.isFollowed) set.onCursor.push(_id)
+    },
+    find: () => cursor,
+  }
+  return { set, store: createWakeupStore({ wakeups: wakeups as unknown as Collection<WakeupDocument> }) }
+}
+
+it('a reader whose cursor does not return its beats does not report that it has caught up', async () => {
+  const { set, store } = newReplicaSet()
+  let time = 0
+  const asOf: number[] = []
+  const read = async () => {
+    for await (const each of store.follow({ ...readerOf(), monotonic: () => time })) {
+      if (isCaughtUp(each)) asOf.push(each.asOf)
+      time += 100
+      // Simulate that another server becomes the primary.
+      if (time > 2_000) set.isFollowed = false
+    }
+  }
+  await expect(read()).rejects.toThrow('behind the primary')
+  expect(Math.max(...asOf)).toBeGreaterThan(1_500)
+  expect(Math.max(...asOf)).toBeLessThan(2_500)
+  expect(asOf.filter((each) => each === asOf.at(-1)).length).toBeGreaterThan(10)
+})
+
+it('the driver does not retry beats', async () => {
+  await (await openDatabase({ uri, name, timeoutMs: 5000 })).close()
+  const transactions: unknown[] = []
+  client.on('commandStarted', ({ command }) => {
+    if (command.update === 'wakeups') transactions.push(command.txnNumber)
+  })
+  const wakeups = client.db(name).collection<WakeupDocument>('wakeups')
+  const stopping = new AbortController()
+  for await (const each of createWakeupStore({ wakeups }).follow(readerOf(stopping.signal)))
+    if (isCaughtUp(each)) stopping.abort()
+  expect(transactions.length).toBeGreaterThanOrEqual(2)
+  expect(new Set(transactions)).toEqual(new Set([undefined]))
+})
+
+async function newStore() {
+  const options = { capped: true, size: 1_000_000 }
+  const wakeups = await client.db(name).createCollection<WakeupDocument>(randomUUID(), options)
+  const publish = (id: string, at: number) =>
+    wakeups.insertOne({ from: 'another', heads: [], changed: [id], at: new Date(at) })
+  const ids = async () => (await wakeups.find().toArray()).flatMap(({ changed }) => changed)
+  return { wakeups, store: createWakeupStore({ wakeups }), publish, ids }
+}
+
+it('old wake-ups are removed, and the newest one as soon as another one follows it', async () => {
+  const { wakeups, store, publish, ids } = await newStore()
+  for (let number = 1; number <= 1_200; number += 1) await publish(`id-${number}`, number)
+  const remove = (before: number) => store.removeBefore(new Date(before), new Date(before))
+  expect(await remove(1_101)).toBe(true)
+  expect(await ids()).toHaveLength(100)
+  expect(await remove(2_000)).toBe(false)
+  expect(await ids()).toEqual(['id-1200'])
+  expect(await remove(2_000)).toBe(true)
+  expect(await ids()).toEqual([])
+  // Without new wake-ups, later calls write nothing.
+  const last = await wakeups.find().toArray()
+  expect(await remove(9_000)).toBe(true)
+  expect(await wakeups.find().toArray()).toEqual(last)
+})
+
+it('a reader that has not read the removed wake-ups ends instead of missing them', async () => {
+  const { store, publish } = await newStore()
+  const reader = store.follow(readerOf())[Symbol.asyncIterator]()
+  for (let each = await reader.next(); !('asOf' in each.value); ) each = await reader.next()
+  const later = Date.now() + 1_000
+  for (const [index, id] of ['first', 'second', 'third'].entries()) await publish(id, later + index)
+  await store.removeBefore(new Date(later + 2), new Date())
+  const read: string[] = []
+  const readRest = async () => {
+    for (let each = await reader.next(); !each.done; each = await reader.next())
+      if ('changed' in each.value) read.push(...each.value.changed)
+  }
+  await expect(readRest()).rejects.toThrow(/position/)
+  expect(read).toEqual([])
+})

@@ -1,0 +1,209 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Collection, ObjectId } from 'mongodb'
+import type { LogEvent } from '../log-event.ts'
+import { createCursorProof } from './cursor-proof-store.ts'
+
+export interface WakeupDocument {
+  /** Id of the process that wrote the document. */
+  from: string
+  /**
+   * New ends of logs, and whether each conversation is closed at that end. The event at the end is
+   * included if it is small, so that other processes need not read it.
+   */
+  heads: [conversationId: string, sequence: number, closed: boolean, event?: AnnouncedEvent][]
+  /** Ids of sessions, connections and installations whose state changed. */
+  changed: string[]
+  /** Changes that the process is about to write, each with the ids whose state changes. */
+  announced?: { change: string; ids: string[] }[]
+  /** Announced changes whose write has succeeded. */
+  ended?: string[]
+  /** Number of wake-ups with state changes that the process has written, including this one. */
+  changes?: number
+  /** Whether the process waits until the other cores have applied these changes. */
+  awaited?: true
+  /** Numbers of changes of other processes that this process has applied. */
+  confirmed?: [processId: string, changes: number][]
+  /** Whether the process reads wake-ups and has written this one only to read it back. */
+  beat?: true
+  at: Date
+}
+
+/** An event without the fields that only the log needs. */
+export type AnnouncedEvent = Omit<LogEvent, 'operationKey' | 'inputHash'>
+
+/** New ends of logs. */
+export type PassedEnds = Pick<WakeupDocument, 'heads'>
+
+/**
+ * Nudges: messages between the processes of one machine, whose embedded engine does not hold
+ * questions for new documents. A nudge may be late or lost.
+ */
+export interface Nudge {
+  /** Passes new ends of logs to the other processes at once. */
+  pass(ends: PassedEnds): void
+  /** Registers the function that receives what the other processes pass. */
+  onPassed(receive: (ends: PassedEnds) => void): void
+  /** Tells the other processes to read the wake-ups. */
+  announce(): void
+  /** Returns the number of nudges received from other processes. */
+  count(): number
+  /** Resolves when the number of nudges differs from `known`, or after `atMostMs`. */
+  after(known: number, atMostMs: number): Promise<void>
+}
+
+export interface WakeupStore {
+  /** Present if new ends of logs can be passed to all other processes without the database. */
+  nudge?: Pick<Nudge, 'pass' | 'onPassed'> | undefined
+  publish(wakeup: WakeupDocument): Promise<void>
+  /**
+   * Yields the wake-ups of all processes until the signal aborts, and `CaughtUp` whenever it is known
+   * up to which time every wake-up was yielded. To find out, writes beats: wake-ups of the process
+   * `from` without content. Ends or throws when the cursor is lost, or when writers have overwritten
+   * documents that the cursor did not read. Some wake-ups are then lost.
+   */
+  follow(reader: {
+    from: string
+    signal: AbortSignal
+    now: () => number
+    monotonic: () => number
+  }): AsyncIterable<WakeupDocument | CaughtUp>
+  /**
+   * Removes wake-ups from before `time`, oldest first. A cursor that has not read them loses its
+   * place, so it ends instead of missing them. Keeps the newest wake-up, because cursors wait at
+   * it. If the newest wake-up is outdated too, adds an empty wake-up, so that a later call can
+   * remove the outdated one. Returns whether no outdated wake-up with ids is left.
+   */
+  removeBefore(time: Date, now: Date): Promise<boolean>
+}
+
+/**
+ * Tells the reader that every wake-up published before `asOf` was yielded. `asOf` is a time of the
+ * clock `monotonic`.
+ */
+export interface CaughtUp {
+  asOf: number
+}
+
+/**
+ * Time in milliseconds for which the server waits for new documents before it returns an empty
+ * result.
+ */
+const maxAwaitMs = 200
+const batchSize = 1000
+/**
+ * If an empty result arrives within this time in milliseconds, the server did not wait for
+ * documents. The embedded database never waits. The reader then pauses before the next read.
+ */
+const minAwaitMs = 50
+/** Maximum wait for a nudge before the next read, in milliseconds. */
+const nudgedPauseMs = 200
+/** Pause before the next read while a beat is on its way, which causes no nudge. */
+const beatPauseMs = 10
+/** Pause in milliseconds before the next read if nudges are not used. */
+const pauseMs = 10
+
+const removedAtOnce = 500
+/** Writer of wake-ups that only allow older ones to be removed. */
+const emptyFrom = ''
+
+export function createWakeupStore({
+  wakeups,
+  nudge,
+}: {
+  wakeups: Collection<WakeupDocument>
+  /** Present if all processes run on one machine. */
+  nudge?: Nudge | undefined
+}): WakeupStore {
+  const empty = (from: string, at: Date) => ({ from, heads: [], changed: [], at })
+
+  /**
+   * Writes a beat with `updateMany`, because the driver never retries it (see `createCursorProof`).
+   * The default write concern applies: a majority on a replica set.
+   */
+  const writeBeat = (_id: ObjectId, from: string, at: Date) =>
+    wakeups.updateMany({ _id }, { $set: { ...empty(from, at), beat: true } }, { upsert: true })
+
+  /** Resolves when this process has published a change for whose confirmations it waits. */
+  let ownChange = Promise.withResolvers<void>()
+
+  /**
+   * Waits before the next read. `heard` is the number of nudges before the last read. A later
+   * nudge or an own change ends the wait.
+   */
+  const pause = (heard: number, atMostMs: number, signal: AbortSignal) =>
+    nudge
+      ? Promise.race([nudge.after(heard, atMostMs), ownChange.promise])
+      : delay(pauseMs, undefined, { signal }).catch(() => {})
+
+  return {
+    nudge,
+
+    async publish(wakeup) {
+      // A lost end of a log only delays events, and waiting for the journal would slow every send.
+      // A lost state change would leave outdated authorization data in caches. So wake-ups with
+      // state changes must survive a failover.
+      const hasChanges = wakeup.changed.length > 0 || wakeup.announced !== undefined
+      const options = hasChanges ? {} : { writeConcern: { w: 1 } }
+      await wakeups.insertOne({ ...wakeup }, options)
+      // New ends of logs are passed without a read.
+      if (hasChanges || wakeup.confirmed) nudge?.announce()
+      if (wakeup.awaited) ownChange.resolve()
+    },
+
+    async removeBefore(time, now) {
+      // The order of a capped collection is the order of its inserts.
+      for (;;) {
+        const oldest = await wakeups
+          .find({}, { projection: { at: 1, from: 1 } })
+          .limit(removedAtOnce + 1)
+          .toArray()
+        const outdated = oldest.filter(({ at }) => at < time)
+        if (outdated.length === 0) return true
+        const isAll = outdated.length === oldest.length
+        const ids = (isAll ? outdated.slice(0, -1) : outdated).map(({ _id }) => _id)
+        await wakeups.deleteMany({ _id: { $in: ids } })
+        if (oldest.length > removedAtOnce) continue
+        if (!isAll || outdated.at(-1)?.from === emptyFrom) return true
+        await wakeups.insertOne(empty(emptyFrom, now), { writeConcern: { w: 1 } })
+        return false
+      }
+    },
+
+    async *follow({ from, signal, now, monotonic }) {
+      const beat = (id: ObjectId) => writeBeat(id, from, new Date(now()))
+      // A tailable cursor on an empty collection ends at once.
+      await beat(new ObjectId())
+      const cursor = wakeups.find({}, { tailable: true, awaitData: true, maxAwaitTimeMS: maxAwaitMs, batchSize })
+      const proof = createCursorProof(beat, monotonic)
+      const close = () => void cursor.close().catch(() => {})
+      signal.addEventListener('abort', close, { once: true })
+      try {
+        for (let taken = 0, askedAt = 0; !signal.aborted && !cursor.closed; ) {
+          if (cursor.bufferedCount() === 0) askedAt = monotonic()
+          const heard = nudge?.count() ?? 0
+          ownChange = Promise.withResolvers()
+          const next = await cursor.tryNext()
+          if (next !== null) {
+            const { _id, ...wakeup } = next
+            yield wakeup
+            proof.received(_id)
+            taken += 1
+          }
+          if (cursor.bufferedCount() > 0) continue
+          const asOf = proof.asOf()
+          if (asOf !== undefined) yield { asOf }
+          // After a full batch there may be more documents. Otherwise, with nudges, wait for the next
+          // nudge. A nudge that arrived since the read began ends this wait at once. Without nudges,
+          // pause only if the server returned an empty result without waiting.
+          const isRead = taken < batchSize
+          taken = 0
+          const mustPause = nudge ? isRead : next === null && monotonic() - askedAt < minAwaitMs
+          if (mustPause) await pause(heard, proof.isPending() ? beatPauseMs : nudgedPauseMs, signal)
+        }
+      } finally {
+        signal.removeEventListener('abort', close)
+        await cursor.close()
+      }
+    },
+  }
+}

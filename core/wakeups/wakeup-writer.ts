@@ -1,0 +1,145 @@
+import type { Logger } from 'pino'
+import { createSingleFlight } from '../concurrency/single-flight.ts'
+import type { LogEvent } from '../log-event.ts'
+import type { AnnouncedEvent, WakeupDocument, WakeupStore } from './wakeup-store.ts'
+
+/** Collects what the next wake-up of this process announces, and writes it. */
+export interface WakeupWriter {
+  /** Adds an event that is the new end of its log. */
+  addEnd(event: LogEvent): void
+  addChanged(ids: string[]): void
+  addAnnounced(announced: { change: string; ids: string[] }): void
+  addEnded(change: string): void
+  /** Asks the other processes to confirm the changes of the next wake-up. */
+  awaitChanges(): void
+  /** Confirms that the changes of another process up to this number have taken effect here. */
+  confirm(processId: string, changes: number): void
+  /**
+   * Writes everything that was added. Resolves when the other processes can read it. Returns the
+   * number of written wake-ups with state changes.
+   */
+  publish(): Promise<number>
+  settled(): Promise<unknown>
+}
+
+/**
+ * Minimum time in milliseconds between two wake-ups that this process writes. The first wake-up
+ * after a pause is written at once.
+ */
+const paceMs = 10
+/**
+ * Maximum number of new ends, and maximum length of their bodies in characters, up to which a wake-up
+ * contains the events themselves. Beyond, one shared read costs less, and large wake-ups would fill
+ * the capped collection before slow cores have read it.
+ */
+const maxContents = 32
+const maxContentChars = 16_000
+
+export function createWakeupWriter(dependencies: {
+  store: Pick<WakeupStore, 'publish'>
+  processId: string
+  logger: Logger
+  now: () => number
+}): WakeupWriter {
+  const { store, processId, logger, now } = dependencies
+  let next = newContent()
+  let changesWritten = 0
+
+  /** Writes wake-ups. Each has everything that was added since the previous wake-up. */
+  const publishing = createSingleFlight(
+    () => next.ends.size > 0 || hasChanges() || next.confirmed.size > 0,
+    async () => {
+      const { ends, changed, announced, ended, isAwaited, confirmed, published } = next
+      if (hasChanges()) changesWritten += 1
+      const number = changesWritten
+      next = newContent()
+      const wakeup: WakeupDocument = {
+        from: processId,
+        heads: headsOf([...ends.values()]),
+        changed: [...changed],
+        ...(announced.length > 0 && { announced }),
+        ...(ended.length > 0 && { ended }),
+        changes: number,
+        ...(isAwaited && { awaited: true }),
+        ...(confirmed.size > 0 && { confirmed: [...confirmed] }),
+        at: new Date(now()),
+      }
+      try {
+        await store.publish(wakeup)
+        published.resolve(number)
+      } catch (error) {
+        published.reject(error)
+        throw error
+      }
+    },
+    { paceMs },
+  )
+
+  const hasChanges = () => next.changed.size > 0 || next.announced.length > 0
+
+  return {
+    addEnd(event) {
+      const { conversationId, sequence } = event
+      if ((next.ends.get(conversationId)?.sequence ?? 0) < sequence) next.ends.set(conversationId, event)
+    },
+
+    addChanged(ids) {
+      for (const id of ids) next.changed.add(id)
+    },
+
+    addAnnounced: (announced) => void next.announced.push(announced),
+
+    addEnded: (change) => void next.ended.push(change),
+
+    awaitChanges() {
+      next.isAwaited = true
+    },
+
+    confirm(from, changes) {
+      next.confirmed.set(from, Math.max(changes, next.confirmed.get(from) ?? 0))
+    },
+
+    publish() {
+      const { promise } = next.published
+      publishing
+        .run()
+        .catch((error: Error) =>
+          logger.warn(
+            { reason: error.name },
+            'write of a wake-up failed; other cores find the changes in their periodic checks',
+          ),
+        )
+      return promise
+    },
+
+    settled: publishing.settled,
+  }
+}
+
+function newContent() {
+  const published = Promise.withResolvers<number>()
+  // Prevents an unhandled rejection when no caller waits for the promise.
+  published.promise.catch(() => {})
+  return {
+    /** The newest event of each conversation. */
+    ends: new Map<string, LogEvent>(),
+    changed: new Set<string>(),
+    announced: [] as { change: string; ids: string[] }[],
+    ended: [] as string[],
+    isAwaited: false,
+    confirmed: new Map<string, number>(),
+    published,
+  }
+}
+
+/** Converts events that are the new ends of their logs. */
+export function headsOf(ends: LogEvent[]): WakeupDocument['heads'] {
+  const chars = ends.reduce((sum, { message }) => sum + (message?.body.length ?? 0), 0)
+  const hasContents = ends.length <= maxContents && chars <= maxContentChars
+  return ends.map((event) => {
+    const { conversationId, sequence, closed = false } = event
+    return hasContents ? [conversationId, sequence, closed, announced(event)] : [conversationId, sequence, closed]
+  })
+}
+
+const announced = ({ operationKey: _key, inputHash: _hash, ...event }: LogEvent): AnnouncedEvent => event

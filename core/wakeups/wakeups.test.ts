@@ -1,0 +1,77 @@
+import { MongoClient } from 'mongodb'
+import { pino } from 'pino'
+import { afterAll, expect, it } from 'vitest'
+import { type Link, startLink } from '../../test/support/link.ts'
+import { testDatabase } from '../../test/support/test-database.ts'
+import { until } from '../../test/support/until.ts'
+import { createBus } from '../bus.ts'
+import { collectionsOf } from '../database/collections.ts'
+import { openDatabase } from '../database/database.ts'
+import { createCoreMetrics } from '../metrics.ts'
+import { createWakeupStore } from './wakeup-store.ts'
+import { createWakeups } from './wakeups.ts'
+
+const { uri, name } = testDatabase()
+const closing: (() => Promise<unknown>)[] = []
+afterAll(async () => {
+  for (const close of closing.reverse()) await close()
+})
+
+/** Starts the wake-ups of a core over a database connection that the test can slow down. */
+async function startWakeups() {
+  await (await openDatabase({ uri, name, timeoutMs: 5000 })).close()
+  const link: Link = await startLink(decodeURIComponent(new URL(uri).hostname))
+  const client = await MongoClient.connect(`mongodb://127.0.0.1:${link.port}/?directConnection=true`)
+  const received: string[] = []
+  const bus = createBus()
+  bus.on('changed', (changed) => void received.push(...changed))
+  const wakeups = createWakeups({
+    store: createWakeupStore(collectionsOf(client.db(name))),
+    processId: 'this',
+    bus,
+    logger: pino({ level: 'silent' }),
+    metrics: createCoreMetrics(),
+    now: Date.now,
+  })
+  wakeups.start()
+  closing.push(
+    () => link.close(),
+    () => client.close(),
+    () => wakeups.stop(),
+  )
+  return { wakeups, bus, link, received, publish: createWakeupStore(collectionsOf(client.db(name))).publish }
+}
+
+it('`isCurrent` is false while reads of wake-ups take longer than a second', async () => {
+  const { wakeups, link, received, publish } = await startWakeups()
+  await until('it is current', () => wakeups.isCurrent())
+  // Delay each direction by 600 ms.
+  link.slow(600)
+  await until('it is no longer current', () => !wakeups.isCurrent())
+  const seen = new Set<boolean>()
+  for (let round = 0; round < 3; round += 1) {
+    const id = `ses_${round}`
+    await publish({ from: 'another', heads: [], changed: [id], at: new Date() })
+    await until('the change arrives', () => {
+      seen.add(wakeups.isCurrent())
+      return received.includes(id)
+    })
+  }
+  expect([...seen]).toEqual([false])
+  link.mend()
+  await until('it is current again', () => wakeups.isCurrent())
+})
+
+it('`current` is emitted each time when streams may send again', async () => {
+  const { wakeups, bus, link } = await startWakeups()
+  const emitted: boolean[] = []
+  bus.on('current', () => emitted.push(wakeups.maySend()))
+  await until('streams may send', () => wakeups.maySend())
+  for (let lapse = 2; lapse <= 3; lapse += 1) {
+    link.slow(600)
+    await until('streams may not send', () => !wakeups.maySend())
+    link.mend()
+    await until('streams may send again', () => wakeups.maySend())
+    expect(emitted).toEqual(Array(lapse).fill(true))
+  }
+})

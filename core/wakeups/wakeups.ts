@@ -1,0 +1,272 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { backoffMs } from '../../platform/concurrency/backoff.ts'
+import type { Bus } from '../bus.ts'
+import type { LogEvent } from '../log-event.ts'
+import type { CoreMetrics } from '../metrics.ts'
+import { createAnnouncedChanges, unknownForMs } from './announced-changes.ts'
+import { createChangeConfirmations } from './change-confirmations.ts'
+import type { PassedEnds, WakeupDocument, WakeupStore } from './wakeup-store.ts'
+import { createWakeupWriter, headsOf } from './wakeup-writer.ts'
+
+export interface Wakeups {
+  /**
+   * Runs a write that changes the state of these ids. Announces the change to every process before
+   * the write, and calls `stateChanged` after the write. If this process dies during the write, or
+   * the result of the write is unknown, every process reads the state again several times. So every
+   * process finds the change within a second. Errors: those of the announcement and of the write.
+   */
+  changing<T>(ids: string[], write: () => Promise<T>): Promise<T>
+  /**
+   * Announces to every process that the state of these ids changed. Resolves when the change has
+   * taken effect in every process: none acts on the earlier state any more.
+   */
+  stateChanged(...ids: string[]): Promise<void>
+  /**
+   * Like `stateChanged`, but only resolves when the other processes can read the announcement. For
+   * changes that may take effect a little later.
+   */
+  hint(...ids: string[]): Promise<void>
+  /**
+   * Registers a function that resolves when the changes that were emitted so far have taken effect
+   * in this process.
+   */
+  settleWith(settled: () => Promise<void>): void
+  /**
+   * Whether every change older than a second has arrived here. Cached state is then at most a
+   * second old.
+   */
+  isCurrent(): boolean
+  /**
+   * Whether streams may send events. False while this process may not know changes that other
+   * processes have answered. `current` is emitted when it is true again.
+   */
+  maySend(): boolean
+  /** Starts to read the wake-ups of other processes. Must be called before the first call of a client. */
+  start(): void
+  /** Writes the waiting wake-ups. Resolves even if a write fails. */
+  flush(): Promise<void>
+  stop(): Promise<void>
+}
+
+/**
+ * If no other core waits for new ends of logs in the database, they are written after this time in
+ * milliseconds. A core that has just started reads them from there.
+ */
+const unawaitedPaceMs = 100
+
+/** Pause before a lost cursor is opened again. */
+const CURSOR_PAUSES = { minMs: 50, maxMs: 1_000 }
+
+/**
+ * Caches are current while the last complete read of wake-ups is younger than this time in
+ * milliseconds. The age of a read counts from its start.
+ */
+const currentForMs = 900
+/**
+ * Time in milliseconds after which a core that has not confirmed a published change no longer acts
+ * on earlier state, because its caches are not current.
+ */
+const confirmedWithinMs = currentForMs + 100
+
+interface WakeupsDependencies {
+  store: WakeupStore
+  processId: string
+  /** Bus on which `advanced`, `changed` and `gap` are emitted. */
+  bus: Bus
+  logger: Logger
+  metrics: CoreMetrics
+  now: () => number
+  /** A clock in milliseconds that never goes back. */
+  monotonic?: () => number
+}
+
+/**
+ * Sends wake-ups between the cores. Each write batch adds one small document to a capped
+ * collection, which every core follows. All that a core tells the others is in the one order of this
+ * collection: new ends of logs, changes before and after their write, confirmations of changes, and
+ * beats by which a core proves that it has read everything.
+ */
+export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
+  const { store, processId, bus, logger, metrics, now, monotonic = () => performance.now() } = dependencies
+  const writer = createWakeupWriter({ store, processId, logger, now })
+  /**
+   * Every change before this time has arrived. The time is the start of the last beat that this
+   * process has written and read.
+   */
+  let currentAsOf = Number.NEGATIVE_INFINITY
+  let following: Promise<void> = Promise.resolve()
+  const announced = createAnnouncedChanges({ bus, monotonic })
+  const confirmations = createChangeConfirmations({ processId, leaseMs: confirmedWithinMs, monotonic })
+  const settlers: (() => Promise<void>)[] = []
+  let isFollowing = false
+  let later: NodeJS.Timeout | undefined
+  let passing: LogEvent[] = []
+  const stopping = new AbortController()
+
+  /**
+   * Records the delay of a wake-up. Ignores wake-ups that were written before this process began to
+   * follow them.
+   */
+  function measureLag({ at }: WakeupDocument) {
+    if (currentAsOf === Number.NEGATIVE_INFINITY) return
+    metrics.wakeupLag.observe(Math.max(0, now() - at.getTime()) / 1000)
+  }
+
+  const settled = async () => void (await Promise.all(settlers.map((settle) => settle())))
+
+  function confirm({ from, changes: number = 0, awaited, at }: WakeupDocument) {
+    if (!awaited || now() - at.getTime() >= unknownForMs) return
+    void settled().then(() => {
+      writer.confirm(from, number)
+      publish()
+    })
+  }
+
+  function caughtUp(asOf: number) {
+    const mayHaveMissed = !maySend()
+    currentAsOf = Math.max(currentAsOf, asOf)
+    metrics.peers.set(confirmations.others())
+    if (mayHaveMissed && maySend()) bus.emit('current')
+  }
+
+  const isCurrent = () => monotonic() - currentAsOf < currentForMs
+  const maySend = () => !isFollowing || isCurrent()
+
+  function announceEnds({ heads }: PassedEnds) {
+    for (const [conversationId, sequence, closed, event] of heads)
+      bus.emit('advanced', conversationId, { sequence, closed }, event)
+  }
+
+  function announce({ heads, changed, announced: begun = [], ended = [], at }: WakeupDocument) {
+    announceEnds({ heads })
+    if (changed.length > 0) bus.emit('changed', changed)
+    for (const change of ended) announced.remove(change)
+    // The cursor also reads old wake-ups, for example after the start of this process.
+    if (now() - at.getTime() < unknownForMs) for (const { change, ids } of begun) announced.add(change, ids)
+  }
+
+  function publish() {
+    writer.publish().catch(() => {}) // The writer logs the error.
+  }
+
+  function addChanged(ids: string[]) {
+    writer.addChanged(ids)
+    bus.emit('changed', ids)
+  }
+
+  async function stateChanged(...ids: string[]) {
+    if (ids.length === 0) return
+    addChanged(ids)
+    writer.awaitChanges()
+    const changes = await writer.publish()
+    void settled().then(() => confirmations.confirmedBy(processId, changes))
+    // A process that has not started reads no confirmations, and serves no clients.
+    if (isFollowing) await confirmations.applied(changes)
+  }
+
+  /** Applies a wake-up that has arrived. */
+  function receive(wakeup: WakeupDocument) {
+    const { from, beat, changes = 0, confirmed = [] } = wakeup
+    if (from === processId) return confirmations.arrived(changes)
+    if (beat) confirmations.beatOf(from)
+    measureLag(wakeup)
+    announce(wakeup)
+    confirm(wakeup)
+    for (const [id, number] of confirmed) if (id === processId) confirmations.confirmedBy(from, number)
+  }
+
+  async function follow() {
+    for (let failures = 0; !stopping.signal.aborted; failures += 1) {
+      try {
+        const reader = { from: processId, signal: stopping.signal, now, monotonic }
+        for await (const next of store.follow(reader)) {
+          failures = 0
+          if ('from' in next) receive(next)
+          else {
+            if (currentAsOf === Number.NEGATIVE_INFINITY) bus.emit('gap')
+            caughtUp(next.asOf)
+          }
+        }
+      } catch (error) {
+        if (!stopping.signal.aborted)
+          logger.warn({ reason: (error as Error).name }, 'wake-ups lost; opening a new cursor')
+      }
+      currentAsOf = Number.NEGATIVE_INFINITY
+      // Rejects when the service stops. The loop then ends.
+      await delay(backoffMs(failures + 1, CURSOR_PAUSES), undefined, { signal: stopping.signal }).catch(() => {})
+    }
+  }
+
+  function publishLater() {
+    later ??= setTimeout(() => {
+      later = undefined
+      publish()
+    }, unawaitedPaceMs)
+  }
+
+  /** Passes an event together with the other events of its batch. */
+  function pass(event: LogEvent) {
+    if (passing.push(event) > 1) return
+    queueMicrotask(() => {
+      store.nudge?.pass({ heads: headsOf(passing) })
+      passing = []
+    })
+  }
+
+  async function flush() {
+    clearTimeout(later)
+    later = undefined
+    publish()
+    await writer.settled()
+  }
+
+  bus.on('appended', (event) => {
+    writer.addEnd(event)
+    if (store.nudge) pass(event)
+    if (store.nudge || confirmations.others() === 0) publishLater()
+    else publish()
+  })
+  store.nudge?.onPassed(announceEnds)
+
+  return {
+    stateChanged,
+
+    async hint(...ids) {
+      addChanged(ids)
+      await writer.publish()
+    },
+
+    settleWith: (settle) => void settlers.push(settle),
+
+    async changing(ids, write) {
+      const change = randomUUID()
+      announced.add(change, ids)
+      writer.addAnnounced({ change, ids })
+      await writer.publish()
+      const result = await write()
+      announced.remove(change)
+      writer.addEnded(change)
+      await stateChanged(...ids)
+      return result
+    },
+
+    isCurrent,
+    maySend,
+
+    start() {
+      isFollowing = true
+      following = follow()
+    },
+
+    flush,
+
+    async stop() {
+      stopping.abort()
+      confirmations.stop()
+      announced.stop()
+      await Promise.allSettled([following, flush()])
+    },
+  }
+}

@@ -1,0 +1,123 @@
+import { randomUUID } from 'node:crypto'
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import type { AcceptedMessage, VisitorMessageResult, VisitorMessageSchema } from '#proto/messaging/v1/messaging_pb.js'
+import { createBatcher } from '../../platform/concurrency/batcher.ts'
+import { activeContext, batchOrigin, type Context, inSpan } from '../../platform/observability/tracing.ts'
+import { errorFromInfo, toGatewayError, unavailable } from '../errors.ts'
+import type { GatewayMetrics } from '../metrics.ts'
+import type { CoreClients } from './core-clients.ts'
+
+type VisitorMessage = MessageInitShape<typeof VisitorMessageSchema>
+
+/** Sends messages of visitors to the cores in batches. */
+export interface SendBatcher {
+  /** @throws GatewayError */
+  send(message: VisitorMessage): Promise<AcceptedMessage>
+}
+
+interface QueuedSend {
+  message: VisitorMessage
+  since: number
+  origin: Context
+}
+
+const BATCH_MAX_MESSAGES = 512
+const BATCH_MAX_BYTES = 1024 * 1024
+const FIXED_BYTES = 1024
+const UNIT_MAX_BYTES = 3
+
+/** Maximum number of concurrent batches. */
+const BATCHES_MAX = 2
+
+/**
+ * Batches concurrent sends.
+ *
+ * - If a call fails, each of its messages fails with a retryable `ServiceUnavailable`. The outcome
+ *   is unknown, and the operation id makes a retry safe.
+ * - If the queue is full, a send fails at once with the same error.
+ * - If a send waits longer than `waitMaxMs`, it fails with the same error. Otherwise the queue
+ *   would grow while slow calls wait for their deadlines.
+ */
+export function createSendBatcher(options: {
+  core: CoreClients
+  queueMax: number
+  waitMaxMs: number
+  now: () => number
+  metrics: GatewayMetrics
+}): SendBatcher {
+  const { core, queueMax, waitMaxMs, now } = options
+  const { sendBatchSize, sendQueueLength } = options.metrics
+  let lastSize = 0
+  const batcher = createBatcher(sendAll, {
+    maxInFlight: BATCHES_MAX,
+    sizeOf: batchSize,
+    // A single send goes at once. Under load, the requests of one turn of the event loop are batched.
+    defer: (start, inFlight) => (inFlight === 0 && lastSize <= 1 ? queueMicrotask(start) : setImmediate(start)),
+    onWaiting: (waiting) => sendQueueLength.set(waiting),
+  })
+
+  /**
+   * Sends a batch to a core, without the sends that waited too long. The sends are in order of
+   * arrival, so the expired sends are the first ones.
+   */
+  async function sendAll(sends: QueuedSend[]): Promise<PromiseSettledResult<AcceptedMessage>[]> {
+    const inTime = sends.filter(({ since }) => now() - since < waitMaxMs)
+    const results = inTime.length > 0 ? await callCore(inTime) : []
+    const expired = sends.length - inTime.length
+    return sends.map((_, index) => toOutcome(results[index - expired]))
+  }
+
+  async function callCore(sends: QueuedSend[]): Promise<VisitorMessageResult[]> {
+    lastSize = sends.length
+    sendBatchSize.observe(lastSize)
+    // The batch serves several requests, so it gets its own correlation id.
+    const headers = { 'x-correlation-id': randomUUID() }
+    const messages = sends.map(({ message }) => message)
+    const span = {
+      ...batchOrigin(sends.map(({ origin }) => origin)),
+      attributes: { 'service.batch.size': sends.length },
+    }
+    try {
+      const call = () => core.sends.sendVisitorMessages({ messages }, { headers })
+      return (await inSpan('send batch', span, call)).results
+    } catch (error) {
+      throw unavailable(toGatewayError(error))
+    }
+  }
+
+  return {
+    async send(message) {
+      if (batcher.waiting() >= queueMax) throw unavailable()
+      return batcher.add({ message, since: now(), origin: activeContext() })
+    },
+  }
+}
+
+function toOutcome(result: VisitorMessageResult | undefined): PromiseSettledResult<AcceptedMessage> {
+  const outcome = result?.outcome
+  if (outcome?.case === 'accepted') return { status: 'fulfilled', value: outcome.value }
+  return { status: 'rejected', reason: outcome?.case === 'error' ? errorFromInfo(outcome.value) : unavailable() }
+}
+
+/** Returns how many queued sends fit into one call. */
+function batchSize(queue: readonly QueuedSend[]): number {
+  let bytes = 0
+  let size = 0
+  for (const { message } of queue) {
+    // `FIXED_BYTES` has room for the credentials.
+    const { credentials: _, ...content } = message
+    bytes += FIXED_BYTES + UNIT_MAX_BYTES * unitsIn(content)
+    if (size > 0 && (size === BATCH_MAX_MESSAGES || bytes > BATCH_MAX_BYTES)) break
+    size++
+  }
+  return size
+}
+
+/** Returns the number of UTF-16 code units in all texts of a value. */
+function unitsIn(value: unknown): number {
+  if (typeof value === 'string') return value.length
+  if (typeof value !== 'object' || value === null) return 0
+  let units = 0
+  for (const each of Object.values(value)) units += unitsIn(each)
+  return units
+}
