@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type Db, MongoClient } from 'mongodb'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createServiceClient } from '../../widget/src/client.ts'
-import { createMemoryStorage } from '../../widget/src/storage.ts'
+import { createMemoryStorage } from '../../browser/storage.ts'
+import { createServiceClient } from '../../widget/src/client/client.ts'
 import { dumpDatabase, restoreDump, restoreSnapshot } from '../support/database-dump.ts'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import type { Operator } from '../support/operator.ts'
@@ -288,7 +288,7 @@ function openWidget() {
   const platform = { storage: createMemoryStorage(), fetch: fromPage }
   return createServiceClient(
     { siteKey: stack.demo.siteKey, apiBaseUrl: url, platform },
-    () => import('../../widget/src/features.ts'),
+    () => import('../../widget/src/features/features.ts'),
   )
 }
 

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { MongoClient } from 'mongodb'
-import { afterAll, inject } from 'vitest'
+import { inject } from 'vitest'
+import { atFileEnd } from './clean-up.ts'
 
 export type TestDatabase = {
   /** URI of the database engine, without a database name. */
@@ -16,7 +17,8 @@ export type TestDatabase = {
 export const testDatabase = (): TestDatabase => {
   const uri = inject('mongodbUri')
   const name = `test-${randomBytes(8).toString('hex')}`
-  afterAll(async () => {
+  // Runs after the steps that stop the cores. A core whose data vanishes ends its process.
+  atFileEnd(async () => {
     const client = new MongoClient(uri)
     await client.db(name).dropDatabase()
     await client.close()

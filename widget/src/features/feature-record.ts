@@ -1,0 +1,102 @@
+import type { KeyValueStorage } from '../../../browser/storage.ts'
+import type { Activity, Agent, AgentRequest } from '../client/feature-types.ts'
+import type { FormKind } from '../client/types.ts'
+import { featureRecordKey, isToken } from '../session/session-record.ts'
+
+/**
+ * State of typing, forms and agents' requests that survives a reload. The state belongs to one
+ * session.
+ */
+interface FeatureRecord {
+  sessionId?: string
+  /** True if the conversation has messages. The forms are shown only before the first message. */
+  hasBegun: boolean
+  agent?: Agent
+  isClosed: boolean
+  activity: Activity[]
+  /**
+   * The submission of each form: its fields and the idempotency key of all its attempts. After the
+   * service has accepted the submission, `'submitted'` replaces the fields and the key.
+   */
+  forms: Partial<Record<FormKind, { key: string; fields: Record<string, string> } | 'submitted'>>
+  requests: AgentRequest[]
+  /** Ids of the agents' requests that have ended, the newest one last. */
+  handled: string[]
+}
+
+export interface FeatureRecords {
+  current(): Readonly<FeatureRecord>
+  change(part: Partial<FeatureRecord>): void
+  /**
+   * Assigns the record to a session. Returns true, and changes nothing, if the record belongs to
+   * another session. The caller must then call `forget`.
+   */
+  begin(sessionId: string): boolean
+  forget(): void
+  /** Removes the record from the storage. `current` still returns it. */
+  unstore(): void
+  /** Reads the record from the storage. */
+  load(): void
+}
+
+const empty = (): FeatureRecord => ({
+  hasBegun: false,
+  isClosed: false,
+  activity: [],
+  forms: {},
+  requests: [],
+  handled: [],
+})
+
+/** Creates the feature record, which is stored in the same storage as the session record. */
+export function createFeatureRecords(storage: KeyValueStorage, siteKey: string): FeatureRecords {
+  const key = featureRecordKey(siteKey)
+  let record = empty()
+
+  return {
+    current: () => record,
+
+    change(part) {
+      record = { ...record, ...part }
+      storage.setItem(key, JSON.stringify(record))
+    },
+
+    begin(sessionId) {
+      const isOther = record.sessionId !== undefined && record.sessionId !== sessionId
+      if (!isOther) record = { ...record, sessionId }
+      return isOther
+    },
+
+    forget() {
+      record = empty()
+      storage.removeItem(key)
+    },
+
+    unstore: () => storage.removeItem(key),
+
+    /** Ignores a record that is damaged, for example because other code of the page has changed it. */
+    load() {
+      record = empty()
+      try {
+        const found = { ...empty(), ...(JSON.parse(storage.getItem(key)!) as Partial<FeatureRecord>) }
+        if (isWhole(found)) record = found
+      } catch {}
+    },
+  }
+}
+
+/** Whether all fields have the types that the features read. Throws if a part is missing. */
+function isWhole({ sessionId, agent, activity, forms, requests, handled }: FeatureRecord): boolean {
+  const submissions = Object.values(forms).filter((form) => form !== 'submitted')
+  const tokens = [sessionId ?? '-', ...handled, ...submissions.map(({ key }) => key), ...requests.map(({ id }) => id)]
+  const names = [...(agent ? [agent.displayName] : []), ...activity.flatMap((one) => [one.key, one.type, one.at])]
+  const lists = [activity, requests, handled]
+  const numbers = [...activity.map(({ sequence }) => sequence), ...requests.map(({ expiresAtMs }) => expiresAtMs)]
+  const fields = submissions.map((form) => Object.values(form.fields))
+  return (
+    lists.every(Array.isArray) &&
+    tokens.every(isToken) &&
+    [...names, ...fields.flat()].every((text) => typeof text === 'string') &&
+    numbers.every(Number.isFinite)
+  )
+}
