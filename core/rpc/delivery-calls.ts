@@ -25,7 +25,7 @@ import type {
 } from '../deliveries/model.ts'
 import type { ClaimedDelivery } from '../deliveries/webhook-requests.ts'
 import { ServiceError } from '../errors.ts'
-import { callerOf, requiredWorkspace } from './caller.ts'
+import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 
 type Calls = ServiceImpl<typeof LeadService>
 

@@ -20,7 +20,7 @@ export const knownBugs: KnownBug[] = [
     faults: ['hint-lost'],
     changes: [
       {
-        folder: 'core/visitors',
+        folder: 'core/sessions',
         from: 'sessions.find({ ...visitor, endsAt: { $gt: at } }',
         to: "sessions.find({ ...visitor, status: 'active' }",
       },
@@ -123,7 +123,7 @@ export const knownBugs: KnownBug[] = [
         to: 'keyOf(sessionId, type)',
       },
       {
-        folder: 'core/visitors',
+        folder: 'core/sessions',
         from: '      subscriptions.endSession(sessionId, type)\n',
         to: '',
       },

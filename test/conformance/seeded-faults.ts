@@ -94,7 +94,7 @@ export const seededFaults: SeededFault[] = [
   fault(
     'C2.1',
     'issues grants for twice the lifetime',
-    'core/visitors',
+    'core/sessions',
     'Math.min(issuedAt + grantLifetime, sessionEnd)',
     'Math.min(issuedAt + 2 * grantLifetime, sessionEnd)',
   ),
@@ -105,7 +105,7 @@ export const seededFaults: SeededFault[] = [
     'generation > 0 && grants.isRenewalToken(renewalToken, sessionId, generation - 1)',
     'Array.from({ length: generation }, (_, old) => old).some((old) => grants.isRenewalToken(renewalToken, sessionId, old))',
   ),
-  fault('C3.20', 'stores the query of a page', 'core/visitors', "page.search = ''", ''),
+  fault('C3.20', 'stores the query of a page', 'core/consents', "page.search = ''", ''),
   fault(
     'C3.29',
     'accepts an upload whose bytes are no JPEG',
@@ -116,21 +116,21 @@ export const seededFaults: SeededFault[] = [
   fault(
     'C3.43',
     'accepts a consent for an earlier policy version',
-    'core/visitors',
+    'core/consents',
     "return latest?.decision === 'granted' && latest.policyVersion === consent.policyVersion",
     "return latest?.decision === 'granted'",
   ),
   fault(
     'C3.45',
     'ignores a ban of an address',
-    'core/visitors',
+    'core/bans',
     'isBanned: async (network) => network !== undefined && (await loadBanned(network)) === true,',
     'isBanned: async (network) => network !== undefined && !loadBanned,',
   ),
   fault(
     'C3.53',
     'accepts an assertion twice',
-    'core/visitors',
+    'core/identity',
     'if (!(await nonces.consume({ publicSiteKey, nonce, operation, expiresAt }, new Date(now())))) {',
     'await nonces.consume({ publicSiteKey, nonce, operation, expiresAt }, new Date(now()))\n    if (nonce.length === 0) {',
   ),

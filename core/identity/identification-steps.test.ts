@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { Session } from '../sessions/model.ts'
 import {
   anonymous,
   firstGrant,
@@ -12,7 +13,6 @@ import {
   rejectsWith,
   verified,
 } from '../test/identification.ts'
-import type { Session } from './model.ts'
 
 describe('the steps of a first identification', () => {
   it('store the new session with planned ids, close the old session, then update the conversation', async () => {
