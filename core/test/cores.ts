@@ -14,7 +14,7 @@ import type { SessionContent, VisitorCredentials } from '../sessions/model.ts'
 import type { Nudge } from '../wakeups/wakeup-store.ts'
 import type { InstallationSettings } from '../workspaces/model.ts'
 import { createTestNudge } from './nudge.ts'
-import { mortalDatabase, scheduledDatabase } from './scheduled-database.ts'
+import { mortalDatabase, scheduledDatabase, databaseWithHook } from './scheduled-database.ts'
 import { authorizeStream, openStreamAt, type StreamStart } from './streams.ts'
 import { credentialsOf, site } from './visitor-credentials.ts'
 
@@ -170,6 +170,9 @@ export async function startTestCores(
       const database = writes === undefined ? first.database : mortalDatabase(first.database, writes)
       return openCore(scheduledDatabase(scheduler, database, options))
     },
+    /** Returns a core that runs `before` before each of its database calls, with the number of the call. */
+    coreWithHook: (before: (call: number) => Promise<unknown> | undefined) =>
+      openCore(databaseWithHook(first.database, before)),
     /** Advances the clock of all cores. */
     advance(seconds: number) {
       aheadMs += seconds * 1000

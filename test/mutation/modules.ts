@@ -54,6 +54,6 @@ export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
   },
   identification: {
     mutate: ['core/identity/identification.ts'],
-    tests: ['core/identity/identification-steps.test.ts'],
+    tests: ['core/identity/{identification,identification-*,identity-change}.test.ts'],
   },
 }
