@@ -18,9 +18,9 @@ import type { EventStore } from '../log/event-store.ts'
 import type { LogService } from '../log/service.ts'
 import { createGrants } from '../sessions/grants.ts'
 import type { ConversationRecords } from '../sessions/model.ts'
+import { createSessionCheck } from '../sessions/session-check.ts'
 import { createSessionContents } from '../sessions/session-content.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
-import { createSessionWatch } from '../sessions/session-watch.ts'
 import { createVisitorAccess, type Directory, type VisitorAccess } from '../sessions/visitor-access.ts'
 import { createVisitorIdentifier } from '../sessions/visitor-ids.ts'
 import type { StreamService } from '../streams/service.ts'
@@ -75,7 +75,7 @@ export function createVisitorService(
   const grants = createGrants(keyring)
   const directory: Directory = {
     ...siteDirectory,
-    // This cache must subscribe to the bus before the session watch, because the session watch
+    // This cache must subscribe to the bus before the check of sessions, because the check of sessions
     // reads the cache.
     sessions: createLiveCache({
       bus,
@@ -89,7 +89,7 @@ export function createVisitorService(
   const access = createVisitorAccess({ directory, grants, now })
   const idsKey = createIdsKey({ store: stores.keys, secretBox, keyring, now })
   const identifier = createVisitorIdentifier({ idsKey, listConnections: workspaces.listConnections })
-  const sessionWatch = createSessionWatch({
+  const sessionCheck = createSessionCheck({
     access,
     log,
     subscriptions: streamSubscriptions,
@@ -98,7 +98,7 @@ export function createVisitorService(
     now,
     checkSteps,
   })
-  wakeups.settleWith(sessionWatch.settled)
+  wakeups.settleWith(sessionCheck.settled)
   const shared = {
     store: stores.sessions,
     conversations,
@@ -169,8 +169,8 @@ export function createVisitorService(
       assertions,
     }),
     jobs: [
-      createJob({ name: 'check of sessions', everyMs: checkEveryMs, run: sessionWatch.checkSome, logger }),
-      createJob({ name: 'expiry of sessions', everyMs: expiryEveryMs, run: sessionWatch.checkDue, logger }),
+      createJob({ name: 'check of sessions', everyMs: checkEveryMs, run: sessionCheck.checkSome, logger }),
+      createJob({ name: 'expiry of sessions', everyMs: expiryEveryMs, run: sessionCheck.checkDue, logger }),
     ],
   }
 }

@@ -99,7 +99,7 @@ export const structures: Record<string, Record<string, string>> = {
   'core/search/search.ts': { seen: 'one search' },
   'core/search/terms-model.ts': { highlights: 'one text' },
   'core/concurrency/job.ts': { left: 'one round' },
-  'core/sessions/session-watch.ts': { watched: 'sessions with a subscription', checking: 'as `watched`' },
+  'core/sessions/session-check.ts': { watched: 'sessions with a subscription', checking: 'as `watched`' },
   'core/sessions/grants.ts': { verified: 'LRU of maxVerified' },
   'core/keys/keyring.ts': { derived: 'the purposes' },
   'core-client/connect-cores.ts': { connected: 'the cores' },
