@@ -14,7 +14,7 @@ import type { SessionContent, VisitorCredentials } from '../sessions/model.ts'
 import type { Nudge } from '../wakeups/wakeup-store.ts'
 import type { InstallationSettings } from '../workspaces/model.ts'
 import { createTestNudge } from './nudge.ts'
-import { mortalDatabase, scheduledDatabase, databaseWithHook } from './scheduled-database.ts'
+import { databaseWithHook, mortalDatabase, scheduledDatabase } from './scheduled-database.ts'
 import { authorizeStream, openStreamAt, type StreamStart } from './streams.ts'
 import { credentialsOf, site } from './visitor-credentials.ts'
 
