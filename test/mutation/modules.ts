@@ -26,7 +26,7 @@ export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
   },
   'event-log': {
     mutate: ['core/log/event-log.ts'],
-    tests: ['core/log/event-log-steps.test.ts'],
+    tests: ['core/log/{event-log,event-log-limits}.test.ts', 'core/conversations/assignments.test.ts'],
   },
   replay: {
     mutate: ['core/streams/replay-window.ts'],
