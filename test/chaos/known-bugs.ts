@@ -25,7 +25,7 @@ export const knownBugs: KnownBug[] = [
         to: "sessions.find({ ...visitor, status: 'active' }",
       },
       {
-        folder: 'core/log',
+        folder: 'core/wakeups',
         from: 'const defaultMaxAgeMs = 5_000',
         to: 'const defaultMaxAgeMs = Number.POSITIVE_INFINITY',
       },
@@ -68,9 +68,9 @@ export const knownBugs: KnownBug[] = [
     faults: ['answers-broken'],
     changes: [
       {
-        folder: 'core/log',
-        from: 'async function read(conversationId: string, after: number, through: number) {',
-        to: 'async function read(conversationId: string, last: number, through: number) {\n    const after = last + 1',
+        folder: 'core/streams',
+        from: 'async function read(conversationId: string, after: number, through: number, limit: number) {',
+        to: 'async function read(conversationId: string, last: number, through: number, limit: number) {\n    const after = last + 1',
       },
     ],
   },
@@ -79,17 +79,17 @@ export const knownBugs: KnownBug[] = [
     faults: ['cursor-killed'],
     changes: [
       {
-        folder: 'core/log',
+        folder: 'core/streams',
         from: '(conversationId, { sequence }, event) => feeds.advanced(conversationId, sequence, event))',
         to: '(conversationId, { sequence }, event) => {\n    if (sequence % 2 === 0) feeds.advanced(conversationId, sequence, event)\n  })',
       },
       {
-        folder: 'core/log',
+        folder: 'core/streams',
         from: 'feeds.check().catch',
         to: 'Promise.resolve().catch',
       },
       {
-        folder: 'core/log',
+        folder: 'core/streams',
         from: 'checkSome: feeds.checkSome',
         to: 'checkSome: async () => {}',
       },
