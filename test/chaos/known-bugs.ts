@@ -45,7 +45,7 @@ export const knownBugs: KnownBug[] = [
   {
     name: 'treats a broken connection as a written batch',
     faults: ['engine-killed', 'engine-cut'],
-    changes: [{ folder: 'core/log', from: 'if (failures.length === 0) throw error', to: '' }],
+    changes: [{ folder: 'core', from: 'if (failures.length === 0) throw error', to: '' }],
   },
   {
     name: 'accepts results without the current claim',
@@ -139,7 +139,7 @@ export const knownBugs: KnownBug[] = [
         to: "{ conversationId: 1, operationKey: 1 },\n    { name: 'by_operation',",
       },
       {
-        folder: 'core/log',
+        folder: 'core',
         from: '      const { promise, resolve, reject } = Promise.withResolvers<Appended>()\n      waiting.push',
         to: `      const { promise, resolve, reject } = Promise.withResolvers<Appended>()
       const own = ((globalThis as any).own ??= new Map()) as Map<string, Promise<Appended>>
