@@ -188,10 +188,7 @@ export function createVisit(deps: VisitDeps) {
       loaded = loadHistory()
     },
 
-    /**
-     * Returns a promise that resolves when the newest history page is loaded or loading it has
-     * failed.
-     */
+    /** Resolves when the newest history page is loaded or loading it has failed. */
     loaded: () => loaded,
 
     startStream,
