@@ -1,8 +1,8 @@
 // Writes docs/events.md from gateway/schemas/events.ts, and the table of webhooks in docs/receiving-leads.md from
-// contract/delivery-events.ts: `npm run docs -- events`.
+// contract/event-kinds.ts: `npm run docs -- events`.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { deliveryEvents } from '../contract/delivery-events.ts'
+import { deliveryEvents } from '../contract/event-kinds.ts'
 import { compatibility, type EventName, eventCategories } from '../contract/event-categories.ts'
 import { type EventDefinition, eventDefinitions } from '../gateway/schemas/events.ts'
 import { MessageAnswer } from '../gateway/schemas/messages.ts'

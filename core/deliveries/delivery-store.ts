@@ -1,6 +1,7 @@
 import type { Binary, Collection, Filter } from 'mongodb'
 import { isDuplicateKey } from '../mongodb/faults.ts'
 import { insertEach } from '../mongodb/insert-each.ts'
+import type { FeedFields } from './handoff-model.ts'
 import {
   type Delivery,
   type DeliveryAttempt,
@@ -14,7 +15,8 @@ import {
 } from './model.ts'
 
 export type DeliveryDocument = Omit<Delivery, 'deliveryId'> &
-  QueueFields & {
+  QueueFields &
+  FeedFields & {
     _id: string
     /**
      * Body of the webhook. Removed once the delivery is accepted, because it is never sent again.

@@ -51,6 +51,7 @@ export function createDeliverySuppressionStore({
               attempts: { $cond: [hasNext, { $concatArrays: ['$attempts', [next]] }, withLastEnded] },
               updatedAt: at,
               deleteAt,
+              unannounced: true,
             },
           },
           { $unset: ['next', 'dueAt', 'heldDueAt', 'claim', 'releasedClaimId'] },

@@ -1,4 +1,5 @@
-import type { DeliveryEventType } from '../../contract/delivery-events.ts'
+import type { DeliveryEventType } from '../../contract/event-kinds.ts'
+import type { Workflow } from './handoff-model.ts'
 import type { DeliveryRecovery } from './recovery-model.ts'
 import type { CustomHeader, SealedDestination, WebhookSecret } from './secrets-model.ts'
 
@@ -159,6 +160,8 @@ export interface NewDelivery extends Delivery {
   deleteAt?: Date
   claim?: DeliveryClaim
   traceparent?: string
+  unannounced?: true
+  workflow?: Workflow
 }
 
 export interface DeliveryQuery {
@@ -191,6 +194,12 @@ export type SubscriptionNotice = { noticeId: string; at: Date } & (
   | { kind: 'subscription.disabled'; reason: DisabledReason }
   | { kind: 'lead.delivery-failed'; deliveryId: string }
 )
+
+/** Adds notices of a subscription to the event feed. Can be repeated. */
+export type AddNotices = (
+  of: Pick<LeadSubscription, 'subscriptionId' | 'workspaceId'>,
+  notices: SubscriptionNotice[],
+) => Promise<void>
 
 export interface SubscriptionAuditEntry {
   at: Date

@@ -1,7 +1,7 @@
 import { hashInput } from '../idempotency/idempotency.ts'
 import type { DeliveryIntake } from './delivery-intake.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
-import type { LeadSubscription, SubscriptionNotice } from './model.ts'
+import type { AddNotices, LeadSubscription, SubscriptionNotice } from './model.ts'
 import { newDelivery, noticeContent } from './new-delivery.ts'
 
 export interface OperationalEvents {
@@ -17,10 +17,11 @@ const batch = 100
 export function createOperationalEvents(dependencies: {
   subscriptions: Pick<LeadSubscriptionStore, 'withNotices' | 'removeNotices' | 'operational'>
   intake: DeliveryIntake
+  addToFeed: AddNotices
   settings: { bodyMaxBytes: number; retentionDays: number }
   now: () => number
 }): OperationalEvents {
-  const { subscriptions, intake, settings, now } = dependencies
+  const { subscriptions, intake, addToFeed, settings, now } = dependencies
 
   async function sendOne(of: LeadSubscription, notice: SubscriptionNotice, endpoint: LeadSubscription) {
     const at = new Date(now())
@@ -41,6 +42,7 @@ export function createOperationalEvents(dependencies: {
     // further events.
     const endpoints = isOperational ? [] : await subscriptions.operational(workspaceId)
     for (const notice of notices) await Promise.all(endpoints.map((endpoint) => sendOne(of, notice, endpoint)))
+    await addToFeed(of, notices)
     await subscriptions.removeNotices(of.subscriptionId, notices)
   }
 

@@ -18,8 +18,8 @@ export interface CallGate {
   admit(context: HandlerContext): Promise<() => void>
 }
 
-/** Methods whose answers may be large. */
-const pagedMethod = /^(List|Search)/
+/** Methods whose answers may be large. `ListEvents` may wait, so it takes no place of theirs. */
+const pagedMethod = /^(List|Search)(?!Events$)/
 /**
  * Maximum number of paged reads that run at once. The reads of visitors and those of operators and
  * services do not wait for each other.

@@ -13,6 +13,7 @@ import { errorInterceptor } from './connect-errors.ts'
 import { consoleService } from './console.ts'
 import { hideDataInterceptor } from './data-scopes.ts'
 import { createDispatcher, type UnaryMethod } from './dispatcher.ts'
+import { eventsService } from './events.ts'
 import { leadService } from './lead.ts'
 import { localTransport } from './local-transport.ts'
 import { messagingService } from './messaging.ts'
@@ -54,6 +55,7 @@ export function createCoreServices(core: CoreContext): CoreServices {
     consoleService(router, core)
     leadService(router, core)
     privacyService(router, core)
+    eventsService(router, core)
   }
 
   const find = createDispatcher(register, { gate, interceptors })
