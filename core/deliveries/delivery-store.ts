@@ -166,7 +166,7 @@ function toDocument({ deliveryId, ...rest }: NewDelivery): DeliveryDocument {
 
 export function toDelivery(document: DeliveryDocument): Delivery {
   const { _id, workspaceId, leadId, subscriptionId, status, attempts, operations, createdAt, updatedAt } = document
-  const { eventType, requestedAt, dueAt } = document
+  const { eventType, requestedAt, dueAt, handoff } = document
   return {
     deliveryId: _id,
     workspaceId,
@@ -180,6 +180,7 @@ export function toDelivery(document: DeliveryDocument): Delivery {
     updatedAt,
     requestedAt,
     dueAt,
+    handoff,
   }
 }
 

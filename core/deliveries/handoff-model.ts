@@ -8,6 +8,12 @@ export interface Workflow {
   when: HandoffWhen
 }
 
+export interface Handoff {
+  workflowId: string
+  outcome: 'accepted' | 'failed'
+  at: Date
+}
+
 /** What a delivery has for the event feed. */
 export interface FeedFields {
   /** Set by the write that ends the delivery, until the feed has the entries of the end. */
@@ -17,5 +23,5 @@ export interface FeedFields {
   /** The subscription's workflow when the delivery was created. */
   workflow?: Workflow
   /** The one hand-off of the delivery. */
-  handoff?: { workflowId: string; outcome: 'accepted' | 'failed'; at: Date }
+  handoff?: Handoff
 }

@@ -11,6 +11,7 @@ import { type GivenHeader, sealedHeaders } from './custom-headers.ts'
 import type { DeliveryHolds } from './delivery-holds.ts'
 import type { DeliveryStore } from './delivery-store.ts'
 import type { IsAllowedDestination } from './destination-check.ts'
+import type { Workflow } from './handoff-model.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import type { LiveSubscriptions } from './live-subscriptions.ts'
 import { auditMax, type LeadSubscription, type SubscriptionAuditEntry, type SubscriptionChanges } from './model.ts'
@@ -64,6 +65,7 @@ export interface LeadSubscriptions {
       isOperational?: boolean
       maxPerSecond?: number
       disableAfterNotFound?: number
+      workflow?: Workflow
     },
     by: Requester,
     operation?: string,
@@ -177,6 +179,7 @@ export function createLeadSubscriptions(dependencies: {
         isOperational,
         maxPerSecond,
         disableAfterNotFound,
+        workflow,
       },
       by,
       operation = randomUUID(),
@@ -184,7 +187,15 @@ export function createLeadSubscriptions(dependencies: {
       if (by.workspaceId !== undefined && by.workspaceId !== workspaceId) throw new ServiceError(ErrorCode.NOT_FOUND)
       if (!(await workspaceStore.findWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
       const purpose = isOperational ? { isOperational } : {}
-      const settings = { destinationUrl, mappedFields, headers, automatic, maxPerSecond, disableAfterNotFound }
+      const settings = {
+        destinationUrl,
+        mappedFields,
+        headers,
+        automatic,
+        maxPerSecond,
+        disableAfterNotFound,
+        workflow,
+      }
       validate(...settingIssues(settings, purpose))
       await requirePublicDestination(settings)
       const at = new Date(now())
@@ -198,6 +209,7 @@ export function createLeadSubscriptions(dependencies: {
         automatic,
         maxPerSecond,
         disableAfterNotFound,
+        workflow,
         ...purpose,
         status: 'enabled',
         secrets: [newWebhookSecret(secretBox, at, secretId).kept],

@@ -1,5 +1,5 @@
 import type { DeliveryEventType } from '../../contract/event-kinds.ts'
-import type { Workflow } from './handoff-model.ts'
+import type { Handoff, Workflow } from './handoff-model.ts'
 import type { DeliveryRecovery } from './recovery-model.ts'
 import type { CustomHeader, SealedDestination, WebhookSecret } from './secrets-model.ts'
 
@@ -113,6 +113,7 @@ export interface Delivery {
    * if no worker must act, which keeps the indexes of the queue small.
    */
   dueAt?: Date
+  handoff?: Handoff
 }
 
 /** The claim of a delivery that is being sent. */
@@ -235,6 +236,8 @@ export interface LeadSubscription {
   maxPerSecond?: number
   /** Number of consecutive 404 answers that disable the subscription; 0 for never. Absent: 5. */
   disableAfterNotFound?: number
+  /** Workflow of new deliveries. Its id is empty if it was removed. */
+  workflow?: Workflow
   /** Set if the destination receives operational events instead of leads. */
   isOperational?: true
   status: SubscriptionStatus
@@ -274,6 +277,7 @@ export type SubscriptionChanges = Partial<
     | 'automatic'
     | 'maxPerSecond'
     | 'disableAfterNotFound'
+    | 'workflow'
     | 'headers'
     | 'droppedHeaders'
     | 'judgedSince'

@@ -65,6 +65,7 @@ export function newDelivery(options: {
     createdAt: at,
     updatedAt: at,
     traceparent,
+    ...(content.leadId !== '' && subscription.workflow?.workflowId && { workflow: subscription.workflow }),
     requestedAt: requestedBy === undefined ? undefined : at,
     ...(hasFailed
       ? { deleteAt: new Date(at.getTime() + settings.retentionDays * 86_400_000), unannounced: true }
