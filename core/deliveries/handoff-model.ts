@@ -8,6 +8,11 @@ export interface Workflow {
   when: HandoffWhen
 }
 
+export interface HandsOff {
+  /** Workflow of new deliveries. Its id is empty if it was removed. */
+  workflow?: Workflow
+}
+
 export interface Handoff {
   workflowId: string
   outcome: 'accepted' | 'failed'

@@ -1,5 +1,5 @@
 import type { DeliveryEventType } from '../../contract/event-kinds.ts'
-import type { Handoff, Workflow } from './handoff-model.ts'
+import type { FeedFields, HandsOff } from './handoff-model.ts'
 import type { DeliveryRecovery } from './recovery-model.ts'
 import type { CustomHeader, SealedDestination, WebhookSecret } from './secrets-model.ts'
 
@@ -94,7 +94,7 @@ export interface DeliveryOperation {
 }
 
 /** One lead that is sent to one subscription's destination, with all attempts. */
-export interface Delivery {
+export interface Delivery extends Pick<FeedFields, 'handoff'> {
   deliveryId: string
   workspaceId: string
   leadId: string
@@ -113,7 +113,6 @@ export interface Delivery {
    * if no worker must act, which keeps the indexes of the queue small.
    */
   dueAt?: Date
-  handoff?: Handoff
 }
 
 /** The claim of a delivery that is being sent. */
@@ -155,14 +154,12 @@ export interface QueueFields {
   deleteAt?: Date
 }
 
-export interface NewDelivery extends Delivery {
+export interface NewDelivery extends Delivery, Pick<FeedFields, 'unannounced' | 'workflow'> {
   body?: Uint8Array
   heldDueAt?: Date
   deleteAt?: Date
   claim?: DeliveryClaim
   traceparent?: string
-  unannounced?: true
-  workflow?: Workflow
 }
 
 export interface DeliveryQuery {
@@ -196,12 +193,6 @@ export type SubscriptionNotice = { noticeId: string; at: Date } & (
   | { kind: 'lead.delivery-failed'; deliveryId: string }
 )
 
-/** Adds notices of a subscription to the event feed. Can be repeated. */
-export type AddNotices = (
-  of: Pick<LeadSubscription, 'subscriptionId' | 'workspaceId'>,
-  notices: SubscriptionNotice[],
-) => Promise<void>
-
 export interface SubscriptionAuditEntry {
   at: Date
   actor: string
@@ -220,7 +211,7 @@ export interface SubscriptionAuditEntry {
 }
 
 /** Destination of a workspace's leads, and the lead fields that it receives. */
-export interface LeadSubscription {
+export interface LeadSubscription extends HandsOff {
   subscriptionId: string
   workspaceId: string
   /** Absent in documents that only the previous version has written. */
@@ -236,8 +227,6 @@ export interface LeadSubscription {
   maxPerSecond?: number
   /** Number of consecutive 404 answers that disable the subscription; 0 for never. Absent: 5. */
   disableAfterNotFound?: number
-  /** Workflow of new deliveries. Its id is empty if it was removed. */
-  workflow?: Workflow
   /** Set if the destination receives operational events instead of leads. */
   isOperational?: true
   status: SubscriptionStatus

@@ -1,7 +1,7 @@
 import { hashInput } from '../idempotency/idempotency.ts'
 import type { DeliveryIntake } from './delivery-intake.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
-import type { AddNotices, LeadSubscription, SubscriptionNotice } from './model.ts'
+import type { LeadSubscription, SubscriptionNotice } from './model.ts'
 import { newDelivery, noticeContent } from './new-delivery.ts'
 
 export interface OperationalEvents {
@@ -11,6 +11,9 @@ export interface OperationalEvents {
    */
   send(): Promise<void>
 }
+
+/** Adds notices of a subscription to the event feed. Can be repeated. */
+export type AddNotices = (of: LeadSubscription, notices: SubscriptionNotice[]) => Promise<void>
 
 const batch = 100
 

@@ -30,8 +30,7 @@ import { createLeadFanOut } from './lead-fan-out.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import { createLeadSubscriptions, type LeadSubscriptions } from './lead-subscriptions.ts'
 import { createLiveSubscriptions, type LiveSubscriptions } from './live-subscriptions.ts'
-import type { AddNotices } from './model.ts'
-import { createOperationalEvents, type OperationalEvents } from './operational-events.ts'
+import { type AddNotices, createOperationalEvents, type OperationalEvents } from './operational-events.ts'
 import { type ClaimedDelivery, createReadyRequests } from './webhook-requests.ts'
 
 interface DeliveryStores {

@@ -51,7 +51,7 @@ const maxPage = 100
 const defaultPage = 50
 /** Maximum number of entries that one call reads to find events of its types. */
 const maxRead = 1_000
-const number = /^(0|[1-9]\d{0,14})$/
+const cursorFormat = /^(?:(\w+)\.)?(\d{1,15})$/
 
 /**
  * Reads feeds. A cursor has the history of the data and the number of an entry, because a restored
@@ -88,8 +88,8 @@ export function createFeedReader(dependencies: {
 
   async function placeOf({ workspaceId, cursor }: FeedQuery): Promise<number | undefined> {
     if (cursor === '') return undefined
-    const [, of = '', place = ''] = /^(?:([^.]+)\.)?(\d+)$/.exec(cursor) ?? []
-    if (!number.test(place)) validate({ path: '/cursor', rule: 'format' })
+    const [, of = '', place = ''] = cursorFormat.exec(cursor) ?? []
+    if (place === '') validate({ path: '/cursor', rule: 'format' })
     if (of !== history) throw await removed(workspaceId)
     return Number(place)
   }

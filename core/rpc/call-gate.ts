@@ -18,8 +18,8 @@ export interface CallGate {
   admit(context: HandlerContext): Promise<() => void>
 }
 
-/** Methods whose answers may be large. `ListEvents` may wait, so it takes no place of theirs. */
-const pagedMethod = /^(List|Search)(?!Events$)/
+/** Methods whose answers may be large. */
+const pagedMethod = /^(List|Search)/
 /**
  * Maximum number of paged reads that run at once. The reads of visitors and those of operators and
  * services do not wait for each other.
@@ -47,6 +47,8 @@ export function createCallGate({ access, config, logger, metrics }: CoreContext)
     if (name === 'ExportVisitor') return exports.enter([], signal)
     if (methodKind !== 'unary') return undefined
     if (name === 'ListVisitorMessages') return visitorReads.enter([], signal)
+    // This call may wait for half a minute, so it takes no place of reads.
+    if (name === 'ListEvents') return otherCalls.enter()
     return pagedMethod.test(name) ? otherReads.enter([], signal) : otherCalls.enter()
   }
 
