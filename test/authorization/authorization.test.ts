@@ -39,7 +39,7 @@ const walk = (selected: Operation[], which: 'unauthorized' | 'authorized') =>
   })
 
 /** Collections that cores write in the background. Search entries come from other documents. */
-const background = ['wakeups', 'searchEntries', 'searchProgress']
+const background = ['wakeups', 'searchEntries', 'searchProgress', 'feedEntries']
 
 /** Fields of a workspace that the retention's sweep changes at any time. */
 const sweepFields = { sweepAt: 0, sweepToken: 0, sweepAfter: 0 }
