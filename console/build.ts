@@ -1,7 +1,7 @@
 import { cp, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { compressFiles } from '../widget/compress.ts'
+import { compressFiles } from '../browser/compress.ts'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 
@@ -53,12 +53,12 @@ export async function buildConsoleIfStale(): Promise<BuiltFile[]> {
 /** Returns true if the built page is missing or older than a source. */
 export async function isConsoleStale(): Promise<boolean> {
   const gen = '../proto/gen/service'
-  const [sources, contracts, widget] = await Promise.all(
-    ['src', gen, '../widget/src'].map(async (name) =>
+  const [sources, contracts, shared] = await Promise.all(
+    ['src', gen, '../browser'].map(async (name) =>
       (await readdir(join(folder, name), { recursive: true })).map((file) => join(name, file)),
     ),
   )
-  const watched = [...sources!, ...widget!].filter((name) => !name.endsWith('.test.ts')).concat(contracts!)
+  const watched = [...sources!, ...shared!].filter((name) => !name.endsWith('.test.ts')).concat(contracts!)
   const changed = await Promise.all(
     [...watched, 'index.html', 'vite.config.ts', 'build.ts'].map((name) => modifiedAt(join(folder, name))),
   )

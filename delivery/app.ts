@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
-import { createClient, type Transport } from '@connectrpc/connect'
+import { createClient } from '@connectrpc/connect'
 import type { Logger } from 'pino'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { createAuthorizedTransport } from '../core-client/authorized-transport.ts'
 import type { CorePool } from '../core-client/core-pool.ts'
-import { createFailoverTransport } from '../core-client/failover-transport.ts'
 import type { Lookup } from '../platform/addresses/name-service.ts'
 import { createResolver } from '../platform/addresses/resolve.ts'
 import type { DeliveryConfig } from './config.ts'
@@ -16,8 +15,6 @@ import { createDeliveryWorker, type DeliveryWorker } from './worker.ts'
 /** Maximum number of bytes that are read from the response of a destination. */
 const responseMaxBytes = 65_536
 const maxIdleConnections = 256
-/** How long a claim waits for deliveries. */
-const claimWaitMs = 20_000
 
 interface DeliveryOptions {
   config: DeliveryConfig
@@ -34,9 +31,6 @@ interface DeliveryOptions {
 export function createDelivery(options: DeliveryOptions): DeliveryWorker {
   const { config, cores, logger, metrics = createDeliveryMetrics(), lookup, ca } = options
   const workerId = `${hostname().slice(0, 40)}-${randomBytes(6).toString('hex')}`
-  const failover = createFailoverTransport({ cores, deadlineMs: config.CORE_DEADLINE_MS })
-  const clientOf = (transport: Transport) =>
-    createClient(LeadService, createAuthorizedTransport(transport, config.DELIVERY_TOKEN))
   const sender = createSender({
     resolver: createResolver({ isAllowed: config.isAddressAllowed, lookup }),
     responseMaxBytes,
@@ -44,19 +38,18 @@ export function createDelivery(options: DeliveryOptions): DeliveryWorker {
     ca,
   })
   return createDeliveryWorker({
-    core: clientOf(failover),
     followCores: ({ added, removed }) =>
       cores.follow({
-        added: ({ url, transport }) => added(url, clientOf(transport)),
+        added: ({ url, transport }) =>
+          added(url, createClient(LeadService, createAuthorizedTransport(transport, config.DELIVERY_TOKEN))),
         removed: ({ url }) => removed(url),
       }),
     sender,
     workerId,
     concurrency: config.DELIVERY_CONCURRENCY,
     perDestination: config.DELIVERY_PER_DESTINATION,
-    waitMs: claimWaitMs,
     graceMs: config.DELIVERY_GRACE_MS,
-    answerWithinMs: config.CORE_DEADLINE_MS,
+    acceptWithinMs: config.CORE_DEADLINE_MS,
     // The worker id is also in claims, so that logs of worker and core can be correlated.
     logger: logger.child({ workerId }),
     metrics,

@@ -21,11 +21,9 @@ export function createDeliveryMetrics() {
     running: gauge('service_delivery_attempts_running', 'Running attempts; at most DELIVERY_CONCURRENCY.'),
     unreported: gauge('service_delivery_unreported', 'Results that no core has accepted yet.'),
     idleConnections: gauge('service_delivery_idle_connections', 'Idle connections; at most 256.'),
-    claims: counter('service_delivery_claims_total', 'Claims sent to the cores, by result: `work`, `none`, `failed`.', [
-      'result',
-    ]),
-    claimed: counter('service_delivery_claimed_total', 'Deliveries received from the cores.'),
-    renewals: counter('service_delivery_renewals_total', 'Lease renewals, by result: `held`, `lost`, `failed`.', [
+    streams: gauge('service_delivery_streams', 'Open streams to cores. Without one, the worker gets no deliveries.'),
+    received: counter('service_delivery_claimed_total', 'Deliveries received from the cores.'),
+    renewals: counter('service_delivery_renewals_total', 'Answered lease renewals, by result: `held`, `lost`.', [
       'result',
     ]),
     lateResults: counter('service_delivery_late_results_total', 'Results that arrived after their lease was lost.'),

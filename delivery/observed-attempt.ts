@@ -1,20 +1,19 @@
-import { AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
+import { AttemptPhase, type ClaimedDelivery, FailureReason } from '#proto/lead/v1/delivery_pb.js'
 import { contextOf, inSpan, type Span, SpanKind } from '../platform/observability/tracing.ts'
 import type { DeliveryMetrics } from './metrics.ts'
-import type { OpenDelivery } from './open-deliveries.ts'
 import type { Outcome } from './sender.ts'
 
 /**
  * Measures and traces one attempt. The attempt's span belongs to the trace in which the delivery
- * was created, and links to the span of the claim. The trace is not propagated to the destination.
+ * was created. The trace is not propagated to the destination.
  */
 export function observeAttempt(
-  { delivery, claimedIn }: OpenDelivery,
+  delivery: ClaimedDelivery,
   { attempts, attemptDuration }: DeliveryMetrics,
   send: () => Promise<Outcome>,
 ): Promise<Outcome> {
   const parent = contextOf(delivery.traceparent)
-  return inSpan('attempt', { kind: SpanKind.CLIENT, parent, links: claimedIn ? [claimedIn] : [] }, async (span) => {
+  return inSpan('attempt', { kind: SpanKind.CLIENT, parent }, async (span) => {
     const startedAt = performance.now()
     const outcome = await send()
     attemptDuration.observe({ outcome: outcome.case }, (performance.now() - startedAt) / 1000)

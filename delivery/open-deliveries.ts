@@ -1,5 +1,5 @@
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
-import type { Context } from '../platform/observability/tracing.ts'
+import type { AttemptReport, CoreStream } from './core-stream.ts'
 
 /** A delivery that the worker has leased. */
 export interface OpenDelivery {
@@ -8,37 +8,28 @@ export interface OpenDelivery {
    * End of the lease in milliseconds since 1970. Renewals move it; it is 0 after the lease is lost.
    */
   leaseEndsAt: number
-  /** Trace context of the claim that returned the delivery. */
-  readonly claimedIn?: Context
+  /** Time of the claim or of the last renewal. */
+  renewedAt: number
+  /** Time of the first renewal that no core has answered. */
+  renewingSince?: number | undefined
+  /** The stream of the core that sent the delivery. */
+  readonly stream: CoreStream
+  /** Result of the attempt, until a core has recorded it. */
+  result?: AttemptReport
+  /** The stream over which the result was sent. Unset if that stream has ended. */
+  sentOver?: CoreStream | undefined
 }
 
 /**
- * Tracks the deliveries of a worker and limits its concurrent attempts. At most `concurrency`
- * attempts run at once, and at most `perDestination` per destination. A destination also gets at
- * most a third of the free places, so that a few hanging destinations never use all places.
+ * Limits the concurrent attempts of a worker. At most `concurrency` attempts run at once, and at
+ * most `perDestination` per destination. A destination also gets at most a third of the free places,
+ * so that a few hanging destinations never use all places.
  */
 export interface OpenDeliveries {
-  /** Number of attempts that may start now. */
-  places(): number
-  /** Number of waiting deliveries whose destination is below its limit. */
-  ready(): number
-  /** Number of running and waiting deliveries per destination. Claims contain these numbers. */
-  underWay(): Record<string, number>
-  /** Destinations with `perDestination` running and waiting deliveries or more. */
-  full(): Set<string>
-  /** Returns true if a destination has `perDestination` running and waiting deliveries or more. */
-  anyFull(): boolean
-  /**
-   * Adds a delivery. Returns true if it may be sent now. Otherwise the delivery waits until `next`
-   * returns it.
-   */
-  add(open: OpenDelivery): boolean
-  /**
-   * Removes a sent delivery. Returns true if its destination was full, and at most half of the
-   * deliveries that were claimed in advance are left. Open claims return no deliveries for this
-   * destination, so the caller must send a new claim.
-   */
-  finish(destination: string): boolean
+  /** Adds a delivery. It waits until `next` returns it. */
+  add(open: OpenDelivery): void
+  /** Frees the place of a sent delivery. */
+  finish(destination: string): void
   /** Returns a waiting delivery that may be sent now. Takes the destinations in round robin. */
   next(): OpenDelivery | undefined
   /** Removes and returns all waiting deliveries. */
@@ -48,83 +39,36 @@ export interface OpenDeliveries {
 export function createOpenDeliveries({
   concurrency,
   perDestination,
-  aheadOf = () => 0,
 }: {
   concurrency: number
   perDestination: number
-  /** Number of deliveries to claim in advance for this destination. */
-  aheadOf?: (destination: string) => number
 }): OpenDeliveries {
   const sending = new Map<string, number>()
-  /** Number of running and waiting deliveries per destination. */
-  const held = new Map<string, number>()
   /** Waiting deliveries per destination, in round-robin order. */
   const waiting = new Map<string, OpenDelivery[]>()
   let places = concurrency
-  let full = 0
 
-  function setSending(destination: string, before: number, now: number): void {
+  function change(destination: string, by: 1 | -1): void {
+    const now = (sending.get(destination) ?? 0) + by
     if (now === 0) sending.delete(destination)
     else sending.set(destination, now)
-    places += before - now
-  }
-
-  /**
-   * Changes the number of deliveries of a destination by one. Returns true if the destination was
-   * full before the change.
-   */
-  function changeHeld(destination: string, change: 1 | -1): boolean {
-    const before = held.get(destination) ?? 0
-    const now = before + change
-    if (now === 0) held.delete(destination)
-    else held.set(destination, now)
-    full += Number(now >= perDestination) - Number(before >= perDestination)
-    return before >= perDestination
-  }
-
-  const fullDestinations = () =>
-    full === 0 ? [] : [...held].flatMap(([destination, count]) => (count >= perDestination ? [destination] : []))
-
-  const destinationLimit = () => Math.min(perDestination, Math.max(1, Math.floor(places / 3)))
-
-  function tryBegin(destination: string): boolean {
-    const already = sending.get(destination) ?? 0
-    if (places < 1 || already >= destinationLimit()) return false
-    setSending(destination, already, already + 1)
-    return true
+    places -= by
   }
 
   return {
-    places: () => places,
-    ready() {
-      let ready = 0
-      for (const [destination, { length }] of waiting) {
-        ready += Math.max(0, Math.min(length, destinationLimit() - (sending.get(destination) ?? 0)))
-      }
-      return ready
-    },
-    underWay: () => Object.fromEntries(held),
-    full: () => new Set(fullDestinations()),
-    anyFull: () => full > 0,
     add(open) {
       const { destination } = open.delivery
-      changeHeld(destination, 1)
       const queued = waiting.get(destination)
       if (queued) queued.push(open)
-      else if (tryBegin(destination)) return true
       else waiting.set(destination, [open])
-      return false
     },
-    finish(destination) {
-      const before = sending.get(destination) ?? 0
-      setSending(destination, before, before - 1)
-      const wasFull = changeHeld(destination, -1)
-      return wasFull && (held.get(destination) ?? 0) <= perDestination + aheadOf(destination) / 2
-    },
+    finish: (destination) => change(destination, -1),
     next() {
       if (places < 1) return undefined
+      const most = Math.min(perDestination, Math.max(1, Math.floor(places / 3)))
       for (const [destination, queued] of waiting) {
-        if (!tryBegin(destination)) continue
+        if ((sending.get(destination) ?? 0) >= most) continue
+        change(destination, 1)
         const open = queued.shift()
         waiting.delete(destination)
         if (queued.length > 0) waiting.set(destination, queued)
@@ -135,7 +79,6 @@ export function createOpenDeliveries({
     dropWaiting() {
       const dropped = [...waiting.values()].flat()
       waiting.clear()
-      for (const { delivery } of dropped) changeHeld(delivery.destination, -1)
       return dropped
     },
   }

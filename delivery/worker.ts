@@ -1,51 +1,37 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Client } from '@connectrpc/connect'
 import type { Logger } from 'pino'
-import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
-import type { LeadService } from '#proto/lead/v1/lead_pb.js'
-import { createBackoff } from '../platform/concurrency/backoff.ts'
+import type { ClaimedDelivery, ClaimState, WorkDeliveriesResponse } from '#proto/lead/v1/delivery_pb.js'
 import { readAtScrape } from '../platform/observability/metrics.ts'
-import { activeContext } from '../platform/observability/tracing.ts'
-import { createClaims, type FollowCores } from './claims.ts'
+import { type CoreStream, createCoreStream, type StreamCalls } from './core-stream.ts'
 import { createDeliveryMetrics, type DeliveryMetrics } from './metrics.ts'
 import { observeAttempt } from './observed-attempt.ts'
 import { createOpenDeliveries, type OpenDelivery } from './open-deliveries.ts'
-import { createPace } from './pace.ts'
-import { createRenewals } from './renewals.ts'
-import { createReports } from './reports.ts'
 import type { Outcome, Sender } from './sender.ts'
 
+/** Time for the last results of a stopping worker. */
+const lastResultsMs = 2_000
 /**
- * Length of a time window in milliseconds. The worker claims as many deliveries in advance as it
- * finished in the current or the previous window. So when an attempt ends, the next attempt starts
- * without waiting for a claim.
+ * Interval in milliseconds at which the worker sends something on each stream, so that the cores
+ * know that it runs.
  */
-const readyWindowMs = 200
-/** Maximum number of deliveries that are claimed in advance. */
-const readyMax = 1_000
-/** Maximum number of deliveries that are claimed in advance for one destination. */
-const aheadMax = 100
-/** Longest pause after failed calls. */
-const retryMaxMs = 5_000
-/** Time for the last reports of a stopping worker. */
-const lastReportsMs = 2_000
-
+const beatMs = 250
+/** Number of renewals per lease time, so that a failed renewal is repeated before the lease ends. */
+const renewalsPerLease = 4
 export interface DeliveryWorker {
   start(): void
-  /** Returns true if a core answered the last claim. */
+  /** Returns true if a core has accepted the worker's stream. */
   isReady(): boolean
   /**
-   * Stops claiming. Deliveries whose attempt has not started go back to the queue. Waits for
-   * running attempts during the grace time, then aborts them. If an aborted attempt has sent part
-   * of its request, it is reported as a failure.
+   * Takes no more deliveries. Deliveries whose attempt has not started go back to the queue. Waits
+   * for running attempts during the grace time, then aborts them. If an aborted attempt has sent
+   * part of its request, it is reported as a failure.
    */
   stop(): Promise<void>
 }
 
 export interface WorkerOptions {
-  /** Client for the pool of cores. */
-  core: Pick<Client<typeof LeadService>, 'claimDeliveries' | 'renewClaims' | 'recordAttempts'>
-  followCores: FollowCores
+  /** Calls the follower for each core that is added or removed, with the URL of the core. */
+  followCores: (follower: { added(url: string, calls: StreamCalls): void; removed(url: string): void }) => void
   sender: Sender
   /** Identifies the worker in claims. */
   workerId: string
@@ -53,132 +39,223 @@ export interface WorkerOptions {
   concurrency: number
   /** Maximum number of concurrent attempts per destination. */
   perDestination: number
-  /** How long a claim waits in the core for deliveries. */
-  waitMs: number
   graceMs: number
-  /** Timeout of calls to a core. The wait of a claim is added to it. */
-  answerWithinMs: number
+  /** Time in which a core must accept a stream. */
+  acceptWithinMs: number
   logger: Logger
   metrics?: DeliveryMetrics
   now?: () => number
-  /** A monotonic clock in milliseconds. */
-  monotonic?: () => number
   /** First pause after a failed call in milliseconds. Tests replace it. */
   retryMs?: number
 }
 
 /**
- * Claims deliveries, sends them and reports the results. Claiming continues while attempts run, so
- * slow destinations do not delay others. Leases of slow attempts are renewed.
+ * Sends the deliveries that cores send over their streams, and returns the results. Leases of slow
+ * attempts are renewed. When a stream ends, another one carries the results and renewals.
  */
 export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
-  const { core, sender, concurrency, perDestination, graceMs, logger, now = Date.now, retryMs = 200 } = options
-  const { metrics = createDeliveryMetrics(), monotonic = () => performance.now() } = options
-  const backoff = () => createBackoff({ minMs: retryMs, maxMs: retryMaxMs })
-  const renewals = createRenewals({ core, metrics, logger, now })
-  const reports = createReports({ core, backoff: backoff(), metrics, logger, now, onDone: onReported })
-  const pace = createPace({ windowMs: readyWindowMs, monotonic })
-  const open = createOpenDeliveries({ concurrency, perDestination, aheadOf })
-  const spare = () => Math.min(pace.perWindow(), readyMax)
+  const { followCores, sender, workerId, concurrency, perDestination, graceMs, acceptWithinMs } = options
+  const { logger, metrics = createDeliveryMetrics(), now = Date.now, retryMs = 200 } = options
+  const streams = new Map<string, CoreStream>()
+  /** Streams on which no further delivery will follow. */
+  const drained = new Set<CoreStream>()
+  const open = createOpenDeliveries({ concurrency, perDestination })
+  /** The deliveries whose results no core has recorded yet. */
+  const held = new Map<string, OpenDelivery>()
   const running = new Set<Promise<void>>()
   const interrupted = new AbortController()
-  let stopping = false
+  const settled = Promise.withResolvers<void>()
+  let turn = 0
+  let isStopping = false
+  let beat: NodeJS.Timeout | undefined
 
-  readAtScrape([metrics.running, metrics.unreported, metrics.idleConnections], () => [
+  const openStreams = () => [...streams.values()].filter((stream) => stream.isOpen())
+
+  readAtScrape([metrics.running, metrics.unreported, metrics.idleConnections, metrics.streams], () => [
     running.size,
-    reports.backlog(),
+    [...held.values()].filter(({ result }) => result !== undefined).length,
     sender.idleConnections(),
+    openStreams().length,
   ])
 
-  const claims = createClaims({
-    ...options,
-    metrics,
-    backoff,
-    open,
-    ahead: () => {
-      const counts = pace.destinations().map((name) => [name, aheadOf(name)] as const)
-      return Object.fromEntries(counts.filter(([, count]) => count > 0))
-    },
-    // Claims nothing while reports fail, so that the backlog of results stays bounded.
-    room: () => (reports.backlog() > 2 * concurrency + spare() ? 0 : open.places() + spare() - open.ready()),
-    isStocked: () => open.ready() > spare() / 2,
-    onClaimed: addClaimed,
-    abandon: interrupted.signal,
-  })
-
-  /**
-   * A destination that completes more than `perDestination` attempts in a window would wait for
-   * claims. So the worker claims as many in advance as the destination completes in a window.
-   */
-  function aheadOf(destination: string): number {
-    const completed = pace.ofDestination(destination)
-    return completed > perDestination ? Math.min(completed, aheadMax) : 0
+  function addCore(url: string, calls: StreamCalls): void {
+    const stream: CoreStream = createCoreStream({
+      calls,
+      workerId,
+      acceptWithinMs,
+      retryMs,
+      logger,
+      events: {
+        onOpen() {
+          if (openStreams().length === 1) logger.info('a core accepted the stream; delivery worker is ready')
+          onStreamsChanged()
+        },
+        onMessage: (message) => handle(message, stream),
+        onEnd: () => onEnd(stream),
+      },
+    })
+    streams.set(url, stream)
   }
 
-  function onReported(reported: OpenDelivery[]): void {
-    for (const held of reported) renewals.remove(held)
-    claims.freed(false)
+  function removeCore(url: string): void {
+    const stream = streams.get(url)
+    streams.delete(url)
+    if (stream) void stream.end().then(() => onEnd(stream))
   }
 
-  function addClaimed(deliveries: ClaimedDelivery[]): void {
-    for (const delivery of deliveries) {
-      const held = { delivery, leaseEndsAt: now() + delivery.leaseMs, claimedIn: activeContext() }
-      renewals.add(held)
-      if (stopping) report(held, { case: 'released', value: {} }, 0)
-      else if (open.add(held)) run(held)
-    }
+  function onEnd(stream: CoreStream): void {
+    drained.delete(stream)
+    for (const each of held.values()) if (each.sentOver === stream) each.sentOver = undefined
+    onStreamsChanged()
   }
 
-  function run(held: OpenDelivery): void {
-    const attempt = send(held).finally(() => {
+  /** Divides the room between the cores, and sends the results that have lost their stream. */
+  function onStreamsChanged(): void {
+    const all = openStreams()
+    const share = (room: number) => Math.ceil(room / all.length)
+    const limit = isStopping ? 0 : share(concurrency)
+    for (const stream of all) stream.send({ room: { limit, perDestination: share(perDestination) } })
+    for (const each of held.values()) if (each.result && !each.sentOver) sendResult(each)
+    checkSettled()
+  }
+
+  function handle({ deliveries, recorded, renewed, drained: isDrained }: WorkDeliveriesResponse, stream: CoreStream) {
+    metrics.received.inc(deliveries.length)
+    for (const delivery of deliveries) add(delivery, stream)
+    startNext()
+    onRecorded(recorded)
+    onRenewed(renewed)
+    if (isDrained) drained.add(stream)
+    checkSettled()
+  }
+
+  function add(delivery: ClaimedDelivery, stream: CoreStream): void {
+    const leaseEndsAt = now() + delivery.leaseMs
+    const each: OpenDelivery = { delivery, leaseEndsAt, renewedAt: now(), stream }
+    held.set(keyOf(delivery), each)
+    if (isStopping) finish(each, { case: 'released', value: {} }, 0)
+    else open.add(each)
+  }
+
+  function startNext(): void {
+    for (let next = open.next(); next !== undefined; next = open.next()) run(next)
+  }
+
+  function run(each: OpenDelivery): void {
+    const attempt = send(each).finally(() => {
       running.delete(attempt)
-      const { destination } = held.delivery
-      pace.done(destination)
-      const needsMore = open.finish(destination)
-      for (let next = open.next(); next !== undefined; next = open.next()) run(next)
-      claims.freed(needsMore, destination)
+      open.finish(each.delivery.destination)
+      startNext()
     })
     running.add(attempt)
   }
 
-  async function send(held: OpenDelivery): Promise<void> {
-    const { delivery, leaseEndsAt } = held
+  async function send(each: OpenDelivery): Promise<void> {
+    const { delivery, leaseEndsAt } = each
     // If the lease expired while the delivery waited, another worker may have claimed the delivery.
     const isExpired = now() >= leaseEndsAt
     const startedAt = performance.now()
     const outcome: Outcome = isExpired
       ? { case: 'released', value: {} }
-      : await observeAttempt(held, metrics, () => sender.send(delivery, interrupted.signal))
-    report(held, outcome, Math.round(performance.now() - startedAt))
+      : await observeAttempt(delivery, metrics, () => sender.send(delivery, interrupted.signal))
+    finish(each, outcome, Math.round(performance.now() - startedAt))
   }
 
-  function report(held: OpenDelivery, outcome: Outcome, durationMs: number): void {
-    const { deliveryId, attemptId, claimId, attemptNumber, destination } = held.delivery
-    const correlationId = held.delivery.headers['x-correlation-id']
+  function finish(each: OpenDelivery, outcome: Outcome, durationMs: number): void {
+    const { deliveryId, attemptId, claimId, attemptNumber, destination, headers } = each.delivery
+    const correlationId = headers['x-correlation-id']
     logger.debug({ deliveryId, attemptId, correlationId, outcome: outcome.case, durationMs }, 'attempt ended')
-    reports.add({ deliveryId, attemptId, claimId, attemptNumber, destination, durationMs, outcome }, held)
+    each.result = { deliveryId, attemptId, claimId, attemptNumber, destination, durationMs, outcome }
+    sendResult(each)
+  }
+
+  /** Sends the result to the core that sent the delivery, or to another one. */
+  function sendResult(each: OpenDelivery): void {
+    each.sentOver = each.stream.isOpen() ? each.stream : openStreams()[0]
+    each.sentOver?.send({ results: [each.result!] })
+  }
+
+  function onRecorded(recorded: ClaimState[]): void {
+    const late = recorded.filter((state) => held.delete(keyOf(state)) && !state.held).length
+    if (late === 0) return
+    metrics.lateResults.inc(late)
+    logger.warn({ lost: late }, 'results were reported after their leases were lost; a core ignored them')
+  }
+
+  /**
+   * Renews the leases that are due. The streams take turns, so that a core that hangs does not stop
+   * all renewals.
+   */
+  function renewDue(): void {
+    const all = openStreams()
+    const due = [...held.values()].filter(
+      ({ leaseEndsAt, renewedAt, delivery: { leaseMs } }) =>
+        leaseEndsAt > 0 && now() - renewedAt >= leaseMs / renewalsPerLease,
+    )
+    for (const each of all.length > 0 ? due : []) {
+      each.renewedAt = now()
+      each.renewingSince ??= now()
+    }
+    const renewals = due.map(({ delivery: { deliveryId, claimId } }) => ({ deliveryId, claimId }))
+    turn += 1
+    for (const [index, stream] of all.entries()) stream.send(index === turn % all.length ? { renewals } : {})
+  }
+
+  function onRenewed(renewed: ClaimState[]): void {
+    let lost = 0
+    for (const state of renewed) {
+      const each = held.get(keyOf(state))
+      metrics.renewals.inc({ result: state.held ? 'held' : 'lost' })
+      if (!each) continue
+      const { renewingSince = 0, delivery } = each
+      each.renewingSince = undefined
+      if (state.held) each.leaseEndsAt = Math.max(each.leaseEndsAt, renewingSince + delivery.leaseMs)
+      else if (!each.result) {
+        each.leaseEndsAt = 0
+        lost += 1
+      }
+    }
+    if (lost > 0) logger.warn({ lost }, 'leases lost; other workers may send these deliveries again')
+  }
+
+  function checkSettled(): void {
+    if (isStopping && held.size === 0 && openStreams().every((stream) => drained.has(stream))) settled.resolve()
   }
 
   return {
-    start: claims.start,
-    isReady: claims.isReady,
+    start() {
+      followCores({ added: addCore, removed: removeCore })
+      beat = setInterval(renewDue, beatMs)
+    },
+    isReady: () => openStreams().length > 0,
     async stop() {
-      if (stopping) return
-      stopping = true
-      const claimsEnded = claims.stop()
-      for (const held of open.dropWaiting()) report(held, { case: 'released', value: {} }, 0)
+      if (isStopping) return
+      isStopping = true
+      onStreamsChanged()
+      for (const each of open.dropWaiting()) finish(each, { case: 'released', value: {} }, 0)
       const grace = new AbortController()
       await Promise.race([allOf(running), delay(graceMs, undefined, { signal: grace.signal }).catch(() => {})])
       grace.abort()
       interrupted.abort()
       await allOf(running)
-      await claimsEnded
-      await reports.close(lastReportsMs)
-      renewals.stop()
+      checkSettled()
+      await Promise.race([settled.promise, delay(lastResultsMs, undefined, { ref: false })])
+      clearInterval(beat)
+      if (held.size > 0)
+        logger.warn(
+          { left: held.size },
+          'stopped before all results were recorded; their deliveries will be sent again',
+        )
+      await Promise.race([
+        Promise.all([...streams.values()].map((stream) => stream.end())),
+        delay(lastResultsMs, undefined, { ref: false }),
+      ])
       await sender.close()
     },
   }
 }
+
+const keyOf = ({ deliveryId, claimId }: { deliveryId: string; claimId: string }) => `${deliveryId} ${claimId}`
 
 /** Waits for all promises of the set, including promises that are added during the wait. */
 async function allOf(running: Set<Promise<void>>): Promise<void> {

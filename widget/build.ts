@@ -4,8 +4,7 @@ import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFil
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { InlineConfig } from 'vite'
-import { compressFiles } from './compress.ts'
-import { integrityOf, linkChunks } from './link-chunks.ts'
+import { compressFiles } from '../browser/compress.ts'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 
@@ -33,6 +32,10 @@ export interface PinnedLoader {
   integrity: string
 }
 
+/** Returns the value of an attribute `integrity`. */
+export const integrityOf = (content: string | Buffer) =>
+  `sha256-${createHash('sha256').update(content).digest('base64')}`
+
 export interface BuiltFile {
   /** Path of the file, relative to `dist`. */
   name: string
@@ -48,7 +51,7 @@ export interface BuiltFile {
  */
 export async function buildWidget(keepOldMs = 24 * 60 * 60_000): Promise<BuiltFile[]> {
   // Imported here and not at the top, because callers with an up-to-date build need no build tools.
-  const [{ build }, { chatBuild, loaderBuild, packageBuild }] = await Promise.all([
+  const [{ build }, { chatBuild, loaderBuild, packageBuild, partBuild, parts }] = await Promise.all([
     import('vite'),
     import('./vite.config.ts'),
   ])
@@ -59,10 +62,12 @@ export async function buildWidget(keepOldMs = 24 * 60 * 60_000): Promise<BuiltFi
   const into = (config: InlineConfig, folder: string) =>
     build({ ...config, build: { ...config.build, outDir: folder } })
   try {
-    await Promise.all([into(packageBuild, outDir), into(chatBuild, version)])
-    const linked = linkChunks(await textsIn(version))
-    for (const [name, content] of linked) await writeFile(join(version, name), content)
-    await into(loaderBuild('./chat.js', integrityOf(linked.get('chat.js')!)), version)
+    const names = Object.keys(parts)
+    const integrity = async (name: string) => integrityOf(await readFile(join(version, `${name}.js`)))
+    await Promise.all([into(packageBuild, outDir), ...names.map((name) => into(partBuild(name), version))])
+    const hashes = await Promise.all(names.map(async (name) => [name, await integrity(name)] as const))
+    await into(chatBuild(Object.fromEntries(hashes)), version)
+    await into(loaderBuild('./chat.js', await integrity('chat')), version)
     const hash = await hashOf(version)
     await rename(version, join(versions, hash))
     const loader = await readFile(join(versions, hash, 'widget.js'), 'utf8')
@@ -70,13 +75,13 @@ export async function buildWidget(keepOldMs = 24 * 60 * 60_000): Promise<BuiltFi
     const pinned: PinnedLoader = { path: `/widget/v1/${hash}/widget.js`, integrity: integrityOf(loader) }
     await writeFile(join(outDir, 'widget.json'), `${JSON.stringify(pinned)}\n`)
     await compressFiles([join(outDir, 'widget.js'), ...(await filesIn(versions)).map((name) => join(versions, name))])
-    const names = await filesIn(outDir)
-    const files = await Promise.all(names.map(async (name) => ({ name, content: await readFile(join(outDir, name)) })))
-    for (const name of names.sort((a, b) => Number(a === 'widget.js') - Number(b === 'widget.js'))) {
+    const built = await filesIn(outDir)
+    const files = await Promise.all(built.map(async (name) => ({ name, content: await readFile(join(outDir, name)) })))
+    for (const name of built.sort((a, b) => Number(a === 'widget.js') - Number(b === 'widget.js'))) {
       await mkdir(dirname(join(widgetDist, name)), { recursive: true })
       await rename(join(outDir, name), join(widgetDist, name))
     }
-    await dropOld([...names, ...(await addReleased())], keepOldMs)
+    await dropOld([...built, ...(await addReleased())], keepOldMs)
     return files
   } finally {
     await rm(outDir, { recursive: true, force: true })
@@ -95,20 +100,16 @@ export async function buildWidgetIfStale(): Promise<BuiltFile[]> {
  * Returns true if `widget.js` is missing or older than a source. A build writes `widget.js` last.
  */
 export async function isWidgetStale(): Promise<boolean> {
-  const sources = (await filesIn(join(folder, 'src'))).filter((name) => !name.endsWith('.test.ts'))
+  const folders = ['src', '../browser']
+  const sources = await Promise.all(
+    folders.map(async (each) => (await filesIn(join(folder, each))).map((name) => join(each, name))),
+  )
   const changed = await Promise.all(
-    [...sources.map((name) => join('src', name)), 'vite.config.ts', 'build.ts', 'compress.ts', 'link-chunks.ts'].map(
-      (name) => modifiedAt(join(folder, name)),
+    [...sources.flat().filter((name) => !name.endsWith('.test.ts')), 'vite.config.ts', 'build.ts'].map((name) =>
+      modifiedAt(join(folder, name)),
     ),
   )
   return (await modifiedAt(join(widgetDist, 'widget.js'))) <= Math.max(...changed)
-}
-
-async function textsIn(path: string): Promise<Map<string, string>> {
-  const names = await filesIn(path)
-  return new Map(
-    await Promise.all(names.map(async (name) => [name, await readFile(join(path, name), 'utf8')] as const)),
-  )
 }
 
 /** Returns a hash of all files of a folder. */

@@ -1,6 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { minify } from 'terser'
-import type { InlineConfig, Plugin } from 'vite'
+import type { InlineConfig } from 'vite'
 
 const root = fileURLToPath(new URL('.', import.meta.url))
 
@@ -8,71 +7,21 @@ interface Output {
   /** Paths of the entry files, by name of the output file. */
   input: Record<string, string>
   entryFileNames: string
-  chunkFileNames: string
+  chunkFileNames?: string
   format?: 'es' | 'iife'
-  chunks?: ReturnType<typeof oneFile>
-  /**
-   * Controls the exports of the built entry files. `strict`: an entry file has only the exports of
-   * its source file. `allow-extension`: the build may add exports that other chunks import, which
-   * avoids an extra file.
-   */
-  signatures?: 'strict' | 'allow-extension'
+  /** Names of files that several entry files share, by the paths of their modules. */
+  shared?: { name: string; test: RegExp }[]
   define?: Record<string, string>
-  plugins?: Plugin[]
   sourcemap?: boolean
   external?: string[]
   banner?: (chunk: { name: string }) => string
-}
-
-/** Returns the option that bundles all modules whose path matches `test` into one file. */
-const oneFile = (name: string, test: RegExp) => ({ codeSplitting: { groups: [{ name, test }] } })
-
-/**
- * Plugin that minifies the output again with Terser, which makes it 1 % smaller. Vite's own Terser
- * setting does not minify ES module libraries.
- */
-const minifiedTwice: Plugin = {
-  name: 'minified-twice',
-  async renderChunk(code, _chunk, { format }) {
-    // `unsafe_arrows` turns some functions into arrow functions, which cannot be called with `new`.
-    // This package does not call these functions with `new`.
-    const { code: smaller, map } = await minify(code, {
-      sourceMap: true,
-      module: format === 'es',
-      ecma: 2022,
-      compress: { passes: 2, unsafe_arrows: true, hoist_funs: true, directives: false },
-      mangle: false,
-    })
-    return { code: smaller!, map: map as string }
-  },
-}
-
-/** Name of the function that imports a chunk of the chat after its content was checked. */
-const checkedImport = 'importChunk'
-
-/**
- * Plugin that routes each `import('./x.ts')` of the chat through `importChunk`. The call keeps the
- * import in a function, so that the bundler still creates the chunk. `linkChunks` replaces this
- * function by the chunk's name.
- */
-const checkedImports: Plugin = {
-  name: 'checked-imports',
-  enforce: 'post',
-  transform(code, id) {
-    if (!id.startsWith(`${root}src/`) || id.includes('import-chunk')) return undefined
-    const routed = code.replace(/\bimport\((["']\.[^"']+["'])\)/g, `${checkedImport}(() => import($1))`)
-    if (routed === code) return undefined
-    return { code: `import { ${checkedImport} } from '${root}src/ui/import-chunk.ts'\n${routed}`, map: null }
-  },
 }
 
 function outputOf({
   input,
   define,
   format = 'es',
-  chunks,
-  signatures = 'strict',
-  plugins = [],
+  shared,
   sourcemap = false,
   external,
   ...names
@@ -84,7 +33,6 @@ function outputOf({
     publicDir: false,
     base: './',
     define,
-    plugins: [...plugins, minifiedTwice],
     build: {
       target: 'es2022',
       cssTarget: ['chrome123', 'safari17.5', 'firefox120'],
@@ -100,9 +48,16 @@ function outputOf({
         input,
         external,
         checks: { pluginTimings: false },
-        preserveEntrySignatures: signatures,
+        preserveEntrySignatures: 'strict',
         // Minification keeps annotation comments inside functions unless `annotation` is false.
-        output: { ...names, ...chunks, format, minify: true, comments: { annotation: false } },
+        output: {
+          ...names,
+          // Without shared files, each entry is one file that imports nothing.
+          codeSplitting: shared ? { groups: shared } : false,
+          format,
+          minify: true,
+          comments: { annotation: false },
+        },
       },
     },
   }
@@ -122,17 +77,29 @@ export const packageBuild = outputOf({
   banner: ({ name }) => (name === 'react' ? `'use client';` : ''),
   entryFileNames: '[name].js',
   chunkFileNames: 'chunks/[name].js',
-  chunks: oneFile('core', /src\/(client|client-entry|pause|backoff|errors)\.ts$/),
+  shared: [{ name: 'core', test: /src\/(client|features|identity|messages|session|transport)\// }],
 })
 
-/** Build of the chat that `widget.js` loads. Chunks that are loaded later import only the chat. */
-export const chatBuild = outputOf({
-  input: { chat: 'src/ui/chat-entry.ts' },
-  entryFileNames: '[name].js',
-  chunkFileNames: '[name].js',
-  signatures: 'allow-extension',
-  plugins: [checkedImports],
-})
+/** Parts of the chat that are loaded later (see `src/ui/parts.ts`), with the paths of their sources. */
+export const parts: Record<string, string> = {
+  requests: 'src/ui/requests/request-card.ts',
+  ...Object.fromEntries(['de', 'es', 'fr', 'ar', 'ja'].map((tag) => [tag, `src/ui/languages/${tag}.ts`])),
+}
+
+/** Returns the build of one file of the chat, which imports nothing. */
+export const partBuild = (name: string) => outputOf({ input: { [name]: parts[name]! }, entryFileNames: '[name].js' })
+
+/**
+ * Returns the build of the chat that `widget.js` loads.
+ *
+ * @param partIntegrity hash of each part by name
+ */
+export const chatBuild = (partIntegrity: Record<string, string>) =>
+  outputOf({
+    input: { chat: 'src/ui/chat-entry.ts' },
+    entryFileNames: '[name].js',
+    define: { PART_INTEGRITY: JSON.stringify(partIntegrity) },
+  })
 
 /**
  * Returns the build of `widget.js`. `widget.js` is a classic script, because modules cannot access
@@ -143,9 +110,8 @@ export const chatBuild = outputOf({
  */
 export const loaderBuild = (chatModule: string, chatIntegrity: string) =>
   outputOf({
-    input: { widget: 'src/ui/loader.ts' },
+    input: { widget: 'src/ui/launcher/loader.ts' },
     entryFileNames: '[name].js',
-    chunkFileNames: '[name].js',
     format: 'iife',
     define: { CHAT_MODULE: JSON.stringify(chatModule), CHAT_INTEGRITY: JSON.stringify(chatIntegrity) },
   })

@@ -1,6 +1,6 @@
 import { toJsonString } from '@bufbuild/protobuf'
 import type { Interceptor } from '@connectrpc/connect'
-import { newRandomId } from '../../widget/src/platform.ts'
+import { newRandomId } from '../../browser/platform.ts'
 import { describeFailure } from './failures.ts'
 
 export type Operations = ReturnType<typeof createOperations>

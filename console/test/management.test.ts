@@ -47,7 +47,16 @@ describe('installations in the console', () => {
     await until('the origin', () => core.workspace.installation('pk_shop').origins.includes('https://new.example'))
     await page.getByRole('button', { name: 'Remove https://*.shop.example' }).click()
     await until('it is gone', () => core.workspace.installation('pk_shop').origins.length === 2)
-    await page.getByRole('textbox', { name: 'Accent colour', exact: true }).fill('#aa3311')
+    const accent = page.getByRole('textbox', { name: 'Accent colour', exact: true })
+    for (const [color, background] of [
+      ['#fafafa', 'light'],
+      ['#15171c', 'dark'],
+    ]) {
+      await accent.fill(color!)
+      await page.getByText(`Hardly visible on the ${background} background`).waitFor()
+    }
+    await accent.fill('#aa3311')
+    await page.getByText('Hardly visible').waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'Save appearance' }).click()
     await until('the colour', () => core.workspace.installation('pk_shop').appearance?.accentColor === '#aa3311')
     await page.getByRole('switch', { name: 'Offline form' }).click()

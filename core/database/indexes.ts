@@ -60,10 +60,8 @@ export const indexes: IndexPlan[] = [
   ['deliveries', { 'operations.key': 1 }, { name: 'by_operation', unique: true }],
   ['deliveries', { 'attempts.attemptId': 1 }, { name: 'by_attempt' }],
   ['deliveries', { leadId: 1, createdAt: -1, _id: -1 }, { name: 'by_lead' }],
-  ['deliveries', { workspaceId: 1, createdAt: -1, _id: -1 }, { name: 'by_workspace' }],
-  ['deliveries', { subscriptionId: 1, createdAt: -1, _id: -1 }, { name: 'by_subscription' }],
-  // Lists deliveries with one status, newest first. The queries name their index, because the
-  // planner of some engines rejects queries that several indexes could answer.
+  // Lists deliveries, newest first, one status after another. The queries name their index, because
+  // the planner of some engines rejects queries that several indexes could answer.
   ['deliveries', { workspaceId: 1, status: 1, createdAt: -1, _id: -1 }, { name: 'by_workspace_status' }],
   ['deliveries', { subscriptionId: 1, status: 1, createdAt: -1, _id: -1 }, { name: 'by_subscription_status' }],
   // The delivery queue by destination. It contains only deliveries that a worker must process. Its

@@ -45,6 +45,12 @@ export const migrations: Migration[] = [
     expand: async () => {},
     contract: (db, sealer) => sealDestinations(db.collection('leadSubscriptions'), sealer),
   },
+  {
+    number: 4,
+    name: 'lists of deliveries use the indexes by status only',
+    expand: async () => {},
+    contract: dropListIndexes,
+  },
 ]
 
 async function sealDestinations(subscriptions: Collection<LeadSubscriptionDocument>, sealer: Sealer) {
@@ -58,6 +64,12 @@ async function sealDestinations(subscriptions: Collection<LeadSubscriptionDocume
       )
     }
   }
+}
+
+async function dropListIndexes(db: Db) {
+  const deliveries = db.collection('deliveries')
+  const names = (await deliveries.indexes()).map(({ name = '' }) => name)
+  for (const name of ['by_workspace', 'by_subscription']) if (names.includes(name)) await deliveries.dropIndex(name)
 }
 
 async function placeLastSessions(db: Db) {

@@ -23,7 +23,7 @@ describe('a database', () => {
     const before = await schemaStatus(db)
     expect(isReady(before)).toBe(false)
     expect(before.missing).toContain('events.by_sequence')
-    expect(before.toExpand.map(({ number }) => number)).toEqual([1, 2, 3])
+    expect(before.toExpand.map(({ number }) => number)).toEqual([1, 2, 3, 4])
     expect((await db.listCollections().toArray()).length).toBe(0)
     expect(isReady(await migrate(db))).toBe(true)
     expect(isReady(await schemaStatus(db))).toBe(true)
@@ -47,7 +47,7 @@ describe('a database', () => {
 describe('a migration', () => {
   it('converts existing records in its expand step, and records that were written later in its contract step', async () => {
     await db.collection('idempotency').insertOne(record('before'))
-    expect((await migrate(db)).toContract.map(({ number }) => number)).toEqual([1, 2, 3])
+    expect((await migrate(db)).toContract.map(({ number }) => number)).toEqual([1, 2, 3, 4])
     await db.collection('idempotency').insertOne(record('beside'))
     const sessionIds = async () =>
       Object.fromEntries(
@@ -82,6 +82,18 @@ describe('a migration', () => {
     expect((await schemaStatus(db)).toContract).toEqual([])
   })
 
+  it('keeps the indexes that cores of the previous version name in their queries until its contract step', async () => {
+    const deliveries = db.collection<{ _id: string }>('deliveries')
+    const namesOf = async () => (await deliveries.indexes()).map(({ name }) => name)
+    await deliveries.createIndex({ workspaceId: 1, createdAt: -1, _id: -1 }, { name: 'by_workspace' })
+    await deliveries.insertOne({ _id: 'dlv_old' })
+    await migrate(db)
+    expect(await namesOf()).toContain('by_workspace')
+    await migrate(db, { contract: true })
+    expect(await namesOf()).not.toContain('by_workspace')
+    expect(await namesOf()).toContain('by_workspace_status')
+  })
+
   describe('of the URLs of destinations', () => {
     const subscriptions = () => db.collection<{ _id: string }>('leadSubscriptions')
     const plain = { destinationUrl: 'https://crm.example:8443/hooks?key=PLAIN-SECRET' }
@@ -104,7 +116,7 @@ describe('a migration', () => {
     it('names the missing SECRET_KEYS and stays pending if it must encrypt without them', async () => {
       await subscriptions().insertOne({ _id: 'old', ...plain } as never)
       await expect(migrate(db, { contract: true })).rejects.toThrow('SECRET_KEYS is missing')
-      expect((await schemaStatus(db)).toContract.map(({ number }) => number)).toEqual([3])
+      expect((await schemaStatus(db)).toContract.map(({ number }) => number)).toEqual([3, 4])
       expect((await migrate(db, { contract: true, sealer })).toContract).toEqual([])
     })
   })
@@ -113,7 +125,7 @@ describe('a migration', () => {
     await Promise.all(Array.from({ length: 4 }, () => migrate(db)))
     const first = await db.collection('migrations').find().toArray()
     await migrate(db)
-    expect(first.length).toBe(3)
+    expect(first.length).toBe(4)
     expect(await db.collection('migrations').find().toArray()).toEqual(first)
     expect(await db.collection('locks').countDocuments()).toBe(0)
   })

@@ -4,6 +4,7 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { codeOf, operatorScopes, testDeliveries } from '../test/deliveries.ts'
+import { openStream } from '../test/delivery-stream.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())
@@ -280,5 +281,9 @@ describe('the lead services', () => {
     await expect(captive.claimDeliveries({ workerId: 'w', limit: 1, perDestination: 1 })).rejects.toMatchObject(denied)
     await expect(captive.recordAttempts({ results: [] })).rejects.toMatchObject(denied)
     await expect(captive.renewClaims({ claims: [] })).rejects.toMatchObject(denied)
+    for (const caller of [reader, captive]) {
+      const stream = await openStream(caller)
+      expect(await stream.ended).toMatchObject(denied)
+    }
   })
 })

@@ -2,14 +2,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { isLong } from '../../test/support/is-long.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 import { type Cost, openMeasuredClient } from '../test/query-cost.ts'
-import { type ClaimRequest, createDeliveryClaims } from './delivery-claims.ts'
+import { createDeliveryClaims } from './delivery-claims.ts'
 import { createDeliveryHoldStore } from './delivery-hold-store.ts'
 import { createDeliveryQueue } from './delivery-queue-store.ts'
 import { createDeliveryResults } from './delivery-results.ts'
 import type { DeliveryDocument } from './delivery-store.ts'
-import { createDeliveryWork } from './delivery-work.ts'
 import { createDestinationHealth } from './destination-health.ts'
 import { createLeadSubscriptionStore } from './lead-subscription-store.ts'
+import { type ClaimRequest, createWaitingClaims } from './waiting-claims.ts'
 import { type ClaimedDelivery, createReadyRequests } from './webhook-requests.ts'
 
 /**
@@ -73,7 +73,7 @@ function countedClaims() {
       await client.add(cost, sent)
       return answer
     }
-  const claims = createDeliveryClaims({
+  const { take } = createDeliveryClaims({
     queue: {
       ...queue,
       upcoming: counted(queue.upcoming),
@@ -82,13 +82,12 @@ function countedClaims() {
       take: counted(queue.take),
     },
     holds: test.cores[0]!.deliveryHolds,
-    work: createDeliveryWork(test.now),
     requests: createReadyRequests(test.cores[0]!),
-    isCurrent: () => true,
     settings: { leaseMs: 5_000, deadlineMs: 10_000 },
     now: test.now,
     random: () => 0.5,
   })
+  const claims = createWaitingClaims({ take, now: test.now })
   const { signal } = new AbortController()
   return async (request: Partial<ClaimRequest>): Promise<{ claimed: ClaimedDelivery[]; cost: Cost }> => {
     cost = { calls: 0, keys: 0, documents: 0 }

@@ -101,7 +101,7 @@ describe('claims', () => {
     const { deliveryId } = await send()
     const [core] = test.cores
     const gone = new AbortController()
-    const claiming = core!.deliveryClaims.claim({
+    const claiming = core!.waitingClaims.claim({
       workerId: 'w',
       limit: 10,
       perDestination: 10,

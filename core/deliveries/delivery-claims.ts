@@ -2,12 +2,10 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { inSpan, SpanKind } from '../../platform/observability/tracing.ts'
 import { ServiceError } from '../errors.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
-import { field, integer, line, validate } from '../rules.ts'
 import type { DeliveryHolds } from './delivery-holds.ts'
 import type { Candidates, DeliveryQueue, TakenDelivery } from './delivery-queue-store.ts'
-import { type DeliveryWork, type PollResult, pollEveryMs } from './delivery-work.ts'
 import { reserveRequests } from './destination-rate.ts'
-import { createDueDestinations, roomFor, shuffled } from './due-destinations.ts'
+import { createDueDestinations, shuffled } from './due-destinations.ts'
 import {
   bodiesMaxBytes,
   type ClaimedDelivery,
@@ -15,26 +13,22 @@ import {
   type ReadyRequests,
   type SigningSecrets,
 } from './webhook-requests.ts'
+import type { WorkerRoom } from './worker-room.ts'
 
-export interface ClaimRequest {
+/** A worker that takes due deliveries. */
+export interface Claimant {
   workerId: string
-  limit: number
-  /**
-   * Maximum number of concurrent deliveries per destination, including those that the worker is
-   * sending.
-   */
-  perDestination: number
-  underWay: ReadonlyMap<string, number>
-  /** Deliveries that the worker claims in advance, in addition to `perDestination`. */
-  ahead?: ReadonlyMap<string, number>
-  waitMs: number
-  /** If true, the claim skips the queue and waits only for deliveries that this core inserts. */
-  onlyNew: boolean
-  /**
-   * Ends the claim when the signal aborts. Deliveries that were claimed by then return to the
-   * queue.
-   */
+  room: WorkerRoom
+  /** Aborts when the worker is gone. Deliveries that were claimed by then return to the queue. */
   signal: AbortSignal
+}
+
+interface Taken {
+  claimed: ClaimedDelivery[]
+  /** Whether due deliveries are left that this or another worker may take. */
+  isMoreDue: boolean
+  /** Latest time for the next try, if it is known. */
+  nextDueAt?: number
 }
 
 interface HeldClaim {
@@ -44,10 +38,10 @@ interface HeldClaim {
 
 export interface DeliveryClaims {
   /**
-   * Claims due deliveries, fairly across destinations. Returns an empty list if nothing becomes due
-   * within `waitMs`. Errors: `ValidationFailed`.
+   * Claims due deliveries that the worker has room for, fairly across destinations. The claimed
+   * deliveries use up the room.
    */
-  claim(request: ClaimRequest): Promise<ClaimedDelivery[]>
+  take(claimant: Claimant): Promise<Taken>
   /**
    * Renews leases. Returns one boolean per claim, in order. The boolean is false if the worker no
    * longer has the delivery, or if the claim has reached its maximum age. Errors:
@@ -62,12 +56,14 @@ interface Sendable extends Candidates {
 }
 
 /**
- * A claim reads up to `max(2 * limit, minCandidates)` candidates, divided equally among its
+ * A claim reads up to `max(2 * places, minCandidates)` candidates, divided equally among its
  * destinations. This number fills the claim even if most of its destinations have few due
  * deliveries.
  */
 const minCandidates = 250
 const maxRenewed = 1000
+/** Maximum number of deliveries of one claim. */
+const maxTaken = 1000
 /**
  * Time in milliseconds during which claims skip a destination with a rate limit after another core
  * reserved requests to it first.
@@ -87,29 +83,19 @@ const takeAttributes = {
 export function createDeliveryClaims(dependencies: {
   queue: DeliveryQueue
   holds: Pick<DeliveryHolds, 'hold'>
-  work: DeliveryWork<ClaimedDelivery[], ClaimRequest>
   requests: ReadyRequests
   /** Ends claimed deliveries of suppressed people. Returns the other deliveries. */
   withoutSuppressed?: (taken: TakenDelivery[], claimId: string, at: Date) => Promise<TakenDelivery[]>
-  /** Whether this process currently receives all wake-ups that other cores send. */
-  isCurrent: () => boolean
-  /** Called with each valid request. */
-  onRequest?: (request: ClaimRequest) => void
   metrics?: CoreMetrics
   settings: { leaseMs: number; deadlineMs: number }
   now: () => number
   random: () => number
 }): DeliveryClaims {
-  const { withoutSuppressed, onRequest = () => {} } = dependencies
-  const { queue, holds, work, requests, isCurrent, metrics = createCoreMetrics(), settings, now, random } = dependencies
+  const { queue, holds, requests, withoutSuppressed, metrics = createCoreMetrics() } = dependencies
+  const { settings, now, random } = dependencies
   const dueDestinations = createDueDestinations({ queue, random })
   /** Serializes the claims of one core, so that they do not compete for the same deliveries. */
   let turn: Promise<unknown> = Promise.resolve()
-  /**
-   * Set when a poll finds nothing: no delivery is due before `until`. Invalid once
-   * `work.announced()` differs from `announced`, because then new work was announced.
-   */
-  let idle = { announced: -1, until: 0 }
 
   function serialize<T>(run: () => Promise<T>): Promise<T> {
     const result = turn.then(run)
@@ -117,50 +103,47 @@ export function createDeliveryClaims(dependencies: {
     return result
   }
 
-  /**
-   * Polls the queue, unless the last poll showed that nothing is due. A request that skips the poll
-   * waits until work is announced.
-   */
-  async function pollUnlessIdle(request: ClaimRequest): Promise<PollResult<ClaimedDelivery[]>> {
-    const announced = work.announced()
-    const time = now()
-    if (request.waitMs > 0 && idle.announced === announced && time < idle.until && isCurrent()) {
-      return { othersMayFind: false, nextDueAt: idle.until }
-    }
-    const polled = await poll(request)
-    if (polled.found === undefined && !polled.othersMayFind) {
-      idle = { announced, until: Math.min(time + pollEveryMs, polled.nextDueAt ?? Number.POSITIVE_INFINITY) }
-    }
-    return polled
-  }
-
-  async function poll(request: ClaimRequest): Promise<PollResult<ClaimedDelivery[]>> {
-    if (request.signal.aborted) return { othersMayFind: true }
+  async function take(claimant: Claimant): Promise<Taken> {
+    const { room, signal } = claimant
     for (let tries = 1, mustRead = false; ; tries += 1) {
+      const nothing = (isMoreDue: boolean, nextDueAt = Number.POSITIVE_INFINITY) => {
+        const next = Math.min(nextDueAt, dueDestinations.pausedUntil())
+        return { claimed: [], isMoreDue, ...(next < Number.POSITIVE_INFINITY && { nextDueAt: next }) }
+      }
+      if (signal.aborted || room.places() === 0) return nothing(true)
       const time = new Date(now())
-      const { chosen, isAnyDue, isFresh, nextDueAt } = await dueDestinations.choose(request, time, mustRead)
-      const nothing = (othersMayFind: boolean) => {
-        const next = Math.min(nextDueAt ?? Number.POSITIVE_INFINITY, dueDestinations.pausedUntil())
-        return { othersMayFind, ...(next < Number.POSITIVE_INFINITY && { nextDueAt: next }) }
-      }
-      if (chosen.length === 0) return nothing(isAnyDue)
-      const found = await candidatesOf(chosen, request, time)
-      const ids = await withinRates(selectFairly(found, request), found, time)
-      if (ids.length === 0) {
-        if (isFresh) return nothing(true)
-        mustRead = true
-        continue
-      }
-      const claimed = await take(ids, found, time, request)
-      if (claimed.length > 0) return { found: claimed, othersMayFind: true }
-      if (tries === maxTries || request.signal.aborted) return nothing(true)
+      const { chosen, due, isFresh, nextDueAt } = await dueDestinations.choose(room, time, mustRead)
+      if (chosen.length === 0) return nothing(due > 0, nextDueAt)
+      const found = await candidatesOf(chosen, room, time)
+      const reserved = reserveFairly(found, room)
+      const claimed = await claimReserved(reserved, found, time, claimant).finally(() => {
+        for (const destination of reserved.values()) room.free(destination)
+      })
+      if (claimed.length > 0) return { claimed, isMoreDue: claimed.length < due, nextDueAt }
+      if ((reserved.size === 0 && isFresh) || tries === maxTries) return nothing(true, nextDueAt)
+      mustRead = true
     }
   }
 
-  async function candidatesOf(chosen: string[], request: ClaimRequest, time: Date) {
-    const { limit, perDestination, ahead } = request
-    const most = perDestination + Math.max(0, ...chosen.map((destination) => ahead?.get(destination) ?? 0))
-    const each = Math.min(most, limit, Math.ceil(Math.max(2 * limit, minCandidates) / chosen.length))
+  /** Claims the reserved deliveries that the rates allow. Removes those from `reserved`. */
+  async function claimReserved(
+    reserved: Map<string, string>,
+    found: Sendable[],
+    time: Date,
+    claimant: Claimant,
+  ): Promise<ClaimedDelivery[]> {
+    const ids = await withinRates([...reserved.keys()], found, time)
+    if (ids.length === 0) return []
+    const claimed = await claimInDatabase(ids, found, time, claimant)
+    for (const { deliveryId } of claimed) reserved.delete(deliveryId)
+    metrics.claimedDeliveries.inc(claimed.length)
+    return claimed
+  }
+
+  async function candidatesOf(chosen: string[], room: WorkerRoom, time: Date) {
+    const most = Math.max(...chosen.map(room.placesFor))
+    // One more than the room, so that a destination with more due deliveries waits for room.
+    const each = Math.min(most + 1, Math.ceil(Math.max(2 * room.places(), minCandidates) / chosen.length))
     const found = await queue.candidates(chosen, time, each)
     const sendable: Sendable[] = []
     for (const candidates of found) {
@@ -175,21 +158,20 @@ export function createDeliveryClaims(dependencies: {
   }
 
   /**
-   * Selects the deliveries to claim: one of each destination in turn, until the limit is reached.
+   * Reserves room for one delivery of each destination in turn, until the room is used up. Returns
+   * the destinations by delivery.
    */
-  function selectFairly(found: Sendable[], request: ClaimRequest): string[] {
-    const ids: string[] = []
-    let open = found.map(({ subscription, deliveryIds }) =>
-      deliveryIds.slice(0, roomFor(subscription.subscriptionId, request)),
-    )
-    for (let round = 0; open.length > 0; round += 1) {
-      open = open.filter(({ length }) => length > round)
-      for (const deliveryIds of open) {
-        if (ids.length === request.limit) return ids
-        ids.push(deliveryIds[round] ?? '')
-      }
+  function reserveFairly(found: Sendable[], room: WorkerRoom): Map<string, string> {
+    const reserved = new Map<string, string>()
+    for (let turn = 0, open = found; open.length > 0; turn += 1) {
+      open = open.filter(({ subscription: { subscriptionId }, deliveryIds }) => {
+        const deliveryId = deliveryIds[turn]
+        if (deliveryId === undefined || reserved.size === maxTaken || !room.reserve(subscriptionId)) return false
+        reserved.set(deliveryId, subscriptionId)
+        return true
+      })
     }
-    return ids
+    return reserved
   }
 
   /**
@@ -218,7 +200,12 @@ export function createDeliveryClaims(dependencies: {
     return [...selected]
   }
 
-  async function take(deliveryIds: string[], found: Sendable[], knownAt: Date, { workerId, signal }: ClaimRequest) {
+  async function claimInDatabase(
+    deliveryIds: string[],
+    found: Sendable[],
+    knownAt: Date,
+    { workerId, signal }: Claimant,
+  ): Promise<ClaimedDelivery[]> {
     const at = new Date(now())
     const claimId = newClaimId()
     const leaseUntil = new Date(at.getTime() + settings.leaseMs)
@@ -250,25 +237,7 @@ export function createDeliveryClaims(dependencies: {
   }
 
   return {
-    async claim(request) {
-      const { workerId, limit, perDestination, waitMs, onlyNew, signal } = request
-      validate(
-        field('/workerId', workerId, line(1, 64)),
-        field('/limit', limit, integer(1, 1000)),
-        field('/perDestination', perDestination, integer(1, 1000)),
-        field('/waitMs', waitMs, integer(0, 30_000)),
-        ...[...(request.ahead ?? [])].map(([name, number]) => field(`/ahead/${name}`, number, integer(0, 1000))),
-      )
-      onRequest(request)
-      const claimed = await work.wait({
-        until: now() + waitMs,
-        signal,
-        room: request,
-        poll: onlyNew ? undefined : () => serialize(() => pollUnlessIdle(request)),
-      })
-      metrics.claimedDeliveries.inc(claimed?.length ?? 0)
-      return claimed ?? []
-    },
+    take: (claimant) => serialize(() => take(claimant)),
 
     async renew(claims) {
       if (claims.length > maxRenewed) {

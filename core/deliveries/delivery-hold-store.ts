@@ -1,6 +1,7 @@
 import type { Collection, Document, Filter } from 'mongodb'
 import { anyDestination, type DeliveryDocument } from './delivery-store.ts'
 import type { PendingFault } from './model.ts'
+import { queueAgain } from './queue-again-store.ts'
 
 /**
  * Database operations for held deliveries. A delivery is held while its subscription is disabled.
@@ -78,16 +79,9 @@ export function createDeliveryHoldStore({
 
     release(subscriptionId, now, spreadMs, limit) {
       const moment = { $add: [now, { $multiply: [{ $rand: {} }, spreadMs] }] }
-      return updateSome({ destination: subscriptionId, status: 'held' }, 'held_since', limit, [
-        {
-          $set: {
-            status: { $cond: [{ $eq: [{ $type: '$next' }, 'missing'] }, 'pending', 'retry_scheduled'] },
-            dueAt: { $max: ['$heldDueAt', moment] },
-            updatedAt: now,
-          },
-        },
-        { $unset: 'heldDueAt' },
-      ])
+      const dueAt = { $max: ['$heldDueAt', moment] }
+      const held = { destination: subscriptionId, status: 'held' as const }
+      return updateSome(held, 'held_since', limit, queueAgain({ at: now, dueAt }))
     },
 
     countAllHeld: (max) => deliveries.countDocuments({ ...anyDestination, status: 'held' }, { limit: max }),

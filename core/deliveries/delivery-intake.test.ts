@@ -1,10 +1,9 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { until } from '../../test/support/until.ts'
 import { operatorScopes, testDeliveries } from '../test/deliveries.ts'
-import type { ClaimRequest } from './delivery-claims.ts'
 import { createDeliveryIntake } from './delivery-intake.ts'
-import { createDeliveryQueue } from './delivery-queue-store.ts'
 import { createDeliveryStore } from './delivery-store.ts'
 import { createLeadSubscriptionStore } from './lead-subscription-store.ts'
 import { leadContent, newDelivery } from './new-delivery.ts'
@@ -14,145 +13,154 @@ const test = testDeliveries()
 beforeAll(() => test.open())
 beforeEach(() => test.clear())
 
-const longWait = { waitMs: 20_000 }
+type Stream = Awaited<ReturnType<typeof test.stream>>
 
-/** Returns a worker that waits on the first core, with the promise of its claimed deliveries. */
-async function waitingWorker(more: Parameters<Awaited<ReturnType<typeof test.worker>>['claim']>[0] = {}) {
-  const worker = await test.worker()
-  const claimed = worker.claim({ ...longWait, onlyNew: true, ...more })
-  await test.waitingWorker()
-  return { ...worker, claimed }
-}
+const received = (stream: Stream, count: number) =>
+  until(`${count} deliveries`, () => stream.received().length >= count).then(stream.received)
 
 describe('new deliveries', () => {
-  it('a new delivery is passed to a waiting worker and leased to it by the same write that inserts the delivery', async () => {
+  it('a new delivery is sent to a worker with a stream and leased to it by the same write that inserts the delivery', async () => {
     const { leadId, subscriptionId, workspaceId } = await test.newScene()
     const calls: string[] = []
     const core = test.watchedCore((collection, method) => void calls.push(`${collection}.${method}`))
     const operator = await test.client(core, operatorScopes, workspaceId)
-    const waiting = (await test.worker(core)).claim({ ...longWait, onlyNew: true })
-    await test.waitingWorker(core)
+    const stream = await test.stream({ core })
     const { attempt } = await operator.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: 'k' })
-    const [claimed] = await waiting
+    const [claimed] = await received(stream, 1)
     expect(claimed).toMatchObject({ deliveryId: attempt!.deliveryId, attemptNumber: 1, destination: subscriptionId })
-    expect(calls.toSorted()).toEqual([
+    const kept = await test.cores[0]!.database.collections.deliveries.findOne({ _id: claimed!.deliveryId })
+    expect(kept).toMatchObject({ status: 'sending', claim: { claimId: claimed!.claimId, workerId: 'worker' } })
+    stream.answer([claimed!])
+    await until('the answer', () => stream.recorded().some(({ held }) => held))
+    // The reads of the queue do not belong to one delivery.
+    expect(calls.filter((call) => call !== 'deliveries.find').toSorted()).toEqual([
+      'deliveries.bulkWrite',
       'deliveries.insertOne',
+      // Read for the delivery and for its result, because this core does not follow wake-ups and so
+      // does not use its cache.
+      'leadSubscriptions.find',
       'leadSubscriptions.find',
       'leads.find',
       // Checks whether the workspace has suppressions. The result is cached for 400 ms.
       'suppressions.findOne',
     ])
-    const kept = await core.database.collections.deliveries.findOne({ _id: claimed!.deliveryId })
-    expect(kept).toMatchObject({ status: 'sending', claim: { claimId: claimed!.claimId, workerId: 'worker' } })
     await core.stop()
   })
 
-  it('a new delivery is leased to the waiting worker; another worker takes over the attempt after the lease expires', async () => {
+  it('a new delivery is leased to the worker; another worker takes over the attempt after the lease expires', async () => {
     const { send, attempts } = await test.newScene()
-    const dead = await waitingWorker()
+    const dead = await test.stream()
     const { deliveryId, attemptId } = await send()
-    const [first] = await dead.claimed
+    const [first] = await received(dead, 1)
+    dead.leave()
     const alive = await test.worker(test.cores[1], 'alive')
     test.advance(4_000)
     expect(await alive.claim()).toEqual([])
     test.advance(2_000)
     const [second] = await alive.claim()
     expect(second).toMatchObject({ deliveryId, attemptId, attemptNumber: 1 })
-    expect(await dead.answer(first!, 410)).toBe(false)
+    expect(await alive.answer(first!, 410)).toBe(false)
     expect(await alive.answer(second!, 200)).toBe(true)
     expect(await attempts(deliveryId)).toMatchObject([{ status: DeliveryStatus.ACCEPTED }])
   })
 
-  it('a new delivery is queued if earlier deliveries of a burst have used up the capacity of the waiting worker', async () => {
-    const scenes = await Promise.all([test.newScene(), test.newScene()])
-    const [full, other] = scenes as [(typeof scenes)[0], (typeof scenes)[0]]
-    const worker = await waitingWorker({ limit: 5, perDestination: 3, underWay: { [full.subscriptionId]: 1 } })
-    await Promise.all(Array.from({ length: 10 }, () => [full.send(), other.send()]).flat())
-    const handed = await worker.claimed
-    const left = await worker.claim()
-    const of = (claimed: typeof left, { subscriptionId }: { subscriptionId: string }) =>
-      claimed.filter(({ destination }) => destination === subscriptionId).length
-    expect([of(handed, full), of(handed, other)]).toEqual([2, 3])
-    expect([of(left, full), of(left, other)]).toEqual([8, 7])
+  it('a new delivery is queued if earlier deliveries have used up the room of the workers, and sent when a result makes room', async () => {
+    const [full, other] = [await test.newScene(), await test.newScene()]
+    const stream = await test.stream({ limit: 300, perDestination: 3 })
+    await Promise.all(Array.from({ length: 5 }, () => [full.send(), other.send()]).flat())
+    const first = await received(stream, 6)
+    const of = (claimed: typeof first, { subscriptionId }: { subscriptionId: string }) =>
+      claimed.filter(({ destination }) => destination === subscriptionId)
+    expect([of(first, full).length, of(first, other).length]).toEqual([3, 3])
+    // A slow answer makes room for one delivery, a quick answer for more.
+    stream.answer(of(first, full).slice(0, 1), 200, 5_000)
+    expect(of(await received(stream, 7), full)).toHaveLength(4)
+    stream.answer(of(first, other).slice(0, 1), 200, 10)
+    expect(of(await received(stream, 9), other)).toHaveLength(5)
+    stream.answer(
+      stream
+        .received()
+        .filter(({ destination }) => destination === full.subscriptionId)
+        .slice(1),
+      200,
+      1_000,
+    )
+    expect(of(await received(stream, 10), full)).toHaveLength(5)
   })
 
-  it('a new delivery is queued if no waiting worker has free capacity for it', async () => {
-    const { send, subscriptionId } = await test.newScene()
-    const worker = await waitingWorker({ underWay: { [subscriptionId]: 100 }, waitMs: 300 })
-    await send()
-    expect(await worker.claimed).toEqual([])
-    expect(await worker.claim()).toHaveLength(1)
+  it('a new delivery to a destination that hangs never uses all room of a worker', async () => {
+    const hanging = await Promise.all(Array.from({ length: 6 }, () => test.newScene()))
+    const good = await test.newScene()
+    const stream = await test.stream({ limit: 20, perDestination: 10 })
+    await Promise.all(hanging.flatMap(({ send }) => Array.from({ length: 10 }, () => send())))
+    const before = (await received(stream, 6)).length
+    expect(before).toBeLessThan(20)
+    await good.send()
+    await until('the good one', () => stream.received().some(({ destination }) => destination === good.subscriptionId))
   })
 
-  it('a new delivery is not passed to a worker again when its request is repeated', async () => {
+  it('a new delivery is not sent to a worker again when its request is repeated', async () => {
     const { send } = await test.newScene()
-    const first = await waitingWorker()
+    const stream = await test.stream({ limit: 1 })
     const { attemptId } = await send('once')
-    expect(await first.claimed).toHaveLength(1)
-    const second = await waitingWorker()
+    stream.answer(await received(stream, 1))
+    await until('the answer', () => stream.recorded().length === 1)
     expect((await send('once')).attemptId).toBe(attemptId)
+    // The repeated request must not use up the only place of the worker.
     const next = await send('next')
-    expect(await second.claimed).toMatchObject([{ attemptId: next.attemptId }])
+    expect((await received(stream, 2)).map((each) => each.attemptId)).toEqual([attemptId, next.attemptId])
   })
 
-  it('a new delivery returns to the queue at once if the waiting worker aborts during the write', async () => {
+  it('a new delivery returns to the queue at once if the stream of the worker ends during the write', async () => {
     const { leadId, subscriptionId, workspaceId } = await test.newScene()
-    const leaving = new AbortController()
+    let leave = () => {}
     const core = test.watchedCore((_, method) => {
-      if (method === 'insertOne') leaving.abort()
+      if (method === 'insertOne') leave()
     })
-    const request: ClaimRequest = {
-      workerId: 'gone',
-      limit: 10,
-      perDestination: 10,
-      underWay: new Map(),
-      onlyNew: true,
-      signal: leaving.signal,
-      ...longWait,
-    }
-    const waiting = core.deliveryClaims.claim(request)
-    await test.waitingWorker(core)
+    const stream = await test.stream({ core })
+    leave = stream.leave
     const operator = await test.client(core, operatorScopes, workspaceId)
     await operator.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: 'k' })
-    expect(await waiting).toEqual([])
-    expect(await (await test.worker()).claim(longWait)).toHaveLength(1)
+    expect(stream.received()).toEqual([])
+    expect(await (await test.worker()).claim({ waitMs: 20_000 })).toHaveLength(1)
     await core.stop()
   })
 
-  it('if the write of a new delivery fails, the worker keeps waiting for the next delivery', async () => {
+  it('if the write of a new delivery fails, the worker gets the next delivery', async () => {
     const { leadId, subscriptionId, workspaceId } = await test.newScene()
     let failures = 1
     const core = test.watchedCore((_, method) => {
       if (method === 'insertOne' && failures-- > 0) throw new Error('away')
     })
-    const waiting = (await test.worker(core)).claim({ ...longWait, onlyNew: true })
-    await test.waitingWorker(core)
+    const stream = await test.stream({ core, limit: 1 })
     const operator = await test.client(core, operatorScopes, workspaceId)
     const create = (idempotencyKey: string) =>
       operator.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey })
     await expect(create('lost')).rejects.toThrow()
     const { attempt } = await create('kept')
-    expect(await waiting).toMatchObject([{ attemptId: attempt!.attemptId }])
+    expect(await received(stream, 1)).toMatchObject([{ attemptId: attempt!.attemptId }])
     await core.stop()
   })
 
   it("a new delivery is queued if the subscription's secret cannot be decrypted", async () => {
-    const { send, subscriptionId } = await test.newScene()
+    const { send, subscriptionId, operator } = await test.newScene()
     const { leadSubscriptions } = test.cores[0]!.database.collections
     await leadSubscriptions.updateOne({ _id: subscriptionId }, { $set: { 'secrets.0.sealed': 'k0.AAAA.AAAA' } })
-    const worker = await waitingWorker({ waitMs: 300 })
+    const stream = await test.stream()
     await send()
-    expect(await worker.claimed).toEqual([])
+    const { deliveries } = await operator.listDeliveries({ statuses: [DeliveryStatus.PENDING] })
+    expect(deliveries).toHaveLength(1)
+    expect(stream.received()).toEqual([])
   })
 
-  it('a new delivery of a captured lead is passed to a waiting worker, unless its subscription is disabled', async () => {
+  it('a new delivery of a captured lead is sent to a worker, unless its subscription is disabled', async () => {
     const { operator, subscriptionId } = await test.newScene({ automatic: true })
     const other = await operator.createSubscription({ destinationUrl: 'https://b.example/', automatic: true })
     await test.clear()
     await operator.updateSubscription({ subscriptionId, status: SubscriptionStatus.DISABLED })
-    const worker = await waitingWorker()
+    const stream = await test.stream()
     await operator.captureLead({ source: 'test', fields: { name: 'Mia' } })
-    expect(await worker.claimed).toMatchObject([{ destination: other.subscriptionId }])
+    expect(await received(stream, 1)).toMatchObject([{ destination: other.subscriptionId }])
   })
 
   it('a delivery that was signed with an outdated cached secret does not disable the subscription when its answer is 401', async () => {
@@ -167,11 +175,10 @@ describe('new deliveries', () => {
 
     const intake = createDeliveryIntake({
       store: createDeliveryStore(collections),
-      queue: createDeliveryQueue(collections),
-      work: core.deliveryWork,
+      dispatch: core.deliveryDispatch,
       requests: createReadyRequests(core),
       announce: () => {},
-      logger: core.logger,
+      metrics: core.metrics,
       settings: { leaseMs: 5_000 },
       now: test.now,
     })
@@ -182,11 +189,12 @@ describe('new deliveries', () => {
       at: new Date(test.now()),
       settings: { bodyMaxBytes: 65_536, retentionDays: 1 },
     })
-    const worker = await waitingWorker()
+    const stream = await test.stream()
     expect(await intake.add(delivery, { subscription: remembered!, readAt })).toBe(true)
-    const [claimed] = await worker.claimed
+    const [claimed] = await received(stream, 1)
     // The request was signed with the old secret, so a 401 must not disable the subscription.
-    expect(await worker.answer(claimed!, 401)).toBe(true)
+    stream.answer([claimed!], 401)
+    await until('the answer', () => stream.recorded().some(({ held }) => held))
     expect((await subscription()).status).toBe(SubscriptionStatus.ENABLED)
   })
 })

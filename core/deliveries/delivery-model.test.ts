@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { type ClaimedDelivery, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { isLong } from '../../test/support/is-long.ts'
+import { until } from '../../test/support/until.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
@@ -64,12 +65,14 @@ describe('deliveries', () => {
       fc.asyncProperty(fc.boolean(), steps, async (isHandedOver, sequence) => {
         await test.clear()
         const { send, operator, subscriptionId, attempts } = await test.newScene()
-        // A waiting worker receives the delivery at once. Without one, the delivery is queued.
-        const waiting = isHandedOver ? workers[0]!.claim({ onlyNew: true, waitMs: 20_000 }) : []
-        if (isHandedOver) await test.waitingWorker()
+        // A worker with a stream receives the delivery at once. Without one, the delivery is queued.
+        const stream = isHandedOver ? await test.stream({ limit: 1 }) : undefined
         const { deliveryId, attemptId } = await send()
+        if (stream) await until('the delivery', () => stream.received().length > 0)
+        stream?.leave()
+        await stream?.ended
         const model: Model = { status: 'pending', under: 'pending', attempts: 1, enabled: true, due: true }
-        let [claimed] = await waiting
+        let [claimed] = stream?.received() ?? []
         if (claimed) model.status = 'sending'
         let lost: ClaimedDelivery | undefined
         let claimedAt = test.now()

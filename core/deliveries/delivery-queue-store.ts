@@ -2,6 +2,7 @@ import type { Binary, Collection } from 'mongodb'
 import { anyDestination, type DeliveryDocument, toDelivery } from './delivery-store.ts'
 import { type LeadSubscriptionDocument, toSubscription } from './lead-subscription-store.ts'
 import type { Delivery, DeliveryAttempt, DeliveryClaim, LeadSubscription, Settlement } from './model.ts'
+import { isMissing } from './queue-again-store.ts'
 import { settlementWrites } from './settlement-store.ts'
 
 /** Due deliveries of one destination that a worker could claim. */
@@ -242,8 +243,6 @@ const sentFields = {
   'claim.tookOver': 1,
   traceparent: 1,
 } as const
-
-const isMissing = (field: string) => ({ $eq: [{ $type: field }, 'missing'] })
 
 function bytesOf(body: Binary | Uint8Array | undefined): Uint8Array {
   if (body === undefined) return new Uint8Array()

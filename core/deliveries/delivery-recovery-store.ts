@@ -6,9 +6,10 @@ import { isRecorded, recording, unlessRecorded } from '../mongodb/recorded-opera
 import type { DeliveryDocument } from './delivery-store.ts'
 import { type LeadSubscriptionDocument, toSubscription } from './lead-subscription-store.ts'
 import { auditMax, type LeadSubscription, type SubscriptionAuditEntry } from './model.ts'
+import { queueAgain } from './queue-again-store.ts'
 import type { DeliveryRecovery, RecoverableStatus, RecoveryRange } from './recovery-model.ts'
 
-type Recoverable = Pick<DeliveryDocument, '_id' | 'createdAt' | 'attempts' | 'next'>
+type Recoverable = Pick<DeliveryDocument, '_id' | 'createdAt' | 'attempts'>
 
 export interface Recovering {
   lease: Lease
@@ -120,7 +121,7 @@ export function createDeliveryRecoveryStore({
               $or: [{ createdAt: { $gt: after.createdAt } }, { _id: { $gt: after.id } }],
             }),
           },
-          { projection: { createdAt: 1, attempts: 1, next: 1 }, hint: index },
+          { projection: { createdAt: 1, attempts: 1 }, hint: index },
         )
         .sort({ createdAt: 1, _id: 1 })
         .limit(limit)
@@ -129,34 +130,22 @@ export function createDeliveryRecoveryStore({
 
     async schedule(found, status, { recoveryId, maxAttempts, at, dueAt, everyMs }) {
       if (found.length === 0) return 0
-      const writes = found.map(({ _id, attempts, next }, position): AnyBulkWriteOperation<DeliveryDocument> => {
+      const writes = found.map(({ _id, attempts }, position): AnyBulkWriteOperation<DeliveryDocument> => {
         const key = operationKey(recoveryId, _id)
-        const due = { dueAt: new Date(dueAt.getTime() + position * everyMs), updatedAt: at }
         const filter = { _id, status, body: { $exists: true }, 'operations.key': { $ne: key } }
+        const again = { at, dueAt: new Date(dueAt.getTime() + position * everyMs) }
         if (status === 'held') {
           // A held delivery already has an attempt that waits, so no attempt is added.
           const operation = { key, inputHash: '', attemptId: attempts.at(-1)!.attemptId }
-          return {
-            updateOne: {
-              filter: { ...filter, next: { $exists: next !== undefined } },
-              update: {
-                $set: { status: next ? 'retry_scheduled' : 'pending', ...due },
-                $push: { operations: operation },
-                $unset: { heldDueAt: '' },
-              },
-            },
-          }
+          return { updateOne: { filter, update: queueAgain({ ...again, operation }) } }
         }
         const attemptId = newId('att')
         const attempt = { attemptId, correlationId: randomUUID(), manual: true, createdAt: at, updatedAt: at }
+        const operation = { key, inputHash: '', attemptId }
         return {
           updateOne: {
             filter: { ...filter, [`attempts.${maxAttempts - 1}`]: { $exists: false } },
-            update: {
-              $set: { status: 'pending', ...due },
-              $push: { attempts: attempt, operations: { key, inputHash: '', attemptId } },
-              $unset: { next: '', heldDueAt: '', deleteAt: '' },
-            },
+            update: queueAgain({ ...again, attempt, operation }),
           },
         }
       })

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
-import { byKey } from '../../platform/concurrency/batcher.ts'
+import { byKey, createBatcher } from '../../platform/concurrency/batcher.ts'
 import { newId } from '../ids.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import { field, integer, validate } from '../rules.ts'
@@ -34,6 +34,8 @@ export interface DeliveryResults {
    * repeated result changes nothing and returns true. Errors: `ValidationFailed`.
    */
   record(results: AttemptResult[]): Promise<boolean[]>
+  /** Records one result, together with others that arrive at the same time. Errors: as `record`. */
+  add(result: AttemptResult): Promise<boolean>
 }
 
 const maxResults = 1000
@@ -42,7 +44,7 @@ export function createDeliveryResults(dependencies: {
   queue: Pick<DeliveryQueue, 'find' | 'settle'>
   health: DestinationHealth
   subscriptionDisabling: Pick<SubscriptionDisabling, 'apply'>
-  /** Wakes waiting delivery workers. Called when a delivery may be due. */
+  /** Tells all cores that a delivery may be due. */
   announce: () => void
   metrics?: CoreMetrics
   logger: Logger
@@ -135,36 +137,50 @@ export function createDeliveryResults(dependencies: {
       ? new Map<string, QueuedDelivery>()
       : byKey(await queue.find([...new Set(results.map(idOf))]), ({ deliveryId }) => deliveryId)
 
+  async function recordAll(results: AttemptResult[]): Promise<boolean[]> {
+    const found = await find(results.filter((result) => !isKnown(result)))
+    const settlements = new Map<string, ResultSettlement & { claimId: string }>()
+    const at = new Date(now())
+    for (const result of results) {
+      if (settlements.has(result.deliveryId)) continue
+      const one = toSettlement(result, found.get(result.deliveryId), at)
+      if (one) settlements.set(result.deliveryId, { ...one, claimId: result.claimId })
+    }
+    const all = [...settlements.values()]
+    const written = await queue.settle(all.map(({ settlement }) => settlement))
+    if (all.some(({ settlement }) => settlement.kind === 'release')) announce()
+    // Normally the write applies every settlement. If not, some results were recorded earlier or
+    // another claim took over. The deliveries of those results are then read again.
+    const isSettled = (result: AttemptResult) =>
+      written === all.length && settlements.get(result.deliveryId)?.claimId === result.claimId
+    const after = await find(results.filter((result) => !isSettled(result)))
+    const counted = results.map((result) => isSettled(result) || isRecorded(result, after.get(result.deliveryId)))
+    const ids = new Set(results.filter((_, index) => counted[index]).map(idOf))
+    const recorded = all.filter(({ settlement }) => ids.has(settlement.deliveryId))
+    for (const { settlement } of recorded) {
+      if (settlement.kind === 'release') continue
+      const { status, responseClass } = settlement.outcome
+      metrics.attempts.inc({ status, response_class: responseClass })
+    }
+    await health.observe(recorded, at)
+    await applyFaults(recorded)
+    return counted
+  }
+
+  const batcher = createBatcher(
+    async (results: AttemptResult[]) =>
+      (await recordAll(results)).map((value) => ({ status: 'fulfilled' as const, value })),
+    { sizeOf: () => maxResults },
+  )
+
   return {
     async record(results) {
       validateResults(results)
-      const found = await find(results.filter((result) => !isKnown(result)))
-      const settlements = new Map<string, ResultSettlement & { claimId: string }>()
-      const at = new Date(now())
-      for (const result of results) {
-        if (settlements.has(result.deliveryId)) continue
-        const one = toSettlement(result, found.get(result.deliveryId), at)
-        if (one) settlements.set(result.deliveryId, { ...one, claimId: result.claimId })
-      }
-      const all = [...settlements.values()]
-      const written = await queue.settle(all.map(({ settlement }) => settlement))
-      if (all.some(({ settlement }) => settlement.kind === 'release')) announce()
-      // Normally the write applies every settlement. If not, some results were recorded earlier or
-      // another claim took over. The deliveries of those results are then read again.
-      const isSettled = (result: AttemptResult) =>
-        written === all.length && settlements.get(result.deliveryId)?.claimId === result.claimId
-      const after = await find(results.filter((result) => !isSettled(result)))
-      const counted = results.map((result) => isSettled(result) || isRecorded(result, after.get(result.deliveryId)))
-      const ids = new Set(results.filter((_, index) => counted[index]).map(idOf))
-      const recorded = all.filter(({ settlement }) => ids.has(settlement.deliveryId))
-      for (const { settlement } of recorded) {
-        if (settlement.kind === 'release') continue
-        const { status, responseClass } = settlement.outcome
-        metrics.attempts.inc({ status, response_class: responseClass })
-      }
-      await health.observe(recorded, at)
-      await applyFaults(recorded)
-      return counted
+      return recordAll(results)
+    },
+    async add(result) {
+      validateResults([result])
+      return batcher.add(result)
     },
   }
 }

@@ -13,6 +13,7 @@ import {
   type QueueFields,
   type SubscriptionAuditEntry,
 } from './model.ts'
+import { queueAgain } from './queue-again-store.ts'
 
 export type DeliveryDocument = Omit<Delivery, 'deliveryId'> &
   QueueFields &
@@ -94,8 +95,8 @@ export function createDeliveryStore({ deliveries }: { deliveries: Collection<Del
       }
       // A lead has so few deliveries that a query can read them all.
       if (leadId !== undefined) return findMany({ ...filter, status: statuses && { $in: statuses } }, limit, 'by_lead')
-      const index = subscriptionId === undefined ? 'by_workspace' : 'by_subscription'
-      return statuses ? findByStatus(filter, statuses, limit, `${index}_status`) : findMany(filter, limit, index)
+      const index = subscriptionId === undefined ? 'by_workspace_status' : 'by_subscription_status'
+      return findByStatus(filter, statuses ?? deliveryStatuses, limit, index)
     },
 
     ofLead: (leadId, limit) => findMany({ leadId }, limit, 'by_lead'),
@@ -114,11 +115,7 @@ export function createDeliveryStore({ deliveries }: { deliveries: Collection<Del
             'operations.key': { $ne: operation.key },
             [`attempts.${maxAttempts - 1}`]: { $exists: false },
           },
-          {
-            $set: { status: 'pending', dueAt: createdAt, requestedAt: createdAt, updatedAt: createdAt },
-            $push: { attempts: attempt, operations: operation },
-            $unset: { next: '', heldDueAt: '', deleteAt: '' },
-          },
+          queueAgain({ at: createdAt, dueAt: createdAt, requestedAt: createdAt, attempt, operation }),
           { returnDocument: 'after', ...withoutBody },
         )
         .catch((error: unknown) => {

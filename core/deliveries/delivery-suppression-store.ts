@@ -1,6 +1,7 @@
 import type { Collection } from 'mongodb'
 import type { DeliveryDocument } from './delivery-store.ts'
 import type { AttemptOutcome } from './model.ts'
+import { isMissing } from './queue-again-store.ts'
 
 export interface DeliverySuppressionStore {
   /**
@@ -41,14 +42,13 @@ export function createDeliverySuppressionStore({
           },
         },
       }
-      const hasNext = { $ne: [{ $type: '$next' }, 'missing'] }
       const { modifiedCount } = await deliveries.updateMany(
         { leadId: { $in: leadIds }, status: { $in: ['pending', 'retry_scheduled', 'held'] } },
         [
           {
             $set: {
               status: 'failed',
-              attempts: { $cond: [hasNext, { $concatArrays: ['$attempts', [next]] }, withLastEnded] },
+              attempts: { $cond: [isMissing('$next'), withLastEnded, { $concatArrays: ['$attempts', [next]] }] },
               updatedAt: at,
               deleteAt,
               unannounced: true,

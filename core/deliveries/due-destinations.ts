@@ -1,28 +1,23 @@
 import type { DeliveryQueue } from './delivery-queue-store.ts'
-
-/** Free capacity of a worker. */
-interface Room {
-  limit: number
-  perDestination: number
-  underWay: ReadonlyMap<string, number>
-  ahead?: ReadonlyMap<string, number>
-}
+import type { WorkerRoom } from './worker-room.ts'
 
 /** Destinations that a claim chose. */
 interface Choice {
   chosen: string[]
-  isAnyDue: boolean
+  /** Number of due deliveries; infinity if there are more than a poll reads. */
+  due: number
   isFresh: boolean
   nextDueAt?: number
 }
 
 export interface DueDestinations {
   /**
-   * Chooses at random up to `limit` due destinations that the worker has room for. `isFresh` is
+   * Chooses at random up to as many due destinations as the worker has places, if it has room for
+   * them. `isFresh` is
    * true if the due destinations were read by this call. Also returns the next due time if it is
    * known.
    */
-  choose(request: Room, time: Date, mustRead: boolean): Promise<Choice>
+  choose(room: WorkerRoom, time: Date, mustRead: boolean): Promise<Choice>
   /** Skips a destination until this time, because its rate limit is reached. */
   pause(destination: string, until: number): void
   /** Returns the end of the first pause; infinity if no destination is paused. */
@@ -58,23 +53,23 @@ export function createDueDestinations({
   /** End of the pause of each destination whose rate limit is reached. */
   const pauses = new Map<string, number>()
 
-  const isOpen = (destination: string, request: Room) => roomFor(destination, request) > 0 && !pauses.has(destination)
+  const isOpen = (destination: string, room: WorkerRoom) => room.placesFor(destination) > 0 && !pauses.has(destination)
 
-  async function choose(request: Room, time: Date, mustRead: boolean): Promise<Choice> {
+  async function choose(room: WorkerRoom, time: Date, mustRead: boolean): Promise<Choice> {
     for (const [destination, until] of pauses) if (until <= time.getTime()) pauses.delete(destination)
     if (backlog && !mustRead && time.getTime() < backlog.readAt + backlogMaxAgeMs) {
-      const chosen = takeFromBacklog(backlog, request)
-      if (chosen.length > 0) return { chosen, isAnyDue: true, isFresh: false }
+      const chosen = takeFromBacklog(backlog, room)
+      if (chosen.length > 0) return { chosen, due: Number.POSITIVE_INFINITY, isFresh: false }
     }
-    const { destinations, ...nextDueAt } = await read(time)
+    const { destinations, ...rest } = await read(time)
     if (backlog) backlog = { destinations: shuffled(destinations, random), readAt: time.getTime() }
     const chosen = backlog
-      ? takeFromBacklog(backlog, request)
+      ? takeFromBacklog(backlog, room)
       : shuffled(
-          destinations.filter((destination) => isOpen(destination, request)),
+          destinations.filter((destination) => isOpen(destination, room)),
           random,
-        ).slice(0, request.limit)
-    return { chosen, isAnyDue: destinations.length > 0, isFresh: true, ...nextDueAt }
+        ).slice(0, room.places())
+    return { chosen, isFresh: true, ...rest }
   }
 
   /**
@@ -82,13 +77,13 @@ export function createDueDestinations({
    * them. So each destination is chosen once before any is chosen again, and many claims share one
    * list of all due destinations.
    */
-  function takeFromBacklog({ destinations }: { destinations: string[] }, request: Room): string[] {
+  function takeFromBacklog({ destinations }: { destinations: string[] }, room: WorkerRoom): string[] {
     const chosen: string[] = []
     let kept = 0
     let index = 0
-    for (; index < destinations.length && chosen.length < request.limit; index += 1) {
+    for (; index < destinations.length && chosen.length < room.places(); index += 1) {
       const destination = destinations[index] as string
-      if (isOpen(destination, request)) chosen.push(destination)
+      if (isOpen(destination, room)) chosen.push(destination)
       else destinations[kept++] = destination
     }
     destinations.splice(kept, index - kept)
@@ -96,21 +91,21 @@ export function createDueDestinations({
   }
 
   /** Returns the destinations with due deliveries, and the next due time if it is known. */
-  async function read(time: Date): Promise<{ destinations: string[]; nextDueAt?: number }> {
+  async function read(time: Date): Promise<{ destinations: string[]; due: number; nextDueAt?: number }> {
     if (!backlog) {
       const upcoming = await queue.upcoming(lookAhead)
       const due = upcoming.filter(({ dueAt }) => dueAt <= time)
       const later = upcoming[due.length]
       if (due.length < lookAhead) {
         const destinations = [...new Set(due.map(({ destination }) => destination))]
-        return { destinations, nextDueAt: later?.dueAt.getTime() }
+        return { destinations, due: due.length, nextDueAt: later?.dueAt.getTime() }
       }
     }
     // More deliveries may be due than the look-ahead covers. So this poll and the later ones list
     // all due destinations, until nothing is due.
     const destinations = await queue.dueDestinations(time)
     backlog = destinations.length > 0 ? { destinations, readAt: time.getTime() } : undefined
-    return backlog ? { destinations } : read(time)
+    return backlog ? { destinations, due: Number.POSITIVE_INFINITY } : read(time)
   }
 
   return {
@@ -118,11 +113,6 @@ export function createDueDestinations({
     pause: (destination, until) => void pauses.set(destination, until),
     pausedUntil: () => Math.min(Number.POSITIVE_INFINITY, ...pauses.values()),
   }
-}
-
-/** Returns how many further deliveries of this destination the worker can take. */
-export function roomFor(destination: string, { perDestination, underWay, ahead }: Room): number {
-  return perDestination + (ahead?.get(destination) ?? 0) - (underWay.get(destination) ?? 0)
 }
 
 export function shuffled<T>(values: T[], random: () => number): T[] {

@@ -6,9 +6,9 @@ import type { LeadFanOut } from '../leads/model.ts'
 import type { SuppressionService } from '../leads/service.ts'
 import type { WakeupService } from '../wakeups/service.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
-import { createBusyDestinations } from './busy-destinations.ts'
 import { createDeliveries, type Deliveries } from './deliveries.ts'
-import { type ClaimRequest, createDeliveryClaims, type DeliveryClaims } from './delivery-claims.ts'
+import { createDeliveryClaims, type DeliveryClaims } from './delivery-claims.ts'
+import { createDeliveryDispatch, type DeliveryDispatch } from './delivery-dispatch.ts'
 import type { DeliveryHoldStore } from './delivery-hold-store.ts'
 import {
   createDeliveryHolds,
@@ -23,7 +23,6 @@ import type { DeliveryRecoveryStore } from './delivery-recovery-store.ts'
 import { createDeliveryResults, type DeliveryResults } from './delivery-results.ts'
 import type { DeliveryStore } from './delivery-store.ts'
 import { createSuppressionGate } from './delivery-suppression.ts'
-import { createDeliveryWork, type DeliveryWork } from './delivery-work.ts'
 import type { IsAllowedDestination } from './destination-check.ts'
 import { createDestinationHealth } from './destination-health.ts'
 import { createLeadFanOut } from './lead-fan-out.ts'
@@ -31,7 +30,8 @@ import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import { createLeadSubscriptions, type LeadSubscriptions } from './lead-subscriptions.ts'
 import { createLiveSubscriptions, type LiveSubscriptions } from './live-subscriptions.ts'
 import { type AddNotices, createOperationalEvents, type OperationalEvents } from './operational-events.ts'
-import { type ClaimedDelivery, createReadyRequests } from './webhook-requests.ts'
+import { createWaitingClaims, type WaitingClaims } from './waiting-claims.ts'
+import { createReadyRequests } from './webhook-requests.ts'
 
 interface DeliveryStores {
   leads: LeadStore
@@ -53,10 +53,11 @@ export interface DeliveryService {
   subscriptionDisabling: SubscriptionDisabling
   operationalEvents: OperationalEvents
   deliveryRecoveries: DeliveryRecoveries
-  deliveryWork: DeliveryWork<ClaimedDelivery[], ClaimRequest>
+  deliveryDispatch: DeliveryDispatch
+  waitingClaims: WaitingClaims
   liveSubscriptions: LiveSubscriptions
   jobs: Job[]
-  /** Wakes all waiting workers, so that their calls end. */
+  /** Ends waiting claims. Workers get no further deliveries. */
   close(): void
 }
 
@@ -87,18 +88,11 @@ export function createDeliveryService(
     workspaces: workspaceStore,
   } = stores
   const liveSubscriptions = createLiveSubscriptions({ store: subscriptionStore, bus, wakeups, now })
-  const deliveryWork: DeliveryWork<ClaimedDelivery[], ClaimRequest> = createDeliveryWork(now)
   const requests = createReadyRequests({ secretBox, logger, now })
   const retentionDays = config.DELIVERY_RETENTION_DAYS
   const settings = { bodyMaxBytes, retentionDays }
   const leaseMs = config.DELIVERY_LEASE_MS
 
-  bus.on('changed', (ids) => {
-    if (ids.includes(deliveryWorkHint)) deliveryWork.announce()
-  })
-  bus.on('gap', deliveryWork.announce)
-
-  const busyDestinations = createBusyDestinations(now)
   // Counts at most `countedMax` index entries, however long the queue is.
   readAtScrape([metrics.deliveriesDue, metrics.deliveriesHeld, metrics.oldestDueAge], async () => {
     const isDue = ({ dueAt }: { dueAt: Date }) => dueAt.getTime() <= now()
@@ -106,7 +100,7 @@ export function createDeliveryService(
     const held = await holdStore.countAllHeld(countedMax)
     // Leaves out destinations to which workers are sending. Their deliveries wait because the
     // destination is slow, not because workers are missing.
-    const [oldest] = (await queue.upcoming(1, busyDestinations.list())).filter(isDue)
+    const [oldest] = (await queue.upcoming(1, deliveryDispatch.busyDestinations())).filter(isDue)
     return [due.length, held, oldest === undefined ? 0 : (now() - oldest.dueAt.getTime()) / 1000]
   })
 
@@ -125,6 +119,15 @@ export function createDeliveryService(
       )
   }
 
+  function deliveriesMayBeDue() {
+    deliveryDispatch.announce()
+    waitingClaims.announce()
+  }
+  bus.on('changed', (ids) => {
+    if (ids.includes(deliveryWorkHint)) deliveriesMayBeDue()
+  })
+  bus.on('gap', deliveriesMayBeDue)
+
   const holds = createDeliveryHolds({ store: holdStore, subscriptions: subscriptionStore, announce, logger, now })
   const subscriptionDisabling = createSubscriptionDisabling({
     store: holdStore,
@@ -134,13 +137,24 @@ export function createDeliveryService(
     metrics,
     now,
   })
+  const deliveryClaims = createDeliveryClaims({
+    withoutSuppressed: createSuppressionGate({ queue, leads: leadStore, suppressions, metrics, settings }),
+    queue,
+    holds,
+    requests,
+    metrics,
+    settings: { leaseMs, deadlineMs: config.DELIVERY_ATTEMPT_DEADLINE_MS },
+    now,
+    random,
+  })
+  const deliveryDispatch = createDeliveryDispatch({ take: deliveryClaims.take, logger, now })
+  const waitingClaims = createWaitingClaims({ take: deliveryClaims.take, now })
   const intake = createDeliveryIntake({
     store: deliveryStore,
-    queue,
-    work: deliveryWork,
+    dispatch: deliveryDispatch,
     requests,
     announce,
-    logger,
+    metrics,
     settings: { leaseMs },
     now,
   })
@@ -202,19 +216,9 @@ export function createDeliveryService(
       settings,
       now,
     }),
-    deliveryClaims: createDeliveryClaims({
-      withoutSuppressed: createSuppressionGate({ queue, leads: leadStore, suppressions, metrics, settings }),
-      queue,
-      holds,
-      work: deliveryWork,
-      requests,
-      isCurrent: wakeups.isCurrent,
-      onRequest: busyDestinations.saw,
-      metrics,
-      settings: { leaseMs, deadlineMs: config.DELIVERY_ATTEMPT_DEADLINE_MS },
-      now,
-      random,
-    }),
+    deliveryClaims,
+    deliveryDispatch,
+    waitingClaims,
     deliveryResults: createDeliveryResults({
       queue,
       health: createDestinationHealth({ subscriptions: subscriptionStore, liveSubscriptions, subscriptionDisabling }),
@@ -230,10 +234,10 @@ export function createDeliveryService(
     subscriptionDisabling,
     operationalEvents,
     deliveryRecoveries,
-    deliveryWork,
     liveSubscriptions,
     close() {
-      deliveryWork.close()
+      deliveryDispatch.close()
+      waitingClaims.close()
       holds.close()
     },
     jobs: jobs.map((job) => createJob({ ...job, everyMs: reconcileEveryMs, logger })),

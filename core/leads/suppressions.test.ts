@@ -33,7 +33,7 @@ const capture = (fields: Record<string, string>, conversationId?: string) =>
 const deliveriesOf = (leadId: string) => cores.core.deliveries.listAttempts({ leadId }, { subject: 'desk' })
 
 const claim = (core = cores.core) =>
-  core.deliveryClaims.claim({
+  core.waitingClaims.claim({
     workerId: 'worker',
     limit: 100,
     perDestination: 100,

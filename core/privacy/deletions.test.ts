@@ -187,7 +187,7 @@ describe('a deletion', () => {
     const shop = await newShop()
     const { core } = cores
     const claim = () =>
-      core.deliveryClaims.claim({
+      core.waitingClaims.claim({
         workerId: 'worker',
         limit: 1,
         perDestination: 10,

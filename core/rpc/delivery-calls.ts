@@ -4,8 +4,6 @@ import type { ServiceImpl } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
   AttemptPhase,
-  type AttemptResult as AttemptResultMessage,
-  type ClaimedDeliverySchema,
   type DeliveryAttemptSchema,
   type DeliverySchema,
   DeliveryStatus,
@@ -15,16 +13,9 @@ import {
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import type { CoreContext } from '../context.ts'
 import { type AttemptView, viewAttempts } from '../deliveries/deliveries.ts'
-import type { AttemptResult } from '../deliveries/delivery-results.ts'
-import type {
-  AttemptFacts,
-  Delivery,
-  AttemptPhase as Phase,
-  FailureReason as Reason,
-  DeliveryStatus as Status,
-} from '../deliveries/model.ts'
-import type { ClaimedDelivery } from '../deliveries/webhook-requests.ts'
+import type { Delivery, DeliveryStatus as Status } from '../deliveries/model.ts'
 import { ServiceError } from '../errors.ts'
+import { nameOf } from './attempt-messages.ts'
 import { callerOf, requiredWorkspace } from './caller.ts'
 
 type Calls = ServiceImpl<typeof LeadService>
@@ -81,51 +72,6 @@ export function deliveryCalls({
   }
 }
 
-/**
- * Calls for delivery workers. Workers serve all workspaces, so tokens limited to one workspace are
- * rejected.
- */
-export function workerCalls({
-  deliveryClaims,
-  deliveryResults,
-  config,
-}: CoreContext): Pick<Calls, 'claimDeliveries' | 'renewClaims' | 'recordAttempts'> {
-  const times = { deadlineMs: config.DELIVERY_ATTEMPT_DEADLINE_MS, leaseMs: config.DELIVERY_LEASE_MS }
-  return {
-    async claimDeliveries({ workerId, limit, perDestination, underWay, ahead, waitMs, onlyNew }, context) {
-      if (callerOf(context).workspaceId !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
-      const claimed = await deliveryClaims.claim({
-        workerId,
-        limit,
-        perDestination,
-        underWay: new Map(Object.entries(underWay)),
-        ahead: new Map(Object.entries(ahead)),
-        waitMs,
-        onlyNew,
-        signal: context.signal,
-      })
-      return { deliveries: claimed.map((delivery) => toClaimed(delivery, times)) }
-    },
-
-    async renewClaims({ claims }, context) {
-      if (callerOf(context).workspaceId !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
-      const renewed = await deliveryClaims.renew(claims)
-      return { renewed: renewed.map((held) => ({ held })) }
-    },
-
-    async recordAttempts({ results }, context) {
-      if (callerOf(context).workspaceId !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
-      const read = results.map((result, index) => {
-        const known = fromResult(result)
-        if (!known) throw invalid(`/results/${index}`, 'oneOf')
-        return known
-      })
-      const counted = await deliveryResults.record(read)
-      return { recorded: counted.map((counts) => ({ counted: counts })) }
-    },
-  }
-}
-
 function invalid(path: string, rule: string): ServiceError {
   return new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path, rule }] })
 }
@@ -136,10 +82,6 @@ function invalid(path: string, rule: string): ServiceError {
  */
 function enumValue<T extends number>(names: Record<string, string | number>, name: string): T {
   return names[name.toUpperCase()] as T
-}
-
-function nameOf<T extends string>(names: Record<number, string>, value: number): T | undefined {
-  return value === 0 ? undefined : (names[value]?.toLowerCase() as T | undefined)
 }
 
 /** Returns the public name of a status; undefined for an unknown status. */
@@ -171,45 +113,5 @@ function toDelivery(delivery: Delivery): MessageInitShape<typeof DeliverySchema>
     createdAt: timestampFromDate(createdAt),
     updatedAt: timestampFromDate(updatedAt),
     handoff: handoff && { ...handoff, at: timestampFromDate(handoff.at) },
-  }
-}
-
-function toClaimed(
-  delivery: ClaimedDelivery,
-  { deadlineMs, leaseMs }: { deadlineMs: number; leaseMs: number },
-): MessageInitShape<typeof ClaimedDeliverySchema> {
-  return { ...delivery, deadlineMs, leaseMs }
-}
-
-/** Converts the result of an attempt. Returns undefined if the message has no outcome. */
-function fromResult({
-  deliveryId,
-  attemptId,
-  claimId,
-  durationMs,
-  attemptNumber,
-  destination,
-  outcome,
-}: AttemptResultMessage): AttemptResult | undefined {
-  const facts = fromOutcome(outcome)
-  const claimed = attemptNumber > 0 && destination !== '' ? { attemptNumber, subscriptionId: destination } : undefined
-  return facts && { deliveryId, attemptId, claimId, durationMs, facts, claimed }
-}
-
-function fromOutcome(outcome: AttemptResultMessage['outcome']): AttemptFacts | 'released' | undefined {
-  switch (outcome.case) {
-    case 'released':
-      return 'released'
-    case 'response': {
-      const { status, retryAfterMs } = outcome.value
-      return { status, retryAfterMs: retryAfterMs === undefined ? undefined : Number(retryAfterMs) }
-    }
-    case 'failure': {
-      const reason = nameOf<Reason>(FailureReason, outcome.value.reason)
-      const phase = nameOf<Phase>(AttemptPhase, outcome.value.phase)
-      return reason && { reason, phase }
-    }
-    default:
-      return undefined
   }
 }

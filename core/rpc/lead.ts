@@ -6,10 +6,11 @@ import type { CoreContext } from '../context.ts'
 import { ServiceError } from '../errors.ts'
 import type { Lead } from '../leads/model.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from './caller.ts'
-import { deliveryCalls, workerCalls } from './delivery-calls.ts'
+import { deliveryCalls } from './delivery-calls.ts'
 import { recoveryCalls } from './recovery-calls.ts'
 import { subscriptionCalls } from './subscription-calls.ts'
 import { fromCredentials } from './visitor.ts'
+import { workerCalls } from './worker-calls.ts'
 
 export function leadService(router: ConnectRouter, core: CoreContext): void {
   const { leads } = core

@@ -154,15 +154,15 @@ describe('a unary call', () => {
   /** A core whose claims wait until their signal aborts. */
   async function startWaiting() {
     const called = Promise.withResolvers<AbortSignal>()
-    const deliveryClaims = {
-      ...cores.core.deliveryClaims,
+    const waitingClaims = {
+      ...cores.core.waitingClaims,
       async claim({ signal }: { signal: AbortSignal }) {
         called.resolve(signal)
         await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
         return []
       },
-    } as unknown as CoreContext['deliveryClaims']
-    const { url, close } = await serve({ ...cores.core, deliveryClaims })
+    } as unknown as CoreContext['waitingClaims']
+    const { url, close } = await serve({ ...cores.core, waitingClaims })
     return { client: createClient(LeadService, connect(url)), called: called.promise, close }
   }
 

@@ -1,17 +1,18 @@
 import { ConnectError, createClient, type Transport } from '@connectrpc/connect'
 import { pino } from 'pino'
-import { afterAll } from 'vitest'
+import { afterAll, afterEach } from 'vitest'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
+import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
-import { until } from '../../test/support/until.ts'
 import { type CoreConfig, readCoreConfig } from '../config.ts'
 import { type CoreContext, createCoreContext } from '../context.ts'
 import type { Collections } from '../database/collections.ts'
 import { type Database, openDatabase } from '../database/database.ts'
 import { parseSecretKeys } from '../keys/keyring.ts'
 import { inMemoryTransport } from '../server.ts'
+import { openStream } from './delivery-stream.ts'
 
 export const operatorScopes = [
   'leads:read',
@@ -44,6 +45,10 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
   const chance = { value: 0 }
   const now = () => Date.now() + skew
 
+  const streams: { leave(): void }[] = []
+  afterEach(() => {
+    for (const stream of streams.splice(0)) stream.leave()
+  })
   afterAll(async () => {
     for (const core of cores) await core.stop()
   })
@@ -69,15 +74,7 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
 
   async function client(core: CoreContext, scopes: string[], workspaceId?: string, subject = 'ada') {
     const token = await core.access.issue({ subject, scopes, ...(workspaceId === undefined ? {} : { workspaceId }) })
-    const transport = transportOf(core)
-    return createClient(LeadService, {
-      unary: (method, signal, timeout, header, input, values) => {
-        const headers = new Headers(header)
-        headers.set('authorization', `Bearer ${token}`)
-        return transport.unary(method, signal, timeout, headers, input, values)
-      },
-      stream: () => Promise.reject(new Error('no streams here')),
-    })
+    return createClient(LeadService, createAuthorizedTransport(transportOf(core), token))
   }
 
   return {
@@ -195,15 +192,12 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
       }
     },
 
-    /** Resolves once a worker waits on the core for new deliveries. */
-    waitingWorker: (core = cores[0]!) =>
-      until('a worker to wait', () => {
-        const waiting = core.deliveryWork.takeWaiting(({ onlyNew }) => onlyNew)
-        // This call took the worker only to check that it waits. Now the worker polls again and
-        // keeps waiting.
-        waiting?.answer(undefined)
-        return waiting
-      }),
+    /** Opens the stream of a worker and waits until the core has accepted it. */
+    async stream({ core = cores[0]!, ...room }: { core?: CoreContext } & Parameters<typeof openStream>[1] = {}) {
+      const stream = await openStream(await client(core, ['deliveries:work']), room)
+      streams.push(stream)
+      return stream
+    },
 
     /**
      * Returns a core that reports each database call before it is made. If `onCall` throws, the call

@@ -109,7 +109,7 @@ async function failedScene(cores: TestCores): Promise<Scene> {
   const idempotencyKey = name.replace(' ', '-')
   const { attempt } = await core.deliveries.createAttempt({ leadId, subscriptionId, idempotencyKey }, desk)
   const { attemptId, deliveryId } = attempt
-  const claimed = await core.deliveryClaims.claim({
+  const claimed = await core.waitingClaims.claim({
     workerId: 'worker',
     limit: 1000,
     perDestination: 100,

@@ -1,13 +1,9 @@
 import { Code, ConnectError, createClient, createRouterTransport } from '@connectrpc/connect'
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
-import type {
-  AttemptResult,
-  ClaimDeliveriesRequest,
-  RecordAttemptsRequest,
-  RenewClaimsRequest,
-} from '#proto/lead/v1/delivery_pb.js'
+import type { AttemptResult, HeldClaim, WorkDeliveriesRequest, WorkerRoom } from '#proto/lead/v1/delivery_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
+import type { StreamCalls } from '../core-stream.ts'
 import type { Outcome, Sender } from '../sender.ts'
 import { createDeliveryWorker, type DeliveryWorker, type WorkerOptions } from '../worker.ts'
 
@@ -16,50 +12,49 @@ const accepted: Outcome = { case: 'response', value: { status: 200 } }
 
 type Due = { deliveryId: string; destination: string; url?: string }
 
-/** An in-memory core that returns due deliveries. The test controls its state. */
+/** An in-memory core that sends due deliveries over streams. The test controls its state. */
 export function createTestCore() {
+  const wakes = new Set<() => void>()
   const core = {
     due: [] as Due[],
-    claims: [] as ClaimDeliveriesRequest[],
+    /** Rooms that workers have sent. */
+    rooms: [] as WorkerRoom[],
+    /** Results by message. */
     records: [] as AttemptResult[][],
     recorded: new Map<string, AttemptResult>(),
-    down: false,
-    /**
-     * If true, claims return more deliveries than the limit per destination allows, as two
-     * concurrent claims may do.
-     */
+    /** Renewals by message. */
+    renewals: [] as HeldClaim[][],
+    isDown: false,
+    /** If true, the core sends more deliveries than the worker has room for. */
     ignoresRoom: false,
-    /** Runs before a report is answered. If it throws, the core answers with this error. */
-    onRecord: async (_request: RecordAttemptsRequest): Promise<void> => {},
-    renewals: [] as RenewClaimsRequest[],
-    /** Ids of claims whose deliveries another worker has claimed. */
+    /** Runs before results are recorded. If it throws, the stream ends with this error. */
+    onResults: async (_results: AttemptResult[]): Promise<void> => {},
+    /** Ids of deliveries that another worker has claimed. */
     lost: new Set<string>(),
     leaseMs: 60_000,
-    wake: Promise.withResolvers<void>(),
     add(...more: Due[]) {
       core.due.push(...more)
-      core.wake.resolve()
-      core.wake = Promise.withResolvers()
+      core.wake()
     },
-    inFlight: () => core.claims.length,
-  }
-  const refuseWhileDown = () => {
-    if (core.down) throw new ConnectError('gone', Code.Unavailable)
+    wake() {
+      for (const wake of wakes) wake()
+    },
+    /** Ends all streams and refuses new ones until `isDown` is false again. */
+    stop() {
+      core.isDown = true
+      core.wake()
+    },
   }
 
-  function give(request: ClaimDeliveriesRequest) {
-    const given = new Map(Object.entries(request.underWay))
-    const out = core.due.filter(({ destination }) => {
-      const number = given.get(destination) ?? 0
-      const taken = [...given.values()].reduce((sum, each) => sum + each, 0)
-      const before = Object.values(request.underWay).reduce((sum, each) => sum + each, 0)
-      const room = request.perDestination + (request.ahead[destination] ?? 0)
-      if ((number >= room && !core.ignoresRoom) || taken - before >= request.limit) return false
-      given.set(destination, number + 1)
+  function take(room: WorkerRoom, taken: Map<string, string>) {
+    const given = core.due.filter(({ deliveryId, destination }) => {
+      const same = [...taken.values()].filter((name) => name === destination).length
+      if (!core.ignoresRoom && (taken.size >= room.limit || same >= room.perDestination)) return false
+      taken.set(deliveryId, destination)
       return true
     })
-    core.due = core.due.filter((delivery) => !out.includes(delivery))
-    return out.map((delivery) => ({
+    core.due = core.due.filter((each) => !given.includes(each))
+    return given.map((delivery) => ({
       attemptId: `att_${delivery.deliveryId}`,
       claimId: 'clm_1',
       url: 'http://crm.example/',
@@ -70,42 +65,71 @@ export function createTestCore() {
     }))
   }
 
-  const transport = createRouterTransport(({ service }) => {
-    service(LeadService, {
-      async claimDeliveries(request, { signal }) {
-        refuseWhileDown()
-        core.claims.push(request)
-        let deliveries = request.onlyNew ? [] : give(request)
-        const timeout = AbortSignal.timeout(request.waitMs)
-        const ended = new Promise<void>((resolve) => {
-          for (const end of [signal, timeout]) end.addEventListener('abort', () => resolve())
-        })
-        while (deliveries.length === 0 && !signal.aborted && !timeout.aborted && request.waitMs > 0) {
-          await Promise.race([core.wake.promise, ended])
-          deliveries = signal.aborted ? [] : give(request)
+  async function* serve(messages: AsyncIterable<WorkDeliveriesRequest>, signal: AbortSignal) {
+    if (core.isDown) throw new ConnectError('gone', Code.Unavailable)
+    const taken = new Map<string, string>()
+    let room = { limit: 0, perDestination: 0 } as WorkerRoom
+    let answer = { recorded: [] as object[], renewed: [] as object[], drained: false }
+    let isOver = false
+    let failure: unknown
+    let wake = () => {}
+
+    async function read() {
+      for await (const message of messages) {
+        if (message.room) {
+          core.rooms.push(message.room)
+          room = message.room
+          answer.drained = room.limit === 0
         }
-        refuseWhileDown()
-        return { deliveries }
-      },
-      async renewClaims(request) {
-        refuseWhileDown()
-        core.renewals.push(request)
-        return { renewed: request.claims.map(({ deliveryId }) => ({ held: !core.lost.has(deliveryId) })) }
-      },
-      async recordAttempts(request) {
-        refuseWhileDown()
-        await core.onRecord(request)
-        core.records.push(request.results)
-        const counted = request.results.map((result) => {
-          const first = !core.recorded.has(result.attemptId)
-          if (first) core.recorded.set(result.attemptId, result)
-          return { counted: first }
+        if (message.renewals.length > 0) core.renewals.push(message.renewals)
+        answer.renewed.push(...message.renewals.map((each) => ({ ...each, held: !core.lost.has(each.deliveryId) })))
+        void record(message.results).catch((error: unknown) => {
+          failure = error
+          wake()
         })
-        return { recorded: counted }
-      },
+        wake()
+      }
+    }
+
+    async function record(results: AttemptResult[]) {
+      if (results.length === 0) return
+      if (core.isDown) throw new ConnectError('gone', Code.Unavailable)
+      await core.onResults(results)
+      core.records.push(results)
+      for (const result of results) {
+        taken.delete(result.deliveryId)
+        const isFirst = !core.recorded.has(result.attemptId)
+        if (isFirst) core.recorded.set(result.attemptId, result)
+        answer.recorded.push({ deliveryId: result.deliveryId, claimId: result.claimId, held: isFirst })
+      }
+      wake()
+    }
+
+    read().finally(() => {
+      isOver = true
+      wake()
     })
+    signal.addEventListener('abort', () => wake())
+    yield {}
+    while (!isOver && !signal.aborted) {
+      if (core.isDown) throw new ConnectError('gone', Code.Unavailable)
+      if (failure) throw failure
+      const message = { ...answer, deliveries: take(room, taken) }
+      answer = { recorded: [], renewed: [], drained: false }
+      const isEmpty = message.deliveries.length + message.recorded.length + message.renewed.length === 0
+      if (!isEmpty || message.drained) yield message
+      else
+        await new Promise<void>((resolve) => {
+          wake = resolve
+          wakes.add(resolve)
+        })
+    }
+  }
+
+  const transport = createRouterTransport(({ service }) => {
+    service(LeadService, { workDeliveries: (messages, { signal }) => serve(messages, signal) })
   })
-  return { ...core, core, client: createClient(LeadService, transport) }
+  return { core, client: createClient(LeadService, transport) }
 }
 
 /**
@@ -145,16 +169,20 @@ export function createTestSender() {
   }
 }
 
-/** Starts a worker. It stops at the end of the test. */
-export function startWorker(options: Partial<WorkerOptions> & Pick<WorkerOptions, 'core' | 'sender'>): DeliveryWorker {
+/** Starts a worker with streams to these cores. It stops at the end of the test. */
+export function startWorker({
+  cores = [],
+  ...options
+}: Partial<WorkerOptions> & { cores?: StreamCalls[]; sender: Sender }): DeliveryWorker {
   const worker = createDeliveryWorker({
     workerId: 'test',
-    followCores: () => {},
+    followCores({ added }) {
+      for (const [index, calls] of cores.entries()) added(`http://core-${index}`, calls)
+    },
     concurrency: 20,
     perDestination: 5,
-    waitMs: 10_000,
     graceMs: 10_000,
-    answerWithinMs: 10_000,
+    acceptWithinMs: 10_000,
     retryMs: 1,
     logger,
     ...options,

@@ -75,7 +75,7 @@ test('a release is a commit with tarballs, bill of materials, protos and checksu
 test('the build of a later version still has each released widget, unchanged and compressed', async () => {
   const folder = join(copy, 'widget/released')
   const released = await readdir(folder)
-  const texts = join(copy, 'widget/src/ui/locales/en.ts')
+  const texts = join(copy, 'widget/src/ui/languages/en.ts')
   await appendFile(texts, `\nexport const later = 'later'\nconsole.info(later)\n`)
   await rm(join(copy, 'widget/dist'), { recursive: true })
   await run(process.execPath, ['widget/build.ts', '--clean'], { cwd: copy })

@@ -39,7 +39,7 @@ describe('the checked source code', () => {
 })
 
 describe('the product code', () => {
-  const parts = /^(core|gateway|delivery|core-client|admin|dev|console|widget|platform)\/(?!test\/)/
+  const parts = /^(core|gateway|delivery|core-client|admin|dev|console|widget|browser|platform)\/(?!test\/)/
   const product = sources.filter(({ path }) => parts.test(path) && !isTest(path))
 
   it('every file of the core belongs to a layer', () => {
@@ -63,6 +63,18 @@ describe('the product code', () => {
       ofFolders.set(folderOf(path), new Set([...(ofFolders.get(folderOf(path)) ?? []), ...others]))
     }
     expect(cyclesIn(new Map([...ofFolders].map(([folder, others]) => [folder, [...others]])))).toEqual([])
+  })
+})
+
+describe('a room of the widget', () => {
+  it('has at most 20 files', () => {
+    const sizes = new Map<string, number>()
+    for (const { path } of [...sources, ...styles].filter(({ path }) => /^(browser|widget\/src)\//.test(path))) {
+      const room = path.slice(0, path.lastIndexOf('/'))
+      sizes.set(room, (sizes.get(room) ?? 0) + 1)
+    }
+    expect(sizes.size).toBeGreaterThan(10)
+    expect([...sizes].filter(([, files]) => files > 20)).toEqual([])
   })
 })
 
@@ -111,8 +123,10 @@ describe('the architecture check', () => {
     ['gateway/routes/deep/events.ts', `import { sessions } from '../../../core/sessions.ts'`],
     ['delivery/worker.ts', `import { leads } from '../core/leads.ts'`],
     ['delivery/worker.ts', `import { app } from '../gateway/app.ts'`],
-    ['widget/src/client.ts', `import { Session } from '#proto/session/v1/session_pb.js'`],
-    ['widget/src/client.ts', `import { app } from '../../gateway/app.ts'`],
+    ['widget/src/client/client.ts', `import { Session } from '#proto/session/v1/session_pb.js'`],
+    ['widget/src/client/client.ts', `import { app } from '../../../gateway/app.ts'`],
+    ['browser/pause.ts', `import { createServiceClient } from '../widget/src/client/client.ts'`],
+    ['console/src/app.tsx', `import { createOutbox } from '../../widget/src/messages/outbox.ts'`],
     ['gateway/app.ts', `import { createServiceWidget } from '@service/widget'`],
     ['gateway/tool.cjs', `const { sessions } = require('../core/sessions.ts')`],
     ['core/sessions.ts', `const port = process.env.PORT`],
@@ -120,9 +134,9 @@ describe('the architecture check', () => {
     ['core/sessions.ts', `const port = globalThis.process.env.PORT`],
     ['core/sessions.ts', `const { env } = process`],
     ['core/sessions.ts', `import { env as settings } from 'node:process'`],
-    ['widget/src/client.ts', `document.title = 'x'`],
-    ['widget/src/client.ts', `const page = window.document`],
-    ['widget/src/client.ts', `const page = { document }`],
+    ['widget/src/client/client.ts', `document.title = 'x'`],
+    ['widget/src/client/client.ts', `const page = window.document`],
+    ['widget/src/client/client.ts', `const page = { document }`],
   ])('the architecture check rejects this code in %s: %s', (path, text) => {
     expect(violations(path, text)).toEqual([expect.stringContaining(path)])
   })
@@ -146,8 +160,8 @@ describe('the architecture check', () => {
     ['gateway/app.ts', `import fastify from 'fastify'; import cors from '@fastify/cors'`],
     ['dev/start.ts', `import { createApp } from './gateway/app.ts'; import { createServer } from './core/server.ts'`],
     ['test/end-to-end/send.test.ts', `import { createServiceWidget } from '../../widget/src/index.ts'`],
-    ['widget/src/ui/panel.ts', `document.title = 'x'`],
-    ['widget/src/client.ts', `const name = { document: 1 }.document`],
+    ['widget/src/ui/panel/panel.ts', `document.title = 'x'`],
+    ['widget/src/client/client.ts', `const name = { document: 1 }.document`],
   ])('the architecture check allows this code in %s: %s', (path, text) => {
     expect(violations(path, text)).toEqual([])
   })

@@ -1,9 +1,9 @@
 import { expectTypeOf, it } from 'vitest'
 import type { WidgetConfigAnswer } from '../../gateway/schemas/config.ts'
 import type { MessageAnswer, SendMessageAnswer, SendMessageBody } from '../../gateway/schemas/messages.ts'
-import type { MessageInput } from '../../widget/src/outbox.ts'
-import type { WidgetConfig } from '../../widget/src/types.ts'
-import type { AcceptedMessage, ServiceMessage } from '../../widget/src/wire.ts'
+import type { WidgetConfig } from '../../widget/src/client/types.ts'
+import type { MessageInput } from '../../widget/src/messages/outbox.ts'
+import type { AcceptedMessage, ServiceMessage } from '../../widget/src/transport/wire.ts'
 
 it('the widget knows every field of the public schemas, which the compiler checks', () => {
   expectTypeOf<keyof ServiceMessage>().toEqualTypeOf<keyof MessageAnswer>()

@@ -14,8 +14,9 @@ const mayImport: Record<string, string[]> = {
   admin: ['proto', 'core-client', 'platform', 'contract'],
   gateway: ['proto', 'core-client', 'platform', 'contract'],
   delivery: ['proto', 'core-client', 'platform', 'contract'],
-  widget: [],
-  console: ['proto', 'platform', 'contract', 'widget'],
+  browser: [],
+  widget: ['browser'],
+  console: ['proto', 'platform', 'contract', 'browser'],
 }
 
 /**

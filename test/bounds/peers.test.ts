@@ -5,7 +5,6 @@ import { WatchEventsRequestSchema } from '#proto/messaging/v1/messaging_pb.js'
 import { createSharedBytes } from '../../core/concurrency/shared-bytes.ts'
 import type { CoreContext } from '../../core/context.ts'
 import { createVisitorPresence } from '../../core/conversations/visitor-presence.ts'
-import { createBusyDestinations } from '../../core/deliveries/busy-destinations.ts'
 import { watchEvents } from '../../core/rpc/watch-events.ts'
 import type { SubscriptionSink } from '../../core/streams/session-streams.ts'
 
@@ -135,15 +134,4 @@ it('presence of any visitors, streams and tabs stays within its bounds, and ends
     shown = changes.length
   })
   expect(shown).toBe(0)
-})
-
-it('claims of any workers name at most 100,000 busy destinations', () => {
-  const busy = createBusyDestinations(() => 0)
-  for (let worker = 0; worker < 300; worker += 1) {
-    const underWay = new Map(Array.from({ length: 1_000 }, (_, index) => [`sub_${worker}_${index}`, 1]))
-    busy.saw({ workerId: `worker-${worker}`, underWay })
-  }
-  const listed = busy.list()
-  expect(listed.length).toBeLessThanOrEqual(100_000)
-  expect(listed).toContain('sub_299_0')
 })

@@ -50,10 +50,13 @@ export const structures: Record<string, Record<string, string>> = {
     confirmed: 'the cores',
     beats: 'cores with a beat in the last second',
   },
-  'core/deliveries/delivery-work.ts': { waiters: 'running calls, at most CALLS_MAX' },
+  'core/deliveries/delivery-dispatch.ts': { workers: 'open streams of workers' },
   'core/deliveries/due-destinations.ts': { pauses: 'destinations with a rate limit, until the pause ends' },
   'core/deliveries/delivery-holds.ts': { running: 'subscriptions' },
-  'core/deliveries/busy-destinations.ts': { latest: 'LRU of 100,000 destinations (peer)' },
+  'core/deliveries/worker-room.ts': {
+    usages: 'rememberedMax destinations and the deliveries of a worker',
+    waiting: 'rememberedMax destinations',
+  },
   'core/rpc/dispatcher.ts': { methods: 'the methods' },
   'core/rpc/json-requests.ts': { parts: 'one message' },
   'core/rpc/watch-conversations.ts': { frames: 'INBOX_QUEUE_MAX, 32 MiB, and a share of 256 MiB (peer)' },
@@ -64,6 +67,12 @@ export const structures: Record<string, Record<string, string>> = {
     sockets: '10,000 connections',
   },
   'core/rpc/data-scopes.ts': { needed: 'the methods' },
+  'core/rpc/work-deliveries.ts': {
+    sent: 'the room of a worker: 21,000 deliveries (peer)',
+    unsent: 'as `sent`',
+    recorded: '50,000 answers (peer)',
+    renewed: 'with `recorded`',
+  },
   'core/rpc/watch-events.ts': {
     frames: '64 MiB, and a share of 256 MiB (peer)',
     told: 'opening subscriptions (peer)',

@@ -108,6 +108,11 @@ describe('a visitor of the shop', () => {
     await page.getByText('Your previous chat has ended.').waitFor()
     expect(await isOpen(page)).toBe(false)
     expect((await shop.messagesOf((await visit.session()).conversationId)).map(({ body }) => body)).toEqual(['before'])
+    // As the console's dialog says, the visitor can start a new session.
+    await page.getByRole('button', { name: 'Start a new chat' }).click()
+    await untilOnline(page)
+    await write(page, 'after')
+    await untilSent(page, 'after')
     expect(visit.complaints).toEqual([])
     await context.close()
   })

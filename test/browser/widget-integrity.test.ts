@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { beforeAll, expect, it } from 'vitest'
 import { buildWidgetIfStale, type PinnedLoader, widgetDist } from '../../widget/build.ts'
-import { useWidgetPages, withPreChat } from './widget-under-test.ts'
+import { inWidget, useWidgetPages, withRequests } from './widget-under-test.ts'
 
-const { gateway, visit } = useWidgetPages(withPreChat)
+const { gateway, visit } = useWidgetPages(withRequests)
 let pinned: PinnedLoader
 
 beforeAll(async () => {
@@ -15,7 +15,7 @@ beforeAll(async () => {
 
 const pin = () => ({ script: pinned.path, attributes: `integrity="${pinned.integrity}" crossorigin="anonymous"` })
 const launcher = (page: Page) => page.getByRole('button', { name: /^Open chat/ })
-const email = (page: Page) => page.getByRole('textbox', { name: 'Email address' })
+const untilOnline = (page: Page) => inWidget(page, '.header[data-state="online"]').waitFor()
 
 /** Changes one byte of the files whose path ends with `name`, from now on or once. */
 async function tamper(page: Page, name: string, times = Number.POSITIVE_INFINITY) {
@@ -34,9 +34,9 @@ it('a page that pins the path and the integrity hash of the loader opens the cha
   const asked: string[] = []
   page.on('request', (request) => asked.push(new URL(request.url()).pathname))
   await launcher(page).click()
-  await email(page).waitFor()
+  await untilOnline(page)
   const folder = pinned.path.slice(0, pinned.path.lastIndexOf('/'))
-  expect(asked).toEqual(expect.arrayContaining([`${folder}/chat.js`, `${folder}/form-view.js`]))
+  expect(asked.filter((path) => path.startsWith('/widget'))).toEqual([`${folder}/chat.js`])
   expect(complaints).toEqual([])
 })
 
@@ -56,18 +56,22 @@ it('the loader refuses a chat file with one changed byte, and loads the unchange
   expect(complaints.join()).toMatch(/digest.*integrity/)
   expect(gateway().sessionCount('pk_friendly')).toBe(0)
   await launcher(page).click()
-  // The chunk of the form also works with a chat that was loaded at the second attempt.
-  await email(page).waitFor()
+  await untilOnline(page)
 })
 
-it('the chat refuses a chunk with one changed byte, and loads the unchanged chunk at the next attempt', async () => {
+it('the chat refuses a part with one changed byte, and loads the unchanged part at the next attempt', async () => {
   const { page, complaints } = await visit({ lang: 'de', context: { locale: 'de-AT' } })
-  await tamper(page, 'form-view.js')
+  await tamper(page, 'requests.js', 1)
+  const suggest = () =>
+    gateway().features.request(gateway().conversation('pk_friendly'), 'navigation', { url: 'https://shop.test/' })
   await page.getByRole('button', { name: /^Chat öffnen/ }).click()
-  // The chat skips a form whose code was refused, so that the visitor can still write.
-  await page.getByRole('textbox', { name: 'Ihre Nachricht' }).waitFor()
-  await expect.poll(() => complaints.join()).toMatch(/digest.*integrity/)
-  expect(await page.locator('[data-service-widget] .form-view').count()).toBe(0)
+  await untilOnline(page)
+  suggest()
+  await expect.poll(() => complaints.join()).toMatch(/digest.*requests\.js.*integrity/)
+  expect(await inWidget(page, '.request').count()).toBe(0)
+  suggest()
+  await inWidget(page, '.request').waitFor()
+  await page.getByRole('button', { name: 'Nein, danke' }).click()
 
   await page.evaluate(
     `document.querySelector('script[data-site-key]').serviceWidget.load().then((chat) => { window.chat = chat })`,

@@ -43,7 +43,7 @@ afterAll(async () => {
   await rm(project, { recursive: true, force: true })
 })
 
-it('a site serves the script tag with all its chunks from the installed npm package', async () => {
+it('a site serves the script tag with all its parts from the installed npm package', async () => {
   const page = await browser.newPage()
   const failed: string[] = []
   page.on('console', (message) => message.type() === 'error' && failed.push(message.text()))

@@ -7,7 +7,7 @@ import { type EventType, endsSession, type LogEvent } from '../../core/log-event
 import { encodeEvent } from '../../core/streams/model.ts'
 import { eventsDocument } from '../../dev/write-events.ts'
 import { eventDefinitions, eventSchema } from '../../gateway/schemas/events.ts'
-import { isKnownCommand, isKnownSecurity } from '../../widget/src/errors.ts'
+import { isKnownCommand, isKnownSecurity } from '../../widget/src/client/errors.ts'
 import { validatorOf } from '../support/json-schema.ts'
 
 const root = join(import.meta.dirname, '../..')

@@ -46,7 +46,7 @@ describe.each(documents)('%s', (document) => {
   it('the document names only existing files', () => {
     const paths = [
       ...text.matchAll(
-        /`((?:admin|bench|core|core-client|delivery|dev|gateway|platform|proto|test|widget|docs)\/[\w./-]*)`/g,
+        /`((?:admin|bench|browser|core|core-client|delivery|dev|gateway|platform|proto|test|widget|docs)\/[\w./-]*)`/g,
       ),
     ].map(([, path = '']) => path)
     expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([])

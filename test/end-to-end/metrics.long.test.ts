@@ -217,7 +217,7 @@ it('attempts are counted by outcome in the worker and by status in the core', as
   )
   expect(await ofWorker('attempt_duration_seconds_count', { outcome: 'response' })).toBe(2)
   expect(await ofWorker('idle_connections')).toBeGreaterThanOrEqual(1)
-  expect(await ofWorker('claims_total', { result: 'work' })).toBeGreaterThanOrEqual(1)
+  expect(await ofWorker('streams')).toBeGreaterThanOrEqual(1)
   expect(await ofWorker('claimed_total')).toBeGreaterThanOrEqual(3)
   expect(await ofCores('attempts_total', { status: 'accepted', response_class: 'accepted' })).toBe(1)
   expect(await ofCores('attempts_total', { status: 'failed', response_class: 'rejected_payload' })).toBe(1)

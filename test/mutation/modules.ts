@@ -17,8 +17,8 @@ export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
     tests: ['gateway/events/event-streams.test.ts'],
   },
   claims: {
-    mutate: ['core/deliveries/delivery-claims.ts'],
-    tests: ['core/deliveries/delivery-claims-steps.test.ts'],
+    mutate: ['core/deliveries/{delivery-claims,worker-room,delivery-dispatch}.ts'],
+    tests: ['core/deliveries/{delivery-claims,worker-room,work-stream}.test.ts'],
   },
   results: {
     mutate: ['core/deliveries/delivery-results.ts'],

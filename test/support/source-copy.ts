@@ -5,7 +5,7 @@ import { join } from 'node:path'
 const root = join(import.meta.dirname, '../..')
 const linkedEntries = ['node_modules', '.cache']
 /** Files and folders of the project that cores, gateways and workers do not need. */
-const excludedEntries = ['.git', '.data', 'bench', 'console', 'docs', 'widget', ...linkedEntries]
+const excludedEntries = ['.git', '.data', 'bench', 'browser', 'console', 'docs', 'widget', ...linkedEntries]
 
 /**
  * A replacement of a text in the source. The text must occur exactly once in the folder. White

@@ -1,14 +1,14 @@
-import { createServiceClient as createClient, type ServiceClient } from './client.ts'
-import { checkOptions, type ServiceClientOptions } from './client-options.ts'
+import { createServiceClient as createClient, type ServiceClient } from './client/client.ts'
+import { checkOptions, type ServiceClientOptions } from './client/client-options.ts'
 import { pagePlatform } from './ui/page-platform.ts'
 
-export { WIDGET_PUBLIC_API_PREFIX, WIDGET_PUBLIC_API_VERSION } from './api.ts'
-export { type ClientErrorCode, WidgetError } from './errors.ts'
-export type { Emitter, Handler, WidgetEventMap, WidgetEventName } from './events.ts'
-export type * from './feature-types.ts'
-export type { Clock, Lifecycle, LifecycleSignal, Platform, TabSlot, Tabs } from './platform.ts'
-export type { KeyValueStorage, StorageMode } from './storage.ts'
-export type * from './types.ts'
+export type { Clock, Lifecycle, LifecycleSignal, Platform, TabSlot, Tabs } from '../../browser/platform.ts'
+export type { KeyValueStorage, StorageMode } from '../../browser/storage.ts'
+export { type ClientErrorCode, WidgetError } from './client/errors.ts'
+export type { Emitter, Handler, WidgetEventMap, WidgetEventName } from './client/events.ts'
+export type * from './client/feature-types.ts'
+export type * from './client/types.ts'
+export { WIDGET_PUBLIC_API_PREFIX, WIDGET_PUBLIC_API_VERSION } from './transport/api.ts'
 export type { ServiceClient, ServiceClientOptions }
 
 /**
@@ -23,5 +23,5 @@ export type { ServiceClient, ServiceClientOptions }
 export function createServiceClient(options: ServiceClientOptions): ServiceClient {
   checkOptions(options)
   const platform = { ...pagePlatform(options.apiBaseUrl), ...options.platform }
-  return createClient({ ...options, platform }, () => import('./features.ts'))
+  return createClient({ ...options, platform })
 }

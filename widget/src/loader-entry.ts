@@ -1,5 +1,5 @@
-import { checkOptions } from './client-options.ts'
-import { createLauncher, type ServiceWidgetLoader } from './ui/launcher.ts'
+import { checkOptions } from './client/client-options.ts'
+import { createLauncher, type ServiceWidgetLoader } from './ui/launcher/launcher.ts'
 import type { ServiceWidget, ServiceWidgetOptions } from './ui/service-widget-types.ts'
 
 export type { ServiceWidget, ServiceWidgetLoader, ServiceWidgetOptions }
@@ -21,7 +21,7 @@ export function createServiceWidgetLoader(
   checkOptions(options)
   const { loader, begin } = createLauncher({
     options: { storage: 'session', ...options },
-    importChat: () => import('./ui/widget.ts'),
+    importChat: async () => ({ createWidget: (await import('./ui/package-widget.ts')).createPackageWidget }),
     onReady,
   })
   begin()

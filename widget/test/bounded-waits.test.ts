@@ -115,7 +115,6 @@ async function behind(route: string, answer: () => Response | Promise<Response>)
   })
   if (!isBeforeStart(route)) {
     await harness.started()
-    await harness.withFeatures()
   }
   proxy.isForeign = true
   return { harness, proxy, timers, clock }

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { WidgetError } from '../src/errors.ts'
-import { createMemoryStorage } from '../src/storage.ts'
+import { createMemoryStorage } from '../../browser/storage.ts'
+import { createManualClock } from '../../test/support/manual-clock.ts'
+import { WidgetError } from '../src/client/errors.ts'
 import { assertionOf } from './assertion-of.ts'
 import { createClientHarness } from './client-harness.ts'
-import { createManualClock } from './manual-clock.ts'
 import { startScenarioServer } from './scenario-server.ts'
 
 /** What the model knows: whether the client runs, and what the tab has stored. */

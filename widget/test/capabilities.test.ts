@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { ServiceClientOptions } from '../src/client-options.ts'
+import { createManualClock } from '../../test/support/manual-clock.ts'
+import type { ServiceClientOptions } from '../src/client/client-options.ts'
 import { assertionOf } from './assertion-of.ts'
 import { createClientHarness, until } from './client-harness.ts'
-import { createManualClock } from './manual-clock.ts'
 import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
 
 const page = { url: 'http://shop.test/', title: 'Shop' }
@@ -24,7 +24,6 @@ async function started(options: Partial<ServiceClientOptions> = {}) {
     options: { pageContext: () => page, supports, ...options },
   })
   await harness.started()
-  await harness.withFeatures()
   return harness
 }
 const turnOff = (name: keyof typeof all) => {

@@ -1,11 +1,10 @@
-import { createServiceClient } from '../src/client.ts'
-import type { ServiceClientOptions } from '../src/client-options.ts'
-import type { WidgetEventName } from '../src/events.ts'
-import type { LoadFeatures } from '../src/late-features.ts'
-import type { Lifecycle, LifecycleSignal } from '../src/platform.ts'
-import { createMemoryStorage, type KeyValueStorage } from '../src/storage.ts'
-import type { WidgetMessage } from '../src/types.ts'
-import { createManualClock } from './manual-clock.ts'
+import type { Lifecycle, LifecycleSignal } from '../../browser/platform.ts'
+import { createMemoryStorage, type KeyValueStorage } from '../../browser/storage.ts'
+import { createManualClock } from '../../test/support/manual-clock.ts'
+import { createServiceClient } from '../src/client/client.ts'
+import type { ServiceClientOptions } from '../src/client/client-options.ts'
+import type { WidgetEventName } from '../src/client/events.ts'
+import type { WidgetMessage } from '../src/client/types.ts'
 import type { ScenarioServer } from './scenario-server.ts'
 import type { SiteKey } from './scenarios.ts'
 
@@ -47,12 +46,10 @@ export function createClientHarness(
     clock = createManualClock(),
     storage = createMemoryStorage(),
     options,
-    loadFeatures = () => import('../src/features.ts'),
   }: {
     clock?: ReturnType<typeof createManualClock>
     storage?: KeyValueStorage
     options?: Partial<ServiceClientOptions>
-    loadFeatures?: LoadFeatures
   } = {},
 ) {
   const listeners = new Set<(signal: LifecycleSignal) => void>()
@@ -65,7 +62,7 @@ export function createClientHarness(
     },
   }
   const platform = { clock, storage, lifecycle, random: () => 0.5, fetch: fetchFromPage, ...options?.platform }
-  const client = createServiceClient({ siteKey, apiBaseUrl: server.url, ...options, platform }, loadFeatures)
+  const client = createServiceClient({ siteKey, apiBaseUrl: server.url, ...options, platform })
   const events: { name: WidgetEventName; payload: unknown }[] = []
   for (const name of watched) client.on(name, (payload) => events.push({ name, payload }))
 
@@ -86,10 +83,6 @@ export function createClientHarness(
       await client.start()
       await until(() => client.connection() === 'online')
     },
-    /**
-     * Loads the code of the features now. The test's clock does not control how long this takes.
-     */
-    withFeatures: client.prepare,
   }
 }
 

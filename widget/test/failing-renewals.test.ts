@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createMemoryStorage, type KeyValueStorage } from '../src/storage.ts'
+import { createMemoryStorage, type KeyValueStorage } from '../../browser/storage.ts'
 import { until } from './client-harness.ts'
 import { isOnline, nap, night, sleepingClients } from './sleeping-clients.ts'
 
@@ -23,7 +23,6 @@ describe('a client that cannot reach the service after a sleep', () => {
       () => harness.client.markRead(),
       () => void harness.client.startTyping(),
     ]
-    await harness.withFeatures()
     for (const act of acts) {
       expected += 1
       act()

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { KeyValueStorage } from '../src/storage.ts'
+import type { KeyValueStorage } from '../../browser/storage.ts'
+import { createManualClock } from '../../test/support/manual-clock.ts'
 import { createClientHarness, until } from './client-harness.ts'
-import { createManualClock } from './manual-clock.ts'
 import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
 
 const forms = {

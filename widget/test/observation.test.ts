@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createManualClock } from '../../test/support/manual-clock.ts'
 import { createClientHarness, until } from './client-harness.ts'
-import { createManualClock } from './manual-clock.ts'
 import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
 
 const page = { url: 'http://shop.test/', title: 'Shop' }
@@ -20,7 +20,6 @@ async function started(stored?: object) {
   const harness = createClientHarness(server, 'pk_friendly', { clock, options: { pageContext: () => page } })
   if (stored) harness.storage.setItem('service.widget.1.pk_friendly.consent', JSON.stringify(stored))
   await harness.started()
-  await harness.withFeatures()
   return harness
 }
 

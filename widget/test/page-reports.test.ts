@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { PageContext } from '../src/types.ts'
+import { createManualClock } from '../../test/support/manual-clock.ts'
+import type { PageContext } from '../src/client/types.ts'
 import { createClientHarness, until } from './client-harness.ts'
-import { createManualClock } from './manual-clock.ts'
 import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
 
 let server: ScenarioServer
@@ -17,7 +17,6 @@ async function started(config?: Record<string, unknown>) {
   server = await startScenarioServer({ now: clock.now, config })
   const harness = createClientHarness(server, 'pk_friendly', { clock, options: { pageContext: () => page } })
   await harness.started()
-  await harness.withFeatures()
   return harness
 }
 

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { LoadFeatures } from '../src/late-features.ts'
+import { createManualClock } from '../../test/support/manual-clock.ts'
 import { assertionOf } from './assertion-of.ts'
 import { createClientHarness, until } from './client-harness.ts'
-import { createManualClock } from './manual-clock.ts'
 import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
 
 const fields = { email: 'ada@example.com' }
@@ -26,12 +25,12 @@ beforeEach(async () => {
 })
 afterEach(() => server.close())
 
-async function startedAsAda(loadFeatures?: LoadFeatures) {
+async function startedAsAda() {
   const options = {
     supports: { navigation: true, screenshots: true },
     identityProvider: async () => person && assertionOf(person),
   }
-  const harness = createClientHarness(server, 'pk_friendly', { clock, options, loadFeatures })
+  const harness = createClientHarness(server, 'pk_friendly', { clock, options })
   await harness.started()
   return { ...harness, adas: grantOf('GET /events') }
 }
@@ -99,24 +98,6 @@ describe.each(Object.keys(changes))('when %s', (name) => {
     expect(await submitting).toEqual({ status: 'open' })
     expect(harness.events.slice(eventCount).map(({ name }) => name)).not.toContain('form.changed')
     expect(harness.client.formDue()).toBe('preChat')
-    harness.client.stop()
-  })
-
-  it('a form that was submitted before the code for forms was loaded is not sent for the next visitor', async () => {
-    // The first import of the features' code fails, so the page starts without it. The second
-    // import waits until the test calls `arrive`.
-    let arrive = () => {}
-    const arrived = new Promise<void>((resolve) => {
-      arrive = resolve
-    })
-    const answers = [() => Promise.reject(new Error('offline')), () => arrived]
-    const harness = await startedAsAda(() => answers.shift()!().then(() => import('../src/features.ts')))
-    const submitting = harness.client.submitForm('preChat', fields).catch((error) => error.code)
-    await change(harness)
-    arrive()
-    expect(await submitting).toBe('session_ended')
-    await expectNothingOf(harness, '/forms/', 0)
-    expect(server.features.leads).toEqual([])
     harness.client.stop()
   })
 

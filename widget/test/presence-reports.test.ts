@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { LifecycleSignal } from '../src/platform.ts'
+import type { LifecycleSignal } from '../../browser/platform.ts'
 import { createClientHarness, until } from './client-harness.ts'
 import { serverPerTest } from './server-per-test.ts'
 
@@ -24,7 +24,6 @@ async function started() {
     options: { platform: { lifecycle } },
   })
   await harness.started()
-  await harness.withFeatures()
   const signal = (name: LifecycleSignal) => {
     for (const listener of [...listeners]) listener(name)
   }

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import type { AcceptedMessage, ServiceMessage } from '../src/wire.ts'
+import type { AcceptedMessage, ServiceMessage } from '../src/transport/wire.ts'
 import type { Scenario } from './scenarios.ts'
 
 const epoch = 'e1'

@@ -1,4 +1,4 @@
-import { type KeyValueStorage, storageFor } from '../src/storage.ts'
+import { type KeyValueStorage, storageFor } from '../../browser/storage.ts'
 import { codeOf, type SuiteContext, same } from './suite-context.ts'
 
 /** Tests of the headless client: sending: retries, lost answers and storage. */

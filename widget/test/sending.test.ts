@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
-import { WidgetError } from '../src/errors.ts'
+import { WidgetError } from '../src/client/errors.ts'
 import { createClientHarness, until } from './client-harness.ts'
 import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach } from 'vitest'
-import { createManualClock, type ManualClock } from './manual-clock.ts'
+import { createManualClock, type ManualClock } from '../../test/support/manual-clock.ts'
 import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
 
 /** Starts a scenario server with a manual clock before each test of a file. */

@@ -1,11 +1,11 @@
+import { waitForSlot } from '../../browser/page-tabs.ts'
+import type { Lifecycle, LifecycleSignal, TabSlot, Tabs } from '../../browser/platform.ts'
+import { createMemoryStorage, type KeyValueStorage } from '../../browser/storage.ts'
+import { createManualClock, type ManualClock } from '../../test/support/manual-clock.ts'
+import type { WidgetEventMap } from '../src/client/events.ts'
+import type { WidgetErrorDetail } from '../src/client/types.ts'
 import { createServiceClient, type ServiceClient, type ServiceClientOptions } from '../src/client-entry.ts'
-import type { WidgetEventMap } from '../src/events.ts'
-import type { Lifecycle, LifecycleSignal, TabSlot, Tabs } from '../src/platform.ts'
-import { createMemoryStorage, type KeyValueStorage } from '../src/storage.ts'
-import type { WidgetErrorDetail } from '../src/types.ts'
-import { waitForSlot } from '../src/ui/page-tabs.ts'
-import type { ServiceMessage } from '../src/wire.ts'
-import { createManualClock, type ManualClock } from './manual-clock.ts'
+import type { ServiceMessage } from '../src/transport/wire.ts'
 import type { Scenario, SiteKey } from './scenarios.ts'
 
 /**

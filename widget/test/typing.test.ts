@@ -8,7 +8,6 @@ async function started(config?: Record<string, unknown>) {
   if (config) await fixture.restart(config)
   const harness = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock })
   await harness.started()
-  await harness.withFeatures()
   return harness
 }
 

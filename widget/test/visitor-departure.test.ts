@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createMemoryStorage, type KeyValueStorage } from '../src/storage.ts'
+import { createMemoryStorage, type KeyValueStorage } from '../../browser/storage.ts'
 import { assertionOf } from './assertion-of.ts'
 import { createClientHarness, fetchFromPage, until } from './client-harness.ts'
 import { serverPerTest } from './server-per-test.ts'

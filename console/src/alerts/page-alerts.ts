@@ -1,5 +1,5 @@
 import { effect, type ReadonlySignal, signal } from '@preact/signals'
-import type { Lifecycle, LifecycleSignal } from '../../../widget/src/platform.ts'
+import type { Lifecycle, LifecycleSignal } from '../../../browser/platform.ts'
 import type { Inbox } from '../inbox/inbox.ts'
 import { conversationPath, type Router } from '../router.ts'
 import { createAlertedMessages } from './alerted-messages.ts'

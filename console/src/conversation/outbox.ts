@@ -1,6 +1,6 @@
 import { computed, signal } from '@preact/signals'
 import type { Message } from '#proto/messaging/v1/messaging_pb.js'
-import type { Clock, TimerId } from '../../../widget/src/platform.ts'
+import type { Clock, TimerId } from '../../../browser/platform.ts'
 import type { Api } from '../api.ts'
 import { describeFailure, type Failure } from '../failures.ts'
 import { newOperationId } from '../operations.ts'

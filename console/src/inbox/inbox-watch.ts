@@ -1,7 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { ConversationChanged, PresenceChanged } from '#proto/messaging/v1/messaging_pb.js'
-import { createPause } from '../../../widget/src/pause.ts'
-import { systemClock } from '../../../widget/src/platform.ts'
+import { createPause } from '../../../browser/pause.ts'
+import { systemClock } from '../../../browser/platform.ts'
 import type { Api } from '../api.ts'
 
 export type LinkState =

@@ -6,7 +6,7 @@ import {
   type InboxEvent,
   Presence,
 } from '#proto/messaging/v1/messaging_pb.js'
-import { createTabStream, type TabStreamDeps } from '../../../widget/src/tab-stream.ts'
+import { createTabStream, type TabStreamDeps } from '../../../browser/tab-stream.ts'
 import type { Api } from '../api.ts'
 import { describeFailure, type Failure } from '../failures.ts'
 import {

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { launcherColors } from '../../../widget/src/ui/launcher-colors.ts'
+import { isFaint, launcherColors } from '../../../browser/colors.ts'
 import { Button } from '../ui/button.tsx'
 import { Field, TextField } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
@@ -16,6 +16,7 @@ export function AppearanceCard(part: InstallationPart) {
   const [accentColor, setAccentColor] = useState(appearance?.accentColor ?? '#1f6f5c')
   const [position, setPosition] = useState(appearance?.position ?? 'right')
   const isValid = /^#[0-9a-f]{6}$/i.test(accentColor)
+  const faint = isValid && (['light', 'dark'] as const).find((scheme) => isFaint(accentColor, scheme))
 
   function submit(event: Event) {
     event.preventDefault()
@@ -42,7 +43,11 @@ export function AppearanceCard(part: InstallationPart) {
               />
             )}
           </Field>
-          <Field label="Accent colour" error={isValid ? undefined : 'Enter # and six hexadecimal digits.'}>
+          <Field
+            label="Accent colour"
+            hint={faint && `Hardly visible on the ${faint} background. The chat adds a thin line around it.`}
+            error={isValid ? undefined : 'Enter # and six hexadecimal digits.'}
+          >
             {(attributes) => (
               <div class="copy-row">
                 <input

@@ -1,5 +1,5 @@
 import { Presence } from '#proto/messaging/v1/messaging_pb.js'
-import { initialsOf } from '../../../widget/src/ui/initials.ts'
+import { initialsOf } from '../../../browser/initials.ts'
 import { Icon } from './icon.tsx'
 
 /** Shows a visitor's initials on a colour that is derived from the ID, with a dot for their presence. */

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState, useSyncExternalStore } from 'react'
-import type { WidgetEventMap, WidgetEventName } from '../events.ts'
+import type { WidgetEventMap, WidgetEventName } from '../client/events.ts'
 import { createServiceWidgetLoader } from '../loader-entry.ts'
-import type { ServiceWidgetLoader } from '../ui/launcher.ts'
+import type { ServiceWidgetLoader } from '../ui/launcher/launcher.ts'
 import type { ServiceWidgetOptions, ServiceWidget as Widget } from '../ui/service-widget-types.ts'
 
 export interface ServiceWidgetProps extends ServiceWidgetOptions {

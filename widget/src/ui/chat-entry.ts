@@ -1,5 +1,11 @@
-// Entry of the chat that `widget.js` loads. This module also exports the code that several chunks
-// share. So the build puts that code into the chat, and each chunk imports only the chat.
-export { createConfigRefresh } from '../config-refresh.ts'
-export { default as actionsCss } from './actions.css?inline'
-export { createWidget } from './widget.ts'
+import { importChecked } from './launcher/import-checked.ts'
+import type { LauncherHost } from './launcher/launcher-host.ts'
+import type { ServiceWidget, ServiceWidgetOptions } from './service-widget-types.ts'
+import { createWidget as create } from './widget.ts'
+
+/** Hash of each part by name. The build sets this constant. */
+declare const PART_INTEGRITY: Record<string, string>
+
+/** Creates the chat that `widget.js` loads. Its parts stand beside this file. */
+export const createWidget = (options: ServiceWidgetOptions, hostOf: () => LauncherHost): ServiceWidget =>
+  create(options, hostOf, (name) => importChecked(new URL(`${name}.js`, import.meta.url).href, PART_INTEGRITY[name]!))

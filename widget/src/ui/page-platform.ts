@@ -1,6 +1,6 @@
-import type { Platform } from '../platform.ts'
-import { pageLifecycle } from './page-lifecycle.ts'
-import { createPageTabs } from './page-tabs.ts'
+import { pageLifecycle } from '../../../browser/page-lifecycle.ts'
+import { createPageTabs } from '../../../browser/page-tabs.ts'
+import type { Platform } from '../../../browser/platform.ts'
 
 /**
  * Returns the parts of the platform that only a page can provide. Outside of a browser, returns an

@@ -1,9 +1,9 @@
-import type { ServiceClient } from '../client.ts'
-import type { ServiceClientOptions } from '../client-options.ts'
-import type { Handler, WidgetEventMap } from '../events.ts'
-import type { WidgetMessage } from '../types.ts'
-import type { ShellOptions, Theme } from './shell.ts'
-import type { WidgetTexts } from './texts.ts'
+import type { ServiceClient } from '../client/client.ts'
+import type { ServiceClientOptions } from '../client/client-options.ts'
+import type { Handler, WidgetEventMap } from '../client/events.ts'
+import type { WidgetMessage } from '../client/types.ts'
+import type { WidgetTexts } from './languages/texts.ts'
+import type { ShellOptions, Theme } from './panel/shell.ts'
 
 export interface ServiceWidgetOptions extends ServiceClientOptions, ShellOptions {
   /** Texts that replace the default texts of the user interface in all languages. */
@@ -44,7 +44,9 @@ export interface ServiceWidget {
    * again.
    */
   setLocale(locale: string | undefined): void
-  /** Sets the text of the message field without sending it. */
+  /**
+   * Sets the text of the message field without sending it. Text that the visitor has written stays.
+   */
   prefill(text: string): void
   /**
    * Returns the number of messages from agents and the system that arrived after the panel was last

@@ -1,6 +1,6 @@
-import { createLauncherHost, type LauncherHost } from './launcher-host.ts'
+import { createLauncherHost, type LauncherHost } from './launcher/launcher-host.ts'
+import { createPackageWidget } from './package-widget.ts'
 import type { ServiceWidget, ServiceWidgetOptions } from './service-widget-types.ts'
-import { createWidget } from './widget.ts'
 
 /**
  * Creates the chat with its user interface (section 4.4 of the specification). Before `mount`, the
@@ -11,7 +11,7 @@ import { createWidget } from './widget.ts'
  */
 export function createServiceWidget(options: ServiceWidgetOptions): ServiceWidget {
   let host: LauncherHost | undefined
-  return createWidget(options, () => {
+  return createPackageWidget(options, () => {
     if (!host) {
       host = createLauncherHost(options)
       host.setAppearance(undefined)

@@ -1,26 +1,26 @@
-import { createServiceClient } from '../client.ts'
-import { checkOptions } from '../client-options.ts'
-import { createEmitter } from '../events.ts'
-import { createFeatures } from '../features.ts'
-import { minimized } from '../page-context.ts'
-import { sessionRecordKey } from '../session-record.ts'
-import { storageFor } from '../storage.ts'
-import type { PageContext, VisitorReset } from '../types.ts'
-import { type Announcer, createAnnouncer } from './announcer.ts'
-import { followPages } from './follow-pages.ts'
-import type { LauncherHost } from './launcher-host.ts'
-import { browserLocale, chooseLocale, languageOf, pageLocales, wellFormed } from './locale-choice.ts'
-import { englishChatTexts } from './locales/en.ts'
-import { loadTexts, widgetLocales } from './locales.ts'
-import { createOpenRecord } from './open-record.ts'
+import { storageFor } from '../../../browser/storage.ts'
+import { createServiceClient } from '../client/client.ts'
+import { checkOptions } from '../client/client-options.ts'
+import { createEmitter } from '../client/events.ts'
+import type { VisitorReset } from '../client/types.ts'
+import { sessionRecordKey } from '../session/session-record.ts'
+import { englishTexts } from './languages/en.ts'
+import { browserLocale, chooseLocale, languageOf, pageLocales, wellFormed } from './languages/locale-choice.ts'
+import { loadTexts, widgetLocales } from './languages/locales.ts'
+import type { WidgetTexts } from './languages/texts.ts'
+import type { LauncherHost } from './launcher/launcher-host.ts'
+import { readableRefusal } from './launcher/readable-refusal.ts'
 import { pagePlatform } from './page-platform.ts'
-import { createPanel, fullScreenQuery, type Panel } from './panel.ts'
-import { readableRefusal } from './readable-refusal.ts'
-import { followRefusals } from './refusals.ts'
+import { type Announcer, createAnnouncer } from './panel/announcer.ts'
+import { createDraft } from './panel/draft.ts'
+import { currentPage, followPages } from './panel/follow-pages.ts'
+import { createOpenRecord } from './panel/open-record.ts'
+import { createPanel, fullScreenQuery, type Panel } from './panel/panel.ts'
+import { followRefusals } from './panel/refusals.ts'
+import { createShell, type Shell } from './panel/shell.ts'
+import { followVisualViewport } from './panel/viewport.ts'
+import type { LoadPart } from './parts.ts'
 import type { ServiceWidget, ServiceWidgetOptions } from './service-widget-types.ts'
-import { createShell, type Shell } from './shell.ts'
-import type { ShownTexts } from './texts.ts'
-import { followVisualViewport } from './viewport.ts'
 
 interface Mounted {
   host: LauncherHost
@@ -33,11 +33,6 @@ interface Mounted {
 
 const panelId = 'panel'
 
-function currentPage(): PageContext | undefined {
-  const viewport = { width: Math.round(innerWidth), height: Math.round(innerHeight) }
-  return minimized({ url: location.href, title: document.title, referrer: document.referrer, viewport })
-}
-
 /**
  * Resolves in a new task. Long work is split into several tasks, so that the page stays responsive.
  */
@@ -46,8 +41,14 @@ const nextTask = () => new Promise((resolve) => setTimeout(resolve))
 /**
  * Creates the chat with its launcher. Before `mount`, the chat accesses neither the page nor its
  * storage.
+ *
+ * @param loadPart loads code that most visitors do not need
  */
-export function createWidget(given: ServiceWidgetOptions, hostOf: () => LauncherHost): ServiceWidget {
+export function createWidget(
+  given: ServiceWidgetOptions,
+  hostOf: () => LauncherHost,
+  loadPart: LoadPart,
+): ServiceWidget {
   checkOptions(given)
   let { texts, localeTexts, locale, ...options } = given
   locale = locale && wellFormed(locale)
@@ -61,16 +62,15 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
   const supports = { navigation: true, screenshots: true, ...options.supports }
   const client = createServiceClient(
     { pageContext: currentPage, ...options, locale: locale ?? browserLocale(), platform, supports },
-    () => Promise.resolve({ createFeatures }),
     emitter,
   )
   const openRecord = createOpenRecord(platform.storage, options.siteKey)
   let mounted: Mounted | undefined
-  let shownTexts: ShownTexts = { ...englishChatTexts, ...texts }
+  let shownTexts: WidgetTexts = { ...englishTexts, ...texts }
   let shownLocale: string | undefined
   let isOpen = false
   let newCount = 0
-  let draft = ''
+  const draft = createDraft(client, () => mounted?.panel)
   /** Session record that an earlier page stored, as JSON. Empty once this page has a session. */
   let storedRecord = ''
   let movesFocus = true
@@ -124,11 +124,7 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
       locale = next
       updateLanguage()
     },
-    prefill(text) {
-      draft = text
-      mounted?.panel?.setDraft(text)
-      client.setDraft(text)
-    },
+    prefill: draft.prefill,
     unreadCount: client.unread,
     sendMessage: client.sendMessage,
     retryMessage: client.retryMessage,
@@ -141,8 +137,7 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
       try {
         await client.resetVisitor(what)
       } finally {
-        draft = client.draft()
-        mounted?.panel?.setDraft(draft)
+        draft.restore()
       }
     },
     updatePageContext: client.updatePageContext,
@@ -200,17 +195,17 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
     const chosen = mounted && chooseLocale(locale, pageLocales(), known, client.config()?.locale)
     if (!chosen || chosen === shownLocale) return
     shownLocale = chosen
-    void Promise.all([loadTexts(chosen), nextTask()]).then(([own]) => {
+    void Promise.all([loadTexts(chosen, loadPart), nextTask()]).then(([own]) => {
       if (chosen === shownLocale) show(chosen, own)
     })
   }
 
-  function show(chosen: string, own: ShownTexts) {
+  function show(chosen: string, own: WidgetTexts) {
     if (!mounted) return
     shownTexts = { ...own, ...texts, ...localeTexts?.[languageOf(chosen)], ...localeTexts?.[chosen] }
     const { shell, announcer, panel: before } = mounted
     const hadFocus = before?.element.contains(shell.focused())
-    if (before) draft = before.draft()
+    if (before) draft.keep(before.draft())
     before?.dispose()
     before?.element.remove()
     const panel = createPanel({
@@ -222,13 +217,14 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
       announce: announcer.announce,
       conceal: shell.conceal,
       addStyles: shell.addStyles,
+      loadPart,
+      prefilled: draft.prefilled,
     })
     mounted.panel = panel
-    panel.setDraft(draft || client.draft())
+    panel.setDraft(draft.text())
     shell.setLocale(chosen)
     shell.frame.append(panel.element)
     shell.button.setAttribute('aria-controls', panelId)
-    void nextTask().then(client.prepare)
     showLauncherState()
     if (!isOpen) return
     void nextTask().then(() => {

@@ -600,6 +600,143 @@ export declare type ListDeliveriesResponse = Message<"service.lead.v1.ListDelive
 export declare const ListDeliveriesResponseSchema: GenMessage<ListDeliveriesResponse>;
 
 /**
+ * @generated from message service.lead.v1.WorkDeliveriesRequest
+ */
+export declare type WorkDeliveriesRequest = Message<"service.lead.v1.WorkDeliveriesRequest"> & {
+  /**
+   * Identifies the worker in its claims: 1 to 64 characters. Required in the first message, ignored
+   * in later ones.
+   *
+   * @generated from field: string worker_id = 1;
+   */
+  workerId: string;
+
+  /**
+   * Replaces the room of earlier messages.
+   *
+   * @generated from field: service.lead.v1.WorkerRoom room = 2;
+   */
+  room?: WorkerRoom | undefined;
+
+  /**
+   * Results of attempts. A repeated result changes nothing. The result also makes room for the next
+   * delivery.
+   *
+   * @generated from field: repeated service.lead.v1.AttemptResult results = 3;
+   */
+  results: AttemptResult[];
+
+  /**
+   * Leases to renew, also of deliveries that another core sent.
+   *
+   * @generated from field: repeated service.lead.v1.HeldClaim renewals = 4;
+   */
+  renewals: HeldClaim[];
+};
+
+/**
+ * Describes the message service.lead.v1.WorkDeliveriesRequest.
+ * Use `create(WorkDeliveriesRequestSchema)` to create a new message.
+ */
+export declare const WorkDeliveriesRequestSchema: GenMessage<WorkDeliveriesRequest>;
+
+/**
+ * How many deliveries of this core a worker takes at once. The core counts the deliveries that it
+ * has sent on the stream and that have no result yet.
+ *
+ * @generated from message service.lead.v1.WorkerRoom
+ */
+export declare type WorkerRoom = Message<"service.lead.v1.WorkerRoom"> & {
+  /**
+   * Maximum number of deliveries: at most 20,000. 0 if the worker stops.
+   *
+   * @generated from field: uint32 limit = 1;
+   */
+  limit: number;
+
+  /**
+   * Maximum number of deliveries per destination: 1 to 1,000. The core sends more to a destination
+   * that answers quickly.
+   *
+   * @generated from field: uint32 per_destination = 2;
+   */
+  perDestination: number;
+};
+
+/**
+ * Describes the message service.lead.v1.WorkerRoom.
+ * Use `create(WorkerRoomSchema)` to create a new message.
+ */
+export declare const WorkerRoomSchema: GenMessage<WorkerRoom>;
+
+/**
+ * The first message is empty: the core has accepted the stream.
+ *
+ * @generated from message service.lead.v1.WorkDeliveriesResponse
+ */
+export declare type WorkDeliveriesResponse = Message<"service.lead.v1.WorkDeliveriesResponse"> & {
+  /**
+   * @generated from field: repeated service.lead.v1.ClaimedDelivery deliveries = 1;
+   */
+  deliveries: ClaimedDelivery[];
+
+  /**
+   * Answers to results. `held` is false if the result was ignored because another worker has claimed
+   * the delivery.
+   *
+   * @generated from field: repeated service.lead.v1.ClaimState recorded = 2;
+   */
+  recorded: ClaimState[];
+
+  /**
+   * Answers to renewals. `held` is false if another worker has taken over the delivery, or if the
+   * claim is too old to renew. The worker may still send its result.
+   *
+   * @generated from field: repeated service.lead.v1.ClaimState renewed = 3;
+   */
+  renewed: ClaimState[];
+
+  /**
+   * Set once the worker has sent a room of 0 and no further delivery will follow on this stream.
+   *
+   * @generated from field: bool drained = 4;
+   */
+  drained: boolean;
+};
+
+/**
+ * Describes the message service.lead.v1.WorkDeliveriesResponse.
+ * Use `create(WorkDeliveriesResponseSchema)` to create a new message.
+ */
+export declare const WorkDeliveriesResponseSchema: GenMessage<WorkDeliveriesResponse>;
+
+/**
+ * @generated from message service.lead.v1.ClaimState
+ */
+export declare type ClaimState = Message<"service.lead.v1.ClaimState"> & {
+  /**
+   * @generated from field: string delivery_id = 1;
+   */
+  deliveryId: string;
+
+  /**
+   * @generated from field: string claim_id = 2;
+   */
+  claimId: string;
+
+  /**
+   * @generated from field: bool held = 3;
+   */
+  held: boolean;
+};
+
+/**
+ * Describes the message service.lead.v1.ClaimState.
+ * Use `create(ClaimStateSchema)` to create a new message.
+ */
+export declare const ClaimStateSchema: GenMessage<ClaimState>;
+
+/**
  * @generated from message service.lead.v1.ClaimDeliveriesRequest
  */
 export declare type ClaimDeliveriesRequest = Message<"service.lead.v1.ClaimDeliveriesRequest"> & {
@@ -639,8 +776,8 @@ export declare type ClaimDeliveriesRequest = Message<"service.lead.v1.ClaimDeliv
   waitMs: number;
 
   /**
-   * If true, the call skips queued deliveries and waits for deliveries that this core creates. A
-   * worker keeps one call of this kind open per core.
+   * If true, the call waits and returns nothing. Workers of the previous release keep one call of this
+   * kind open per core.
    *
    * @generated from field: bool only_new = 6;
    */

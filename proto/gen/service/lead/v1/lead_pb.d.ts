@@ -8,7 +8,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { Message } from "@bufbuild/protobuf";
 import type { VisitorCredentials } from "../../session/v1/visitor_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import type { ClaimDeliveriesRequestSchema, ClaimDeliveriesResponseSchema, CreateDeliveryAttemptRequestSchema, CreateDeliveryAttemptResponseSchema, ListDeliveriesRequestSchema, ListDeliveriesResponseSchema, ListDeliveryAttemptsRequestSchema, ListDeliveryAttemptsResponseSchema, RecordAttemptsRequestSchema, RecordAttemptsResponseSchema, RecoverDeliveriesRequestSchema, RecoverDeliveriesResponseSchema, RenewClaimsRequestSchema, RenewClaimsResponseSchema, RetryDeliveryAttemptRequestSchema, RetryDeliveryAttemptResponseSchema, SendTestDeliveryRequestSchema, SendTestDeliveryResponseSchema } from "./delivery_pb.js";
+import type { ClaimDeliveriesRequestSchema, ClaimDeliveriesResponseSchema, CreateDeliveryAttemptRequestSchema, CreateDeliveryAttemptResponseSchema, ListDeliveriesRequestSchema, ListDeliveriesResponseSchema, ListDeliveryAttemptsRequestSchema, ListDeliveryAttemptsResponseSchema, RecordAttemptsRequestSchema, RecordAttemptsResponseSchema, RecoverDeliveriesRequestSchema, RecoverDeliveriesResponseSchema, RenewClaimsRequestSchema, RenewClaimsResponseSchema, RetryDeliveryAttemptRequestSchema, RetryDeliveryAttemptResponseSchema, SendTestDeliveryRequestSchema, SendTestDeliveryResponseSchema, WorkDeliveriesRequestSchema, WorkDeliveriesResponseSchema } from "./delivery_pb.js";
 import type { ActivateSubscriptionSecretRequestSchema, ActivateSubscriptionSecretResponseSchema, CreateSubscriptionRequestSchema, CreateSubscriptionResponseSchema, DeleteSubscriptionRequestSchema, DeleteSubscriptionResponseSchema, GetSubscriptionRequestSchema, GetSubscriptionResponseSchema, ListSubscriptionsRequestSchema, ListSubscriptionsResponseSchema, RotateSubscriptionSecretRequestSchema, RotateSubscriptionSecretResponseSchema, UpdateSubscriptionRequestSchema, UpdateSubscriptionResponseSchema } from "./subscription_pb.js";
 
 /**
@@ -418,8 +418,22 @@ export declare const LeadService: GenService<{
     output: typeof ListDeliveriesResponseSchema;
   },
   /**
-   * For delivery workers: claims due deliveries under a lease, distributed fairly over the
-   * destinations.
+   * For delivery workers: carries all work between a worker and this core. A worker keeps one such
+   * call open with each core. The worker sends its room, the results of attempts and the renewals of
+   * leases. The core sends deliveries under a lease, fairly over the destinations, as soon as they
+   * are created or due. If a result or a renewal cannot be written, the call fails, and the worker
+   * sends its unanswered results again on any core. Errors: ValidationFailed.
+   *
+   * @generated from rpc service.lead.v1.LeadService.WorkDeliveries
+   */
+  workDeliveries: {
+    methodKind: "bidi_streaming";
+    input: typeof WorkDeliveriesRequestSchema;
+    output: typeof WorkDeliveriesResponseSchema;
+  },
+  /**
+   * For delivery workers of the previous release, which claim due deliveries call by call. New
+   * workers use WorkDeliveries.
    * Errors: ValidationFailed.
    *
    * @generated from rpc service.lead.v1.LeadService.ClaimDeliveries

@@ -1,0 +1,133 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { Claimant, DeliveryClaims } from './delivery-claims.ts'
+import { type ClaimedDelivery, newClaimId } from './webhook-requests.ts'
+
+/** A worker whose stream is open on this core. */
+export interface StreamingWorker extends Claimant {
+  /** Whether the worker has sent something recently. Other workers get no deliveries. */
+  isResponsive(): boolean
+  /** Sends deliveries to the worker. If its stream has ended, returns them to the queue. */
+  send(deliveries: ClaimedDelivery[]): void
+}
+
+/** A worker that joined, with the claim under which new deliveries are created for it. */
+export interface JoinedWorker extends StreamingWorker {
+  /** Each delivery is created once, so this claim never covers a delivery that was taken over. */
+  readonly claimId: string
+}
+
+/** Sends deliveries to the workers whose streams are open on this core. */
+export interface DeliveryDispatch {
+  /** Sends deliveries to the worker from now on. Returns the function that ends this. */
+  join(worker: StreamingWorker): () => void
+  /**
+   * Reserves room for a new delivery: at the worker with the most places. Returns undefined if no
+   * worker has room. The caller must use the room or free it.
+   */
+  reserve(destination: string): JoinedWorker | undefined
+  /** Deliveries may be due, on this core or another one. */
+  announce(): void
+  /** The worker has room again. */
+  roomMade(): void
+  /** Destinations whose deliveries the workers have. */
+  busyDestinations(): string[]
+  close(): void
+}
+
+/**
+ * Interval in milliseconds at which the queue is read without an announcement. It limits the delay if
+ * an announcement of another core is lost.
+ */
+export const pollEveryMs = 1000
+/**
+ * Minimum time between two reads of the queue, in milliseconds. Room that is made in this time is
+ * filled by one read.
+ */
+const readEveryMs = 10
+
+export function createDeliveryDispatch(dependencies: {
+  take: DeliveryClaims['take']
+  logger: Pick<Logger, 'warn'>
+  now: () => number
+}): DeliveryDispatch {
+  const { take, logger, now } = dependencies
+  const workers = new Set<JoinedWorker>()
+  /** Whether deliveries were due after the last read. If so, new room is filled at once. */
+  let isMoreDue = true
+  let isWanted = false
+  let isRunning = false
+  let isClosed = false
+  let isFailing = false
+  let timer: NodeJS.Timeout | undefined
+  let readAt = Number.NEGATIVE_INFINITY
+
+  const byPlaces = () =>
+    [...workers].filter(({ isResponsive }) => isResponsive()).toSorted((a, b) => b.room.places() - a.room.places())
+
+  function wake(): void {
+    isWanted = true
+    if (isRunning || isClosed || workers.size === 0) return
+    isRunning = true
+    clearTimeout(timer)
+    void run()
+  }
+
+  async function run(): Promise<void> {
+    let nextDueAt = Number.POSITIVE_INFINITY
+    while (isWanted && !isClosed) {
+      const pauseMs = readAt + readEveryMs - performance.now()
+      if (pauseMs > 0) await delay(pauseMs)
+      isWanted = false
+      readAt = performance.now()
+      nextDueAt = await fill().catch((error: Error) => {
+        if (!isFailing && !isClosed)
+          logger.warn({ reason: error.name }, 'claiming deliveries failed; retrying every second')
+        isFailing = true
+        return Number.POSITIVE_INFINITY
+      })
+    }
+    isRunning = false
+    if (!isClosed) timer = setTimeout(wake, Math.max(1, Math.min(pollEveryMs, nextDueAt - now())))
+  }
+
+  /** Fills the room of the workers. Returns the time at which the next delivery is due, if it is known. */
+  async function fill(): Promise<number> {
+    let next = Number.POSITIVE_INFINITY
+    isMoreDue = true
+    for (const worker of byPlaces()) {
+      if (worker.room.places() === 0) break
+      const taken = await take(worker)
+      if (taken.claimed.length > 0) {
+        worker.send(taken.claimed)
+        isWanted ||= taken.isMoreDue
+      }
+      next = Math.min(next, taken.nextDueAt ?? next)
+      isMoreDue = taken.isMoreDue
+      isFailing = false
+      if (!isMoreDue) break
+    }
+    return next
+  }
+
+  return {
+    join(worker) {
+      const joined = { ...worker, claimId: newClaimId() }
+      workers.add(joined)
+      wake()
+      return () => void workers.delete(joined)
+    },
+    reserve(destination) {
+      return byPlaces().find(({ room }) => room.reserve(destination))
+    },
+    announce: wake,
+    roomMade() {
+      if (isMoreDue) wake()
+    },
+    busyDestinations: () => [...new Set([...workers].flatMap(({ room }) => room.destinations()))],
+    close() {
+      isClosed = true
+      clearTimeout(timer)
+    },
+  }
+}

@@ -1,0 +1,130 @@
+/** Maximum number of deliveries that a worker gets in advance, for one destination and in all. */
+const aheadMax = 100
+const aheadMaxInAll = (limit: number) => Math.min(1_000, 2 * limit)
+/** Maximum number of destinations that wait, or whose last answer is kept without open deliveries. */
+const rememberedMax = 10_000
+/**
+ * A worker gets as many deliveries of a destination in advance as it sends within this time, in
+ * milliseconds, at the speed of the destination's last answer. They wait in the worker, so that its
+ * next attempt starts without waiting for a core.
+ */
+const aheadMs = 1_000
+
+/** The free capacity of one worker, as one core counts it. */
+export interface WorkerRoom {
+  /** Number of further deliveries that the worker takes. */
+  places(): number
+  /**
+   * Upper bound of the further deliveries that the worker takes for this destination. If there is no
+   * room, the destination waits until `free` returns true.
+   */
+  placesFor(destination: string): number
+  /** Number of reserved places. */
+  taken(): number
+  /** Reserves a place for one delivery. Returns false if the worker has no room for it. */
+  reserve(destination: string): boolean
+  /**
+   * Frees the place of a delivery. `durationMs` is the duration of its attempt. Returns true if
+   * there is enough room for a destination that waits for it.
+   */
+  free(destination: string, durationMs?: number): boolean
+  resize(size: { limit: number; perDestination: number }): void
+  /** Destinations whose deliveries the worker has. */
+  destinations(): string[]
+}
+
+/** Deliveries of one destination. */
+interface Usage {
+  /** Number of deliveries that the worker sends at once. */
+  base: number
+  /** Number of deliveries that the worker has in advance, and how many it may have. */
+  extra: number
+  ahead: number
+}
+
+/**
+ * Creates the room of a worker. On a stream, each destination gets at most a third of the free
+ * places, so that a few destinations that hang never use all places. Destinations that answer
+ * quickly get more in advance. In a claim, the worker itself says how many deliveries per destination
+ * it already has (`underWay`), and how many it takes in advance (`ahead`).
+ */
+export function createWorkerRoom(options: {
+  limit: number
+  perDestination: number
+  ofStream?: boolean
+  underWay?: ReadonlyMap<string, number>
+  ahead?: ReadonlyMap<string, number>
+}): WorkerRoom {
+  const { ofStream = false, underWay = new Map(), ahead = new Map() } = options
+  let { limit, perDestination } = options
+  let base = 0
+  let extra = 0
+  const usages = new Map<string, Usage>()
+  for (const name of [...underWay.keys(), ...ahead.keys()])
+    usages.set(name, { base: underWay.get(name) ?? 0, extra: 0, ahead: ahead.get(name) ?? 0 })
+  /** Destinations with due deliveries that the worker has no room for. */
+  const waiting = new Set<string>()
+
+  const newUsage = (): Usage => ({ base: 0, extra: 0, ahead: 0 })
+  const freeBase = () => Math.max(0, limit - base)
+  const freeExtra = () => (ofStream ? aheadMaxInAll(limit) - extra : 0)
+
+  function placesOf(usage: Usage) {
+    const free = freeBase()
+    const share = ofStream ? Math.min(perDestination, Math.max(1, Math.floor(free / 3))) : perDestination + usage.ahead
+    return {
+      base: Math.max(0, Math.min(free, share - usage.base)),
+      extra: Math.max(0, Math.min(freeExtra(), usage.ahead - usage.extra)),
+    }
+  }
+
+  function placesFor(destination: string): number {
+    const free = placesOf(usages.get(destination) ?? newUsage())
+    if (free.base + free.extra === 0 && waiting.size < rememberedMax) waiting.add(destination)
+    return free.base + free.extra
+  }
+
+  return {
+    places: () => freeBase() + (usages.size > 0 ? freeExtra() : 0),
+    placesFor,
+    taken: () => base + extra,
+    reserve(destination) {
+      if (placesFor(destination) === 0) return false
+      const usage = usages.get(destination) ?? newUsage()
+      usages.set(destination, usage)
+      if (placesOf(usage).base > 0) {
+        usage.base += 1
+        base += 1
+      } else {
+        usage.extra += 1
+        extra += 1
+      }
+      return true
+    },
+    free(destination, durationMs) {
+      const usage = usages.get(destination)
+      if (!usage) return false
+      const wasFull = base >= limit
+      if (usage.extra > 0) {
+        usage.extra -= 1
+        extra -= 1
+      } else {
+        usage.base -= 1
+        base -= 1
+      }
+      if (durationMs !== undefined)
+        usage.ahead = Math.min(aheadMax, perDestination * Math.floor(aheadMs / Math.max(durationMs, 1)))
+      if (usage.base + usage.extra === 0 && (usage.ahead === 0 || usages.size > rememberedMax))
+        usages.delete(destination)
+      if (base + extra === 0) waiting.clear()
+      if (wasFull && waiting.size > 0) return true
+      // Waits until half of the deliveries in advance are left, so that one claim brings many.
+      return waiting.has(destination) && usage.extra <= usage.ahead / 2 && waiting.delete(destination)
+    },
+    resize(size) {
+      limit = size.limit
+      perDestination = size.perDestination
+    },
+    destinations: () => [...usages].flatMap(([name, usage]) => (usage.base + usage.extra > 0 ? [name] : [])),
+  }
+}

@@ -1,0 +1,56 @@
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import {
+  AttemptPhase,
+  type AttemptResult as AttemptResultMessage,
+  type ClaimedDeliverySchema,
+  FailureReason,
+} from '#proto/lead/v1/delivery_pb.js'
+import type { CoreConfig } from '../config.ts'
+import type { AttemptResult } from '../deliveries/delivery-results.ts'
+import type { AttemptFacts, AttemptPhase as Phase, FailureReason as Reason } from '../deliveries/model.ts'
+import type { ClaimedDelivery } from '../deliveries/webhook-requests.ts'
+
+/** Returns the public name of an enum value: its name in lower case. */
+export function nameOf<T extends string>(names: Record<number, string>, value: number): T | undefined {
+  return value === 0 ? undefined : (names[value]?.toLowerCase() as T | undefined)
+}
+
+export function toClaimed(
+  delivery: ClaimedDelivery,
+  config: Pick<CoreConfig, 'DELIVERY_ATTEMPT_DEADLINE_MS' | 'DELIVERY_LEASE_MS'>,
+): MessageInitShape<typeof ClaimedDeliverySchema> {
+  return { ...delivery, deadlineMs: config.DELIVERY_ATTEMPT_DEADLINE_MS, leaseMs: config.DELIVERY_LEASE_MS }
+}
+
+/** Converts the result of an attempt. Returns undefined if the message has no outcome. */
+export function fromResult({
+  deliveryId,
+  attemptId,
+  claimId,
+  durationMs,
+  attemptNumber,
+  destination,
+  outcome,
+}: AttemptResultMessage): AttemptResult | undefined {
+  const facts = fromOutcome(outcome)
+  const claimed = attemptNumber > 0 && destination !== '' ? { attemptNumber, subscriptionId: destination } : undefined
+  return facts && { deliveryId, attemptId, claimId, durationMs, facts, claimed }
+}
+
+function fromOutcome(outcome: AttemptResultMessage['outcome']): AttemptFacts | 'released' | undefined {
+  switch (outcome.case) {
+    case 'released':
+      return 'released'
+    case 'response': {
+      const { status, retryAfterMs } = outcome.value
+      return { status, retryAfterMs: retryAfterMs === undefined ? undefined : Number(retryAfterMs) }
+    }
+    case 'failure': {
+      const reason = nameOf<Reason>(FailureReason, outcome.value.reason)
+      const phase = nameOf<Phase>(AttemptPhase, outcome.value.phase)
+      return reason && { reason, phase }
+    }
+    default:
+      return undefined
+  }
+}

@@ -1,0 +1,194 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import {
+  type AttemptResult as AttemptResultMessage,
+  type ClaimStateSchema,
+  type HeldClaim,
+  type WorkDeliveriesRequest,
+  type WorkDeliveriesResponse,
+  WorkDeliveriesResponseSchema,
+} from '#proto/lead/v1/delivery_pb.js'
+import type { CoreContext } from '../context.ts'
+import { bodiesMaxBytes, type ClaimedDelivery } from '../deliveries/webhook-requests.ts'
+import { createWorkerRoom } from '../deliveries/worker-room.ts'
+import { ServiceError } from '../errors.ts'
+import { field, integer, line, validate } from '../rules.ts'
+import { fromResult, toClaimed } from './attempt-messages.ts'
+
+type ClaimState = MessageInitShape<typeof ClaimStateSchema>
+
+const maxLimit = 20_000
+const maxPerDestination = 1_000
+/** A worker with more results and renewals without an answer is disconnected. */
+const maxUnanswered = 50_000
+/** Maximum time that an answer to a result waits for the next message, in milliseconds. */
+const answerWithinMs = 50
+/** Interval in milliseconds at which a stopping worker's last deliveries are awaited. */
+const drainCheckMs = 5
+
+/**
+ * Serves the stream of one worker. Deliveries that were claimed for the worker and are not sent when
+ * the stream ends return to the queue.
+ */
+export async function* workDeliveries(
+  { deliveryClaims, deliveryDispatch, deliveryResults, config, logger }: CoreContext,
+  messages: AsyncIterable<WorkDeliveriesRequest>,
+  signal: AbortSignal,
+): AsyncGenerator<WorkDeliveriesResponse> {
+  const gone = new AbortController()
+  const room = createWorkerRoom({ limit: 0, perDestination: 1, ofStream: true })
+  /** Destinations of the deliveries on this stream that have no result yet. */
+  const sent = new Map<string, string>()
+  let unsent: ClaimedDelivery[] = []
+  let recorded: ClaimState[] = []
+  let renewed: ClaimState[] = []
+  /** Number of results and renewals that the worker has no answer to. */
+  let unanswered = 0
+  let drained = false
+  let failure: unknown
+  let heardAt = performance.now()
+  let wake: () => void = () => {}
+  let leave: (() => void) | undefined
+  let answering: NodeJS.Timeout | undefined
+  let isAnswerDue = false
+
+  function finish(error?: unknown) {
+    failure ??= error
+    gone.abort()
+    leave?.()
+    wake()
+  }
+
+  function join(workerId: string) {
+    validate(field('/workerId', workerId, line(1, 64)))
+    return deliveryDispatch.join({
+      workerId,
+      room,
+      signal: gone.signal,
+      // A worker sends renewals or an empty message several times in each lease time.
+      isResponsive: () => performance.now() - heardAt < config.DELIVERY_LEASE_MS,
+      send(deliveries) {
+        if (gone.signal.aborted) return release(deliveries)
+        for (const delivery of deliveries) sent.set(keyOf(delivery), delivery.destination)
+        unsent.push(...deliveries)
+        wake()
+      },
+    })
+  }
+
+  function release(deliveries: ClaimedDelivery[]) {
+    const results = deliveries.map((delivery) => ({ ...delivery, durationMs: 0, facts: 'released' as const }))
+    Promise.all(results.map(deliveryResults.add)).catch((error: Error) =>
+      logger.warn(
+        { reason: error.name },
+        'returning deliveries to the queue failed; they are retried when their lease expires',
+      ),
+    )
+  }
+
+  function handle({ workerId, room: size, results, renewals }: WorkDeliveriesRequest) {
+    heardAt = performance.now()
+    leave ??= join(workerId)
+    if (size) {
+      validate(
+        field('/room/limit', size.limit, integer(0, maxLimit)),
+        field('/room/perDestination', size.perDestination, integer(1, maxPerDestination)),
+      )
+      room.resize(size)
+      deliveryDispatch.roomMade()
+      if (size.limit === 0) void drain()
+    }
+    unanswered += results.length + renewals.length
+    if (unanswered > maxUnanswered) throw new ServiceError(ErrorCode.RATE_LIMITED, { retryAfter: 1 })
+    if (results.length > 0) record(results).catch(finish)
+    if (renewals.length > 0) renew(renewals).catch(finish)
+  }
+
+  /** Waits for the deliveries that are being claimed for the worker. */
+  async function drain() {
+    while (!gone.signal.aborted && room.taken() > sent.size) await delay(drainCheckMs)
+    drained = true
+    wake()
+  }
+
+  async function record(results: AttemptResultMessage[]) {
+    for (const result of results) makeRoom(result)
+    const states = await Promise.all(
+      results.map(async (message): Promise<ClaimState> => {
+        const { deliveryId, claimId } = message
+        const result = fromResult(message)
+        return { deliveryId, claimId, held: result !== undefined && (await deliveryResults.add(result).catch(refuse)) }
+      }),
+    )
+    recorded.push(...states)
+    // Nothing waits for these answers, so they travel with the next deliveries.
+    answering ??= setTimeout(() => {
+      isAnswerDue = true
+      wake()
+    }, answerWithinMs)
+  }
+
+  function makeRoom(result: AttemptResultMessage) {
+    const destination = sent.get(keyOf(result))
+    if (destination === undefined || !sent.delete(keyOf(result))) return
+    const { outcome, durationMs } = result
+    if (room.free(destination, outcome.case === 'released' ? undefined : durationMs)) deliveryDispatch.roomMade()
+  }
+
+  async function renew(claims: HeldClaim[]) {
+    const held = await deliveryClaims.renew(claims)
+    renewed.push(...claims.map(({ deliveryId, claimId }, index) => ({ deliveryId, claimId, held: held[index] })))
+    wake()
+  }
+
+  async function read() {
+    for await (const message of messages) handle(message)
+  }
+
+  /** Takes deliveries for one message, so that it stays below the size limit of the worker. */
+  function takeUnsent(): ClaimedDelivery[] {
+    let bytes = 0
+    const end = unsent.findIndex(({ body }, index) => {
+      bytes += body.length
+      return index > 0 && bytes > bodiesMaxBytes
+    })
+    const taken = end < 0 ? unsent : unsent.slice(0, end)
+    unsent = end < 0 ? [] : unsent.slice(end)
+    return taken
+  }
+
+  signal.addEventListener('abort', () => finish(), { once: true })
+  read().then(() => finish(), finish)
+  try {
+    yield create(WorkDeliveriesResponseSchema)
+    while (!gone.signal.aborted) {
+      if (unsent.length + renewed.length === 0 && !drained && !isAnswerDue)
+        await new Promise<void>((resolve) => (wake = resolve))
+      if (gone.signal.aborted) break
+      const deliveries = takeUnsent().map((delivery) => toClaimed(delivery, config))
+      const message = { deliveries, recorded, renewed, drained: drained && unsent.length === 0 }
+      unanswered -= recorded.length + renewed.length
+      recorded = []
+      renewed = []
+      clearTimeout(answering)
+      answering = undefined
+      isAnswerDue = false
+      if (message.drained) drained = false
+      yield create(WorkDeliveriesResponseSchema, message)
+    }
+    if (failure !== undefined) throw failure
+  } finally {
+    finish()
+    clearTimeout(answering)
+    release(unsent)
+  }
+}
+
+const keyOf = ({ deliveryId, claimId }: { deliveryId: string; claimId: string }) => `${deliveryId} ${claimId}`
+
+/** Answers an invalid result like a late one, so that it does not block the others. */
+function refuse(error: unknown): boolean {
+  if (error instanceof ServiceError && error.code === ErrorCode.VALIDATION_FAILED) return false
+  throw error
+}

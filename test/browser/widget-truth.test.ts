@@ -1,0 +1,148 @@
+import type { Page } from 'playwright-core'
+import { describe, expect, it } from 'vitest'
+import { inWidget, open, say, useWidget } from './widget-under-test.ts'
+
+const { gateway, serve, visit } = useWidget()
+
+const field = (page: Page) => inWidget(page, '.field')
+const talk = () => gateway().conversation('pk_friendly')
+const untilSent = (page: Page) => page.getByText(/· (Sent|Delivered|Read)$/).waitFor()
+
+/** Loads the chat as `window.chat`. */
+const load = (page: Page) =>
+  page.evaluate(
+    `document.querySelector('script[data-site-key]').serviceWidget.load().then((chat) => { window.chat = chat })`,
+  )
+
+describe('prefill', () => {
+  it('writes into an empty field, and replaces its own text', async () => {
+    const page = await visit()
+    await load(page)
+    await page.evaluate(`chat.prefill('About lamp 7'), chat.open()`)
+    await inWidget(page, '.header[data-state="online"]').waitFor()
+    expect(await field(page).inputValue()).toBe('About lamp 7')
+    await page.evaluate(`chat.prefill('About lamp 8')`)
+    expect(await field(page).inputValue()).toBe('About lamp 8')
+    await page.reload()
+    await inWidget(page, '.header[data-state="online"]').waitFor()
+    expect(await field(page).inputValue()).toBe('About lamp 8')
+  })
+
+  it('keeps what the visitor has written', async () => {
+    const page = await visit()
+    await open(page)
+    await load(page)
+    await page.evaluate(`chat.prefill('About lamp 7')`)
+    await field(page).pressSequentially(', do you have it in red?')
+    await page.evaluate(`chat.prefill('About lamp 8')`)
+    expect(await field(page).inputValue()).toBe('About lamp 7, do you have it in red?')
+  })
+
+  it('keeps what the visitor has written on the previous page, also before the session is resumed', async () => {
+    const page = await visit({
+      pageScriptKind: 'defer',
+      pageScript: `addEventListener('service-widget:ready', ({ detail }) => detail.widget.prefill('About lamp 8'))`,
+    })
+    await open(page)
+    await field(page).fill('Half a sentence')
+    await page.reload()
+    await inWidget(page, '.header[data-state="online"]').waitFor()
+    await expect.poll(() => field(page).inputValue()).toBe('Half a sentence')
+    await page.reload()
+    await inWidget(page, '.header[data-state="online"]').waitFor()
+    await expect.poll(() => field(page).inputValue()).toBe('Half a sentence')
+  })
+})
+
+describe('loading the history', () => {
+  /** Scrolls, and returns the place of a message on the screen. */
+  const scrolledTo = (page: Page, top: number | undefined, text: string) =>
+    page.evaluate<number>(`(() => {
+      const root = document.querySelector('[data-service-widget]').shadowRoot
+      if (${top !== undefined}) root.querySelector('.scroller').scrollTop = ${top}
+      const bubble = [...root.querySelectorAll('.bubble')].find(({ textContent }) => textContent.endsWith('${text}'))
+      return Math.round(bubble.getBoundingClientRect().top)
+    })()`)
+
+  it('moves no message, also while it lasts, and does not say that messages are new', async () => {
+    const page = await visit()
+    await open(page)
+    await say(page, 'Do you ship to Graz?')
+    await untilSent(page)
+    for (let count = 1; count <= 120; count += 1) talk().agentSays(`Answer ${count}.`)
+    await page.getByText('Answer 120.').waitFor()
+    await page.reload()
+    await page.getByText('Answer 120.').waitFor()
+    const waiting: (() => void)[] = []
+    await page.route(/\/messages\?.*beforeSequence/, async (route) => {
+      await new Promise<void>((resolve) => waiting.push(resolve))
+      await route.continue()
+    })
+    for (const [oldest, next] of [
+      ['Answer 71.', 'Answer 70.'],
+      ['Answer 21.', 'Answer 20.'],
+    ] as const) {
+      const before = await scrolledTo(page, 40, oldest)
+      await inWidget(page, '.loading').waitFor()
+      expect(await scrolledTo(page, undefined, oldest)).toBe(before)
+      const scrolled = await scrolledTo(page, 60, oldest)
+      expect(scrolled).toBe(before - 20)
+      await expect.poll(() => waiting.length).toBe(1)
+      waiting.pop()!()
+      await inWidget(page, '.bubble').filter({ hasText: next }).waitFor({ state: 'attached' })
+      await inWidget(page, '.loading').waitFor({ state: 'hidden' })
+      // A browser scrolls by whole pixels.
+      expect(Math.abs((await scrolledTo(page, undefined, oldest)) - scrolled)).toBeLessThanOrEqual(1)
+      expect(await inWidget(page, '.jump span').isVisible()).toBe(false)
+    }
+    talk().agentSays('A new answer.')
+    await inWidget(page, '.jump span').waitFor()
+  })
+})
+
+describe('the chat says only what is true', () => {
+  const consent = { required: true, policyVersion: '1', policyUrl: 'https://shop.example/privacy' }
+
+  it('a message that waits for the consent is not called “Sending…”', async () => {
+    await serve({ consent })
+    const page = await visit()
+    await open(page)
+    await say(page, 'Do you ship to Graz?')
+    await page.getByText('Waits for your consent').waitFor()
+    expect(await page.getByText('Sending…').count()).toBe(0)
+    await page.evaluate(
+      `document.querySelector('script[data-site-key]').serviceWidget.load().then((chat) => chat.setLocale('de'))`,
+    )
+    await page.getByText('Wartet auf Ihre Einwilligung').waitFor()
+    await page.getByRole('button', { name: 'Ich stimme zu' }).click()
+    await page.getByText(/· Gesendet$/).waitFor()
+  })
+
+  it('the end of a session removes no line about what happened before', async () => {
+    const page = await visit()
+    await open(page)
+    await say(page, 'Do you ship to Graz?')
+    await untilSent(page)
+    talk().emit('agent.assigned', { agent: { displayName: 'Ada' } })
+    await page.getByText('Ada joined the chat').waitFor()
+    gateway().endSessions('pk_friendly', 'session.expired', { status: 401, code: 'SessionExpired' })
+    await inWidget(page, '.again').waitFor()
+    expect(await page.getByText('Ada joined the chat').count()).toBe(1)
+    expect(await page.evaluate('Object.keys(sessionStorage).filter((key) => /features/.test(key))')).toEqual([])
+    await inWidget(page, '.again').click()
+    await inWidget(page, '.header[data-state="online"]').waitFor()
+    await page.getByText('Ada joined the chat').waitFor({ state: 'detached' })
+  })
+
+  it('the error of a long message disappears when it is shortened', async () => {
+    const page = await visit()
+    await open(page)
+    await say(page, 'x'.repeat(4_001))
+    const error = inWidget(page, '.problem')
+    await error.getByText('Please keep it under').waitFor()
+    await field(page).fill('x'.repeat(4_000))
+    await error.waitFor({ state: 'hidden' })
+    await page.keyboard.press('Enter')
+    await untilSent(page)
+  })
+})

@@ -1,0 +1,277 @@
+import { createPlatform } from '../../../browser/platform.ts'
+import { storageFor } from '../../../browser/storage.ts'
+import { type ConsentKeeper, createConsent } from '../features/consent.ts'
+import { createConsentRecords } from '../features/consent-record.ts'
+import { createFeatures } from '../features/features.ts'
+import { createIdentity } from '../identity/identity.ts'
+import { messageBody } from '../messages/message-text.ts'
+import type { GivenSession } from '../session/session.ts'
+import { createSessionRecords } from '../session/session-record.ts'
+import { createVisit, type Visit } from '../session/visit.ts'
+import { createApi } from '../transport/api.ts'
+import { createChatState } from './chat-state.ts'
+import type { ServiceClientOptions } from './client-options.ts'
+import { createConfigLoader } from './config-loader.ts'
+import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
+import { createEmitter, type Emitter } from './events.ts'
+import type { SessionView, VisitorIdentity, WidgetConfig, WidgetMessage } from './types.ts'
+
+export type ServiceClient = ReturnType<typeof createServiceClient>
+
+const notStarted = () => Promise.reject(new WidgetError('not_started'))
+
+/** Maximum length of a stored draft, in UTF-16 code units. */
+const longestDraft = 16_384
+
+/**
+ * The chat client without a user interface: session, messages and events (section 4.4 of the
+ * specification). Before `start`, the client sends no request and accesses no storage.
+ *
+ * @param emitter event emitter that a user interface shares with the client to add its own events
+ */
+export function createServiceClient(options: ServiceClientOptions, emitter: Emitter = createEmitter()) {
+  const { emit } = emitter
+  let visit: Visit | undefined
+  let starting: Promise<void> | undefined
+  let config: WidgetConfig | undefined
+  const provider = async (wanted?: VisitorIdentity) =>
+    config?.capabilities.identity === false ? undefined : options.identityProvider?.(wanted)
+  const pageContext = () =>
+    config?.capabilities.pageContext && consentRecords.mayObserve(config) ? options.pageContext?.() : undefined
+  const session = (): SessionView | undefined => visit?.view()
+  const messages = (): readonly WidgetMessage[] => visit?.conversation.messages.all() ?? []
+  const platform = createPlatform(storageFor(options.storage ?? 'session'), options.platform)
+  const api = createApi({ ...platform, apiBaseUrl: options.apiBaseUrl })
+  const records = createSessionRecords(platform.storage, options.siteKey)
+  const consentRecords = createConsentRecords(platform.storage, options.siteKey, session)
+  const shared = {
+    api,
+    consentRecords,
+    platform,
+    emitter,
+    siteKey: options.siteKey,
+    supports: options.supports,
+    config: () => config,
+    session,
+    messages,
+    pageContext,
+    grants: () => visit?.session.withGrant ?? notStarted,
+  }
+  const consent = createConsent(shared)
+  const features = createFeatures({ ...shared, consented: consent.run })
+  const state = createChatState(emit, () => configLoader.hurry())
+  const configLoader = createConfigLoader({
+    api,
+    platform,
+    siteKey: options.siteKey,
+    isRunning: () => starting !== undefined && !state.end(),
+    onLoaded(loaded) {
+      config = loaded
+      emit('config.loaded', { config })
+    },
+  })
+  const identity = createIdentity({
+    api,
+    platform,
+    records,
+    emit,
+    provider,
+    current: () => (state.end() ? undefined : visit),
+    shown: () => visit,
+    started: () => starting,
+    drop(reason) {
+      visit?.close(reason)
+      visit = undefined
+    },
+    begin,
+    onConnection: state.setConnection,
+    onSessionChange: features.changeSession,
+    onUnidentified: (code) => state.setEnd(code, true),
+  })
+
+  return {
+    ...features.operations,
+
+    /**
+     * Resumes the tab's session or creates one. If the tab's session has ended, reports its end and
+     * creates no session. Identifies the visitor, then loads the history and opens the stream.
+     * Resolves when the session exists or the attempt to obtain one has ended.
+     * Never rejects: events and `ended()` report failures.
+     */
+    start,
+
+    /** Closes the connection. A later `start` resumes the session while it can be renewed. */
+    stop,
+
+    /**
+     * Starts a session with an empty conversation after the previous session ended. Does nothing if
+     * `canStartNew()` is false.
+     */
+    async startNew(): Promise<void> {
+      if (!state.canStartNew()) return
+      const { clientInstanceId, draft, ended } = records.read() ?? {}
+      if (ended) records.write({ clientInstanceId: clientInstanceId!, draft })
+      stop()
+      await start()
+    },
+
+    canStartNew: state.canStartNew,
+
+    /**
+     * Puts a message in the outbox. Events report its delivery.
+     *
+     * @throws WidgetError `message_empty`, `message_too_long`, `outbox_full`, `not_started` or
+     * `session_ended`
+     */
+    sendMessage(text: string): WidgetMessage {
+      visit?.session.act()
+      if (state.end()) throw new WidgetError('session_ended', { terminal: true })
+      if (!visit) throw new WidgetError('not_started')
+      const body = messageBody(text, config?.limits.bodyMaxLength)
+      const { locale } = options
+      const message = visit.send({
+        input: { clientOperationId: platform.newId(), body, contentType: 'text', locale, pageContext: pageContext() },
+        createdAt: new Date(platform.clock.now()).toISOString(),
+      })
+      emit('message.queued', { message })
+      if (!platform.lifecycle.isOnline()) emit('offline.submitted', { message })
+      return message
+    },
+
+    /**
+     * Retries a failed message. Returns false if no failed message has this operation id.
+     *
+     * @param known `failureVersion` of the failure that the visitor has seen
+     * @throws WidgetError `failure_outdated` if the message has failed again since then
+     */
+    retryMessage: (clientOperationId: string, known?: { failureVersion?: number }): boolean =>
+      visit?.retry(clientOperationId, known?.failureVersion) ?? false,
+
+    /** Loads the history page before the oldest loaded message. */
+    loadOlder: async (): Promise<void> => visit?.history.loadOlder(),
+
+    hasOlder: (): boolean => visit?.history.hasOlder() ?? false,
+
+    messages,
+
+    /** Returns the number of unread messages from agents and the system. */
+    unread: (): number => visit?.conversation.unread() ?? 0,
+
+    /** Marks all messages as read. */
+    markRead: (): void => visit?.markRead(),
+
+    /** Returns the unsent text of the message field. */
+    draft: (): string => visit?.draft() ?? '',
+
+    /** Stores the unsent text with the session. */
+    setDraft(text: string) {
+      visit?.session.remember({ draft: text.slice(0, longestDraft) })
+    },
+
+    /**
+     * Gets an assertion from the identity provider and identifies the visitor. If the assertion's
+     * subject is not the current visitor, a new session starts. Messages of the previous session
+     * are then neither shown nor sent.
+     *
+     * @param wanted the expected subject; an assertion for another subject is rejected
+     * @throws WidgetError `identity_unavailable`, `identity_mismatch` or an error of the service;
+     * the session stays unchanged
+     */
+    identify: identity.identify,
+
+    /**
+     * Logs the visitor out and continues with a new anonymous session. Removes the visitor's data
+     * from the page at once, even if the request to the service fails.
+     *
+     * @throws WidgetError if the request fails
+     */
+    clearIdentity: identity.clearIdentity,
+
+    /**
+     * Removes the data that `what` selects, for example on logout or a change of account.
+     *
+     * @throws WidgetError if `clearIdentity` is selected and the request to the service fails
+     */
+    resetVisitor: identity.resetVisitor,
+
+    config: (): WidgetConfig | undefined => config,
+
+    /** Returns the step in which the visitor grants or denies the consent policy. */
+    consent: async (): Promise<ConsentKeeper> => consent,
+
+    connection: state.connection,
+
+    /** @deprecated Nothing is loaded later. */
+    prepare: () => Promise.resolve(),
+
+    /** Returns the session without its credentials. */
+    session,
+
+    /** Returns the reason why the chat has ended, or undefined if the chat has not ended. */
+    ended: state.end,
+
+    /** Subscribes to an event. Returns a function that unsubscribes. */
+    on: emitter.on,
+  }
+
+  function start(): Promise<void> {
+    starting ??= begin(true)
+    return starting
+  }
+
+  function stop() {
+    visit?.close()
+    visit = starting = undefined
+    state.reset('idle')
+  }
+
+  /**
+   * Starts a visit with the session `given`, else with the stored session, else with a new one. If
+   * `asks` is true, calls the identity provider first.
+   */
+  async function begin(asks: boolean, given?: GivenSession): Promise<void> {
+    state.reset('connecting')
+    features.start()
+    const configured = configLoader.load()
+    const current = createVisit({
+      ...options,
+      pageContext,
+      configured,
+      api,
+      platform,
+      records,
+      given,
+      emit,
+      config: () => config,
+      consented: consent.run,
+      onConnection: state.setConnection,
+      // After a refusal, another attempt would be refused, too.
+      onEnd: (code, isRefused, about) => state.setEnd(code, !isRefused && !!sessionEndOf(code), about),
+      onClosed:
+        options.identityProvider &&
+        ((closed) => {
+          state.setConnection('connecting')
+          void identity.followClosed(current, closed)
+        }),
+      onEvent: features.handleEvent,
+    })
+    visit = current
+    await Promise.all([configured, current.session.start()])
+    if (current.session.content() && (!asks || (await identifyAtStart(current)))) current.open()
+  }
+
+  async function identifyAtStart(current: Visit): Promise<boolean> {
+    try {
+      return !options.identityProvider || (await identity.onStart(current))
+    } catch (error) {
+      const { code } = toWidgetError(error)
+      if (visit !== current) return false
+      if (sessionEndOf(code)) current.session.end(code)
+      else {
+        current.close()
+        state.setEnd(code, true)
+      }
+      return false
+    }
+  }
+}

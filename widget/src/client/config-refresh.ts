@@ -1,0 +1,58 @@
+import type { Platform } from '../../../browser/platform.ts'
+import type { Api } from '../transport/api.ts'
+import type { Emitter } from './events.ts'
+import type { Availability, StreamEvent, WidgetConfig } from './types.ts'
+
+/** Keeps the configuration of an open page up to date. */
+export function createConfigRefresh(deps: {
+  api: Pick<Api, 'exchange'>
+  platform: Pick<Platform, 'fetch'>
+  siteKey: string
+  config(): WidgetConfig | undefined
+  emitter: Emitter
+}) {
+  const { api, platform, siteKey, config, emitter } = deps
+  let isRunning = false
+  /**
+   * Number of received availability changes. A response does not overwrite a change that was
+   * received after its request.
+   */
+  let changes = 0
+
+  return {
+    /** Handles the data of the event `availability.changed`. */
+    takeAvailability(data: StreamEvent['data']) {
+      const shown = config()
+      if (!shown || typeof data.online !== 'boolean') return
+      changes += 1
+      shown.availability = data as unknown as Availability
+      emitter.emit('availability.changed', shown.availability)
+      emitter.emit('config.loaded', { config: shown })
+    },
+
+    /**
+     * Fetches the configuration again and bypasses the browser's cache. Emits `config.loaded` if
+     * the configuration has changed. If the request fails, the current configuration stays in use.
+     */
+    async refresh() {
+      const shown = config()
+      if (isRunning || !shown) return
+      isRunning = true
+      const before = changes
+      try {
+        const path = `/config/${encodeURIComponent(siteKey)}`
+        const response = await api.exchange({ method: 'GET', path }, (url, init) =>
+          platform.fetch(url, { ...init, cache: 'no-cache' }),
+        )
+        const fresh = await response.json()
+        if (!fresh.capabilities) return
+        const next = { ...shown, ...fresh, ...(changes !== before && { availability: shown.availability }) }
+        if (JSON.stringify(next) === JSON.stringify(shown)) return
+        emitter.emit('config.loaded', { config: Object.assign(shown, next) })
+      } catch {
+      } finally {
+        isRunning = false
+      }
+    },
+  }
+}

@@ -1,0 +1,257 @@
+import { createPause, type Pause } from '../../../browser/pause.ts'
+import type { Platform } from '../../../browser/platform.ts'
+import { toWidgetError, WidgetError } from '../client/errors.ts'
+import type { Emitter } from '../client/events.ts'
+import type {
+  AgentRequest,
+  NavigationOutcome,
+  ScreenshotConsent,
+  UploadedScreenshot,
+  UploadTerms,
+} from '../client/feature-types.ts'
+import type { StreamEvent, WidgetConfig } from '../client/types.ts'
+import type { Grants } from '../session/session.ts'
+import { retrying } from '../transport/retrying.ts'
+import type { FeatureApi, UploadOptions } from './feature-api.ts'
+import type { FeatureRecords } from './feature-record.ts'
+import { createPendingRequests } from './pending-requests.ts'
+import type { PresenceKeeper } from './presence.ts'
+
+const attempts = 8
+/**
+ * Maximum time for retries of the `completed` or `failed` report of a navigation. The service sets
+ * no deadline for these reports.
+ */
+const reportWithinMs = 120_000
+
+/**
+ * Kinds of agents' requests that the application handles. The client answers a request of another
+ * kind with `unsupported`.
+ */
+export interface SupportedRequests {
+  navigation: boolean
+  screenshots: boolean
+}
+
+export interface AgentRequestsDeps {
+  api: Pick<FeatureApi, 'acknowledgeNavigation' | 'acknowledgeScreenshot' | 'uploadScreenshot'>
+  platform: Pick<Platform, 'clock' | 'random' | 'newId' | 'lifecycle'>
+  emitter: Emitter
+  records: FeatureRecords
+  presence: Pick<PresenceKeeper, 'add'>
+  supports: SupportedRequests
+  /** Returns an upper bound of the browser's time minus the service's time, in milliseconds. */
+  aheadMs(): number
+  config(): WidgetConfig | undefined
+  grants: Grants
+}
+
+export type AgentRequests = ReturnType<typeof createAgentRequests>
+
+/**
+ * Receives navigation and screenshot requests of agents. Reports the visitor's answers (section 3
+ * of the contract). Each answer is one idempotent operation and is retried until its deadline. This
+ * module never navigates and takes no screenshots, because that is the application's task.
+ */
+export function createAgentRequests(deps: AgentRequestsDeps) {
+  const { api, emitter, records, presence, supports, aheadMs, config, grants } = deps
+  const { clock, random, newId, lifecycle } = deps.platform
+  const answers = new Map<string, Promise<unknown>>()
+  const pauses = new Set<Pause>()
+  const uploadKeys = new WeakMap<Blob, string>()
+  const uploads = new Map<string, AbortController>()
+  const pending = createPendingRequests({ clock, emitter, records, presence, onEnd: (id) => uploads.get(id)?.abort() })
+  lifecycle.subscribe((signal) => {
+    if (signal === 'online') for (const pause of pauses) pause.hurry()
+    if (signal === 'visible' || signal === 'pageshow') pending.expire()
+  })
+
+  return {
+    handleEvent({ type, data }: StreamEvent) {
+      if (type === 'navigation.requested') addRequest('navigation', String(data.commandId), data)
+      else if (type === 'screenshot.requested') addRequest('screenshot', String(data.requestId), data)
+      else if (type === 'navigation.cancelled') cancelRequest('navigation', String(data.commandId))
+      else if (type === 'screenshot.cancelled') cancelRequest('screenshot', String(data.requestId))
+    },
+
+    /**
+     * Reports the visitor's decision and, after `accepted`, the result of the navigation. Call with
+     * `accepted` before the page navigates, and with `completed` or `failed` afterwards. Rejects
+     * with a `WidgetError` such as `CommandExpired` or `CommandAlreadyResolved` if the agent's
+     * request has ended.
+     */
+    acknowledgeNavigation(commandId: string, outcome: NavigationOutcome): Promise<{ state: string }> {
+      return once(`${commandId}.${outcome}`, async () => {
+        const request = find(commandId, 'navigation')
+        const isDecided = outcome === 'completed' || outcome === 'failed'
+        const untilMs = isDecided ? clock.now() + reportWithinMs : request.expiresAtMs
+        const answer = await attempt(request, untilMs, (grant) => api.acknowledgeNavigation(commandId, outcome, grant))
+        if (outcome === 'accepted') pending.change(request, { state: 'accepted' })
+        else pending.end(request, `navigation.${outcome}`)
+        return answer
+      })
+    },
+
+    /**
+     * Reports the visitor's decision. After `granted`, the response contains the limits and the
+     * deadline of the upload.
+     */
+    acknowledgeScreenshot(
+      requestId: string,
+      consent: ScreenshotConsent,
+    ): Promise<{ state: string; upload?: UploadTerms }> {
+      return once(`${requestId}.${consent}`, async () => {
+        const request = find(requestId, 'screenshot')
+        const call = (grant: string) => api.acknowledgeScreenshot(requestId, consent, grant)
+        const answer = await attempt(request, request.expiresAtMs, call)
+        if (consent !== 'granted') pending.end(request, `screenshot.${consent}`)
+        else pending.change(request, { ...termsOf(request, answer.upload), state: 'granted' })
+        return answer
+      })
+    },
+
+    /**
+     * Uploads the screenshot that the visitor allowed. All attempts for one `image` use one
+     * idempotency key. Rejects with the `WidgetError` `aborted` if `signal` is aborted or the
+     * agent's request ends.
+     */
+    async uploadScreenshot(
+      requestId: string,
+      image: Blob,
+      { signal, ...options }: UploadOptions = {},
+    ): Promise<UploadedScreenshot> {
+      const request = find(requestId, 'screenshot')
+      const key = uploadKeys.get(image) ?? newId()
+      uploadKeys.set(image, key)
+      const controller = new AbortController()
+      uploads.set(requestId, controller)
+      const stop = () => controller.abort()
+      signal?.addEventListener('abort', stop, { once: true })
+      if (signal?.aborted) stop()
+      try {
+        const answer = await attempt(request, request.expiresAtMs, async (grant) => {
+          if (controller.signal.aborted) throw new WidgetError('aborted')
+          return api
+            .uploadScreenshot(requestId, image, grant, key, { ...options, signal: controller.signal })
+            .catch((error) => {
+              throw controller.signal.aborted ? new WidgetError('aborted') : error
+            })
+        })
+        pending.end(request, 'screenshot.uploaded')
+        return answer
+      } finally {
+        signal?.removeEventListener('abort', stop)
+        uploads.delete(requestId)
+      }
+    },
+
+    /** Removes an agent's request without reporting an outcome. */
+    dismiss(id: string) {
+      const request = pending.find(id)
+      if (request) pending.end(request)
+    },
+
+    /** Restores the agents' requests that were pending when the previous page was left. */
+    begin() {
+      pending.expire()
+      if (records.current().requests.length > 0) pending.emitChange()
+    },
+
+    stop() {
+      pending.stop()
+      for (const pause of pauses) pause.end()
+      for (const controller of uploads.values()) controller.abort()
+    },
+  }
+
+  function addRequest(kind: AgentRequest['kind'], id: string, data: StreamEvent['data']) {
+    if (pending.isKnown(id)) return
+    const text = (value: unknown) => (typeof value === 'string' && value.trim() !== '' ? value : undefined)
+    const expiresAtMs = Date.parse(String(data.expiresAt)) + aheadMs()
+    const request: AgentRequest = {
+      id,
+      kind,
+      url: text(data.url),
+      label: text(data.label),
+      purpose: text(data.purpose),
+      expiresAtMs: Number.isFinite(expiresAtMs) ? expiresAtMs : clock.now() + reportWithinMs,
+      state: 'requested',
+    }
+    if (request.expiresAtMs <= clock.now()) return
+    if (isSupported(request)) pending.add(request)
+    else refuse(request)
+  }
+
+  function cancelRequest(kind: AgentRequest['kind'], id: string) {
+    const request = pending.find(id)
+    if (!request) return pending.markHandled(id)
+    pending.end(request, `${kind}.cancelled`)
+    if (kind === 'navigation') emitter.emit('navigation.cancelled', { commandId: id })
+    else emitter.emit('screenshot.cancelled', { requestId: id })
+  }
+
+  function isSupported({ kind, url }: AgentRequest): boolean {
+    const capability = kind === 'navigation' ? 'navigation' : 'screenshots'
+    if (!supports[capability] || config()?.capabilities[capability] === false) return false
+    return kind === 'screenshot' || (URL.canParse(url ?? '') && /^https?:$/.test(new URL(url!).protocol))
+  }
+
+  /** Reports `unsupported` for a request that the application does not support. */
+  function refuse(request: AgentRequest) {
+    const call = (grant: string): Promise<unknown> =>
+      request.kind === 'navigation'
+        ? api.acknowledgeNavigation(request.id, 'unsupported', grant)
+        : api.acknowledgeScreenshot(request.id, 'unsupported', grant)
+    pending.markHandled(request.id)
+    attempt(request, request.expiresAtMs, call).catch(() => {})
+  }
+
+  function termsOf(request: AgentRequest, upload: UploadTerms | undefined): Partial<AgentRequest> {
+    const untilMs = Date.parse(upload?.expiresAt ?? '') + aheadMs()
+    return { upload, expiresAtMs: Number.isFinite(untilMs) ? untilMs : request.expiresAtMs }
+  }
+
+  /**
+   * If a call with the same key is running, returns its promise and sends no second HTTP request.
+   */
+  function once<Answer>(key: string, run: () => Promise<Answer>): Promise<Answer> {
+    const under = (answers.get(key) as Promise<Answer> | undefined) ?? run().finally(() => answers.delete(key))
+    answers.set(key, under)
+    return under
+  }
+
+  async function attempt<Answer>(
+    { id }: AgentRequest,
+    untilMs: number,
+    call: (grant: string) => Promise<Answer>,
+  ): Promise<Answer> {
+    const withGrant = grants()
+    const pause = createPause(clock)
+    pauses.add(pause)
+    try {
+      return await retrying(() => withGrant(call), {
+        pause,
+        random,
+        isEnough: ({ retryAfterMs = 0 }, attempt) => attempt + 1 >= attempts || clock.now() + retryAfterMs >= untilMs,
+      })
+    } catch (error) {
+      const failure = toWidgetError(error)
+      const current = pending.find(id)
+      if (current && failure.code === 'CommandExpired') pending.end(current, `${current.kind}.expired`)
+      // Another tab has already answered this request. An accepted navigation needs no activity
+      // here, because the page that navigates adds an activity with the result.
+      const outcome = current?.state === 'accepted' ? undefined : 'request.resolved'
+      if (current && failure.code === 'CommandAlreadyResolved') pending.end(current, outcome)
+      if (current && /^(CommandNotFound|RouteNotAdvertised)$/.test(failure.code)) pending.end(current)
+      throw failure
+    } finally {
+      pauses.delete(pause)
+    }
+  }
+
+  function find(id: string, kind: AgentRequest['kind']): AgentRequest {
+    const found = pending.find(id)
+    if (found?.kind !== kind) throw new WidgetError('request_unknown')
+    return found
+  }
+}

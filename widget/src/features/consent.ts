@@ -1,0 +1,155 @@
+import { createPause } from '../../../browser/pause.ts'
+import { createConfigRefresh } from '../client/config-refresh.ts'
+import { toWidgetError, WidgetError } from '../client/errors.ts'
+import type { ConsentDecision, ConsentState } from '../client/feature-types.ts'
+import type { WidgetErrorDetail } from '../client/types.ts'
+import { retrying } from '../transport/retrying.ts'
+import type { FeaturesDeps } from './features.ts'
+
+const attempts = 5
+
+export type ConsentDeps = Omit<FeaturesDeps, 'consented'>
+
+export type ConsentKeeper = ReturnType<typeof createConsent>
+
+/**
+ * Keeps the visitor's decision on the installation's consent policy. Messages and forms wait until
+ * the visitor has decided. They are sent if the visitor grants the policy, and fail if the visitor
+ * denies it. If the service refuses an operation because consent is missing, the visitor is asked
+ * again.
+ */
+export function createConsent(deps: ConsentDeps) {
+  const { api, emitter, config, consentRecords, grants } = deps
+  const { clock, random, newId } = deps.platform
+  const { refresh: reload } = createConfigRefresh(deps)
+  const pause = createPause(clock)
+  let waiting: { resolve(): void; reject(error: WidgetError): void }[] = []
+  let isSending = false
+  let error: WidgetErrorDetail | undefined
+  let wasAsked = false
+  /** True if the visitor has denied the policy and wants to decide again. */
+  let isReopened = false
+  /**
+   * True while waiting operations fail after a denial. Operations that start meanwhile fail, too,
+   * and do not ask the visitor again.
+   */
+  let isRefusing = false
+  emitter.on('config.loaded', settle)
+  emitter.on('session.ready', settle)
+
+  return { state, decide, run, reopen }
+
+  /** Returns the state of the consent step, or undefined if no consent is required. */
+  function state(): ConsentState | undefined {
+    const { required, policyUrl, policyVersion } = config()?.consent ?? {}
+    if (!required || !policyVersion) return undefined
+    const decision = consentRecords.decided(policyVersion)
+    const status = decision === undefined || (decision === 'denied' && isReopened) ? 'asked' : decision
+    return { status, policyUrl, policyVersion, isSending, isHolding: waiting.length > 0, error }
+  }
+
+  /** Lets a visitor who has denied the policy decide again. */
+  function reopen() {
+    isReopened = true
+    tell()
+  }
+
+  /**
+   * Sends the visitor's decision on the current policy. Resolves when the service has stored the
+   * decision, or when sending has failed. `state` then returns the outcome.
+   */
+  async function decide(decision: ConsentDecision): Promise<void> {
+    const { policyVersion } = state() ?? {}
+    if (!policyVersion || isSending) return
+    isSending = true
+    error = undefined
+    tell()
+    const operation = newId()
+    const withGrant = grants()
+    const body = { policyVersion, decision }
+    try {
+      await retrying(
+        () => withGrant((grant) => api.post<object>('/sessions/consent', 'decidedAt', body, operation, grant)),
+        { pause, random, isEnough: (_, attempt) => attempt + 1 >= attempts },
+      )
+      isReopened = false
+      consentRecords.keep(policyVersion, decision)
+    } catch (caught) {
+      const failure = toWidgetError(caught)
+      // The policy has a new version that the visitor has not seen, so load and show the new
+      // version.
+      if (failure.code === 'ValidationFailed') await reload()
+      else error = failure.detail
+    }
+    isSending = false
+    settle()
+  }
+
+  /**
+   * Waits for the visitor's consent if it is required, then makes the call. Rejects if the visitor
+   * denies the policy.
+   */
+  async function run<Answer>(call: () => Promise<Answer>): Promise<Answer> {
+    for (;;) {
+      await granted()
+      try {
+        return await call()
+      } catch (caught) {
+        const failure = toWidgetError(caught)
+        if (failure.code !== 'ConsentRequired') throw caught
+        consentRecords.forget()
+        await reload()
+        // The service requires consent, but the configuration contains no policy yet. The caller
+        // can retry later.
+        if (!state()) throw new WidgetError(failure.code, { ...failure, retryable: true })
+        tell()
+      }
+    }
+  }
+
+  function granted(): Promise<void> | undefined {
+    const status = state()?.status
+    if (status === undefined || status === 'granted') return undefined
+    if (status === 'denied') {
+      if (isRefusing) throw refusal()
+      isReopened = true
+    }
+    const decision = new Promise<void>((resolve, reject) => waiting.push({ resolve, reject }))
+    tell()
+    return decision
+  }
+
+  /**
+   * If the visitor has decided or no consent is required, lets the waiting operations continue or
+   * fail.
+   */
+  function settle() {
+    const status = state()?.status
+    if (status !== 'asked') {
+      const ended = waiting
+      waiting = []
+      isRefusing = status === 'denied'
+      clock.setTimeout(() => {
+        isRefusing = false
+      }, 0)
+      for (const { resolve, reject } of ended) status === 'denied' ? reject(refusal()) : resolve()
+    }
+    tell()
+  }
+
+  function tell() {
+    const consent = state()
+    // Without a required consent, nothing has changed.
+    if (consent || wasAsked) emitter.emit('consent.changed', { consent })
+    wasAsked = consent !== undefined
+  }
+}
+
+/**
+ * Returns the error of an operation that fails because the visitor denied the policy. Only the
+ * visitor can retry the operation.
+ */
+function refusal(): WidgetError {
+  const detail = { code: 'ConsentRequired', recoverable: true }
+  return Object.defineProperty(new WidgetError(detail.code), 'detail', { value: detail })
+}

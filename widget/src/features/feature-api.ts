@@ -1,0 +1,91 @@
+import type { Platform } from '../../../browser/platform.ts'
+import { WidgetError } from '../client/errors.ts'
+import type { NavigationOutcome, ScreenshotConsent, UploadedScreenshot, UploadTerms } from '../client/feature-types.ts'
+import type { FormKind, PageContext } from '../client/types.ts'
+import type { Api, RequestParts } from '../transport/api.ts'
+
+export interface UploadOptions {
+  /**
+   * Called during the upload with the sent share of the image, from 0 to 1. Not called if the
+   * platform cannot measure upload progress.
+   */
+  onProgress?: (share: number) => void
+  signal?: AbortSignal
+  /**
+   * Returns a `fetch` that reports upload progress. Ignored if the platform has its own `upload`.
+   */
+  upload?: Platform['upload']
+}
+
+type FeatureCalls = Pick<Api, 'call' | 'post' | 'exchange'>
+
+export type FeatureApi = ReturnType<typeof createFeatureApi>
+
+/**
+ * The routes for typing, presence, page reports, forms and agents' requests. Each call makes one
+ * attempt and rejects with a `WidgetError`.
+ */
+export function createFeatureApi({ call, post, exchange }: FeatureCalls, upload: Platform['upload']) {
+  return {
+    setTyping: (state: 'started' | 'stopped', grant: string) =>
+      call<void>({ method: 'POST', path: '/typing', body: { state }, grant }),
+
+    reportPresence: (tab: string, state: 'here' | 'away', grant: string) =>
+      call<void>({ method: 'POST', path: '/presence', body: { tab, state }, grant }),
+
+    /** Tells operators that the visitor closed the panel. The session continues. */
+    closePanel: (grant: string, idempotencyKey: string) =>
+      post<{ state: string }>('/sessions/close', 'state', { scope: 'panel' }, idempotencyKey, grant),
+
+    reportPage: (page: PageContext, grant: string) =>
+      call<void>({ method: 'POST', path: '/context/page', body: page, grant }),
+
+    submitForm: (kind: FormKind, fields: Record<string, string>, grant: string, idempotencyKey: string) =>
+      post<{ formSubmissionId: string }>(
+        kind === 'preChat' ? '/forms/pre-chat' : '/forms/offline',
+        'formSubmissionId',
+        { fields },
+        idempotencyKey,
+        grant,
+      ),
+
+    acknowledgeNavigation: (commandId: string, outcome: NavigationOutcome, grant: string) =>
+      acknowledge<{ commandId: string; state: string }>('navigation', commandId, { outcome }, outcome, grant),
+
+    acknowledgeScreenshot: (requestId: string, consent: ScreenshotConsent, grant: string) =>
+      acknowledge<{ state: string; upload?: UploadTerms }>('screenshots', requestId, { consent }, consent, grant),
+
+    /** Uploads a screenshot with one attempt. Reports progress if the platform can measure it. */
+    async uploadScreenshot(
+      requestId: string,
+      image: Blob,
+      grant: string,
+      idempotencyKey: string,
+      options: UploadOptions,
+    ): Promise<UploadedScreenshot> {
+      const parts: RequestParts = {
+        method: 'POST',
+        path: `/commands/screenshots/${encodeURIComponent(requestId)}/upload`,
+        headers: { 'Content-Type': image.type },
+        raw: image,
+        grant,
+        idempotencyKey,
+        signal: options.signal,
+      }
+      const response = await exchange(parts, (upload ?? options.upload)?.(options.onProgress))
+      return (await response.json().catch(() => {
+        throw new WidgetError('unexpected_response', { retryable: true })
+      })) as UploadedScreenshot
+    },
+  }
+
+  /**
+   * Reports the visitor's answer to an agent's request. The idempotency key consists of the
+   * request's id and the answer. So the service treats repeated reports as one operation, even from
+   * several tabs.
+   */
+  function acknowledge<Answer>(kind: string, id: string, body: object, answer: string, grant: string) {
+    const path = `/commands/${kind}/${encodeURIComponent(id)}/acknowledgements`
+    return post<Answer>(path, 'state', body, `${id}.${answer}`, grant)
+  }
+}

@@ -1,0 +1,85 @@
+import type { KeyValueStorage } from '../../../browser/storage.ts'
+import type { Activity, Agent, AgentRequest } from '../client/feature-types.ts'
+import type { FormKind } from '../client/types.ts'
+import { featureRecordKey } from '../session/session-record.ts'
+
+/**
+ * State of typing, forms and agents' requests that survives a reload. The state belongs to one
+ * session.
+ */
+interface FeatureRecord {
+  sessionId?: string
+  /** True if the conversation has messages. The forms are shown only before the first message. */
+  hasBegun: boolean
+  agent?: Agent
+  isClosed: boolean
+  activity: Activity[]
+  /**
+   * The submission of each form: its fields and the idempotency key of all its attempts. After the
+   * service has accepted the submission, `'submitted'` replaces the fields and the key.
+   */
+  forms: Partial<Record<FormKind, { key: string; fields: Record<string, string> } | 'submitted'>>
+  requests: AgentRequest[]
+  /** Ids of the agents' requests that have ended, the newest one last. */
+  handled: string[]
+}
+
+export interface FeatureRecords {
+  current(): Readonly<FeatureRecord>
+  change(part: Partial<FeatureRecord>): void
+  /**
+   * Assigns the record to a session. Returns true, and changes nothing, if the record belongs to
+   * another session. The caller must then call `forget`.
+   */
+  begin(sessionId: string): boolean
+  forget(): void
+  /** Removes the record from the storage. `current` still returns it. */
+  unstore(): void
+  /** Reads the record from the storage. */
+  load(): void
+}
+
+const empty = (): FeatureRecord => ({
+  hasBegun: false,
+  isClosed: false,
+  activity: [],
+  forms: {},
+  requests: [],
+  handled: [],
+})
+
+/** Creates the feature record, which is stored in the same storage as the session record. */
+export function createFeatureRecords(storage: KeyValueStorage, siteKey: string): FeatureRecords {
+  const key = featureRecordKey(siteKey)
+  let record = empty()
+
+  return {
+    current: () => record,
+
+    change(part) {
+      record = { ...record, ...part }
+      storage.setItem(key, JSON.stringify(record))
+    },
+
+    begin(sessionId) {
+      const isOther = record.sessionId !== undefined && record.sessionId !== sessionId
+      if (!isOther) record = { ...record, sessionId }
+      return isOther
+    },
+
+    forget() {
+      record = empty()
+      storage.removeItem(key)
+    },
+
+    unstore: () => storage.removeItem(key),
+
+    load() {
+      try {
+        record = { ...empty(), ...(JSON.parse(storage.getItem(key) ?? '{}') as Partial<FeatureRecord>) }
+      } catch {
+        record = empty()
+      }
+    },
+  }
+}

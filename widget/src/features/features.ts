@@ -1,0 +1,240 @@
+import type { Platform, TimerId } from '../../../browser/platform.ts'
+import { createConfigRefresh } from '../client/config-refresh.ts'
+import { toWidgetError } from '../client/errors.ts'
+import type { Emitter } from '../client/events.ts'
+import type { PageContext, SessionView, StreamEvent, WidgetConfig, WidgetMessage } from '../client/types.ts'
+import type { Grants } from '../session/session.ts'
+import type { Api } from '../transport/api.ts'
+import { createAgentRequests, type SupportedRequests } from './agent-requests.ts'
+import type { ConsentRecords } from './consent-record.ts'
+import { createFeatureApi } from './feature-api.ts'
+import type { FeatureOperations } from './feature-operations.ts'
+import { createFeatureRecords } from './feature-record.ts'
+import { createForms } from './forms.ts'
+import { createPageReports } from './page-reports.ts'
+import { createPresence } from './presence.ts'
+import { createPresenceReports } from './presence-reports.ts'
+import { createVisitorTyping } from './visitor-typing.ts'
+
+export interface FeaturesDeps {
+  api: Pick<Api, 'call' | 'post' | 'exchange'>
+  platform: Platform
+  emitter: Emitter
+  siteKey: string
+  supports?: Partial<SupportedRequests>
+  config(): WidgetConfig | undefined
+  session(): SessionView | undefined
+  messages(): readonly WidgetMessage[]
+  pageContext(): PageContext | undefined
+  /** Returns a function that makes calls with grants of the current session. */
+  grants: Grants
+  consentRecords: ConsentRecords
+  /** Waits for the visitor's consent if it is required, then makes the call. */
+  consented<Answer>(call: () => Promise<Answer>): Promise<Answer>
+}
+
+export type Features = ReturnType<typeof createFeatures>
+
+/** Time for which a browser may cache the configuration. */
+const cachedMs = 60_000
+
+/** Creates the typing reports, presence, forms, agents' requests and page reports of one client. */
+export function createFeatures(deps: FeaturesDeps) {
+  const { platform, emitter, config, pageContext, messages, consented, consentRecords } = deps
+  /**
+   * Like `deps.grants`. Also fetches the configuration again if a call is refused because a
+   * capability was turned off.
+   */
+  const grants: Grants = () => {
+    const withGrant = deps.grants()
+    return (call) =>
+      withGrant(call).catch((error) => {
+        if (toWidgetError(error).code === 'RouteNotAdvertised') void refresh()
+        throw error
+      })
+  }
+  const api = createFeatureApi(deps.api, platform.upload)
+  const records = createFeatureRecords(platform.storage, deps.siteKey)
+  const may = (capability: string) => hasSession && config()?.capabilities[capability] !== false
+  const mayReport = (capability: string) => may(capability) && consentRecords.mayObserve(config())
+  const parts = { api, platform, emitter, records, config, grants, aheadMs: () => aheadMs }
+  const presence = createPresence({ clock: platform.clock, emitter, records })
+  const supports = { navigation: false, screenshots: false, ...deps.supports }
+  const requests = createAgentRequests({ ...parts, presence, supports })
+  const forms = createForms({ ...parts, presence, consented, isLoaded })
+  const configRefresh = createConfigRefresh(deps)
+  const tab = platform.newId()
+  const typing = createVisitorTyping({
+    clock: platform.clock,
+    isAllowed: () => mayReport('typing') && platform.lifecycle.isOnline(),
+    report: (state) => grants()((grant) => api.setTyping(state, grant)),
+  })
+  const pages = createPageReports({
+    clock: platform.clock,
+    isAllowed: () => mayReport('pageContext'),
+    current: pageContext,
+    report: (page) => grants()((grant) => api.reportPage(page, grant)),
+  })
+  const presenceReports = createPresenceReports({
+    clock: platform.clock,
+    lifecycle: platform.lifecycle,
+    isAllowed: () => mayReport('presence') && platform.lifecycle.isOnline(),
+    report: (state) => grants()((grant) => api.reportPresence(tab, state, grant)),
+  })
+  let hasSession = false
+  let isChatShown = false
+  /** Upper bound of the browser's time minus the service's time, in milliseconds. */
+  let aheadMs = Number.POSITIVE_INFINITY
+  /** Id of the conversation whose messages have been loaded. */
+  let loaded: string | undefined
+  /** Time after which the configuration may differ from that of the service. */
+  let staleAtMs = 0
+  let refreshTimer: TimerId
+
+  // While consent was missing, nothing was reported.
+  emitter.on('consent.changed', ({ consent }) => {
+    if (consent?.status !== 'granted') return
+    pages.update()
+    void presenceReports.update()
+  })
+  platform.lifecycle.subscribe((signal) => {
+    // This page was restored from the back/forward cache. Pages that were open in the meantime may
+    // have changed the stored state, so load it again.
+    if (signal !== 'pageshow' || !hasSession) return
+    records.load()
+    requests.begin()
+  })
+
+  emitter.on('session.ready', ({ session: { sessionId } }) => {
+    if (records.begin(sessionId)) leave()
+    records.begin(sessionId)
+    hasSession = true
+    checkMessages()
+    typing.reset()
+    void presenceReports.update()
+    requests.begin()
+    forms.resume()
+  })
+  emitter.on('message.queued', () => {
+    typing.stops()
+    begin()
+  })
+  emitter.on('messages.changed', ({ messages: { length } }) => {
+    loaded = deps.session()?.conversationId
+    // The visitor has changed. The old session has ended, and the new one does not exist yet.
+    if (!loaded && (hasSession || length === 0)) leave()
+    checkMessages()
+  })
+  emitter.on('connection.changed', ({ state }) => {
+    // An event may have been missed while the stream was closed.
+    if (state === 'online' && platform.clock.now() >= staleAtMs) refresh()
+    if (state !== 'ended' && state !== 'idle') return
+    hasSession = false
+    requests.stop()
+    forms.stop()
+    pages.stop()
+    platform.clock.clearTimeout(refreshTimer)
+    if (state === 'ended') {
+      // The page still shows what has happened.
+      records.change({ requests: [] })
+      records.unstore()
+    }
+    presence.reset()
+  })
+
+  return {
+    /** Loads the state that the previous page stored. */
+    start() {
+      records.load()
+      staleAtMs = platform.clock.now() + cachedMs
+      // The loaded configuration may come from the browser's cache. Events about later changes may
+      // have been sent before this page opened its stream. So fetch the configuration again.
+      platform.clock.clearTimeout(refreshTimer)
+      refreshTimer = platform.clock.setTimeout(refresh, cachedMs)
+    },
+
+    /**
+     * Updates the stored state when the same visitor continues the conversation in another session.
+     * Forms and activity stay; agents' requests are removed.
+     */
+    changeSession(sessionId: string) {
+      if (!records.current().sessionId) return
+      const hadRequests = records.current().requests.length > 0
+      // Agents' requests belong to the previous session, so they are removed.
+      requests.stop()
+      records.change({ sessionId, requests: [], handled: [] })
+      if (hadRequests) emitter.emit('requests.changed', { requests: [] })
+    },
+
+    /** Handles an event of the stream. */
+    handleEvent(event: StreamEvent) {
+      // `sinceMs` is the difference between the clocks plus the time that the event took to arrive.
+      // So `sinceMs` is an upper bound of the difference. Keep the smallest bound.
+      const sinceMs = platform.clock.now() - Date.parse(event.occurredAt)
+      if (sinceMs < aheadMs) aheadMs = sinceMs
+      if (event.type === 'availability.changed') configRefresh.takeAvailability(event.data)
+      if (may('typing') || !event.type.startsWith('typing.')) presence.handleEvent(event)
+      requests.handleEvent(event)
+    },
+
+    operations: {
+      startTyping: typing.writes,
+      stopTyping: typing.stops,
+      setChatShown(isShown) {
+        presenceReports.setShown(isShown)
+        if (isChatShown && !isShown && hasSession) {
+          const key = platform.newId()
+          grants()((grant) => api.closePanel(grant, key)).catch(() => {})
+        }
+        isChatShown = isShown
+      },
+      updatePageContext: pages.update,
+      presence: presence.presence,
+      activity: presence.activity,
+      requests: () => records.current().requests,
+      acknowledgeNavigation: requests.acknowledgeNavigation,
+      acknowledgeScreenshot: requests.acknowledgeScreenshot,
+      uploadScreenshot: requests.uploadScreenshot,
+      dismissRequest: requests.dismiss,
+      formDue: forms.due,
+      isOfflineFormOffered: forms.isOffered,
+      formState: forms.state,
+      submitForm: forms.submit,
+    } satisfies FeatureOperations,
+  }
+
+  function refresh() {
+    staleAtMs = platform.clock.now() + cachedMs
+    void configRefresh.refresh()
+  }
+
+  /** Stops all operations and deletes the stored state of this visitor. */
+  function leave() {
+    const hadRequests = records.current().requests.length > 0
+    hasSession = false
+    requests.stop()
+    forms.reset()
+    pages.stop()
+    records.forget()
+    presence.reset()
+    if (hadRequests) emitter.emit('requests.changed', { requests: [] })
+  }
+
+  function checkMessages() {
+    if (messages().some(({ author }) => author.kind !== 'system')) begin()
+  }
+
+  /** Returns true if the newest messages are loaded. A new conversation has no messages to load. */
+  function isLoaded(): boolean {
+    const { continuity, conversationId } = deps.session() ?? {}
+    return continuity?.state === 'new' || (conversationId !== undefined && conversationId === loaded)
+  }
+
+  /**
+   * Records that the conversation has messages, because forms are shown only before the first
+   * message.
+   */
+  function begin() {
+    if (!records.current().hasBegun) records.change({ hasBegun: true })
+  }
+}

@@ -1,0 +1,183 @@
+import { createPause } from '../../../browser/pause.ts'
+import type { Platform } from '../../../browser/platform.ts'
+import { toWidgetError, WidgetError } from '../client/errors.ts'
+import type { Emitter } from '../client/events.ts'
+import type { FormIssues, FormState } from '../client/feature-types.ts'
+import type { FormKind, WidgetConfig } from '../client/types.ts'
+import type { Grants } from '../session/session.ts'
+import { retrying } from '../transport/retrying.ts'
+import type { FeatureApi } from './feature-api.ts'
+import type { FeatureRecords } from './feature-record.ts'
+import type { PresenceKeeper } from './presence.ts'
+
+const attempts = 6
+
+interface FormsDeps {
+  api: Pick<FeatureApi, 'submitForm'>
+  platform: Pick<Platform, 'clock' | 'random' | 'newId' | 'lifecycle'>
+  emitter: Emitter
+  records: FeatureRecords
+  presence: Pick<PresenceKeeper, 'add'>
+  config(): WidgetConfig | undefined
+  /** Returns true if the newest history page is loaded or the conversation is new. */
+  isLoaded(): boolean
+  grants: Grants
+  /** Waits for the visitor's consent if it is required, then makes the call. */
+  consented<Answer>(call: () => Promise<Answer>): Promise<Answer>
+}
+
+export type Forms = ReturnType<typeof createForms>
+
+/**
+ * Handles the pre-chat form and the offline form. All attempts of a submission use one idempotency
+ * key, even after a reload, so that the service creates only one lead.
+ */
+export function createForms({
+  api,
+  platform,
+  emitter,
+  records,
+  presence,
+  config,
+  isLoaded,
+  grants,
+  consented,
+}: FormsDeps) {
+  const { clock, random, newId, lifecycle } = platform
+  const pause = createPause(clock)
+  const failures: Partial<Record<FormKind, Pick<FormState, 'issues' | 'error'>>> = {}
+  const running = new Map<FormKind, Promise<FormState>>()
+  let visitor = {}
+  lifecycle.subscribe((signal) => {
+    if (signal === 'online') pause.hurry()
+  })
+
+  return {
+    isAdvertised,
+    isOffered,
+    state,
+
+    /**
+     * Returns the form that is due before the first message. This is the form that the visitor has
+     * begun to fill in, if any. Otherwise it is the offline form if no operator is online, else the
+     * pre-chat form. Returns undefined if a form was submitted or the conversation has messages.
+     */
+    due(begun?: FormKind): FormKind | undefined {
+      const { hasBegun, forms } = records.current()
+      if (hasBegun || !isLoaded() || Object.values(forms).includes('submitted')) return undefined
+      if (begun && isAdvertised(begun)) return begun
+      if (isOffered()) return 'offline'
+      return isAdvertised('preChat') ? 'preChat' : undefined
+    },
+
+    /**
+     * Submits a form. Resolves to the form's state after the submission, even if the submission
+     * failed. Rejects only if the installation does not have this form.
+     */
+    submit(kind: FormKind, fields: Record<string, string>): Promise<FormState> {
+      if (!isAdvertised(kind)) return Promise.reject(new WidgetError('RouteNotAdvertised'))
+      const stored = records.current().forms[kind]
+      if (stored === 'submitted') return Promise.resolve(state(kind))
+      const isSame = stored && JSON.stringify(stored.fields) === JSON.stringify(fields)
+      if (running.has(kind)) return running.get(kind)!
+      return send(kind, isSame ? stored : { key: newId(), fields: { ...fields } })
+    },
+
+    /** Continues form submissions that a reload interrupted. */
+    resume() {
+      for (const kind of ['preChat', 'offline'] as const) {
+        const stored = records.current().forms[kind]
+        if (stored && stored !== 'submitted' && !running.has(kind)) void send(kind, stored)
+      }
+    },
+
+    stop: pause.end,
+
+    /**
+     * Must be called when the visitor changes. Submissions of the previous visitor are then neither
+     * reported nor retried.
+     */
+    reset() {
+      visitor = {}
+      running.clear()
+      failures.preChat = failures.offline = undefined
+      pause.end()
+    },
+  }
+
+  function isOffered(): boolean {
+    const isAway = config()?.availability.online === false
+    return isAway && isAdvertised('offline') && records.current().forms.offline !== 'submitted'
+  }
+
+  function isAdvertised(kind: FormKind): boolean {
+    const capability = kind === 'preChat' ? 'preChatForm' : 'offlineForm'
+    return config()?.capabilities[capability] === true && (config()?.forms?.[kind]?.fields.length ?? 0) > 0
+  }
+
+  function state(kind: FormKind): FormState {
+    const stored = records.current().forms[kind]
+    if (stored === 'submitted') return { status: 'submitted' }
+    if (running.has(kind)) return { status: 'sending', fields: stored?.fields }
+    return failures[kind] ? { status: 'failed', fields: stored?.fields, ...failures[kind] } : { status: 'open' }
+  }
+
+  function send(kind: FormKind, submission: { key: string; fields: Record<string, string> }): Promise<FormState> {
+    keep(kind, submission)
+    failures[kind] = undefined
+    const begunFor = visitor
+    const withGrant = grants()
+    const call = () =>
+      consented(() => withGrant((grant) => api.submitForm(kind, submission.fields, grant, submission.key)))
+    const sending = retrying(call, {
+      pause,
+      random,
+      isEnough: (_, attempt) => attempt + 1 >= attempts,
+    })
+      .then(
+        () => {
+          if (begunFor !== visitor) return
+          keep(kind, 'submitted')
+          presence.add('form.submitted')
+        },
+        (error) => {
+          if (begunFor !== visitor) return
+          const failure = toWidgetError(error)
+          failures[kind] = { error: failure.detail, issues: issuesOf(failure) }
+          // The service rejected the submission, so the next submission gets a new key. After other
+          // failures the outcome is unknown, so the next attempt uses the same key.
+          if (!failure.retryable && failure.status > 0) keep(kind, undefined)
+        },
+      )
+      .then(() => {
+        if (begunFor === visitor) {
+          running.delete(kind)
+          emitChanged(kind)
+        }
+        return state(kind)
+      })
+    running.set(kind, sending)
+    emitChanged(kind)
+    return sending
+  }
+
+  function keep(kind: FormKind, value: StoredSubmission | undefined) {
+    records.change({ forms: { ...records.current().forms, [kind]: value } })
+  }
+
+  function emitChanged(kind: FormKind) {
+    emitter.emit('form.changed', { form: kind, state: state(kind) })
+  }
+}
+
+type StoredSubmission = ReturnType<FeatureRecords['current']>['forms'][FormKind]
+
+/** Returns the issues by field name: the pointer `/fields/email` becomes the name `email`. */
+function issuesOf({ issues }: WidgetError): FormIssues | undefined {
+  if (!issues?.length) return undefined
+  const named = issues.map(({ path, rule }) => [
+    String(path).replace('/fields/', '').replaceAll('~1', '/').replaceAll('~0', '~'),
+    String(rule),
+  ])
+  return Object.fromEntries(named)
+}

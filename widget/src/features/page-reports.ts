@@ -1,0 +1,54 @@
+import type { Clock, TimerId } from '../../../browser/platform.ts'
+import type { PageContext } from '../client/types.ts'
+import { minimized } from './page-context.ts'
+
+/** Delay before a page is reported. Single-page applications change the URL before the title. */
+const delayMs = 400
+/**
+ * Minimum time between two reports. If the page changes more often, only the latest page is
+ * reported.
+ */
+const restMs = 2_000
+
+export interface PageReportsDeps {
+  clock: Clock
+  isAllowed(): boolean
+  current(): PageContext | undefined
+  report(page: PageContext): Promise<void>
+}
+
+/**
+ * Reports the visitor's current page. Skips pages that the visitor leaves at once, and pages that
+ * were already reported. Failed reports are not retried.
+ */
+export function createPageReports({ clock, isAllowed, current, report }: PageReportsDeps) {
+  let timer: TimerId
+  let given: PageContext | undefined
+  let reported = ''
+  let lastAtMs = Number.NEGATIVE_INFINITY
+
+  return {
+    update(page?: PageContext) {
+      given = page
+      clock.clearTimeout(timer)
+      timer = clock.setTimeout(send, Math.max(delayMs, lastAtMs + restMs - clock.now()))
+    },
+
+    stop: () => clock.clearTimeout(timer),
+  }
+
+  function send() {
+    const page = minimized(given ?? current())
+    if (!page || !isAllowed() || keyOf(page) === reported) return
+    reported = keyOf(page)
+    lastAtMs = clock.now()
+    report(page).catch(() => {
+      reported = ''
+    })
+  }
+}
+
+/** Returns a key that is equal for equal pages. The key ignores the window size. */
+function keyOf(page: PageContext | undefined): string {
+  return page ? JSON.stringify([page.url, page.title]) : ''
+}

@@ -1,0 +1,66 @@
+import { longestWaitMs } from '../../../browser/pause.ts'
+import type { Clock, Lifecycle, TimerId } from '../../../browser/platform.ts'
+import { toWidgetError } from '../client/errors.ts'
+
+/** Interval of the reports while the visitor sees the chat. The service expires a report after 4 s. */
+const everyMs = 2_000
+/** Time after which a failed report is repeated. */
+const retryMs = 1_000
+/** Time without reports after the service has refused a report. */
+const mutedMs = 60_000
+
+export interface PresenceReportsDeps {
+  clock: Clock
+  lifecycle: Lifecycle
+  /** Returns true while the chat has a session and the browser is online. */
+  isAllowed(): boolean
+  report(state: 'here' | 'away'): Promise<void>
+}
+
+/**
+ * Reports whether the visitor sees the chat: `here` repeatedly while the chat is shown on a visible
+ * page, then `away` once.
+ */
+export function createPresenceReports({ clock, lifecycle, isAllowed, report }: PresenceReportsDeps) {
+  let isShown = false
+  let hasLeft = false
+  let reported: 'here' | 'away' = 'away'
+  let isReporting = false
+  let timer: TimerId
+
+  lifecycle.subscribe((signal) => {
+    // A page in the back/forward cache must have no open request.
+    if (signal === 'pagehide') hasLeft = true
+    if (signal === 'pageshow') hasLeft = false
+    void update()
+  })
+
+  return {
+    setShown(next: boolean) {
+      isShown = next
+      void update()
+    },
+
+    update,
+  }
+
+  async function update() {
+    const state = isShown && !lifecycle.isHidden?.() ? 'here' : 'away'
+    if (isReporting || hasLeft || !isAllowed() || state === reported) return
+    clock.clearTimeout(timer)
+    isReporting = true
+    let pauseMs = everyMs
+    await report(state).catch((error) => {
+      const { retryable, retryAfterMs = 0 } = toWidgetError(error)
+      pauseMs = Math.min(longestWaitMs, Math.max(retryAfterMs, retryable ? retryMs : mutedMs))
+    })
+    reported = state
+    isReporting = false
+    timer = clock.setTimeout(() => {
+      // The last report has expired, so the service already counts the visitor as away.
+      reported = 'away'
+      void update()
+    }, pauseMs)
+    if (pauseMs <= everyMs) void update()
+  }
+}

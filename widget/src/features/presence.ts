@@ -1,0 +1,115 @@
+import type { Clock, TimerId } from '../../../browser/platform.ts'
+import type { Emitter } from '../client/events.ts'
+import type { Activity, Agent, Presence } from '../client/feature-types.ts'
+import type { MessageAuthor, StreamEvent } from '../client/types.ts'
+import type { FeatureRecords } from './feature-record.ts'
+
+/** Time after which an agent's typing indicator is removed. */
+const typingLastsMs = 8_000
+const activityAtMost = 40
+
+interface PresenceDeps {
+  clock: Clock
+  emitter: Emitter
+  records: FeatureRecords
+}
+
+export type PresenceKeeper = ReturnType<typeof createPresence>
+
+/**
+ * Tracks the assigned agent, agents' typing indicators, and conversation events other than
+ * messages.
+ */
+export function createPresence({ clock, emitter, records }: PresenceDeps) {
+  const typing = new Map<string, { author: MessageAuthor; timer: TimerId }>()
+  let lastSequence = 0
+
+  emitter.on('message.received', ({ message }) => {
+    note(message.sequence)
+    if (message.author.kind === 'agent' && stopTyping(message.author)) emitChanged()
+  })
+  emitter.on('message.accepted', ({ message }) => note(message.sequence))
+  emitter.on('messages.changed', ({ messages }) => {
+    for (const { sequence } of messages) note(sequence)
+  })
+
+  return {
+    presence,
+
+    activity: (): readonly Activity[] => records.current().activity,
+
+    /**
+     * Adds an activity, such as the outcome of an agent's request. An activity without a sequence
+     * number is shown after the current messages.
+     */
+    add,
+
+    handleEvent({ type, sequence, occurredAt, data }: StreamEvent) {
+      note(sequence)
+      if (type === 'typing.started' || type === 'typing.stopped') {
+        const author = data.author as MessageAuthor | undefined
+        if (author?.kind !== 'agent') return
+        stopTyping(author)
+        if (type === 'typing.started') startTyping(author)
+        emitChanged()
+      } else if (type === 'agent.assigned' || type === 'agent.unassigned') {
+        const agent = data.agent as Agent | undefined
+        if (typeof agent?.displayName !== 'string') return
+        const isAssigned = type === 'agent.assigned'
+        if (isAssigned) records.change({ agent })
+        else if (records.current().agent?.displayName === agent.displayName) records.change({ agent: undefined })
+        add(type, { agentName: agent.displayName, sequence, at: occurredAt })
+      } else if (type === 'conversation.closed' || type === 'conversation.reopened') {
+        records.change({ isClosed: type === 'conversation.closed' })
+        add(type, { sequence, at: occurredAt })
+      }
+    },
+
+    reset() {
+      for (const { timer } of typing.values()) clock.clearTimeout(timer)
+      typing.clear()
+      lastSequence = 0
+      emitChanged()
+    },
+  }
+
+  function presence(): Presence {
+    const { agent, isClosed } = records.current()
+    return { agent, isClosed, typing: [...typing.values()].map(({ author }) => author) }
+  }
+
+  function add(type: Activity['type'], about: Partial<Omit<Activity, 'type'>> = {}) {
+    const at = new Date(clock.now()).toISOString()
+    const { activity } = records.current()
+    const key = `${type}-${about.sequence ?? at}-${activity.length}`
+    const isKnown = activity.some((one) => one.type === type && one.sequence === about.sequence)
+    if (about.sequence !== undefined && isKnown) return
+    const entry = { key, type, at, sequence: lastSequence, ...about }
+    records.change({ activity: [...activity, entry].slice(-activityAtMost) })
+    emitChanged()
+  }
+
+  function note(sequence: number | undefined) {
+    if (sequence !== undefined && sequence > lastSequence) lastSequence = sequence
+  }
+
+  function startTyping(author: MessageAuthor) {
+    const timer = clock.setTimeout(() => {
+      typing.delete(nameOf(author))
+      emitter.emit('typing.stopped', { author })
+      emitChanged()
+    }, typingLastsMs)
+    typing.set(nameOf(author), { author, timer })
+  }
+
+  function stopTyping(author: MessageAuthor): boolean {
+    clock.clearTimeout(typing.get(nameOf(author))?.timer)
+    return typing.delete(nameOf(author))
+  }
+
+  function emitChanged() {
+    emitter.emit('presence.changed', { presence: presence(), activity: records.current().activity })
+  }
+}
+
+const nameOf = ({ displayName = '' }: MessageAuthor) => displayName

@@ -1,0 +1,124 @@
+import { sessionEndOf, toWidgetError, WidgetError } from '../client/errors.ts'
+import type { Emitter } from '../client/events.ts'
+import type { ConnectionState, SessionContent } from '../client/types.ts'
+import type { GivenSession } from '../session/session.ts'
+import type { SessionNotes, SessionRecord, SessionRecords } from '../session/session-record.ts'
+import type { Visit } from '../session/visit.ts'
+import type { IdentityApi } from './identity-api.ts'
+
+type Call = (grant: string, key: string) => Promise<SessionContent | undefined>
+
+export interface DepartureDeps {
+  records: SessionRecords
+  emit: Emitter['emit']
+  started(): Promise<void> | undefined
+  /** Returns the visit whose messages are on screen. This visit may have ended. */
+  shown(): Visit | undefined
+  /** Closes the visit. If a reason is given, reports the visit's unsent messages as failed. */
+  drop(reason?: WidgetError): void
+  /**
+   * Starts another visit with the given session, or with a new session. If `asks` is true, calls
+   * the identity provider first.
+   */
+  begin(asks: boolean, given?: GivenSession): Promise<void>
+  onConnection(state: ConnectionState): void
+  /**
+   * Called when the identity cannot be determined. The chat ends, because it must not continue as
+   * an anonymous visitor.
+   */
+  onUnidentified(code: string): void
+}
+
+interface Replacement {
+  /** True if the next visit calls the identity provider. */
+  asks?: boolean
+  /** Draft that the next visit keeps. */
+  draft?: string
+  /**
+   * True if the page has just been loaded. If the stored session has ended, the end is reported and
+   * no new session starts.
+   */
+  isAtStart?: boolean
+  /** Subject of the session that the call returns. */
+  subject?: string
+}
+
+/**
+ * Removes the data of a visitor from the page and from its storage, when the visitor logs out, is
+ * reset or is another person.
+ */
+export function createDeparture(deps: DepartureDeps, api: Pick<IdentityApi, 'ask' | 'clearIdentity' | 'closeSession'>) {
+  const { records, emit } = deps
+
+  return { end, replace, hideMessages, remember }
+
+  /**
+   * Ends the session of this page, or the session that an earlier page has stored. If `asks` is
+   * true, the next visit calls the identity provider.
+   */
+  function end(visit: Visit | undefined, { asks, draft }: Pick<Replacement, 'asks' | 'draft'> = {}): Promise<void> {
+    const before = visit ? visit.session.content() : records.read()?.session
+    if (before?.identity?.state !== 'verified') return replace(before, api.closeSession, { asks, draft })
+    return replace(before, asks ? api.closeSession : api.clearIdentity, { asks })
+  }
+
+  /**
+   * Removes the previous visitor's data from the page and its storage. Then makes the call with the
+   * previous session and, if the client is started, starts a visit with the session of the answer or
+   * with a new session.
+   */
+  async function replace(
+    before: SessionContent | undefined,
+    call: Call,
+    { asks = false, draft, isAtStart, subject }: Replacement,
+  ): Promise<void> {
+    const run = deps.started()
+    const isCurrent = () => run && deps.started() === run
+    leave({ draft })
+    let given: GivenSession | undefined
+    try {
+      const answer = before?.accessGrant ? await api.ask(before, call) : undefined
+      if (answer?.content) given = { ...answer, subject } as GivenSession
+    } catch (error) {
+      const failure = toWidgetError(error)
+      const event = sessionEndOf(failure.code)
+      if (call === api.closeSession) emit('error', failure.detail)
+      // If the session has already ended, the visitor is logged out.
+      else if (!event || isAtStart) {
+        if (event) leave({ ended: { event } })
+        if (isCurrent()) deps.onUnidentified(failure.code)
+        throw failure
+      }
+    }
+    if (isCurrent()) await deps.begin(asks && !given, given)
+  }
+
+  /** Ends the visit and removes the visitor's data from the page and its storage. */
+  function leave(kept: Pick<SessionRecord, 'draft' | 'ended'>) {
+    const { clientInstanceId } = records.read() ?? {}
+    deps.drop(new WidgetError('session.closed', { terminal: true }))
+    if (clientInstanceId) records.forget({ clientInstanceId, ...kept })
+    if (deps.started()) deps.onConnection('connecting')
+    emit('messages.changed', { messages: [] })
+    emit('unread.changed', { count: 0 })
+  }
+
+  /** Hides the messages and drops those that have failed. */
+  function hideMessages(visit: Visit | undefined) {
+    const shown = visit ?? deps.shown()
+    const { position, hiddenTo, session } = records.read() ?? {}
+    const known = [hiddenTo, position?.sequence, session?.replay?.lastSequence, shown?.conversation.lastSequence()]
+    remember(visit, { hiddenTo: Math.max(...known.map((sequence) => sequence ?? 0)) })
+    shown?.outbox.dropFailed()
+    shown?.conversation.clear()
+    if (visit) return
+    const { sessionId = '', entries } = records.readOutbox()
+    records.writeOutbox(sessionId, session ? entries.filter(({ error }) => !error) : [])
+  }
+
+  function remember(visit: Visit | undefined, notes: SessionNotes) {
+    const stored = records.read()
+    if (visit) visit.session.remember(notes)
+    else if (stored) records.write({ ...stored, ...notes })
+  }
+}

@@ -1,0 +1,72 @@
+import { createPause } from '../../../browser/pause.ts'
+import type { Platform } from '../../../browser/platform.ts'
+import type { WidgetError } from '../client/errors.ts'
+import type { SessionContent } from '../client/types.ts'
+import type { Api } from '../transport/api.ts'
+import { retrying } from '../transport/retrying.ts'
+
+const attempts = 4
+/**
+ * Minimum time for which an operation is retried while the service answers `OperationInProgress`.
+ * If the service process that ran the operation has died, a retry succeeds after 15 s.
+ */
+const deadProcessMs = 20_000
+
+export type IdentityApi = ReturnType<typeof createIdentityApi>
+
+/** Makes one attempt of an operation. */
+type Call<Content> = (grant: string, idempotencyKey: string) => Promise<Content>
+
+/** The routes that identify the visitor, log the visitor out or close the session. */
+export function createIdentityApi(
+  { call, post, renewSession }: Pick<Api, 'call' | 'post' | 'renewSession'>,
+  { clock, random, newId }: Pick<Platform, 'clock' | 'random' | 'newId'>,
+) {
+  const path = '/sessions/identify'
+  const field = 'accessGrant'
+  return {
+    ask,
+
+    repeat,
+
+    identify: (assertion: string, grant: string, idempotencyKey: string) =>
+      post<SessionContent>(path, field, { assertion }, idempotencyKey, grant),
+
+    clearIdentity: (grant: string, idempotencyKey: string) =>
+      call<SessionContent>({ method: 'DELETE', path, field, grant, idempotencyKey }),
+
+    async closeSession(grant: string, idempotencyKey: string): Promise<undefined> {
+      await post('/sessions/close', 'state', { scope: 'continuity' }, idempotencyKey, grant)
+    },
+  }
+
+  /**
+   * Runs one operation with the grant of the given session. Retries it with the same idempotency
+   * key. If the grant has expired, renews it first. The new grant is not stored: if the session
+   * continues, its next renewal sends the old renewal token, which the service accepts for a limited
+   * time.
+   */
+  async function ask<Content>(before: SessionContent, operation: Call<Content>) {
+    const key = newId()
+    const askedAtMs = clock.now()
+    let { accessGrant } = before
+    const attempt = () => operation(accessGrant, key)
+    async function renewFirst(error: WidgetError): Promise<Content> {
+      if (error.code !== 'GrantExpired') throw error
+      accessGrant = (await renewSession(before, key)).accessGrant
+      return attempt()
+    }
+    return { content: await repeat(() => attempt().catch(renewFirst)), askedAtMs }
+  }
+
+  /** Makes a call and retries it some times. */
+  function repeat<Answer>(attempt: () => Promise<Answer>): Promise<Answer> {
+    const waitsUntilMs = clock.now() + deadProcessMs
+    return retrying(attempt, {
+      pause: createPause(clock),
+      random,
+      isEnough: ({ code }, count) =>
+        count + 1 >= attempts && (code !== 'OperationInProgress' || clock.now() > waitsUntilMs),
+    })
+  }
+}

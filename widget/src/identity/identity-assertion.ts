@@ -1,0 +1,44 @@
+import type { Clock } from '../../../browser/platform.ts'
+import { toWidgetError, WidgetError } from '../client/errors.ts'
+import type { IdentityProvider, VisitorIdentity } from '../client/types.ts'
+import { claimsOf } from './claims.ts'
+
+const providerTimeoutMs = 15_000
+
+/**
+ * Asks the host's identity provider for an assertion. Returns undefined if no user is logged in.
+ *
+ * @throws WidgetError `identity_unavailable` if the provider fails or does not answer in time;
+ * `identity_mismatch` if the assertion has another subject than `wanted`
+ */
+export async function requestAssertion(
+  provider: IdentityProvider | undefined,
+  clock: Clock,
+  wanted?: VisitorIdentity,
+): Promise<string | undefined> {
+  const unavailable = new WidgetError('identity_unavailable', { retryable: true })
+  let assertion: string | undefined
+  try {
+    assertion = await new Promise<string | undefined>((resolve, reject) => {
+      const timer = clock.setTimeout(() => reject(unavailable), providerTimeoutMs)
+      const done = () => clock.clearTimeout(timer)
+      Promise.resolve(provider?.(wanted)).finally(done).then(resolve, reject)
+    })
+  } catch {
+    throw unavailable
+  }
+  const subject = wanted?.externalSubject
+  // Only the service verifies the assertion. This check rejects an assertion whose subject is not
+  // the one that the caller expects.
+  if (assertion && subject !== undefined && claimsOf(assertion)?.sub !== subject)
+    throw new WidgetError('identity_mismatch')
+  return assertion
+}
+
+/**
+ * Lets the chat start without an identity if the installation has turned identification off since
+ * the configuration was loaded.
+ */
+export function ifNotAdvertised(error: unknown): undefined {
+  if (toWidgetError(error).code !== 'RouteNotAdvertised') throw error
+}

@@ -1,0 +1,130 @@
+import type { Emitter } from '../client/events.ts'
+import type { DeliveryStatus, StoredMessage, StreamEvent, WidgetErrorDetail, WidgetMessage } from '../client/types.ts'
+import type { AcceptedMessage, ServiceMessage } from '../transport/wire.ts'
+import { createMessageList } from './message-list.ts'
+import type { OutboxEntry } from './outbox.ts'
+
+/** Types of the events that are forwarded to the application unchanged. */
+const forwardedTypes = /^(typing|agent|conv|session\.i)/
+
+/**
+ * Stores the loaded messages of the conversation. Emits one event per message, even if the stream,
+ * the history and the response to a send all contain the message.
+ */
+export function createConversation({ emit }: Pick<Emitter, 'emit'>) {
+  const messages = createMessageList()
+  const announced = new Set<string>()
+  let unread = 0
+  let readTo: number | undefined
+
+  return {
+    messages,
+
+    /**
+     * Adds a message that the visitor has written. The message is shown as pending, or as failed if
+     * it has an error.
+     */
+    addOwn({ input, createdAt, error, failureVersion }: OutboxEntry): WidgetMessage {
+      const { pageContext: _notShown, ...shown } = input
+      const deliveryStatus = error ? 'failed' : 'pending'
+      const author = { kind: 'visitor' } as const
+      const message = messages.addLocal({ ...shown, author, createdAt, deliveryStatus, error, failureVersion })
+      emitChanged()
+      return message
+    },
+
+    unread: () => unread,
+
+    /** Marks messages up to this sequence number as read. */
+    setReadTo(sequence: number) {
+      readTo = sequence
+      emitUnread()
+    },
+
+    lastSequence: () => messages.all().findLast(({ sequence }) => sequence)?.sequence ?? 0,
+
+    /**
+     * Sets the delivery state of a message that this visitor sent.
+     *
+     * @param attempt number of the next attempt; undefined if no attempt follows
+     */
+    setOwnStatus(
+      { input: { clientOperationId }, failureVersion }: OutboxEntry,
+      deliveryStatus: DeliveryStatus,
+      error?: WidgetErrorDetail,
+      attempt?: number,
+    ) {
+      const message = messages.patchLocal(clientOperationId, { deliveryStatus, error, failureVersion })
+      emitChanged()
+      if (!message || !error) return
+      if (attempt) emit('message.retrying', { message, attempt })
+      else emit('message.retry.exhausted', { message, error })
+    },
+
+    /** Handles the response of POST /messages. The stream may have delivered the message before. */
+    mergeAnswer(answer: AcceptedMessage) {
+      const { acceptedAt, ...known } = answer
+      announce(messages.merge({ ...known, createdAt: acceptedAt }))
+      emitChanged()
+    },
+
+    /**
+     * Adds a message from the history. If `missed` is true, the stream should have delivered the
+     * message, so the event of the message is emitted here.
+     */
+    merge(message: ServiceMessage, missed: boolean) {
+      const { clientOperationId } = message
+      const own = clientOperationId && messages.byOperation(clientOperationId)
+      const isNew = missed || (own && !own.messageId)
+      const merged = messages.merge(message)
+      if (isNew) announce(merged)
+    },
+
+    handleEvent(event: StreamEvent, onOwn: (clientOperationId: string) => void) {
+      const { type, data } = event
+      if (type === 'message.accepted' || type === 'message.received') {
+        const message = data.message as ServiceMessage | undefined
+        if (typeof message?.messageId !== 'string') return
+        const merged = messages.merge(message)
+        if (message.clientOperationId) onOwn(message.clientOperationId)
+        announce(merged)
+        emitChanged()
+      } else if (type === 'message.state.changed') {
+        const message = messages.setStatus(String(data.messageId), data.state as DeliveryStatus)
+        if (message) emit(type, { message })
+        emitChanged()
+      } else if (forwardedTypes.test(type)) {
+        emit(type as 'session.identified', data as Record<string, never>)
+      }
+      // An unknown event type is meant for newer versions of this package, so it is ignored.
+    },
+
+    /** Removes the messages. Keeps messages that are still being sent, unless `all` is true. */
+    clear(all = false) {
+      messages.keepOnly(({ messageId, deliveryStatus }) => !all && !messageId && deliveryStatus !== 'failed')
+      emitChanged()
+    },
+
+    emitChanged,
+  }
+
+  function announce(message: StoredMessage | undefined) {
+    if (!message || announced.has(message.messageId)) return
+    announced.add(message.messageId)
+    emit(message.author.kind === 'visitor' ? 'message.accepted' : 'message.received', { message })
+  }
+
+  function emitChanged() {
+    emit('messages.changed', { messages: messages.all() })
+    emitUnread()
+  }
+
+  function emitUnread() {
+    const isUnread = ({ author, sequence }: WidgetMessage) =>
+      author.kind !== 'visitor' && sequence! > (readTo ?? sequence!)
+    const count = messages.all().filter(isUnread).length
+    if (count === unread) return
+    unread = count
+    emit('unread.changed', { count })
+  }
+}

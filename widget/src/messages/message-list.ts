@@ -1,0 +1,113 @@
+import type { DeliveryStatus, StoredMessage, WidgetMessage } from '../client/types.ts'
+import type { ServiceMessage } from '../transport/wire.ts'
+
+/**
+ * Delivery states of a message at the service, in order. The states `pending` and `retrying` come
+ * before them.
+ */
+const progress: readonly DeliveryStatus[] = ['queued', 'sent', 'delivered', 'read']
+
+export type MessageList = ReturnType<typeof createMessageList>
+
+/**
+ * The messages of the conversation, without duplicates. Responses, events and history pages arrive
+ * in any order. Their messages are merged by `messageId`, then by `clientOperationId` (GET
+ * /messages in section 4.1 of the specification). The list is sorted by `sequence`; unsent messages
+ * are last, oldest first.
+ */
+export function createMessageList() {
+  let messages: WidgetMessage[] = []
+
+  return {
+    /**
+     * Returns the messages. Each change creates a new array in which unchanged messages are the
+     * same objects as before.
+     */
+    all: (): readonly WidgetMessage[] => messages,
+
+    byOperation: (clientOperationId: string) => messages.find((one) => one.clientOperationId === clientOperationId),
+
+    byMessageId: (messageId: string) => messages.find((one) => one.messageId === messageId),
+
+    /** Adds an unsent message that this page created. */
+    addLocal(message: Omit<WidgetMessage, 'key'> & { clientOperationId: string }): WidgetMessage {
+      const local = { ...message, key: message.clientOperationId }
+      messages = [...messages, local]
+      return local
+    },
+
+    /**
+     * Changes the delivery state of an unsent message. Does nothing if the service has already
+     * accepted the message.
+     */
+    patchLocal(
+      clientOperationId: string,
+      change: Pick<WidgetMessage, 'deliveryStatus' | 'error' | 'failureVersion'>,
+    ): WidgetMessage | undefined {
+      const current = this.byOperation(clientOperationId)
+      if (!current || current.messageId) return current
+      return replace(current, { ...current, ...change })
+    },
+
+    /**
+     * Merges a message that the service has sent. The response to POST /messages contains only some
+     * of the fields.
+     */
+    merge(
+      received: Partial<ServiceMessage> & Pick<ServiceMessage, 'messageId' | 'conversationId' | 'sequence'>,
+    ): StoredMessage | undefined {
+      const { state, ...known } = received
+      const canonical = this.byMessageId(known.messageId)
+      const unsent = messages.find((one) => !one.messageId && one.clientOperationId === known.clientOperationId)
+      if (canonical && unsent) messages = messages.filter((one) => one !== canonical)
+      const current = unsent ?? canonical
+      const deliveryStatus = laterStatus(current?.deliveryStatus, state)
+      if (current) {
+        return replace(current, { ...canonical, ...current, ...known, error: undefined, deliveryStatus })
+      }
+      // A response to POST /messages does not contain enough fields to add a message.
+      if (!known.body || !known.author || !known.createdAt) return undefined
+      const added = withFailures({ ...known, deliveryStatus, key: known.messageId } as StoredMessage)
+      messages = inOrder([...messages, added])
+      return added
+    },
+
+    setStatus(messageId: string, status: DeliveryStatus): StoredMessage | undefined {
+      const current = this.byMessageId(messageId) as StoredMessage | undefined
+      return current && replace(current, { ...current, deliveryStatus: laterStatus(current.deliveryStatus, status) })
+    },
+
+    keepOnly(isIncluded: (message: WidgetMessage) => boolean) {
+      messages = messages.filter(isIncluded)
+    },
+  }
+
+  function replace<Kind extends WidgetMessage>(before: WidgetMessage, after: Kind): Kind {
+    if (JSON.stringify(before) === JSON.stringify(after)) return before as Kind
+    const counted = withFailures(after, before)
+    messages = inOrder(messages.map((one) => (one === before ? counted : one)))
+    return counted
+  }
+}
+
+/** Counts a failure that the service has reported. The outbox counts failures of unsent messages. */
+function withFailures<Kind extends WidgetMessage>(after: Kind, before?: WidgetMessage): Kind {
+  const isNew = after.messageId && after.deliveryStatus === 'failed' && before?.deliveryStatus !== 'failed'
+  return isNew ? { ...after, failureVersion: (after.failureVersion ?? 0) + 1 } : after
+}
+
+/**
+ * Returns the later of two delivery states, so that a late response does not undo a newer event. A
+ * reported `failed` replaces the current state, unless the message is already delivered or read.
+ */
+function laterStatus(current: DeliveryStatus | undefined, reported: DeliveryStatus | undefined): DeliveryStatus {
+  if (!current || !reported) return reported ?? current ?? 'queued'
+  const reached = progress.indexOf(current)
+  if (reported === 'failed') return reached >= progress.indexOf('delivered') ? current : reported
+  return progress.indexOf(reported) >= reached ? reported : current
+}
+
+function inOrder(messages: WidgetMessage[]): WidgetMessage[] {
+  const place = (message: WidgetMessage) => message.sequence ?? Number.POSITIVE_INFINITY
+  return messages.sort((a, b) => place(a) - place(b) || 0)
+}

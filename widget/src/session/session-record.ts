@@ -1,0 +1,101 @@
+import { newRandomId } from '../../../browser/platform.ts'
+import type { KeyValueStorage } from '../../../browser/storage.ts'
+import type { SessionContent, SessionEnd } from '../client/types.ts'
+import type { OutboxEntry } from '../messages/outbox.ts'
+import type { GrantTimes } from './grant-times.ts'
+
+/**
+ * Position of the client in the event log. Sent when the stream reconnects and when the grant is
+ * renewed.
+ */
+export interface StreamPosition {
+  lastEventId?: string
+  sequence: number
+}
+
+/** State of a session that only the browser stores. */
+export interface SessionNotes {
+  position?: StreamPosition
+  /** Unsent text of the message field. */
+  draft?: string
+  /** Sequence of the last message that the visitor has read. */
+  readTo?: number
+  /** Sequence of the last message that stays hidden, because `resetVisitor` removed the history. */
+  hiddenTo?: number
+}
+
+/** The stored session that the page resumes after a reload. */
+export interface SessionRecord extends SessionNotes {
+  clientInstanceId: string
+  session?: SessionContent
+  times?: GrantTimes
+  /** A renewal without a response yet. A repeat must send the same key and input. */
+  renewal?: { key: string; lastSeenEventId?: string; askedAtMs: number }
+  /** Subject as which the visitor was identified. Undefined while the visitor is anonymous. */
+  subject?: string
+  /**
+   * Event that ended the session. It stays until the visitor or the host page starts a new session.
+   */
+  ended?: { event: SessionEnd }
+}
+
+export type SessionRecords = ReturnType<typeof createSessionRecords>
+
+/** Returns the key under which the session of an installation is stored. */
+export const sessionRecordKey = (siteKey: string) => `service.widget.1.${siteKey}`
+
+/**
+ * Returns the storage key of the feature state (typing, forms, agents' requests) of an
+ * installation's session.
+ */
+export const featureRecordKey = (siteKey: string) => `${sessionRecordKey(siteKey)}.features`
+
+/** Reads and writes the stored session and the stored outbox of an installation. */
+export function createSessionRecords(storage: KeyValueStorage, siteKey: string) {
+  const key = sessionRecordKey(siteKey)
+  const outboxKey = `${key}.outbox`
+
+  return {
+    /**
+     * Returns the stored record, or undefined if nothing is stored. An unreadable record counts as
+     * the record of an expired session.
+     */
+    read(): SessionRecord | undefined {
+      if (storage.getItem(key) === null) return undefined
+      const record = parsed<SessionRecord>(key)
+      if (isToken(record?.clientInstanceId)) return record!
+      return { clientInstanceId: newRandomId(), ended: { event: 'session.expired' } }
+    },
+
+    write: (record: SessionRecord) => storage.setItem(key, JSON.stringify(record)),
+
+    /** Deletes everything that is stored of the visitor. Keeps the `clientInstanceId`. */
+    forget(kept: Pick<SessionRecord, 'clientInstanceId' | 'draft' | 'ended'>) {
+      this.write(kept)
+      for (const part of ['outbox', 'features', 'consent']) storage.removeItem(`${key}.${part}`)
+    },
+
+    /** Returns the stored unsent messages and the id of their session. */
+    readOutbox(): { sessionId?: string; entries: OutboxEntry[] } {
+      const { sessionId, entries } = parsed<{ sessionId: string; entries: OutboxEntry[] }>(outboxKey) ?? {}
+      const isSendable = (entry?: OutboxEntry) => isToken(entry?.input?.clientOperationId)
+      return { sessionId, entries: Array.isArray(entries) ? entries.filter(isSendable) : [] }
+    },
+
+    writeOutbox(sessionId: string, entries: readonly OutboxEntry[]) {
+      if (entries[0]) storage.setItem(outboxKey, JSON.stringify({ sessionId, entries }))
+      else storage.removeItem(outboxKey)
+    },
+  }
+
+  function parsed<Value>(name: string): Value | null | undefined {
+    try {
+      return JSON.parse(storage.getItem(name) as string)
+    } catch {
+      return undefined
+    }
+  }
+}
+
+/** Returns true for a text that may be sent in a header. */
+export const isToken = (value: unknown) => typeof value === 'string' && /^[!-~]+$/.test(value)

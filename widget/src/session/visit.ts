@@ -1,0 +1,296 @@
+import type { Platform } from '../../../browser/platform.ts'
+import { createTabStream } from '../../../browser/tab-stream.ts'
+import { sessionEndOf, toWidgetError, WidgetError } from '../client/errors.ts'
+import type { Emitter } from '../client/events.ts'
+import type {
+  ConnectionState,
+  PageContext,
+  ReplayReset,
+  SessionView,
+  StreamEvent,
+  WidgetConfig,
+} from '../client/types.ts'
+import { createConversation } from '../messages/conversation.ts'
+import { createHistory } from '../messages/history.ts'
+import { createOutbox, type OutboxEntry } from '../messages/outbox.ts'
+import { createReceipts } from '../messages/receipts.ts'
+import type { Api } from '../transport/api.ts'
+import { createEventStream, positionIn } from '../transport/event-stream.ts'
+import { createSession, type GivenSession } from './session.ts'
+import type { SessionRecords, StreamPosition } from './session-record.ts'
+import { surfaceUnknown } from './unknown-events.ts'
+
+interface VisitDeps {
+  api: Api
+  platform: Platform
+  records: SessionRecords
+  siteKey: string
+  locale?: string
+  pageContext: () => PageContext | undefined
+  /** Resolves when the configuration is loaded, or when the chat starts without it. */
+  configured: Promise<void>
+  /** Session to use instead of a stored or new one, for example after an identification. */
+  given?: GivenSession
+  /** Emits events to the application. Not called after `close`. */
+  emit: Emitter['emit']
+  config(): WidgetConfig | undefined
+  /** Waits for the visitor's consent if it is required, then makes the call. */
+  consented<Answer>(call: () => Promise<Answer>): Promise<Answer>
+  /**
+   * Called once with each event of the stream, in order, after the conversation has handled the
+   * event.
+   */
+  onEvent(event: StreamEvent): void
+  onConnection(state: ConnectionState): void
+  /**
+   * Called when this anonymous session was closed, for example because another tab identified the
+   * visitor. The callback either continues the chat in the visitor's new session, or calls `end` of
+   * the given visit. Undefined if there is no identity provider.
+   */
+  onClosed?(visit: ClosedVisit): void
+  /** Called when the session has ended, after unsent messages were reported as failed. */
+  onEnd(code: string, isRefused: boolean, about?: ReplayReset): void
+}
+
+/** Unsent messages and draft of an anonymous session that was closed. */
+export interface ClosedVisit {
+  unsent: readonly OutboxEntry[]
+  draft?: string
+  /** Ends the visit and reports unsent messages as failed. */
+  end(): void
+}
+
+export type Visit = ReturnType<typeof createVisit>
+
+/**
+ * A visit is the use of one session by this page: conversation, outbox, history and stream. A
+ * session belongs to one person. If the person changes, the visit is closed and another visit is
+ * opened. A closed visit ignores late responses and emits no events.
+ */
+export function createVisit(deps: VisitDeps) {
+  const { api, platform, records } = deps
+  let closed = false
+  let opened = false
+  let endingReset: ReplayReset | undefined
+  let stream: ReturnType<typeof createTabStream> | undefined
+  let loaded: Promise<void> | undefined
+  const emit: VisitDeps['emit'] = (name, payload) => {
+    if (closed) return
+    deps.emit(name, payload)
+    if (name === 'messages.changed') void sendReceipt()
+  }
+  const conversation = createConversation({ emit })
+  const session = createSession({
+    ...deps,
+    onEnd(code, isRefused) {
+      if (closed) return
+      stop()
+      const isClosed = code === 'session.closed'
+      const isVerified = session.isVerified()
+      const end = () => {
+        if (closed) return
+        outbox.stop(new WidgetError(code, { terminal: true }))
+        // The visitor has logged out in another tab. The next person must not see the messages.
+        if (isClosed && isVerified) conversation.clear(true)
+        if (!opened && sessionEndOf(code)) showLost(records.readOutbox().entries, code)
+        deps.onEnd(code, isRefused, endingReset)
+      }
+      if (!isClosed || isVerified || !opened || !deps.onClosed) return end()
+      outbox.stop()
+      deps.onClosed({ unsent: outbox.pending(), draft: session.notes().draft, end })
+    },
+    onError: (error) => emit('error', error),
+  })
+  const { withGrant, ready } = session
+  const outbox = createOutbox({
+    platform,
+    ready,
+    send: (input) => deps.consented(() => withGrant((grant) => api.sendMessage(input, grant))),
+    save(entries) {
+      const content = session.content()
+      if (content) records.writeOutbox(content.sessionId, entries)
+    },
+    onStatus: conversation.setOwnStatus,
+    onAccepted: conversation.mergeAnswer,
+  })
+  const history = createHistory({
+    platform,
+    messages: conversation.messages,
+    async fetchPage(range) {
+      const page = await withGrant((grant) => api.history(range, grant))
+      const messages = page.messages.filter(({ sequence }) => sequence > (session.notes().hiddenTo ?? 0))
+      return { ...page, messages, hasMore: page.hasMore && messages.length === page.messages.length }
+    },
+    onPage: conversation.emitChanged,
+    onMessage(message, missed) {
+      conversation.merge(message, missed)
+      if (message.clientOperationId) outbox.confirm(message.clientOperationId)
+    },
+  })
+
+  const sendReceipt = createReceipts({
+    messages: conversation.messages.all,
+    readTo: () => session.notes().readTo ?? 0,
+    isHidden: () => platform.lifecycle.isHidden?.() ?? false,
+    report: (upToSequence, state) => withGrant((grant) => api.reportReceipt(upToSequence, state, grant)),
+  })
+  const unfollow = platform.lifecycle.subscribe((signal) => {
+    if (opened && signal === 'visible') void sendReceipt()
+  })
+
+  return {
+    session,
+    conversation,
+    outbox,
+    history,
+
+    /** Returns the session without its credentials, or undefined if the visit is not open. */
+    view(): SessionView | undefined {
+      const content = session.content()
+      if (!opened || !content) return undefined
+      const { sessionId, conversationId, continuity, identity } = content
+      return { sessionId, conversationId, continuity, identity }
+    },
+
+    /**
+     * Adds a message to the outbox.
+     *
+     * @throws WidgetError `outbox_full`
+     */
+    send(entry: OutboxEntry) {
+      outbox.add(entry, deps.config()?.limits.outboxMax ?? 50)
+      return conversation.addOwn(entry)
+    },
+
+    /**
+     * Opens the visit: restores stored messages, starts sending, opens the stream and loads the
+     * history. Call when it is known who the visitor is, or that the visitor stays anonymous.
+     */
+    open() {
+      const content = session.content()
+      if (!content) return
+      const { sessionId, replay, identity } = content
+      opened = true
+      const stored = records.readOutbox()
+      const isOwn = stored.sessionId === sessionId
+      conversation.setReadTo(session.notes().readTo ?? replay.lastSequence)
+      if (isOwn) outbox.restore(stored.entries)
+      if (isOwn) for (const entry of stored.entries) conversation.addOwn(entry)
+      else {
+        // Never show unsent messages of another session to a verified visitor, because another
+        // person may have written them.
+        if (identity.state === 'anonymous') showLost(stored.entries, 'session.expired')
+        records.writeOutbox(sessionId, [])
+      }
+      emit('session.ready', { session: this.view()! })
+      startStream()
+      outbox.start()
+      loaded = loadHistory()
+    },
+
+    /**
+     * Returns a promise that resolves when the newest history page is loaded or loading it has
+     * failed.
+     */
+    loaded: () => loaded,
+
+    startStream,
+
+    loadHistory,
+
+    isOpened: () => opened,
+
+    draft: () => (opened ? session.notes().draft : undefined),
+
+    /**
+     * Retries a failed message. Returns false if no failed message has this operation id.
+     *
+     * @throws WidgetError `failure_outdated`
+     */
+    retry(clientOperationId: string, failureVersion?: number): boolean {
+      session.act()
+      return outbox.retry(clientOperationId, failureVersion)
+    },
+
+    markRead() {
+      session.act()
+      const readTo = Math.max(conversation.lastSequence(), session.notes().readTo ?? 0)
+      session.remember({ readTo })
+      conversation.setReadTo(readTo)
+      void sendReceipt()
+    },
+
+    /** Closes the visit. If a reason is given, reports unsent messages as failed. */
+    close(reason?: WidgetError) {
+      outbox.dispose(reason)
+      closed = true
+      stop()
+      session.stop()
+    },
+  }
+
+  /** Shows unsent messages of an ended session as failed. They cannot be retried. */
+  function showLost(entries: readonly OutboxEntry[], code: string) {
+    for (const entry of entries) {
+      const failureVersion = (entry.failureVersion ?? 0) + 1
+      conversation.addOwn({ ...entry, error: { code, recoverable: false }, failureVersion })
+    }
+  }
+
+  function stop() {
+    stream?.stop()
+    history.stop()
+    unfollow()
+  }
+
+  function loadHistory() {
+    return history.loadNewest().catch((error) => emit('error', toWidgetError(error).detail))
+  }
+
+  /** Closes the previous stream and opens a stream for the current session. */
+  function startStream() {
+    const { sessionId, replay } = session.content()!
+    stream?.stop()
+    stream = openStream(sessionId, positionIn(replay.epoch, replay.lastSequence))
+    stream.start()
+  }
+
+  function openStream(sessionId: string, start: StreamPosition) {
+    const stream = createEventStream({
+      platform,
+      settings: deps.config()?.realtime,
+      position: session.notes().position ?? start,
+      ready,
+      connect: (position, signal) => withGrant((grant) => api.events(position, grant, signal)),
+      onEvent(event) {
+        surfaceUnknown(event, { emit, hold: outbox.hold })
+        conversation.handleEvent(event, outbox.confirm)
+        if (!closed) deps.onEvent(event)
+      },
+      onPosition: (position) => session.remember({ position }),
+      onBehind: ({ sequence }) => history.fillFrom(sequence).catch(() => false),
+      onReset: () => history.reload(true),
+      onState(state) {
+        if (state === 'online') {
+          tab.onOnline()
+          void sendReceipt()
+        }
+        deps.onConnection(state)
+      },
+      onResetRequired: (about) => emit('replay.reset.required', about),
+      onEnd(code, failed, about) {
+        endingReset = about
+        tab.stop()
+        if (failed) emit('error', { code: 'realtime_terminal_failure', recoverable: false })
+        session.end(code)
+      },
+    })
+    const tab = createTabStream({
+      platform,
+      session: `service.widget.${sessionId}`,
+      open: stream.start,
+      close: stream.stop,
+    })
+    return tab
+  }
+}

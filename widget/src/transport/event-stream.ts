@@ -1,0 +1,257 @@
+import { createPause } from '../../../browser/pause.ts'
+import type { LifecycleSignal, Platform, TimerId } from '../../../browser/platform.ts'
+import { terminalEvents, toWidgetError, type WidgetError } from '../client/errors.ts'
+import type { ReplayReset, StreamEvent, WidgetConfig } from '../client/types.ts'
+import type { StreamPosition } from '../session/session-record.ts'
+import { backoffDelay } from './backoff.ts'
+import { readEvents } from './event-reader.ts'
+
+/**
+ * A connection is stable once it has been open for this time. The backoff and the count of replay
+ * resets then start again at 0.
+ */
+const stableAfterMs = 10_000
+/**
+ * Maximum number of replay resets before the stream gives up. A stable connection resets the count.
+ */
+const resetsBeforeGivingUp = 3
+
+interface EventStreamDeps {
+  platform: Pick<Platform, 'clock' | 'random' | 'lifecycle'>
+  settings?: Partial<WidgetConfig['realtime']>
+  /** Position in the event log to resume from. */
+  position: StreamPosition
+  /**
+   * Awaited before each attempt to open the stream. Resolves when the session has a valid grant or
+   * has ended. Never rejects.
+   */
+  ready(): Promise<unknown>
+  /** Makes one attempt to open the stream at the given position. */
+  connect(position: StreamPosition, signal: AbortSignal): Promise<Response>
+  /** Called with each new event, in order, and with each event that is not in the log. */
+  onEvent(event: StreamEvent): void
+  onPosition(position: StreamPosition): void
+  /**
+   * Called if a heartbeat's sequence number is higher than that of the last delivered event, or if
+   * an event is invalid. Loads the messages after the position. Resolves to true if at least one of
+   * these messages was not loaded before. Never rejects.
+   */
+  onBehind(position: StreamPosition): Promise<boolean>
+  /**
+   * Called if the service can no longer replay from the position. Loads the history and resolves to
+   * the sequence number to continue from.
+   */
+  onReset(): Promise<number>
+  /** Called with each reset after which the stream continues. */
+  onResetRequired(about: ReplayReset): void
+  onState(state: 'online' | 'reconnecting'): void
+  /**
+   * Called when the stream stops for good. `failed` is true if the service refused the stream or
+   * too many resets followed each other. `failed` is false after a terminal event.
+   */
+  onEnd(code: string, failed: boolean, about?: ReplayReset): void
+}
+
+const resetOf = ({ data }: StreamEvent): ReplayReset => ({
+  reason: String(data.reason),
+  reauthenticationRequired: data.reauthenticationRequired === true,
+})
+
+/**
+ * Returns a position with the event id that the service gives it. The epoch in the id lets the service
+ * find that its data was restored from a backup, and that the sequence now belongs to another event.
+ */
+export function positionIn(epoch: string | undefined, sequence: number): StreamPosition {
+  return epoch ? { lastEventId: `${epoch}-${sequence}`, sequence } : { sequence }
+}
+
+export type EventStream = ReturnType<typeof createEventStream>
+
+/**
+ * Keeps one event stream open (section 4 of the contract, section 6.1 of the specification).
+ * Reconnects with `Last-Event-ID` and `afterSequence`, and drops duplicates. Reconnects if
+ * heartbeats stop. If a heartbeat's sequence number is higher than that of the last event, loads
+ * the missing messages.
+ */
+export function createEventStream(deps: EventStreamDeps) {
+  const { clock, random, lifecycle } = deps.platform
+  const { heartbeatSeconds = 15, reconnectMinMs = 500, reconnectMaxMs = 20_000 } = deps.settings ?? {}
+  const heartbeatMs = heartbeatSeconds * 1_000
+  const silenceLimitMs = heartbeatMs * 2.5
+  const pause = createPause(clock)
+  let position = deps.position
+  /**
+   * Messages up to this sequence number were received, or requested after a heartbeat showed that
+   * they are missing.
+   */
+  let comparedTo = position.sequence
+  /**
+   * Position before the first gap in the received sequence numbers. The missing event was either
+   * lost or not meant for this visitor.
+   */
+  let beforeHole: StreamPosition | undefined
+  /**
+   * Identifies the current run of the loop. Each `start` sets a new object, so that earlier runs
+   * stop.
+   */
+  let current: object | undefined
+  let attempt = 0
+  let resets = 0
+  let retryHintMs = 0
+  let lastActivityMs = 0
+  let connection: AbortController | undefined
+  let watchdog: TimerId
+  let unsubscribe = () => {}
+
+  return {
+    /** Opens the stream. A `start` after `stop` resumes from the last position. */
+    start() {
+      current = {}
+      attempt = resets = 0
+      unsubscribe = lifecycle.subscribe(onLifecycle)
+      void run(current)
+    },
+    stop,
+  }
+
+  async function run(mine: object) {
+    while (current === mine) {
+      await deps.ready()
+      if (current !== mine) return
+      const startedMs = clock.now()
+      const failure = await connectOnce()
+      if (current !== mine) return
+      if (failure && !failure.retryable) return end(failure.code, true)
+      if (clock.now() - startedMs >= stableAfterMs) attempt = resets = 0
+      deps.onState('reconnecting')
+      const backoffMs = backoffDelay(attempt, { minMs: reconnectMinMs, maxMs: reconnectMaxMs }, random)
+      const hintMs = Math.min(retryHintMs, reconnectMaxMs)
+      await pause.wait(Math.max(hintMs, backoffMs), failure?.retryAfterMs)
+      attempt += 1
+    }
+  }
+
+  /** Opens one connection and reads it until it ends. Returns the service's error, or undefined. */
+  async function connectOnce(): Promise<WidgetError | undefined> {
+    const controller = new AbortController()
+    connection = controller
+    lastActivityMs = clock.now()
+    watch(controller)
+    let reset: StreamEvent | undefined
+    try {
+      const response = await deps.connect(position, controller.signal)
+      if (controller.signal.aborted) return undefined
+      deps.onState('online')
+      await readEvents(response.body!, {
+        onActivity: () => {
+          lastActivityMs = clock.now()
+        },
+        onRetry: (ms) => {
+          retryHintMs = ms
+        },
+        onHeartbeat: (last) => void compare(last, controller),
+        onEvent(event) {
+          if (controller.signal.aborted) return
+          // The invalid event may have contained a message, so load the messages after the
+          // position.
+          if (!event) void deps.onBehind(position)
+          else if (event.type === 'replay.reset.required') {
+            const about = resetOf(event)
+            if (about.reauthenticationRequired) return end('replay.reset.required', false, about)
+            deps.onResetRequired(about)
+            reset = event
+            controller.abort()
+          } else if (terminalEvents.includes(event.type)) {
+            end(event.type)
+          } else if (!event.id) {
+            deps.onEvent(event)
+          } else if (event.sequence > position.sequence) {
+            advance(event)
+          }
+        },
+      })
+    } catch (error) {
+      const failure = toWidgetError(error)
+      if (!controller.signal.aborted && failure.status) return failure
+    } finally {
+      if (connection === controller) {
+        clock.clearTimeout(watchdog)
+        connection = undefined
+      }
+    }
+    if (reset && current) return await startOver(current, reset.id)
+    return undefined
+  }
+
+  function advance(event: StreamEvent) {
+    if (event.sequence > position.sequence + 1) beforeHole ??= position
+    position = { lastEventId: event.id, sequence: event.sequence }
+    deps.onEvent(event)
+    deps.onPosition(position)
+  }
+
+  /**
+   * Loads the newest history page and continues from it, because the service cannot replay from the
+   * position.
+   */
+  async function startOver(mine: object, resetId?: string): Promise<WidgetError | undefined> {
+    resets += 1
+    if (resets > resetsBeforeGivingUp) {
+      end('realtime_terminal_failure', true)
+      return undefined
+    }
+    try {
+      const sequence = await deps.onReset()
+      if (current !== mine) return undefined
+      position = positionIn(resetId?.split('-')[0], sequence)
+      comparedTo = sequence
+      beforeHole = undefined
+      deps.onPosition(position)
+    } catch (error) {
+      return toWidgetError(error)
+    }
+    return undefined
+  }
+
+  async function compare(lastSequence: number, controller: AbortController) {
+    const from = beforeHole ?? position
+    if (!beforeHole && lastSequence <= Math.max(position.sequence, comparedTo)) return
+    beforeHole = undefined
+    comparedTo = lastSequence
+    const missed = await deps.onBehind(from)
+    // Events other than messages may be lost, too. A new connection replays them.
+    if (missed) controller.abort()
+  }
+
+  function watch(controller: AbortController) {
+    clock.clearTimeout(watchdog)
+    const silentMs = clock.now() - lastActivityMs
+    if (silentMs >= silenceLimitMs) return controller.abort()
+    watchdog = clock.setTimeout(() => watch(controller), silenceLimitMs - silentMs)
+  }
+
+  function onLifecycle(signal: LifecycleSignal) {
+    // Close the stream, so that the chat does not appear online while the browser is offline.
+    if (signal === 'offline') return connection?.abort()
+    if (pause.isWaiting()) {
+      attempt = 0
+      pause.hurry()
+    } else if (signal === 'online' || clock.now() - lastActivityMs > heartbeatMs * 1.5) {
+      connection?.abort()
+      attempt = 0
+    }
+  }
+
+  function end(code: string, failed = false, about?: ReplayReset) {
+    stop()
+    deps.onEnd(code, failed, about)
+  }
+
+  function stop() {
+    current = undefined
+    unsubscribe()
+    clock.clearTimeout(watchdog)
+    connection?.abort()
+    pause.end()
+  }
+}

@@ -1,0 +1,35 @@
+import type { FormField } from '../../client/types.ts'
+
+const email = /^[^\s@]{1,64}@[^\s@.]+(\.[^\s@.]+)+$/
+const tel = /^\+?[0-9 ()/.-]{3,}$/
+
+/**
+ * Returns the rule that a value violates, named as in the `issues` of the service. Returns
+ * undefined if the value is valid.
+ */
+export function brokenRule({ type, required, maxLength }: FormField, value: string): string | undefined {
+  if (value.trim() === '') return required ? 'required' : undefined
+  if ([...value].length > maxLength) return 'maxLength'
+  if (type === 'email') return email.test(value) && value.length <= 254 ? undefined : 'format'
+  return type === 'tel' && !tel.test(value) ? 'format' : undefined
+}
+
+/** Returns the value of a field's `autocomplete` attribute (WCAG 1.3.5). */
+export function autocompleteOf({ type, name }: FormField): string {
+  if (type === 'email' || type === 'tel') return type
+  const purposes: Record<string, string> = {
+    name: 'name',
+    fullname: 'name',
+    firstname: 'given-name',
+    givenname: 'given-name',
+    lastname: 'family-name',
+    familyname: 'family-name',
+    company: 'organization',
+    organization: 'organization',
+    organisation: 'organization',
+    country: 'country-name',
+    city: 'address-level2',
+    website: 'url',
+  }
+  return (type === 'text' && purposes[name.toLowerCase().replace(/[^a-z]/g, '')]) || 'off'
+}

@@ -1,0 +1,139 @@
+import type { FormState } from '../../client/feature-types.ts'
+import type { FormDefinition, FormField } from '../../client/types.ts'
+import { element, setAttributes } from '../elements/elements.ts'
+import type { WidgetTexts } from '../languages/texts.ts'
+import { autocompleteOf, brokenRule } from './form-check.ts'
+
+interface FormViewDeps {
+  texts: WidgetTexts
+  form: FormDefinition
+  isOffline: boolean
+  onSubmit(fields: Record<string, string>): void
+  /** Called when the visitor skips the form. Undefined if the form is mandatory. */
+  onSkip?: () => void
+}
+
+export type FormView = ReturnType<typeof createFormView>
+
+interface Entry {
+  field: FormField
+  control: HTMLInputElement | HTMLTextAreaElement
+  problem: HTMLElement
+}
+
+/**
+ * Creates the view of a form. The fields keep their values until the service has accepted the form.
+ */
+export function createFormView({ texts, form, isOffline, onSubmit, onSkip }: FormViewDeps) {
+  const entries = form.fields.map(createEntry)
+  const failure = element('p', { class: 'form-failure', role: 'alert', hidden: true })
+  const submit = element('button', { class: 'primary', type: 'submit' })
+  const skip = element('button', { class: 'quiet', type: 'button', hidden: !onSkip })
+  skip.textContent = isOffline ? texts.writeInstead : texts.skipForm
+  skip.addEventListener('click', () => onSkip?.())
+  const title = element('h3', { class: 'form-title' }, isOffline ? texts.offlineTitle : texts.preChatTitle)
+  const view = element(
+    'form',
+    { class: 'form-view', novalidate: true },
+    title,
+    element('p', { class: 'form-intro' }, isOffline ? texts.offlineIntro : texts.preChatIntro),
+    ...entries.map(({ box }) => box),
+    element('div', { class: 'form-foot' }, failure, element('div', { class: 'actions' }, submit, skip)),
+  )
+  view.addEventListener('submit', (event) => {
+    event.preventDefault()
+    if (submit.getAttribute('aria-disabled') === 'true') return
+    const broken = entries.filter(check)
+    if (broken.length > 0) return broken[0]!.control.focus()
+    onSubmit(Object.fromEntries(entries.flatMap(({ field, control }) => givenBy(field, control))))
+  })
+  show({ status: 'open' })
+
+  return {
+    element: view,
+    show,
+    /** Returns true if the visitor has entered something that was not sent yet. */
+    isFilled: () => entries.some(({ control }) => control.value !== ''),
+    focus: () => entries[0]?.control.focus({ preventScroll: true }),
+  }
+
+  function show({ status, issues, error, fields }: FormState) {
+    const isSending = status === 'sending'
+    submit.textContent = isSending ? texts.submitting : isOffline ? texts.submitOffline : texts.submitPreChat
+    setAttributes(submit, { 'aria-disabled': String(isSending) })
+    // While the form is being submitted, its fields are read-only. They are not disabled, because a
+    // disabled field loses the focus.
+    for (const { field, control } of entries) {
+      control.readOnly = isSending
+      control.value ||= fields?.[field.name] ?? ''
+    }
+    let first: Entry | undefined
+    for (const entry of entries) {
+      const rule = issues?.[entry.field.name]
+      if (rule) showProblem(entry, rule)
+      first ??= rule ? entry : undefined
+    }
+    failure.hidden = status !== 'failed' || first !== undefined
+    const failureText = error?.code === 'VisitorSuppressed' ? texts.formSuppressed : texts.formFailed
+    failure.textContent = error && !failure.hidden ? failureText : ''
+    first?.control.focus()
+  }
+
+  function createEntry(field: FormField, index: number) {
+    const id = `field-${isOffline ? 'offline' : 'chat'}-${index}`
+    const isLong = field.type === 'textarea'
+    const attributes = {
+      class: 'input',
+      id,
+      name: field.name,
+      dir: 'auto',
+      // `maxlength` counts UTF-16 code units, but the service counts code points. A code point has
+      // up to two code units.
+      maxlength: String(field.maxLength * 2),
+      autocomplete: autocompleteOf(field),
+      'aria-required': field.required ? 'true' : undefined,
+      'aria-describedby': `${id}-problem`,
+      ...(isLong ? { rows: '3' } : { type: field.type }),
+    }
+    const control = isLong ? element('textarea', attributes) : element('input', attributes)
+    const problem = element('p', { class: 'field-problem', id: `${id}-problem`, hidden: true })
+    const hint = element('span', { class: 'hint' }, ` (${texts.optional})`)
+    const label = element('label', { for: id }, element('bdi', {}, field.label), ...(field.required ? [] : [hint]))
+    const entry = { field, control, problem, box: element('div', { class: 'form-field' }, label, control, problem) }
+    control.addEventListener('input', () => {
+      // Hide a field's problem once its value is valid. Problems appear only on submit: if they
+      // appeared on blur, the submit button would move while the visitor clicks it.
+      if (!problem.hidden && !brokenRule(field, control.value)) showProblem(entry, undefined)
+    })
+    return entry
+  }
+
+  function check(entry: Entry): boolean {
+    const rule = brokenRule(entry.field, entry.control.value)
+    showProblem(entry, rule)
+    return rule !== undefined
+  }
+
+  function showProblem({ field, control, problem }: Entry, rule: string | undefined) {
+    problem.hidden = rule === undefined
+    problem.textContent = rule === undefined ? '' : problemText(field, rule)
+    setAttributes(control, { 'aria-invalid': rule === undefined ? undefined : 'true' })
+  }
+
+  function problemText({ type, maxLength }: FormField, rule: string): string {
+    const { required, email, tel, other } = texts.fieldProblems
+    if (rule === 'required' || rule === 'minLength') return required
+    if (rule === 'maxLength') return texts.fieldProblems.maxLength(maxLength)
+    if (rule === 'format' && type === 'email') return email
+    return rule === 'format' && type === 'tel' ? tel : other
+  }
+}
+
+/**
+ * Returns an array with the field's name and value, or an empty array if the field is empty. Empty
+ * fields are not sent.
+ */
+function givenBy({ name, type }: FormField, { value }: Entry['control']): [string, string][] {
+  const given = type === 'textarea' ? value : value.trim()
+  return given.trim() === '' ? [] : [[name, given]]
+}

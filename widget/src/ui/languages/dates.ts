@@ -1,0 +1,36 @@
+import type { WidgetTexts } from './texts.ts'
+
+export type Dates = ReturnType<typeof createDates>
+
+/**
+ * Formats times and days. Creates each `DateTimeFormat` only once, because creating one is slow.
+ */
+export function createDates(locale: string | undefined, { today, yesterday }: WidgetTexts, now = () => new Date()) {
+  let timeFormat: Intl.DateTimeFormat | undefined
+  let dayFormat: Intl.DateTimeFormat | undefined
+  return {
+    /**
+     * Returns the time of day as a text.
+     *
+     * @param at time in RFC 3339 format
+     */
+    time(at: string) {
+      timeFormat ??= new Intl.DateTimeFormat(locale, { hour: 'numeric', minute: '2-digit' })
+      return timeFormat.format(new Date(at))
+    },
+    /**
+     * Returns the day as a text.
+     *
+     * @param at time in RFC 3339 format
+     */
+    day(at: string) {
+      const date = new Date(at)
+      const current = now()
+      const before = new Date(current.getFullYear(), current.getMonth(), current.getDate() - 1)
+      if (date.toDateString() === current.toDateString()) return today
+      if (date.toDateString() === before.toDateString()) return yesterday
+      dayFormat ??= new Intl.DateTimeFormat(locale, { dateStyle: 'long' })
+      return dayFormat.format(date)
+    },
+  }
+}

@@ -1,0 +1,54 @@
+import type { WidgetConfig } from '../../client/types.ts'
+
+/** Returns the language of a locale tag, for example `de` for `de-CH`. */
+export function languageOf(tag: string): string {
+  return tag.toLowerCase().split(/[-_]/)[0]!
+}
+
+/** Returns the locales of the page and the browser, in order of preference. */
+export function pageLocales(): string[] {
+  return [document.documentElement.lang, ...navigator.languages].flatMap((tag) => wellFormed(tag) ?? [])
+}
+
+/** Returns the browser's preferred locale. */
+export function browserLocale(): string | undefined {
+  return typeof navigator === 'undefined' ? undefined : wellFormed(navigator.language)
+}
+
+/**
+ * Returns the canonical locale tag, without a suffix such as `@posix`. Returns undefined if the tag
+ * is invalid.
+ */
+export function wellFormed(tag: string): string | undefined {
+  try {
+    return Intl.getCanonicalLocales(tag.split(/[@.]/)[0]!.replaceAll('_', '-'))[0]
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Returns the locale of the user interface, which is the first of these locales for which texts
+ * exist:
+ *
+ * - the locale that the page asks for
+ * - the preferred locales, without those that the installation does not support
+ * - the default locale of the installation
+ * - English
+ *
+ * @param asked locale that the page asks for
+ * @param wanted preferred locales of page and browser
+ * @param known languages or tags for which texts exist
+ * @param offered locales of the installation
+ */
+export function chooseLocale(
+  asked: string | undefined,
+  wanted: readonly string[],
+  known: readonly string[],
+  offered?: WidgetConfig['locale'],
+): string {
+  const isAmong = (tags: readonly string[], tag: string) => tags.some((one) => languageOf(one) === languageOf(tag))
+  const choices = wanted.filter((tag) => !offered || isAmong(offered.supported, tag))
+  const ranked = [asked && wellFormed(asked), ...choices, offered?.default]
+  return ranked.find((tag) => tag && isAmong(known, tag)) || 'en'
+}

@@ -1,0 +1,198 @@
+import { initialOf } from '../../../../browser/initials.ts'
+import type { WidgetMessage } from '../../client/types.ts'
+import { element, icon } from '../elements/elements.ts'
+import { downIcon } from '../elements/icons.ts'
+import { layOut } from './message-layout.ts'
+import { createMessageRow, type MessageRow, type RowContext } from './message-row.ts'
+
+const nearPx = 96
+const announceDelayMs = 150
+
+interface MessageLogDeps extends RowContext {
+  /** Loads older messages. Resolves after `show` was called with the loaded messages. */
+  loadOlder(): Promise<void>
+  hasOlder(): boolean
+}
+
+export type MessageLog = ReturnType<typeof createMessageLog>
+
+/**
+ * Creates the list of messages. If the list is scrolled to its end, it scrolls to new messages.
+ * When older messages are added above, the visible messages stay in place. Screen readers announce
+ * new messages, but no messages from the history.
+ */
+export function createMessageLog(deps: MessageLogDeps) {
+  const { texts } = deps
+  const rows = new Map<string, MessageRow>()
+  const greetingText = element('div', { dir: 'auto' })
+  const greetingMark = element('span', { class: 'avatar', 'aria-hidden': 'true' })
+  const greeting = element(
+    'div',
+    { class: 'greeting' },
+    greetingMark,
+    element('div', { class: 'bubble' }, greetingText),
+  )
+  const loading = element('div', { class: 'loading', hidden: true }, texts.loadingOlder)
+  const list = element('div', { class: 'list', role: 'log', 'aria-live': 'polite', 'aria-label': texts.log })
+  const typing = element('div', { class: 'typing', hidden: true })
+  const newLabel = element('span', { hidden: true }, texts.newMessages)
+  const jump = element(
+    'button',
+    { class: 'jump', type: 'button', 'aria-label': texts.toLatest, hidden: true },
+    icon(downIcon),
+    newLabel,
+  )
+  const scroller = element('div', { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': texts.log })
+  scroller.append(greeting, list, typing)
+  jump.addEventListener('click', () => {
+    toEnd()
+    scroller.focus({ preventScroll: true })
+  })
+  scroller.addEventListener('scroll', () => {
+    followsEnd = isAtEnd()
+    showJump()
+    if (scroller.scrollTop < nearPx) void showOlder()
+  })
+  let isLoadingOlder = false
+  let announceTimer: ReturnType<typeof setTimeout> | undefined
+  let followsEnd = true
+  /** Number of unread messages when the panel opened, until they are shown. */
+  let newCount = 0
+  let firstNewKey: string | undefined
+  let lastKey: string | undefined
+  // Keep the newest message visible when the message field grows or the keyboard of a phone opens.
+  const resizes = new ResizeObserver(() => {
+    if (followsEnd) toEnd()
+  })
+  resizes.observe(scroller)
+
+  return {
+    element: element('div', { class: 'log' }, scroller, loading, jump),
+
+    /**
+     * Sets the greeting above the first message. `title` is the chat's title, whose initial is the
+     * avatar.
+     */
+    setGreeting(text: string, title: string) {
+      greetingText.textContent = text
+      greetingMark.textContent = initialOf(title)
+    },
+
+    /** Shows the messages. If `quiet` is true, screen readers do not announce them. */
+    show(messages: readonly WidgetMessage[], quiet: boolean) {
+      const wasAtEnd = followsEnd
+      const anchor = wasAtEnd ? undefined : firstVisible()
+      const before = anchor?.getBoundingClientRect().top
+      if (quiet) busy()
+      place(messages)
+      if (quiet) announceSoon()
+      greeting.hidden = deps.hasOlder()
+      if (anchor?.isConnected) scroller.scrollTop += anchor.getBoundingClientRect().top - before!
+      const last = messages.at(-1)
+      if (wasAtEnd || quiet || last?.deliveryStatus === 'pending') toEnd()
+      else if (last?.key !== lastKey) showJump(true)
+      lastKey = last?.key
+    },
+
+    /** Marks the last messages of agents as new when the next messages are shown. */
+    markNew(count: number) {
+      newCount = count
+      firstNewKey = undefined
+    },
+
+    setTyping(name: string | undefined) {
+      const wasAtEnd = followsEnd
+      typing.hidden = name === undefined
+      const dots = element('span', { class: 'dots', 'aria-hidden': 'true' }, element('i'), element('i'), element('i'))
+      typing.replaceChildren(...(name === undefined ? [] : [dots, texts.typing(name)]))
+      if (wasAtEnd) toEnd()
+    },
+
+    toEnd,
+
+    dispose() {
+      clearTimeout(announceTimer)
+      resizes.disconnect()
+    },
+  }
+
+  function place(messages: readonly WidgetMessage[]) {
+    const stale = new Set(rows.keys())
+    let next = list.firstElementChild
+    const newest = messages.filter(({ author }) => author.kind === 'agent').slice(-newCount)
+    if (newCount > 0 && newest.length === newCount) {
+      firstNewKey = newest[0]!.key
+      newCount = 0
+    }
+    for (const placed of layOut(messages, firstNewKey)) {
+      const { key } = placed.message
+      const row = rows.get(key) ?? createMessageRow(placed, deps)
+      if (rows.has(key)) row.update(placed)
+      rows.set(key, row)
+      stale.delete(key)
+      // Do not move a row that is already at its place, because screen readers would announce it
+      // again.
+      if (row.element === next) next = next.nextElementSibling
+      else list.insertBefore(row.element, next)
+    }
+    for (const key of stale) {
+      rows.get(key)?.element.remove()
+      rows.delete(key)
+    }
+  }
+
+  async function showOlder() {
+    if (isLoadingOlder || !deps.hasOlder()) return
+    isLoadingOlder = true
+    loading.hidden = false
+    busy()
+    await deps.loadOlder().catch(() => {})
+    loading.hidden = true
+    announceSoon()
+    isLoadingOlder = false
+  }
+
+  /** Returns the first bubble that is not scrolled out above. */
+  function firstVisible(): Element | undefined {
+    const { top } = scroller.getBoundingClientRect()
+    const row = [...list.children].find((each) => each.getBoundingClientRect().bottom > top)
+    return row?.querySelector('.bubble') ?? undefined
+  }
+
+  /** Makes screen readers ignore the messages that are added next. */
+  function busy() {
+    clearTimeout(announceTimer)
+    list.setAttribute('aria-busy', 'true')
+  }
+
+  /**
+   * Lets screen readers announce messages again after a short delay. The accessibility tree then
+   * contains the messages that were just added.
+   */
+  function announceSoon() {
+    announceTimer = setTimeout(() => list.removeAttribute('aria-busy'), announceDelayMs)
+  }
+
+  function isAtEnd(): boolean {
+    return scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < nearPx
+  }
+
+  function toEnd() {
+    followsEnd = true
+    scroller.scrollTop = scroller.scrollHeight
+    showJump()
+  }
+
+  /**
+   * Shows the button that scrolls to the newest message, or hides it if the list is at its end.
+   * `hasNew` is true if a new message was added below.
+   */
+  function showJump(hasNew = false) {
+    // If the button will be hidden while it has the focus, move the focus to the list. Otherwise, the
+    // focus would leave the chat.
+    if (followsEnd && jump.matches(':focus')) scroller.focus({ preventScroll: true })
+    jump.hidden = followsEnd
+    newLabel.hidden = followsEnd || (newLabel.hidden && !hasNew)
+    jump.setAttribute('aria-label', newLabel.hidden ? texts.toLatest : texts.newMessages)
+  }
+}

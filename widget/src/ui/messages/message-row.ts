@@ -1,0 +1,110 @@
+import { initialsOf } from '../../../../browser/initials.ts'
+import { linkify } from '../../../../browser/linkify.ts'
+import type { MessageAuthor, WidgetMessage } from '../../client/types.ts'
+import { element, icon } from '../elements/elements.ts'
+import { alertIcon } from '../elements/icons.ts'
+import { picture } from '../elements/picture.ts'
+import type { Dates } from '../languages/dates.ts'
+import type { WidgetTexts } from '../languages/texts.ts'
+import type { PlacedMessage } from './message-layout.ts'
+
+export interface RowContext {
+  texts: WidgetTexts
+  dates: Dates
+  /** Returns true while messages wait for the visitor's consent. */
+  isHeld(): boolean
+  /** Returns false if the browser is offline. */
+  isOnline(): boolean
+  onRetry(clientOperationId: string, known: Pick<WidgetMessage, 'failureVersion'>): void
+}
+
+export interface MessageRow {
+  element: HTMLElement
+  update(placed: PlacedMessage): void
+}
+
+/**
+ * Creates the row of a message. Updates never change the text of the message, so that screen
+ * readers announce it only once.
+ */
+export function createMessageRow(first: PlacedMessage, context: RowContext): MessageRow {
+  const { texts } = context
+  const { author, body } = first.message
+  const name = author.displayName || (author.kind === 'visitor' ? texts.you : texts.agent)
+  const bubbleId = `message-${first.message.key}`
+  const day = element('div', { class: 'day', 'aria-live': 'off' })
+  const label = element('div', { class: 'name', 'aria-hidden': 'true' })
+  const spoken = element('span', { class: 'visually-hidden' }, `${name}: `)
+  // The text direction depends on the message. The bubble has the direction of the user interface.
+  const written = element('div', { dir: 'auto' }, ...bodyNodes(body, texts))
+  const said = author.kind === 'system' ? [written] : [spoken, written]
+  const bubble = element('div', { class: 'bubble', id: bubbleId }, ...said)
+  const meta = element('div', { class: 'meta', 'aria-live': 'off' })
+  const avatar = author.kind === 'agent' ? avatarOf(author, name) : undefined
+  const column = element('div', { class: 'column' }, label, bubble, meta)
+  const line = element('div', { class: 'line' }, ...(avatar ? [avatar] : []), column)
+  const row = element('div', { class: 'row', 'data-author': author.kind }, day, line)
+  update(first)
+
+  return { element: row, update }
+
+  function update({ message, startsDay, startsNew, startsGroup, endsGroup, showsState }: PlacedMessage) {
+    row.toggleAttribute('data-starts-group', startsGroup)
+    row.toggleAttribute('data-ends-group', endsGroup)
+    row.dataset.state = message.deliveryStatus
+    day.hidden = !startsDay && !startsNew
+    day.toggleAttribute('data-new', startsNew)
+    const dayParts = [startsDay && context.dates.day(message.createdAt), startsNew && texts.newMessages]
+    day.textContent = dayParts.filter(Boolean).join(' · ')
+    label.hidden = !startsGroup || author.kind !== 'agent'
+    label.replaceChildren(...(label.hidden ? [] : [element('bdi', {}, name)]))
+    const parts = metaParts(message, showsState, endsGroup)
+    const hadFocus = meta.contains((row.getRootNode() as ShadowRoot).activeElement)
+    meta.hidden = parts.length === 0
+    meta.replaceChildren(...parts)
+    if (hadFocus)
+      (meta.querySelector('button') ?? row.closest<HTMLElement>('.scroller'))?.focus({ preventScroll: true })
+  }
+
+  function metaParts(message: WidgetMessage, showsState: boolean, endsGroup: boolean): Node[] {
+    if (author.kind === 'visitor' && message.deliveryStatus === 'failed') return failedParts(message)
+    const state = showsState && author.kind === 'visitor' ? statusText(message, context) : ''
+    const time = message.messageId && (endsGroup || state) ? context.dates.time(message.createdAt) : ''
+    const text = [time, state].filter(Boolean).join(' · ')
+    return text ? [element('bdi', {}, text)] : []
+  }
+
+  function failedParts({ error, messageId, clientOperationId, failureVersion }: WidgetMessage): Node[] {
+    const failure = element('span', { class: 'failure' }, icon(alertIcon), texts.notSent)
+    if (messageId || !clientOperationId || !error?.recoverable) return [failure]
+    const retry = element('button', { class: 'retry', type: 'button', 'aria-describedby': bubbleId }, texts.retry)
+    retry.addEventListener('click', () => context.onRetry(clientOperationId, { failureVersion }))
+    return [failure, retry]
+  }
+}
+
+function bodyNodes(body: string, texts: WidgetTexts): Node[] {
+  return linkify(body).map(({ text, href }) => {
+    if (!href) return document.createTextNode(text)
+    const hint = element('span', { class: 'visually-hidden' }, ` (${texts.opensInNewTab})`)
+    return element('a', { href, target: '_blank', rel: 'noopener noreferrer' }, text, hint)
+  })
+}
+
+function avatarOf({ avatarUrl }: MessageAuthor, name: string): HTMLElement {
+  return element('span', { class: 'avatar', 'aria-hidden': 'true' }, initialsOf(name), ...picture(avatarUrl))
+}
+
+/**
+ * Returns the delivery state as a text. The text says “sent” only after the service has accepted
+ * the message.
+ */
+function statusText({ deliveryStatus }: WidgetMessage, { texts, isHeld, isOnline }: RowContext): string {
+  if (deliveryStatus === 'pending' && isHeld()) return texts.waitingForConsent
+  if ((deliveryStatus === 'pending' || deliveryStatus === 'retrying') && !isOnline()) return texts.waitingForNetwork
+  if (deliveryStatus === 'pending') return texts.sending
+  if (deliveryStatus === 'queued' || deliveryStatus === 'sent') return texts.sent
+  return { retrying: texts.retrying, delivered: texts.delivered, read: texts.read, failed: texts.notSent }[
+    deliveryStatus
+  ]
+}

@@ -1,0 +1,20 @@
+import type { LauncherHost } from './launcher/launcher-host.ts'
+import type { LoadPart, Parts } from './parts.ts'
+import type { ServiceWidget, ServiceWidgetOptions } from './service-widget-types.ts'
+import { createWidget } from './widget.ts'
+
+/** In the npm package, the host's bundler puts each part into a file of its own. */
+const parts: { [Name in keyof Parts]: () => Promise<Parts[Name]> } = {
+  requests: () => import('./requests/request-card.ts'),
+  de: () => import('./languages/de.ts'),
+  es: () => import('./languages/es.ts'),
+  fr: () => import('./languages/fr.ts'),
+  ar: () => import('./languages/ar.ts'),
+  ja: () => import('./languages/ja.ts'),
+}
+
+export const loadPackagePart: LoadPart = (name) => parts[name]()
+
+/** Creates the chat of the npm package. */
+export const createPackageWidget = (options: ServiceWidgetOptions, hostOf: () => LauncherHost): ServiceWidget =>
+  createWidget(options, hostOf, loadPackagePart)

@@ -1,0 +1,84 @@
+import { element, icon } from '../elements/elements.ts'
+import { sendIcon } from '../elements/icons.ts'
+import type { WidgetTexts } from '../languages/texts.ts'
+
+export type Composer = ReturnType<typeof createComposer>
+
+/**
+ * Creates the message field with its send button. Enter sends the message, and Shift+Enter adds a
+ * line. During the composition of an input method, Enter does not send.
+ *
+ * @param onSend sends the text. If the text cannot be sent, returns the reason; the field then keeps
+ * its content.
+ * @param onDraft called on each edit
+ */
+export function createComposer(
+  texts: WidgetTexts,
+  onSend: (body: string) => string | undefined,
+  onDraft: (text: string) => void,
+) {
+  const field = element('textarea', {
+    class: 'field',
+    rows: '1',
+    'aria-label': texts.composerLabel,
+    placeholder: texts.composerPlaceholder,
+    enterkeyhint: 'send',
+    autocomplete: 'off',
+  })
+  const send = element('button', { class: 'send', type: 'submit', 'aria-label': texts.send }, icon(sendIcon))
+  const problem = element('p', { class: 'problem', role: 'alert', hidden: true })
+  const form = element('form', { class: 'composer' }, problem, element('div', { class: 'entry' }, field, send))
+
+  form.addEventListener('submit', (event) => {
+    event.preventDefault()
+    submit()
+  })
+  field.addEventListener('input', () => {
+    problem.hidden = true
+    refresh()
+    onDraft(field.value)
+  })
+  field.addEventListener('keydown', (event) => {
+    // Safari ends the composition before the event of the Enter key that confirms it. That Enter
+    // event has key code 229 and must not send the message.
+    if (event.key !== 'Enter' || event.shiftKey || event.isComposing || event.keyCode === 229) return
+    event.preventDefault()
+    submit()
+  })
+  refresh()
+
+  return {
+    element: form,
+    focus() {
+      // Update the height, which cannot be measured while the field is hidden.
+      refresh()
+      field.focus({ preventScroll: true })
+    },
+    draft: () => field.value,
+    setDraft(text: string) {
+      field.value = text
+      refresh()
+    },
+  }
+
+  function submit() {
+    if (field.value.trim() === '') return
+    const refused = onSend(field.value)
+    problem.hidden = refused === undefined
+    problem.textContent = refused ?? ''
+    if (refused !== undefined) return
+    field.value = ''
+    refresh()
+    onDraft('')
+    field.focus({ preventScroll: true })
+  }
+
+  function refresh() {
+    // The text direction of an entered text depends on the text. The placeholder has the direction
+    // of the user interface.
+    field.dir = field.value ? 'auto' : ''
+    send.setAttribute('aria-disabled', String(field.value.trim() === ''))
+    field.style.height = 'auto'
+    if (field.scrollHeight > 0) field.style.height = `${field.scrollHeight}px`
+  }
+}

@@ -1,0 +1,41 @@
+import type { ServiceClient } from '../../client/client.ts'
+import type { Panel } from './panel.ts'
+
+/**
+ * Keeps the text of the message field while no panel shows it. Tells text that the page wrote from
+ * text that the visitor has written, which must stay.
+ */
+export function createDraft(client: ServiceClient, panel: () => Panel | undefined) {
+  let kept = ''
+  let prefilled = ''
+
+  return {
+    /** Returns the text that the page wrote last. */
+    prefilled: () => prefilled,
+
+    /** Returns the text for a new panel. */
+    text: () => (kept !== prefilled && kept) || client.draft() || kept,
+
+    keep(text: string) {
+      kept = text
+    },
+
+    /** Shows the text that the client has stored. */
+    restore() {
+      kept = client.draft()
+      panel()?.setDraft(kept)
+    },
+
+    /** Writes into the message field, unless it has text that the visitor has written. */
+    prefill(text: string) {
+      const current = panel()?.draft() ?? (kept || client.draft())
+      const isWritten = current !== '' && current !== prefilled
+      prefilled = text
+      if (isWritten) return
+      kept = text
+      panel()?.setDraft(text)
+      // Before the session is resumed, a stored draft of the visitor must stay.
+      if (client.session()) client.setDraft(text)
+    },
+  }
+}

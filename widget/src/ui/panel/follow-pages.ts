@@ -1,0 +1,21 @@
+import type { PageContext } from '../../client/types.ts'
+import { minimized } from '../../features/page-context.ts'
+
+export function currentPage(): PageContext | undefined {
+  const viewport = { width: Math.round(innerWidth), height: Math.round(innerHeight) }
+  return minimized({ url: location.href, title: document.title, referrer: document.referrer, viewport })
+}
+
+/**
+ * Calls `onPage` when a single-page application changes the URL. In browsers without the Navigation
+ * API, detects only `popstate`; the application must call `updatePageContext` for other changes.
+ * Returns a function that stops the calls.
+ */
+export function followPages(onPage: () => void): () => void {
+  const controller = new AbortController()
+  const { signal } = controller
+  const { navigation } = window as { navigation?: EventTarget }
+  navigation?.addEventListener('currententrychange', onPage, { signal })
+  window.addEventListener('popstate', onPage, { signal })
+  return () => controller.abort()
+}

@@ -1,0 +1,74 @@
+import { initialOf, initialsOf } from '../../../../browser/initials.ts'
+import type { ConnectionState, WidgetConfig } from '../../client/types.ts'
+import { element, icon } from '../elements/elements.ts'
+import { closeIcon } from '../elements/icons.ts'
+import { picture } from '../elements/picture.ts'
+import type { WidgetTexts } from '../languages/texts.ts'
+
+export type Header = ReturnType<typeof createHeader>
+
+interface ShownAgent {
+  displayName?: string
+  avatarUrl?: string
+}
+
+/** Creates the panel's header: title, connection state and the close button. */
+export function createHeader(texts: WidgetTexts, titleId: string, onClose: () => void) {
+  const mark = element('span', { class: 'mark', 'aria-hidden': 'true' })
+  const title = element('h2', { class: 'title', id: titleId })
+  const statusText = element('span', {})
+  const status = element('p', { class: 'status', role: 'status' }, element('span', { class: 'dot' }), statusText)
+  const close = element('button', { class: 'close', type: 'button', 'aria-label': texts.closePanel }, icon(closeIcon))
+  close.addEventListener('click', onClose)
+  // Use a `div`, because a `header` element would add a second banner landmark to the host page.
+  const header = element('div', { class: 'header' }, mark, element('div', { class: 'heading' }, title, status), close)
+  let shownConfig: WidgetConfig | undefined
+  let shownTitle = texts.title
+  let agent: ShownAgent | undefined
+  let state: ConnectionState = 'idle'
+  configure(undefined, shownTitle)
+
+  return {
+    element: header,
+    configure,
+    /**
+     * Shows the assigned agent in the header. If no agent is assigned, shows the title of the
+     * installation.
+     */
+    setAgent(next: ShownAgent | undefined) {
+      if (next?.displayName === agent?.displayName && next?.avatarUrl === agent?.avatarUrl) return
+      agent = next
+      configure(shownConfig, shownTitle)
+    },
+    setConnection(next: ConnectionState) {
+      state = next
+      showStatus()
+    },
+  }
+
+  function configure(config: WidgetConfig | undefined, shown: string) {
+    shownConfig = config
+    shownTitle = shown
+    const name = agent?.displayName
+    title.replaceChildren(element('bdi', {}, shown))
+    mark.replaceChildren(
+      name ? initialsOf(name) : initialOf(shown),
+      ...picture(name ? agent?.avatarUrl : config?.appearance.logoUrl),
+    )
+    showStatus()
+  }
+
+  function showStatus() {
+    const isAvailable = shownConfig?.availability.online ?? true
+    const live = agent?.displayName ? texts.chattingWith(agent.displayName) : texts.online
+    const stateTexts = {
+      idle: '',
+      connecting: texts.connecting,
+      online: isAvailable ? live : texts.away,
+      reconnecting: texts.reconnecting,
+      ended: texts.ended,
+    }
+    header.dataset.state = state === 'online' && !isAvailable ? 'away' : state
+    if (statusText.textContent !== stateTexts[state]) statusText.textContent = stateTexts[state]
+  }
+}

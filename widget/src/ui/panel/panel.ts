@@ -1,0 +1,214 @@
+import { pageLifecycle } from '../../../../browser/page-lifecycle.ts'
+import type { ServiceClient } from '../../client/client.ts'
+import { toWidgetError } from '../../client/errors.ts'
+import type { ConsentKeeper } from '../../features/consent.ts'
+import { element, setAttributes } from '../elements/elements.ts'
+import { createDates } from '../languages/dates.ts'
+import { languageOf } from '../languages/locale-choice.ts'
+import type { WidgetTexts } from '../languages/texts.ts'
+import { createMessageLog } from '../messages/message-log.ts'
+import type { LoadPart } from '../parts.ts'
+import { createComposer } from './composer.ts'
+import { keepFocusInside } from './focus-trap.ts'
+import { createHeader } from './header.ts'
+import { createPanelFeatures } from './panel-features.ts'
+
+/**
+ * Media query for screens on which the panel covers the whole screen. `panel.css` has the same
+ * condition.
+ */
+export const fullScreenQuery = '(max-width: 480px), (max-height: 480px) and (pointer: coarse)'
+
+export type Panel = ReturnType<typeof createPanel>
+
+interface PanelDeps {
+  client: ServiceClient
+  texts: WidgetTexts
+  locale: string
+  panelId: string
+  onClose(): void
+  /** Announces a text to screen readers. */
+  announce(text: string): void
+  /** Hides the whole widget if `isHidden` is true, else shows it. */
+  conceal(isHidden: boolean): void
+  /** Adds a style sheet to the widget. */
+  addStyles(css: string): void
+  loadPart: LoadPart
+  /** Returns the text that the page wrote into the message field, which is not the visitor's. */
+  prefilled(): string
+}
+
+/**
+ * Creates the chat panel with header, message log and message field. Updates the panel when the
+ * client emits events.
+ */
+export function createPanel({ client, texts, locale, panelId, onClose, ...deps }: PanelDeps) {
+  const titleId = `${panelId}-title`
+  const header = createHeader(texts, titleId, onClose)
+  const composer = createComposer(texts, send, client.setDraft)
+  const log = createMessageLog({
+    texts,
+    dates: createDates(locale, texts),
+    isHeld: () => consent?.state()?.isHolding ?? false,
+    isOnline: pageLifecycle.isOnline,
+    onRetry: client.retryMessage,
+    loadOlder: client.loadOlder,
+    hasOlder: client.hasOlder,
+  })
+  const showLines = () => log.show(features.withLines(client.messages()), false)
+  const features = createPanelFeatures({ client, texts, header, log, composer, ...deps, onLines: showLines })
+  const notice = element('div', { class: 'notice', role: 'alert', hidden: true })
+  const panel = element(
+    'section',
+    { class: 'panel', id: panelId, role: 'dialog', 'aria-labelledby': titleId, tabindex: '-1', hidden: true },
+    header.element,
+    log.element,
+    features.form,
+    features.aboveComposer,
+    notice,
+    composer.element,
+  )
+  panel.addEventListener('keydown', (event) => {
+    if (event.key !== 'Escape' || event.isComposing) return
+    event.stopPropagation()
+    onClose()
+  })
+  // On a small screen, the panel covers the page, so it is modal.
+  const fullScreen = matchMedia(fullScreenQuery)
+  const followScreen = () => setAttributes(panel, { 'aria-modal': fullScreen.matches && 'true' })
+  fullScreen.addEventListener('change', followScreen)
+  followScreen()
+  keepFocusInside(panel, () => fullScreen.matches)
+  let shown = client.session()
+  let isLoaded = false
+  let consent: ConsentKeeper | undefined
+  void client.consent().then((keeper) => {
+    consent = keeper
+    showLines()
+  })
+  configure()
+  log.show(features.withLines(client.messages()), true)
+  showEnd()
+
+  const subscriptions = [
+    client.on('config.loaded', configure),
+    client.on('consent.changed', showLines),
+    client.on('connection.changed', ({ state }) => {
+      header.setConnection(state)
+      showEnd()
+    }),
+    client.on('session.ready', () => {
+      restoreDraft()
+      showEnd()
+    }),
+    client.on('messages.changed', ({ messages }) => {
+      // The visitor has left, perhaps in another tab. The next person must not see the draft.
+      if (shown && messages.length === 0 && !client.session()) {
+        shown = undefined
+        composer.setDraft('')
+      }
+      const quiet = !isLoaded && messages.length > 0 && messages.every((message) => message.messageId)
+      isLoaded = messages.length > 0
+      log.show(features.withLines(messages), quiet)
+    }),
+    pageLifecycle.subscribe((signal) => {
+      if (signal === 'online' || signal === 'offline') showLines()
+    }),
+  ]
+
+  return {
+    element: panel,
+
+    /**
+     * Shows the panel.
+     *
+     * @param focuses true to move the focus into the panel
+     * @param newCount number of messages that were unread before
+     */
+    show(focuses: boolean, newCount: number) {
+      panel.hidden = false
+      log.markNew(newCount)
+      showLines()
+      log.toEnd()
+      if (!focuses) return
+      // On a touch screen, focusing the message field would open a keyboard that covers the
+      // messages.
+      const isTouch = matchMedia('(pointer: coarse)').matches
+      if (features.isFormShown() && !isTouch) features.focusForm()
+      else if (isTouch || composer.element.hidden) panel.focus({ preventScroll: true })
+      else composer.focus()
+    },
+
+    hide() {
+      panel.hidden = true
+    },
+
+    draft: composer.draft,
+    setDraft: composer.setDraft,
+
+    dispose() {
+      fullScreen.removeEventListener('change', followScreen)
+      features.dispose()
+      log.dispose()
+      for (const unsubscribe of subscriptions) unsubscribe()
+    },
+  }
+
+  function configure() {
+    const config = client.config()
+    const look = config?.appearance
+    const texted = look?.translations
+    // The texts of the exact locale come first, then those of the language, then the default.
+    const { title, greeting } = { ...look, ...texted?.[languageOf(locale)], ...texted?.[locale] }
+    header.configure(config, title || texts.title)
+    header.setConnection(client.connection())
+    log.setGreeting(greeting || texts.greeting, title || texts.title)
+  }
+
+  /**
+   * Updates the draft when the session changes. If the visitor wrote a draft before the first
+   * session existed, stores it. Otherwise, shows the draft that is stored with the session.
+   */
+  function restoreDraft() {
+    const before = shown
+    shown = client.session()
+    if (before?.sessionId === shown?.sessionId) return
+    const isWritten = composer.draft() && (composer.draft() !== deps.prefilled() || !client.draft())
+    if (!before && isWritten) client.setDraft(composer.draft())
+    else if (composer.draft() !== client.draft()) composer.setDraft(client.draft())
+  }
+
+  function send(body: string): string | undefined {
+    try {
+      client.sendMessage(body)
+      return undefined
+    } catch (error) {
+      const { code } = toWidgetError(error)
+      if (code === 'message_empty') return undefined
+      if (code === 'message_too_long') return texts.tooLong(client.config()?.limits.bodyMaxLength ?? 4_000)
+      return code === 'outbox_full' ? texts.outboxFull : texts.endReasons.unavailable
+    }
+  }
+
+  /** If the chat has ended, shows the reason and hides the message field. */
+  function showEnd() {
+    const ended = client.ended()
+    const hadFocus = composer.element.matches(':focus-within')
+    notice.hidden = !ended
+    composer.element.hidden = ended !== undefined || features.isFormShown()
+    if (!ended) return notice.replaceChildren()
+    if (hadFocus) panel.focus({ preventScroll: true })
+    const { previousEnded, endReasons, startNew } = texts
+    // Without a session on this page, the session of an earlier page has ended.
+    const isPrevious = ended.event && client.canStartNew() && !shown
+    const reason = element('p', {}, isPrevious ? previousEnded : endReasons[ended.event ?? 'unavailable'])
+    if (!client.canStartNew()) return notice.replaceChildren(reason)
+    const again = element('button', { class: 'again', type: 'button' }, startNew)
+    again.addEventListener('click', () => {
+      log.show([], true)
+      isLoaded = false
+      void client.startNew().then(() => composer.focus())
+    })
+    notice.replaceChildren(reason, again)
+  }
+}

@@ -1,0 +1,109 @@
+import { focusColor, isFaint, launcherColors } from '../../../../browser/colors.ts'
+import type { WidgetConfig } from '../../client/types.ts'
+import { element, icon, setAttributes } from '../elements/elements.ts'
+import { collapseIcon } from '../elements/icons.ts'
+import actionsCss from '../forms/actions.css?inline'
+import consentCss from '../forms/consent.css?inline'
+import formsCss from '../forms/forms.css?inline'
+import type { LauncherHost, LauncherOptions } from '../launcher/launcher-host.ts'
+import messagesCss from '../messages/messages.css?inline'
+import composerCss from './composer.css?inline'
+import panelCss from './panel.css?inline'
+
+export type Theme = 'auto' | 'light' | 'dark'
+
+export interface ShellOptions extends LauncherOptions {
+  /** Parent element of the widget's element. The default is `body`. */
+  container?: HTMLElement
+  /** Colour scheme. The default `auto` follows the visitor's system. */
+  theme?: Theme
+}
+
+export type Shell = ReturnType<typeof createShell>
+
+/** Adds the chat's styles, colour scheme and language to the element that contains the launcher. */
+export function createShell(launcherHost: LauncherHost, { container, theme = 'auto' }: ShellOptions) {
+  const { host, root, frame, button } = launcherHost
+  const prefersDark = matchMedia('(prefers-color-scheme: dark)')
+  const sheet = new CSSStyleSheet()
+  const badge = element('span', { class: 'badge', 'aria-hidden': 'true', hidden: true })
+  const collapse = icon(collapseIcon, 'icon collapse')
+  let appearance: WidgetConfig['appearance'] | undefined
+  sheet.replaceSync(panelCss + messagesCss + composerCss + actionsCss + formsCss + consentCss)
+  const own = root.adoptedStyleSheets.length
+  const added = new Set<string>()
+  root.adoptedStyleSheets.push(sheet)
+  button.append(collapse, badge)
+  prefersDark.addEventListener('change', color)
+  if (!host.isConnected) launcherHost.attach(container)
+
+  return {
+    frame,
+    button,
+
+    /**
+     * Removes the widget's element from the page, and removes the chat's styles and icons from that
+     * element.
+     */
+    remove() {
+      host.remove()
+      prefersDark.removeEventListener('change', color)
+      root.adoptedStyleSheets.splice(own)
+      collapse.remove()
+      badge.remove()
+    },
+
+    setAppearance(next: WidgetConfig['appearance'] | undefined) {
+      appearance = next
+      if (next) launcherHost.setAppearance(next)
+      color()
+    },
+
+    setTheme(next: Theme) {
+      theme = next
+      color()
+    },
+
+    /** Adds a style sheet, unless it was already added. */
+    addStyles(css: string) {
+      if (added.has(css)) return
+      added.add(css)
+      const later = new CSSStyleSheet()
+      later.replaceSync(css)
+      root.adoptedStyleSheets.push(later)
+    },
+
+    /** Hides the widget while a screenshot is taken. With false, shows the widget again. */
+    conceal: (isHidden: boolean) => frame.toggleAttribute('data-concealed', isHidden),
+
+    setLocale: (locale: string) => setAttributes(frame, { lang: locale, dir: directionOf(locale) }),
+
+    /** Sets the label, the number of unread messages and the visibility of the launcher. */
+    setLauncher(label: string, isOpen: boolean, unread: number, isShown: boolean) {
+      button.hidden = !isShown
+      badge.hidden = unread === 0
+      badge.textContent = unread > 9 ? '9+' : String(unread)
+      setAttributes(button, { 'aria-expanded': String(isOpen), 'aria-label': label })
+    },
+
+    /** Returns the element inside the widget that has the focus. */
+    focused: () => root.activeElement,
+  }
+
+  function color() {
+    const isDark = theme === 'dark' || (theme !== 'light' && prefersDark.matches)
+    const scheme = isDark ? 'dark' : 'light'
+    frame.dataset.scheme = scheme
+    const { accent } = launcherColors(appearance?.accentColor)
+    frame.style.setProperty('--focus', focusColor(accent, scheme))
+    frame.style.setProperty('--rim', isFaint(accent, scheme) ? 'var(--control)' : 'transparent')
+  }
+}
+
+/**
+ * Returns the writing direction of a language. Some browsers cannot determine it with
+ * `Intl.Locale`.
+ */
+export function directionOf(locale: string): 'ltr' | 'rtl' {
+  return /^(ar|dv|fa|he|ps|sd|ug|ur|yi)\b/i.test(locale) ? 'rtl' : 'ltr'
+}

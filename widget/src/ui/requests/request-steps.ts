@@ -1,0 +1,37 @@
+import type { ServiceClient } from '../../client/client.ts'
+import { element } from '../elements/elements.ts'
+import type { WidgetTexts } from '../languages/texts.ts'
+
+export interface RequestStepsDeps {
+  client: ServiceClient
+  texts: WidgetTexts
+  /** Shows the text of a problem. Undefined removes the problem. */
+  showProblem(text: string | undefined): void
+}
+
+/**
+ * Returns the code of a failed call. This part is built without the chat, so it cannot compare the
+ * error with the chat's class `WidgetError`.
+ */
+export const codeOf = (error: unknown): string | undefined => (error as { code?: string }).code
+
+/** Returns the text for a failed answer. `other` is the text for codes without a text of their own. */
+export function problemOf(
+  error: unknown,
+  { requestProblems, requestResolved }: RequestStepsDeps['texts'],
+  other: string,
+): string {
+  const code = codeOf(error)
+  if (code === 'CommandExpired') return requestProblems.expired
+  return code === 'CommandAlreadyResolved' || code === 'request_unknown' ? requestResolved : other
+}
+
+export function actions(...buttons: Node[]): HTMLElement {
+  return element('div', { class: 'actions' }, ...buttons)
+}
+
+export function button(kind: 'primary' | 'secondary' | 'quiet', text: string, onClick: () => void): HTMLButtonElement {
+  const made = element('button', { class: kind, type: 'button' }, text)
+  made.addEventListener('click', onClick)
+  return made
+}
