@@ -2,8 +2,8 @@
 // event feed in docs/integrating.md from contract/event-kinds.ts: `npm run docs -- events`.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { deliveryEvents, feedEvents } from '../contract/event-kinds.ts'
 import { compatibility, type EventName, eventCategories } from '../contract/event-categories.ts'
+import { deliveryEvents, feedEvents } from '../contract/event-kinds.ts'
 import { type EventDefinition, eventDefinitions } from '../gateway/schemas/events.ts'
 import { MessageAnswer } from '../gateway/schemas/messages.ts'
 
