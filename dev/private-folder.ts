@@ -4,7 +4,7 @@ import { join } from 'node:path'
 /** Permission bits of the group and of all other users. */
 const othersBits = 0o077
 /** Folders of a data folder that only the engine and its cores use. */
-const ownFolders = /^(mongodb$|engine)/
+const ownFolders = /^(mongodb$|nudges$|engine)/
 
 /**
  * Creates a data folder, or takes the access of other users from an existing one: from the folder, the

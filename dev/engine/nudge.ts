@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { deserialize, serialize } from 'node:v8'
@@ -96,7 +96,12 @@ export function createSocketNudge(folder: string): SocketNudge {
 
   // Each process listens before it connects. So of two processes that start together, at least one
   // finds the other.
-  const server = createServer(add).listen(path, connectToOthers).unref()
+  const server = createServer(add)
+    .listen(path, () => {
+      chmodSync(path, 0o600)
+      connectToOthers()
+    })
+    .unref()
   server.on('error', () => {
     isListening = false
   })

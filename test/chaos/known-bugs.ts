@@ -25,7 +25,7 @@ export const knownBugs: KnownBug[] = [
         to: "sessions.find({ ...visitor, status: 'active' }",
       },
       {
-        folder: 'core/log',
+        folder: 'core',
         from: 'const defaultMaxAgeMs = 5_000',
         to: 'const defaultMaxAgeMs = Number.POSITIVE_INFINITY',
       },
@@ -45,7 +45,7 @@ export const knownBugs: KnownBug[] = [
   {
     name: 'treats a broken connection as a written batch',
     faults: ['engine-killed', 'engine-cut'],
-    changes: [{ folder: 'core/log', from: 'if (failures.length === 0) throw error', to: '' }],
+    changes: [{ folder: 'core', from: 'if (failures.length === 0) throw error', to: '' }],
   },
   {
     name: 'accepts results without the current claim',
@@ -68,9 +68,9 @@ export const knownBugs: KnownBug[] = [
     faults: ['answers-broken'],
     changes: [
       {
-        folder: 'core/log',
-        from: 'async function read(conversationId: string, after: number, through: number) {',
-        to: 'async function read(conversationId: string, last: number, through: number) {\n    const after = last + 1',
+        folder: 'core',
+        from: 'async function read(conversationId: string, after: number, through: number, limit: number) {',
+        to: 'async function read(conversationId: string, last: number, through: number, limit: number) {\n    const after = last + 1',
       },
     ],
   },
@@ -79,17 +79,17 @@ export const knownBugs: KnownBug[] = [
     faults: ['cursor-killed'],
     changes: [
       {
-        folder: 'core/log',
+        folder: 'core',
         from: '(conversationId, { sequence }, event) => feeds.advanced(conversationId, sequence, event))',
         to: '(conversationId, { sequence }, event) => {\n    if (sequence % 2 === 0) feeds.advanced(conversationId, sequence, event)\n  })',
       },
       {
-        folder: 'core/log',
+        folder: 'core',
         from: 'feeds.check().catch',
         to: 'Promise.resolve().catch',
       },
       {
-        folder: 'core/log',
+        folder: 'core',
         from: 'checkSome: feeds.checkSome',
         to: 'checkSome: async () => {}',
       },
@@ -139,7 +139,7 @@ export const knownBugs: KnownBug[] = [
         to: "{ conversationId: 1, operationKey: 1 },\n    { name: 'by_operation',",
       },
       {
-        folder: 'core/log',
+        folder: 'core',
         from: '      const { promise, resolve, reject } = Promise.withResolvers<Appended>()\n      waiting.push',
         to: `      const { promise, resolve, reject } = Promise.withResolvers<Appended>()
       const own = ((globalThis as any).own ??= new Map()) as Map<string, Promise<Appended>>

@@ -137,14 +137,14 @@ export const seededFaults: SeededFault[] = [
   fault(
     'C4.3',
     'starts a stream after the lower of two positions',
-    'core/log',
+    'core',
     'const sequence = Math.max(...positions)',
     'const sequence = Math.min(...positions)',
   ),
   fault(
     'C4.6',
     'replays more events than the window has',
-    'core/log',
+    'core',
     "if (await tooMany()) return reset('window_exceeded')",
     'await tooMany()',
   ),
@@ -159,7 +159,7 @@ export const seededFaults: SeededFault[] = [
   fault(
     'C4.18',
     'sends a command to another session of the visitor',
-    'core/log',
+    'core',
     '(sessionId === undefined || sessionId === session.sessionId)',
     '(sessionId === undefined || session.sessionId !== undefined)',
   ),

@@ -26,9 +26,8 @@ export function streamRules(suite: () => Suite): void {
     const visitor = await suite().roomy.client.visitor()
     const hints = new Set<number>()
     for (let index = 0; index < 6; index++) {
-      const started = performance.now()
       const text = await readRaw(suite().roomy, visitor, '', (received) => /retry: \d+\n\n:.*\n\n/.test(received))
-      expect(performance.now() - started).toBeLessThan(900)
+      expect(text).not.toContain(': hb')
       hints.add(Number(/retry: (\d+)/.exec(text)?.[1]))
     }
     for (const hint of hints) expect(hint).toBeGreaterThanOrEqual(1500)
