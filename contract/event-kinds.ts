@@ -87,7 +87,10 @@ export const feedEvents = {
   'message.visitor': { scope: 'messages:read', when: 'a message of the visitor was accepted' },
   'message.agent': { scope: 'messages:read', when: 'a message of an agent was accepted' },
   'visitor.identified': { scope: 'sessions:read', when: 'the visitor became a verified visitor' },
-  'visitor.left': { scope: 'sessions:read', when: 'a session ended and no other session continues it' },
+  'visitor.left': {
+    scope: 'sessions:read',
+    when: 'a session with an open stream ended, and no other session continues it',
+  },
   'lead.captured': { scope: 'leads:read', when: 'a lead was stored' },
   'lead.delivered': { scope: 'leads:read', when: 'a destination accepted a delivery of the lead' },
   'lead.delivery-failed': { scope: 'leads:read', when: 'a delivery of the lead ended without acceptance' },

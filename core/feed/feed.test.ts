@@ -196,3 +196,22 @@ it('a captured lead is in the feed once, also if a core dies between any two wri
   expect(events.map(({ leadId }) => leadId).toSorted()).toEqual(captured.toSorted())
   expect(events[0]?.lead?.fields).toEqual({ email: 'a@example.org' })
 })
+
+it('a visitor who identifies has not left, and one whose session is closed has', async () => {
+  const site = await cores.newSite()
+  const visitor = await cores.newVisitor(site)
+  await send(cores.core, visitor, 'hello')
+  const verified = await cores.identify(visitor, site.sign({ sub: 'customer-1' }))
+  await cores.core.flushFeed()
+  const { all } = await reader(site.workspaceId)
+  const types = ['visitor.identified', 'visitor.left']
+  expect(typesOf(await all('', types))).toEqual(['visitor.identified'])
+  // The log gets the end of a session only while one of its streams is open.
+  await cores.openStream(verified)
+  await cores.close(verified)
+  const ends = async () => (await cores.log(verified.conversationId)).some(({ type }) => type === 'session.closed')
+  await until('the end in the log', ends)
+  await cores.core.flushFeed()
+  const left = (await all('', types)).filter(({ type }) => type === 'visitor.left')
+  expect(left.map(({ visitor: of }) => [of?.sessionId, of?.reason])).toEqual([[verified.sessionId, 'closed']])
+})
