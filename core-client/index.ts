@@ -21,7 +21,7 @@ export async function connectService(options: {
    * name.
    */
   urls: readonly string[]
-  /** Service token of `npm run token`. */
+  /** Service token of `npm run make -- token`. */
   token: string
   /** Certificates for cores with https. */
   tls?: TlsFiles

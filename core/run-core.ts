@@ -6,8 +6,8 @@ import { createTlsFiles } from '../platform/tls/tls-files.ts'
 import { type CoreConfig, readCoreConfig } from './config.ts'
 import type { CoreContext } from './context.ts'
 import type { CoreStartOptions } from './core.ts'
-import type { ListenerTls } from './rpc/listener.ts'
 import { listenForCore } from './server.ts'
+import type { ListenerTls } from './transport/listener.ts'
 
 type StartCore = (config: CoreConfig, options: CoreStartOptions) => Promise<CoreContext>
 

@@ -3,10 +3,10 @@ import type net from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { createConnectRouter, type Transport } from '@connectrpc/connect'
 import type { CoreContext } from './context.ts'
-import { type CallMemory, createCallMemory } from './rpc/call-memory.ts'
-import { createPlainListener, createTlsListener, type ListenerTls } from './rpc/listener.ts'
-import { createNodeHandler } from './rpc/node-handler.ts'
 import { createCoreServices } from './rpc/router.ts'
+import { type CallMemory, createCallMemory } from './transport/call-memory.ts'
+import { createPlainListener, createTlsListener, type ListenerTls } from './transport/listener.ts'
+import { createNodeHandler } from './transport/node-handler.ts'
 
 export interface CoreServer {
   /** Port on which the server listens. */

@@ -1,4 +1,4 @@
-// Creates and prints a service token: `npm run token -- --subject <name> --scopes <scope,…>`. The
+// Creates and prints a service token: `npm run make -- token --subject <name> --scopes <scope,…>`. The
 // token is not stored.
 import { parseArgs } from 'node:util'
 import { type CoreConfig, readCoreConfig, requireSettings } from './config.ts'
@@ -7,7 +7,7 @@ import { createAccess, knownScopes } from './workspaces/access.ts'
 
 const usage = `Creates a service token, signed with the first key of SECRET_KEYS:
 
-  npm run --silent token -- --subject <name> --scopes <scope,…> [--workspace <id>] [--days <n>]
+  npm run --silent make -- token --subject <name> --scopes <scope,…> [--workspace <id>] [--days <n>]
 
   --subject    name of its user; audit records have it
   --scopes     its permissions, any of: ${knownScopes.join(', ')}

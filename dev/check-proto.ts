@@ -1,7 +1,7 @@
 /**
- * Checks the internal contract: `npm run proto -- check`.
+ * Checks the internal contract: `npm run verify -- proto`.
  * The generated code must be current, the protos must pass the linter, and no change may break callers
- * of the last release. `npm run proto -- release` stores the protos of a release in proto/released.binpb.
+ * of the last release, which a release stores in proto/released.binpb.
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -43,7 +43,7 @@ const generatedIsCurrent = (root: string): Outcome => {
     const [fresh, committed] = [filesIn(join(out, generated)), filesIn(join(root, generated))]
     const names = [...new Set([...fresh.keys(), ...committed.keys()])].sort()
     const stale = names.filter((name) => fresh.get(name) !== committed.get(name))
-    const output = `Not current: ${stale.join(', ')}.\nRun npm run proto -- generate and commit the result.`
+    const output = `Not current: ${stale.join(', ')}.\nRun npm run make -- proto and commit the result.`
     return { ok: stale.length === 0, output }
   } finally {
     rmSync(out, { recursive: true })

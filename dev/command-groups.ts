@@ -1,26 +1,24 @@
 const vitest = 'node_modules/vitest/vitest.mjs'
 /** Runs the tests that take options or need more than Node. Their files end with `.run.ts`. */
 const runOf = (tests: string) => [[vitest, 'run', '--mode', 'run', tests]]
-const buf = 'node_modules/@bufbuild/buf/bin/buf'
 
 /**
  * Groups of commands. A command is a list of Node programs with their arguments, which run one
  * after the other.
  */
 export const groups: Record<string, Record<string, string[][]>> = {
-  docs: {
+  make: {
     authorization: [[vitest, 'run', 'test/authorization', '--update']],
     errors: [['dev/write-errors.ts']],
     events: [['dev/write-events.ts']],
-    metrics: [['dev/write-metrics.ts']],
-    settings: [['dev/write-settings.ts']],
     images: [['dev/take-screenshots.ts'], ['dev/take-widget-screenshots.ts'], ['dev/take-console-screenshots.ts']],
-    receiver: [['docs/examples/receiver.ts']],
-  },
-  proto: {
-    generate: [[buf, 'generate']],
-    release: [[buf, 'build', '-o', 'proto/released.binpb', '--exclude-source-info']],
-    check: [['dev/check-proto.ts']],
+    metrics: [['dev/write-metrics.ts']],
+    pack: [['dev/pack.ts']],
+    proto: [['node_modules/@bufbuild/buf/bin/buf', 'generate']],
+    release: [['dev/release.ts']],
+    secrets: [['dev/make-secrets.ts']],
+    settings: [['dev/write-settings.ts']],
+    token: [['dev/token.ts']],
   },
   bench: {
     default: [['bench/main.ts']],
@@ -34,16 +32,14 @@ export const groups: Record<string, Record<string, string[][]>> = {
   verify: {
     audit: [['dev/audit.ts']],
     browsers: runOf('test/browser/other-browsers'),
+    cluster: [['test/cluster/main.ts']],
     deployment: runOf('test/deployment/images'),
     fuzz: [['test/fuzz/main.ts']],
     mutation: [['test/mutation/main.ts']],
     newcomer: runOf('test/deployment/newcomer'),
     packages: runOf('test/packages'),
+    proto: [['dev/check-proto.ts']],
     rehearsal: [['test/upgrade/main.ts']],
-  },
-  release: {
-    default: [['dev/release.ts']],
-    pack: [['dev/pack.ts']],
   },
   chaos: {
     default: [['test/chaos/main.ts']],

@@ -2,7 +2,7 @@ import { defineSettings, filledText, port } from '../platform/settings/settings.
 
 /**
  * Settings of the commands that run on one machine: `npm start`, `npm run core`, `npm run migrate`
- * and `npm run token`.
+ * and `npm run make -- token`.
  */
 export const devSettings = defineSettings({
   DATA_DIR: filledText(

@@ -1,6 +1,6 @@
 /**
  * Creates all secrets of a deployment, one file per process, readable by the owner only:
- * `npm run secrets -- [folder]`. Never overwrites existing files, because their keys protect stored data.
+ * `npm run make -- secrets [folder]`. Never overwrites existing files, because their keys protect stored data.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-// `npm run release -- pack [folder]`: builds the npm packages and writes their tarballs into the folder
+// `npm run make -- pack [folder]`: builds the npm packages and writes their tarballs into the folder
 // (`.cache/packages`). Prints the paths of the tarballs.
 import { execFile } from 'node:child_process'
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-// `npm run release -- 0.2.0`: makes a release from a clean worktree. Sets the version, dates the
+// `npm run make -- release 0.2.0`: makes a release from a clean worktree. Sets the version, dates the
 // changelog, keeps the protos and the widget's files as released, and commits. Writes the tarballs, the
 // bill of materials and their checksums into `dist/release/0.2.0`. Records the release in
 // `releases.json`; a second commit adds the hash of the first one.
@@ -8,7 +8,6 @@ import { copyFile, cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/p
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { releasedWidgets, widgetDist } from '../widget/build.ts'
-import { groups } from './command-groups.ts'
 import { packCoreClient, packWidget } from './pack.ts'
 import { type Release, readReleases, writeReleases } from './releases.ts'
 
@@ -34,7 +33,7 @@ function isLater(next: string, current: string): boolean {
 }
 
 async function requireReleasable(version: string, current: string) {
-  if (!/^\d+\.\d+\.\d+$/.test(version)) throw new Error('npm run release -- VERSION, for example 0.2.0')
+  if (!/^\d+\.\d+\.\d+$/.test(version)) throw new Error('npm run make -- release VERSION, for example 0.2.0')
   if (!isLater(version, current)) throw new Error(`${version} is not later than ${current}`)
   if ((await run('git', 'status', '--porcelain')) !== '') throw new Error('Commit or stash your changes first.')
   const [, unreleased = ''] =
@@ -107,7 +106,8 @@ async function writeFiles(version: string): Promise<{ folder: string; sha256: Re
   await packCoreClient(folder)
   await keepWidget()
   await writeFile(join(folder, 'sbom.cdx.json'), await billOfMaterials(version))
-  for (const [program, ...args] of groups.proto!.release!) await run(process.execPath, program!, ...args)
+  const buf = join(root, 'node_modules/@bufbuild/buf/bin/buf')
+  await run(process.execPath, buf, 'build', '-o', 'proto/released.binpb', '--exclude-source-info')
   await copyFile(join(root, 'proto/released.binpb'), join(folder, 'protos.binpb'))
   const sha256: Release['sha256'] = {}
   for (const name of (await readdir(folder)).sort())

@@ -1,4 +1,4 @@
-// Runs a command of a group: `npm run docs -- errors`, `npm run chaos -- bugs`. If the first
+// Runs a command of a group: `npm run make -- errors`, `npm run chaos -- bugs`. If the first
 // argument names no command of the group, its default command runs with all arguments.
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'

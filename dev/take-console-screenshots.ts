@@ -1,4 +1,4 @@
-// Takes the console screenshots of the documents. Run `npm start` first, then `npm run docs --
+// Takes the console screenshots of the documents. Run `npm start` first, then `npm run make --
 // images`.
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-// Takes the demo shop screenshots of the documents. Run `npm start` first, then `npm run docs --
+// Takes the demo shop screenshots of the documents. Run `npm start` first, then `npm run make --
 // images`.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'

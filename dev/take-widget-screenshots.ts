@@ -1,4 +1,4 @@
-// Takes the widget screenshots of the documents, as part of `npm run docs -- images`. With a folder
+// Takes the widget screenshots of the documents, as part of `npm run make -- images`. With a folder
 // as argument, writes the screenshots there and adds widget states that no document shows.
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'

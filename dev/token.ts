@@ -1,4 +1,4 @@
-// `npm run token`: creates a service token. Secrets may come from the data folder.
+// `npm run make -- token`: creates a service token. Secrets may come from the data folder.
 import { runToken } from '../core/token.ts'
 import { readDevConfig } from './config.ts'
 import { withDataFolderSecrets } from './data-folder.ts'

@@ -1,4 +1,4 @@
-// Writes docs/errors.md from the table of codes in proto/service/error/v1/error.proto: `npm run docs -- errors`.
+// Writes docs/errors.md from the table of codes in proto/service/error/v1/error.proto: `npm run make -- errors`.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { publicErrors } from '../contract/errors.ts'
@@ -24,7 +24,7 @@ Every error response of the public API has this body, as \`application/json\`:
   field and the name of the violated rule.
 
 Decide by \`retryable\` and \`terminal\`, not by the code, because new codes can be added. Internal services return the same codes in a
-\`service.error.v1.ErrorInfo\`. This page is generated from \`proto/service/error/v1/error.proto\` (\`npm run docs -- errors\`).
+\`service.error.v1.ErrorInfo\`. This page is generated from \`proto/service/error/v1/error.proto\` (\`npm run make -- errors\`).
 
 | Code | HTTP | Retryable | Terminal |
 |---|---|---|---|

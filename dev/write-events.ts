@@ -1,5 +1,5 @@
 // Writes docs/events.md from gateway/schemas/events.ts, and the tables of webhooks in docs/receiving-leads.md and of the
-// event feed in docs/integrating.md from contract/event-kinds.ts: `npm run docs -- events`.
+// event feed in docs/integrating.md from contract/event-kinds.ts: `npm run make -- events`.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { compatibility, type EventName, eventCategories } from '../contract/event-categories.ts'
@@ -55,7 +55,7 @@ retries of the session. The \`category\` of an event says what to do with an unk
 \`${Object.entries(compatibility)
     .map(([category, action]) => `${category}: ${action}`)
     .join('`, `')}\`. That is: ignore it; report an error and stop automatic sends; report an error and let the
-command expire. Acknowledge known requests that you do not support as \`unsupported\`. This page is generated from \`gateway/schemas/events.ts\` (\`npm run docs -- events\`).
+command expire. Acknowledge known requests that you do not support as \`unsupported\`. This page is generated from \`gateway/schemas/events.ts\` (\`npm run make -- events\`).
 
 | Type | \`data\` | Category | Terminal | Replayed | Streams of | Meaning |
 |---|---|---|---|---|---|---|

@@ -1,4 +1,4 @@
-// Writes docs/metrics.md from the declarations of the metrics: `npm run docs -- metrics`.
+// Writes docs/metrics.md from the declarations of the metrics: `npm run make -- metrics`.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createCoreMetrics } from '../core/metrics.ts'
@@ -20,7 +20,7 @@ export function metricsDocument(): string {
   return `# Metrics
 
 Served at \`GET /metrics\` on \`METRICS_PORT\` ([operating](operating.md#watch)), in addition to the default \`process_…\` and \`nodejs_…\` metrics.
-Generated from the code by \`npm run docs -- metrics\`.
+Generated from the code by \`npm run make -- metrics\`.
 
 | Metric | Kind | Labels | Meaning |
 |---|---|---|---|

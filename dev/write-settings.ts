@@ -1,4 +1,4 @@
-// Writes docs/settings.md from the schemas that check the settings: `npm run docs -- settings`.
+// Writes docs/settings.md from the schemas that check the settings: `npm run make -- settings`.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { adminSettings } from '../admin/config.ts'
@@ -40,7 +40,7 @@ export function settingsDocument(): string {
   return `# Settings
 
 Environment variables, read once when a process starts. An invalid value stops the start with an error that names the setting.
-An empty value counts as unset. This page is generated from the schemas that validate them (\`npm run docs -- settings\`).
+An empty value counts as unset. This page is generated from the schemas that validate them (\`npm run make -- settings\`).
 
 ## Core
 
@@ -60,7 +60,7 @@ ${table(adminSettings.properties)}
 
 ## One machine
 
-\`npm start\`, \`npm run core\`, \`npm run migrate\` and \`npm run token\` also have these.
+\`npm start\`, \`npm run core\`, \`npm run migrate\` and \`npm run make -- token\` also have these.
 
 ${table(devSettings.properties)}
 

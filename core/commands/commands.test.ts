@@ -6,8 +6,8 @@ import { runs } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { type Database, openDatabase } from '../database/database.ts'
 import type { ServiceError } from '../errors.ts'
+import type { Session } from '../sessions/model.ts'
 import { createTestCommands, lifetime, site } from '../test/commands.ts'
-import type { Session } from '../visitors/model.ts'
 import type { CommandState } from './model.ts'
 
 const { uri, name } = testDatabase()

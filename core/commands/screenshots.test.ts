@@ -3,8 +3,8 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { imageOf } from '../../test/support/images.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { type Database, openDatabase } from '../database/database.ts'
+import type { Session } from '../sessions/model.ts'
 import { createTestCommands } from '../test/commands.ts'
-import type { Session } from '../visitors/model.ts'
 
 const { uri, name } = testDatabase()
 const dayMs = 86_400_000

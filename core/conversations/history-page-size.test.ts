@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { SessionContent } from '../sessions/model.ts'
 import { testCores } from '../test/cores.ts'
-import type { SessionContent } from '../visitors/model.ts'
 import type { MessagePage, PageQuery } from './messages.ts'
 
 const pageMaxBytes = 262_144

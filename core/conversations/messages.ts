@@ -2,6 +2,8 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { VisitorMessage } from '#proto/messaging/v1/messaging_pb.js'
 import type { AllFields, ProtoFields } from '../../contract/proto-fields.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
+import type { Consents } from '../consents/consents.ts'
+import type { Observations } from '../consents/observations.ts'
 import { ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
@@ -10,17 +12,15 @@ import type { EventStore } from '../log/event-store.ts'
 import { type Agent, type LogEvent, type Message, operationKeys } from '../log-event.ts'
 import { repairLocale, useLineFeeds } from '../repairs.ts'
 import { field, integer, messageBody, oneOf, operationId, text, url, validate } from '../rules.ts'
-import type { Consents } from '../visitors/consents.ts'
 import {
   operationSessionOf,
   type PageContext,
   type Session,
   type Visitor,
   type VisitorCredentials,
-} from '../visitors/model.ts'
-import type { Observations } from '../visitors/observations.ts'
-import type { SessionStore } from '../visitors/session-store.ts'
-import type { VisitorAccess } from '../visitors/visitor-access.ts'
+} from '../sessions/model.ts'
+import type { SessionStore } from '../sessions/session-store.ts'
+import type { VisitorAccess } from '../sessions/visitor-access.ts'
 import { requireCapability } from '../workspaces/capabilities.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import type { Inbox } from './inbox.ts'

@@ -8,9 +8,9 @@ import type { Collections } from '../database/collections.ts'
 import { indexes } from '../database/indexes.ts'
 import type { EventType } from '../log-event.ts'
 import { operationId } from '../rules.ts'
+import type { SessionContent } from '../sessions/model.ts'
 import { type TestCores, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
-import type { SessionContent } from '../visitors/model.ts'
 
 const cores = testCores({ env: { DELIVERY_ALLOWED_CIDRS: '127.0.0.0/8' } })
 let subscriptionId: string

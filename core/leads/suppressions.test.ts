@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
+import type { SessionContent } from '../sessions/model.ts'
 import { codeOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-writes.ts'
 import { credentialsOf } from '../test/visitor-credentials.ts'
 import { acceptForms } from '../test/visitor-marks.ts'
-import type { SessionContent } from '../visitors/model.ts'
 import type { SuppressionEntry } from './suppressions.ts'
 
 const cores = testCores({ count: 2 })

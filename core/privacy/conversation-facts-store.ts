@@ -2,8 +2,8 @@ import type { Collection } from 'mongodb'
 import type { ConversationDocument } from '../conversations/conversation-store.ts'
 import type { LeadDocument } from '../leads/lead-store.ts'
 import type { EventDocument } from '../log/event-store.ts'
-import { expiryOf, type Session } from '../visitors/model.ts'
-import { type SessionDocument, toSession } from '../visitors/session-store.ts'
+import { expiryOf, type Session } from '../sessions/model.ts'
+import { type SessionDocument, toSession } from '../sessions/session-store.ts'
 import type { ConversationFacts } from './model.ts'
 
 export type ConversationFactsStore = ReturnType<typeof createConversationFactsStore>

@@ -1,6 +1,6 @@
 import type { Collection, Document } from 'mongodb'
-import type { Session } from '../visitors/model.ts'
-import { toSession } from '../visitors/session-store.ts'
+import type { Session } from '../sessions/model.ts'
+import { toSession } from '../sessions/session-store.ts'
 import type { DataStore } from './data-store.ts'
 import type { DeletionKind } from './model.ts'
 import { atOnce, documents, idOnly, ids, type Part } from './parts-store.ts'

@@ -4,9 +4,9 @@ import { describe, expect, it } from 'vitest'
 import { isLong, runs, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
+import type { SessionContent } from '../sessions/model.ts'
 import { hasFailed, testCores } from '../test/cores.ts'
 import { finishErasures, flushAll, placesOfTexts } from '../test/visitor-marks.ts'
-import type { SessionContent } from '../visitors/model.ts'
 
 const cores = testCores()
 

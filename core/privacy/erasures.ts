@@ -1,6 +1,6 @@
 import { inWorkspace } from '../errors.ts'
 import { newId } from '../ids.ts'
-import type { SessionStore } from '../visitors/session-store.ts'
+import type { SessionStore } from '../sessions/session-store.ts'
 import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { DataStore } from './data-store.ts'
 import { type Erasure, leaseMs, noTraces, type VisitorName, type VisitorTraces } from './model.ts'
@@ -31,7 +31,7 @@ const clockSkewMs = 2000
  * removed, and again before late data is removed, this is repeated for sessions that are new.
  *
  * A visitor who returns during an erasure is treated as a new visitor. The new sessions store the
- * ids of the unfinished erasures (`core/visitors/open-erasures-store.ts`), and these erasures skip
+ * ids of the unfinished erasures (`core/sessions/open-erasures-store.ts`), and these erasures skip
  * the sessions. A new session may still have joined a conversation that the erasure removes. Such a
  * session is ended first.
  */

@@ -4,11 +4,11 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { isLong, runs } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
+import type { SessionContent } from '../sessions/model.ts'
 import { hasFailed, newSubject, testCores } from '../test/cores.ts'
 import { findOverdue, observeQueries, sweepAll, withDatabase } from '../test/retention-rules.ts'
 import { credentialsOf } from '../test/visitor-credentials.ts'
 import { acceptForms, idsOf, placesOfTexts, plantMarks } from '../test/visitor-marks.ts'
-import type { SessionContent } from '../visitors/model.ts'
 import type { WorkspaceSettings } from '../workspaces/model.ts'
 
 const cores = testCores({ started: false, count: 2 })

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
+import type { SessionContent } from '../sessions/model.ts'
 import { newSubject, testCores } from '../test/cores.ts'
 import { collectionsWithRule, findOverdue, sweepAll, withDatabase } from '../test/retention-rules.ts'
 import { credentialsOf, site } from '../test/visitor-credentials.ts'
 import { acceptForms, finishErasures, idsOf, placesOfTexts, plantMarks, visitorOf } from '../test/visitor-marks.ts'
-import type { SessionContent } from '../visitors/model.ts'
 import type { WorkspaceSettings } from '../workspaces/model.ts'
 
 const cores = testCores({ started: false })

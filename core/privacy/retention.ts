@@ -1,5 +1,5 @@
 import { whileHeld } from '../mongodb/leases.ts'
-import { expiryOf, type Session } from '../visitors/model.ts'
+import { expiryOf, type Session } from '../sessions/model.ts'
 import type { RetentionOf } from '../workspaces/retention.ts'
 import type { ConversationFactsStore } from './conversation-facts-store.ts'
 import type { DataStore } from './data-store.ts'

@@ -1,6 +1,6 @@
 import type { Collection } from 'mongodb'
 import type { CommandDocument } from '../commands/command-store.ts'
-import type { SessionDocument } from '../visitors/session-store.ts'
+import type { SessionDocument } from '../sessions/session-store.ts'
 import { noTraces, type VisitorName, type VisitorTraces } from './model.ts'
 import type { PrivacyCollections } from './visitor-data-store.ts'
 

@@ -15,7 +15,7 @@ import { type Command, isFinal } from '../commands/model.ts'
 import type { ScreenshotUpload } from '../commands/screenshots.ts'
 import type { CoreContext } from '../context.ts'
 import { ServiceError } from '../errors.ts'
-import { callerOf } from './caller.ts'
+import { callerOf } from '../transport/caller.ts'
 import { fromCredentials } from './visitor.ts'
 
 export function commandService(router: ConnectRouter, { commands, commandDecisions, screenshots }: CoreContext): void {

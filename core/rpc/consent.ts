@@ -1,7 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import { type ConsentRecordSchema, ConsentDecision as Decision } from '#proto/session/v1/session_pb.js'
-import type { ConsentDecision } from '../visitors/model.ts'
+import type { ConsentDecision } from '../sessions/model.ts'
 
 export function toConsentRecord({
   decision,

@@ -6,7 +6,7 @@ import type { CoreContext } from '../context.ts'
 import { ServiceError } from '../errors.ts'
 import type { SignInCredential } from '../operators/console-sessions.ts'
 import type { ConsoleSession } from '../operators/model.ts'
-import { callerOf, requiredWorkspace } from './caller.ts'
+import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 
 export function consoleService(router: ConnectRouter, { consoleSessions, providerSignIn }: CoreContext): void {
   router.service(ConsoleService, {

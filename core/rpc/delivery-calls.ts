@@ -15,8 +15,8 @@ import type { CoreContext } from '../context.ts'
 import { type AttemptView, viewAttempts } from '../deliveries/deliveries.ts'
 import type { Delivery, DeliveryStatus as Status } from '../deliveries/model.ts'
 import { ServiceError } from '../errors.ts'
+import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 import { nameOf } from './attempt-messages.ts'
-import { callerOf, requiredWorkspace } from './caller.ts'
 
 type Calls = ServiceImpl<typeof LeadService>
 

@@ -12,7 +12,7 @@ import type { CoreContext } from '../context.ts'
 import type { FeedEvent } from '../feed/feed-reader.ts'
 import { reasonOf } from '../feed/model.ts'
 import { field, integer, validate } from '../rules.ts'
-import { requiredWorkspace } from './caller.ts'
+import { requiredWorkspace } from '../transport/caller.ts'
 import { toLead } from './lead.ts'
 import { toMessage } from './messaging-values.ts'
 

@@ -4,8 +4,8 @@ import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
 import type { SuppressionEntry, WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import type { CoreContext } from '../context.ts'
 import type { DeletionKind } from '../privacy/model.ts'
+import { callerOf, operatorWrites, requiredWorkspace } from '../transport/caller.ts'
 import type { PolicySetting } from '../workspaces/model.ts'
-import { callerOf, operatorWrites, requiredWorkspace } from './caller.ts'
 
 interface Subject {
   workspaceId: string

@@ -5,7 +5,7 @@ import { ErasureState, PrivacyService, type Visitor } from '#proto/privacy/v1/pr
 import type { CoreContext } from '../context.ts'
 import { ServiceError } from '../errors.ts'
 import type { Erasure, VisitorName } from '../privacy/model.ts'
-import { callerOf, requiredWorkspace } from './caller.ts'
+import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 
 export function privacyService(router: ConnectRouter, { visitorNames, visitorExport, erasures }: CoreContext): void {
   function nameOf(visitor: Visitor | undefined, context: HandlerContext): Promise<VisitorName> {

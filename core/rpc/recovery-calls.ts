@@ -7,7 +7,7 @@ import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import type { CoreContext } from '../context.ts'
 import type { DeliveryRecovery, RecoverableStatus } from '../deliveries/recovery-model.ts'
 import { ServiceError } from '../errors.ts'
-import { callerOf, operatorWrites } from './caller.ts'
+import { callerOf, operatorWrites } from '../transport/caller.ts'
 
 export function recoveryCalls(core: CoreContext): Pick<ServiceImpl<typeof LeadService>, 'recoverDeliveries'> {
   const { deliveryRecoveries, leadSubscriptions } = core

@@ -10,11 +10,11 @@ import {
   type UnbanVisitorRequest,
   type VerifiedSubject,
 } from '#proto/session/v1/session_pb.js'
+import { latestConsent } from '../consents/consents.ts'
 import type { CoreContext } from '../context.ts'
 import { ServiceError } from '../errors.ts'
-import { latestConsent } from '../visitors/consents.ts'
-import { expiryOf, type Session, type SessionContent } from '../visitors/model.ts'
-import { callerOf, requiredWorkspace } from './caller.ts'
+import { expiryOf, type Session, type SessionContent } from '../sessions/model.ts'
+import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 import { decisions, toConsentRecord } from './consent.ts'
 import { toWidgetConfig } from './installations.ts'
 import { auditedWrites } from './policy-changes.ts'

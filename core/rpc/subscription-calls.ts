@@ -16,7 +16,7 @@ import type { Requester, SubscriptionView } from '../deliveries/lead-subscriptio
 import { defaultDisableAfterNotFound, type SubscriptionAuditEntry } from '../deliveries/model.ts'
 import { maskedDestination } from '../deliveries/sealed-destination.ts'
 import { activeSecret, liveSecrets, maskedSecret } from '../deliveries/webhook-requests.ts'
-import { callerOf, operatorWrites, requiredWorkspace } from './caller.ts'
+import { callerOf, operatorWrites, requiredWorkspace } from '../transport/caller.ts'
 import { operatorDeletion } from './policy-changes.ts'
 import { toRecovery } from './recovery-calls.ts'
 

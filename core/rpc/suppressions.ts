@@ -3,7 +3,7 @@ import type { ServiceImpl } from '@connectrpc/connect'
 import type { SuppressionEntry as EntryMessage, WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import type { CoreContext } from '../context.ts'
 import type { SuppressionEntry } from '../leads/suppressions.ts'
-import { callerOf, requiredWorkspace } from './caller.ts'
+import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 import { auditedWrites, entryCounts } from './policy-changes.ts'
 
 type Calls = Pick<ServiceImpl<typeof WorkspaceService>, 'addSuppressions' | 'removeSuppressions' | 'listSuppressions'>

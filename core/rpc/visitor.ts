@@ -4,7 +4,7 @@ import {
   PageContextSchema,
   type VisitorCredentials as VisitorCredentialsMessage,
 } from '#proto/session/v1/visitor_pb.js'
-import type { PageContext, VisitorCredentials } from '../visitors/model.ts'
+import type { PageContext, VisitorCredentials } from '../sessions/model.ts'
 
 export function fromCredentials(message: VisitorCredentialsMessage | undefined): VisitorCredentials {
   return { accessGrant: message?.accessGrant ?? '', origin: message?.origin ?? '' }

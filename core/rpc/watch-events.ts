@@ -13,8 +13,8 @@ import {
 import { encodeStreamedEvent } from '../../contract/event-stream.ts'
 import type { CoreContext } from '../context.ts'
 import type { StreamSubscription, SubscriptionSink } from '../streams/session-streams.ts'
+import { toErrorInfo, toServiceError } from '../transport/connect-errors.ts'
 import { encodeAvailability } from '../workspaces/availability-watch.ts'
-import { toErrorInfo, toServiceError } from './connect-errors.ts'
 import { fromCredentials } from './visitor.ts'
 
 type Frame = MessageInitShape<typeof FrameSchema>

@@ -4,8 +4,8 @@ import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import type { CoreContext } from '../context.ts'
 import { ServiceError } from '../errors.ts'
 import { validate } from '../rules.ts'
+import { callerOf } from '../transport/caller.ts'
 import { fromResult, toClaimed } from './attempt-messages.ts'
-import { callerOf } from './caller.ts'
 import { workDeliveries } from './work-deliveries.ts'
 
 type Calls = ServiceImpl<typeof LeadService>

@@ -1,7 +1,7 @@
 import { createJob, type Job } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
 import type { FollowerStore } from '../log/follower-store.ts'
-import type { SessionStore } from '../visitors/session-store.ts'
+import type { SessionStore } from '../sessions/session-store.ts'
 import type { SearchEntryStore } from './search-entry-store.ts'
 import { createSearchIndex, type SearchIndex } from './search-index.ts'
 

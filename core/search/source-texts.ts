@@ -1,5 +1,5 @@
 import type { EventStore } from '../log/event-store.ts'
-import type { SessionStore } from '../visitors/session-store.ts'
+import type { SessionStore } from '../sessions/session-store.ts'
 import type { SearchSource } from './model.ts'
 import type { SourceText } from './search.ts'
 import { visitorTexts } from './search-index.ts'

@@ -10,11 +10,11 @@ import { readCoreConfig } from '../config.ts'
 import { type CoreContext, createCoreContext } from '../context.ts'
 import { type Database, openDatabase } from '../database/database.ts'
 import { createEventStore } from '../log/event-store.ts'
-import type { SessionContent, VisitorCredentials } from '../visitors/model.ts'
+import type { SessionContent, VisitorCredentials } from '../sessions/model.ts'
 import type { Nudge } from '../wakeups/wakeup-store.ts'
 import type { InstallationSettings } from '../workspaces/model.ts'
 import { createTestNudge } from './nudge.ts'
-import { mortalDatabase, scheduledDatabase } from './scheduled-database.ts'
+import { databaseWithHook, mortalDatabase, scheduledDatabase } from './scheduled-database.ts'
 import { authorizeStream, openStreamAt, type StreamStart } from './streams.ts'
 import { credentialsOf, site } from './visitor-credentials.ts'
 
@@ -170,6 +170,9 @@ export async function startTestCores(
       const database = writes === undefined ? first.database : mortalDatabase(first.database, writes)
       return openCore(scheduledDatabase(scheduler, database, options))
     },
+    /** Returns a core that runs `before` before each of its database calls, with the number of the call. */
+    coreWithHook: (before: (call: number) => Promise<unknown> | undefined) =>
+      openCore(databaseWithHook(first.database, before)),
     /** Advances the clock of all cores. */
     advance(seconds: number) {
       aheadMs += seconds * 1000

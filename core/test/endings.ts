@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { CoreContext } from '../context.ts'
-import type { SessionContent } from '../visitors/model.ts'
+import type { SessionContent } from '../sessions/model.ts'
 import type { TestCores } from './cores.ts'
 import { credentialsOf, site as ownOrigin } from './visitor-credentials.ts'
 

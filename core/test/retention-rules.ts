@@ -2,7 +2,7 @@ import type { Document } from 'mongodb'
 import { MongoClient } from 'mongodb'
 // @ts-expect-error: the driver has no types for its internal modules.
 import { Connection } from 'mongodb/lib/cmap/connection.js'
-import { expiryOf } from '../visitors/model.ts'
+import { expiryOf } from '../sessions/model.ts'
 import { type Retention, retentionKinds } from '../workspaces/model.ts'
 import type { TestCores } from './cores.ts'
 import { flushAll } from './visitor-marks.ts'

@@ -73,6 +73,16 @@ export function mortalDatabase(database: Database, acceptedWrites: number): Data
   }
 }
 
+/** Wraps a database so that `before` runs before each call, with the number of the call. */
+export function databaseWithHook(database: Database, before: (call: number) => Promise<unknown> | undefined): Database {
+  let calls = 0
+  return intercepted(database, async ({ run }) => {
+    calls += 1
+    await before(calls)
+    return run()
+  })
+}
+
 /** Runs the task when the scheduler chooses it. Other scheduled tasks wait until it is done. */
 export async function inTurn<T>(scheduler: Scheduler, name: string, task: () => Promise<T>): Promise<T> {
   let value: T | undefined

@@ -2,11 +2,11 @@ import { vi } from 'vitest'
 import { createBus } from '../bus.ts'
 import type { LogEvent } from '../log-event.ts'
 import { createCoreMetrics } from '../metrics.ts'
+import type { Session } from '../sessions/model.ts'
 import { type EncodedEvent, toStreamEvent } from '../streams/model.ts'
 import type { ReplayWindow, StartPoint } from '../streams/replay-window.ts'
 import type { SubscriptionSink } from '../streams/session-streams.ts'
 import { createStreamSubscriptions } from '../streams/stream-subscriptions.ts'
-import type { Session } from '../visitors/model.ts'
 
 export const occurredAt = new Date(Date.UTC(2030, 0, 1))
 export const epoch = 'e1'

@@ -1,6 +1,6 @@
 import type { CoreContext } from '../context.ts'
+import type { SessionContent } from '../sessions/model.ts'
 import type { StreamSubscription, SubscriptionSink } from '../streams/session-streams.ts'
-import type { SessionContent } from '../visitors/model.ts'
 import { encodeAvailability } from '../workspaces/availability-watch.ts'
 import { credentialsOf } from './visitor-credentials.ts'
 

@@ -1,4 +1,4 @@
-import type { SessionContent, VisitorCredentials } from '../visitors/model.ts'
+import type { SessionContent, VisitorCredentials } from '../sessions/model.ts'
 
 /** Origin of every test visitor's page. */
 export const site = 'https://shop.example'

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { MongoClient } from 'mongodb'
 import { expect } from 'vitest'
 import { imageOf } from '../../test/support/images.ts'
-import type { SessionContent } from '../visitors/model.ts'
+import type { SessionContent } from '../sessions/model.ts'
 import type { TestCores } from './cores.ts'
 import { site } from './visitor-credentials.ts'
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import type { SessionContent } from '../sessions/model.ts'
 import { codeOf, type TestCores, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
-import type { SessionContent } from './model.ts'
 
 const cores = testCores({ count: 2, env: { REPLAY_WINDOW_EVENTS: '5' } })
 

@@ -1,10 +1,9 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { NetworkBans } from '../bans/network-bans.ts'
 import { ServiceError } from '../errors.ts'
 import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
 import { field, text, validate } from '../rules.ts'
-import { parseEventId } from '../streams/replay-window.ts'
-import type { Wakeups } from '../wakeups/wakeups.ts'
-import type { Grants } from './grants.ts'
+import type { Grants } from '../sessions/grants.ts'
 import {
   type GrantLifetimes,
   type GrantTimes,
@@ -14,11 +13,12 @@ import {
   type SessionContent,
   storedTimes,
   type VisitorCredentials,
-} from './model.ts'
-import type { NetworkBans } from './network-bans.ts'
-import type { SessionContents } from './session-content.ts'
-import type { SessionStore } from './session-store.ts'
-import type { Directory, VisitorAccess } from './visitor-access.ts'
+} from '../sessions/model.ts'
+import type { SessionContents } from '../sessions/session-content.ts'
+import type { SessionStore } from '../sessions/session-store.ts'
+import type { Directory, VisitorAccess } from '../sessions/visitor-access.ts'
+import { parseEventId } from '../streams/replay-window.ts'
+import type { Wakeups } from '../wakeups/wakeups.ts'
 
 export interface Renewals {
   /**

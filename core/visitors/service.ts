@@ -1,34 +1,34 @@
 import { byKey } from '../../platform/concurrency/batcher.ts'
+import type { BanStore } from '../bans/ban-store.ts'
+import { createBans } from '../bans/bans.ts'
+import type { NetworkBanStore } from '../bans/network-ban-store.ts'
+import { createNetworkBans } from '../bans/network-bans.ts'
 import { createJob, type Job } from '../concurrency/job.ts'
+import type { ConsentStore } from '../consents/consent-store.ts'
+import { type Consents, createConsents } from '../consents/consents.ts'
+import { createObservations, type Observations } from '../consents/observations.ts'
+import { createIdentification, type Identification } from '../identity/identification.ts'
+import { createIdentityAssertions } from '../identity/identity-assertions.ts'
+import type { NonceStore, SubjectStore } from '../identity/identity-store.ts'
+import { createSubjects, type Subjects } from '../identity/subjects.ts'
 import { createIdsKey, type IdsKey } from '../keys/ids-key.ts'
 import type { KeyStore } from '../keys/key-store.ts'
 import type { CoreKit } from '../kit.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { LogService } from '../log/service.ts'
+import { createGrants } from '../sessions/grants.ts'
+import type { ConversationRecords } from '../sessions/model.ts'
+import { createSessionCheck } from '../sessions/session-check.ts'
+import { createSessionContents } from '../sessions/session-content.ts'
+import type { SessionStore } from '../sessions/session-store.ts'
+import { createVisitorAccess, type Directory, type VisitorAccess } from '../sessions/visitor-access.ts'
+import { createVisitorIdentifier } from '../sessions/visitor-ids.ts'
 import type { StreamService } from '../streams/service.ts'
 import { announcedMaxAgeMs, createLiveCache } from '../wakeups/live-cache.ts'
 import type { WakeupService } from '../wakeups/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
-import type { BanStore } from './ban-store.ts'
-import { createBans } from './bans.ts'
-import type { ConsentStore } from './consent-store.ts'
-import { type Consents, createConsents } from './consents.ts'
-import { createGrants } from './grants.ts'
-import { createIdentification, type Identification } from './identification.ts'
-import { createIdentityAssertions } from './identity-assertions.ts'
-import type { NonceStore, SubjectStore } from './identity-store.ts'
-import type { ConversationRecords } from './model.ts'
-import type { NetworkBanStore } from './network-ban-store.ts'
-import { createNetworkBans } from './network-bans.ts'
-import { createObservations, type Observations } from './observations.ts'
 import { createRenewals, type Renewals } from './renewal.ts'
-import { createSessionContents } from './session-content.ts'
-import type { SessionStore } from './session-store.ts'
-import { createSessionWatch } from './session-watch.ts'
 import { createSessions, type Sessions } from './sessions.ts'
-import { createSubjects, type Subjects } from './subjects.ts'
-import { createVisitorAccess, type Directory, type VisitorAccess } from './visitor-access.ts'
-import { createVisitorIdentifier } from './visitor-ids.ts'
 
 interface VisitorStores {
   sessions: SessionStore
@@ -75,7 +75,7 @@ export function createVisitorService(
   const grants = createGrants(keyring)
   const directory: Directory = {
     ...siteDirectory,
-    // This cache must subscribe to the bus before the session watch, because the session watch
+    // This cache must subscribe to the bus before the check of sessions, because the check of sessions
     // reads the cache.
     sessions: createLiveCache({
       bus,
@@ -89,7 +89,7 @@ export function createVisitorService(
   const access = createVisitorAccess({ directory, grants, now })
   const idsKey = createIdsKey({ store: stores.keys, secretBox, keyring, now })
   const identifier = createVisitorIdentifier({ idsKey, listConnections: workspaces.listConnections })
-  const sessionWatch = createSessionWatch({
+  const sessionCheck = createSessionCheck({
     access,
     log,
     subscriptions: streamSubscriptions,
@@ -98,7 +98,7 @@ export function createVisitorService(
     now,
     checkSteps,
   })
-  wakeups.settleWith(sessionWatch.settled)
+  wakeups.settleWith(sessionCheck.settled)
   const shared = {
     store: stores.sessions,
     conversations,
@@ -169,8 +169,8 @@ export function createVisitorService(
       assertions,
     }),
     jobs: [
-      createJob({ name: 'check of sessions', everyMs: checkEveryMs, run: sessionWatch.checkSome, logger }),
-      createJob({ name: 'expiry of sessions', everyMs: expiryEveryMs, run: sessionWatch.checkDue, logger }),
+      createJob({ name: 'check of sessions', everyMs: checkEveryMs, run: sessionCheck.checkSome, logger }),
+      createJob({ name: 'expiry of sessions', everyMs: expiryEveryMs, run: sessionCheck.checkDue, logger }),
     ],
   }
 }

@@ -1,15 +1,16 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { Bans } from '../bans/bans.ts'
+import type { NetworkBans } from '../bans/network-bans.ts'
+import type { Consents } from '../consents/consents.ts'
+import type { Observations } from '../consents/observations.ts'
 import { ServiceError } from '../errors.ts'
 import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
+import type { Subjects } from '../identity/subjects.ts'
 import { epochIn } from '../ids.ts'
 import type { PlannedIds } from '../keys/keyring.ts'
 import { repairLocale } from '../repairs.ts'
 import { field, text, validate } from '../rules.ts'
-import type { Wakeups } from '../wakeups/wakeups.ts'
-import type { SiteDirectory, Workspaces } from '../workspaces/workspaces.ts'
-import type { Bans } from './bans.ts'
-import type { Consents } from './consents.ts'
-import type { ConversationRecords } from './model.ts'
+import type { ConversationRecords } from '../sessions/model.ts'
 import {
   firstGrantOf,
   type Issued,
@@ -20,14 +21,13 @@ import {
   type SessionContent,
   type SessionLifetimes,
   type VisitorCredentials,
-} from './model.ts'
-import type { NetworkBans } from './network-bans.ts'
-import type { Observations } from './observations.ts'
-import type { SessionContents } from './session-content.ts'
-import type { SessionStore } from './session-store.ts'
-import type { Subjects } from './subjects.ts'
-import type { VisitorAccess } from './visitor-access.ts'
-import type { VisitorIdentifier } from './visitor-ids.ts'
+} from '../sessions/model.ts'
+import type { SessionContents } from '../sessions/session-content.ts'
+import type { SessionStore } from '../sessions/session-store.ts'
+import type { VisitorAccess } from '../sessions/visitor-access.ts'
+import type { VisitorIdentifier } from '../sessions/visitor-ids.ts'
+import type { Wakeups } from '../wakeups/wakeups.ts'
+import type { SiteDirectory, Workspaces } from '../workspaces/workspaces.ts'
 
 interface SessionSettings extends SessionLifetimes {
   /** Time in seconds during which a repeated creation returns the same credentials. */

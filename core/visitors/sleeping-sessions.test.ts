@@ -5,11 +5,11 @@ import { describe, expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
+import type { SessionContent } from '../sessions/model.ts'
 import { answer, codeOf, hasFailed, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-writes.ts'
 import { runScheduled } from '../test/scheduled-database.ts'
 import { credentialsOf } from '../test/visitor-credentials.ts'
-import type { SessionContent } from './model.ts'
 
 const cores = testCores({ count: 2 })
 

@@ -1,4 +1,4 @@
-// A minimal receiver of leads: `npm run docs -- receiver <secret>`. It verifies each delivery
+// A minimal receiver of leads: `npx node docs/examples/receiver.ts <secret>`. It verifies each delivery
 // before it parses it, and prints the lead. A real receiver must store the received ids in a
 // database; this example keeps them in memory.
 import { createServer, type IncomingMessage } from 'node:http'
@@ -16,7 +16,7 @@ const { values, positionals } = parseArgs({
 })
 const [secret] = positionals
 if (secret === undefined) {
-  console.error('usage: npm run docs -- receiver <secret> [--port 9000]')
+  console.error('usage: npx node docs/examples/receiver.ts <secret> [--port 9000]')
   process.exit(2)
 }
 const webhook = new Webhook(secret)

@@ -45,6 +45,14 @@ describe('the place of a test', () => {
   })
 })
 
+describe('the place of a helper of tests', () => {
+  it('is a folder `test/`', () => {
+    const helps = (path: string) =>
+      !isTest(path) && importsOf.get(path)!.some((each) => each === 'vitest' || each.includes('test/support/'))
+    expect(files.filter((path) => helps(path) && !/(^|\/)test\/|^(bench|dev)\//.test(path))).toEqual([])
+  })
+})
+
 describe('the daily share of the long tests', () => {
   const day = (number: number) => new Date(Date.UTC(2026, 0, 1) + number * 86_400_000)
 

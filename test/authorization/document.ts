@@ -12,7 +12,7 @@ export function authorizationDocument(tables: {
   return `# Authorization
 
 Every route of the public API and every method of the internal services, with the answer to each unauthorized caller. A test makes
-these calls and writes this page from the answers (\`npm run docs -- authorization\`). It also checks that no rejected call changed
+these calls and writes this page from the answers (\`npm run make -- authorization\`). It also checks that no rejected call changed
 a record. See [errors](errors.md) for the codes and [security](security.md) for the threats.
 
 ## Visitors' routes

@@ -20,12 +20,12 @@ export const knownBugs: KnownBug[] = [
     faults: ['hint-lost'],
     changes: [
       {
-        folder: 'core/visitors',
+        folder: 'core/sessions',
         from: 'sessions.find({ ...visitor, endsAt: { $gt: at } }',
         to: "sessions.find({ ...visitor, status: 'active' }",
       },
       {
-        folder: 'core',
+        folder: 'core/wakeups',
         from: 'const defaultMaxAgeMs = 5_000',
         to: 'const defaultMaxAgeMs = Number.POSITIVE_INFINITY',
       },
@@ -68,7 +68,7 @@ export const knownBugs: KnownBug[] = [
     faults: ['answers-broken'],
     changes: [
       {
-        folder: 'core',
+        folder: 'core/streams',
         from: 'async function read(conversationId: string, after: number, through: number, limit: number) {',
         to: 'async function read(conversationId: string, last: number, through: number, limit: number) {\n    const after = last + 1',
       },
@@ -79,17 +79,17 @@ export const knownBugs: KnownBug[] = [
     faults: ['cursor-killed'],
     changes: [
       {
-        folder: 'core',
+        folder: 'core/streams',
         from: '(conversationId, { sequence }, event) => feeds.advanced(conversationId, sequence, event))',
         to: '(conversationId, { sequence }, event) => {\n    if (sequence % 2 === 0) feeds.advanced(conversationId, sequence, event)\n  })',
       },
       {
-        folder: 'core',
+        folder: 'core/streams',
         from: 'feeds.check().catch',
         to: 'Promise.resolve().catch',
       },
       {
-        folder: 'core',
+        folder: 'core/streams',
         from: 'checkSome: feeds.checkSome',
         to: 'checkSome: async () => {}',
       },
@@ -123,7 +123,7 @@ export const knownBugs: KnownBug[] = [
         to: 'keyOf(sessionId, type)',
       },
       {
-        folder: 'core/visitors',
+        folder: 'core/sessions',
         from: '      subscriptions.endSession(sessionId, type)\n',
         to: '',
       },

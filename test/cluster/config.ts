@@ -4,17 +4,17 @@ import type { TestDatabase } from '../support/test-database.ts'
 const uri = 'TEST_MONGODB_URI'
 const name = 'TEST_MONGODB_DATABASE'
 
-/** Returns the URI of the database of `npm run test:cluster`, or undefined in other runs. */
+/** Returns the URI of the database of `npm run verify -- cluster`, or undefined in other runs. */
 export const clusterUri = (): string | undefined => process.env[uri]
 
-/** Returns the database for a chaos run of `npm run test:cluster`, or undefined in other runs. */
+/** Returns the database for a chaos run of `npm run verify -- cluster`, or undefined in other runs. */
 export function chaosDatabase(): TestDatabase | undefined {
   const found = process.env[uri]
   return found === undefined ? undefined : { uri: found, name: process.env[name] ?? 'service-chaos' }
 }
 
 /**
- * Returns the settings with which cores use the database of `npm run test:cluster`. Empty in other
+ * Returns the settings with which cores use the database of `npm run verify -- cluster`. Empty in other
  * runs.
  */
 export function clusterSettings(): Record<string, string> {

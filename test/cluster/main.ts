@@ -1,4 +1,4 @@
-// `MONGODB_URI=… npm run test:cluster`: runs tests, chaos and benches on a replica set. Creates
+// `MONGODB_URI=… npm run verify -- cluster`: runs tests, chaos and benches on a replica set. Creates
 // databases whose names begin with `test-` and `service-cluster-`, and drops them.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'

@@ -72,7 +72,7 @@ describe('compose.yaml', () => {
     expect(config.SERVICE_TOKEN).toBe(given.SERVICE_TOKEN)
   })
 
-  it('compose.yaml reads secrets only from files of `npm run secrets`, with a separate file for each process', async () => {
+  it('compose.yaml reads secrets only from files of `npm run make -- secrets`, with a separate file for each process', async () => {
     for (const [name, each] of services) {
       for (const file of envFiles(each)) {
         expect(Object.keys(await secrets.read(file.replace('secrets/', ''))).length).toBeGreaterThan(0)

@@ -112,7 +112,7 @@ describe.each(partNames)('the %s', (name) => {
     // An entry without a value reads a field of the pod. Only the values of other entries use it.
     const env = (container.env ?? []).filter(({ value }) => value !== undefined)
     const plain = Object.fromEntries(env.map(({ name: key, value = '' }) => [key, value]))
-    // `npm run secrets` does not create MONGODB_URI. Operators add it to core.env.
+    // `npm run make -- secrets` does not create MONGODB_URI. Operators add it to core.env.
     const added: Record<string, string> = name === 'core' ? { MONGODB_URI: 'mongodb://mongodb' } : {}
     expect(container.envFrom).toEqual([{ secretRef: { name: `service-${name}` } }])
     expect(faultsOf(name, { ...(await secrets.read(`${name}.env`)), ...added, ...plain })).toEqual([])

@@ -14,7 +14,7 @@ export interface MadeSecrets {
   read(file: string): Promise<Record<string, string>>
 }
 
-/** Runs `npm run secrets` in a temporary folder. */
+/** Runs `npm run make -- secrets` in a temporary folder. */
 export async function makeSecrets(): Promise<MadeSecrets> {
   const parent = await mkdtemp(join(tmpdir(), 'service-secrets-'))
   atFileEnd(() => rm(parent, { recursive: true, force: true }))

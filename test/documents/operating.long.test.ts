@@ -47,7 +47,7 @@ it.skipIf(!existsSync('/usr/bin/curl'))(
     for (const port of ['8090', '8091', '8082', '8083', '8092'])
       script = script.replaceAll(port, String(await freePort()))
     script = script
-      .replaceAll('-- secrets\n', `-- ${folder}/secrets\n`)
+      .replaceAll('make -- secrets\n', `make -- secrets ${folder}/secrets\n`)
       .replaceAll('secrets/', `${folder}/secrets/`)
       .replaceAll(/> ([\w-]+\.log)/g, `> ${folder}/$1`)
     const ended = await runInShell(script, {

@@ -26,7 +26,7 @@ export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
   },
   'event-log': {
     mutate: ['core/log/event-log.ts'],
-    tests: ['core/log/event-log-steps.test.ts'],
+    tests: ['core/log/{event-log,event-log-limits}.test.ts', 'core/conversations/assignments.test.ts'],
   },
   replay: {
     mutate: ['core/streams/replay-window.ts'],
@@ -41,19 +41,19 @@ export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
     tests: ['core/idempotency/idempotency.test.ts'],
   },
   grants: {
-    mutate: ['core/visitors/grants.ts'],
-    tests: ['core/visitors/grants.test.ts'],
+    mutate: ['core/sessions/grants.ts'],
+    tests: ['core/sessions/grants.test.ts'],
   },
   access: {
-    mutate: ['core/visitors/visitor-access.ts'],
-    tests: ['core/visitors/visitor-access.test.ts'],
+    mutate: ['core/sessions/visitor-access.ts'],
+    tests: ['core/sessions/visitor-access.test.ts'],
   },
   assertions: {
-    mutate: ['core/visitors/identity-assertions.ts'],
-    tests: ['core/visitors/identity-assertions.test.ts'],
+    mutate: ['core/identity/identity-assertions.ts'],
+    tests: ['core/identity/identity-assertions.test.ts'],
   },
   identification: {
-    mutate: ['core/visitors/identification.ts'],
-    tests: ['core/visitors/identification-steps.test.ts'],
+    mutate: ['core/identity/identification.ts'],
+    tests: ['core/identity/{identification,identification-*,identity-change}.test.ts'],
   },
 }

@@ -33,7 +33,7 @@ function folderForData() {
 
 /**
  * Starts one database engine for the whole test run, in a temporary folder. Starts none for
- * `test:cluster`.
+ * `npm run verify -- cluster`.
  */
 export default async (project: TestProject) => {
   const cluster = clusterUri()

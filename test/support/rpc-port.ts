@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createPlainListener } from '../../core/rpc/listener.ts'
+import { createPlainListener } from '../../core/transport/listener.ts'
 
 /** A port that serves HTTP/1.1 and HTTP/2 like the port of a core. */
 export interface RpcPort {

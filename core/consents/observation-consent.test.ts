@@ -3,9 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import type { ConsentDecision, SessionContent } from '../sessions/model.ts'
 import { codeOf, newSubject, testCores } from '../test/cores.ts'
 import { credentialsOf, site as origin } from '../test/visitor-credentials.ts'
-import type { ConsentDecision, SessionContent } from './model.ts'
 
 const cores = testCores({ count: 2 })
 

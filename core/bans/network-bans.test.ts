@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import type { SessionContent } from '../sessions/model.ts'
 import { codeOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-writes.ts'
 import { credentialsOf, site } from '../test/visitor-credentials.ts'
 import { finishErasures, visitorOf } from '../test/visitor-marks.ts'
-import type { SessionContent } from './model.ts'
 
 const cores = testCores({ count: 2 })
 const hour = 3600

@@ -1,6 +1,6 @@
 import type { Collection, Filter } from 'mongodb'
-import type { Session, StoredConsent } from './model.ts'
-import type { SessionDocument } from './session-store.ts'
+import type { Session, StoredConsent } from '../sessions/model.ts'
+import type { SessionDocument } from '../sessions/session-store.ts'
 
 export interface ConsentStore {
   /**

@@ -2,11 +2,11 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
 import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
 import { field, oneOf, validate } from '../rules.ts'
+import type { ConsentDecision, Session, Visitor, VisitorCredentials } from '../sessions/model.ts'
+import type { Directory, VisitorAccess } from '../sessions/visitor-access.ts'
 import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { Installation } from '../workspaces/model.ts'
 import type { ConsentStore } from './consent-store.ts'
-import type { ConsentDecision, Session, Visitor, VisitorCredentials } from './model.ts'
-import type { Directory, VisitorAccess } from './visitor-access.ts'
 
 /**
  * Records visitors' decisions on the consent policy of an installation, and refuses requests

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { isLong, someOf } from '../../test/support/is-long.ts'
+import type { SessionContent } from '../sessions/model.ts'
 import { hasFailed, newSubject, type TestCores, testCores } from '../test/cores.ts'
-import type { SessionContent } from './model.ts'
 
 const cores = testCores()
 

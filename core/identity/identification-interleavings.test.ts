@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
+import type { SessionContent } from '../sessions/model.ts'
 import { codeOf, type TestCores, testCores } from '../test/cores.ts'
-import type { SessionContent } from './model.ts'
 
 const cores = testCores()
 

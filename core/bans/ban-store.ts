@@ -1,5 +1,5 @@
 import type { Collection } from 'mongodb'
-import type { VisitorIds } from './visitor-ids-model.ts'
+import type { VisitorIds } from '../sessions/visitor-ids-model.ts'
 
 /** Ban of a browser or a verified visitor. An erasure keeps it without the reason. */
 export interface VisitorDocument {

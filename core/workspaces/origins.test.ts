@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { entriesAllowing, isOriginAllowed, isOriginEntry } from '../workspaces/model.ts'
+import { entriesAllowing, isOriginAllowed, isOriginEntry } from './model.ts'
 
 describe('origins', () => {
   it.each([

@@ -1,4 +1,4 @@
-import { type Identity, newSession, type PageContext, type Session, type SessionLifetimes } from './model.ts'
+import { type Identity, newSession, type PageContext, type Session, type SessionLifetimes } from '../sessions/model.ts'
 
 /**
  * Returns the session that replaces another one. If it belongs to another person, it keeps only the

@@ -1,8 +1,8 @@
 import type { EventStore } from '../log/event-store.ts'
+import type { ConversationRecords, Session } from '../sessions/model.ts'
+import type { SessionStore } from '../sessions/session-store.ts'
+import type { VisitorIdentifier } from '../sessions/visitor-ids.ts'
 import type { SubjectStore } from './identity-store.ts'
-import type { ConversationRecords, Session } from './model.ts'
-import type { SessionStore } from './session-store.ts'
-import type { VisitorIdentifier } from './visitor-ids.ts'
 
 export interface Subjects {
   /** Returns the id of a visitor on a connection: a keyed hash of the host's user id. */

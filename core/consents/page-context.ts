@@ -1,5 +1,5 @@
 import { repairLine } from '../repairs.ts'
-import type { PageContext } from './model.ts'
+import type { PageContext } from '../sessions/model.ts'
 
 const maxUrlLength = 2048
 const maxTitleCodePoints = 256

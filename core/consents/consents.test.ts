@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import type { ConsentDecision, SessionContent } from '../sessions/model.ts'
 import { codeOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-writes.ts'
 import { credentialsOf } from '../test/visitor-credentials.ts'
 import { acceptForms, finishErasures, visitorOf } from '../test/visitor-marks.ts'
-import type { ConsentDecision, SessionContent } from './model.ts'
 
 const cores = testCores({ count: 2 })
 

@@ -1,13 +1,13 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
+import type { PageContext, Session, Visitor, VisitorCredentials } from '../sessions/model.ts'
+import type { SessionStore } from '../sessions/session-store.ts'
+import type { VisitorAccess } from '../sessions/visitor-access.ts'
 import type { Wakeups } from '../wakeups/wakeups.ts'
 import { requireCapability } from '../workspaces/capabilities.ts'
 import type { Installation } from '../workspaces/model.ts'
 import type { Consents } from './consents.ts'
-import type { PageContext, Session, Visitor, VisitorCredentials } from './model.ts'
 import { repairPageContext } from './page-context.ts'
-import type { SessionStore } from './session-store.ts'
-import type { VisitorAccess } from './visitor-access.ts'
 
 /** What the browser reports of a visitor besides messages: page, typing, presence and panel. */
 export interface Observations {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Collection } from 'mongodb'
 import { insertOnce } from '../mongodb/insert-each.ts'
-import { type Erasures, openErasures } from './open-erasures-store.ts'
+import { type Erasures, openErasures } from '../sessions/open-erasures-store.ts'
 
 /** A verified visitor on a connection. */
 export interface Subject {

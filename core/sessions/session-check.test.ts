@@ -4,7 +4,7 @@ import { createBus } from '../bus.ts'
 import { unavailable } from '../errors.ts'
 import type { EventDraft, EventLog } from '../log/event-log.ts'
 import { testCores } from '../test/cores.ts'
-import { createSessionWatch } from './session-watch.ts'
+import { createSessionCheck } from './session-check.ts'
 
 const cores = testCores({ count: 2 })
 
@@ -46,7 +46,7 @@ describe('the end of a session', () => {
     const others = await cores.openStream(other)
     await cores.send(session, 'a message')
     const { core } = cores
-    const watch = createSessionWatch({
+    const watch = createSessionCheck({
       access: core.visitorAccess,
       log: { append, drain: async () => {} },
       subscriptions: core.streamSubscriptions,

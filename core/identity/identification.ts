@@ -1,17 +1,13 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { Bans } from '../bans/bans.ts'
+import type { Consents } from '../consents/consents.ts'
+import type { Observations } from '../consents/observations.ts'
 import { ServiceError } from '../errors.ts'
 import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
 import type { PlannedIds } from '../keys/keyring.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { type LogEvent, operationKeys } from '../log-event.ts'
-import type { Wakeups } from '../wakeups/wakeups.ts'
-import { requireCapability } from '../workspaces/capabilities.ts'
-import type { Installation } from '../workspaces/model.ts'
-import type { Bans } from './bans.ts'
-import type { Consents } from './consents.ts'
-import type { IdentityAssertions } from './identity-assertions.ts'
-import type { NonceStore } from './identity-store.ts'
-import type { ConversationRecords } from './model.ts'
+import type { ConversationRecords } from '../sessions/model.ts'
 import {
   expiryOf,
   firstGrantOf,
@@ -24,13 +20,17 @@ import {
   type SessionLifetimes,
   storedTimes,
   type VisitorCredentials,
-} from './model.ts'
-import type { Observations } from './observations.ts'
+} from '../sessions/model.ts'
+import type { SessionContents } from '../sessions/session-content.ts'
+import type { SessionStore } from '../sessions/session-store.ts'
+import type { VisitorAccess } from '../sessions/visitor-access.ts'
+import type { Wakeups } from '../wakeups/wakeups.ts'
+import { requireCapability } from '../workspaces/capabilities.ts'
+import type { Installation } from '../workspaces/model.ts'
+import type { IdentityAssertions } from './identity-assertions.ts'
+import type { NonceStore } from './identity-store.ts'
 import { replacementOf } from './replacement-model.ts'
-import type { SessionContents } from './session-content.ts'
-import type { SessionStore } from './session-store.ts'
 import type { Subjects } from './subjects.ts'
-import type { VisitorAccess } from './visitor-access.ts'
 
 /**
  * Identifies visitors (contract, section 3, `/sessions/identify`). Errors of both methods: those of

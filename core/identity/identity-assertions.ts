@@ -3,8 +3,8 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
 import { text } from '../rules.ts'
+import type { IdentityContextValue } from '../sessions/model.ts'
 import type { Installation } from '../workspaces/model.ts'
-import type { IdentityContextValue } from './model.ts'
 
 /** Claims of a host's backend about a visitor. Their signature was verified. */
 interface VerifiedAssertion {

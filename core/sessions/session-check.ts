@@ -10,7 +10,7 @@ import type { StreamSubscriptions } from '../streams/stream-subscriptions.ts'
 import type { SessionEnd } from './model.ts'
 import type { VisitorAccess } from './visitor-access.ts'
 
-interface SessionWatch {
+interface SessionCheck {
   /**
    * Checks the state of one part of the sessions with an open stream. `checkSteps` consecutive
    * calls check all of them.
@@ -60,7 +60,7 @@ interface Watched {
  * expired grant. After a wake-up, the affected streams send nothing until the core has read the
  * change. So the streams of an ended session get no event after the end event.
  */
-export function createSessionWatch(dependencies: {
+export function createSessionCheck(dependencies: {
   access: Pick<VisitorAccess, 'endOf' | 'isUnchanged'>
   log: EventLog
   subscriptions: Omit<StreamSubscriptions, 'open' | 'resume' | 'close' | 'checkSome'>
@@ -68,7 +68,7 @@ export function createSessionWatch(dependencies: {
   logger: Logger
   now: () => number
   checkSteps?: number
-}): SessionWatch {
+}): SessionCheck {
   const { access, log, subscriptions, bus, logger, now, checkSteps = 1 } = dependencies
   const watched = new Map<string, Watched>()
   /** Running checks of changed sessions. */

@@ -1,13 +1,13 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { inWorkspace, ServiceError } from '../errors.ts'
 import { field, integer, text, validate } from '../rules.ts'
+import type { Session } from '../sessions/model.ts'
+import type { SessionStore } from '../sessions/session-store.ts'
+import type { VisitorIdentifier } from '../sessions/visitor-ids.ts'
+import { allIdsOf } from '../sessions/visitor-ids-model.ts'
 import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { BanStore } from './ban-store.ts'
-import type { Session } from './model.ts'
 import type { NetworkBans } from './network-bans.ts'
-import type { SessionStore } from './session-store.ts'
-import type { VisitorIdentifier } from './visitor-ids.ts'
-import { allIdsOf } from './visitor-ids-model.ts'
 
 /**
  * Bans of visitors, which hold in the whole workspace. Errors of `ban`, `unban` and `find`:

@@ -1,0 +1,13 @@
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { knownBugs } from '../chaos/known-bugs.ts'
+import { seededFaults } from '../conformance/seeded-faults.ts'
+import { changedFile } from '../support/source-copy.ts'
+
+const root = join(import.meta.dirname, '../..')
+
+describe('each fault that a suite must find', () => {
+  it.each([...knownBugs, ...seededFaults])('changes text that the source has once: $name', async ({ changes }) => {
+    for (const change of changes) await expect(changedFile(root, change)).resolves.toBeDefined()
+  })
+})
