@@ -10,6 +10,8 @@ import { createStores, type Stores } from './database/stores.ts'
 import { createDeliveryEnding } from './deliveries/delivery-suppression.ts'
 import { createDestinationCheck, type IsAllowedDestination } from './deliveries/destination-check.ts'
 import { createDeliveryService, type DeliveryService } from './deliveries/service.ts'
+import { noticeEntries } from './feed/model.ts'
+import { createFeedService, createFeedWriterService, type FeedService } from './feed/service.ts'
 import { createIdempotency } from './idempotency/idempotency.ts'
 import { createKeyring, createPlannedIds, type SecretKey } from './keys/keyring.ts'
 import { createSecretBox } from './keys/secret-box.ts'
@@ -50,6 +52,7 @@ export interface CoreContext
     Omit<SuppressionService, 'jobs'>,
     Omit<DeliveryService, 'jobs' | 'close'>,
     LeadService,
+    Omit<FeedService, 'jobs' | 'close'>,
     Omit<PrivacyService, 'jobs'> {
   database: Database
   stores: Stores
@@ -150,11 +153,15 @@ export function createCoreContext({
     now,
   })
   const suppressed = createSuppressionService(kit, stores, log, visitors, endDeliveries)
-  const deliveries = createDeliveryService(kit, stores, log, suppressed, isAllowedDestination)
+  const addToFeed = createFeedWriterService(kit, stores, log)
+  const deliveries = createDeliveryService(kit, stores, log, suppressed, isAllowedDestination, (of, notices) =>
+    addToFeed(of.workspaceId, noticeEntries(of, notices)),
+  )
   const leads = createLeadService(kit, stores, visitors, search, conversations, {
     suppressions: suppressed.suppressions,
     fanOut: deliveries.leadFanOut,
   })
+  const feed = createFeedService(kit, stores, addToFeed)
   const privacy = createPrivacyService(kit, stores, log, workspaces, visitors)
   const historyCheck = createJob({
     name: 'check for restored data',
@@ -176,7 +183,7 @@ export function createCoreContext({
     commands,
     suppressed,
   ]
-  const jobs = [...modules, deliveries, privacy].flatMap((module) => module.jobs)
+  const jobs = [...modules, deliveries, feed, privacy].flatMap((module) => module.jobs)
   jobs.push(historyCheck)
 
   return {
@@ -191,6 +198,7 @@ export function createCoreContext({
     ...suppressed,
     ...deliveries,
     ...leads,
+    ...feed,
     ...privacy,
     database,
     stores,
@@ -213,6 +221,7 @@ export function createCoreContext({
     async stop() {
       deliveries.close()
       search.searchIndex.close()
+      feed.close()
       await Promise.all(jobs.map((job) => job.stop()))
       await conversations.drain()
       await log.log.drain()

@@ -1,9 +1,9 @@
-// Writes docs/events.md from gateway/schemas/events.ts, and the table of webhooks in docs/receiving-leads.md from
-// contract/delivery-events.ts: `npm run make -- events`.
+// Writes docs/events.md from gateway/schemas/events.ts, and the tables of webhooks in docs/receiving-leads.md and of the
+// event feed in docs/integrating.md from contract/event-kinds.ts: `npm run make -- events`.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { deliveryEvents } from '../contract/delivery-events.ts'
 import { compatibility, type EventName, eventCategories } from '../contract/event-categories.ts'
+import { deliveryEvents, feedEvents } from '../contract/event-kinds.ts'
 import { type EventDefinition, eventDefinitions } from '../gateway/schemas/events.ts'
 import { MessageAnswer } from '../gateway/schemas/messages.ts'
 
@@ -87,7 +87,17 @@ export function receivingDocument(): string {
   return readFileSync(receiving, 'utf8').replace(/\| `eventType` \|.*\n(?:\|.*\n)*/, `${table.join('\n')}\n`)
 }
 
+const integrating = join(import.meta.dirname, '../docs/integrating.md')
+
+/** Returns docs/integrating.md with the table of the events of the feed. */
+export function integratingDocument(): string {
+  const rows = Object.entries(feedEvents).map(([type, { scope, when }]) => `| \`${type}\` | \`${scope}\` | ${when} |`)
+  const table = ['| `type` | Content needs | When |', '|---|---|---|', ...rows]
+  return readFileSync(integrating, 'utf8').replace(/\| `type` \| Content.*\n(?:\|.*\n)*/, `${table.join('\n')}\n`)
+}
+
 if (import.meta.main) {
   writeFileSync(join(import.meta.dirname, '../docs/events.md'), eventsDocument())
   writeFileSync(receiving, receivingDocument())
+  writeFileSync(integrating, integratingDocument())
 }

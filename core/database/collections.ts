@@ -47,6 +47,7 @@ export function collectionsOf(db: Db): Collections {
     suppressions: db.collection('suppressions'),
     searchEntries: db.collection('searchEntries'),
     searchProgress: db.collection('searchProgress'),
+    feedEntries: db.collection('feedEntries'),
     policyChanges: db.collection('policyChanges'),
     migrations: db.collection('migrations'),
   }

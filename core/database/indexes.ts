@@ -188,4 +188,21 @@ export const indexes: IndexPlan[] = [
     { conversationId: 1 },
     { name: 'by_conversation', partialFilterExpression: { conversationId: { $exists: true } } },
   ],
+  // Allows one entry per place of a feed, and one per event.
+  ['feedEntries', { workspaceId: 1, number: 1 }, { name: 'by_number', unique: true }],
+  [
+    'feedEntries',
+    { workspaceId: 1, source: 1 },
+    { name: 'by_source', unique: true, partialFilterExpression: { source: { $exists: true } } },
+  ],
+  [
+    'feedEntries',
+    { conversationId: 1, sequence: 1 },
+    { name: 'by_conversation', partialFilterExpression: { conversationId: { $exists: true } } },
+  ],
+  ['feedEntries', { leadId: 1 }, { name: 'by_lead', partialFilterExpression: { leadId: { $exists: true } } }],
+  // Not a TTL index: the last entry of a feed must stay, because its number would be given again.
+  ['feedEntries', { storedAt: 1 }, { name: 'by_age' }],
+  ['leads', { unannounced: 1 }, { name: 'unannounced', partialFilterExpression: { unannounced: true } }],
+  ['deliveries', { unannounced: 1 }, { name: 'unannounced', partialFilterExpression: { unannounced: true } }],
 ]

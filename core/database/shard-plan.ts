@@ -32,6 +32,11 @@ export const shardPlans: ShardPlan[] = [
     key: { _id: 1 },
     why: 'ids begin with the conversation, so the entries of a conversation are together; a search queries every shard',
   },
+  {
+    collection: 'feedEntries',
+    key: { workspaceId: 1 },
+    why: 'the feed of a workspace is written and read in one place; its unique indexes begin with the key',
+  },
   { collection: 'nonces', key: hashedId, why: 'consumed by its hash, which is the id' },
   { collection: 'subjects', key: hashedId, why: 'found by id' },
   { collection: 'visitors', key: hashedId, why: 'found by id' },

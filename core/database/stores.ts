@@ -12,6 +12,9 @@ import { createDeliveryRecoveryStore } from '../deliveries/delivery-recovery-sto
 import { createDeliveryStore } from '../deliveries/delivery-store.ts'
 import { createDeliverySuppressionStore } from '../deliveries/delivery-suppression-store.ts'
 import { createLeadSubscriptionStore } from '../deliveries/lead-subscription-store.ts'
+import { createFeedSourceStore } from '../feed/feed-source-store.ts'
+import { createFeedStore } from '../feed/feed-store.ts'
+import { createLeadFeedStore } from '../feed/lead-feed-store.ts'
 import { createIdempotencyStore } from '../idempotency/idempotency-store.ts'
 import { createNonceStore, createSubjectStore } from '../identity/identity-store.ts'
 import { createKeyStore } from '../keys/key-store.ts'
@@ -59,10 +62,13 @@ export function createStores({ collections, screenshots, history }: Database, nu
     deliveryHolds: createDeliveryHoldStore(collections),
     deliveryQueue: createDeliveryQueue(collections),
     events: createEventStore(collections),
+    feed: createFeedStore(collections),
+    feedSources: createFeedSourceStore(collections),
     followers: createFollowerStore(collections),
     idempotency: createIdempotencyStore(collections),
     keys: createKeyStore(collections),
     leads: createLeadStore(collections),
+    leadFeed: createLeadFeedStore(collections),
     leadSubscriptions: createLeadSubscriptionStore(collections),
     messageStates: createMessageStateStore(collections),
     bans: createBanStore(collections),

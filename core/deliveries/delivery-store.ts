@@ -1,6 +1,7 @@
 import type { Binary, Collection, Filter } from 'mongodb'
 import { isDuplicateKey } from '../mongodb/faults.ts'
 import { insertEach } from '../mongodb/insert-each.ts'
+import type { FeedFields } from './handoff-model.ts'
 import {
   type Delivery,
   type DeliveryAttempt,
@@ -15,7 +16,8 @@ import {
 import { queueAgain } from './queue-again-store.ts'
 
 export type DeliveryDocument = Omit<Delivery, 'deliveryId'> &
-  QueueFields & {
+  QueueFields &
+  FeedFields & {
     _id: string
     /**
      * Body of the webhook. Removed once the delivery is accepted, because it is never sent again.
@@ -161,7 +163,7 @@ function toDocument({ deliveryId, ...rest }: NewDelivery): DeliveryDocument {
 
 export function toDelivery(document: DeliveryDocument): Delivery {
   const { _id, workspaceId, leadId, subscriptionId, status, attempts, operations, createdAt, updatedAt } = document
-  const { eventType, requestedAt, dueAt } = document
+  const { eventType, requestedAt, dueAt, handoff } = document
   return {
     deliveryId: _id,
     workspaceId,
@@ -175,6 +177,7 @@ export function toDelivery(document: DeliveryDocument): Delivery {
     updatedAt,
     requestedAt,
     dueAt,
+    handoff,
   }
 }
 

@@ -51,6 +51,7 @@ export function createDeliverySuppressionStore({
               attempts: { $cond: [isMissing('$next'), withLastEnded, { $concatArrays: ['$attempts', [next]] }] },
               updatedAt: at,
               deleteAt,
+              unannounced: true,
             },
           },
           { $unset: ['next', 'dueAt', 'heldDueAt', 'claim', 'releasedClaimId'] },

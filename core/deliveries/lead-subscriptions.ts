@@ -7,7 +7,7 @@ import type { SecretBox } from '../keys/secret-box.ts'
 import { isShown } from '../keys/shown-secrets.ts'
 import { field, integer, validate } from '../rules.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
-import { type GivenHeader, sealedHeaders } from './custom-headers.ts'
+import { sealedHeaders } from './custom-headers.ts'
 import type { DeliveryHolds } from './delivery-holds.ts'
 import type { DeliveryStore } from './delivery-store.ts'
 import type { IsAllowedDestination } from './destination-check.ts'
@@ -55,16 +55,11 @@ export interface LeadSubscriptions {
    * `ValidationFailed`.
    */
   create(
-    settings: {
-      workspaceId: string
-      destinationUrl: string
-      mappedFields: string[]
-      automatic: boolean
-      headers?: GivenHeader[]
-      isOperational?: boolean
-      maxPerSecond?: number
-      disableAfterNotFound?: number
-    },
+    settings: Omit<SubscriptionSettings, 'status'> &
+      Required<Pick<SubscriptionSettings, 'destinationUrl' | 'mappedFields' | 'automatic'>> & {
+        workspaceId: string
+        isOperational?: boolean
+      },
     by: Requester,
     operation?: string,
   ): Promise<CreatedSecret>
@@ -167,24 +162,12 @@ export function createLeadSubscriptions(dependencies: {
   }
 
   return {
-    async create(
-      {
-        workspaceId,
-        destinationUrl,
-        mappedFields,
-        automatic,
-        headers = [],
-        isOperational,
-        maxPerSecond,
-        disableAfterNotFound,
-      },
-      by,
-      operation = randomUUID(),
-    ) {
+    async create({ workspaceId, destinationUrl, headers = [], isOperational, ...rest }, by, operation = randomUUID()) {
       if (by.workspaceId !== undefined && by.workspaceId !== workspaceId) throw new ServiceError(ErrorCode.NOT_FOUND)
       if (!(await workspaceStore.findWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
       const purpose = isOperational ? { isOperational } : {}
-      const settings = { destinationUrl, mappedFields, headers, automatic, maxPerSecond, disableAfterNotFound }
+      const { mappedFields, automatic, maxPerSecond, disableAfterNotFound, workflow } = rest
+      const settings = { ...rest, destinationUrl, headers }
       validate(...settingIssues(settings, purpose))
       await requirePublicDestination(settings)
       const at = new Date(now())
@@ -198,6 +181,7 @@ export function createLeadSubscriptions(dependencies: {
         automatic,
         maxPerSecond,
         disableAfterNotFound,
+        workflow,
         ...purpose,
         status: 'enabled',
         secrets: [newWebhookSecret(secretBox, at, secretId).kept],

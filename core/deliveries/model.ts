@@ -1,4 +1,5 @@
-import type { DeliveryEventType } from '../../contract/delivery-events.ts'
+import type { DeliveryEventType } from '../../contract/event-kinds.ts'
+import type { FeedFields, HandsOff } from './handoff-model.ts'
 import type { DeliveryRecovery } from './recovery-model.ts'
 import type { CustomHeader, SealedDestination, WebhookSecret } from './secrets-model.ts'
 
@@ -93,7 +94,7 @@ export interface DeliveryOperation {
 }
 
 /** One lead that is sent to one subscription's destination, with all attempts. */
-export interface Delivery {
+export interface Delivery extends Pick<FeedFields, 'handoff'> {
   deliveryId: string
   workspaceId: string
   leadId: string
@@ -153,7 +154,7 @@ export interface QueueFields {
   deleteAt?: Date
 }
 
-export interface NewDelivery extends Delivery {
+export interface NewDelivery extends Delivery, Pick<FeedFields, 'unannounced' | 'workflow'> {
   body?: Uint8Array
   heldDueAt?: Date
   deleteAt?: Date
@@ -210,7 +211,7 @@ export interface SubscriptionAuditEntry {
 }
 
 /** Destination of a workspace's leads, and the lead fields that it receives. */
-export interface LeadSubscription {
+export interface LeadSubscription extends HandsOff {
   subscriptionId: string
   workspaceId: string
   /** Absent in documents that only the previous version has written. */
@@ -265,6 +266,7 @@ export type SubscriptionChanges = Partial<
     | 'automatic'
     | 'maxPerSecond'
     | 'disableAfterNotFound'
+    | 'workflow'
     | 'headers'
     | 'droppedHeaders'
     | 'judgedSince'

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type DeliveryEvent, deliveryEvents } from '../../contract/delivery-events.ts'
+import { type DeliveryEvent, deliveryEvents } from '../../contract/event-kinds.ts'
 import { traceparentOf } from '../../platform/observability/tracing.ts'
 import { newId } from '../ids.ts'
 import type { Lead } from '../leads/model.ts'
@@ -65,9 +65,10 @@ export function newDelivery(options: {
     createdAt: at,
     updatedAt: at,
     traceparent,
+    ...(content.leadId !== '' && subscription.workflow?.workflowId && { workflow: subscription.workflow }),
     requestedAt: requestedBy === undefined ? undefined : at,
     ...(hasFailed
-      ? { deleteAt: new Date(at.getTime() + settings.retentionDays * 86_400_000) }
+      ? { deleteAt: new Date(at.getTime() + settings.retentionDays * 86_400_000), unannounced: true }
       : { body, ...(isHeld ? { heldDueAt: at } : { dueAt: at }) }),
   }
 }

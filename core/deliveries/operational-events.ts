@@ -12,15 +12,19 @@ export interface OperationalEvents {
   send(): Promise<void>
 }
 
+/** Adds notices of a subscription to the event feed. Can be repeated. */
+export type AddNotices = (of: LeadSubscription, notices: SubscriptionNotice[]) => Promise<void>
+
 const batch = 100
 
 export function createOperationalEvents(dependencies: {
   subscriptions: Pick<LeadSubscriptionStore, 'withNotices' | 'removeNotices' | 'operational'>
   intake: DeliveryIntake
+  addToFeed: AddNotices
   settings: { bodyMaxBytes: number; retentionDays: number }
   now: () => number
 }): OperationalEvents {
-  const { subscriptions, intake, settings, now } = dependencies
+  const { subscriptions, intake, addToFeed, settings, now } = dependencies
 
   async function sendOne(of: LeadSubscription, notice: SubscriptionNotice, endpoint: LeadSubscription) {
     const at = new Date(now())
@@ -41,6 +45,7 @@ export function createOperationalEvents(dependencies: {
     // further events.
     const endpoints = isOperational ? [] : await subscriptions.operational(workspaceId)
     for (const notice of notices) await Promise.all(endpoints.map((endpoint) => sendOne(of, notice, endpoint)))
+    await addToFeed(of, notices)
     await subscriptions.removeNotices(of.subscriptionId, notices)
   }
 

@@ -29,7 +29,7 @@ import { createLeadFanOut } from './lead-fan-out.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import { createLeadSubscriptions, type LeadSubscriptions } from './lead-subscriptions.ts'
 import { createLiveSubscriptions, type LiveSubscriptions } from './live-subscriptions.ts'
-import { createOperationalEvents, type OperationalEvents } from './operational-events.ts'
+import { type AddNotices, createOperationalEvents, type OperationalEvents } from './operational-events.ts'
 import { createWaitingClaims, type WaitingClaims } from './waiting-claims.ts'
 import { createReadyRequests } from './webhook-requests.ts'
 
@@ -77,6 +77,7 @@ export function createDeliveryService(
   { wakeups }: WakeupService,
   { suppressions }: SuppressionService,
   isAllowedDestination: IsAllowedDestination,
+  addToFeed: AddNotices,
 ): DeliveryService {
   const {
     leads: leadStore,
@@ -168,7 +169,13 @@ export function createDeliveryService(
     now,
   })
 
-  const operationalEvents = createOperationalEvents({ subscriptions: subscriptionStore, intake, settings, now })
+  const operationalEvents = createOperationalEvents({
+    subscriptions: subscriptionStore,
+    intake,
+    addToFeed,
+    settings,
+    now,
+  })
 
   const deliveryRecoveries = createDeliveryRecoveries({
     store: stores.deliveryRecoveries,

@@ -62,7 +62,10 @@ function groupedWrite(group: [Ended, ...Ended[]]): AnyBulkWriteOperation<Deliver
         'claim.claimId': claimId,
         ...isLatest(index, { $in: attemptIds }),
       },
-      update: [{ $set: { status: outcome.status, attempts, updatedAt: at, deleteAt } }, { $unset: gone }],
+      update: [
+        { $set: { status: outcome.status, attempts, updatedAt: at, deleteAt, unannounced: true } },
+        { $unset: gone },
+      ],
     },
   }
 }
@@ -84,6 +87,7 @@ function settlementUpdate(settlement: Settlement): Document {
       updatedAt: at,
       verdict: fault,
       deleteAt,
+      unannounced: retry ? undefined : true,
       next: retry && { attemptId: retry.attemptId, correlationId: retry.correlationId },
       dueAt: retry?.dueAt,
     },

@@ -1,8 +1,9 @@
 import type { FieldIssue } from '../../contract/errors.ts'
 import { parseDestinationUrl } from '../../platform/addresses/destination-url.ts'
 import { leadFieldName } from '../leads/model.ts'
-import { field, integer } from '../rules.ts'
+import { field, integer, line, oneOf } from '../rules.ts'
 import { type GivenHeader, headerIssues } from './custom-headers.ts'
+import { handoffWhens, type Workflow } from './handoff-model.ts'
 import type { LeadSubscription, SubscriptionStatus } from './model.ts'
 import { isMasked, originOf, storedOrigin } from './sealed-destination.ts'
 
@@ -17,6 +18,8 @@ export interface SubscriptionSettings {
   maxPerSecond?: number
   /** Number of consecutive 404 answers that disable the subscription; 0 for never. */
   disableAfterNotFound?: number
+  /** With an empty id, there is no workflow. */
+  workflow?: Workflow
 }
 
 const maxMapped = 50
@@ -36,10 +39,24 @@ export const settingIssues = (
     ...mappingIssues(mappedFields),
     ...headerIssues(headers, kept),
     field('/maxPerSecond', maxPerSecond, integer(0, maxRate)),
+    ...workflowIssues(settings.workflow, stored),
     field('/disableAfterNotFound', disableAfterNotFound, integer(0, maxNotFound)),
     // An operational endpoint receives events about deliveries, not leads, so it maps no fields.
     stored.isOperational && mappedFields.length > 0 ? { path: '/mappedFields', rule: 'maxItems' } : undefined,
     stored.isOperational && automatic ? { path: '/automatic', rule: 'const' } : undefined,
+  ]
+}
+
+function workflowIssues(
+  workflow: Workflow | undefined,
+  { isOperational }: Pick<LeadSubscription, 'isOperational'>,
+): (FieldIssue | undefined)[] {
+  if (!workflow || workflow.workflowId === '') return []
+  // An operational endpoint receives no leads, so it hands nothing off.
+  if (isOperational) return [{ path: '/workflow', rule: 'const' }]
+  return [
+    field('/workflow/workflowId', workflow.workflowId, line(1, 128)),
+    field('/workflow/when', workflow.when, oneOf(...handoffWhens)),
   ]
 }
 

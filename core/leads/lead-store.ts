@@ -11,6 +11,8 @@ export type LeadDocument = Omit<Lead, 'leadId'> & {
   visitorIds?: string[]
   /** Set while the lead is being removed: the id of the removal. Queries then skip the lead. */
   erasing?: string
+  /** Set until the event feed has the capture of the lead. */
+  unannounced?: true
 }
 
 const notErasing = { erasing: { $exists: false } } as const
@@ -41,7 +43,7 @@ export function createLeadStore({ leads }: { leads: Collection<LeadDocument> }):
   return {
     async insert({ leadId, ...rest }) {
       try {
-        await leads.insertOne({ _id: leadId, ...rest })
+        await leads.insertOne({ _id: leadId, ...rest, unannounced: true })
         return undefined
       } catch (error) {
         if (!isDuplicateKey(error)) throw error
@@ -108,6 +110,6 @@ export function createLeadStore({ leads }: { leads: Collection<LeadDocument> }):
   }
 }
 
-function toLead({ _id, visitorIds: _, erasing: __, ...rest }: LeadDocument): Lead {
+function toLead({ _id, visitorIds: _, erasing: __, unannounced: ___, ...rest }: LeadDocument): Lead {
   return { leadId: _id, ...rest }
 }

@@ -16,10 +16,13 @@ export interface FollowerStore {
   position(name: string): Promise<FollowerPosition>
   /** Moves a position. Returns false if another core has moved it. */
   advance(name: string, from: FollowerPosition, to: string): Promise<boolean>
-  /** Returns the events that were created after a position and before a time, oldest first. */
+  /**
+   * Returns the events that were created after a position and before a time, oldest first. `since`
+   * is the start if there is no position.
+   */
   eventsAfter(
     position: FollowerPosition,
-    before: Date,
+    range: { since?: Date | undefined; before: Date },
     limit: number,
   ): Promise<{ events: LogEvent[]; end: FollowerPosition }>
 }
@@ -47,11 +50,9 @@ export function createFollowerStore({
       return created.upsertedCount === 1
     },
 
-    async eventsAfter(position, before, limit) {
-      const created = {
-        ...(position !== undefined && { $gt: new ObjectId(position) }),
-        $lt: ObjectId.createFromTime(Math.floor(before.getTime() / 1000)),
-      }
+    async eventsAfter(position, { since, before }, limit) {
+      const from = position === undefined ? since && idAt(since) : new ObjectId(position)
+      const created = { ...(from && { $gt: from }), $lt: idAt(before) }
       const found = await events
         .find({ _id: created }, { projection: { operationKey: 0, inputHash: 0 } })
         .sort({ _id: 1 })
@@ -61,3 +62,5 @@ export function createFollowerStore({
     },
   }
 }
+
+const idAt = (time: Date) => ObjectId.createFromTime(Math.floor(time.getTime() / 1000))

@@ -2,6 +2,7 @@ import type { Collection, Filter } from 'mongodb'
 import type { ScreenshotStore } from '../commands/screenshot-store.ts'
 import type { ConsentStore } from '../consents/consent-store.ts'
 import type { DeliveryDocument } from '../deliveries/delivery-store.ts'
+import type { FeedEntryDocument } from '../feed/feed-store.ts'
 import type { LeadDocument } from '../leads/lead-store.ts'
 import { entriesOf } from '../search/search-entry-store.ts'
 import type { Session } from '../sessions/model.ts'
@@ -25,12 +26,21 @@ export function createDataStore(
     retention: Pick<RetentionStore, 'reviewAll'>
   },
 ) {
-  const { sessions, visitors, subjects, conversations, events, typing, idempotency, searchEntries } = collections
+  const { sessions, visitors, subjects, conversations, events, typing, idempotency, searchEntries, feedEntries } =
+    collections
   const { commands, leads, leadSubscriptions, deliveries, policyChanges, consents, files, retention } = collections
   const hideable = { conversations, leads } as unknown as Record<
     DataKind,
     Collection<{ _id: string; erasing?: true | string }>
   >
+
+  /** The places of the entries stay, because the numbers of a feed have no gaps. */
+  const feedPart = (filter: Filter<FeedEntryDocument>) =>
+    atOnce(() =>
+      feedEntries.updateMany(filter, {
+        $unset: { source: '', conversationId: '', sequence: '', leadId: '', delivery: '', workflowId: '' },
+      }),
+    )
 
   const logParts = (conversationIds: string[]): Part[] => [
     documents(
@@ -48,6 +58,7 @@ export function createDataStore(
       },
     ),
     documents(searchEntries, { $or: entriesOf(conversationIds) }, { kind: 'search_entries' }),
+    feedPart({ conversationId: { $in: conversationIds } }),
   ]
 
   const conversationPart = (conversationIds: string[]) =>
@@ -162,6 +173,7 @@ export function createDataStore(
     leadPart({ _id: { $in: leadIds } }),
     // An entry may have been written after its lead was removed.
     atOnce(() => searchEntries.deleteMany({ _id: { $in: leadIds } })),
+    feedPart({ leadId: { $in: leadIds } }),
   ]
 
   /** Removes everything that belongs to conversations. Their leads stay. */

@@ -23,7 +23,7 @@ export function createDeletionStore(
   collections: PrivacyCollections & { data: Pick<DataStore, 'deliveryPart' | 'leadPart' | 'sessionPart'> },
 ) {
   const { workspaces, connections, installations, leadSubscriptions, suppressions, policyChanges } = collections
-  const { sessions, conversations, erasures, visitors, consoleSessions, signInLinks, data } = collections
+  const { sessions, conversations, erasures, visitors, consoleSessions, signInLinks, feedEntries, data } = collections
 
   /** Returns the objects that the deletion marks and removes, by collection. The deleted one is in the last. */
   function objectsIn({ kind, id, workspaceId }: Deleted) {
@@ -72,7 +72,7 @@ export function createDeletionStore(
 
   /** Parts of a workspace beside its conversations and objects. */
   function partsOfWorkspace(workspaceId: string): Part[] {
-    const rest = [suppressions, policyChanges, erasures, visitors, consoleSessions, signInLinks]
+    const rest = [suppressions, policyChanges, erasures, visitors, consoleSessions, signInLinks, feedEntries]
     return [
       data.deliveryPart({ workspaceId }),
       data.leadPart({ workspaceId }),

@@ -6,6 +6,7 @@ import type { ConversationDocument } from '../conversations/conversation-store.t
 import type { TypingDocument } from '../conversations/typing-store.ts'
 import type { DeliveryDocument } from '../deliveries/delivery-store.ts'
 import type { LeadSubscriptionDocument } from '../deliveries/lead-subscription-store.ts'
+import type { FeedEntryDocument } from '../feed/feed-store.ts'
 import type { IdempotencyDocument } from '../idempotency/idempotency-store.ts'
 import type { SubjectDocument } from '../identity/identity-store.ts'
 import type { LeadDocument } from '../leads/lead-store.ts'
@@ -35,6 +36,7 @@ export interface PrivacyCollections {
   typing: Collection<TypingDocument>
   policyChanges: Collection<PolicyChangeDocument>
   searchEntries: Collection<SearchEntryDocument>
+  feedEntries: Collection<FeedEntryDocument>
   workspaces: Collection<WorkspaceDocument>
   connections: Collection<ConnectionDocument>
   installations: Collection<InstallationDocument>
@@ -113,7 +115,7 @@ export function createVisitorDataStore(collections: PrivacyCollections): Visitor
         yield { ...rest, kind: 'command', commandId: _id, command: command.kind }
       }
       for await (const lead of leads.find({ _id: { $in: leadIds } })) {
-        const { _id, inputHash: _, operationKey: __, fanOut: ___, visitorIds: ____, ...rest } = lead
+        const { _id, inputHash: _, operationKey: __, fanOut: ___, visitorIds: ____, unannounced: _____, ...rest } = lead
         yield { kind: 'lead', leadId: _id, ...rest }
       }
       for await (const delivery of deliveries.find({ leadId: { $in: leadIds } })) {

@@ -102,7 +102,7 @@ function toAttempt(attempt: AttemptView): MessageInitShape<typeof DeliveryAttemp
 }
 
 function toDelivery(delivery: Delivery): MessageInitShape<typeof DeliverySchema> {
-  const { deliveryId, leadId, subscriptionId, status, createdAt, updatedAt } = delivery
+  const { deliveryId, leadId, subscriptionId, status, createdAt, updatedAt, handoff } = delivery
   const latest = viewAttempts(delivery).at(-1)
   return {
     deliveryId,
@@ -112,5 +112,6 @@ function toDelivery(delivery: Delivery): MessageInitShape<typeof DeliverySchema>
     latestAttempt: latest && toAttempt(latest),
     createdAt: timestampFromDate(createdAt),
     updatedAt: timestampFromDate(updatedAt),
+    handoff: handoff && { ...handoff, at: timestampFromDate(handoff.at) },
   }
 }

@@ -55,7 +55,7 @@ export function leadService(router: ConnectRouter, core: CoreContext): void {
   })
 }
 
-function toLead({ leadId, workspaceId, source, fields, conversationId, createdAt }: Lead) {
+export function toLead({ leadId, workspaceId, source, fields, conversationId, createdAt }: Lead) {
   return {
     leadId,
     workspaceId,

@@ -15,6 +15,7 @@ import { localTransport } from '../transport/local-transport.ts'
 import { observeCalls } from '../transport/observed-calls.ts'
 import { commandService } from './command.ts'
 import { consoleService } from './console.ts'
+import { eventsService } from './events.ts'
 import { leadService } from './lead.ts'
 import { messagingService } from './messaging.ts'
 import { privacyService } from './privacy.ts'
@@ -54,6 +55,7 @@ export function createCoreServices(core: CoreContext): CoreServices {
     consoleService(router, core)
     leadService(router, core)
     privacyService(router, core)
+    eventsService(router, core)
   }
 
   const find = createDispatcher(register, { gate, interceptors })

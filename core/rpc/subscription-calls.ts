@@ -8,8 +8,10 @@ import {
   SubscriptionPurpose,
   type SubscriptionSchema,
   SubscriptionStatus,
+  type Workflow as WorkflowMessage,
 } from '#proto/lead/v1/subscription_pb.js'
 import type { CoreContext } from '../context.ts'
+import type { HandoffWhen } from '../deliveries/handoff-model.ts'
 import type { Requester, SubscriptionView } from '../deliveries/lead-subscriptions.ts'
 import { defaultDisableAfterNotFound, type SubscriptionAuditEntry } from '../deliveries/model.ts'
 import { maskedDestination } from '../deliveries/sealed-destination.ts'
@@ -45,12 +47,12 @@ export function subscriptionCalls(
 
   return {
     async createSubscription(request, context) {
-      const { $typeName: _, purpose, idempotencyKey: __, ...given } = request
+      const { $typeName: _, purpose, idempotencyKey: __, workflow, ...given } = request
       const isOperational = purpose === SubscriptionPurpose.OPERATIONAL_EVENTS
       const by = callerOf(context)
       const workspaceId = requiredWorkspace(context, request.workspaceId)
       const made = await once(context, request, async (operation) => {
-        const settings = { ...given, workspaceId, isOperational }
+        const settings = { ...given, ...fromWorkflow(workflow), workspaceId, isOperational }
         const { subscription, secretId } = await leadSubscriptions.create(settings, by, operation)
         return { subscriptionId: subscription.subscriptionId, secretId }
       })
@@ -70,6 +72,7 @@ export function subscriptionCalls(
         ...(headers && { headers: headers.headers }),
         ...(maxPerSecond === undefined ? {} : { maxPerSecond }),
         ...(disableAfterNotFound === undefined ? {} : { disableAfterNotFound }),
+        ...fromWorkflow(request.workflow),
       }
       await once(context, request, async (operation) => {
         await leadSubscriptions.update(subscriptionId, settings, by, operation)
@@ -126,6 +129,10 @@ const reasons = {
   failing: DisabledReason.FAILING,
 }
 
+/** Whether `when` is one of the known words is checked with the other settings. */
+const fromWorkflow = (workflow: WorkflowMessage | undefined) =>
+  workflow ? { workflow: { workflowId: workflow.workflowId, when: workflow.when as HandoffWhen } } : {}
+
 function toSubscription(
   { subscription, heldDeliveries }: SubscriptionView,
   at: Date,
@@ -156,6 +163,7 @@ function toSubscription(
     headers: headers.map(({ name }) => ({ name, masked: '••••' })),
     droppedHeaders: droppedHeaders ?? [],
     disableAfterNotFound,
+    workflow: subscription.workflow?.workflowId ? subscription.workflow : undefined,
     createdAt: timestampFromDate(createdAt),
     updatedAt: timestampFromDate(updatedAt),
     heldDeliveries,

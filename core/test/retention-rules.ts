@@ -61,6 +61,11 @@ const rules: Record<string, IsOverdue> = {
     if (conversationId === undefined) return !has('conversations', _id.split(':')[0])
     return !has('conversations', conversationId) || !(has('leads', _id) || has('sessions', _id))
   },
+  feedEntries: ({ conversationId, leadId }, { raw }) => {
+    const isGone = (collection: string, id?: string) =>
+      id !== undefined && !raw.get(collection)!.some(({ _id }) => _id === id)
+    return isGone('conversations', conversationId) || isGone('leads', leadId)
+  },
   typing: (turn, { raw }) => !raw.get('conversations')!.some(({ _id }) => _id === turn.conversationId),
   subjects: (subject, { raw }) => !raw.get('conversations')!.some(({ _id }) => _id === subject.conversationId),
   commands: (command, { raw }) => !raw.get('sessions')!.some(({ _id }) => _id === command.sessionId),

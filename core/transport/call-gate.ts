@@ -47,6 +47,8 @@ export function createCallGate({ access, config, logger, metrics }: CoreContext)
     if (name === 'ExportVisitor') return exports.enter([], signal)
     if (methodKind !== 'unary') return undefined
     if (name === 'ListVisitorMessages') return visitorReads.enter([], signal)
+    // This call may wait for half a minute, so it takes no place of reads.
+    if (name === 'ListEvents') return otherCalls.enter()
     return pagedMethod.test(name) ? otherReads.enter([], signal) : otherCalls.enter()
   }
 

@@ -60,6 +60,7 @@ const coreLayers = [
   /^core\/commands\//,
   /^core\/leads\//,
   /^core\/deliveries\//,
+  /^core\/feed\//,
   /^core\/privacy\//,
   /^core\/database\//,
   /^core\/context\.ts$/,

@@ -39,10 +39,10 @@ const walk = (selected: Operation[], which: 'unauthorized' | 'authorized') =>
   })
 
 /** Collections that cores write in the background. Search entries come from other documents. */
-const background = ['wakeups', 'searchEntries', 'searchProgress']
+const background = ['wakeups', 'searchEntries', 'searchProgress', 'feedEntries']
 
-/** Fields of a workspace that the retention's sweep changes at any time. */
-const sweepFields = { sweepAt: 0, sweepToken: 0, sweepAfter: 0 }
+/** Fields that the retention's sweep of a workspace and the event feed change at any time. */
+const ownFields = { sweepAt: 0, sweepToken: 0, sweepAfter: 0, unannounced: 0, announcedAttempts: 0, handoff: 0 }
 
 /** Returns hashes of all stored documents, except those that cores write in the background. */
 async function databaseState(): Promise<Record<string, string>> {
@@ -51,7 +51,7 @@ async function databaseState(): Promise<Record<string, string>> {
     collections
       .filter(({ collectionName }) => !background.includes(collectionName))
       .map(async (collection) =>
-        (await collection.find({}, { projection: sweepFields }).toArray()).map((document): [string, string] => [
+        (await collection.find({}, { projection: ownFields }).toArray()).map((document): [string, string] => [
           `${collection.collectionName} ${document._id}`,
           createHash('sha256').update(JSON.stringify(document)).digest('hex'),
         ]),

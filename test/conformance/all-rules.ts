@@ -10,6 +10,7 @@ import { costRules } from './costs.ts'
 import { deliveryRules } from './deliveries.ts'
 import { ownerRules } from './delivery-owners.ts'
 import { loadDocument } from './document-check.ts'
+import { eventFeedRules } from './event-feed.ts'
 import { failureRules } from './failures.ts'
 import { idempotencyRules } from './idempotency.ts'
 import { identityRules } from './identity.ts'
@@ -50,6 +51,7 @@ export function waitingRules(suite: () => Suite, database: TestDatabase): void {
   deliveryRules(suite)
   ownerRules(suite, database)
   subscriptionRules(suite)
+  eventFeedRules(suite)
 }
 
 /** Registers the rules that `waitingRules` and `responseRules` do not register. */

@@ -248,6 +248,8 @@ export const rules: Rule[] = [
       'C7.13',
       'presence and receipts need their capabilities and take no key; a key of /context/page and /typing is checked',
     ],
+    ['C7.15', 'a delivery that ends as its workflow says is handed off once in the feed, also after a repeat'],
+    ['C7.16', 'the event feed brings the events of a workspace after a cursor, in order, to callers with events:read'],
     ['C7.18', 'data.reference names the resource in every envelope, operational ones too'],
     ['C7.19', 'a destination’s URL is shown as scheme and host; a repeat of its creation shows the signing secret'],
     [

@@ -6,7 +6,7 @@ import { request } from 'node:http'
 import { join } from 'node:path'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, describe, expect, it } from 'vitest'
-import { receivingDocument } from '../../dev/write-events.ts'
+import { integratingDocument, receivingDocument } from '../../dev/write-events.ts'
 import { freePort, startProcess } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 
@@ -158,6 +158,12 @@ describe('the example receiver', () => {
     expect(receiver.output()).toContain('lead_1')
     expect(receiver.output()).not.toContain(secret)
   })
+})
+
+it('the table of the feed’s events in docs/integrating.md is up to date', () => {
+  const integrating = readFileSync(join(import.meta.dirname, '../../docs/integrating.md'), 'utf8')
+  expect(integrating).toBe(integratingDocument())
+  expect(integrating).toContain('| `workflow.handoff` |')
 })
 
 it('the table of events in docs/receiving-leads.md is up to date', () => {

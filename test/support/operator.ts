@@ -1,6 +1,7 @@
 import { type Client, createClient, type Interceptor } from '@connectrpc/connect'
 import { createConnectTransport } from '@connectrpc/connect-node'
 import { CommandService } from '#proto/command/v1/command_pb.js'
+import { EventsService } from '#proto/events/v1/events_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { PrivacyService } from '#proto/privacy/v1/privacy_pb.js'
@@ -12,6 +13,7 @@ export interface Operator {
   sessions: Client<typeof SessionService>
   workspaces: Client<typeof WorkspaceService>
   commands: Client<typeof CommandService>
+  events: Client<typeof EventsService>
   leads: Client<typeof LeadService>
   privacy: Client<typeof PrivacyService>
 }
@@ -30,6 +32,7 @@ export function operatorOf(coreUrl: string, token: string): Operator {
     sessions: createClient(SessionService, transport),
     workspaces: createClient(WorkspaceService, transport),
     commands: createClient(CommandService, transport),
+    events: createClient(EventsService, transport),
     leads: createClient(LeadService, transport),
     privacy: createClient(PrivacyService, transport),
   }

@@ -100,6 +100,11 @@ export enum OperatorScope {
    * @generated from enum value: OPERATOR_SCOPE_VISITORS_ERASE = 15;
    */
   VISITORS_ERASE = 15,
+
+  /**
+   * @generated from enum value: OPERATOR_SCOPE_EVENTS_READ = 16;
+   */
+  EVENTS_READ = 16,
 }
 
 /**

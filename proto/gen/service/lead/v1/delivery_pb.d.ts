@@ -531,6 +531,13 @@ export declare type Delivery = Message<"service.lead.v1.Delivery"> & {
    * @generated from field: google.protobuf.Timestamp updated_at = 7;
    */
   updatedAt?: Timestamp | undefined;
+
+  /**
+   * The hand-off to a workflow, once the delivery has ended as the subscription's workflow says.
+   *
+   * @generated from field: service.lead.v1.Handoff handoff = 10;
+   */
+  handoff?: Handoff | undefined;
 };
 
 /**
@@ -538,6 +545,34 @@ export declare type Delivery = Message<"service.lead.v1.Delivery"> & {
  * Use `create(DeliverySchema)` to create a new message.
  */
 export declare const DeliverySchema: GenMessage<Delivery>;
+
+/**
+ * @generated from message service.lead.v1.Handoff
+ */
+export declare type Handoff = Message<"service.lead.v1.Handoff"> & {
+  /**
+   * @generated from field: string workflow_id = 1;
+   */
+  workflowId: string;
+
+  /**
+   * "accepted" or "failed".
+   *
+   * @generated from field: string outcome = 2;
+   */
+  outcome: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp at = 3;
+   */
+  at?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message service.lead.v1.Handoff.
+ * Use `create(HandoffSchema)` to create a new message.
+ */
+export declare const HandoffSchema: GenMessage<Handoff>;
 
 /**
  * @generated from message service.lead.v1.ListDeliveriesResponse

@@ -137,6 +137,13 @@ export declare type Subscription = Message<"service.lead.v1.Subscription"> & {
    * @generated from field: uint32 disable_after_not_found = 18;
    */
   disableAfterNotFound: number;
+
+  /**
+   * Workflow to which deliveries are handed off when they end. Unset if there is none.
+   *
+   * @generated from field: service.lead.v1.Workflow workflow = 20;
+   */
+  workflow?: Workflow | undefined;
 };
 
 /**
@@ -144,6 +151,34 @@ export declare type Subscription = Message<"service.lead.v1.Subscription"> & {
  * Use `create(SubscriptionSchema)` to create a new message.
  */
 export declare const SubscriptionSchema: GenMessage<Subscription>;
+
+/**
+ * A hand-off of deliveries to a workflow. The event feed brings one `workflow.handoff` for each
+ * delivery that ends as `when` says. A delivery that is repeated or recovered is handed off once.
+ *
+ * @generated from message service.lead.v1.Workflow
+ */
+export declare type Workflow = Message<"service.lead.v1.Workflow"> & {
+  /**
+   * 1 to 128 characters.
+   *
+   * @generated from field: string workflow_id = 1;
+   */
+  workflowId: string;
+
+  /**
+   * "accepted", "failed" or "ended" (either of them).
+   *
+   * @generated from field: string when = 2;
+   */
+  when: string;
+};
+
+/**
+ * Describes the message service.lead.v1.Workflow.
+ * Use `create(WorkflowSchema)` to create a new message.
+ */
+export declare const WorkflowSchema: GenMessage<Workflow>;
 
 /**
  * @generated from message service.lead.v1.MaskedHeader
@@ -324,6 +359,11 @@ export declare type CreateSubscriptionRequest = Message<"service.lead.v1.CreateS
    * @generated from field: optional uint32 disable_after_not_found = 9;
    */
   disableAfterNotFound?: number | undefined;
+
+  /**
+   * @generated from field: service.lead.v1.Workflow workflow = 12;
+   */
+  workflow?: Workflow | undefined;
 };
 
 /**
@@ -428,6 +468,14 @@ export declare type UpdateSubscriptionRequest = Message<"service.lead.v1.UpdateS
    * @generated from field: optional uint32 disable_after_not_found = 9;
    */
   disableAfterNotFound?: number | undefined;
+
+  /**
+   * New workflow, for deliveries that are created afterwards. If unset, it is unchanged. With an empty
+   * `workflow_id`, there is none.
+   *
+   * @generated from field: optional service.lead.v1.Workflow workflow = 12;
+   */
+  workflow?: Workflow | undefined;
 };
 
 /**

@@ -68,3 +68,34 @@ export type DeliveryEventType = keyof typeof deliveryEvents
 export type DeliveryEvent = {
   [Type in DeliveryEventType]: { eventType: Type; data: Static<(typeof deliveryEvents)[Type]['data']> }
 }[DeliveryEventType]
+
+/** One kind of event of the event feed (specification: internal services; `proto/service/events/v1`). */
+export interface FeedEventKind {
+  /** Scope that shows the content of the event. Without it, the event has only its ids. */
+  scope: string
+  /** When the event is written, for the documents. */
+  when: string
+}
+
+/** Every kind of event of the event feed. */
+export const feedEvents = {
+  'conversation.created': { scope: 'messages:read', when: 'before the first event of a conversation' },
+  'conversation.assigned': { scope: 'messages:read', when: 'an agent was assigned, also in place of another' },
+  'conversation.unassigned': { scope: 'messages:read', when: 'the assigned agent was removed' },
+  'conversation.closed': { scope: 'messages:read', when: 'an operator closed the conversation' },
+  'conversation.reopened': { scope: 'messages:read', when: 'an operator or a new message reopened it' },
+  'message.visitor': { scope: 'messages:read', when: 'a message of the visitor was accepted' },
+  'message.agent': { scope: 'messages:read', when: 'a message of an agent was accepted' },
+  'visitor.identified': { scope: 'sessions:read', when: 'the visitor became a verified visitor' },
+  'visitor.left': {
+    scope: 'sessions:read',
+    when: 'a session with an open stream ended, and no other session continues it',
+  },
+  'lead.captured': { scope: 'leads:read', when: 'a lead was stored' },
+  'lead.delivered': { scope: 'leads:read', when: 'a destination accepted a delivery of the lead' },
+  'lead.delivery-failed': { scope: 'leads:read', when: 'a delivery of the lead ended without acceptance' },
+  'workflow.handoff': { scope: 'leads:read', when: 'a delivery ended as the hand-off of its subscription says' },
+  'subscription.disabled': { scope: 'subscriptions:read', when: 'a subscription was disabled' },
+} as const satisfies Record<string, FeedEventKind>
+
+export type FeedEventType = keyof typeof feedEvents

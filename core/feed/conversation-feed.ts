@@ -1,0 +1,166 @@
+import type { Logger } from 'pino'
+import type { Bus } from '../bus.ts'
+import { createPace } from '../concurrency/pace.ts'
+import { createSingleFlight } from '../concurrency/single-flight.ts'
+import type { EventStore } from '../log/event-store.ts'
+import type { FollowerStore } from '../log/follower-store.ts'
+import { createLogFollower } from '../log/log-follower.ts'
+import type { LogEvent } from '../log-event.ts'
+import type { SessionStore } from '../sessions/session-store.ts'
+import type { FeedSourceStore } from './feed-source-store.ts'
+import type { FeedStore } from './feed-store.ts'
+import { type AddToFeed, creationOf, entryOf, feedKeptMs, isInFeed, loggedTypes, type NewFeedEntry } from './model.ts'
+
+export interface ConversationFeed {
+  /** Adds the entries of events that this process has appended. From the first call on, also by itself. */
+  flush(): Promise<void>
+  /** Adds missing entries of events that any process has appended. Runs until none is left. */
+  catchUp(): Promise<void>
+  /** Ends the work in progress after the current write. */
+  close(): void
+}
+
+/** Maximum number of conversations that wait in memory. `catchUp` adds the entries of further ones. */
+const maxWaiting = 10_000
+/** Conversations whose entries are added together, and events of each that are read at once. */
+const batchSize = 50
+const eventsPerRead = 200
+/** Minimum time in milliseconds between two rounds, if fewer than `batchSize` conversations wait. */
+const paceMs = 50
+/** Maximum share of the time that the feed takes under load. */
+const share = 1 / 5
+/** Events older than this are not added, because their entries may have been removed. */
+const maxAgeMs = feedKeptMs - 86_400_000
+/** The first start of the feed reads the logs from this time before. */
+const beforeFirstStartMs = 600_000
+
+/**
+ * Adds the events of conversations to the feeds of their workspaces, after they were written to the
+ * log. A send waits for none of it. Any process may add any event: the entries of a conversation are
+ * added in order, and one that exists counts as added. A follower of the logs adds what a crash, a
+ * full queue or a failed write left out.
+ */
+export function createConversationFeed(dependencies: {
+  store: Pick<FeedStore, 'newestOf'>
+  add: AddToFeed
+  events: Pick<EventStore, 'ofTypes' | 'oldestSequence'>
+  sources: Pick<FeedSourceStore, 'conversations'>
+  sessions: Pick<SessionStore, 'find'>
+  followers: FollowerStore
+  bus: Bus
+  logger: Logger
+  now: () => number
+}): ConversationFeed {
+  const { store, add, events, sources, sessions, followers, bus, logger, now } = dependencies
+  const closed = new AbortController()
+  const paced = createPace({ share, signal: closed.signal })
+  const waiting = new Set<string>()
+  let isActive = false
+
+  bus.on('appended', (event) => {
+    if (!isInFeed(event) || waiting.size >= maxWaiting) return
+    waiting.add(event.conversationId)
+    if (isActive) flushing.run().catch(() => {}) // The job repeats it and logs the error.
+  })
+
+  /** Returns the entries that a conversation lacks, oldest first, and whether there may be more. */
+  async function missingOf(conversationId: string, createdAt: Date, newest: number | undefined) {
+    const since = new Date(now() - maxAgeMs)
+    const entries: NewFeedEntry[] = []
+    let after = newest
+    if (after === undefined) {
+      const oldest = await events.oldestSequence(conversationId, { since })
+      if (oldest === 0) return { entries, hasMore: false }
+      if (createdAt >= since) entries.push(creationOf(conversationId, createdAt))
+      after = oldest - 1
+    }
+    for (;;) {
+      const found = await events.ofTypes(loggedTypes, { conversationId, after }, eventsPerRead)
+      const replaced = await replacedSessions(found)
+      for (const event of found) {
+        const entry = !event.transient && !replaced.has(event) && entryOf(event)
+        if (entry) entries.push(entry)
+      }
+      const hasMore = found.length === eventsPerRead
+      if (entries.length > 0 || !hasMore) return { entries, hasMore }
+      after = found.at(-1)!.sequence
+    }
+  }
+
+  /** Returns the ends of sessions that another session of the same visitor continues. */
+  async function replacedSessions(found: LogEvent[]): Promise<Set<LogEvent>> {
+    const closings = found.filter(({ type, sessionId }) => type === 'session.closed' && sessionId !== undefined)
+    if (closings.length === 0) return new Set()
+    const closedSessions = await sessions.find([...new Set(closings.map(({ sessionId }) => sessionId!))])
+    const replaced = new Set(closedSessions.flatMap(({ sessionId, successor }) => (successor ? sessionId : [])))
+    return new Set(closings.filter(({ sessionId }) => replaced.has(sessionId!)))
+  }
+
+  /** Adds the missing entries of conversations. Returns the conversations that may have more. */
+  async function bringUp(conversationIds: string[]): Promise<string[]> {
+    const found = await sources.conversations(conversationIds)
+    const newest = await store.newestOf(found.map(({ conversationId }) => conversationId))
+    const missing = await Promise.all(
+      found.map(async ({ conversationId, workspaceId, createdAt }) => ({
+        conversationId,
+        workspaceId,
+        ...(await missingOf(conversationId, createdAt, newest.get(conversationId))),
+      })),
+    )
+    for (const [workspaceId, theirs] of Map.groupBy(missing, (each) => each.workspaceId))
+      await add(
+        workspaceId,
+        theirs.flatMap(({ entries }) => entries),
+      )
+    return missing.filter(({ hasMore }) => hasMore).map(({ conversationId }) => conversationId)
+  }
+
+  async function bringUpAll(conversationIds: string[]) {
+    for (let left = conversationIds; left.length > 0 && !closed.signal.aborted; ) {
+      const batch = left.slice(0, batchSize)
+      const more = await paced(() => bringUp(batch))
+      left = [...more, ...left.slice(batchSize)]
+    }
+  }
+
+  const flushing = createSingleFlight(
+    () => waiting.size > 0 && !closed.signal.aborted,
+    async () => {
+      const batch = [...waiting].slice(0, batchSize)
+      for (const conversationId of batch) waiting.delete(conversationId)
+      try {
+        await bringUpAll(batch)
+      } catch (error) {
+        for (const conversationId of batch) if (waiting.size < maxWaiting) waiting.add(conversationId)
+        throw error
+      }
+    },
+    { paceMs, isFull: () => waiting.size >= batchSize },
+  )
+
+  const follower = createLogFollower({
+    name: 'feed',
+    store: followers,
+    startAgeMs: beforeFirstStartMs,
+    async handle(found) {
+      const through = new Map<string, number>()
+      for (const event of found.filter(isInFeed))
+        through.set(event.conversationId, Math.max(event.sequence, through.get(event.conversationId) ?? 0))
+      const newest = await store.newestOf([...through.keys()])
+      const behind = [...through].filter(([id, sequence]) => (newest.get(id) ?? -1) < sequence).map(([id]) => id)
+      if (behind.length > 0) logger.debug({ count: behind.length }, 'conversations lack entries of the feed')
+      await bringUpAll(behind)
+    },
+    signal: closed.signal,
+    now,
+  })
+
+  return {
+    flush() {
+      isActive = true
+      return flushing.run()
+    },
+    catchUp: follower.catchUp,
+    close: () => closed.abort(),
+  }
+}

@@ -1,0 +1,199 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { type FeedEventType, feedEvents } from '../../contract/event-kinds.ts'
+import type { Bus } from '../bus.ts'
+import { ServiceError } from '../errors.ts'
+import type { Lead } from '../leads/model.ts'
+import type { EventStore } from '../log/event-store.ts'
+import type { LogEvent } from '../log-event.ts'
+import { field, integer, oneOf, validate } from '../rules.ts'
+import type { FeedSourceStore } from './feed-source-store.ts'
+import type { FeedStore } from './feed-store.ts'
+import { feedHint } from './feed-writer.ts'
+import type { FeedEntry } from './model.ts'
+
+/** An event of a feed with its content. */
+export interface FeedEvent {
+  cursor: string
+  entry: FeedEntry
+  /** Event of the log, if the entry refers to one. */
+  event?: LogEvent
+  lead?: Lead
+}
+
+export interface FeedPage {
+  events: FeedEvent[]
+  /** Cursor after the last entry that was read. */
+  cursor: string
+}
+
+export interface FeedQuery {
+  workspaceId: string
+  /** Empty for the oldest entry. */
+  cursor: string
+  /** Empty for all types. */
+  types: string[]
+  limit?: number | undefined
+}
+
+export interface FeedReader {
+  /**
+   * Returns the events after a cursor. If there is none, waits for one, at most `waitMs`. Errors:
+   * ValidationFailed.
+   */
+  read(query: FeedQuery, options: { waitMs: number; signal: AbortSignal }): Promise<FeedPage>
+  isClosed(): boolean
+  /** Ends every wait. */
+  close(): void
+}
+
+const maxPage = 100
+const defaultPage = 50
+/** Maximum number of entries that one call reads to find events of its types. */
+const maxRead = 1_000
+const cursorFormat = /^(?:(\w+)\.)?(\d{1,15})$/
+
+/**
+ * Reads feeds. A cursor has the history of the data and the number of an entry, because a restored
+ * backup gives numbers again. Entries whose source was removed are skipped.
+ */
+export function createFeedReader(dependencies: {
+  store: Pick<FeedStore, 'after'>
+  sources: FeedSourceStore
+  events: Pick<EventStore, 'at'>
+  bus: Bus
+  history: string
+}): FeedReader {
+  const { store, sources, events, bus, history } = dependencies
+  /** Calls that wait, by the id of their hint. */
+  const waiting = new Map<string, Set<() => void>>()
+  let isClosed = false
+
+  const wakeAll = () => {
+    for (const wakes of waiting.values()) for (const wake of wakes) wake()
+  }
+  bus.on('gap', wakeAll)
+  bus.on('changed', (ids) => {
+    if (waiting.size > 0) for (const id of ids) for (const wake of waiting.get(id) ?? []) wake()
+  })
+
+  const cursorOf = (place: number) => (history === '' ? `${place}` : `${history}.${place}`)
+
+  /** Returns the error of a cursor after which entries were removed. It names the oldest cursor. */
+  async function removed(workspaceId: string): Promise<ServiceError> {
+    const [oldest] = await store.after(workspaceId, 0, 1)
+    const rule = `oldest ${cursorOf((oldest?.number ?? 1) - 1)}`
+    return new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/cursor', rule }] })
+  }
+
+  async function placeOf({ workspaceId, cursor }: FeedQuery): Promise<number | undefined> {
+    if (cursor === '') return undefined
+    const [, of = '', place = ''] = cursorFormat.exec(cursor) ?? []
+    if (place === '') validate({ path: '/cursor', rule: 'format' })
+    if (of !== history) throw await removed(workspaceId)
+    return Number(place)
+  }
+
+  /** Returns the entries after a place. Numbers are consecutive, so a gap is at the oldest entry. */
+  async function entriesAfter(query: FeedQuery, place: number | undefined): Promise<FeedEntry[]> {
+    const { workspaceId, limit = defaultPage } = query
+    const found = await store.after(workspaceId, place ?? 0, limit)
+    if (place !== undefined && found[0] && found[0].number !== place + 1) throw await removed(workspaceId)
+    return found
+  }
+
+  async function withContent(workspaceId: string, entries: FeedEntry[]): Promise<FeedEvent[]> {
+    const logged = entries.filter(({ sequence = 0 }) => sequence > 0)
+    const places = logged.map(({ conversationId = '', sequence = 0 }) => ({ conversationId, sequence }))
+    const [found, conversations, leads] = await Promise.all([
+      events.at(places),
+      sources.conversations([...new Set(entries.flatMap(({ conversationId }) => conversationId ?? []))]),
+      sources.leads([...new Set(entries.flatMap(({ leadId }) => leadId ?? []))]),
+    ])
+    const byPlace = new Map(found.map((event) => [`${event.conversationId} ${event.sequence}`, event]))
+    const readable = new Set(conversations.flatMap((each) => (each.isErased ? [] : each.conversationId)))
+    const byId = new Map(leads.map((lead) => [lead.leadId, lead]))
+    return entries.flatMap((entry): FeedEvent[] => {
+      const { source, conversationId, sequence = 0, leadId } = entry
+      const cursor = cursorOf(entry.number)
+      if (source === undefined) return []
+      if (leadId !== undefined) {
+        const lead = byId.get(leadId)
+        return lead?.workspaceId === workspaceId ? [{ cursor, entry, lead }] : []
+      }
+      if (conversationId === undefined) return [{ cursor, entry }]
+      if (!readable.has(conversationId)) return []
+      if (sequence === 0) return [{ cursor, entry }]
+      const event = byPlace.get(`${conversationId} ${sequence}`)
+      return event && !event.transient ? [{ cursor, entry, event }] : []
+    })
+  }
+
+  /** Returns the first events of the query after a place, and the place after the last entry that was read. */
+  async function pageAfter(query: FeedQuery, place: number | undefined) {
+    const isWanted = ({ type }: FeedEntry) => query.types.length === 0 || query.types.includes(type)
+    let end = place
+    for (let read = 0; read < maxRead; ) {
+      const entries = await entriesAfter(query, end)
+      const last = entries.at(-1)
+      if (!last) break
+      read += entries.length
+      end = last.number
+      const found = await withContent(query.workspaceId, entries.filter(isWanted))
+      if (found.length > 0) return { found, end }
+    }
+    return { found: [], end }
+  }
+
+  function onHint(id: string, wake: () => void): () => void {
+    const wakes = waiting.get(id) ?? new Set()
+    waiting.set(id, wakes.add(wake))
+    return () => {
+      wakes.delete(wake)
+      if (wakes.size === 0) waiting.delete(id)
+    }
+  }
+
+  return {
+    async read(query, { waitMs, signal }) {
+      validate(
+        field('/limit', query.limit, integer(1, maxPage)),
+        ...query.types.map((type, index) => field(`/types/${index}`, type as FeedEventType, oneOf(...allTypes))),
+      )
+      let place = await placeOf(query)
+      const until = performance.now() + waitMs
+      for (;;) {
+        // Listens before the read, so that no hint between the read and the wait is lost.
+        const { promise: hinted, resolve } = Promise.withResolvers<void>()
+        const leave = onHint(feedHint(query.workspaceId), resolve)
+        try {
+          const { found, end } = await pageAfter(query, place)
+          const hasMoved = end !== place
+          place = end
+          if (found.length > 0 || performance.now() >= until || signal.aborted || isClosed)
+            return { events: found, cursor: cursorOf(place ?? 0) }
+          if (!hasMoved) await untilHint(hinted, until - performance.now(), signal)
+        } finally {
+          leave()
+        }
+      }
+    },
+
+    isClosed: () => isClosed,
+
+    close() {
+      isClosed = true
+      wakeAll()
+    },
+  }
+}
+
+const allTypes = Object.keys(feedEvents) as FeedEventType[]
+
+/** Resolves at the hint, after the time, or when the signal aborts. */
+async function untilHint(hinted: Promise<void>, ms: number, signal: AbortSignal) {
+  const over = new AbortController()
+  const time = delay(ms, undefined, { signal: AbortSignal.any([signal, over.signal]) }).catch(() => {})
+  await Promise.race([hinted, time])
+  over.abort()
+}

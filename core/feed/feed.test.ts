@@ -1,0 +1,217 @@
+import { randomUUID } from 'node:crypto'
+import { createClient } from '@connectrpc/connect'
+import { expect, it } from 'vitest'
+import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import { type Event, EventsService } from '#proto/events/v1/events_pb.js'
+import { PrivacyService } from '#proto/privacy/v1/privacy_pb.js'
+import { until } from '../../test/support/until.ts'
+import type { CoreContext } from '../context.ts'
+import { inMemoryTransport } from '../server.ts'
+import { answer, send, testCores } from '../test/cores.ts'
+
+const cores = testCores({ count: 2, started: false })
+const everything = ['events:read', 'messages:read', 'sessions:read', 'leads:read']
+
+/** Returns a reader of a workspace's feed on a core, as an internal service calls it. */
+async function reader(workspaceId: string, core: CoreContext = cores.core, scopes = everything) {
+  const client = createClient(EventsService, inMemoryTransport(core))
+  const token = await core.access.issue({ subject: 'crm', scopes, workspaceId })
+  const headers = { authorization: `Bearer ${token}` }
+  async function all(cursor = '', types: string[] = []): Promise<Event[]> {
+    const events: Event[] = []
+    for (let more = true; more; ) {
+      const page = await client.listEvents({ cursor, types, limit: 3 }, { headers })
+      events.push(...page.events)
+      more = page.cursor !== cursor
+      cursor = page.cursor
+    }
+    return events
+  }
+  return { client, headers, all }
+}
+
+const typesOf = (events: Event[]) => events.map(({ type }) => type)
+const bodiesOf = (events: Event[]) => events.flatMap(({ message }) => message?.message?.body ?? [])
+
+it('a reader gets the events of a conversation that two cores wrote, in their order', async () => {
+  const site = await cores.newSite()
+  const visitor = await cores.newVisitor(site)
+  await send(cores.core, visitor, 'one')
+  await answer(cores.other, visitor, 'two')
+  const { conversationId } = visitor
+  await cores.other.assignments.assign(conversationId, { displayName: 'Ada' }, undefined)
+  await cores.core.assignments.close(conversationId, undefined)
+  await send(cores.other, visitor, 'three')
+  await Promise.all(cores.cores.map((core) => core.flushFeed()))
+  for (const core of cores.cores) {
+    const { all } = await reader(site.workspaceId, core)
+    const events = await all()
+    expect(typesOf(events)).toEqual([
+      'conversation.created',
+      'message.visitor',
+      'message.agent',
+      'conversation.assigned',
+      'conversation.closed',
+      'conversation.reopened',
+      'message.visitor',
+    ])
+    expect(bodiesOf(events)).toEqual(['one', 'two', 'three'])
+    expect(events[3]?.assignment?.agent?.displayName).toBe('Ada')
+    expect(bodiesOf(await all(events[2]!.cursor))).toEqual(['three'])
+    expect(typesOf(await all('', ['conversation.closed']))).toEqual(['conversation.closed'])
+  }
+})
+
+it('a token without the scope of the content gets the ids only', async () => {
+  const site = await cores.newSite()
+  const visitor = await cores.newVisitor(site)
+  await send(cores.core, visitor, 'secret')
+  await cores.core.flushFeed()
+  const { all } = await reader(site.workspaceId, cores.core, ['events:read'])
+  const events = await all()
+  expect(events.map(({ conversationId, sequence, message }) => [conversationId, sequence, message])).toEqual([
+    [visitor.conversationId, 0, undefined],
+    [visitor.conversationId, 1, undefined],
+  ])
+})
+
+it('a core that dies before it wrote to the feed leaves no event out', async () => {
+  const site = await cores.newSite()
+  const visitor = await cores.newVisitor(site)
+  await send(cores.core, visitor, 'early')
+  await cores.untilOneSurvives(async (mortal, writes) => {
+    let died = false
+    const note = () => {
+      died = true
+    }
+    await send(mortal, visitor, `message-${writes}`).catch(note)
+    await mortal.flushFeed().catch(note)
+    return died
+  })
+  cores.advance(120)
+  await cores.other.catchUpFeed()
+  const stored = (await cores.log(visitor.conversationId)).flatMap(({ message }) => message?.body ?? [])
+  const { all } = await reader(site.workspaceId)
+  expect(bodiesOf(await all())).toEqual(stored)
+})
+
+it('a waiting reader gets the event of another core as soon as it is in the feed', async () => {
+  const site = await cores.newSite()
+  const visitor = await cores.newVisitor(site)
+  const { client, headers } = await reader(site.workspaceId)
+  const waiting = client.listEvents({ waitSeconds: 30 }, { headers })
+  await send(cores.core, visitor, 'now')
+  await cores.core.flushFeed()
+  expect(typesOf((await waiting).events)[0]).toBe('conversation.created')
+})
+
+it('a stream sends the events after its cursor, then each new event', async () => {
+  const site = await cores.newSite()
+  const visitor = await cores.newVisitor(site)
+  await send(cores.core, visitor, 'before')
+  await cores.core.flushFeed()
+  const { client, headers, all } = await reader(site.workspaceId)
+  const [created] = await all()
+  const stop = new AbortController()
+  const bodies: string[] = []
+  const reading = (async () => {
+    const request = { cursor: created!.cursor }
+    for await (const { events } of client.followEvents(request, { headers, signal: stop.signal }))
+      bodies.push(...bodiesOf(events))
+  })().catch(() => {})
+  await until('the first event', () => bodies.length === 1)
+  await answer(cores.core, visitor, 'after')
+  await cores.core.flushFeed()
+  await until('the new event', () => bodies.length === 2)
+  stop.abort()
+  await reading
+  expect(bodies).toEqual(['before', 'after'])
+})
+
+it('a cursor whose next events were removed is refused, and the answer names the oldest', async () => {
+  const site = await cores.newSite()
+  const visitor = await cores.newVisitor(site)
+  for (const text of ['one', 'two', 'three']) await send(cores.core, visitor, text)
+  await cores.core.flushFeed()
+  const { client, headers, all } = await reader(site.workspaceId)
+  const [created, first, , last] = await all()
+  await cores.core.stores.feed.removeBefore(new Date(cores.now() + 1))
+  const issuesOf = async (cursor: string) => {
+    const error = await client.listEvents({ cursor }, { headers }).then(
+      () => undefined,
+      (reason) => reason,
+    )
+    return error?.findDetails(ErrorInfoSchema)[0]?.issues.map(({ path, rule }: never) => `${path} ${rule}`)
+  }
+  const [issue] = await issuesOf(created!.cursor)
+  expect(issue).toMatch(/^\/cursor oldest \S+$/)
+  expect(await issuesOf(first!.cursor)).toEqual([issue])
+  expect(bodiesOf(await all(issue.split(' ')[2]))).toEqual(['three'])
+  expect(await issuesOf('yesterday')).toEqual(['/cursor format'])
+  await send(cores.core, visitor, 'four')
+  await cores.core.flushFeed()
+  expect(bodiesOf(await all(last!.cursor))).toEqual(['four'])
+})
+
+it('the events of an erased visitor are no longer read, and others keep their cursors', async () => {
+  const site = await cores.newSite()
+  const [gone, stays] = [await cores.newVisitor(site), await cores.newVisitor(site)]
+  await send(cores.core, gone, 'gone')
+  await cores.core.flushFeed()
+  await send(cores.core, stays, 'stays')
+  await cores.core.flushFeed()
+  const { all } = await reader(site.workspaceId)
+  const before = await all()
+  const token = await cores.core.access.issue({
+    subject: 'desk',
+    scopes: ['visitors:erase'],
+    workspaceId: site.workspaceId,
+  })
+  const privacy = createClient(PrivacyService, inMemoryTransport(cores.core))
+  const visitor = { by: { case: 'sessionId' as const, value: gone.sessionId } }
+  await privacy.eraseVisitor({ visitor }, { headers: { authorization: `Bearer ${token}` } })
+  expect(bodiesOf(await all())).toEqual(['stays'])
+  expect(bodiesOf(await all(before[0]!.cursor))).toEqual(['stays'])
+})
+
+it('a captured lead is in the feed once, also if a core dies between any two writes', async () => {
+  const { workspaceId } = await cores.newSite()
+  const captured: string[] = []
+  await cores.untilOneSurvives(async (mortal) => {
+    let died = false
+    const note = () => {
+      died = true
+      return ''
+    }
+    const lead = { workspaceId, source: randomUUID(), fields: { email: 'a@example.org' } }
+    await mortal.leads.capture(lead, undefined).catch(note)
+    await mortal.flushFeed().catch(note)
+    return died
+  })
+  await cores.other.flushFeed()
+  for await (const { _id } of cores.core.database.collections.leads.find({ workspaceId })) captured.push(_id)
+  const { all } = await reader(workspaceId)
+  const events = await all()
+  expect(captured.length).toBeGreaterThan(1)
+  expect(events.map(({ leadId }) => leadId).toSorted()).toEqual(captured.toSorted())
+  expect(events[0]?.lead?.fields).toEqual({ email: 'a@example.org' })
+})
+
+it('a visitor who identifies has not left, and one whose session is closed has', async () => {
+  const site = await cores.newSite()
+  const visitor = await cores.newVisitor(site)
+  await send(cores.core, visitor, 'hello')
+  const verified = await cores.identify(visitor, site.sign({ sub: 'customer-1' }))
+  await cores.core.flushFeed()
+  const { all } = await reader(site.workspaceId)
+  const types = ['visitor.identified', 'visitor.left']
+  expect(typesOf(await all('', types))).toEqual(['visitor.identified'])
+  // The log gets the end of a session only while one of its streams is open.
+  await cores.openStream(verified)
+  await cores.close(verified)
+  const ends = async () => (await cores.log(verified.conversationId)).some(({ type }) => type === 'session.closed')
+  await until('the end in the log', ends)
+  await cores.core.flushFeed()
+  const left = (await all('', types)).filter(({ type }) => type === 'visitor.left')
+  expect(left.map(({ visitor: of }) => [of?.sessionId, of?.reason])).toEqual([[verified.sessionId, 'closed']])
+})

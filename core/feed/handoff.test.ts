@@ -1,0 +1,95 @@
+import { createClient } from '@connectrpc/connect'
+import { beforeAll, expect, it } from 'vitest'
+import { EventsService } from '#proto/events/v1/events_pb.js'
+import { inMemoryTransport } from '../server.ts'
+import { issuesOf, testDeliveries } from '../test/deliveries.ts'
+
+const deliveries = testDeliveries()
+beforeAll(async () => {
+  await deliveries.open()
+})
+
+type Scene = Awaited<ReturnType<typeof deliveries.newScene>>
+
+/** Returns the events of a workspace as texts, after the feed is complete. */
+async function feedOf({ workspaceId }: Scene) {
+  const [core] = deliveries.cores
+  await core!.flushFeed()
+  const client = createClient(EventsService, inMemoryTransport(core!))
+  const token = await core!.access.issue({ subject: 'flow', scopes: ['events:read'], workspaceId })
+  const { events } = await client.listEvents({ limit: 100 }, { headers: { authorization: `Bearer ${token}` } })
+  return events.map(({ type, workflowId, leadId, delivery }) => ({ type, workflowId, leadId, delivery }))
+}
+
+const typesOf = (events: { type: string }[]) => events.map(({ type }) => type)
+
+async function handsOff({ operator, subscriptionId }: Scene, when: string) {
+  await operator.updateSubscription({ subscriptionId, workflow: { workflowId: 'flow-1', when } })
+}
+
+it('a delivery that fails, is repeated and accepted is handed off once', async () => {
+  const scene = await deliveries.newScene()
+  const { operator, subscriptionId, leadId } = scene
+  await handsOff(scene, 'ended')
+  const { attemptId, deliveryId } = await scene.send()
+  const worker = await deliveries.worker()
+  await worker.drain(400)
+  await operator.retryDeliveryAttempt({ attemptId, idempotencyKey: 'again' })
+  await worker.drain(200)
+  const events = await feedOf(scene)
+  expect(typesOf(events)).toEqual(['lead.captured', 'lead.delivery-failed', 'lead.delivered', 'workflow.handoff'])
+  expect(events[3]).toMatchObject({
+    workflowId: 'flow-1',
+    leadId,
+    delivery: { subscriptionId, deliveryId, attemptId, outcome: 'failed' },
+  })
+  const { deliveries: shown } = await operator.listDeliveries({ leadId })
+  expect(shown[0]?.handoff).toMatchObject({ workflowId: 'flow-1', outcome: 'failed' })
+})
+
+it.each([
+  ['accepted', 400, 0],
+  ['accepted', 200, 1],
+  ['failed', 400, 1],
+  ['failed', 200, 0],
+  ['ended', 400, 1],
+  ['ended', 200, 1],
+] as const)('a hand-off when %s after status %i is recorded %i times', async (when, status, expected) => {
+  const scene = await deliveries.newScene()
+  await handsOff(scene, when)
+  await scene.send()
+  await (await deliveries.worker()).drain(status)
+  const found = typesOf(await feedOf(scene)).filter((type) => type === 'workflow.handoff')
+  expect(found).toHaveLength(expected)
+})
+
+it('a core that dies between any two writes delays the events of a delivery and repeats none', async () => {
+  for (let writes = 0, died = true; died; writes += 1) {
+    const scene = await deliveries.newScene()
+    await handsOff(scene, 'accepted')
+    await scene.send()
+    await (await deliveries.worker()).drain(200)
+    const mortal = deliveries.mortalCore(writes)
+    died = await mortal.flushFeed().then(
+      () => false,
+      () => true,
+    )
+    expect(typesOf(await feedOf(scene))).toEqual(['lead.captured', 'lead.delivered', 'workflow.handoff'])
+    expect(typesOf(await feedOf(scene))).toHaveLength(3)
+  }
+})
+
+it('a subscription that is disabled is in the feed once', async () => {
+  const scene = await deliveries.newScene()
+  await scene.operator.updateSubscription({ subscriptionId: scene.subscriptionId, status: 2 })
+  for (const core of deliveries.cores) await core.operationalEvents.send()
+  expect(typesOf(await feedOf(scene)).toSorted()).toEqual(['lead.captured', 'subscription.disabled'])
+})
+
+it.each([
+  [{ workflowId: 'x'.repeat(129), when: 'ended' }, '/workflow/workflowId maxLength'],
+  [{ workflowId: 'x', when: 'sometimes' }, '/workflow/when enum'],
+])('a workflow that violates a rule is refused (%#)', async (workflow, path) => {
+  const { operator, subscriptionId } = await deliveries.newScene()
+  expect(await issuesOf(operator.updateSubscription({ subscriptionId, workflow }))).toEqual([path])
+})

@@ -1,0 +1,100 @@
+import type { FeedEventType } from '../../contract/event-kinds.ts'
+import type { LeadSubscription, SubscriptionNotice } from '../deliveries/model.ts'
+import { type EventType, endsSession, type LogEvent, type SessionEndType } from '../log-event.ts'
+
+/**
+ * One event of a workspace's feed. It refers to its source and has no text of visitors or operators.
+ * Readers get the content from the source.
+ */
+export interface NewFeedEntry {
+  /** Names the source. Unique in the workspace, so that an event has one entry. */
+  source: string
+  type: FeedEventType
+  occurredAt: Date
+  conversationId?: string
+  /** Sequence of the event in the log of its conversation; 0 for the creation of the conversation. */
+  sequence?: number
+  leadId?: string
+  delivery?: FeedDelivery
+  workflowId?: string
+  disabled?: { subscriptionId: string; reason: string }
+}
+
+export interface FeedDelivery {
+  subscriptionId: string
+  deliveryId: string
+  attemptId: string
+  outcome: 'accepted' | 'failed'
+}
+
+/** Place of an entry in its feed. Numbers of a feed are consecutive, from 1. */
+export type FeedEntry = Partial<NewFeedEntry> & { number: number; type: FeedEventType; occurredAt: Date }
+
+/** Time for which entries can be read. */
+export const feedKeptMs = 30 * 86_400_000
+
+/** Adds entries of a workspace to its feed, in this order. Entries that exist are left out. */
+export type AddToFeed = (workspaceId: string, entries: NewFeedEntry[]) => Promise<void>
+
+const types: Partial<Record<EventType, FeedEventType>> = {
+  'message.accepted': 'message.visitor',
+  'message.received': 'message.agent',
+  'agent.assigned': 'conversation.assigned',
+  'agent.unassigned': 'conversation.unassigned',
+  'conversation.closed': 'conversation.closed',
+  'conversation.reopened': 'conversation.reopened',
+  'session.identified': 'visitor.identified',
+  'session.closed': 'visitor.left',
+  'session.expired': 'visitor.left',
+  'session.revoked': 'visitor.left',
+  'visitor.banned': 'visitor.left',
+  'connection.disabled': 'visitor.left',
+} satisfies Partial<Record<EventType, FeedEventType>> & Record<SessionEndType, FeedEventType>
+
+/** Types of events of a log that have an entry. */
+export const loggedTypes = Object.keys(types) as EventType[]
+
+export const isInFeed = ({ type }: LogEvent) => types[type] !== undefined
+
+/** Returns the entry of an event; undefined for an event without one. */
+export function entryOf({ conversationId, sequence, type, occurredAt }: LogEvent): NewFeedEntry | undefined {
+  const feedType = types[type]
+  return feedType && { source: `${conversationId} ${sequence}`, type: feedType, occurredAt, conversationId, sequence }
+}
+
+export const creationOf = (conversationId: string, occurredAt: Date): NewFeedEntry => ({
+  source: `${conversationId} 0`,
+  type: 'conversation.created',
+  occurredAt,
+  conversationId,
+  sequence: 0,
+})
+
+const reasons: Record<SessionEndType, string> = {
+  'session.closed': 'closed',
+  'session.expired': 'expired',
+  'session.revoked': 'revoked',
+  'visitor.banned': 'banned',
+  'connection.disabled': 'connection_disabled',
+}
+
+/** Returns why a visitor left; empty for other events. */
+export const reasonOf = ({ type }: LogEvent): string => (endsSession(type) ? reasons[type] : '')
+
+/** Returns the entries of a subscription's notices. */
+export const noticeEntries = (
+  { subscriptionId }: Pick<LeadSubscription, 'subscriptionId'>,
+  notices: SubscriptionNotice[],
+): NewFeedEntry[] =>
+  notices.flatMap((notice) =>
+    notice.kind === 'subscription.disabled'
+      ? [
+          {
+            source: notice.noticeId,
+            type: notice.kind,
+            occurredAt: notice.at,
+            disabled: { subscriptionId, reason: notice.reason },
+          },
+        ]
+      : [],
+  )

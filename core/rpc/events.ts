@@ -1,0 +1,71 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import type { ConnectRouter, HandlerContext } from '@connectrpc/connect'
+import {
+  type EventSchema,
+  EventsService,
+  type FollowEventsRequest,
+  type FollowEventsResponse,
+  FollowEventsResponseSchema,
+} from '#proto/events/v1/events_pb.js'
+import type { CoreContext } from '../context.ts'
+import type { FeedEvent } from '../feed/feed-reader.ts'
+import { reasonOf } from '../feed/model.ts'
+import { field, integer, validate } from '../rules.ts'
+import { requiredWorkspace } from '../transport/caller.ts'
+import { toLead } from './lead.ts'
+import { toMessage } from './messaging-values.ts'
+
+const maxWaitSeconds = 30
+/** Pause between the responses of a stream without events. */
+const heartbeatMs = 15_000
+
+export function eventsService(router: ConnectRouter, core: CoreContext): void {
+  const { feedReader } = core
+
+  async function* followEvents(
+    { workspaceId: named, cursor: from, types }: FollowEventsRequest,
+    context: HandlerContext,
+  ): AsyncGenerator<FollowEventsResponse> {
+    const workspaceId = requiredWorkspace(context, named)
+    const { signal } = context
+    let cursor = from
+    for (let waitMs = 0; !signal.aborted && !feedReader.isClosed(); waitMs = heartbeatMs) {
+      const page = await feedReader.read({ workspaceId, cursor, types }, { waitMs, signal })
+      cursor = page.cursor
+      yield create(FollowEventsResponseSchema, { events: page.events.map(toEvent), cursor })
+    }
+  }
+
+  router.service(EventsService, {
+    async listEvents({ workspaceId: named, cursor, types, limit, waitSeconds = 0 }, context) {
+      const workspaceId = requiredWorkspace(context, named)
+      validate(field('/waitSeconds', waitSeconds, integer(0, maxWaitSeconds)))
+      const options = { waitMs: waitSeconds * 1_000, signal: context.signal }
+      const page = await feedReader.read({ workspaceId, cursor, types, limit }, options)
+      return { events: page.events.map(toEvent), cursor: page.cursor }
+    },
+
+    followEvents,
+  })
+}
+
+function toEvent({ cursor, entry, event, lead }: FeedEvent): MessageInitShape<typeof EventSchema> {
+  const { type, occurredAt, conversationId, sequence, leadId, delivery, workflowId, disabled } = entry
+  const isVisitors = type === 'visitor.identified' || type === 'visitor.left'
+  return {
+    cursor,
+    type,
+    occurredAt: timestampFromDate(occurredAt),
+    conversationId,
+    sequence,
+    message: event?.message && { message: toMessage(event) },
+    assignment: event?.data?.agent && { agent: event.data.agent },
+    visitor: event && isVisitors ? { sessionId: event.sessionId ?? '', reason: reasonOf(event) } : undefined,
+    leadId,
+    lead: type === 'lead.captured' && lead ? toLead(lead) : undefined,
+    delivery,
+    workflowId,
+    subscriptionDisabled: disabled,
+  }
+}
