@@ -69,6 +69,8 @@ describe('a failure of the service', () => {
     const complaints: string[] = []
     const page = await visit(options)
     page.on('console', (message) => complaints.push(message.text()))
+    // A line of the first page may still arrive.
+    page.on('framenavigated', () => complaints.splice(0))
     await page.reload()
     return { page, complaints }
   }
