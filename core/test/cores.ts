@@ -62,6 +62,18 @@ export function testCores(options: CoresOptions = {}): TestCores {
   return new Proxy({} as TestCores, { get: (_, property) => Reflect.get(cores!, property) })
 }
 
+/** Opens a database. Waits a minute for an engine that is being started again. */
+async function openWhenReady(uri: string, name: string): Promise<Database> {
+  const until = performance.now() + 60_000
+  for (;;) {
+    try {
+      return await openDatabase({ uri, name, timeoutMs: 5000 })
+    } catch (error) {
+      if ((error as Error).name !== 'MongoServerSelectionError' || performance.now() > until) throw error
+    }
+  }
+}
+
 /** Starts cores over one database, with a shared clock and one installation. */
 export async function startTestCores(
   { uri, name }: TestDatabase,
@@ -74,7 +86,7 @@ export async function startTestCores(
   const openCore = (database: Database) => createTestCore(database, now, env, nudge)
   const cores: CoreContext[] = []
   for (let index = 0; index < count; index += 1) {
-    const core = openCore(await openDatabase({ uri, name, timeoutMs: 5000 }))
+    const core = openCore(await openWhenReady(uri, name))
     if (started) core.start()
     cores.push(core)
   }
