@@ -17,8 +17,8 @@ const SOLE_SILENT_MS = 15_000
 
 /**
  * Probes a core until the signal aborts, one probe at a time. The interval grows while the core
- * does not answer. The pool skips a core whose answer closes the connection: it is starting, or it is
- * stopping and will close its idle connections.
+ * does not answer. The pool skips a core whose answer closes the connection. Such a core is starting,
+ * or it is stopping and will close its idle connections.
  *
  * If a core is silent for 500 ms and another core has just answered, the connections to the silent
  * core are cut. Its calls then fail over, and the pool skips the core. If no other core answers, the

@@ -12,6 +12,7 @@ import { readCoreConfig } from './config.ts'
 import { type CoreContext, createCoreContext } from './context.ts'
 import { openDatabase } from './database/database.ts'
 import { type CoreServer, inMemoryTransport, listenForCore, serveCore } from './server.ts'
+import { openTestDatabase } from './test/open-test-database.ts'
 
 const { uri, name } = testDatabase()
 let core: CoreContext
@@ -22,7 +23,7 @@ beforeAll(async () => {
   core = createCoreContext({
     config: readCoreConfig({}),
     secretKeys: [{ kid: 'k1', secret: new Uint8Array(32).fill(7) }],
-    database: await openDatabase({ uri, name, timeoutMs: 5000 }),
+    database: await openTestDatabase({ uri, name }),
     logger: pino({ level: 'silent' }),
   })
   core.start()

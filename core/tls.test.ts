@@ -17,8 +17,8 @@ import { testDatabase } from '../test/support/test-database.ts'
 import { until } from '../test/support/until.ts'
 import { readCoreConfig } from './config.ts'
 import { type CoreContext, createCoreContext } from './context.ts'
-import { openDatabase } from './database/database.ts'
 import { type CoreServer, serveCore } from './server.ts'
+import { openTestDatabase } from './test/open-test-database.ts'
 
 const { first, second } = coreCertificates
 const { uri, name } = testDatabase()
@@ -46,7 +46,7 @@ beforeAll(async () => {
   core = createCoreContext({
     config: readCoreConfig({}),
     secretKeys: [{ kid: 'k1', secret: new Uint8Array(32).fill(7) }],
-    database: await openDatabase({ uri, name, timeoutMs: 5000 }),
+    database: await openTestDatabase({ uri, name }),
     logger: pino({ level: 'silent' }),
   })
   core.start()

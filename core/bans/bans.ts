@@ -75,8 +75,8 @@ export function createBans(dependencies: {
         await networkBans.ban(network, [...ids.workspaceIds, ...ids.connectionIds], until)
       }
       await store.ban(ids, { at, reason, workspaceId: session.workspaceId, connectionId: session.connectionId })
-      // No session begins after the ban is written, so this read finds all. Each is announced before it
-      // ends, because this process may die in between.
+      // No session begins after the ban is written, so this read finds every session that must end. The
+      // other cores are told before the sessions end, because this process may die in between.
       const unended = await sessions.unendedOf(ids, at)
       await wakeups.changing([...new Set([...unended, sessionId])], () => sessions.endAll(unended, 'banned'))
       return find(sessionId)

@@ -4,10 +4,11 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { imageOf } from '../../test/support/images.ts'
 import { runs } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
-import { type Database, openDatabase } from '../database/database.ts'
+import type { Database } from '../database/database.ts'
 import type { ServiceError } from '../errors.ts'
 import type { Session } from '../sessions/model.ts'
 import { createTestCommands, lifetime, site } from '../test/commands.ts'
+import { openTestDatabase } from '../test/open-test-database.ts'
 import type { CommandState } from './model.ts'
 
 const { uri, name } = testDatabase()
@@ -17,7 +18,7 @@ let database: Database
 let core: ReturnType<typeof createTestCommands>
 
 beforeAll(async () => {
-  database = await openDatabase({ uri, name, timeoutMs: 5000 })
+  database = await openTestDatabase({ uri, name })
   core = createTestCommands(database)
 })
 afterAll(() => database.close())

@@ -2,9 +2,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { imageOf } from '../../test/support/images.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
-import { type Database, openDatabase } from '../database/database.ts'
+import type { Database } from '../database/database.ts'
 import type { Session } from '../sessions/model.ts'
 import { createTestCommands } from '../test/commands.ts'
+import { openTestDatabase } from '../test/open-test-database.ts'
 
 const { uri, name } = testDatabase()
 const dayMs = 86_400_000
@@ -12,7 +13,7 @@ let database: Database
 let core: ReturnType<typeof createTestCommands>
 
 beforeAll(async () => {
-  database = await openDatabase({ uri, name, timeoutMs: 5000 })
+  database = await openTestDatabase({ uri, name })
   core = createTestCommands(database)
 })
 afterAll(() => database.close())

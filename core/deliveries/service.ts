@@ -57,7 +57,7 @@ export interface DeliveryService {
   waitingClaims: WaitingClaims
   liveSubscriptions: LiveSubscriptions
   jobs: Job[]
-  /** Ends waiting claims. Workers get no further deliveries. */
+  /** Ends the waiting claims. Afterwards no worker gets a delivery. */
   close(): void
 }
 

@@ -4,7 +4,8 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { runs } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
-import { type Database, openDatabase } from '../database/database.ts'
+import type { Database } from '../database/database.ts'
+import { openTestDatabase } from '../test/open-test-database.ts'
 import { scheduledStore } from '../test/scheduled-database.ts'
 import { createIdempotency, hashInput, type Operation } from './idempotency.ts'
 import { createIdempotencyStore, type IdempotencyRecord, type IdempotencyStore } from './idempotency-store.ts'
@@ -138,7 +139,7 @@ describe('an operation whose slow run is considered dead', () => {
   const { uri, name } = testDatabase()
   let database: Database
   beforeAll(async () => {
-    database = await openDatabase({ uri, name, timeoutMs: 5000 })
+    database = await openTestDatabase({ uri, name })
   })
   afterAll(() => database.close())
 

@@ -5,8 +5,8 @@ import { signAssertion } from '../../test/support/assertion.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { readCoreConfig } from '../config.ts'
 import { type CoreContext, createCoreContext } from '../context.ts'
-import { openDatabase } from '../database/database.ts'
 import { createSealedSecrets, rekey } from '../database/rekey.ts'
+import { openTestDatabase } from '../test/open-test-database.ts'
 import { createKeyring, parseSecretKeys } from './keyring.ts'
 import { createSecretBox } from './secret-box.ts'
 
@@ -21,7 +21,7 @@ async function coreWith(...kids: string[]): Promise<CoreContext> {
   const core = createCoreContext({
     config: readCoreConfig({}),
     secretKeys: parseSecretKeys(kids.map(key).join(',')),
-    database: await openDatabase({ uri, name, timeoutMs: 5000 }),
+    database: await openTestDatabase({ uri, name }),
     logger: pino({ level: 'silent' }),
   })
   cores.push(core)

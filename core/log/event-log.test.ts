@@ -2,9 +2,10 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { testDatabase } from '../../test/support/test-database.ts'
-import { type Database, openDatabase } from '../database/database.ts'
+import type { Database } from '../database/database.ts'
 import { newId } from '../ids.ts'
 import { type LogEvent, operationKeys } from '../log-event.ts'
+import { openTestDatabase } from '../test/open-test-database.ts'
 import { createEventLog, type EventDraft, type EventLog } from './event-log.ts'
 import { createEventStore, type EventStore } from './event-store.ts'
 import { createLogHeads } from './log-heads.ts'
@@ -14,7 +15,7 @@ let database: Database
 let store: EventStore
 
 beforeAll(async () => {
-  database = await openDatabase({ uri, name, timeoutMs: 5000 })
+  database = await openTestDatabase({ uri, name })
   store = createEventStore(database.collections)
 })
 afterAll(() => database.close())

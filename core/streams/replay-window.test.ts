@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { createBus } from '../bus.ts'
-import { type Database, openDatabase } from '../database/database.ts'
+import type { Database } from '../database/database.ts'
 import { newId } from '../ids.ts'
 import { createEventLog } from '../log/event-log.ts'
 import { createEventStore } from '../log/event-store.ts'
 import { createLogHeads } from '../log/log-heads.ts'
 import type { LogEvent, LogStart } from '../log-event.ts'
+import { openTestDatabase } from '../test/open-test-database.ts'
 import { toStreamEvent } from './model.ts'
 import { createRecentEvents } from './recent-events.ts'
 import { createReplayWindow, parseEventId, replayPage } from './replay-window.ts'
@@ -224,7 +225,7 @@ describe('simultaneous reads', () => {
   const { uri, name } = testDatabase()
   let database: Database
   beforeAll(async () => {
-    database = await openDatabase({ uri, name, timeoutMs: 5000 })
+    database = await openTestDatabase({ uri, name })
   })
   afterAll(() => database.close())
 

@@ -4,13 +4,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
 import { createBus } from '../bus.ts'
-import { type Database, openDatabase } from '../database/database.ts'
+import type { Database } from '../database/database.ts'
 import { newId } from '../ids.ts'
 import { createEventLog, type EventLog } from '../log/event-log.ts'
 import { createEventStore, type EventStore } from '../log/event-store.ts'
 import { createLogHeads } from '../log/log-heads.ts'
 import { type LogEvent, operationKeys } from '../log-event.ts'
 import type { Session } from '../sessions/model.ts'
+import { openTestDatabase } from '../test/open-test-database.ts'
 import type { EncodedEvent } from './model.ts'
 import { createRecentEvents } from './recent-events.ts'
 import { createReplayWindow, type StartPoint } from './replay-window.ts'
@@ -23,7 +24,7 @@ let database: Database
 let store: EventStore
 
 beforeAll(async () => {
-  database = await openDatabase({ uri, name, timeoutMs: 5000 })
+  database = await openTestDatabase({ uri, name })
   store = createEventStore(database.collections)
 })
 afterAll(() => database.close())

@@ -8,12 +8,13 @@ import { type TestDatabase, testDatabase } from '../../test/support/test-databas
 import { workspaceSessionSecret } from '../../test/support/workspace-session.ts'
 import { readCoreConfig } from '../config.ts'
 import { type CoreContext, createCoreContext } from '../context.ts'
-import { type Database, openDatabase } from '../database/database.ts'
+import type { Database } from '../database/database.ts'
 import { createEventStore } from '../log/event-store.ts'
 import type { SessionContent, VisitorCredentials } from '../sessions/model.ts'
 import type { Nudge } from '../wakeups/wakeup-store.ts'
 import type { InstallationSettings } from '../workspaces/model.ts'
 import { createTestNudge } from './nudge.ts'
+import { openTestDatabase } from './open-test-database.ts'
 import { databaseWithHook, mortalDatabase, scheduledDatabase } from './scheduled-database.ts'
 import { authorizeStream, openStreamAt, type StreamStart } from './streams.ts'
 import { credentialsOf, site } from './visitor-credentials.ts'
@@ -62,18 +63,6 @@ export function testCores(options: CoresOptions = {}): TestCores {
   return new Proxy({} as TestCores, { get: (_, property) => Reflect.get(cores!, property) })
 }
 
-/** Opens a database. Waits a minute for an engine that is being started again. */
-async function openWhenReady(uri: string, name: string): Promise<Database> {
-  const until = performance.now() + 60_000
-  for (;;) {
-    try {
-      return await openDatabase({ uri, name, timeoutMs: 5000 })
-    } catch (error) {
-      if ((error as Error).name !== 'MongoServerSelectionError' || performance.now() > until) throw error
-    }
-  }
-}
-
 /** Starts cores over one database, with a shared clock and one installation. */
 export async function startTestCores(
   { uri, name }: TestDatabase,
@@ -86,7 +75,7 @@ export async function startTestCores(
   const openCore = (database: Database) => createTestCore(database, now, env, nudge)
   const cores: CoreContext[] = []
   for (let index = 0; index < count; index += 1) {
-    const core = openCore(await openWhenReady(uri, name))
+    const core = openCore(await openTestDatabase({ uri, name }))
     if (started) core.start()
     cores.push(core)
   }

@@ -9,10 +9,11 @@ import { testDatabase } from '../../test/support/test-database.ts'
 import { type CoreConfig, readCoreConfig } from '../config.ts'
 import { type CoreContext, createCoreContext } from '../context.ts'
 import type { Collections } from '../database/collections.ts'
-import { type Database, openDatabase } from '../database/database.ts'
+import type { Database } from '../database/database.ts'
 import { parseSecretKeys } from '../keys/keyring.ts'
 import { inMemoryTransport } from '../server.ts'
 import { openStream } from './delivery-stream.ts'
+import { openTestDatabase } from './open-test-database.ts'
 
 export const operatorScopes = [
   'leads:read',
@@ -91,7 +92,7 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
     /** Opens the cores. With `started`, they follow wake-ups and run their jobs. */
     async open({ started = false, count = 2 } = {}) {
       for (let index = 0; index < count; index += 1) {
-        const core = openCore(await openDatabase({ uri, name, timeoutMs: 10_000 }))
+        const core = openCore(await openTestDatabase({ uri, name }))
         if (started) core.start()
         cores.push(core)
       }

@@ -2,8 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 export interface ChangeConfirmations {
   /**
-   * Resolves when every core has applied the changes of this process up to a number. A core that
-   * does not confirm them in time sends nothing to streams until it has read them.
+   * Resolves when every core has applied the changes of this process up to a number, or after
+   * `leaseMs`. A core that has not confirmed them by then sends nothing on streams until it has read
+   * them.
    */
   applied(changes: number): Promise<void>
   /** Must be called when a beat of another core has arrived. */

@@ -25,10 +25,10 @@ const lostAfterMs = 5_000
 /**
  * Finds out up to which time a tailable cursor has returned every document. An empty result of the
  * cursor is no proof. The server of the cursor may no longer be the primary, or may be cut off from
- * the other servers. It may not have detected this yet. So the reader writes a beat, a document of
- * its own, which a majority of the servers confirms. Once the beat is confirmed and the cursor has
- * returned it, the cursor has returned everything that was written before the beat. While no
- * majority confirms, the time stands still and the cursor is kept.
+ * the other servers. It may not have detected this yet. So the reader writes a beat: a document that
+ * a majority of the servers must confirm. When the beat is confirmed and the cursor has returned it,
+ * the cursor has also returned everything that was written before. While no majority confirms beats,
+ * the time does not change and the cursor is kept.
  *
  * `writeBeat` must not be retried after a failure. A retry on a new primary could confirm a beat
  * that the cursor has received from the former primary.

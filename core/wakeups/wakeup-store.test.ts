@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type Collection, MongoClient, type ObjectId } from 'mongodb'
 import { afterAll, expect, it } from 'vitest'
 import { testDatabase } from '../../test/support/test-database.ts'
-import { openDatabase } from '../database/database.ts'
+import { openTestDatabase } from '../test/open-test-database.ts'
 import { type CaughtUp, createWakeupStore, type WakeupDocument } from './wakeup-store.ts'
 
 const { uri, name } = testDatabase()
@@ -62,7 +62,7 @@ it('a reader whose cursor does not return its beats does not report that it has 
 })
 
 it('the driver does not retry beats', async () => {
-  await (await openDatabase({ uri, name, timeoutMs: 5000 })).close()
+  await (await openTestDatabase({ uri, name })).close()
   const transactions: unknown[] = []
   client.on('commandStarted', ({ command }) => {
     if (command.update === 'wakeups') transactions.push(command.txnNumber)

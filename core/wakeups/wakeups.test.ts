@@ -6,8 +6,8 @@ import { testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
 import { createBus } from '../bus.ts'
 import { collectionsOf } from '../database/collections.ts'
-import { openDatabase } from '../database/database.ts'
 import { createCoreMetrics } from '../metrics.ts'
+import { openTestDatabase } from '../test/open-test-database.ts'
 import { createWakeupStore } from './wakeup-store.ts'
 import { createWakeups } from './wakeups.ts'
 
@@ -19,7 +19,7 @@ afterAll(async () => {
 
 /** Starts the wake-ups of a core over a database connection that the test can slow down. */
 async function startWakeups() {
-  await (await openDatabase({ uri, name, timeoutMs: 5000 })).close()
+  await (await openTestDatabase({ uri, name })).close()
   const link: Link = await startLink(decodeURIComponent(new URL(uri).hostname))
   const client = await MongoClient.connect(`mongodb://127.0.0.1:${link.port}/?directConnection=true`)
   const received: string[] = []

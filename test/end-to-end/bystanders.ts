@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
+import { quantile } from '../../bench/table.ts'
 import { atFileEnd } from '../support/clean-up.ts'
 import type { Stack } from '../support/stack.ts'
 import { until } from '../support/until.ts'
@@ -52,8 +53,10 @@ export async function startBystanders({ gateways, demo }: Stack): Promise<Bystan
   }
 }
 
-/** Returns the value below which a share of the sorted times lies. */
-export function percentile(samples: Sample[], kind: Sample['kind'], share: number): number {
-  const times = samples.filter((sample) => sample.kind === kind).map(({ ms }) => ms)
-  return times.sort((a, b) => a - b)[Math.ceil(times.length * share) - 1]!
+/** Returns a quantile of the times of one kind of request, in milliseconds. */
+export function timeQuantile(samples: Sample[], kind: Sample['kind'], fraction: number): number {
+  return quantile(
+    samples.filter((sample) => sample.kind === kind).map(({ ms }) => ms),
+    fraction,
+  )
 }

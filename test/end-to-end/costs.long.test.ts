@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { memoryOf } from '../support/memory.ts'
 import { type Stack, startStack } from '../support/stack.ts'
 import type { Answer, Visitor } from '../support/visitor.ts'
-import { type Bystanders, percentile, type Sample, startBystanders } from './bystanders.ts'
+import { type Bystanders, type Sample, startBystanders, timeQuantile } from './bystanders.ts'
 import {
   type DearRequest,
   LARGE,
@@ -76,7 +76,7 @@ async function attack(requests: (() => Promise<Answer>)[]) {
 
 const statusesOf = (samples: Sample[]) => new Set(samples.map(({ kind, status }) => `${kind} ${status}`))
 const times = (samples: Sample[], kind: Sample['kind']) =>
-  [0.5, 0.95, 0.99, 1].map((share) => Math.round(percentile(samples, kind, share))).join('/')
+  [0.5, 0.95, 0.99, 1].map((share) => Math.round(timeQuantile(samples, kind, share))).join('/')
 
 async function expectOthersUnharmed(name: string, requests: (() => Promise<Answer>)[], mayRefuse: boolean) {
   const before = await bystanders.measure(SENDS)
@@ -89,11 +89,11 @@ async function expectOthersUnharmed(name: string, requests: (() => Promise<Answe
   console.info(
     `${name} × ${requests.length}: ${good} answered, ${count(429)} × 429, ${count(503)} × 503, ${refused} connections refused; ` +
       `${samples.length} samples, sends ${times(samples, 'send')} ms, quiet ${times(quiet, 'send')} ms; ` +
-      `readiness ${times(samples, 'ready')} ms; machine × ${percentile(quiet, 'slowness', 0.5).toFixed(1)}; peak ${JSON.stringify(peak)} MiB, quiet ${JSON.stringify(memory)}`,
+      `readiness ${times(samples, 'ready')} ms; machine × ${timeQuantile(quiet, 'slowness', 0.5).toFixed(1)}; peak ${JSON.stringify(peak)} MiB, quiet ${JSON.stringify(memory)}`,
   )
   expect(statusesOf([...samples, ...quiet])).toEqual(new Set(['send 202', 'ready 200', 'slowness 200']))
-  const floor = FLOOR_MS * percentile(quiet, 'slowness', 0.5)
-  expect(percentile(samples, 'send', 0.95)).toBeLessThan(2 * percentile(quiet, 'send', 0.99) + floor)
+  const floor = FLOOR_MS * timeQuantile(quiet, 'slowness', 0.5)
+  expect(timeQuantile(samples, 'send', 0.95)).toBeLessThan(2 * timeQuantile(quiet, 'send', 0.99) + floor)
   // Load of an earlier case may have used the rate limit of a session.
   expect(good + count(429) + count(503) + refused).toBe(answers.length)
   if (!mayRefuse) expect(refused).toBe(0)

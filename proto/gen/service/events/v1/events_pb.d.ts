@@ -76,8 +76,8 @@ export declare type ListEventsResponse = Message<"service.events.v1.ListEventsRe
   events: Event[];
 
   /**
-   * Cursor for the next call. Never empty. If it changed and there are no events, events of the
-   * wanted types may follow.
+   * Cursor for the next call. Never empty. If it changed and there are no events, call again: the
+   * entries read so far have other types or were removed.
    *
    * @generated from field: string cursor = 2;
    */
@@ -146,7 +146,7 @@ export declare type FollowEventsResponse = Message<"service.events.v1.FollowEven
 export declare const FollowEventsResponseSchema: GenMessage<FollowEventsResponse>;
 
 /**
- * One event. Content that the token's scopes do not cover is unset; the ids are always set.
+ * One event. The ids are always set. The content is set if the token's scopes cover it.
  *
  * @generated from message service.events.v1.Event
  */
