@@ -14,7 +14,7 @@ import { openDatabase } from './database/database.ts'
 import { type CoreServer, inMemoryTransport, listenForCore, serveCore } from './server.ts'
 import { openTestDatabase } from './test/open-test-database.ts'
 
-const { uri, name } = testDatabase()
+const { uri, name } = testDatabase({ isNew: true })
 let core: CoreContext
 let server: CoreServer
 let baseUrl: string

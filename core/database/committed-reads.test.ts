@@ -5,7 +5,7 @@ import { createEventStore } from '../log/event-store.ts'
 import { operationKeys } from '../log-event.ts'
 import { collectionsOf } from './collections.ts'
 
-const { uri, name } = testDatabase()
+const { uri, name } = testDatabase({ isNew: true })
 const client = new MongoClient(uri, { monitorCommands: true })
 const events = createEventStore(collectionsOf(client.db(name)))
 afterAll(() => client.close())

@@ -3,7 +3,7 @@ import { testDatabase } from '../../test/support/test-database.ts'
 import { createCoreMetrics } from '../metrics.ts'
 import { openDatabase } from './database.ts'
 
-const { uri, name } = testDatabase()
+const { uri, name } = testDatabase({ isNew: true })
 
 it('measures commands of each kind with the metrics of their client, and counts failures', async () => {
   const metrics = [createCoreMetrics(), createCoreMetrics()]

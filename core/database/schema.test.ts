@@ -9,7 +9,7 @@ import { openDatabase } from './database.ts'
 import { createMigrationLock } from './migration-lock.ts'
 import { isReady, migrate, schemaStatus } from './schema.ts'
 
-const { uri, name } = testDatabase()
+const { uri, name } = testDatabase({ isNew: true })
 const client = new MongoClient(uri)
 const db = client.db(name)
 afterAll(() => client.close())

@@ -5,7 +5,7 @@ import { collectionsOf } from './collections.ts'
 import { indexes } from './indexes.ts'
 import { shard, shardCommands, shardPlans } from './shard-plan.ts'
 
-const { uri, name } = testDatabase()
+const { uri, name } = testDatabase({ isNew: true })
 const client = new MongoClient(uri)
 const db = client.db(name)
 afterAll(() => client.close())

@@ -5,7 +5,7 @@ import { testDatabase } from '../../test/support/test-database.ts'
 import { migrate } from './schema.ts'
 import { beginHistory, currentHistory } from './store-history.ts'
 
-const { uri, name } = testDatabase()
+const { uri, name } = testDatabase({ isNew: true })
 const client = new MongoClient(uri)
 const db = client.db(name)
 afterAll(() => client.close())

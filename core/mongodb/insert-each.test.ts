@@ -9,7 +9,7 @@ interface Letter {
   text?: string
 }
 
-const { uri, name } = testDatabase()
+const { uri, name } = testDatabase({ isNew: true })
 const client = new MongoClient(uri, { monitorCommands: true })
 const letters = client.db(name).collection<Letter>('letters')
 let calls = 0

@@ -5,7 +5,7 @@ import { testDatabase } from '../../test/support/test-database.ts'
 import { openTestDatabase } from '../test/open-test-database.ts'
 import { type CaughtUp, createWakeupStore, type WakeupDocument } from './wakeup-store.ts'
 
-const { uri, name } = testDatabase()
+const { uri, name } = testDatabase({ isNew: true })
 const client = new MongoClient(uri, { monitorCommands: true })
 afterAll(() => client.close())
 

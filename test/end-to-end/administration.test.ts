@@ -17,7 +17,7 @@ import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 
 const root = join(import.meta.dirname, '../..')
-const database = testDatabase()
+const database = testDatabase({ isNew: true })
 const mongodb = { MONGODB_URI: database.uri, MONGODB_DATABASE: database.name }
 let stack: LocalStack
 beforeAll(async () => {

@@ -16,7 +16,7 @@ import { watchInbox } from './watch-inbox.ts'
 
 const root = join(import.meta.dirname, '../..')
 
-const database = testDatabase()
+const database = testDatabase({ isNew: true })
 const client = new MongoClient(database.uri)
 afterAll(() => client.close())
 

@@ -15,7 +15,7 @@ import { until } from '../support/until.ts'
  * level of a test file.
  */
 export function useStartingCores() {
-  const database = testDatabase()
+  const database = testDatabase({ isNew: true })
   const logger = pino({ level: 'silent' })
   const engines: Engine[] = []
   const links: Link[] = []
