@@ -97,7 +97,7 @@ export const coreSettings = defineSettings({
     4_000,
     1,
     100_000,
-    'Maximum length of a message in code points. Messages of visitors have 4,000 at most.',
+    'Maximum length of a message in code points. A message of a visitor may have at most 4,000, even if this value is higher.',
   ),
   PAGE_CONTEXT_MAX_BYTES: integer(4_096, 256, 1_000_000, 'Maximum size of a stored page context.'),
   IDENTITY_ASSERTION_LIFETIME_SECONDS: integer(300, 1, 86_400, 'Maximum lifetime of an identity assertion.'),

@@ -70,7 +70,7 @@ describe('a migration', () => {
     expect(Object.keys((await db.collection('conversations').findOne({ _id }))!)).not.toContain('status')
   })
 
-  it('contracts an empty database at once, because no process of the previous version uses it', async () => {
+  it('runs the contract steps on an empty database at once, because no process of the previous version uses it', async () => {
     expect((await migrate(db)).toContract).toEqual([])
   })
 

@@ -15,7 +15,7 @@ const desk = { subject: 'desk' }
 const kinds = ['workspace', 'connection', 'installation'] as const
 const dying = someOf(kinds, 1)
 
-/** Creates a workspace with visitors' data in every collection, on the cores of this file. */
+/** Creates a workspace with visitors' data in every collection. */
 async function newShop() {
   const at = await cores.newSite()
   const own = {

@@ -160,7 +160,7 @@ export function createRetentionStore(collections: PrivacyCollections) {
       await sessions.updateOne({ _id: sessionId }, nextReviewUpdate(next))
     },
 
-    /** Makes conversations due for a review, with their sessions and their workspace. */
+    /** Makes conversations, their sessions and their workspace due for a review. */
     async reviewAll(workspaceId: string, conversationIds: string[]): Promise<void> {
       if (conversationIds.length === 0) return
       const due = nextReviewUpdate({ periodBeginsAt: new Date(0) })

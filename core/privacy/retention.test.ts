@@ -88,7 +88,7 @@ describe('a session without a message', () => {
     expect(await cores.history(await cores.newVerified(sub))).toEqual([])
   })
 
-  it('is kept if agents wrote in its conversation, because the session names the visitor', async () => {
+  it('is kept if agents wrote in its conversation, because only the session says who the visitor is', async () => {
     const session = await cores.newSession()
     const { conversationId, sessionId } = session
     await cores.core.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: 'Can I help?' })

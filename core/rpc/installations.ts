@@ -45,10 +45,13 @@ const outboxMax = 50
 /** Minimum delay in milliseconds before a browser reconnects. */
 const reconnectMinMs = 500
 
+/** A setting that the request to create or the request to update lacks does not compile. */
+type SettingsRequest = Pick<CreateInstallationRequest, Exclude<keyof InstallationSettings, 'enabled'>> &
+  Partial<Pick<UpdateInstallationRequest, 'enabled'>>
+
 /** Returns the settings that a request sets. */
-export function fromSettings(request: CreateInstallationRequest | UpdateInstallationRequest): InstallationSettings {
-  const { enabled, origins, appearance, capabilities, defaultLocale, forms, availability, consent } =
-    request as UpdateInstallationRequest
+export function fromSettings(request: SettingsRequest): InstallationSettings {
+  const { enabled, origins, appearance, capabilities, defaultLocale, forms, availability, consent } = request
   return given<AllFields<InstallationSettings>>({
     enabled,
     origins: origins.length === 0 ? undefined : origins,

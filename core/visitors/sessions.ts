@@ -152,7 +152,7 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
     )
     const conversation = newConversation(session, now())
     const inserted = await Promise.all([conversations.insertOnce(conversation), store.insertOnce(session)])
-    // A ban that was set between the check and the insert did not end this session.
+    // A ban that was set between the check and the insert did not find this session. So check again.
     if (await isBanned()) {
       await store.end(session.sessionId, 'banned')
       throw new ServiceError(ErrorCode.VISITOR_BANNED)

@@ -149,7 +149,7 @@ export function markReplayed(reply: FastifyReply, replayed: boolean): void {
   if (replayed) reply.header('idempotency-replayed', 'true')
 }
 
-/** Converts session content to the public contract. Caches the authorization of its grant. */
+/** Converts session content to the public contract. Caches the authorization of the session's grant. */
 export function answerSession(
   { session, replayed }: { session?: SessionContent; replayed: boolean },
   { grants, request, reply }: { grants: GrantCache; request: FastifyRequest; reply: FastifyReply },

@@ -21,7 +21,7 @@ interface UnreadLimits {
 }
 
 const MIB = 1024 * 1024
-/** Limits of listeners for clients outside, and for small answers. */
+/** Limits of listeners that outside clients can reach, and of listeners that send small answers. */
 export const publicLimits: UnreadLimits = { maxMs: 30_000, maxBytes: MIB, totalMaxBytes: 64 * MIB }
 const CHECK_MS = 1_000
 

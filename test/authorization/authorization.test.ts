@@ -38,7 +38,7 @@ const walk = (selected: Operation[], which: 'unauthorized' | 'authorized') =>
     return isAccepted === (which === 'authorized')
   })
 
-/** Collections that cores write in the background. Search entries come from other documents. */
+/** Collections that cores write in the background. Search entries are derived from other documents. */
 const background = ['wakeups', 'searchEntries', 'searchProgress', 'feedEntries']
 
 /** Fields that the retention's sweep of a workspace and the event feed change at any time. */

@@ -9,7 +9,7 @@ import { checkMajorityReads } from './majority-reads.ts'
 
 const database = testDatabase()
 
-it('only an acknowledged message that a majority read does not return is recorded as missing', async () => {
+it('a message is recorded as missing only if it was acknowledged and a majority read does not return it', async () => {
   const client = new MongoClient(database.uri)
   atFileEnd(() => client.close())
   const db = client.db(database.name)

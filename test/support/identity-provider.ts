@@ -13,8 +13,8 @@ export interface Account {
 }
 
 /**
- * Starts an OpenID Connect provider on a free port. Its sign-in page signs in the person of
- * `signInAs` without a password. `serve` sets its clients.
+ * Starts an OpenID Connect provider on a free port. Its sign-in page asks for no
+ * password. It signs in the person that `signInAs` has set. `serve` sets its clients.
  */
 export async function startIdentityProvider() {
   const accounts = new Map<string, Account>()

@@ -55,7 +55,7 @@ export interface StackOptions {
   env?: Record<string, string>
   /** Settings that only the cores get. */
   coreEnv?: Record<string, string>
-  /** Folder of the source that the processes run. Default: this checkout. */
+  /** Folder with the source code that the processes run. Default: this checkout. */
   root?: string
 }
 

@@ -18,7 +18,7 @@ export async function lastVersion(): Promise<string | undefined> {
 }
 
 /**
- * Unpacks a version of the source, a release or a commit, into a temporary folder. If its lock file differs from the
+ * Unpacks the source of a release or a commit into a temporary folder. If its lock file differs from the
  * present one, installs its packages; otherwise links the present packages.
  */
 export async function unpack(version: string): Promise<{ root: string; remove(): Promise<void> }> {

@@ -61,16 +61,19 @@ describe('C7.4 another person', () => {
     harness.client.stop()
   })
 
-  it.each(['bob', undefined])('has none of it at a page load as %s', async (person) => {
-    const { harness, storage } = await startedAs('ada', identifies)
-    harness.client.stop()
-    const next = load(storage, person, /identify/)
-    await next.harness.started()
-    expect(next.site.seen.at(-1)).toEqual(gone)
-    expect(next.leftovers.join()).not.toMatch(/Secret|accessGrant|ada/)
-    expect(next.harness.client.session()?.identity.state).toBe(person ? 'verified' : 'anonymous')
-    next.harness.client.stop()
-  })
+  it.each(['bob', undefined])(
+    'keeps nothing of the previous person at the next page load, for the person %s',
+    async (person) => {
+      const { harness, storage } = await startedAs('ada', identifies)
+      harness.client.stop()
+      const next = load(storage, person, /identify/)
+      await next.harness.started()
+      expect(next.site.seen.at(-1)).toEqual(gone)
+      expect(next.leftovers.join()).not.toMatch(/Secret|accessGrant|ada/)
+      expect(next.harness.client.session()?.identity.state).toBe(person ? 'verified' : 'anonymous')
+      next.harness.client.stop()
+    },
+  )
 
   it('sees a closed chat if the identification is refused, and can start a new one', async () => {
     const { harness, site, storage } = await startedAs('ada', identifies)

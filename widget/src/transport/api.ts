@@ -187,8 +187,8 @@ async function errorOf(response: Response): Promise<WidgetError> {
 }
 
 /**
- * Returns the error for a response that is not from the service. Limits the wait, so that a message
- * is retried and does not fail, whatever a proxy asks for.
+ * Returns the error for a response that is not from the service. Limits the wait that a
+ * proxy asks for, so that the message is retried and does not fail.
  */
 function foreign(status = 0, retryAfterMs = 0): WidgetError {
   return new WidgetError('unexpected_response', {
