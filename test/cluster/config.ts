@@ -4,6 +4,16 @@ import type { TestDatabase } from '../support/test-database.ts'
 const uri = 'TEST_MONGODB_URI'
 const name = 'TEST_MONGODB_DATABASE'
 
+/**
+ * Returns what the test database simulates: a replica set, or a sharded cluster. Returns undefined if it
+ * is the engine itself. Example: `TEST_REPLICA_SET=sharded npm test -- core/database`.
+ */
+export function simulatedKind(): 'set' | 'sharded' | undefined {
+  const kind = process.env.TEST_REPLICA_SET
+  if (kind === undefined || kind === 'set' || kind === 'sharded') return kind
+  throw new Error('TEST_REPLICA_SET must be `set` or `sharded`')
+}
+
 /** Returns the URI of the database of `npm run verify -- cluster`, or undefined in other runs. */
 export const clusterUri = (): string | undefined => process.env[uri]
 

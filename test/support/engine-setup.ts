@@ -3,8 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import type { TestProject } from 'vitest/node'
+import { shardPlans } from '../../core/database/shard-plan.ts'
 import { attachEngine } from '../../dev/engine/engine.ts'
-import { clusterUri } from '../cluster/config.ts'
+import { clusterUri, simulatedKind } from '../cluster/config.ts'
+import { startReplicaSet } from '../replica-set/replica-set.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -42,8 +44,12 @@ export default async (project: TestProject) => {
   const remove = () => rmSync(dataDir, { recursive: true, force: true })
   process.once('exit', remove)
   const engine = await attachEngine({ dataDir, logger: pino({ level: 'warn' }) })
-  project.provide('mongodbUri', engine.uri)
+  const kind = simulatedKind()
+  const plan = new Map(shardPlans.flatMap(({ collection, key }) => (key ? [[collection as string, key]] : [])))
+  const simulated = kind && (await startReplicaSet(engine.uri, { kind, plan }))
+  project.provide('mongodbUri', simulated?.uri ?? engine.uri)
   return async () => {
+    await simulated?.close()
     await engine.stop()
     remove()
   }
