@@ -121,7 +121,7 @@ async function write(
   const lists = [...listIn(request, 'updates'), ...listIn(request, 'deletes')]
   if (command.txnNumber !== undefined && lists.some(({ multi, limit }) => multi === true || limit === 0))
     return encode(failure('InvalidOptions', command, 'Cannot use retryable writes with limit=0 or multi=true'))
-  if (name === 'createIndexes') await untilIndexMembers(context, engine, database, command)
+  if (name === 'createIndexes') await buildIndexes(context, engine, database, command)
   const reply = await engine.run(forEngine(body, command, database, true), sequences)
   if (context.faults.msPerDocument > 0 && lists.length > 0)
     await delay(context.faults.msPerDocument * Number(BSON.deserialize(reply).n ?? 0))
@@ -129,18 +129,19 @@ async function write(
 }
 
 /**
- * By default, an index build on a collection with documents ends when every member with data has
- * ended it. A stopped member holds it up.
+ * Waits as long as an index build on a collection with documents. By default, the build ends when every
+ * member with data has ended it, so a stopped member holds it up.
  */
-async function untilIndexMembers(
-  { topology }: CommandContext,
+async function buildIndexes(
+  { topology, faults }: CommandContext,
   engine: EngineConnection,
   database: string,
   command: Document,
 ) {
+  const { n } = await execute(engine, database, { count: command.createIndexes })
+  await delay(faults.msPerDocument * n)
   const needsAll = [undefined, 'votingMembers'].includes(command.commitQuorum)
   if (topology.kind === 'sharded' || !needsAll) return
-  const { n } = await execute(engine, database, { count: command.createIndexes, limit: 1 })
   while (n > 0 && topology.members.some(({ isUp, role }) => !isUp && role !== 'arbiter')) await topology.changed()
 }
 

@@ -10,9 +10,16 @@ export interface ShardRules {
   /** Returns the answer to a command of the router itself, or to a command that it refuses. */
   answer(request: Request, engine: EngineConnection): Promise<Document | undefined>
   countRouted(command: Document, engine: EngineConnection): Promise<void>
+  /** Makes all collections unsharded, so that a test can shard them. */
+  forget(): void
 }
 
-export const noShardRules: ShardRules = { routed: 0, answer: async () => undefined, countRouted: async () => {} }
+export const noShardRules: ShardRules = {
+  routed: 0,
+  answer: async () => undefined,
+  countRouted: async () => {},
+  forget() {},
+}
 
 const needsKey = 'Query for sharded findAndModify must contain the shard key'
 const needsKeyOrId =
@@ -21,9 +28,10 @@ const needsKeyOrId =
 /** `plan` has the shard keys of collections that are sharded from the beginning, in every database. */
 export function createShardRules(plan: ReadonlyMap<string, Document>): ShardRules {
   const keys = new Map<string, Document>()
+  let planned = plan
   function keyOf(command: Document): Document | undefined {
     const collection = String(Object.values(command)[0])
-    return keys.get(`${command.$db}.${collection}`) ?? plan.get(collection)
+    return keys.get(`${command.$db}.${collection}`) ?? planned.get(collection)
   }
 
   function refusedWrite(request: Request, key: Document): string | undefined {
@@ -78,6 +86,11 @@ export function createShardRules(plan: ReadonlyMap<string, Document>): ShardRule
         return failure('CannotCreateIndex', {}, `the unique index ${wrong.name} does not begin with the shard key`)
       const refused = refusedWrite(request, key)
       return refused === undefined ? undefined : failure('ShardKeyNotFound', {}, refused)
+    },
+
+    forget() {
+      keys.clear()
+      planned = new Map()
     },
 
     // A shard ends its part of the pipeline with the first `$sort` and sends all documents to the router.

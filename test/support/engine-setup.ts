@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import type { TestProject } from 'vitest/node'
-import { shardPlans } from '../../core/database/shard-plan.ts'
 import { attachEngine } from '../../dev/engine/engine.ts'
 import { clusterUri, simulatedKind } from '../cluster/config.ts'
-import { startReplicaSet } from '../replica-set/replica-set.ts'
+import { startProcess } from './processes.ts'
+import { until } from './until.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -45,11 +45,11 @@ export default async (project: TestProject) => {
   process.once('exit', remove)
   const engine = await attachEngine({ dataDir, logger: pino({ level: 'warn' }) })
   const kind = simulatedKind()
-  const plan = new Map(shardPlans.flatMap(({ collection, key }) => (key ? [[collection as string, key]] : [])))
-  const simulated = kind && (await startReplicaSet(engine.uri, { kind, plan }))
-  project.provide('mongodbUri', simulated?.uri ?? engine.uri)
+  const simulated = kind && (await startProcess({ entry: 'test/replica-set/serve.ts', args: [engine.uri, kind] }))
+  const uri = simulated && (await until('the simulated database', () => /^mongodb:.*$/m.exec(simulated.output())?.[0]))
+  project.provide('mongodbUri', uri ?? engine.uri)
   return async () => {
-    await simulated?.close()
+    await simulated?.stop()
     await engine.stop()
     remove()
   }
