@@ -4,7 +4,7 @@ import type { EngineConnection } from './engine-connection.ts'
 import { execute, forEngine } from './engine-connection.ts'
 import { codeOf, type ErrorName, failure, labelOf } from './errors.ts'
 import type { Faults } from './faults.ts'
-import { engineName } from './member-data.ts'
+import { baseName, engineName, isOwn } from './member-data.ts'
 import { repeatedAnswer } from './retryable-writes.ts'
 import type { ShardRules } from './shard-rules.ts'
 import { hasMajority, type Member, type Topology, topologyVersion } from './topology.ts'
@@ -118,6 +118,7 @@ async function write(
 ) {
   const { body, command, sequences } = request
   const database = engineName(member.data, command.$db)
+  if (!isOwn(database)) context.topology.databases.add(baseName(command.$db))
   const lists = [...listIn(request, 'updates'), ...listIn(request, 'deletes')]
   if (command.txnNumber !== undefined && lists.some(({ multi, limit }) => multi === true || limit === 0))
     return encode(failure('InvalidOptions', command, 'Cannot use retryable writes with limit=0 or multi=true'))

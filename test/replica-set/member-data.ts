@@ -23,19 +23,24 @@ export const firstData = (): MemberData => ({ suffix: '', answers: new Map(), uu
 const ownDatabases = ['admin', 'config', 'local']
 const suffixPattern = /~\d+$/
 
+export const isOwn = (database: string) => ownDatabases.includes(database)
+
+/** Returns the name of a database without the suffix of a copy. */
+export const baseName = (database: string) => database.replace(suffixPattern, '')
+
 /** Returns the engine's name for a database of a member. Cursors of a copy use that name. */
 export const engineName = ({ suffix }: MemberData, database: string) =>
-  ownDatabases.includes(database) || suffixPattern.test(database) ? database : database + suffix
+  isOwn(database) || suffixPattern.test(database) ? database : database + suffix
 
 let copies = 0
 
-/** Copies all databases with their indexes. Nobody may write to them meanwhile. */
-export async function copyData(client: MongoClient, from: MemberData): Promise<MemberData> {
+/** Copies these databases with their indexes. Nobody may write to them meanwhile. */
+export async function copyData(client: MongoClient, names: ReadonlySet<string>, from: MemberData): Promise<MemberData> {
   copies += 1
   const to: MemberData = { suffix: `~${copies}`, answers: new Map(from.answers), uuids: new Map(from.uuids) }
   await Promise.all(
-    (await databasesOf(client, from)).map(async (name) => {
-      const base = name.replace(suffixPattern, '')
+    [...names].map(async (base) => {
+      const name = base + from.suffix
       for (const info of await client.db(name).listCollections().toArray()) {
         const key = `${base}.${info.name}`
         to.uuids.set(key, from.uuids.get(key) ?? (info as Document).info.uuid)
@@ -60,12 +65,6 @@ async function copyCollection(from: Collection, database: string, options: Docum
   if (documents.length > 0) await to.insertMany(documents)
 }
 
-export async function dropData(client: MongoClient, data: MemberData): Promise<void> {
-  for (const name of await databasesOf(client, data)) await client.db(name).dropDatabase()
-}
-
-async function databasesOf(client: MongoClient, { suffix }: MemberData): Promise<string[]> {
-  const { databases } = await client.db('admin').admin().listDatabases({ nameOnly: true })
-  const names = databases.map(({ name }) => name).filter((name) => !ownDatabases.includes(name))
-  return names.filter((name) => (suffixPattern.exec(name)?.[0] ?? '') === suffix)
+export async function dropData(client: MongoClient, names: ReadonlySet<string>, data: MemberData): Promise<void> {
+  for (const name of names) await client.db(name + data.suffix).dropDatabase()
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { MongoClient } from 'mongodb'
+import { failOnClosedSockets } from '../../core/database/closed-sockets.ts'
 import { shardPlans } from '../../core/database/shard-plan.ts'
 import { atFileEnd } from '../support/clean-up.ts'
 import { type ReplicaSetOptions, startReplicaSet } from './replica-set.ts'
@@ -14,6 +15,8 @@ export const shardKeys = new Map(
  * dropped at the end of the file.
  */
 export async function openDouble(engineUri: string, options: ReplicaSetOptions = {}) {
+  // The product's clients do this, too.
+  failOnClosedSockets()
   const set = await startReplicaSet(engineUri, { plan: shardKeys, ...options })
   const name = `test-${randomBytes(8).toString('hex')}`
   const client = new MongoClient(set.uri)

@@ -118,7 +118,8 @@ export async function startReplicaSet(
     copying = promise
     try {
       await Promise.allSettled(writes)
-      const separated = await copyData(client, primary().data)
+      const separated = await copyData(client, topology.databases, primary().data)
+      known.add(separated)
       change(separated)
       if (!hasMajority(topology, primary())) primary().committed ??= separated
     } finally {
@@ -167,7 +168,7 @@ export async function startReplicaSet(
     if (!next) throw new Error('no member can be elected')
     if (!old.isIsolated) demote(old, next.data)
     // The isolated member's majority reads do not see the writes of the next primary.
-    else old.committed = await copyData(client, next.data)
+    else old.committed = await copyData(client, topology.databases, next.data)
     announce()
     await delay(electionMs)
     topology.term += 1
@@ -190,7 +191,7 @@ export async function startReplicaSet(
     for (const each of known) {
       if (used.has(each)) continue
       known.delete(each)
-      await dropData(client, each)
+      await dropData(client, topology.databases, each)
     }
     for (const each of used) if (each) known.add(each)
   }
@@ -239,9 +240,14 @@ export async function startReplicaSet(
     stop: (member, electionMs = defaultElectionMs) =>
       inTurn(async () => {
         const wasPrimary = member.role === 'primary'
-        if (!wasPrimary) return separate(() => stopNow(member))
+        if (wasPrimary) {
+          stopNow(member)
+          return elect(electionMs)
+        }
+        const others = secondaries().filter((other) => other !== member && other.isUp && !other.isLate)
+        if (others.length === 0) return separate(() => stopNow(member))
         stopNow(member)
-        await elect(electionMs)
+        announce()
       }),
 
     start: (member) =>

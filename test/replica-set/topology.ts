@@ -28,6 +28,8 @@ export interface Topology {
   /** A replica set, or the routers of a sharded cluster. */
   kind: 'set' | 'sharded'
   members: Member[]
+  /** Names of the databases that clients have written to. */
+  databases: Set<string>
   term: number
   /** Resolves at the next change of a member. */
   changed(): Promise<void>
@@ -42,6 +44,7 @@ export function createTopology(kind: Topology['kind']): Topology {
   return {
     kind,
     members: [],
+    databases: new Set(),
     term: 1,
     changed: () => next.promise,
     notify() {
