@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
-import { rm } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
 import { atFileEnd } from '../support/clean-up.ts'
 import { inheritedEnvironment } from '../support/processes.ts'
@@ -12,13 +13,17 @@ let statuses: Map<string, string>
 beforeAll(async () => {
   const folder = await copyWithChanges(knownSuspicions.flatMap(({ changes }) => changes))
   atFileEnd(() => rm(folder, { recursive: true, force: true }))
-  const args = ['node_modules/vitest/vitest.mjs', 'run', 'test/replica-set/suspicions.test.ts', '--reporter=json']
+  const file = join(folder, 'results.json')
+  const reporting = ['--reporter=json', `--outputFile=${file}`]
+  const args = ['node_modules/vitest/vitest.mjs', 'run', 'test/replica-set/suspicions.test.ts', ...reporting]
   const options = { cwd: folder, env: inheritedEnvironment(), maxBuffer: 1e8 }
   const output = await new Promise<string>((resolve) => {
-    execFile(process.execPath, args, options, (_error, stdout) => resolve(stdout))
+    execFile(process.execPath, args, options, (_error, stdout, stderr) => resolve(stdout + stderr))
   })
-  const { testResults } = JSON.parse(output.slice(output.indexOf('{"')))
-  const results = testResults[0].assertionResults as { title: string; status: string }[]
+  const written = await readFile(file, 'utf8').catch(() => {
+    throw new Error(`the tests did not run:\n${output}`)
+  })
+  const results = JSON.parse(written).testResults[0].assertionResults as { title: string; status: string }[]
   statuses = new Map(results.map(({ title, status }) => [title, status]))
 }, 600_000)
 

@@ -98,10 +98,11 @@ it('removes the visitors of a deleted connection in groups that end before the s
 it('sets the states of messages although the primary steps down', async () => {
   const { set, database } = await start('set')
   const events = createEventStore(database.collections)
-  await events.insert([{ ...event('cnv_1', 1), type: 'message.received' }])
+  await events.insert([{ ...event('cnv_1', 1), type: 'message.received', message: { state: 'delivered' } as never }])
   set.faults.inNext({ when: 'before', error: 'NotWritablePrimary', matches: (command) => command === 'update' })
   const change = { conversationId: 'cnv_1', sequence: 2, messageSequence: 1, isReceipt: true }
-  await createMessageStateStore(database.collections).apply([{ ...change, state: 'read', from: [undefined] } as never])
+  await createMessageStateStore(database.collections).apply([{ ...change, state: 'read', from: ['delivered'] }])
+  expect((await events.readAfter({ conversationId: 'cnv_1', after: 0 }, 1))[0]?.currentState).toBe('read')
   expect(set.faults.happened).toBe(1)
 })
 
