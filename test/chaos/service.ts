@@ -90,7 +90,8 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     HEARTBEAT_SECONDS: '1',
     DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32',
     DELIVERY_LEASE_MS: String(leaseMs),
-    MONGODB_TIMEOUT_MS: '2000',
+    // A simulated replica set runs in this process, beside all clients.
+    MONGODB_TIMEOUT_MS: replicaSet ? '5000' : '2000',
     ...env,
   }
   const { engine, stop: stopEngine } = database ? externalEngine(database) : await startEngine(dataDir)
