@@ -35,11 +35,11 @@ export function clusterSettings(): Record<string, string> {
 }
 
 /**
- * Returns `MONGODB_URI`, and passes it with the name of a database to processes that start from now
- * on.
+ * Returns the URI of a simulated database or `MONGODB_URI`, and passes it with the name of a database to
+ * processes that start from now on.
  */
-export function takeClusterUri(database: string): string | undefined {
-  const { MONGODB_URI } = process.env
+export function takeClusterUri(database: string, simulated?: string): string | undefined {
+  const MONGODB_URI = simulated ?? process.env.MONGODB_URI
   if (MONGODB_URI === undefined || MONGODB_URI === '') return undefined
   process.env[uri] = MONGODB_URI
   process.env[name] = database

@@ -19,9 +19,8 @@ const { values } = parseArgs({
   },
 })
 const simulated = values.simulated ? await startSimulatedSet() : undefined
-if (simulated) process.env.MONGODB_URI = simulated.database.uri
 const database = `service-cluster-${randomBytes(4).toString('hex')}`
-const uri = takeClusterUri(database)
+const uri = takeClusterUri(database, simulated?.database.uri)
 if (uri === undefined) {
   console.error('Set MONGODB_URI to the URI of a replica set.')
   process.exit(2)

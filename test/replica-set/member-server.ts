@@ -17,10 +17,7 @@ export function serveMember(context: CommandContext, member: Member, socketPath:
       member.connections.delete(socket)
       engine.close()
     })
-    serve(context, member, socket, engine).catch((e) => {
-      if (process.env.DBG) console.error(e)
-      socket.destroy()
-    })
+    serve(context, member, socket, engine).catch(() => socket.destroy())
   })
 }
 
