@@ -86,15 +86,16 @@ export function createMessageStateStore({ events }: { events: Collection<EventDo
       const sequences = await Promise.all(
         changes.map(async (change) => (change.isReceipt ? received(change) : [change.messageSequence])),
       )
-      await events.bulkWrite(
-        changes.map(({ conversationId, state, from }, index) => ({
-          updateMany: {
-            filter: { conversationId, sequence: { $in: sequences[index]! }, ...inState(from) },
+      // The driver repeats only updates of one document after an election.
+      const updates = changes.flatMap(({ conversationId, state, from }, index) =>
+        sequences[index]!.map((sequence) => ({
+          updateOne: {
+            filter: { conversationId, sequence, ...inState(from) },
             update: { $set: { currentState: state } },
           },
         })),
-        { ordered: false },
       )
+      if (updates.length > 0) await events.bulkWrite(updates, { ordered: false })
       await events.bulkWrite(
         changes.map(({ conversationId, sequence }) => ({
           updateOne: { filter: { conversationId, sequence }, update: { $unset: { unapplied: '' as const } } },

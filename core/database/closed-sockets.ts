@@ -17,6 +17,9 @@ let isDone = false
  * connections end in one turn of the event loop. The driver then retries a failed command on
  * another connection that is also closed. If the command of the driver's server monitor hangs in
  * this way, the driver never detects that the server is available again.
+ *
+ * Also converts the error of a socket that ends while a write waits for `drain`. The driver passes it on
+ * as it is, so it repeats no such command, and callers do not recognise an unreachable database.
  */
 export function failOnClosedSockets(): void {
   if (isDone) return
@@ -28,6 +31,11 @@ export function failOnClosedSockets(): void {
       this.onError(error)
       throw error
     }
-    return writeCommand.apply(this, given)
+    return writeCommand.apply(this, given).catch((cause: Error) => {
+      if (!('syscall' in cause)) throw cause
+      const error = new MongoNetworkError('the connection has ended', { cause })
+      this.onError(error)
+      throw error
+    })
   }
 }

@@ -4,7 +4,9 @@ import { failOnClosedSockets } from './closed-sockets.ts'
 import { type Collections, collectionsOf } from './collections.ts'
 import { countConnections, measureDatabase } from './database-metrics.ts'
 import { durableWriteConcern } from './durability.ts'
-import { isReady, migrate, schemaStatus } from './schema.ts'
+import { isReady, schemaStatus } from './schema.ts'
+import { openSchemaTools } from './schema-tools.ts'
+import { isRouter } from './shard-plan.ts'
 import { currentHistory } from './store-history.ts'
 
 export interface Database {
@@ -12,6 +14,8 @@ export interface Database {
   screenshots: GridFSBucket
   /** Id of the history that the data had when this process opened it. A part of every epoch. */
   history: string
+  /** Whether the database is a sharded cluster. */
+  isSharded: boolean
   /** Returns the present id of the history. Another id means that the data was restored since. */
   currentHistory(): Promise<string>
   /** Resolves when the database responds. Rejects after a second without a response. */
@@ -49,16 +53,17 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
   })
   const metrics = settings.metrics ?? createCoreMetrics()
   countConnections(client, metrics)
+  if (migrates) await migrateWithoutTimeout(settings)
   try {
     await client.connect()
     measureDatabase(client, metrics)
     const db = client.db(settings.name, { writeConcern: await durableWriteConcern(client) })
-    if (migrates) await migrate(db)
-    else await requireReady(db)
+    if (!migrates) await requireReady(db)
     return {
       collections: collectionsOf(db),
       screenshots: new GridFSBucket(db, { bucketName: 'screenshots' }),
       history: await currentHistory(db),
+      isSharded: await isRouter(db),
       currentHistory: () => currentHistory(db),
       async ping() {
         await db.command({ ping: 1, maxTimeMS: 1000 })
@@ -69,6 +74,12 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
     await client.close()
     throw error
   }
+}
+
+/** The build of an index takes as long as the collection is large, so it has no socket timeout. */
+async function migrateWithoutTimeout(settings: DatabaseSettings) {
+  const tools = await openSchemaTools(settings)
+  await tools.migrate({ contract: false }).finally(() => tools.close())
 }
 
 async function requireReady(db: Db) {

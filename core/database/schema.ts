@@ -132,10 +132,16 @@ async function createIndexes(db: Db) {
   await Promise.all(
     [...plans].map(async ([collection, specifications]) => {
       const wanted = specifications.map(toDescription)
-      await retryConflicts(() => db.collection(collection).createIndexes(wanted))
+      await retryConflicts(() => db.collection(collection).createIndexes(wanted, quorumOf(db)))
     }),
   )
 }
+
+/**
+ * By default, an index build waits for every member of a replica set, even for a stopped one. A single
+ * server rejects the option.
+ */
+const quorumOf = ({ writeConcern }: Db) => (writeConcern?.w === 'majority' ? { commitQuorum: 'majority' } : {})
 
 const toDescription = ([, key, options]: IndexPlan) =>
   ({ key, ...options }) as Parameters<Collection<Document>['createIndexes']>[0][number]

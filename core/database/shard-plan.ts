@@ -7,6 +7,11 @@ interface ShardPlan {
   collection: ShardedName
   /** Shard key. Without a shard key, the collection stays on one shard. */
   key?: Record<string, 1 | 'hashed'>
+  /**
+   * Whether the shard key is unique. GridFS creates its unique index only if there is no index with these
+   * keys, and sharding an empty collection creates one.
+   */
+  unique?: true
   why: string
 }
 
@@ -43,6 +48,7 @@ export const shardPlans: ShardPlan[] = [
   {
     collection: 'screenshots.chunks',
     key: { files_id: 1, n: 1 },
+    unique: true,
     why: 'the unique index of GridFS; most bytes of the database are here',
   },
   { collection: 'screenshots.files', why: 'one small document per screenshot' },
@@ -80,9 +86,14 @@ export const shardPlans: ShardPlan[] = [
 
 /** Returns the commands for a cluster's router, in order. */
 export function shardCommands(database: string): Record<string, unknown>[] {
-  return shardPlans.flatMap(({ collection, key }) =>
-    key ? [{ shardCollection: `${database}.${collection}`, key }] : [],
+  return shardPlans.flatMap(({ collection, key, unique }) =>
+    key ? [{ shardCollection: `${database}.${collection}`, key, ...(unique && { unique }) }] : [],
   )
+}
+
+/** Whether the server is the router of a sharded cluster. */
+export async function isRouter(db: Db): Promise<boolean> {
+  return (await db.admin().command({ hello: 1 })).msg === 'isdbgrid'
 }
 
 /**
@@ -90,9 +101,8 @@ export function shardCommands(database: string): Record<string, unknown>[] {
  * Returns false if the server is not a router.
  */
 export async function shard(db: Db): Promise<boolean> {
+  if (!(await isRouter(db))) return false
   const admin = db.client.db('admin')
-  const { msg } = await admin.command({ hello: 1 })
-  if (msg !== 'isdbgrid') return false
   for (const command of shardCommands(db.databaseName)) await admin.command(command)
   return true
 }

@@ -69,24 +69,44 @@ export interface EventStore {
   activitySince(time: Date): AsyncIterable<LogEvent>
 }
 
-export function createEventStore({ events }: { events: Collection<EventDocument> }): EventStore {
+export function createEventStore({
+  events,
+  isSharded = false,
+}: {
+  events: Collection<EventDocument>
+  /** Whether the database is a sharded cluster. */
+  isSharded?: boolean
+}): EventStore {
   const isMessage = { message: { $exists: true } }
   const lasting = { transient: { $exists: false } }
 
-  async function ends(conversationIds: string[], { committed: onlyCommitted = false } = {}) {
-    if (conversationIds.length === 0) return new Map()
+  /** Returns these fields of the oldest event (`order` 1) or the newest event (-1) of each log. */
+  async function edges<F extends 'sequence' | 'closed' | 'occurredAt' | 'transient'>(
+    conversationIds: string[],
+    { order, fields, options }: { order: 1 | -1; fields: F[]; options: typeof committed | object },
+  ): Promise<({ _id: string } & Pick<EventDocument, F>)[]> {
+    // The shards of a cluster would send whole logs to the router, which alone can group them.
+    if (isSharded) {
+      const found = conversationIds.map((conversationId) =>
+        events.find({ conversationId }, options).sort({ sequence: order }).limit(1).toArray(),
+      )
+      return (await Promise.all(found)).flat().map((event) => ({ ...event, _id: event.conversationId }))
+    }
+    const first = Object.fromEntries(fields.map((field) => [field, { $first: `$${field}` }]))
     // With this sort order the database jumps in the index from one conversation's end to the
     // next.
-    const rows = await events
-      .aggregate<{ _id: string; sequence: number; closed: boolean | null }>(
-        [
-          { $match: { conversationId: { $in: conversationIds } } },
-          { $sort: { conversationId: -1, sequence: -1 } },
-          { $group: { _id: '$conversationId', sequence: { $first: '$sequence' }, closed: { $first: '$closed' } } },
-        ],
-        onlyCommitted ? committed : {},
-      )
-      .toArray()
+    const stages = [
+      { $match: { conversationId: { $in: conversationIds } } },
+      { $sort: { conversationId: order, sequence: order } },
+      { $group: { _id: '$conversationId', ...first } },
+    ]
+    return events.aggregate<{ _id: string } & Pick<EventDocument, F>>(stages, options).toArray()
+  }
+
+  async function ends(conversationIds: string[], { committed: onlyCommitted = false } = {}) {
+    if (conversationIds.length === 0) return new Map()
+    const options = onlyCommitted ? committed : {}
+    const rows = await edges(conversationIds, { order: -1, fields: ['sequence', 'closed'], options })
     return new Map(rows.map(({ _id, sequence, closed }) => [_id, { sequence, closed: closed === true }]))
   }
 
@@ -153,24 +173,8 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
     },
 
     async starts(conversationIds) {
-      const rows = await events
-        .aggregate<LogStart & { _id: string }>(
-          [
-            { $match: { conversationId: { $in: conversationIds } } },
-            { $sort: { conversationId: 1, sequence: 1 } },
-            {
-              $group: {
-                _id: '$conversationId',
-                sequence: { $first: '$sequence' },
-                occurredAt: { $first: '$occurredAt' },
-                transient: { $first: '$transient' },
-              },
-            },
-          ],
-          committed,
-        )
-        .toArray()
-      return byKey(rows, ({ _id }) => _id)
+      const fields = ['sequence' as const, 'occurredAt' as const, 'transient' as const]
+      return byKey(await edges(conversationIds, { order: 1, fields, options: committed }), ({ _id }) => _id)
     },
 
     async oldestSequence(conversationId, { since, newest }) {

@@ -20,8 +20,11 @@ export function isStoreFault(error: unknown): boolean {
   return error instanceof MongoError
 }
 
-/** Codes of timeouts, and of a server that is starting, stopping or giving up its primary role. */
-const transientCodes = new Set([6, 7, 50, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436])
+/**
+ * Codes of timeouts, of a server that is starting, stopping or giving up its primary role, and of a
+ * router (64, 133, 134, 202) while a shard has no primary.
+ */
+const transientCodes = new Set([6, 7, 50, 64, 89, 91, 133, 134, 189, 202, 262, 9001, 10107, 11600, 11602, 13435, 13436])
 
 /**
  * Whether the database is unreachable or too slow, so that a retry may succeed. False for wrong

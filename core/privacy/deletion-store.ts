@@ -135,8 +135,8 @@ export function createDeletionStore(
         // Sessions whose conversation was never stored.
         data.sessionPart({ publicSiteKey: { $in: siteKeys } }),
         ...(kind === 'workspace' ? partsOfWorkspace(id) : []),
+        documents(visitors, { connectionId: { $in: connectionIds } }),
         atOnce(async () => {
-          await visitors.deleteMany({ connectionId: { $in: connectionIds } })
           for (const { collection, filter } of objectsIn(deleted)) await collection.deleteMany(filter)
         }),
       ]

@@ -1,7 +1,8 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { localFaults } from './faults.ts'
+import { localFaults, simulatedFaults } from './faults.ts'
 import { runChaos, runWith } from './run.ts'
+import { startSimulatedSet } from './simulated-set.ts'
 
 it('a short chaos run with all faults finds no violation', async () => {
   const lines: string[] = []
@@ -10,6 +11,16 @@ it('a short chaos run with all faults finds no violation', async () => {
   expect(report.violations, lines.join('\n')).toEqual([])
   expect(report.operations).toBeGreaterThan(50)
   expect(report.folder).toBeUndefined()
+})
+
+it('a short chaos run over a simulated replica set finds no violation', async () => {
+  const { stop, ...set } = await startSimulatedSet()
+  const lines: string[] = []
+  const say = (line: string) => void lines.push(line)
+  const report = await runChaos({ seed: 1, seconds: 40, visitors: 6, faults: simulatedFaults, say, ...set })
+  await stop()
+  expect(report.violations, lines.join('\n')).toEqual([])
+  expect(report.operations).toBeGreaterThan(50)
 })
 
 it('a chaos run whose engine never comes back ends with a report and keeps its folder', async () => {

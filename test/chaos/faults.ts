@@ -6,6 +6,7 @@ import { changePolicy, policyNames } from './policies.ts'
 import { repeatBan } from './repeated-bans.ts'
 import { restoreBackup } from './restores.ts'
 import type { Core, Part, Service } from './service.ts'
+import { setFaults } from './set-faults.ts'
 
 /**
  * Causes a fault and repairs it. The random number `draw` selects the affected process. Resolves
@@ -202,6 +203,8 @@ export const faults = {
 
   restore: restoreBackup,
 
+  ...setFaults,
+
   /** Writes a ban whose wake-up to the other cores is lost. Then an operator repeats the ban. */
   'hint-lost': (service, { recorder }) => repeatBan(service, recorder),
 
@@ -219,6 +222,8 @@ export const faultNames = Object.keys(faults) as FaultName[]
 /** Faults that need control of the engine's process, its disk or the connections to it. */
 const engineFaults = /^(engine-|cursor-|disk-|restore)/
 /** Faults for a database whose processes the run does not control. */
-export const clusterFaults = faultNames.filter((name) => !engineFaults.test(name))
+export const clusterFaults = faultNames.filter((name) => !engineFaults.test(name) && !(name in setFaults))
+/** Faults for a simulated replica set. */
+export const simulatedFaults = faultNames.filter((name) => !engineFaults.test(name))
 /** Faults that are possible with the embedded engine, which holds no elections. */
-export const localFaults = faultNames.filter((name) => name !== 'primary-stepped-down')
+export const localFaults = faultNames.filter((name) => name !== 'primary-stepped-down' && !(name in setFaults))

@@ -3,8 +3,9 @@
 import { parseArgs } from 'node:util'
 import { chaosDatabase } from '../cluster/config.ts'
 import { rules } from './checker.ts'
-import { clusterFaults, type FaultName, localFaults } from './faults.ts'
+import { clusterFaults, type FaultName, localFaults, simulatedFaults } from './faults.ts'
 import { runChaos } from './run.ts'
+import { startSimulatedSet } from './simulated-set.ts'
 
 const { values } = parseArgs({
   options: {
@@ -12,10 +13,12 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '2' },
     visitors: { type: 'string', default: '10' },
     faults: { type: 'string' },
+    'replica-set': { type: 'boolean', default: false },
   },
 })
-const database = chaosDatabase()
-const possible = database ? clusterFaults : localFaults
+const simulated = values['replica-set'] ? await startSimulatedSet() : undefined
+const database = simulated?.database ?? chaosDatabase()
+const possible = simulated ? simulatedFaults : database ? clusterFaults : localFaults
 const selected = (values.faults?.split(',') ?? possible) as FaultName[]
 const unknown = selected.filter((name) => !possible.includes(name))
 const numbers = [values.seed, values.minutes, values.visitors].map(Number)
@@ -33,7 +36,9 @@ const report = await runChaos({
   faults: selected,
   say: console.log,
   ...(database && { database }),
+  ...(simulated && { replicaSet: simulated.replicaSet }),
 })
+await simulated?.stop()
 console.log('\nfaults')
 console.table(report.faults)
 console.log('observations')

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, MongoClient } from 'mongodb'
 import type { DeliveryDocument } from '../../core/deliveries/delivery-store.ts'
 import type { EventDocument } from '../../core/log/event-store.ts'
+import type { ReplicaSet } from '../replica-set/replica-set.ts'
 import { startReceiver } from '../support/receiver.ts'
 import type { TestDatabase } from '../support/test-database.ts'
 import { check, checkRecovery, type Violation } from './checker.ts'
@@ -30,6 +31,8 @@ export interface RunOptions {
   root?: string
   /** Database to use instead of an engine of this run. */
   database?: TestDatabase
+  /** The replica set of `database`, if it is simulated. */
+  replicaSet?: ReplicaSet
 }
 
 export interface Report {
@@ -83,14 +86,19 @@ export async function runChaos({
  * Runs clients until `disturb` has ended and the service has recovered. Then checks the guarantees.
  */
 export async function runWith(
-  { seed, arrivalSeconds, visitors: visitorCount, say, root, database }: RunOptions,
+  { seed, arrivalSeconds, visitors: visitorCount, say, root, database, replicaSet }: RunOptions,
   disturb: (service: Service, random: Random, recorder: Recorder) => Promise<void>,
 ): Promise<Report> {
   const random = createRandom(seed)
   // Faults have their own random generator, so that the same seed causes the same faults, no matter
   // how many random numbers the clients use.
   const [faultRandom, clientRandom] = [createRandom(random.between(0, 1e9)), createRandom(random.between(0, 1e9))]
-  const service = await startService({ chance: clientRandom.next, database, ...(root !== undefined && { root }) })
+  const service = await startService({
+    chance: clientRandom.next,
+    database,
+    replicaSet,
+    ...(root !== undefined && { root }),
+  })
   const receiver = await startReceiver()
   const client = new MongoClient(service.engine.uri)
   const db = client.db(service.engine.database)

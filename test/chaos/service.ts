@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { DemoFile } from '../../dev/demo-seed.ts'
+import type { ReplicaSet } from '../replica-set/replica-set.ts'
 import { type Link, startLink } from '../support/link.ts'
 import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
 import type { TestDatabase } from '../support/test-database.ts'
@@ -46,6 +47,8 @@ export interface Service extends RestoreTurns {
   dataDir: string
   deliveryToken: string
   engine: Engine
+  /** The replica set, if it is simulated. */
+  replicaSet?: ReplicaSet | undefined
   cores: Core[]
   gateways: Gateway[]
   workers: Part[]
@@ -60,6 +63,8 @@ export interface Service extends RestoreTurns {
 export interface ServiceOptions {
   /** Database to use instead of an engine of this run. Faults of the engine are then impossible. */
   database?: TestDatabase | undefined
+  /** The replica set of `database`, if it is simulated. */
+  replicaSet?: ReplicaSet | undefined
   cores?: number
   gateways?: number
   workers?: number
@@ -76,7 +81,7 @@ export const leaseMs = 1_500
  * can break: core to engine, gateway or worker to core, visitor to gateway.
  */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
-  const { cores = 2, gateways = 2, workers = 2, chance, env = {}, root, database } = options
+  const { cores = 2, gateways = 2, workers = 2, chance, env = {}, root, database, replicaSet } = options
   const dataDir = await mkdtemp(join(tmpdir(), 'service-chaos-'))
   const shared = {
     DATA_DIR: dataDir,
@@ -85,7 +90,8 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     HEARTBEAT_SECONDS: '1',
     DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32',
     DELIVERY_LEASE_MS: String(leaseMs),
-    MONGODB_TIMEOUT_MS: '2000',
+    // A simulated replica set runs in this process, beside all clients.
+    MONGODB_TIMEOUT_MS: replicaSet ? '5000' : '2000',
     ...env,
   }
   const { engine, stop: stopEngine } = database ? externalEngine(database) : await startEngine(dataDir)
@@ -130,6 +136,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     dataDir,
     deliveryToken: await readFile(join(dataDir, 'delivery.token'), 'utf8'),
     engine,
+    replicaSet,
     cores: coreParts,
     gateways: gatewayParts,
     workers: workerParts,

@@ -4,6 +4,16 @@ import type { TestDatabase } from '../support/test-database.ts'
 const uri = 'TEST_MONGODB_URI'
 const name = 'TEST_MONGODB_DATABASE'
 
+/**
+ * Returns what the test database simulates: a replica set, or a sharded cluster. Returns undefined if it
+ * is the engine itself. Example: `TEST_REPLICA_SET=sharded npm test -- core/database`.
+ */
+export function simulatedKind(): 'set' | 'sharded' | undefined {
+  const kind = process.env.TEST_REPLICA_SET
+  if (kind === undefined || kind === 'set' || kind === 'sharded') return kind
+  throw new Error('TEST_REPLICA_SET must be `set` or `sharded`')
+}
+
 /** Returns the URI of the database of `npm run verify -- cluster`, or undefined in other runs. */
 export const clusterUri = (): string | undefined => process.env[uri]
 
@@ -25,11 +35,11 @@ export function clusterSettings(): Record<string, string> {
 }
 
 /**
- * Returns `MONGODB_URI`, and passes it with the name of a database to processes that start from now
- * on.
+ * Returns the URI of a simulated database or `MONGODB_URI`, and passes it with the name of a database to
+ * processes that start from now on.
  */
-export function takeClusterUri(database: string): string | undefined {
-  const { MONGODB_URI } = process.env
+export function takeClusterUri(database: string, simulated?: string): string | undefined {
+  const MONGODB_URI = simulated ?? process.env.MONGODB_URI
   if (MONGODB_URI === undefined || MONGODB_URI === '') return undefined
   process.env[uri] = MONGODB_URI
   process.env[name] = database

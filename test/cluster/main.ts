@@ -1,30 +1,43 @@
 // `MONGODB_URI=… npm run verify -- cluster`: runs tests, chaos and benches on a replica set. Creates
 // databases whose names begin with `test-` and `service-cluster-`, and drops them.
+// `npm run verify -- cluster --simulated` runs them on a simulated replica set, without the benches.
+// `--only STEP` runs one step.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { MongoClient } from 'mongodb'
+import { startSimulatedSet } from '../chaos/simulated-set.ts'
 import { takeClusterUri } from './config.ts'
 
-const { values } = parseArgs({ options: { minutes: { type: 'string', default: '3' } } })
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '3' },
+    simulated: { type: 'boolean', default: false },
+    only: { type: 'string' },
+  },
+})
+const simulated = values.simulated ? await startSimulatedSet() : undefined
 const database = `service-cluster-${randomBytes(4).toString('hex')}`
-const uri = takeClusterUri(database)
+const uri = takeClusterUri(database, simulated?.database.uri)
 if (uri === undefined) {
   console.error('Set MONGODB_URI to the URI of a replica set.')
   process.exit(2)
 }
 
 const vitest = ['node_modules/vitest/vitest.mjs', 'run']
-const steps: [name: string, args: string[]][] = [
-  ['conversations', [...vitest, 'test/conformance/', 'core/log', 'core/conversations']],
+const chaos = ['test/chaos/main.ts', '--minutes', values.minutes]
+const all: [name: string, args: string[]][] = [
+  ['conversations', [...vitest, 'test/conformance/', 'core/log', 'core/conversations', 'core/wakeups']],
   ['deliveries', [...vitest, 'test/end-to-end/lead-delivery.test.ts', 'core/deliveries']],
   ['indexes and migrations', [...vitest, 'core/database']],
-  ['chaos', ['test/chaos/main.ts', '--minutes', values.minutes]],
+  ['chaos', simulated ? [...chaos, '--replica-set'] : chaos],
   ['bench of sends', ['bench/main.ts', 'send', '--quick', '--only', '64']],
   ['bench of the latency', ['bench/main.ts', 'latency', '--quick']],
 ]
+
+const steps = all.filter(([name]) => (values.only ?? name) === name && !(simulated && name.startsWith('bench')))
 
 const client = new MongoClient(uri)
 const results: [string, string][] = []
@@ -50,6 +63,7 @@ try {
   const { databases } = await client.db('admin').admin().listDatabases({ nameOnly: true })
   for (const { name } of databases.filter(({ name }) => name.startsWith(database))) await client.db(name).dropDatabase()
   await client.close()
+  await simulated?.stop()
 }
 console.log('')
 for (const [name, result] of results) console.log(`${name.padEnd(24)} ${result}`)

@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import type { TestProject } from 'vitest/node'
 import { attachEngine } from '../../dev/engine/engine.ts'
-import { clusterUri } from '../cluster/config.ts'
+import { clusterUri, simulatedKind } from '../cluster/config.ts'
+import { startProcess } from './processes.ts'
+import { until } from './until.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -42,8 +44,12 @@ export default async (project: TestProject) => {
   const remove = () => rmSync(dataDir, { recursive: true, force: true })
   process.once('exit', remove)
   const engine = await attachEngine({ dataDir, logger: pino({ level: 'warn' }) })
-  project.provide('mongodbUri', engine.uri)
+  const kind = simulatedKind()
+  const simulated = kind && (await startProcess({ entry: 'test/replica-set/serve.ts', args: [engine.uri, kind] }))
+  const uri = simulated && (await until('the simulated database', () => /^mongodb:.*$/m.exec(simulated.output())?.[0]))
+  project.provide('mongodbUri', uri ?? engine.uri)
   return async () => {
+    await simulated?.stop()
     await engine.stop()
     remove()
   }

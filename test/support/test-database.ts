@@ -10,6 +10,9 @@ export type TestDatabase = {
   name: string
 }
 
+/** Whether the database is the embedded engine itself. Its URI has the path of a socket. */
+export const isEngine = ({ uri }: TestDatabase): boolean => uri.includes('.sock')
+
 interface TestDatabaseOptions {
   /** Whether the database has no collections. Otherwise it may have empty ones. Default: false. */
   isNew?: boolean

@@ -1,0 +1,31 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { inheritedEnvironment } from '../support/processes.ts'
+
+const root = join(import.meta.dirname, '../..')
+
+function run(args: string[], env: Record<string, string> = {}): Promise<{ code: number; output: string }> {
+  const options = { cwd: root, env: { ...inheritedEnvironment(), ...env }, maxBuffer: 1e8 }
+  return new Promise((resolve) => {
+    execFile(process.execPath, args, options, (error, stdout, stderr) =>
+      resolve({ code: error ? 1 : 0, output: stdout + stderr }),
+    )
+  })
+}
+
+it.each(['conversations', 'deliveries', 'indexes and migrations'])(
+  'the tests of %s pass on a simulated replica set',
+  async (only) => {
+    const { code, output } = await run(['test/cluster/main.ts', '--simulated', '--only', only])
+    expect(code, output.slice(-20_000)).toBe(0)
+  },
+)
+
+it('the tests of the stores pass on simulated routers of a sharded cluster', async () => {
+  const tested = ['core/log', 'core/operators', 'core/idempotency', 'core/identity', 'core/sessions', 'core/feed']
+  const { code, output } = await run(['node_modules/vitest/vitest.mjs', 'run', ...tested], {
+    TEST_REPLICA_SET: 'sharded',
+  })
+  expect(code, output.slice(-20_000)).toBe(0)
+})

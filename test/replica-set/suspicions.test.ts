@@ -1,0 +1,151 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { pino } from 'pino'
+import { expect, it } from 'vitest'
+import { createMessageStateStore } from '../../core/conversations/message-state-store.ts'
+import { openDatabase } from '../../core/database/database.ts'
+import { openSchemaTools } from '../../core/database/schema-tools.ts'
+import { retryAtStart } from '../../core/database/start-retries.ts'
+import { createStores } from '../../core/database/stores.ts'
+import { createEventStore } from '../../core/log/event-store.ts'
+import type { LogEvent } from '../../core/log-event.ts'
+import { atFileEnd } from '../support/clean-up.ts'
+import { testDatabase } from '../support/test-database.ts'
+import { until } from '../support/until.ts'
+import { openDouble } from './open-double.ts'
+
+const { uri } = testDatabase()
+const timeoutMs = 5_000
+
+/** Opens an empty database on a new double. */
+async function start(kind: 'set' | 'sharded') {
+  const { set, name } = await openDouble(uri, { kind })
+  const settings = { uri: set.uri, name, timeoutMs }
+  const database = await openDatabase(settings)
+  atFileEnd(() => database.close())
+  return { set, settings, database }
+}
+
+const event = (conversationId: string, sequence: number): LogEvent => ({
+  conversationId,
+  sequence,
+  type: 'message.accepted',
+  occurredAt: new Date(0),
+})
+
+it('leases a console session of a sharded collection', async () => {
+  const { database } = await start('sharded')
+  const { consoleSessions } = createStores(database)
+  const session = { id: 'cs_1', workspaceId: 'ws_1', expiresAt: new Date(9e12), provider: { recheckAt: new Date(0) } }
+  await consoleSessions.insertSession(session as never)
+  const claimed = await consoleSessions.claimRecheck(new Date(1), new Date(2))
+  expect(claimed?.session.id).toBe('cs_1')
+  expect(await consoleSessions.claimRecheck(new Date(1), new Date(2))).toBeUndefined()
+})
+
+it('reads only the ends of logs from the shards', async () => {
+  const { set, database } = await start('sharded')
+  const { events } = createStores(database)
+  for (let sequence = 1; sequence <= 20; sequence += 1)
+    await events.insert(['cnv_1', 'cnv_2'].map((id) => event(id, sequence)))
+  expect((await events.ends(['cnv_1', 'cnv_2'])).get('cnv_2')?.sequence).toBe(20)
+  expect((await events.starts(['cnv_1', 'cnv_2'])).get('cnv_1')?.sequence).toBe(1)
+  expect(set.shardRules.routed).toBe(0)
+})
+
+it('keeps the index of screenshots unique if the database is sharded before the first upload', async () => {
+  const { set, settings, database } = await start('sharded')
+  set.shardRules.forget()
+  const tools = await openSchemaTools(settings)
+  expect(await tools.shard().finally(() => tools.close())).toBe(true)
+  const upload = database.screenshots.openUploadStream('shot')
+  await new Promise((resolve, reject) => upload.on('error', reject).end(Buffer.alloc(10), () => resolve(undefined)))
+  const chunks = database.collections.events.db.collection('screenshots.chunks')
+  const found = (await chunks.indexes()).find(({ key }) => 'files_id' in key)
+  expect(found).toMatchObject({ key: { files_id: 1, n: 1 }, unique: true })
+})
+
+it('starts while a member is stopped and an index of a collection with documents is missing', async () => {
+  const { set, settings, database } = await start('set')
+  const { sessions } = database.collections
+  await sessions.insertOne({ _id: 's_1' } as never)
+  await sessions.dropIndex('by_visitor')
+  await set.stop(set.secondaries()[0]!)
+  await (await openDatabase({ ...settings, timeoutMs: 1_000 })).close()
+  expect(await sessions.indexExists('by_visitor')).toBe(true)
+})
+
+it('starts although the build of an index takes longer than the socket timeout', async () => {
+  const { set, settings, database } = await start('set')
+  const { sessions } = database.collections
+  await sessions.insertMany(Array.from({ length: 30 }, (_, index) => ({ _id: `s_${index}` })) as never)
+  await sessions.dropIndex('by_visitor')
+  set.faults.msPerDocument = 50
+  await (await openDatabase({ ...settings, timeoutMs: 1_000 })).close()
+})
+
+it('removes the visitors of a deleted connection in groups that end before the socket timeout', async () => {
+  const { set, database } = await start('set')
+  const { visitors, connections } = database.collections
+  const inConnection = { workspaceId: 'ws_1', connectionId: 'con_1' }
+  await connections.insertOne({ _id: 'con_1', workspaceId: 'ws_1' } as never)
+  await visitors.insertMany(Array.from({ length: 60 }, (_, index) => ({ _id: `v_${index}`, ...inConnection })) as never)
+  const parts = await createStores(database).deletions.partsOf({ kind: 'connection', id: 'con_1', workspaceId: 'ws_1' })
+  set.faults.msPerDocument = 100
+  for (const part of parts) while ((await part.remove(20)) > 0);
+  expect(await visitors.countDocuments()).toBe(0)
+})
+
+it('sets the states of messages although the primary steps down', async () => {
+  const { set, database } = await start('set')
+  const events = createEventStore(database.collections)
+  await events.insert([{ ...event('cnv_1', 1), type: 'message.received', message: { state: 'delivered' } as never }])
+  set.faults.inNext({ when: 'before', error: 'NotWritablePrimary', matches: (command) => command === 'update' })
+  const change = { conversationId: 'cnv_1', sequence: 2, messageSequence: 1, isReceipt: true }
+  await createMessageStateStore(database.collections).apply([{ ...change, state: 'read', from: ['delivered'] }])
+  expect((await events.readAfter({ conversationId: 'cnv_1', after: 0 }, 1))[0]?.currentState).toBe('read')
+  expect(set.faults.happened).toBe(1)
+})
+
+it.each(['FailedToSatisfyReadPreference', 'NetworkInterfaceExceededTimeLimit', 'WriteConcernFailed'] as const)(
+  'a core that starts while a router reports %s tries again',
+  async (error) => {
+    const { set, settings } = await start('sharded')
+    const matches = (command: string) => command === 'createIndexes'
+    // The driver itself repeats a command once.
+    set.faults.inNext({ when: 'before', error, matches, times: 2 })
+    const options = { logger: pino({ level: 'silent' }), withinMs: 30_000 }
+    const database = await retryAtStart(() => openDatabase(settings), options)
+    await database.close()
+    expect(set.faults.happened).toBe(2)
+  },
+)
+
+it('loses no wake-ups while both secondaries are late', async () => {
+  const { set, database } = await start('set')
+  const { wakeups } = createStores(database)
+  const stopped = new AbortController()
+  const seen: string[] = []
+  let ended = false
+  const following = (async () => {
+    const reader = { from: 'reader', signal: stopped.signal, now: Date.now, monotonic: () => performance.now() }
+    for await (const each of wakeups.follow(reader))
+      if ('asOf' in each) seen.push('current')
+      else seen.push(...each.changed)
+    ended = true
+  })()
+  await until('a beat', () => seen.includes('current'))
+  const late = set.secondaries()
+  await set.holdBack(late)
+  const published = wakeups.publish({ from: 'other', heads: [], changed: ['a'], at: new Date() })
+  // The longest lag that the product must bear is not bounded: it only waits.
+  await delay(3_000)
+  expect(ended).toBe(false)
+  await set.catchUp()
+  await published
+  await until('the change', () => seen.includes('a'))
+  seen.length = 0
+  await until('a beat', () => seen.includes('current'))
+  expect(ended).toBe(false)
+  stopped.abort()
+  await following.catch(() => {})
+})
