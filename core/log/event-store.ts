@@ -78,16 +78,28 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
     // With this sort order the database jumps in the index from one conversation's end to the
     // next.
     const rows = await events
-      .aggregate<{ _id: string; sequence: number; closed: boolean | null }>(
+      .aggregate<{ _id: string; sequence: number; closed: boolean | null; waitingSince: Date | null }>(
         [
           { $match: { conversationId: { $in: conversationIds } } },
           { $sort: { conversationId: -1, sequence: -1 } },
-          { $group: { _id: '$conversationId', sequence: { $first: '$sequence' }, closed: { $first: '$closed' } } },
+          {
+            $group: {
+              _id: '$conversationId',
+              sequence: { $first: '$sequence' },
+              closed: { $first: '$closed' },
+              waitingSince: { $first: '$waitingSince' },
+            },
+          },
         ],
         onlyCommitted ? committed : {},
       )
       .toArray()
-    return new Map(rows.map(({ _id, sequence, closed }) => [_id, { sequence, closed: closed === true }]))
+    return new Map(
+      rows.map(({ _id, sequence, closed, waitingSince }) => [
+        _id,
+        { sequence, closed: closed === true, ...(waitingSince && { waitingSince }) },
+      ]),
+    )
   }
 
   return {
@@ -215,7 +227,9 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
 
     async *activitySince(time) {
       const from = ObjectId.createFromTime(Math.floor(time.getTime() / 1000))
-      const activity = { $or: [isMessage, { type: 'conversation.closed' as const }] }
+      const activity = {
+        $or: [isMessage, { type: { $in: ['conversation.closed', 'conversation.reopened'] as const } }],
+      }
       for await (const document of events.find({ _id: { $gte: from }, ...activity })) yield toEvent(document)
     },
   }
