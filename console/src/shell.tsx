@@ -6,7 +6,7 @@ import { ConnectionStateLine } from './connection-state.tsx'
 import { useConsole } from './console-context.ts'
 import { DeliveriesView } from './deliveries/deliveries-view.tsx'
 import { DeliveryView } from './deliveries/delivery-view.tsx'
-import { InboxView } from './inbox/inbox-view.tsx'
+import { countText, InboxView } from './inbox/inbox-view.tsx'
 import { InstallationView } from './installations/installation-view.tsx'
 import { InstallationsView } from './installations/installations-view.tsx'
 import { LeadView } from './leads/lead-view.tsx'
@@ -75,7 +75,7 @@ export function Shell() {
   const workspace = useLoad(async () => (await api.workspaces.getWorkspace({})).workspace, [session.id])
   const route = router.route.value
   const area = areaOf(route)
-  const unread = inbox.unread.value
+  const unanswered = inbox.unanswered.value
 
   useEffect(
     () =>
@@ -87,10 +87,10 @@ export function Shell() {
   )
 
   useSignalEffect(() => {
-    const count = inbox.unread.value
+    const count = inbox.unanswered.value
     document.title = `${count > 0 ? `(${count}) ` : ''}${areaOf(router.route.value)?.name ?? 'Not found'} · Console`
   })
-  useSignalEffect(() => void badge.show(inbox.unread.value))
+  useSignalEffect(() => void badge.show(inbox.unanswered.value))
   useEffect(() => () => void badge.show(0), [])
   useFocusOnRoute(main)
 
@@ -126,10 +126,10 @@ export function Shell() {
               <a href={pathOf({ view })} aria-current={area?.view === view ? 'page' : undefined}>
                 <Icon name={icon} />
                 <span class="area-name">{name}</span>
-                {view === 'inbox' && unread > 0 && (
+                {view === 'inbox' && unanswered > 0 && (
                   <span class="count">
-                    {unread > 99 ? '99+' : unread}
-                    <span class="visually-hidden"> unread</span>
+                    {countText(unanswered)}
+                    <span class="visually-hidden"> unanswered</span>
                   </span>
                 )}
               </a>

@@ -23,7 +23,7 @@ export const views: [path: string, shows: string | RegExp][] = [
   ['workspace', 'Sessions without a message'],
 ]
 export const emptyViews: [path: string, shows: string | RegExp][] = [
-  ['conversations', 'No conversations yet'],
+  ['conversations', 'No open conversations'],
   ['leads', 'No leads yet'],
   ['leads/lead_nowhere', 'This does not exist, or belongs to another workspace.'],
   ['deliveries', 'No deliveries yet'],
@@ -67,6 +67,8 @@ export async function checkViews(
       found.push(...findings.map((finding) => `${path}, ${name}: ${finding}`))
       const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)
       if (wide) found.push(`${path}, ${name}: scrolls sideways`)
+      const beyond = await page.evaluate(() => document.documentElement.scrollHeight - innerHeight)
+      if (beyond > 0) found.push(`${path}, ${name}: scrolls ${beyond} px into nothing`)
       if (viewport === phone) found.push(...(await smallTargets(page)).map((each) => `${path}, ${name}: ${each}`))
     }
   }
