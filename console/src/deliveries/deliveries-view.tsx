@@ -12,6 +12,7 @@ import { PagedList, RefreshButton } from '../ui/paged-list.tsx'
 import { usePages } from '../ui/pages.ts'
 import { When } from '../ui/when.tsx'
 import { deliveryStatuses, isPending, outcomeText, statusByName } from './delivery-words.ts'
+import { RetryButton } from './retry-button.tsx'
 import { StatusTag } from './status-tag.tsx'
 
 const pollMs = 4000
@@ -115,6 +116,7 @@ export function DeliveriesView({ status, subscriptionId, withinHours }: Filter) 
             delivery={delivery}
             destination={destinations.get(delivery.subscriptionId)}
             lead={titleOf(delivery.leadId)}
+            onRetried={list.reload}
           />
         )}
       </PagedList>
@@ -132,13 +134,14 @@ interface DeliveryRowProps {
   destination: string | undefined
   /** Title of the lead. Empty if the delivery has no lead. */
   lead: string
+  onRetried: () => Promise<unknown>
 }
 
-function DeliveryRow({ delivery, destination, lead }: DeliveryRowProps) {
+function DeliveryRow({ delivery, destination, lead, onRetried }: DeliveryRowProps) {
   const { deliveryId, subscriptionId, status, latestAttempt, updatedAt } = delivery
   const attempt = latestAttempt ? [outcomeText(latestAttempt), `attempt ${latestAttempt.attemptNumber}`] : []
   return (
-    <li>
+    <li class="table-line">
       <a class="table-row" href={pathOf({ view: 'delivery', deliveryId })}>
         <StatusTag status={status} />
         <span class="table-main">
@@ -150,6 +153,7 @@ function DeliveryRow({ delivery, destination, lead }: DeliveryRowProps) {
         </span>
         <When at={updatedAt} />
       </a>
+      {latestAttempt && <RetryButton attempt={latestAttempt} of={`to ${destination}`} onRetried={onRetried} />}
     </li>
   )
 }

@@ -5,6 +5,7 @@ import { conversationPath, pathOf } from '../router.ts'
 import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Empty, FailureNotice, Loading } from '../ui/notice.tsx'
+import { useRowKeys } from '../ui/row-keys.ts'
 import { ConversationRow } from './conversation-row.tsx'
 import type { Queue } from './inbox-merge.ts'
 import { SearchFilters, SearchResults } from './search-results.tsx'
@@ -67,18 +68,9 @@ function ConversationList({ openId, openMessage }: ConversationListProps) {
   const { search } = inbox
   const searches = search.isActive.value
 
+  useRowKeys('.conversations .rows a')
   useEffect(() => {
-    const rows = () => [...(list.current?.querySelectorAll<HTMLElement>('.rows a') ?? [])]
-    function move(step: number) {
-      const all = rows()
-      const at = all.findIndex((row) => row === document.activeElement || row.contains(document.activeElement))
-      const from = at >= 0 ? at : all.findIndex((row) => row.hasAttribute('aria-current'))
-      const target = from < 0 ? all[0] : all[Math.max(0, Math.min(all.length - 1, from + step))]
-      target?.focus()
-    }
     return shortcuts.bind({
-      j: () => move(1),
-      k: () => move(-1),
       n: () => void openNext(),
       '/': () => {
         // On a phone, the search field is on the page of the list, so go there first.

@@ -56,8 +56,8 @@ export function NewInstallation({ connections, onClose, onCreated }: NewInstalla
   const [origins, setOrigins] = useState<string[]>([])
   return (
     <ActionDialog
-      title="New installation"
-      action="Create installation"
+      title="New website"
+      action="Create website"
       disabled={origins.length === 0}
       onClose={onClose}
       onConfirm={async () => {
