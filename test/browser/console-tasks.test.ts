@@ -55,7 +55,7 @@ describe('an everyday task takes few steps:', () => {
     await page.getByText('Live', { exact: true }).waitFor()
     const { step, count } = steps()
     await step(page.keyboard.press('/'))
-    await until('the field', () => page.evaluate(() => document.activeElement?.getAttribute('type') === 'search'))
+    await until('the field', () => page.evaluate("document.activeElement?.getAttribute('type') === 'search'"))
     await step(page.keyboard.type(email))
     const row = page.getByRole('list', { name: 'Search results' }).locator('.row').first()
     await until('the lead in the search', async () => {

@@ -22,11 +22,16 @@ setInterval(() => {
 export function Waiting({ since }: { since: Timestamp }) {
   const date = timestampDate(since)
   const minutes = Math.max(0, Math.floor((minute.value - date.getTime()) / 60_000))
-  const text =
-    minutes < 1 ? 'just now' : minutes < 90 ? `waiting ${minutes} min` : `waiting ${formatDistance(minutes * 60_000)}`
   return (
     <time class="waiting" dateTime={date.toISOString()} title={`Waiting since ${formatFull(date)}`}>
-      {text}
+      {minutes < 1 ? (
+        'just now'
+      ) : (
+        <>
+          <span class="waiting-word">waiting </span>
+          {minutes < 90 ? `${minutes} min` : formatDistance(minutes * 60_000)}
+        </>
+      )}
     </time>
   )
 }
