@@ -118,6 +118,7 @@ describe('websites in the console', () => {
     await dialog.getByLabel(/I have stored it/).check()
     await dialog.getByRole('button', { name: 'Done' }).click()
     await page.getByText('https://blog.example').first().waitFor()
+    expect(core.calls('CreateInstallation')).toMatchObject([{ availability: { requiresOperator: true } }])
     await page.getByRole('link', { name: 'Websites' }).first().click()
     await page.getByRole('button', { name: 'Disable Website' }).click()
     await dialog.getByText(/Every visitor session on this connection ends/).waitFor()

@@ -63,7 +63,7 @@ export function DeliveriesView({ status, subscriptionId, withinHours }: Filter) 
     ) : (
       <Empty icon="deliveries" title="No deliveries yet">
         <p>
-          A <a href={pathOf({ view: 'subscriptions' })}>subscription</a> sends leads automatically. You can also send
+          A <a href={pathOf({ view: 'subscriptions' })}>destination</a> gets leads automatically. You can also send
           one from <a href={pathOf({ view: 'leads' })}>Leads</a>.
         </p>
       </Empty>
@@ -77,7 +77,7 @@ export function DeliveriesView({ status, subscriptionId, withinHours }: Filter) 
     >
       {disabled.length > 0 && (
         <Notice tone="warning">
-          {disabled.length === 1 ? '1 subscription is disabled' : `${disabled.length} subscriptions are disabled`}.{' '}
+          {disabled.length === 1 ? '1 destination is disabled' : `${disabled.length} destinations are disabled`}.{' '}
           {disabled.length === 1 ? 'Its' : 'Their'} deliveries are held:{' '}
           {disabled.map((known, index) => (
             <span key={known.subscriptionId}>
@@ -97,7 +97,7 @@ export function DeliveriesView({ status, subscriptionId, withinHours }: Filter) 
           onChange={(value) => filter({ status: value || undefined })}
         />
         <SelectField
-          label="Subscription"
+          label="Destination"
           value={subscriptionId ?? ''}
           options={[['', 'All'], ...destinations]}
           onChange={(value) => filter({ subscriptionId: value || undefined })}
