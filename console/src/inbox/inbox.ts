@@ -120,7 +120,8 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
 
   function changed({ conversation, events }: ConversationChanged) {
     if (!conversation) return
-    if (events.some(({ type }) => /^(message\.(accepted|received)|agent|conversation)/.test(type))) countSoon()
+    if (events.some(({ message, type }) => message || type.startsWith('agent.') || type.startsWith('conversation.')))
+      countSoon()
     revision += 1
     const { conversationId, sessionId } = conversation
     const known = entries.value.get(conversationId)
