@@ -14,7 +14,7 @@ export interface SuppressionList {
   /** The entries, each once. */
   entries: ListEntry[]
   /** Lines without a valid entry, and invalid cells of named columns. */
-  invalid: { line: number; text: string }[]
+  invalid: { line: number; text: string; kind?: EntryKind }[]
   /** Number of entries that were skipped because an earlier entry is the same. */
   repeated: number
   hasHeader: boolean
@@ -45,7 +45,7 @@ export function readSuppressionList(content: string): SuppressionList {
 
   function read(line: number, text: string, kind?: EntryKind) {
     const entry = entryOf(text, kind)
-    if (!entry) return void list.invalid.push({ line, text: shortened(text) })
+    if (!entry) return void list.invalid.push({ line, text: shortened(text), ...(kind && { kind }) })
     const key = `${entry.kind} ${entry.normal}`
     if (known.has(key)) list.repeated += 1
     else list.entries.push({ line, kind: entry.kind, value: entry.value })

@@ -83,6 +83,11 @@ export interface LogEvent {
    * the current state of the conversation.
    */
   closed?: true
+  /**
+   * Time of the visitor's first message after the last answer, as it is after this event. Absent
+   * while no message of the visitor waits for an answer.
+   */
+  waitingSince?: Date
   transient?: true
   /**
    * Time from which a transient event may be removed. Unset when the event must stay because it is
@@ -134,6 +139,7 @@ export type LogStart = Pick<LogEvent, 'sequence' | 'occurredAt' | 'transient'>
 export interface LogEnd {
   sequence: number
   closed: boolean
+  waitingSince?: Date
 }
 
 declare const brand: unique symbol

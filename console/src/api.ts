@@ -2,6 +2,7 @@ import { Code, ConnectError, createClient, type Interceptor, type Transport } fr
 import { CommandService } from '#proto/command/v1/command_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
+import { PrivacyService } from '#proto/privacy/v1/privacy_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import { consoleHeader } from './session-calls.ts'
@@ -14,6 +15,7 @@ export function createApi(transport: Transport) {
     messaging: createClient(MessagingService, transport),
     sessions: createClient(SessionService, transport),
     commands: createClient(CommandService, transport),
+    privacy: createClient(PrivacyService, transport),
     leads: createClient(LeadService, transport),
     workspaces: createClient(WorkspaceService, transport),
   }

@@ -15,7 +15,7 @@ export interface Failure {
 }
 
 const texts: Record<string, string> = {
-  SubscriptionDisabled: 'The subscription is disabled. Enable it first; held deliveries are then sent.',
+  SubscriptionDisabled: 'The destination is disabled. Enable it first; held deliveries are then sent.',
   AttemptNotRetryable: 'This delivery is in progress or already accepted and cannot be retried.',
   IdempotencyConflict: 'This request was already made with different content. Reload to see the current state.',
   OperationInProgress: 'The same change is still in progress. Try again in a moment.',
@@ -25,8 +25,8 @@ const texts: Record<string, string> = {
   SessionClosed: 'The visitor’s session is closed. Requests cannot be shown.',
   SessionRevoked: 'The visitor’s session was revoked. Requests cannot be shown.',
   VisitorBanned: 'The visitor is banned. Requests cannot be shown.',
-  ConnectionDisabled: 'The connection is disabled. Enable it under Installations.',
-  RouteNotAdvertised: 'This capability is turned off. Turn it on under Installations.',
+  ConnectionDisabled: 'The connection is disabled. Enable it under Websites.',
+  RouteNotAdvertised: 'This capability is turned off. Turn it on under Websites.',
   PayloadTooLarge: 'The lead is too large for one delivery. Map fewer fields.',
 }
 

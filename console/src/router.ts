@@ -5,7 +5,7 @@ export type Route =
   | { view: 'inbox' }
   | { view: 'conversation'; conversationId: string; details: boolean; message?: number }
   | { view: 'installations' }
-  | { view: 'installation'; siteKey: string }
+  | { view: 'installation'; siteKey: string; tab?: string }
   | { view: 'leads' }
   | { view: 'lead'; leadId: string }
   | { view: 'deliveries'; status?: string; subscriptionId?: string; withinHours?: string }
@@ -17,6 +17,8 @@ export type Route =
   | { view: 'suppressions' }
   | { view: 'suppression-import' }
   | { view: 'workspace' }
+  | { view: 'replies' }
+  | { view: 'people' }
   | { view: 'unknown' }
 
 const base = '/console'
@@ -37,7 +39,7 @@ export function parseRoute(address: string): Route {
             message: Number(searchParams.get('message')) || undefined,
           }
     case 'installations':
-      return id === undefined ? { view: 'installations' } : { view: 'installation', siteKey: id }
+      return id === undefined ? { view: 'installations' } : { view: 'installation', siteKey: id, tab: more }
     case 'leads':
       return id === undefined ? { view: 'leads' } : { view: 'lead', leadId: id }
     case 'deliveries': {
@@ -60,7 +62,9 @@ export function parseRoute(address: string): Route {
     case 'suppressions':
       return { view: id === 'import' ? 'suppression-import' : id === undefined ? 'suppressions' : 'unknown' }
     case 'workspace':
-      return { view: id === undefined ? 'workspace' : 'unknown' }
+    case 'replies':
+    case 'people':
+      return { view: id === undefined ? area : 'unknown' }
     default:
       return { view: 'unknown' }
   }
@@ -78,7 +82,7 @@ export function pathOf(route: Exclude<Route, { view: 'unknown' }>): string {
         route.message === undefined ? '' : `?message=${route.message}`,
       ].join('')
     case 'installation':
-      return `${base}/installations/${encodeURIComponent(route.siteKey)}`
+      return `${base}/installations/${encodeURIComponent(route.siteKey)}${route.tab ? `/${route.tab}` : ''}`
     case 'lead':
       return `${base}/leads/${encodeURIComponent(route.leadId)}`
     case 'delivery':
@@ -115,14 +119,29 @@ export type Router = ReturnType<typeof createRouter>
 export function createRouter(window: Window) {
   const { location, history, document } = window
   const address = signal(location.href)
-  const read = () => {
+  /** Path that the operator wants to open, although the view has unsaved changes. */
+  const held = signal<string | undefined>(undefined)
+  let isHeld = false
+  const pathNow = () => location.pathname + location.search
+
+  function leave(path: string) {
+    isHeld = false
+    held.value = undefined
+    if (path !== pathNow()) history.pushState(null, '', path)
     address.value = location.href
   }
 
   /** Navigates to a path of the console. */
   function go(path: string) {
-    if (path !== location.pathname + location.search) history.pushState(null, '', path)
-    read()
+    if (isHeld && path !== pathNow()) held.value = path
+    else leave(path)
+  }
+
+  /** The browser has already changed the address, so a held view puts it back. */
+  function read() {
+    const path = pathNow()
+    if (isHeld) history.pushState(null, '', address.peek())
+    go(path)
   }
 
   function follow(event: MouseEvent) {
@@ -135,8 +154,26 @@ export function createRouter(window: Window) {
   }
 
   window.addEventListener('popstate', read)
+  window.addEventListener('beforeunload', (event) => {
+    if (isHeld) event.preventDefault()
+  })
   document.addEventListener('click', follow)
-  return { route: computed(() => parseRoute(address.value)), go }
+  return {
+    route: computed(() => parseRoute(address.value)),
+    go,
+    held,
+    leave,
+    stay() {
+      held.value = undefined
+    },
+    /** Keeps the operator in the view until the returned function is called or they choose to leave. */
+    hold() {
+      isHeld = true
+      return () => {
+        isHeld = false
+      }
+    },
+  }
 }
 
 function decode(part: string): string {

@@ -6,11 +6,12 @@ import { ConnectionStateLine } from './connection-state.tsx'
 import { useConsole } from './console-context.ts'
 import { DeliveriesView } from './deliveries/deliveries-view.tsx'
 import { DeliveryView } from './deliveries/delivery-view.tsx'
-import { InboxView } from './inbox/inbox-view.tsx'
+import { countText, InboxView } from './inbox/inbox-view.tsx'
 import { InstallationView } from './installations/installation-view.tsx'
 import { InstallationsView } from './installations/installations-view.tsx'
 import { LeadView } from './leads/lead-view.tsx'
 import { LeadsView } from './leads/leads-view.tsx'
+import { PeopleView } from './people/people-view.tsx'
 import { pathOf, type Route } from './router.ts'
 import { ShortcutHelp } from './shortcut-help.tsx'
 import { SignOutDialog } from './sign-out-dialog.tsx'
@@ -26,42 +27,71 @@ import { Icon, type IconName } from './ui/icon.tsx'
 import { useLoad } from './ui/load.ts'
 import { Empty } from './ui/notice.tsx'
 import { Page } from './ui/page.tsx'
+import { SavedRepliesView } from './workspace/saved-replies-view.tsx'
 import { WorkspaceView } from './workspace/workspace-view.tsx'
 
-/**
- * Areas of the navigation. `view` is the first view of an area; `views` are its other views, such
- * as one conversation.
- */
-const areas: { name: string; view: AreaView; icon: IconName; key: string; views: Route['view'][] }[] = [
-  { name: 'Inbox', view: 'inbox', icon: 'inbox', key: 'g i', views: ['conversation'] },
-  { name: 'Leads', view: 'leads', icon: 'leads', key: 'g l', views: ['lead'] },
-  { name: 'Deliveries', view: 'deliveries', icon: 'deliveries', key: 'g d', views: ['delivery'] },
+type AreaView =
+  | 'inbox'
+  | 'replies'
+  | 'leads'
+  | 'deliveries'
+  | 'subscriptions'
+  | 'suppressions'
+  | 'installations'
+  | 'people'
+  | 'workspace'
+
+/** `view` is the first view of an area; `views` are its other views, such as one conversation. */
+interface Area {
+  name: string
+  view: AreaView
+  icon: IconName
+  key: string
+  views: Route['view'][]
+}
+
+/** Areas of the navigation, in groups. */
+const groups: { title: string; areas: Area[] }[] = [
   {
-    name: 'Subscriptions',
-    view: 'subscriptions',
-    icon: 'subscriptions',
-    key: 'g s',
-    views: ['subscription', 'new-subscription'],
+    title: 'Chat',
+    areas: [
+      { name: 'Inbox', view: 'inbox', icon: 'inbox', key: 'g i', views: ['conversation'] },
+      { name: 'Saved replies', view: 'replies', icon: 'reply', key: 'g r', views: [] },
+    ],
   },
   {
-    name: 'Suppressions',
-    view: 'suppressions',
-    icon: 'suppressions',
-    key: 'g u',
-    views: ['suppression-import'],
+    title: 'Leads',
+    areas: [
+      { name: 'Leads', view: 'leads', icon: 'leads', key: 'g l', views: ['lead'] },
+      { name: 'Deliveries', view: 'deliveries', icon: 'deliveries', key: 'g d', views: ['delivery'] },
+      {
+        name: 'Destinations',
+        view: 'subscriptions',
+        icon: 'subscriptions',
+        key: 'g s',
+        views: ['subscription', 'new-subscription'],
+      },
+      { name: 'Do not contact', view: 'suppressions', icon: 'suppressions', key: 'g u', views: ['suppression-import'] },
+    ],
   },
   {
-    name: 'Installations',
-    view: 'installations',
-    icon: 'installations',
-    key: 'g n',
-    views: ['installation', 'workspace', 'changes'],
+    title: 'Settings',
+    areas: [
+      {
+        name: 'Websites',
+        view: 'installations',
+        icon: 'installations',
+        key: 'g n',
+        views: ['installation', 'changes'],
+      },
+      { name: 'Personal data', view: 'people', icon: 'shield', key: 'g p', views: [] },
+      { name: 'Workspace', view: 'workspace', icon: 'settings', key: 'g w', views: [] },
+    ],
   },
 ]
+const areas = groups.flatMap((group) => group.areas)
 
 const badge = createPageBadge(document.querySelector<HTMLLinkElement>('link[rel=icon]')!)
-
-type AreaView = 'inbox' | 'leads' | 'deliveries' | 'subscriptions' | 'suppressions' | 'installations'
 
 const areaOf = ({ view }: Route) => areas.find((area) => area.view === view || area.views.includes(view))
 
@@ -75,7 +105,7 @@ export function Shell() {
   const workspace = useLoad(async () => (await api.workspaces.getWorkspace({})).workspace, [session.id])
   const route = router.route.value
   const area = areaOf(route)
-  const unread = inbox.unread.value
+  const unanswered = inbox.unanswered.value
 
   useEffect(
     () =>
@@ -87,10 +117,10 @@ export function Shell() {
   )
 
   useSignalEffect(() => {
-    const count = inbox.unread.value
+    const count = inbox.unanswered.value
     document.title = `${count > 0 ? `(${count}) ` : ''}${areaOf(router.route.value)?.name ?? 'Not found'} · Console`
   })
-  useSignalEffect(() => void badge.show(inbox.unread.value))
+  useSignalEffect(() => void badge.show(inbox.unanswered.value))
   useEffect(() => () => void badge.show(0), [])
   useFocusOnRoute(main)
 
@@ -120,22 +150,26 @@ export function Shell() {
           </span>
           <span class="workspace-name ellipsis">{workspace.value?.name ?? session.workspaceId}</span>
         </div>
-        <ul class="areas">
-          {areas.map(({ name, icon, view }) => (
-            <li key={view}>
-              <a href={pathOf({ view })} aria-current={area?.view === view ? 'page' : undefined}>
-                <Icon name={icon} />
-                <span class="area-name">{name}</span>
-                {view === 'inbox' && unread > 0 && (
-                  <span class="count">
-                    {unread > 99 ? '99+' : unread}
-                    <span class="visually-hidden"> unread</span>
-                  </span>
-                )}
-              </a>
-            </li>
+        <div class="area-groups">
+          {groups.map((group) => (
+            <ul key={group.title} class="areas" aria-label={group.title}>
+              {group.areas.map(({ name, icon, view }) => (
+                <li key={view}>
+                  <a href={pathOf({ view })} aria-current={area?.view === view ? 'page' : undefined} title={name}>
+                    <Icon name={icon} />
+                    <span class="area-name">{name}</span>
+                    {view === 'inbox' && unanswered > 0 && (
+                      <span class="count">
+                        {countText(unanswered)}
+                        <span class="visually-hidden"> unanswered</span>
+                      </span>
+                    )}
+                  </a>
+                </li>
+              ))}
+            </ul>
           ))}
-        </ul>
+        </div>
         <div class="sidebar-foot">
           <ConnectionStateLine />
           <div class="operator">
@@ -181,7 +215,7 @@ function View({ route }: { route: Route }) {
     case 'installations':
       return <InstallationsView />
     case 'installation':
-      return <InstallationView key={route.siteKey} siteKey={route.siteKey} />
+      return <InstallationView key={route.siteKey} siteKey={route.siteKey} tab={route.tab} />
     case 'leads':
       return <LeadsView />
     case 'lead':
@@ -204,6 +238,10 @@ function View({ route }: { route: Route }) {
       return <SuppressionImportView />
     case 'workspace':
       return <WorkspaceView />
+    case 'replies':
+      return <SavedRepliesView />
+    case 'people':
+      return <PeopleView />
     case 'unknown':
       return (
         <Page title="Not found">
@@ -230,8 +268,10 @@ function useFocusOnRoute(main: { current: HTMLElement | null }) {
   useEffect(() => {
     const first = before.current === undefined
     const onlyFilter = route.view === 'deliveries' && before.current?.includes('"deliveries"')
+    const onlyTab =
+      route.view === 'installation' && before.current?.includes(`"installation","siteKey":"${route.siteKey}"`)
     before.current = place
-    if (first || onlyFilter) return
+    if (first || onlyFilter || onlyTab) return
     const heading = main.current?.querySelector<HTMLElement>('[data-focus-first] h1, [data-focus-first] h2')
     ;(heading ?? main.current?.querySelector<HTMLElement>('h1') ?? main.current)?.focus()
   }, [place])

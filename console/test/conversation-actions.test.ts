@@ -40,7 +40,7 @@ describe('actions of operators in a conversation', () => {
 
   it('an operator can request a screenshot and see the image; the page releases the image when the dialog closes', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')
-    await page.getByRole('button', { name: 'Screenshot' }).click()
+    await page.getByRole('button', { name: 'Take a screenshot' }).click()
     await page.getByLabel('Purpose').fill('To see the error')
     await page.keyboard.press('Enter')
     await page.locator('.command').getByText('Waiting for the visitor').waitFor()
@@ -76,7 +76,7 @@ describe('actions of operators in a conversation', () => {
     'an operator can request a navigation and sees that it was %s',
     async (state, text) => {
       const { page, close } = await browser.open(core, 'conversations/cnv_maria')
-      await page.getByRole('button', { name: 'Navigation' }).click()
+      await page.getByRole('button', { name: 'Suggest a page' }).click()
       await page.getByLabel('URL').fill('shop.example/returns')
       await page.getByRole('button', { name: 'Send request' }).click()
       await page.getByText(/Enter a full URL/).waitFor()

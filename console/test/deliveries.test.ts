@@ -271,9 +271,9 @@ describe('changes of lead subscriptions', () => {
     expect([destinationUrl, automatic, mappedFields]).toEqual(['https://new.example.com/in', undefined, undefined])
     await close()
 
-    const installation = await browser.open(core, 'installations/pk_shop')
+    const installation = await browser.open(core, 'installations/pk_shop/look')
     await installation.page.getByRole('textbox', { name: 'Accent colour', exact: true }).fill('#aa3311')
-    await installation.page.getByRole('button', { name: 'Save appearance' }).click()
+    await installation.page.getByRole('button', { name: 'Save changes' }).click()
     await until('the colour', () => core.workspace.installation('pk_shop').appearance?.accentColor === '#aa3311')
     expect(core.calls('UpdateInstallation')).toMatchObject([
       { appearance: { accentColor: '#aa3311', title: '', greeting: '', position: '' }, origins: [] },

@@ -3,6 +3,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { Code, ConnectError, type ServiceImpl } from '@connectrpc/connect'
 import {
   AgentSchema,
+  type Conversation,
   ConversationSchema,
   ConversationStatus,
   type Message,
@@ -66,14 +67,35 @@ export function fakeConversations(publish: (frame: Frame) => void) {
   }
 
   const methods = {
-    async listConversations({ status, limit = 50, pageToken }) {
-      const all = [...stored.values()]
-        .map(shown)
-        .filter((one) => one.lastSequence > 0 && (!status || one.status === status))
-        .sort((one, other) => Number(other.lastMessageAt!.seconds - one.lastMessageAt!.seconds))
+    async listConversations({ status, limit = 50, pageToken, assignee, unanswered, countFor }) {
+      const listed = [...stored.values()].map(shown).filter((one) => one.lastSequence > 0)
+      const isOf = ({ agent }: Conversation, { case: name, value }: typeof assignee) =>
+        name === undefined || (name === 'unassigned' ? agent === undefined : agent?.displayName === value)
+      const open = listed.filter((one) => one.status !== ConversationStatus.CLOSED)
+      const waits = open.filter(({ waitingSince }) => waitingSince)
+      const all = (unanswered ? waits : listed)
+        .filter((one) => (!status || one.status === status) && isOf(one, assignee))
+        .sort((one, other) =>
+          unanswered
+            ? Number(one.waitingSince!.seconds - other.waitingSince!.seconds)
+            : Number(other.lastMessageAt!.seconds - one.lastMessageAt!.seconds),
+        )
+      const counts =
+        countFor === undefined
+          ? undefined
+          : {
+              unanswered: waits.length,
+              mine: open.filter((one) => isOf(one, { case: 'agentName', value: countFor })).length,
+              unassigned: open.filter((one) => isOf(one, { case: 'unassigned', value: true })).length,
+              open: open.length,
+            }
       const from = Number(pageToken ?? 0)
       const more = all.length > from + limit
-      return { conversations: all.slice(from, from + limit), ...(more && { nextPageToken: String(from + limit) }) }
+      return {
+        counts,
+        conversations: all.slice(from, from + limit),
+        ...(more && { nextPageToken: String(from + limit) }),
+      }
     },
 
     async searchConversations(request) {

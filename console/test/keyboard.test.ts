@@ -133,8 +133,8 @@ describe('the console, used with the keyboard only', () => {
       /Unassign/,
       /Close/,
       /Reply/,
-      /Screenshot/,
-      /Navigation/,
+      /Take a screenshot/,
+      /Suggest a page/,
       /Revoke session/,
       /Ban visitor/,
     ])
@@ -153,7 +153,7 @@ describe('the console, used with the keyboard only', () => {
       ['l', 'Leads'],
       ['d', 'Deliveries'],
       ['s', 'Subscriptions'],
-      ['n', 'Installations'],
+      ['n', 'Websites'],
     ] as const) {
       await page.keyboard.press('g')
       await page.keyboard.press(key)
@@ -177,7 +177,7 @@ describe('the console, used with the keyboard only', () => {
     ['subscriptions/new', 'Fields to send'],
     ['subscriptions/sub_old', 'Save changes'],
     ['installations', 'Website'],
-    ['installations/pk_shop', 'Capabilities'],
+    ['installations/pk_shop/hours', 'Opening hours'],
     ['nowhere', 'Page not found'],
   ] as const
   // The regular run checks every third view, on one of the two screens.
@@ -197,11 +197,11 @@ describe('the console, used with the keyboard only', () => {
   )
 
   const openers: [path: string, name: string, controls: string[]][] = [
-    ['conversations/cnv_maria', 'Screenshot', ['Purpose', 'Send request', 'Cancel']],
-    ['conversations/cnv_maria', 'Navigation', ['URL', 'Label', 'Send request', 'Cancel']],
+    ['conversations/cnv_maria', 'Take a screenshot', ['Purpose', 'Send request', 'Cancel']],
+    ['conversations/cnv_maria', 'Suggest a page', ['URL', 'Label', 'Send request', 'Cancel']],
     ['conversations/cnv_maria', 'Ban visitor', ['Close', 'Reason', 'Cancel', 'Ban visitor']],
     ['installations', 'New connection', ['Close', 'Name', 'Cancel']],
-    ['installations', 'New installation', ['Connection', 'Title', 'Allowed origins', 'Cancel']],
+    ['installations', 'New website', ['Connection', 'Title', 'Allowed origins', 'Cancel']],
     ['subscriptions/sub_old', 'Rotate', ['Close', 'Previous secret expires', 'Cancel', 'Create new secret']],
   ]
   it.each(openers.filter(isInRun))(

@@ -1,4 +1,5 @@
 import { Code } from '@connectrpc/connect'
+import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
@@ -29,7 +30,11 @@ describe('leads in the console', () => {
   })
 })
 
-describe('installations in the console', () => {
+const save = (page: Page) => page.getByRole('button', { name: 'Save changes' }).click()
+const openTab = (page: Page, name: string) =>
+  page.getByRole('navigation', { name: 'Settings' }).getByRole('link', { name }).click()
+
+describe('websites in the console', () => {
   it('an installation rejects invalid origins, and stores new origins, appearance, capabilities, form fields and a new secret', async () => {
     const { page, complaints, close } = await browser.open(core, 'installations/pk_shop')
     const origins = page.getByRole('textbox', { name: 'Allowed origins' })
@@ -47,6 +52,7 @@ describe('installations in the console', () => {
     await until('the origin', () => core.workspace.installation('pk_shop').origins.includes('https://new.example'))
     await page.getByRole('button', { name: 'Remove https://*.shop.example' }).click()
     await until('it is gone', () => core.workspace.installation('pk_shop').origins.length === 2)
+    await openTab(page, 'Look')
     const accent = page.getByRole('textbox', { name: 'Accent colour', exact: true })
     for (const [color, background] of [
       ['#fafafa', 'light'],
@@ -57,8 +63,9 @@ describe('installations in the console', () => {
     }
     await accent.fill('#aa3311')
     await page.getByText('Hardly visible').waitFor({ state: 'detached' })
-    await page.getByRole('button', { name: 'Save appearance' }).click()
+    await save(page)
     await until('the colour', () => core.workspace.installation('pk_shop').appearance?.accentColor === '#aa3311')
+    await openTab(page, 'Forms')
     await page.getByRole('switch', { name: 'Offline form' }).click()
     await until('the form is on', () => core.workspace.installation('pk_shop').capabilities?.offlineForm === true)
     const offline = page.getByRole('form', { name: 'Offline form' })
@@ -71,11 +78,12 @@ describe('installations in the console', () => {
     await offline.getByLabel('Label').fill('Your name')
     await offline.getByLabel(/Lead field name/).fill('name')
     await offline.getByLabel('Max length').fill('80')
-    await offline.getByRole('button', { name: 'Save offline form' }).click()
+    await save(page)
     await until('the field', () => core.workspace.installation('pk_shop').forms?.offline?.fields[0]?.name === 'name')
     expect(core.workspace.installation('pk_shop').forms?.offline?.fields[0]?.maxLength).toBe(80)
     await page.reload()
     expect(await offline.getByLabel('Max length').inputValue()).toBe('80')
+    await openTab(page, 'Keys')
     await page.getByRole('button', { name: 'Rotate' }).click()
     await page.getByRole('button', { name: 'Create new secret' }).click()
     await page.getByLabel(/I have stored it/).check()
@@ -101,16 +109,17 @@ describe('installations in the console', () => {
 
   it('an operator can create an installation on a connection, and disable the connection after a confirmation', async () => {
     const { page, close } = await browser.open(core, 'installations')
-    await page.getByRole('button', { name: 'New installation' }).click()
+    await page.getByRole('button', { name: 'New website' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Allowed origins').fill('https://blog.example')
     await page.keyboard.press('Enter')
-    await dialog.getByRole('button', { name: 'Create installation' }).click()
+    await dialog.getByRole('button', { name: 'Create website' }).click()
     await dialog.getByText('Identity secret', { exact: true }).waitFor()
     await dialog.getByLabel(/I have stored it/).check()
     await dialog.getByRole('button', { name: 'Done' }).click()
     await page.getByText('https://blog.example').first().waitFor()
-    await page.getByRole('link', { name: 'Installations' }).first().click()
+    expect(core.calls('CreateInstallation')).toMatchObject([{ availability: { requiresOperator: true } }])
+    await page.getByRole('link', { name: 'Websites' }).first().click()
     await page.getByRole('button', { name: 'Disable Website' }).click()
     await dialog.getByText(/Every visitor session on this connection ends/).waitFor()
     await dialog.getByRole('button', { name: 'Disable connection' }).click()
@@ -121,7 +130,7 @@ describe('installations in the console', () => {
 
 describe('availability and translations in the console', () => {
   it('an operator can edit opening hours, exceptions, the override and whether an operator must be present', async () => {
-    const { page, complaints, close } = await browser.open(core, 'installations/pk_shop')
+    const { page, complaints, close } = await browser.open(core, 'installations/pk_shop/hours')
     const card = page.getByRole('region', { name: 'Availability' })
     await card.getByLabel('Time zone').selectOption('Europe/Vienna')
     await card.getByRole('button', { name: 'Add hours on Monday' }).click()
@@ -129,7 +138,7 @@ describe('availability and translations in the console', () => {
     await card.getByLabel('Monday, to').fill('24:00')
     await card.getByRole('button', { name: 'Add exception' }).click()
     await card.getByLabel('Date 1').fill('2026-12-25')
-    await card.getByRole('button', { name: 'Save opening hours' }).click()
+    await save(page)
     await until('the hours', () => core.workspace.installation('pk_shop').availability?.timeZone === 'Europe/Vienna')
     expect(core.workspace.installation('pk_shop').availability).toMatchObject({
       weeklyHours: { hours: [{ weekday: 1, from: '08:00', to: '24:00' }] },
@@ -142,7 +151,8 @@ describe('availability and translations in the console', () => {
       return mode === 'away' && requiresOperator === true
     })
     core.fault('UpdateInstallation', { code: Code.InvalidArgument, info: 'ValidationFailed' })
-    await card.getByRole('button', { name: 'Save opening hours' }).click()
+    await card.getByLabel('Monday, to').fill('20:00')
+    await save(page)
     await card.getByRole('alert').waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
     expect(complaints).toEqual([])
@@ -151,20 +161,21 @@ describe('availability and translations in the console', () => {
 
   it.runIf(isLong)('an operator can add and remove translations; an invalid language tag is rejected', async () => {
     const { page, close } = await browser.open(core, 'installations/pk_shop')
+    await openTab(page, 'Look')
     const card = page.getByRole('region', { name: 'Translations' })
     await card.getByRole('button', { name: 'Add language' }).click()
     await card.getByRole('textbox', { name: 'Language' }).fill('not a locale')
     await card.getByText(/Enter a language tag/).waitFor()
     await card.getByRole('textbox', { name: 'Language' }).fill('de-at')
-    await card.getByRole('button', { name: 'Save translations' }).click()
+    await save(page)
     await card.getByText(/Enter a title or a greeting/).waitFor()
     expect(core.calls('UpdateInstallation')).toHaveLength(0)
     await card.getByLabel('Title').fill('Laden')
-    await card.getByRole('button', { name: 'Save translations' }).click()
+    await save(page)
     const translations = () => core.workspace.installation('pk_shop').appearance!.translations
     await until('the translation', () => translations()['de-AT']?.title === 'Laden')
     await card.getByRole('button', { name: /^Remove de-/ }).click()
-    await card.getByRole('button', { name: 'Save translations' }).click()
+    await save(page)
     await until('its removal', () => translations()['de-AT'] === undefined)
     await close()
   })

@@ -50,8 +50,8 @@ describe('replies and notes in the console', () => {
     await close()
   })
 
-  it.runIf(isLong)('saved replies are added and deleted in the workspace settings', async () => {
-    const { page, close } = await browser.open(core, 'workspace')
+  it.runIf(isLong)('saved replies are added and deleted in their own view', async () => {
+    const { page, close } = await browser.open(core, 'replies')
     await page.getByRole('textbox', { name: 'Shortcut' }).fill('bye')
     await page.getByRole('textbox', { name: 'Text' }).fill('Thank you, goodbye!')
     await page.getByRole('button', { name: 'Save reply' }).click()

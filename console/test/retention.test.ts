@@ -42,7 +42,7 @@ describe('the retention of a workspace', () => {
 describe('a deletion in the console', () => {
   it.each([
     ['subscriptions/sub_old', 'subscription', 'DeleteSubscription', 'Subscriptions'],
-    ['installations/pk_shop', 'installation', 'DeleteInstallation', 'Installations'],
+    ['installations/pk_shop', 'website', 'DeleteInstallation', 'Websites'],
     ['workspace', 'workspace', 'DeleteWorkspace', undefined],
   ])('of %s needs the typed name of the %s', async (path, kind, method, next) => {
     const { page, complaints, close } = await browser.open(core, path)

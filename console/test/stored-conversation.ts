@@ -2,6 +2,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import {
   type Conversation,
   ConversationSchema,
+  ConversationStatus,
   type InboxEventSchema,
   type Message,
   type Note,
@@ -21,8 +22,10 @@ export interface StoredConversation {
 /** Returns the conversation as the service returns it, with its last message. */
 export function shown({ conversation, messages }: StoredConversation) {
   const lastMessage = messages.at(-1)
+  const waiting = messages[messages.findLastIndex(({ author }) => author?.kind !== 'visitor') + 1]
   return create(ConversationSchema, {
     ...conversation,
+    waitingSince: conversation.status === ConversationStatus.CLOSED ? undefined : waiting?.createdAt,
     ...(lastMessage && { lastMessage, lastMessageAt: lastMessage.createdAt, lastSequence: lastMessage.sequence }),
   })
 }

@@ -15,11 +15,11 @@ beforeEach(async () => {
 describe('the suppression list in the console', () => {
   it('lets an operator look up, add and remove an entry with the keyboard', async () => {
     const { page, complaints, close } = await browser.open(core, 'conversations')
-    await page.getByText('No conversations yet').waitFor()
+    await page.getByText('No open conversations').waitFor()
     const press = (...keys: string[]) => Promise.all(keys.map((key) => page.keyboard.press(key)))
     await press('g', 'u')
-    await page.getByText('No suppressions yet').waitFor()
-    expect(await page.title()).toBe('Suppressions · Console')
+    await page.getByText('Nobody is on the list').waitFor()
+    expect(await page.title()).toBe('Do not contact · Console')
 
     await page.getByRole('textbox', { name: 'E-mail address' }).focus()
     await page.keyboard.type(' ada@example.com ')
@@ -42,7 +42,7 @@ describe('the suppression list in the console', () => {
     await dialog.getByText(/stay ended/).waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
     await dialog.getByRole('button', { name: 'Remove entry' }).press('Enter')
-    await page.getByText('No suppressions yet').waitFor()
+    await page.getByText('Nobody is on the list').waitFor()
     await page.getByText(/is not on the list/).waitFor()
     expect(complaints).toEqual([])
     await close()
@@ -53,7 +53,7 @@ describe('the suppression list in the console', () => {
     const { page, close } = await browser.open(core, 'suppressions')
     const rows = page.locator('.table-row')
     await until('a page', async () => (await rows.count()) === 100)
-    await page.getByRole('button', { name: 'Load earlier suppressions' }).click()
+    await page.getByRole('button', { name: 'Load earlier entries' }).click()
     await until('all', async () => (await rows.count()) === 122)
     await page.getByRole('button', { name: /Remove entry spr_imported1$/ }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Remove entry' }).click()
@@ -81,6 +81,14 @@ describe('the import of suppressions in the console', () => {
     name: 'people.txt',
     mimeType: 'text/plain',
     buffer: Buffer.from(lines.join('\n')),
+  })
+
+  it('says which kind a column needs when an entry does not fit it', async () => {
+    const { page, close } = await browser.open(core, 'suppressions/import')
+    await page.setInputFiles('input[type=file]', listFile(['email', 'ada@example.com', '+43 1 234 5678']))
+    await page.getByText('1 entry does not fit the column').waitFor()
+    await page.locator('.list-lines', { hasText: '+43 1 234 5678' }).getByText('not an e-mail address').waitFor()
+    await close()
   })
 
   it('previews a file, imports it in parts, and leaves out entries that the service rejects', async () => {

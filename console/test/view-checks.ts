@@ -17,18 +17,25 @@ export const views: [path: string, shows: string | RegExp][] = [
   ['suppressions', 'No reason given'],
   ['suppressions/import', 'Choose file'],
   ['changes', 'Result unknown'],
-  ['changes/pk_shop', 'Installation created'],
+  ['changes/pk_shop', 'Website created'],
   ['installations', 'Website'],
-  ['installations/pk_shop', 'Capabilities'],
+  ['installations/pk_shop', 'Features'],
+  ['installations/pk_shop/look', 'Translations'],
+  ['installations/pk_shop/hours', 'Opening hours'],
+  ['installations/pk_shop/forms', 'Fields'],
+  ['installations/pk_shop/privacy', 'Require consent'],
+  ['installations/pk_shop/keys', 'key_demo'],
+  ['replies', 'We ship within two days.'],
+  ['people', 'Find a person'],
   ['workspace', 'Sessions without a message'],
 ]
 export const emptyViews: [path: string, shows: string | RegExp][] = [
-  ['conversations', 'No conversations yet'],
+  ['conversations', 'No open conversations'],
   ['leads', 'No leads yet'],
   ['leads/lead_nowhere', 'This does not exist, or belongs to another workspace.'],
   ['deliveries', 'No deliveries yet'],
   ['subscriptions', 'No subscriptions yet'],
-  ['suppressions', 'No suppressions yet'],
+  ['suppressions', 'Nobody is on the list'],
   ['changes', 'No changes yet'],
   ['installations', 'No connections yet'],
   ['nowhere', 'Page not found'],
@@ -67,6 +74,8 @@ export async function checkViews(
       found.push(...findings.map((finding) => `${path}, ${name}: ${finding}`))
       const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)
       if (wide) found.push(`${path}, ${name}: scrolls sideways`)
+      const beyond = await page.evaluate(() => document.documentElement.scrollHeight - innerHeight)
+      if (beyond > 0) found.push(`${path}, ${name}: scrolls ${beyond} px into nothing`)
       if (viewport === phone) found.push(...(await smallTargets(page)).map((each) => `${path}, ${name}: ${each}`))
     }
   }

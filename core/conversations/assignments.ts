@@ -3,7 +3,7 @@ import { type Agent, operationKeys } from '../log-event.ts'
 import { agentIssues, validate } from '../rules.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import type { ConversationStore } from './conversation-store.ts'
-import type { Assignment, Conversation } from './model.ts'
+import { type Assignment, type Conversation, queuePlaceOf } from './model.ts'
 
 type Scope = string | undefined
 
@@ -91,7 +91,7 @@ export function createAssignments(dependencies: {
     async close(conversationId, scope) {
       await conversationAccess.find(conversationId, scope)
       const { event } = await log.append({ conversationId, type: 'conversation.closed' })
-      await store.recordClosed([{ conversationId, sequence: event.sequence }])
+      await store.recordStatus([{ conversationId, queue: queuePlaceOf(event) }])
       return conversationAccess.find(conversationId, scope)
     },
 
@@ -104,7 +104,7 @@ export function createAssignments(dependencies: {
           operationKey: operationKeys.reopening(closedSequence!),
           inputHash: 'reopening',
         })
-        await store.recordReopened(conversationId, event.sequence)
+        await store.recordStatus([{ conversationId, queue: queuePlaceOf(event) }])
       }
       return conversationAccess.find(conversationId, scope)
     },

@@ -1,6 +1,14 @@
-import type { Collection } from 'mongodb'
+import type { Collection, Filter } from 'mongodb'
 import { epochIn } from '../ids.ts'
-import type { Activity, Assignment, Conversation, Note } from './model.ts'
+import {
+  type Activity,
+  type Assignment,
+  type Conversation,
+  maxCounted,
+  type Note,
+  type QueueCounts,
+  type QueuePlace,
+} from './model.ts'
 
 export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSessionId' | 'status'> & {
   _id: string
@@ -29,6 +37,14 @@ export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSe
 const notErasing = { erasing: { $exists: false } } as const
 const withoutNotes = { projection: { notes: 0 } } as const
 
+/**
+ * A conversation is closed if neither a message nor a reopening follows its last closing. Earlier
+ * versions store no `queue`.
+ */
+const isClosed = {
+  $and: [{ $gt: ['$closedSequence', '$lastSequence'] }, { $gte: ['$closedSequence', '$queue.sequence'] }],
+}
+
 export interface ConversationStore {
   /**
    * Inserts a conversation. Returns false and changes nothing if it exists. The stored epoch lacks the
@@ -42,10 +58,8 @@ export interface ConversationStore {
    * the position of the takeover event in the log. Changes nothing if a higher sequence is stored.
    */
   setLastSession(conversationId: string, lastSession: { sequence: number; sessionId: string }): Promise<void>
-  /** Marks conversations as closed. The log already has the events that closed them. */
-  recordClosed(closings: { conversationId: string; sequence: number }[]): Promise<void>
-  /** Marks a conversation as open. The log already has the event that reopened it. */
-  recordReopened(conversationId: string, sequence: number): Promise<void>
+  /** Records that conversations were closed or reopened. The log already has the events. */
+  recordStatus(changes: { conversationId: string; queue: QueuePlace }[]): Promise<void>
   /**
    * Adds a note. Returns false and changes nothing if the conversation has a note of the same
    * operation, has `max` notes, or does not exist.
@@ -63,15 +77,22 @@ export interface ConversationStore {
   /** Returns conversations with a message since a time, the latest message first. */
   activeSince(workspaceId: string | undefined, since: Date, limit: number): Promise<Conversation[]>
   /**
-   * Returns conversations with a message, the latest message first. With `before`, returns only
-   * conversations that come after this position in the list.
+   * Returns conversations with a message, the latest message first; unanswered ones by the time
+   * since when they wait, the oldest first. With `after`, returns only conversations that come after
+   * this position in the list.
    */
-  listActive(query: {
-    workspaceId?: string
-    status?: 'open' | 'closed'
-    before?: { lastMessageAt: Date; conversationId: string }
-    limit: number
-  }): Promise<Conversation[]>
+  listActive(query: ListQuery & { after?: { at: Date; id: string }; limit: number }): Promise<Conversation[]>
+  /** Counts the open conversations of a workspace in the queues of an agent. */
+  count(workspaceId: string, agentName: string): Promise<QueueCounts>
+}
+
+export interface ListQuery {
+  workspaceId?: string
+  status?: 'open' | 'closed'
+  /** Name of the assigned agent; null for conversations without an agent. */
+  assignee?: string | null
+  /** True for open conversations whose visitor waits for an answer. */
+  unanswered?: boolean
 }
 
 export function createConversationStore({
@@ -101,12 +122,12 @@ export function createConversationStore({
 
     async recordActivity(activities) {
       await conversations.bulkWrite(
-        activities.map(({ conversationId, lastMessageAt, lastSequence, lastSession }) => ({
+        activities.map(({ conversationId, ...activity }) => ({
           updateOne: {
             // `$max` makes the order of updates irrelevant, so the filter needs only the id. A
             // filter with a condition would cost three times as much.
             filter: { _id: conversationId },
-            update: { $max: { lastMessageAt, lastSequence, lastSession } },
+            update: { $max: activity },
           },
         })),
         // These fields are derived from the log and repaired after a fault, so the write does not
@@ -119,17 +140,16 @@ export function createConversationStore({
       await conversations.updateOne({ _id: conversationId }, { $max: { lastSession } })
     },
 
-    async recordClosed(closings) {
+    async recordStatus(changes) {
       await conversations.bulkWrite(
-        closings.map(({ conversationId, sequence }) => ({
-          updateOne: { filter: { _id: conversationId }, update: { $max: { closedSequence: sequence } } },
+        changes.map(({ conversationId, queue }) => ({
+          updateOne: {
+            filter: { _id: conversationId },
+            update: { $max: queue.open ? { queue } : { queue, closedSequence: queue.sequence } },
+          },
         })),
         { ordered: false },
       )
-    },
-
-    async recordReopened(conversationId, sequence) {
-      await conversations.updateOne({ _id: conversationId }, { $max: { lastSequence: sequence } })
     },
 
     async addNote(conversationId, note, max) {
@@ -184,33 +204,64 @@ export function createConversationStore({
       return (await found.sort({ lastMessageAt: -1 }).limit(limit).toArray()).map(toConversation)
     },
 
-    async listActive({ workspaceId, status, before, limit }) {
+    async listActive({ workspaceId, status, assignee, unanswered, after, limit }) {
+      const time = unanswered ? 'queue.waitingSince' : 'lastMessageAt'
+      const order = unanswered ? 1 : -1
+      const later = order === 1 ? '$gt' : '$lt'
+      // The open conversations of an agent are few, so they are sorted in memory.
+      const isShort = status === 'open' && assignee !== undefined && !unanswered
+      const hint = unanswered ? 'by_waiting' : isShort ? 'by_openness' : undefined
       const found = conversations.find(
         {
           workspaceId,
-          $expr: status && { [status === 'closed' ? '$gt' : '$lte']: ['$closedSequence', '$lastSequence'] },
-          lastMessageAt: { $exists: true },
+          $expr: status && (status === 'closed' ? isClosed : { $not: [isClosed] }),
+          ...(assignee !== undefined && { 'assignment.agent.displayName': assignee }),
+          ...(isShort && { 'queue.open': true as const }),
+          [time]: { $exists: true },
           ...notErasing,
-          $or: before && [
-            { lastMessageAt: { $lt: before.lastMessageAt } },
-            { lastMessageAt: before.lastMessageAt, _id: { $lt: before.conversationId } },
-          ],
+          $or: after && [{ [time]: { [later]: after.at } }, { [time]: after.at, _id: { [later]: after.id } }],
         },
-        withoutNotes,
+        { ...withoutNotes, hint },
       )
-      return (await found.sort({ lastMessageAt: -1, _id: -1 }).limit(limit).toArray()).map(toConversation)
+      return (
+        await found
+          .sort({ [time]: order, _id: order })
+          .limit(limit)
+          .toArray()
+      ).map(toConversation)
+    },
+
+    async count(workspaceId, agentName) {
+      const counted = (filter: Filter<ConversationDocument>, hint: string) =>
+        conversations.countDocuments({ workspaceId, ...notErasing, ...filter }, { limit: maxCounted, hint })
+      const open = (assignee?: string | null) =>
+        counted(
+          {
+            'queue.open': true,
+            lastMessageAt: { $exists: true },
+            ...(assignee !== undefined && { 'assignment.agent.displayName': assignee }),
+          },
+          'by_openness',
+        )
+      const [unanswered, mine, unassigned, all] = await Promise.all([
+        counted({ 'queue.waitingSince': { $exists: true } }, 'by_waiting'),
+        open(agentName),
+        open(null),
+        open(),
+      ])
+      return { unanswered, mine, unassigned, open: all }
     },
   }
 }
 
 function conversationOf(document: ConversationDocument, history: string): Conversation {
   const { _id, lastSession, erasing: _, reviewAt: __, postponedUntil: ___, notes: ____, ...rest } = document
-  const { closedSequence = 0, lastSequence = 0 } = rest
+  const { closedSequence = 0, lastSequence = 0, queue } = rest
   return {
     conversationId: _id,
     ...rest,
     epoch: epochIn(history, rest.epoch),
     lastSessionId: lastSession?.sessionId,
-    status: closedSequence > lastSequence ? 'closed' : 'open',
+    status: closedSequence > lastSequence && closedSequence >= (queue?.sequence ?? 0) ? 'closed' : 'open',
   }
 }

@@ -50,7 +50,8 @@ it('an inbox list shows the last message of each conversation if a client reads 
           await inTurn(scheduler, 'hint', async () => {
             operators.bus.emit('advanced', conversationId, { sequence, closed: false })
           })
-          const activity = { conversationId, lastMessageAt: occurredAt, lastSequence: sequence }
+          const queue = { sequence, open: true as const }
+          const activity = { conversationId, lastMessageAt: occurredAt, lastSequence: sequence, queue }
           documents.push(follow(activity))
         }
       }

@@ -5,8 +5,8 @@ import type { EventStore } from '../log/event-store.ts'
 import type { LogEvent } from '../log-event.ts'
 import { cutPage, pageTokenOf, readPageToken } from '../page-token.ts'
 import { field, integer, validate } from '../rules.ts'
-import type { ConversationStore } from './conversation-store.ts'
-import type { Activity, Conversation } from './model.ts'
+import type { ConversationStore, ListQuery } from './conversation-store.ts'
+import { type Activity, type Conversation, type QueueCounts, type QueuePlace, queuePlaceOf } from './model.ts'
 
 interface ConversationPage {
   conversations: Conversation[]
@@ -19,15 +19,15 @@ export interface Inbox {
    * messages.
    */
   record(event: LogEvent): void
-  /** Returns conversations with a message, latest first. Errors: `ValidationFailed`. */
-  list(query: {
-    workspaceId?: string
-    status?: 'open' | 'closed'
-    limit?: number
-    pageToken?: string
-  }): Promise<ConversationPage>
+  /**
+   * Returns conversations with a message, latest first; unanswered ones by waiting time, oldest
+   * first. Errors: `ValidationFailed`.
+   */
+  list(query: ListQuery & { limit?: number; pageToken?: string }): Promise<ConversationPage>
+  /** Counts the open conversations of a workspace in the queues of an agent. */
+  count(workspaceId: string, agentName: string): Promise<QueueCounts>
   /** Returns the token of the page after a conversation of the list. */
-  tokenAfter(conversation: Conversation): string
+  tokenAfter(conversation: Conversation, query: ListQuery): string
   /** Records recent messages again, including messages of a crashed process. */
   reconcile(): Promise<void>
   /** Resolves when the write of each message queued before this call has succeeded or failed. */
@@ -46,14 +46,19 @@ const maxPage = 100
 const defaultPage = 50
 
 /** Returns the place of a conversation in the list. */
-const endOf = ({ lastMessageAt, conversationId }: Conversation) => ({ at: lastMessageAt!, id: conversationId })
+const endIn =
+  ({ unanswered }: ListQuery) =>
+  ({ lastMessageAt, queue, conversationId }: Conversation) => ({
+    at: (unanswered ? queue?.waitingSince : lastMessageAt)!,
+    id: conversationId,
+  })
 
 /**
  * Maintains the operators' list of conversations from the log. Messages that arrive during a write
  * are written together by the next write.
  */
 export function createInbox(dependencies: {
-  conversations: Pick<ConversationStore, 'recordActivity' | 'recordClosed' | 'listActive'>
+  conversations: Pick<ConversationStore, 'recordActivity' | 'recordStatus' | 'listActive' | 'count'>
   events: Pick<EventStore, 'activitySince'>
   bus: Bus
   logger: Logger
@@ -62,7 +67,8 @@ export function createInbox(dependencies: {
   const { conversations, events, bus, logger, now } = dependencies
   let queued = new Map<string, Activity>()
 
-  function note({ conversationId, sequence, occurredAt, message }: LogEvent) {
+  function note(event: LogEvent) {
+    const { conversationId, sequence, occurredAt, message } = event
     const earlier = queued.get(conversationId)
     if (earlier && earlier.lastSequence >= sequence) return
     const sessionId = message?.sessionId
@@ -72,6 +78,7 @@ export function createInbox(dependencies: {
       lastMessageAt: occurredAt,
       lastSequence: sequence,
       lastSession,
+      queue: queuePlaceOf(event),
     })
   }
 
@@ -90,14 +97,14 @@ export function createInbox(dependencies: {
   )
 
   async function reconcile() {
-    const closings: { conversationId: string; sequence: number }[] = []
+    const changes: { conversationId: string; queue: QueuePlace }[] = []
     for await (const event of events.activitySince(new Date(now() - reconcileMs))) {
       if (event.message) note(event)
-      else closings.push({ conversationId: event.conversationId, sequence: event.sequence })
+      else changes.push({ conversationId: event.conversationId, queue: queuePlaceOf(event) })
     }
     await writing.run()
-    for (let start = 0; start < closings.length; start += 1000) {
-      await conversations.recordClosed(closings.slice(start, start + 1000))
+    for (let start = 0; start < changes.length; start += 1000) {
+      await conversations.recordStatus(changes.slice(start, start + 1000))
     }
   }
 
@@ -114,22 +121,22 @@ export function createInbox(dependencies: {
       void writing.run()
     },
 
-    async list({ workspaceId, status, limit = defaultPage, pageToken }) {
+    async list({ limit = defaultPage, pageToken, ...query }) {
       validate(field('/limit', limit, integer(1, maxPage)))
-      const end = pageToken === undefined ? undefined : readPageToken(pageToken)
+      const after = pageToken === undefined ? undefined : readPageToken(pageToken)
       // The list must include each message that this process accepted before this call.
       await writing.caughtUp()
-      const found = await conversations.listActive({
-        workspaceId,
-        status,
-        before: end && { lastMessageAt: end.at, conversationId: end.id },
-        limit: limit + 1,
-      })
-      const { page, nextPageToken } = cutPage(found, limit, endOf)
+      const found = await conversations.listActive({ ...query, after, limit: limit + 1 })
+      const { page, nextPageToken } = cutPage(found, limit, endIn(query))
       return { conversations: page, nextPageToken }
     },
 
-    tokenAfter: (conversation) => pageTokenOf(endOf(conversation)),
+    async count(workspaceId, agentName) {
+      await writing.caughtUp()
+      return conversations.count(workspaceId, agentName)
+    },
+
+    tokenAfter: (conversation, query) => pageTokenOf(endIn(query)(conversation)),
 
     reconcile,
     noted: writing.caughtUp,

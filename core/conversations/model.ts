@@ -20,8 +20,33 @@ export interface Conversation {
   status?: 'open' | 'closed'
   /** Sequence of the event that last closed the conversation. */
   closedSequence?: number
+  queue?: QueuePlace
   assignment?: Assignment
 }
+
+/** The state of a conversation for operators' queues, after one event of its log. */
+export interface QueuePlace {
+  /** Sequence of the event. A lower sequence never replaces a higher one. */
+  sequence: number
+  open?: true
+  /** Time since when the visitor waits for an answer. Set only while the conversation is open. */
+  waitingSince?: Date
+}
+
+/** Returns the queue place after a message, a closing or a reopening. */
+export function queuePlaceOf({ sequence, closed, waitingSince }: LogEvent): QueuePlace {
+  return closed ? { sequence } : { sequence, open: true, ...(waitingSince && { waitingSince }) }
+}
+
+/** Numbers of open conversations, each counted up to `maxCounted`. */
+export interface QueueCounts {
+  unanswered: number
+  mine: number
+  unassigned: number
+  open: number
+}
+
+export const maxCounted = 1000
 
 export interface Assignment {
   /** Number of changes of the assignment so far. */
@@ -51,6 +76,7 @@ export interface Activity {
   lastSequence: number
   /** Session of the last message, with the sequence of that message. */
   lastSession?: { sequence: number; sessionId: string }
+  queue: QueuePlace
 }
 
 export interface MessageStateChange {

@@ -27,6 +27,17 @@ export const indexes: IndexPlan[] = [
     { name: 'unapplied_by_conversation', partialFilterExpression: { unapplied: true } },
   ],
   ['conversations', { workspaceId: 1, lastMessageAt: -1, _id: -1 }, { name: 'by_activity' }],
+  // The operators' queues. The queries name their index, see below.
+  [
+    'conversations',
+    { workspaceId: 1, 'queue.waitingSince': 1, _id: 1 },
+    { name: 'by_waiting', partialFilterExpression: { 'queue.waitingSince': { $exists: true } } },
+  ],
+  [
+    'conversations',
+    { workspaceId: 1, 'queue.open': 1, 'assignment.agent.displayName': 1 },
+    { name: 'by_openness', partialFilterExpression: { 'queue.open': true } },
+  ],
   [
     'conversations',
     { 'assignment.announced': 1 },

@@ -1,7 +1,10 @@
 import type { Collection, Db } from 'mongodb'
+import type { ConversationDocument } from '../conversations/conversation-store.ts'
+import type { QueuePlace } from '../conversations/model.ts'
 import type { LeadSubscriptionDocument } from '../deliveries/lead-subscription-store.ts'
 import { sealedDestination } from '../deliveries/sealed-destination.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
+import type { EventDocument } from '../log/event-store.ts'
 import { sealsDestinations } from '../mongodb/migration-records.ts'
 
 /** Encrypts data that a migration moves to an encrypted field. */
@@ -51,6 +54,13 @@ export const migrations: Migration[] = [
     expand: async () => {},
     contract: dropListIndexes,
   },
+  {
+    number: 5,
+    name: 'conversations have their place in the queues of operators',
+    expand: placeInQueues,
+    // Also places conversations that the previous version changed after `expand`.
+    contract: placeInQueues,
+  },
 ]
 
 async function sealDestinations(subscriptions: Collection<LeadSubscriptionDocument>, sealer: Sealer) {
@@ -70,6 +80,30 @@ async function dropListIndexes(db: Db) {
   const deliveries = db.collection('deliveries')
   const names = (await deliveries.indexes()).map(({ name = '' }) => name)
   for (const name of ['by_workspace', 'by_subscription']) if (names.includes(name)) await deliveries.dropIndex(name)
+}
+
+/** Derives the place from the last message, because the events of earlier versions lack it. */
+async function placeInQueues(db: Db) {
+  const conversations = db.collection<ConversationDocument>('conversations')
+  const isOutdated = {
+    lastMessageAt: { $exists: true },
+    $expr: {
+      $or: [{ $gt: ['$lastSequence', '$queue.sequence'] }, { $gt: ['$closedSequence', '$queue.sequence'] }],
+    },
+  }
+  for await (const { _id, lastSequence = 0, closedSequence = 0, lastMessageAt } of conversations.find(isOutdated, {
+    projection: { notes: 0 },
+  })) {
+    const last = await db.collection<EventDocument>('events').findOne({ conversationId: _id, sequence: lastSequence })
+    const isClosed = closedSequence > lastSequence
+    const isWaiting = !isClosed && last?.message?.author.kind === 'visitor'
+    const queue: QueuePlace = {
+      sequence: Math.max(lastSequence, closedSequence),
+      ...(!isClosed && { open: true }),
+      ...(isWaiting && { waitingSince: lastMessageAt }),
+    }
+    await conversations.updateOne({ _id }, { $max: { queue } })
+  }
 }
 
 async function placeLastSessions(db: Db) {

@@ -23,7 +23,7 @@ describe('a database', () => {
     const before = await schemaStatus(db)
     expect(isReady(before)).toBe(false)
     expect(before.missing).toContain('events.by_sequence')
-    expect(before.toExpand.map(({ number }) => number)).toEqual([1, 2, 3, 4])
+    expect(before.toExpand.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5])
     expect((await db.listCollections().toArray()).length).toBe(0)
     expect(isReady(await migrate(db))).toBe(true)
     expect(isReady(await schemaStatus(db))).toBe(true)
@@ -47,7 +47,7 @@ describe('a database', () => {
 describe('a migration', () => {
   it('converts existing records in its expand step, and records that were written later in its contract step', async () => {
     await db.collection('idempotency').insertOne(record('before'))
-    expect((await migrate(db)).toContract.map(({ number }) => number)).toEqual([1, 2, 3, 4])
+    expect((await migrate(db)).toContract.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5])
     await db.collection('idempotency').insertOne(record('beside'))
     const sessionIds = async () =>
       Object.fromEntries(
@@ -68,6 +68,32 @@ describe('a migration', () => {
       expect(await conversations.find(['cnv_migrated'])).toMatchObject([{ lastSessionId: 'ses_1', status: 'closed' }])
     }
     expect(Object.keys((await db.collection('conversations').findOne({ _id }))!)).not.toContain('status')
+  })
+
+  it('places the conversations of the previous version in the queues, also those changed meanwhile', async () => {
+    const add = async (name: string, kind: string, closedSequence?: number) => {
+      const conversationId = `cnv_${name}` as never
+      const stored = { workspaceId: 'ws_1', lastSequence: 4, lastMessageAt: new Date(9), closedSequence }
+      await db.collection('conversations').insertOne({ _id: conversationId, ...stored })
+      await db.collection('events').insertOne({ conversationId, sequence: 4, message: { author: { kind } } })
+    }
+    const conversations = createConversationStore({ conversations: db.collection('conversations'), history: '' })
+    const waiting = async () => {
+      const found = db.collection('conversations').find({ 'queue.waitingSince': { $exists: true } })
+      return (await found.sort({ _id: 1 }).toArray()).map(({ _id, queue }) => [String(_id), queue.waitingSince.getTime()])
+    }
+    await add('asked', 'visitor')
+    await add('answered', 'agent')
+    await add('closed', 'visitor', 5)
+    await migrate(db)
+    expect(await waiting()).toEqual([['cnv_asked', 9]])
+    expect(await conversations.count('ws_1', 'Ada')).toEqual({ unanswered: 1, mine: 0, unassigned: 2, open: 2 })
+    await add('later', 'visitor')
+    await migrate(db, { contract: true })
+    expect(await waiting()).toEqual([
+      ['cnv_asked', 9],
+      ['cnv_later', 9],
+    ])
   })
 
   it('runs the contract steps on an empty database at once, because no process of the previous version uses it', async () => {
@@ -116,7 +142,7 @@ describe('a migration', () => {
     it('names the missing SECRET_KEYS and stays pending if it must encrypt without them', async () => {
       await subscriptions().insertOne({ _id: 'old', ...plain } as never)
       await expect(migrate(db, { contract: true })).rejects.toThrow('SECRET_KEYS is missing')
-      expect((await schemaStatus(db)).toContract.map(({ number }) => number)).toEqual([3, 4])
+      expect((await schemaStatus(db)).toContract.map(({ number }) => number)).toEqual([3, 4, 5])
       expect((await migrate(db, { contract: true, sealer })).toContract).toEqual([])
     })
   })
@@ -125,7 +151,7 @@ describe('a migration', () => {
     await Promise.all(Array.from({ length: 4 }, () => migrate(db)))
     const first = await db.collection('migrations').find().toArray()
     await migrate(db)
-    expect(first.length).toBe(4)
+    expect(first.length).toBe(5)
     expect(await db.collection('migrations').find().toArray()).toEqual(first)
     expect(await db.collection('locks').countDocuments()).toBe(0)
   })

@@ -6,8 +6,8 @@ import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import type { EventStore } from './event-store.ts'
 import type { LogHeads } from './log-heads.ts'
 
-/** An event to append. The log adds the sequence, the time, `closed` and `removableAt`. */
-export type EventDraft = Omit<LogEvent, 'sequence' | 'occurredAt' | 'closed' | 'removableAt'>
+/** An event to append. The log adds the sequence, the time, the state after it and `removableAt`. */
+export type EventDraft = Omit<LogEvent, 'sequence' | 'occurredAt' | 'closed' | 'waitingSince' | 'removableAt'>
 
 export interface Appended {
   event: LogEvent
@@ -64,8 +64,8 @@ const maxTries = 200
  * the next batch.
  *
  * A writer guesses the next sequence, and the unique index rejects a wrong guess. A writer takes
- * sequence n + 1 only if it has seen event n. Each event states whether its conversation is closed,
- * so the writer always decides on the latest state.
+ * sequence n + 1 only if it has seen event n. Each event states whether its conversation is closed
+ * and since when its visitor waits, so the writer always decides on the latest state.
  *
  * A batch has at most one event of a conversation, and a conversation never has two events in
  * flight.
@@ -150,7 +150,8 @@ export function createEventLog({
       if (outcomes[index] === 'operation_taken') repeated.push(pending)
       else if (outcomes[index] === 'sequence_taken') conflicted.push(pending)
       else {
-        heads.advance(event.conversationId, { sequence: event.sequence, closed: event.closed === true })
+        const { sequence, closed = false, waitingSince } = event
+        heads.advance(event.conversationId, { sequence, closed, waitingSince })
         onAppended(event)
         if (reopening.has(pending)) next.push(pending)
         else pending.resolve({ event, replayed: false })
@@ -190,6 +191,7 @@ export function createEventLog({
       sequence: end.sequence + 1,
       occurredAt,
       closed: closed || undefined,
+      waitingSince: waitingAfter(draft, end, occurredAt),
       transient,
       removableAt: transient && new Date(occurredAt.getTime() + transientMs),
     }
@@ -268,5 +270,10 @@ export function createEventLog({
 }
 
 const opens = ({ message, type }: EventDraft) => message !== undefined || type === 'conversation.reopened'
+
+function waitingAfter({ message }: EventDraft, end: LogEnd, occurredAt: Date): Date | undefined {
+  if (!message) return end.waitingSince
+  return message.author.kind === 'visitor' ? (end.waitingSince ?? occurredAt) : undefined
+}
 
 const reopened = ({ conversationId }: EventDraft): EventDraft => ({ conversationId, type: 'conversation.reopened' })

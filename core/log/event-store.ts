@@ -81,7 +81,7 @@ export function createEventStore({
   const lasting = { transient: { $exists: false } }
 
   /** Returns these fields of the oldest event (`order` 1) or the newest event (-1) of each log. */
-  async function edges<F extends 'sequence' | 'closed' | 'occurredAt' | 'transient'>(
+  async function edges<F extends 'sequence' | 'closed' | 'occurredAt' | 'transient' | 'waitingSince'>(
     conversationIds: string[],
     { order, fields, options }: { order: 1 | -1; fields: F[]; options: typeof committed | object },
   ): Promise<({ _id: string } & Pick<EventDocument, F>)[]> {
@@ -106,8 +106,13 @@ export function createEventStore({
   async function ends(conversationIds: string[], { committed: onlyCommitted = false } = {}) {
     if (conversationIds.length === 0) return new Map()
     const options = onlyCommitted ? committed : {}
-    const rows = await edges(conversationIds, { order: -1, fields: ['sequence', 'closed'], options })
-    return new Map(rows.map(({ _id, sequence, closed }) => [_id, { sequence, closed: closed === true }]))
+    const rows = await edges(conversationIds, { order: -1, fields: ['sequence', 'closed', 'waitingSince'], options })
+    return new Map(
+      rows.map(({ _id, sequence, closed, waitingSince }) => [
+        _id,
+        { sequence, closed: closed === true, ...(waitingSince && { waitingSince }) },
+      ]),
+    )
   }
 
   return {
@@ -219,7 +224,9 @@ export function createEventStore({
 
     async *activitySince(time) {
       const from = ObjectId.createFromTime(Math.floor(time.getTime() / 1000))
-      const activity = { $or: [isMessage, { type: 'conversation.closed' as const }] }
+      const activity = {
+        $or: [isMessage, { type: { $in: ['conversation.closed', 'conversation.reopened'] as const } }],
+      }
       for await (const document of events.find({ _id: { $gte: from }, ...activity })) yield toEvent(document)
     },
   }

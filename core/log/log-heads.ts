@@ -6,8 +6,8 @@ export interface LogHeads {
   /** Returns the presumed end of each conversation's log. The end may be outdated. */
   get(conversationIds: string[]): Promise<LogEnd[]>
   /**
-   * Caches an end: the log has an event with this sequence, and `closed` is the state after that
-   * event.
+   * Caches an end: the log has an event with this sequence, and the other fields are the state after
+   * that event.
    */
   advance(conversationId: string, end: LogEnd): void
   /** Reads the ends of these logs with `read` and caches them. Errors: those of `read`. */
@@ -51,8 +51,12 @@ export function createLogHeads(
 ): LogHeads {
   const heads = createLruCache<CachedEnd>(maxEntries)
 
-  function remember(conversationId: string, { sequence, closed }: LogEnd, at: { at: number; wallAt: number }) {
-    heads.set(conversationId, { sequence, closed, ...at })
+  function remember(
+    conversationId: string,
+    { sequence, closed, waitingSince }: LogEnd,
+    at: { at: number; wallAt: number },
+  ) {
+    heads.set(conversationId, { sequence, closed, waitingSince, ...at })
   }
 
   const present = () => ({ at: monotonic(), wallAt: now() })

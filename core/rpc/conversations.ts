@@ -3,8 +3,8 @@ import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
   ConversationStatus,
+  type ListConversationsRequest,
   type MessagingService,
-  type SearchConversationsRequest,
   TypingState as TypingStateMessage,
 } from '#proto/messaging/v1/messaging_pb.js'
 import type { CoreContext } from '../context.ts'
@@ -45,19 +45,24 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
   const { inbox, search, typing, states, assignments, notes } = core
   const { conversationEvents, conversationAccess, conversationSummaries } = core
   return {
-    async listConversations({ workspaceId, limit, pageToken, status }, context) {
-      const workspace = workspaceOf(context, workspaceId)
-      const { conversations, nextPageToken } = await inbox.list({
-        workspaceId: workspace,
-        status: statusNames[status],
-        limit,
-        pageToken,
-      })
+    async listConversations({ limit, pageToken, countFor, ...request }, context) {
+      const query = {
+        workspaceId: (countFor === undefined ? workspaceOf : requiredWorkspace)(context, request.workspaceId),
+        status: request.unanswered ? 'open' : statusNames[request.status],
+        assignee: fromAssignee(request.assignee),
+        unanswered: request.unanswered,
+      } as const
+      const [{ conversations, nextPageToken }, counts] = await Promise.all([
+        inbox.list({ ...query, limit, pageToken }),
+        countFor === undefined ? undefined : inbox.count(query.workspaceId!, countFor),
+      ])
       const summaries = await conversationSummaries.of(conversations, shown(context))
       const fitting = countFitting(summaries)
       return {
         conversations: conversations.slice(0, fitting).map((each, index) => toConversation(each, summaries[index])),
-        nextPageToken: fitting < conversations.length ? inbox.tokenAfter(conversations[fitting - 1]!) : nextPageToken,
+        nextPageToken:
+          fitting < conversations.length ? inbox.tokenAfter(conversations[fitting - 1]!, query) : nextPageToken,
+        counts,
       }
     },
 
@@ -194,7 +199,7 @@ const statusNames = {
   [ConversationStatus.CLOSED]: 'closed',
 } as const
 
-function fromAssignee({ case: name, value }: SearchConversationsRequest['assignee']): string | null | undefined {
+function fromAssignee({ case: name, value }: ListConversationsRequest['assignee']): string | null | undefined {
   if (name === 'agentName') return value
   if (name === undefined) return undefined
   if (!value) throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/unassigned', rule: 'const' }] })

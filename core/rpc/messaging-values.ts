@@ -34,6 +34,7 @@ export function toConversation(
   const { conversationId, workspaceId, connectionId, createdAt, lastMessageAt, lastSequence, lastSessionId } =
     conversation
   const agent = conversation.assignment?.agent
+  const waitingSince = conversation.status === 'open' ? conversation.queue?.waitingSince : undefined
   return {
     conversationId,
     workspaceId,
@@ -44,6 +45,7 @@ export function toConversation(
     lastSequence: lastSequence ?? 0,
     status: conversation.status === 'closed' ? ConversationStatus.CLOSED : ConversationStatus.OPEN,
     agent,
+    waitingSince: waitingSince && timestampFromDate(waitingSince),
     visitor,
     lastMessage: lastMessage && toMessage(lastMessage),
     contact,

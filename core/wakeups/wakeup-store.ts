@@ -8,9 +8,16 @@ export interface WakeupDocument {
   from: string
   /**
    * New ends of logs, and whether each conversation is closed at that end. The event at the end is
-   * included if it is small, so that other processes need not read it.
+   * included if it is small, so that other processes need not read it. Without the event, the time
+   * since when the visitor waits is included.
    */
-  heads: [conversationId: string, sequence: number, closed: boolean, event?: AnnouncedEvent][]
+  heads: [
+    conversationId: string,
+    sequence: number,
+    closed: boolean,
+    event?: AnnouncedEvent | null,
+    waitingSince?: Date,
+  ][]
   /** Ids of sessions, connections and installations whose state changed. */
   changed: string[]
   /** Changes that the process is about to write, each with the ids whose state changes. */

@@ -137,8 +137,9 @@ export function headsOf(ends: LogEvent[]): WakeupDocument['heads'] {
   const chars = ends.reduce((sum, { message }) => sum + (message?.body.length ?? 0), 0)
   const hasContents = ends.length <= maxContents && chars <= maxContentChars
   return ends.map((event) => {
-    const { conversationId, sequence, closed = false } = event
-    return hasContents ? [conversationId, sequence, closed, announced(event)] : [conversationId, sequence, closed]
+    const { conversationId, sequence, closed = false, waitingSince } = event
+    if (hasContents) return [conversationId, sequence, closed, announced(event)]
+    return waitingSince ? [conversationId, sequence, closed, null, waitingSince] : [conversationId, sequence, closed]
   })
 }
 

@@ -135,8 +135,8 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   const maySend = () => !isFollowing || isCurrent()
 
   function announceEnds({ heads }: PassedEnds) {
-    for (const [conversationId, sequence, closed, event] of heads)
-      bus.emit('advanced', conversationId, { sequence, closed }, event)
+    for (const [conversationId, sequence, closed, event, waitingSince = event?.waitingSince] of heads)
+      bus.emit('advanced', conversationId, { sequence, closed, waitingSince }, event ?? undefined)
   }
 
   function announce({ heads, changed, announced: begun = [], ended = [], at }: WakeupDocument) {

@@ -40,7 +40,7 @@ describe('an operator and a visitor on the real stack', () => {
     const { page } = live
     const { visitor, stream } = await openConversation('I see an error')
     const picture = await readFile(picturePath)
-    await button('Screenshot').click()
+    await button('Take a screenshot').click()
     await page.getByLabel('Purpose').fill('To see the error')
     await button('Send request').click()
     const { requestId, purpose } = (await eventOf(stream, 'screenshot.requested')).data
@@ -66,7 +66,7 @@ describe('an operator and a visitor on the real stack', () => {
   it('exchange a navigation request: a URL of another site is rejected, and the console shows the outcome of an allowed one', async () => {
     const { page, demo } = live
     const { visitor, stream } = await openConversation('Where are the returns?')
-    await button('Navigation').click()
+    await button('Suggest a page').click()
     await page.getByLabel('URL').fill('https://elsewhere.example/')
     await button('Send request').click()
     await page.getByText(/must be on the visitor’s site/).waitFor()
@@ -105,7 +105,7 @@ describe('an installation on the real stack', () => {
 
   it('shows the new identity secret once after a rotation; the new and the previous secret are valid', async () => {
     const { page, demo } = live
-    await open(`installations/${demo.siteKey}`)
+    await open(`installations/${demo.siteKey}/keys`)
     await button('Rotate').click()
     await button('Create new secret').click()
     const label = (await dialog().locator('label', { hasText: 'Secret (key' }).textContent())!

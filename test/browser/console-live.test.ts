@@ -80,7 +80,7 @@ describe('a lead on the real stack', () => {
     const secrets = [await subscribe(closedUrl), await subscribe(`${receiver.http}/leads`)]
     expect(new Set(secrets).size).toBe(2)
 
-    await open(`installations/${demo.siteKey}`)
+    await open(`installations/${demo.siteKey}/forms`)
     for (const name of ['Offline form', 'Pre-chat form']) {
       await page.getByRole('switch', { name }).click()
       await until(`${name} is on`, () => page.getByRole('switch', { name }).isChecked())
@@ -91,7 +91,7 @@ describe('a lead on the real stack', () => {
     await form.getByLabel(/Lead field name/).fill('email')
     await form.getByLabel('Type').selectOption('email')
     await form.getByLabel('Max length').fill('40')
-    await form.getByRole('button', { name: 'Save offline form' }).click()
+    await button('Save changes').click()
     await page.getByText('Offline form saved.').waitFor({ state: 'attached' })
 
     const visitor = await newVisitor()

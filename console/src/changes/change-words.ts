@@ -2,17 +2,17 @@ import type { PolicyChange } from '#proto/workspace/v1/workspace_pb.js'
 
 const actions: Record<string, string> = {
   UpdateWorkspace: 'Workspace changed',
-  CreateInstallation: 'Installation created',
-  UpdateInstallation: 'Installation changed',
+  CreateInstallation: 'Website created',
+  UpdateInstallation: 'Website changed',
   RotateIdentitySecret: 'Identity secret rotated',
   SetConnectionStatus: 'Connection status changed',
-  AddSuppressions: 'Suppressions added',
-  RemoveSuppressions: 'Suppressions removed',
+  AddSuppressions: 'People added to do not contact',
+  RemoveSuppressions: 'People removed from do not contact',
   BanVisitor: 'Visitor banned',
   UnbanVisitor: 'Ban lifted',
-  DeleteInstallation: 'Installation deleted',
+  DeleteInstallation: 'Website deleted',
   DeleteConnection: 'Connection deleted',
-  DeleteSubscription: 'Subscription deleted',
+  DeleteSubscription: 'Destination deleted',
 }
 
 export const actionText = (action: string) => actions[action] ?? action

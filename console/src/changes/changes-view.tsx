@@ -24,12 +24,12 @@ export function ChangesView({ target }: { target?: string }) {
       title="Changes"
       back={
         target === undefined
-          ? { path: pathOf({ view: 'installations' }), label: 'Installations' }
+          ? { path: pathOf({ view: 'installations' }), label: 'Websites' }
           : { path: pathOf({ view: 'installation', siteKey: target }), label: 'Installation' }
       }
       lead={
         target === undefined ? (
-          'Who changed installations, connections, suppressions and bans.'
+          'Who changed websites, connections, the do-not-contact list and bans.'
         ) : (
           <span class="mono">{target}</span>
         )

@@ -19,8 +19,8 @@ const shownCommands = 6
 /** The inbox stream does not report every decision of a visitor, so pending requests are polled. */
 const pollMs = 1500
 const kinds = [
-  { kind: 'screenshot', icon: 'camera', name: 'Screenshot' },
-  { kind: 'navigation', icon: 'link', name: 'Navigation' },
+  { kind: 'screenshot', icon: 'camera', name: 'Take a screenshot' },
+  { kind: 'navigation', icon: 'link', name: 'Suggest a page' },
 ] as const
 
 /**

@@ -16,14 +16,17 @@ interface ComposerProps {
   thread: Thread
   closed: boolean
   field: { current: HTMLTextAreaElement | null }
+  /** Closes the conversation when all replies are sent. */
+  closeWhenSent: () => void
 }
 
-export function Composer({ thread, closed, field }: ComposerProps) {
-  const { drafts, announcer } = useConsole()
+export function Composer({ thread, closed, field, closeWhenSent }: ComposerProps) {
+  const { drafts, announcer, shortcuts } = useConsole()
   const { conversationId } = thread
-  const [text, setText] = useState(() => drafts.text(conversationId))
-  const [isNote, setNote] = useState(() => drafts.note(conversationId) !== undefined)
-  const { busy, failure, run } = useAction()
+  const [isNote, setNote] = useState(() => drafts.isNote(conversationId))
+  const draft = () => (drafts.isNote(conversationId) ? drafts.note(conversationId).body : drafts.text(conversationId))
+  const [text, setText] = useState(draft)
+  const { busy, failure, run, clear: clearFailure } = useAction()
   const idle = useRef<ReturnType<typeof setTimeout>>(undefined)
   const length = [...text].length
   const left = maxLength - length
@@ -42,9 +45,35 @@ export function Composer({ thread, closed, field }: ComposerProps) {
     [thread],
   )
 
-  function changed(next: string) {
+  function keep(next: string) {
     setText(next)
-    drafts.keepText(conversationId, next)
+    if (isNote) drafts.keepNote(conversationId, { ...drafts.note(conversationId), body: next })
+    else drafts.keepText(conversationId, next)
+  }
+
+  /** Changes between the draft of the reply and the draft of the note. */
+  function choose(note: boolean) {
+    setNote(note)
+    drafts.chooseNote(conversationId, note)
+    setText(draft())
+    clearFailure()
+    thread.setTyping(false)
+  }
+
+  useEffect(
+    () =>
+      shortcuts.bind({
+        m: () => {
+          choose(!isNote)
+          field.current!.focus()
+        },
+      }),
+    [shortcuts, isNote, thread],
+  )
+
+  function changed(next: string) {
+    keep(next)
+    clearFailure()
     clearTimeout(idle.current)
     // The visitor must not see that the operator writes a note.
     thread.setTyping(!isNote && next.trim() !== '')
@@ -59,28 +88,28 @@ export function Composer({ thread, closed, field }: ComposerProps) {
     field.current!.focus()
   }
 
-  function send() {
+  function send({ andClose = false } = {}) {
     if (!sendable || busy) return
     if (isNote) return void run(addNote)
     thread.outgoing.send(text)
     clear()
+    if (andClose) closeWhenSent()
   }
 
   async function addNote() {
-    const earlier = drafts.note(conversationId)?.attempt
+    const earlier = drafts.note(conversationId).attempt
     const attempt = earlier?.body === text ? earlier : { operationId: newOperationId(), body: text }
     // A repeat after a reload must have the same operation ID, so that it adds no second note.
-    drafts.keepNote(conversationId, { attempt })
+    drafts.keepNote(conversationId, { body: text, attempt })
     await thread.addNote(text, attempt.operationId)
-    drafts.keepNote(conversationId, {})
+    drafts.keepNote(conversationId, { body: '' })
     announcer.say('Note added.')
     clear()
   }
 
   function clear() {
     clearTimeout(idle.current)
-    setText('')
-    drafts.keepText(conversationId, '')
+    keep('')
     thread.setTyping(false)
     field.current!.focus()
   }
@@ -95,15 +124,7 @@ export function Composer({ thread, closed, field }: ComposerProps) {
     >
       <div class="line composer-mode">
         <label class="chip">
-          <input
-            type="checkbox"
-            checked={isNote}
-            onChange={(event) => {
-              setNote(event.currentTarget.checked)
-              drafts.keepNote(conversationId, event.currentTarget.checked ? {} : undefined)
-              thread.setTyping(false)
-            }}
-          />
+          <input type="checkbox" checked={isNote} onChange={(event) => choose(event.currentTarget.checked)} />
           <span>Internal note</span>
         </label>
         {isNote && <p class="hint">Only operators see this note.</p>}
@@ -128,7 +149,7 @@ export function Composer({ thread, closed, field }: ComposerProps) {
             if (event.key === 'Enter' && !event.shiftKey) {
               event.preventDefault()
               // A shortcut that is misspelt or still loading must not reach the visitor.
-              if (asked === undefined) send()
+              if (asked === undefined) send({ andClose: event.ctrlKey || event.metaKey })
               else chooseFirstReply()
             } else if (event.key === 'ArrowDown' && asked !== undefined) {
               event.preventDefault()
@@ -143,13 +164,25 @@ export function Composer({ thread, closed, field }: ComposerProps) {
           <Icon name="send" />
         </Button>
       </div>
-      <p class={left < 0 ? 'hint field-error' : 'hint'} id="composer-hint">
-        {asked !== undefined
-          ? 'Enter to insert the saved reply'
-          : length > countFrom
-            ? `${left} of ${maxLength} characters left`
-            : 'Enter to send, Shift+Enter for a new line'}
-      </p>
+      <div class="composer-foot">
+        <p class={left < 0 ? 'hint field-error' : 'hint'} id="composer-hint">
+          {asked !== undefined
+            ? 'Enter to insert the saved reply'
+            : length > countFrom
+              ? `${left} of ${maxLength} characters left`
+              : `Enter to ${isNote ? 'add' : 'send'}, Shift+Enter for a new line`}
+        </p>
+        {!isNote && (
+          <Button
+            kind="ghost small"
+            title="Ctrl+Enter"
+            disabled={!sendable || asked !== undefined}
+            onClick={() => send({ andClose: true })}
+          >
+            Send and close
+          </Button>
+        )}
+      </div>
     </form>
   )
 }

@@ -74,15 +74,25 @@ export function ConversationView({ conversationId, details, message }: Conversat
       setUndo(undefined)
       announcer.say('Conversation reopened.')
     })
+  const isClosed = conversation?.status === ConversationStatus.CLOSED
   useEffect(
     () =>
       shortcuts.bind({
         r: () => composer.current?.focus(),
         a: () => void assign(),
+        c: () => void (isClosed ? reopen() : close()),
         i: () => router.go(path(!details)),
       }),
-    [thread, details],
+    [thread, details, isClosed],
   )
+  // A message reopens its conversation, so the conversation is closed after the last reply is sent.
+  const [closesWhenSent, setClosesWhenSent] = useState(false)
+  const outgoing = thread.outgoing.list.value
+  useEffect(() => {
+    if (!closesWhenSent) return
+    if (outgoing.length === 0) void close()
+    if (outgoing.length === 0 || outgoing.some(({ state }) => state === 'failed')) setClosesWhenSent(false)
+  }, [closesWhenSent, outgoing])
 
   if (!conversation && thread.failure.value && !thread.loading.value) {
     return (
@@ -101,7 +111,6 @@ export function ConversationView({ conversationId, details, message }: Conversat
   }
 
   const name = visitorName(conversation ?? { conversationId, visitor: undefined })
-  const closed = conversation?.status === ConversationStatus.CLOSED
   const presence = inbox.presenceOf(conversationId)
   const verified = conversation?.visitor?.identityState === 'verified'
   return (
@@ -129,7 +138,7 @@ export function ConversationView({ conversationId, details, message }: Conversat
               )}
               {thread.session.value?.panelClosedAt && ' · Closed the chat panel'}
               {thread.session.value?.visitorBanned && ' · Banned'}
-              {closed && ' · Closed'}
+              {isClosed && ' · Closed'}
               {conversation?.agent &&
                 ` · ${mine ? 'Assigned to you' : `Assigned to ${conversation.agent.displayName}`}`}
             </p>
@@ -147,16 +156,16 @@ export function ConversationView({ conversationId, details, message }: Conversat
             <Button
               kind="small close-toggle"
               disabled={busy || !conversation || undo === 'resting'}
-              onClick={closed ? reopen : close}
+              onClick={isClosed ? reopen : close}
             >
-              {closed ? 'Reopen' : 'Close'}
+              {isClosed ? 'Reopen' : 'Close'}
             </Button>
             <a class="icon-button only-medium" href={path(!details)} aria-label="Visitor details">
               <Icon name="info" />
             </a>
           </div>
         </header>
-        {closed && undo && (
+        {isClosed && undo && (
           <Notice
             tone="info"
             action={
@@ -171,7 +180,7 @@ export function ConversationView({ conversationId, details, message }: Conversat
         <FailureNotice failure={failure} />
         <FailureNotice failure={thread.failure.value} retry={() => void thread.reload()} />
         <MessageLog thread={thread} name={name} me={session.displayName} composer={composer} target={message} />
-        <Composer thread={thread} closed={closed} field={composer} />
+        <Composer thread={thread} closed={isClosed} field={composer} closeWhenSent={() => setClosesWhenSent(true)} />
       </section>
       <Details thread={thread} name={name} backPath={path(false)} open={details} />
     </>

@@ -223,7 +223,7 @@ function SessionSection({ session }: { session: Session }) {
         )}
         <Fact name="Site">{origin}</Fact>
         <Fact name="Language">{locale}</Fact>
-        <Fact name="Installation">
+        <Fact name="Website">
           <a class="mono" href={pathOf({ view: 'installation', siteKey: publicSiteKey })}>
             {publicSiteKey}
           </a>

@@ -8,8 +8,9 @@ export interface Unsent {
 
 export type Drafts = ReturnType<typeof createDrafts>
 
-/** A draft of an internal note. */
+/** A draft of an internal note. It is apart from the draft of the reply and never sent to visitors. */
 export interface NoteDraft {
+  body: string
   /** An attempt to add this note that the service has not confirmed. */
   attempt?: { operationId: string; body: string }
 }
@@ -17,8 +18,9 @@ export interface NoteDraft {
 interface StoredDraft {
   text: string
   unsent: Unsent[]
-  /** Set if the text is an internal note. */
   note?: NoteDraft
+  /** True if the operator was writing the note and not the reply. */
+  isNote?: boolean
 }
 
 type Storage = Pick<globalThis.Storage, 'getItem' | 'setItem' | 'removeItem'>
@@ -28,7 +30,8 @@ type Storage = Pick<globalThis.Storage, 'getItem' | 'setItem' | 'removeItem'>
  * Another operator who signs in does not see them.
  */
 export function createDrafts(storage: Storage, owner: string) {
-  const key = 'service.console.drafts'
+  // The earlier version stored notes as texts of replies, so its drafts are not read.
+  const key = 'service.console.drafts.2'
   let stored = read()
 
   function read(): Record<string, StoredDraft> {
@@ -41,10 +44,10 @@ export function createDrafts(storage: Storage, owner: string) {
   }
 
   function store(conversationId: string, change: Partial<StoredDraft>) {
-    const { text, unsent, note } = { text: '', unsent: [], ...stored[conversationId], ...change }
+    const { text, unsent, note, isNote } = { text: '', unsent: [], ...stored[conversationId], ...change }
     const { [conversationId]: _, ...others } = stored
-    const isEmpty = text === '' && unsent.length === 0 && !note
-    stored = isEmpty ? others : { ...others, [conversationId]: { text, unsent, ...(note && { note }) } }
+    const isEmpty = text === '' && unsent.length === 0 && !note && !isNote
+    stored = isEmpty ? others : { ...others, [conversationId]: { text, unsent, note, isNote } }
     try {
       storage.setItem(key, JSON.stringify({ owner, conversations: stored }))
     } catch {
@@ -57,12 +60,15 @@ export function createDrafts(storage: Storage, owner: string) {
     unsent: (conversationId: string) => stored[conversationId]?.unsent ?? [],
     conversationsWithUnsent: () => Object.keys(stored).filter((id) => stored[id]!.unsent.length > 0),
     keepText: (conversationId: string, text: string) => store(conversationId, { text }),
-    /** Returns the draft of an internal note. It must never be sent to visitors. */
-    note: (conversationId: string) => stored[conversationId]?.note,
-    keepNote: (conversationId: string, note: NoteDraft | undefined) => store(conversationId, { note }),
+    note: (conversationId: string): NoteDraft => stored[conversationId]?.note ?? { body: '' },
+    keepNote: (conversationId: string, note: NoteDraft) =>
+      store(conversationId, { note: note.body === '' ? undefined : note }),
+    isNote: (conversationId: string) => stored[conversationId]?.isNote === true,
+    chooseNote: (conversationId: string, isNote: boolean) => store(conversationId, { isNote }),
     keepUnsent: (conversationId: string, unsent: Unsent[]) => store(conversationId, { unsent }),
     /** Returns the number of conversations with a draft or an unsent reply. */
-    count: () => Object.values(stored).filter(({ text, unsent }) => text !== '' || unsent.length > 0).length,
+    count: () =>
+      Object.values(stored).filter(({ text, unsent, note }) => text !== '' || unsent.length > 0 || note).length,
     /** Deletes all drafts. */
     clear() {
       stored = {}

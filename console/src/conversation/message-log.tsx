@@ -26,7 +26,7 @@ interface MessageLogProps {
 
 export function MessageLog({ thread, name, me, composer, target }: MessageLogProps) {
   const scroller = useRef<HTMLElement>(null)
-  const position = useRef({ atEnd: true, height: 0, first: '' })
+  const position = useRef({ atEnd: true, height: 0, first: '', last: '' })
   const [hasNew, setHasNew] = useState(false)
   const messages = thread.messages.value
   const outgoing = thread.outgoing.list.value
@@ -48,11 +48,11 @@ export function MessageLog({ thread, name, me, composer, target }: MessageLogPro
   useLayoutEffect(() => {
     const element = scroller.current
     if (!element) return
-    const { atEnd, height, first: firstBefore } = position.current
+    const { atEnd, height, first: firstBefore, last: lastBefore } = position.current
     if (atEnd) element.scrollTop = element.scrollHeight
     else if (firstBefore !== '' && firstBefore !== first) element.scrollTop += element.scrollHeight - height
-    else setHasNew(true)
-    position.current = { ...position.current, height: element.scrollHeight, first }
+    else if (lastBefore !== last) setHasNew(true)
+    position.current = { ...position.current, height: element.scrollHeight, first, last }
   }, [first, last, outgoing, types, timeline.length])
 
   const hasTarget = messages.some(({ sequence }) => sequence === target)

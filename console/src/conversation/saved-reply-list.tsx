@@ -49,8 +49,8 @@ export function SavedReplyList({ prefix, field, onChosen }: SavedReplyListProps)
       <FailureNotice failure={loaded.failure} retry={() => void loaded.reload()} />
       {count === 0 && (
         <p class="hint">
-          No saved reply with this shortcut. Add replies in the{' '}
-          <a href={pathOf({ view: 'workspace' })}>workspace settings</a>, or press Send to send this text.
+          No saved reply with this shortcut. Add some in the <a href={pathOf({ view: 'replies' })}>saved replies</a>, or
+          press Send to send this text.
         </p>
       )}
       {found?.map(({ shortcut, body }) => (

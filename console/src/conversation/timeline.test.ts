@@ -45,10 +45,10 @@ describe('the timeline of a conversation', () => {
       'Consent granted',
       'm10',
       'note call back',
-      'Navigation requested: Prices',
-      'Navigation accepted by the visitor',
+      'Page suggested: Prices',
+      'Page suggestion accepted by the visitor',
       'm30',
-      'Navigation completed',
+      'Page suggestion completed',
     ])
   })
 

@@ -76,7 +76,7 @@ const fixedTexts: Record<string, string> = {
   'session.revoked': 'The session was revoked',
   'visitor.banned': 'The visitor was banned',
   'connection.disabled': 'The connection was disabled',
-  'navigation.cancelled': 'Navigation request cancelled',
+  'navigation.cancelled': 'Page suggestion cancelled',
   'screenshot.requested': 'Screenshot requested',
   'screenshot.cancelled': 'Screenshot request cancelled',
 }
@@ -86,7 +86,7 @@ export function eventText({ type, agent, label, url }: InboxEvent, me: string): 
   const name = agent?.displayName
   if (type === 'agent.assigned') return `Assigned to ${name === me ? 'you' : name}`
   if (type === 'agent.unassigned') return name === me ? 'You were unassigned' : `${name} was unassigned`
-  if (type === 'navigation.requested') return `Navigation requested: ${label || url}`
+  if (type === 'navigation.requested') return `Page suggested: ${label || url}`
   return fixedTexts[type]
 }
 
@@ -103,7 +103,7 @@ const answerTexts: Record<string, string> = {
 }
 
 function answerItems({ commandId, kind, transitions }: Command): TimelineItem[] {
-  const name = kind === CommandKind.SCREENSHOT ? 'Screenshot' : 'Navigation'
+  const name = kind === CommandKind.SCREENSHOT ? 'Screenshot' : 'Page suggestion'
   return transitions.flatMap(({ state, at }) => {
     const text = answerTexts[state]
     return text === undefined ? [] : [eventItem(`${commandId} ${state}`, at, `${name} ${text}`)]

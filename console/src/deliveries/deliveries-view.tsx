@@ -12,6 +12,7 @@ import { PagedList, RefreshButton } from '../ui/paged-list.tsx'
 import { usePages } from '../ui/pages.ts'
 import { When } from '../ui/when.tsx'
 import { deliveryStatuses, isPending, outcomeText, statusByName } from './delivery-words.ts'
+import { RetryButton } from './retry-button.tsx'
 import { StatusTag } from './status-tag.tsx'
 
 const pollMs = 4000
@@ -62,7 +63,7 @@ export function DeliveriesView({ status, subscriptionId, withinHours }: Filter) 
     ) : (
       <Empty icon="deliveries" title="No deliveries yet">
         <p>
-          A <a href={pathOf({ view: 'subscriptions' })}>subscription</a> sends leads automatically. You can also send
+          A <a href={pathOf({ view: 'subscriptions' })}>destination</a> gets leads automatically. You can also send
           one from <a href={pathOf({ view: 'leads' })}>Leads</a>.
         </p>
       </Empty>
@@ -76,7 +77,7 @@ export function DeliveriesView({ status, subscriptionId, withinHours }: Filter) 
     >
       {disabled.length > 0 && (
         <Notice tone="warning">
-          {disabled.length === 1 ? '1 subscription is disabled' : `${disabled.length} subscriptions are disabled`}.{' '}
+          {disabled.length === 1 ? '1 destination is disabled' : `${disabled.length} destinations are disabled`}.{' '}
           {disabled.length === 1 ? 'Its' : 'Their'} deliveries are held:{' '}
           {disabled.map((known, index) => (
             <span key={known.subscriptionId}>
@@ -96,7 +97,7 @@ export function DeliveriesView({ status, subscriptionId, withinHours }: Filter) 
           onChange={(value) => filter({ status: value || undefined })}
         />
         <SelectField
-          label="Subscription"
+          label="Destination"
           value={subscriptionId ?? ''}
           options={[['', 'All'], ...destinations]}
           onChange={(value) => filter({ subscriptionId: value || undefined })}
@@ -115,6 +116,7 @@ export function DeliveriesView({ status, subscriptionId, withinHours }: Filter) 
             delivery={delivery}
             destination={destinations.get(delivery.subscriptionId)}
             lead={titleOf(delivery.leadId)}
+            onRetried={list.reload}
           />
         )}
       </PagedList>
@@ -132,13 +134,14 @@ interface DeliveryRowProps {
   destination: string | undefined
   /** Title of the lead. Empty if the delivery has no lead. */
   lead: string
+  onRetried: () => Promise<unknown>
 }
 
-function DeliveryRow({ delivery, destination, lead }: DeliveryRowProps) {
+function DeliveryRow({ delivery, destination, lead, onRetried }: DeliveryRowProps) {
   const { deliveryId, subscriptionId, status, latestAttempt, updatedAt } = delivery
   const attempt = latestAttempt ? [outcomeText(latestAttempt), `attempt ${latestAttempt.attemptNumber}`] : []
   return (
-    <li>
+    <li class="table-line">
       <a class="table-row" href={pathOf({ view: 'delivery', deliveryId })}>
         <StatusTag status={status} />
         <span class="table-main">
@@ -150,6 +153,7 @@ function DeliveryRow({ delivery, destination, lead }: DeliveryRowProps) {
         </span>
         <When at={updatedAt} />
       </a>
+      {latestAttempt && <RetryButton attempt={latestAttempt} of={`to ${destination}`} onRetried={onRetried} />}
     </li>
   )
 }

@@ -39,7 +39,7 @@ const classes: Partial<Record<ResponseClass, string>> = {
   [ResponseClass.TIMEOUT]: 'Timed out',
   [ResponseClass.NETWORK_ERROR]: 'Network error',
   [ResponseClass.DESTINATION_BLOCKED]: 'Destination not allowed',
-  [ResponseClass.SUPPRESSED]: 'On the suppression list; nothing was sent',
+  [ResponseClass.SUPPRESSED]: 'On the do-not-contact list; nothing was sent',
 }
 
 const reasons: Partial<Record<FailureReason, string>> = {

@@ -2,13 +2,13 @@ import { ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole } from '../console-context.ts'
 import { conversationPath } from '../router.ts'
 import { Avatar, presenceWords, VerifiedMark } from '../ui/avatar.tsx'
-import { When } from '../ui/when.tsx'
+import { Waiting, When } from '../ui/when.tsx'
 import { type InboxEntry, isUnread, visitorName } from './inbox-merge.ts'
 
 export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: boolean; me: string }) {
   const { inbox, outbox } = useConsole()
   const { conversation, typingSince } = entry
-  const { conversationId, lastMessage, lastMessageAt, visitor, agent, status } = conversation
+  const { conversationId, lastMessage, lastMessageAt, waitingSince, visitor, agent, status } = conversation
   const name = visitorName(conversation)
   const unread = isUnread(entry)
   const unsent = outbox.markOf(conversationId)
@@ -29,7 +29,7 @@ export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: 
               <bdi>{name}</bdi> {verified && <VerifiedMark />}
               {presenceWords[presence] && <span class="visually-hidden">, {presenceWords[presence]}</span>}
             </span>
-            <When at={lastMessageAt} />
+            {waitingSince ? <Waiting since={waitingSince} /> : <When at={lastMessageAt} />}
           </span>
           <span class="row-bottom">
             {typingSince === undefined ? (

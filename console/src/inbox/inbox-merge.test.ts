@@ -7,7 +7,15 @@ import {
   InboxEventSchema,
   MessageSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
-import { type Entries, isUnread, mergeChange, mergeList, selectEntries, visitorName } from './inbox-merge.ts'
+import {
+  type Entries,
+  isUnread,
+  mergeChange,
+  mergeList,
+  type Queue,
+  selectEntries,
+  visitorName,
+} from './inbox-merge.ts'
 
 const message = (sequence: number, kind = 'visitor', state = 'sent') =>
   create(MessageSchema, { messageId: `msg_${sequence}`, sequence, author: { kind }, body: `m${sequence}`, state })
@@ -84,23 +92,24 @@ describe('the inbox list', () => {
     expect(step(start, typing('typing.started', 'agent')).get('cnv_1')!.typingSince).toBeUndefined()
   })
 
-  it('the inbox list is filtered by status, operator and search text, and sorted with the latest message first', () => {
+  it('a queue has the conversations of its kind: unanswered ones by waiting time, others by their last message', () => {
+    const waitingSince = (seconds: number) => ({ seconds: BigInt(seconds), nanos: 0 })
     const entries = mergeList(
       none,
       [
         conversation(1, { conversationId: 'cnv_a', agent: { displayName: 'Ada' } }),
-        conversation(3, { conversationId: 'cnv_b', visitor: { displayName: 'Maria Huber' } }),
+        conversation(3, { conversationId: 'cnv_b', waitingSince: waitingSince(2) }),
         conversation(2, { conversationId: 'cnv_c', status: ConversationStatus.CLOSED }),
+        conversation(5, { conversationId: 'cnv_d', waitingSince: waitingSince(1), agent: { displayName: 'Jonas' } }),
       ],
       0,
     )
-    const ids = (filter: Partial<Parameters<typeof selectEntries>[1]>) =>
-      selectEntries(entries, { status: 'all', mine: false, ...filter }, 'Ada').map(
-        (entry) => entry.conversation.conversationId,
-      )
-    expect(ids({})).toEqual(['cnv_b', 'cnv_c', 'cnv_a'])
-    expect(ids({ status: 'closed' })).toEqual(['cnv_c'])
-    expect(ids({ mine: true })).toEqual(['cnv_a'])
+    const ids = (queue: Queue) => selectEntries(entries, queue, 'Ada').map((entry) => entry.conversation.conversationId)
+    expect(ids('open')).toEqual(['cnv_d', 'cnv_b', 'cnv_a'])
+    expect(ids('unanswered')).toEqual(['cnv_d', 'cnv_b'])
+    expect(ids('mine')).toEqual(['cnv_a'])
+    expect(ids('unassigned')).toEqual(['cnv_b'])
+    expect(ids('closed')).toEqual(['cnv_c'])
   })
 
   it('the inbox list shows an anonymous visitor as `Visitor` with the end of the conversation ID', () => {

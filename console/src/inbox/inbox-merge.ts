@@ -127,22 +127,24 @@ export function isUnread({ conversation: { lastMessage } }: InboxEntry): boolean
   return lastMessage?.author?.kind === 'visitor' && lastMessage.state !== 'read'
 }
 
-export interface InboxFilter {
-  status: 'open' | 'closed' | 'all'
-  mine: boolean
-}
+/** A list of the inbox. All but `closed` have open conversations only. */
+export type Queue = 'unanswered' | 'mine' | 'unassigned' | 'open' | 'closed'
 
-/** Returns the entries that match the filter, latest message first. */
-export function selectEntries(entries: Entries, { status, mine }: InboxFilter, me: string): InboxEntry[] {
+/** Returns the entries of a queue: the longest waiting first if unanswered, else the latest message first. */
+export function selectEntries(entries: Entries, queue: Queue, me: string): InboxEntry[] {
+  const order = queue === 'unanswered' ? 1 : -1
+  const place = ({ conversation: { waitingSince, lastMessageAt, conversationId } }: InboxEntry) =>
+    [millisecondsOf(queue === 'unanswered' ? waitingSince : lastMessageAt), conversationId] as const
   return [...entries.values()]
-    .filter(({ conversation }) => {
-      const closed = conversation.status === ConversationStatus.CLOSED
-      if (status !== 'all' && closed !== (status === 'closed')) return false
-      return !mine || conversation.agent?.displayName === me
+    .filter(({ conversation: { status, waitingSince, agent } }) => {
+      if ((status === ConversationStatus.CLOSED) !== (queue === 'closed')) return false
+      if (queue === 'unanswered') return waitingSince !== undefined
+      if (queue === 'mine') return agent?.displayName === me
+      return queue !== 'unassigned' || agent === undefined
     })
     .sort((one, other) => {
-      const late = millisecondsOf(other.conversation.lastMessageAt) - millisecondsOf(one.conversation.lastMessageAt)
-      return late || (other.conversation.conversationId > one.conversation.conversationId ? 1 : -1)
+      const [[at, id], [otherAt, otherId]] = [place(one), place(other)]
+      return order * (at - otherAt || (id > otherId ? 1 : -1))
     })
 }
 
@@ -157,6 +159,6 @@ export function visitorName({ visitor, contact, conversationId }: Named): string
   return given || `Visitor ${conversationId.slice(-4).toUpperCase()}`
 }
 
-function millisecondsOf(time: { seconds: bigint; nanos: number } | undefined): number {
+export function millisecondsOf(time: { seconds: bigint; nanos: number } | undefined): number {
   return time ? Number(time.seconds) * 1000 + Math.floor(time.nanos / 1_000_000) : 0
 }

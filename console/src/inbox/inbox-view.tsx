@@ -1,12 +1,13 @@
 import { useEffect, useRef } from 'preact/hooks'
 import { useConsole } from '../console-context.ts'
 import { ConversationView } from '../conversation/conversation-view.tsx'
-import { pathOf } from '../router.ts'
+import { conversationPath, pathOf } from '../router.ts'
 import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Empty, FailureNotice, Loading } from '../ui/notice.tsx'
+import { useRowKeys } from '../ui/row-keys.ts'
 import { ConversationRow } from './conversation-row.tsx'
-import type { InboxFilter } from './inbox-merge.ts'
+import type { Queue } from './inbox-merge.ts'
 import { SearchFilters, SearchResults } from './search-results.tsx'
 
 /**
@@ -34,7 +35,7 @@ export function InboxView({ conversationId, details = false, message }: InboxVie
             <Empty icon="inbox" title="No conversation selected">
               <p>Select one from the list.</p>
               <p>
-                <kbd>j</kbd> and <kbd>k</kbd> move, <kbd>Enter</kbd> opens.
+                <kbd>n</kbd> opens the one that waits longest.
               </p>
             </Empty>
           )}
@@ -47,6 +48,13 @@ export function InboxView({ conversationId, details = false, message }: InboxVie
 }
 
 const statuses = { open: 'Open', closed: 'Closed', all: 'All' } as const
+const queues: [queue: Queue, label: string][] = [
+  ['unanswered', 'Unanswered'],
+  ['mine', 'Mine'],
+  ['unassigned', 'Unassigned'],
+  ['open', 'All'],
+  ['closed', 'Closed'],
+]
 
 interface ConversationListProps {
   openId: string | undefined
@@ -54,35 +62,30 @@ interface ConversationListProps {
 }
 
 function ConversationList({ openId, openMessage }: ConversationListProps) {
-  const { inbox, shortcuts, router } = useConsole()
+  const { inbox, shortcuts, router, announcer } = useConsole()
   const list = useRef<HTMLElement>(null)
   const field = useRef<HTMLInputElement>(null)
   const { search } = inbox
-  const filter = inbox.filter.value
   const searches = search.isActive.value
-  const set = (change: Partial<InboxFilter>) => {
-    inbox.filter.value = { ...inbox.filter.value, ...change }
-  }
 
+  useRowKeys('.conversations .rows a')
   useEffect(() => {
-    const rows = () => [...(list.current?.querySelectorAll<HTMLElement>('.rows a') ?? [])]
-    function move(step: number) {
-      const all = rows()
-      const at = all.findIndex((row) => row === document.activeElement || row.contains(document.activeElement))
-      const from = at >= 0 ? at : all.findIndex((row) => row.hasAttribute('aria-current'))
-      const target = from < 0 ? all[0] : all[Math.max(0, Math.min(all.length - 1, from + step))]
-      target?.focus()
-    }
     return shortcuts.bind({
-      j: () => move(1),
-      k: () => move(-1),
+      n: () => void openNext(),
       '/': () => {
         // On a phone, the search field is on the page of the list, so go there first.
         if (field.current?.offsetParent === null) router.go(pathOf({ view: 'inbox' }))
         requestAnimationFrame(() => field.current?.focus())
       },
     })
-  }, [shortcuts])
+  }, [shortcuts, openId])
+
+  /** Opens the conversation that waits longest. */
+  async function openNext() {
+    const next = await inbox.nextUnanswered(openId).catch(() => undefined)
+    if (next) router.go(conversationPath(next))
+    else announcer.say('No other conversation waits for an answer.')
+  }
 
   return (
     <section class="conversations" aria-label="Conversations" ref={list}>
@@ -115,43 +118,65 @@ function ConversationList({ openId, openMessage }: ConversationListProps) {
             /
           </span>
         </div>
-        <div class="filters">
-          <fieldset class="segments">
-            <legend class="visually-hidden">Conversation status</legend>
-            {(['open', 'closed', 'all'] as const).map((status) => (
-              <label key={status}>
-                <input
-                  type="radio"
-                  name="status"
-                  checked={(searches ? search.query.value.status : filter.status) === status}
-                  onChange={() => (searches ? search.change({ status }) : set({ status }))}
-                />
-                <span>{statuses[status]}</span>
-              </label>
-            ))}
-          </fieldset>
-          {!searches && (
-            <label class="chip">
-              <input
-                type="checkbox"
-                checked={filter.mine}
-                onChange={(event) => set({ mine: event.currentTarget.checked })}
-              />
-              <span>Mine</span>
-            </label>
-          )}
-        </div>
-        {searches && <SearchFilters />}
+        {searches ? (
+          <>
+            <fieldset class="segments">
+              <legend class="visually-hidden">Conversation status</legend>
+              {(['open', 'closed', 'all'] as const).map((status) => (
+                <label key={status}>
+                  <input
+                    type="radio"
+                    name="status"
+                    checked={search.query.value.status === status}
+                    onChange={() => search.change({ status })}
+                  />
+                  <span>{statuses[status]}</span>
+                </label>
+              ))}
+            </fieldset>
+            <SearchFilters />
+          </>
+        ) : (
+          <Queues />
+        )}
       </header>
       {searches ? <SearchResults openId={openId} openMessage={openMessage} /> : <LoadedConversations openId={openId} />}
     </section>
   )
 }
 
-/** The loaded conversations that match the filter, latest message first. */
+function Queues() {
+  const { inbox } = useConsole()
+  const counts = inbox.counts.value
+  return (
+    <fieldset class="queues">
+      <legend class="visually-hidden">Queue</legend>
+      {queues.map(([queue, label]) => {
+        const count = queue === 'closed' ? 0 : (counts?.[queue] ?? 0)
+        return (
+          <label key={queue} class="chip">
+            <input
+              type="radio"
+              name="queue"
+              checked={inbox.queue.value === queue}
+              onChange={() => {
+                inbox.queue.value = queue
+              }}
+            />
+            <span>
+              {label}
+              {count > 0 && <b class="queue-count">{countText(count)}</b>}
+            </span>
+          </label>
+        )
+      })}
+    </fieldset>
+  )
+}
+
+/** The loaded conversations of the queue. */
 function LoadedConversations({ openId }: { openId: string | undefined }) {
   const { inbox, session, announcer } = useConsole()
-  const filter = inbox.filter.value
   const shown = inbox.shown.value
   return (
     <>
@@ -172,14 +197,7 @@ function LoadedConversations({ openId }: { openId: string | undefined }) {
         (inbox.loading.value ? (
           <Loading label="Loading conversations" />
         ) : (
-          !inbox.failure.value && (
-            <NothingToShow
-              filter={filter}
-              onReset={() => {
-                inbox.filter.value = { ...inbox.filter.peek(), mine: false }
-              }}
-            />
-          )
+          !inbox.failure.value && <NothingToShow queue={inbox.queue.value} />
         ))}
       {inbox.hasMore.value && (
         <Button
@@ -187,31 +205,37 @@ function LoadedConversations({ openId }: { openId: string | undefined }) {
           disabled={inbox.loading.value}
           onClick={() => inbox.loadMore().then(() => announcer.say('More conversations loaded.'))}
         >
-          Load earlier conversations
+          Load more conversations
         </Button>
       )}
     </>
   )
 }
 
-function NothingToShow({ filter, onReset }: { filter: InboxFilter; onReset: () => void }) {
-  if (filter.mine) {
+function NothingToShow({ queue }: { queue: Queue }) {
+  const texts = {
+    unanswered: ['Nobody is waiting', 'Every open conversation has an answer.'],
+    mine: ['No conversations assigned to you', 'Press a in a conversation to assign it to yourself.'],
+    unassigned: ['No unassigned conversations', 'Every open conversation has an agent.'],
+    closed: ['No closed conversations', 'Closed conversations appear here. A new message reopens them.'],
+  }
+  if (queue !== 'open') {
+    const [title, text] = texts[queue] as [string, string]
     return (
-      <Empty icon="inbox" title="No conversations assigned to you">
-        <Button onClick={onReset}>Show all</Button>
+      <Empty icon="check" title={title}>
+        <p>{text}</p>
       </Empty>
     )
   }
-  return filter.status === 'closed' ? (
-    <Empty icon="check" title="No closed conversations">
-      <p>Closed conversations appear here. A new message reopens them.</p>
-    </Empty>
-  ) : (
-    <Empty icon="inbox" title="No conversations yet">
+  return (
+    <Empty icon="inbox" title="No open conversations">
       <p>
-        A conversation appears here when a visitor writes. To add the widget to your site, see{' '}
-        <a href={pathOf({ view: 'installations' })}>Installations</a>.
+        A conversation appears here when a visitor writes. To add the chat to your site, see{' '}
+        <a href={pathOf({ view: 'installations' })}>Websites</a>.
       </p>
     </Empty>
   )
 }
+
+/** The service counts up to 1,000. */
+export const countText = (count: number) => (count > 999 ? '999+' : String(count))

@@ -5,19 +5,12 @@ import {
   ConversationStatus,
   type InboxEvent,
   Presence,
+  type QueueCounts,
 } from '#proto/messaging/v1/messaging_pb.js'
 import { createTabStream, type TabStreamDeps } from '../../../browser/tab-stream.ts'
 import type { Api } from '../api.ts'
 import { describeFailure, type Failure } from '../failures.ts'
-import {
-  type Entries,
-  type InboxFilter,
-  isUnread,
-  mergeChange,
-  mergeList,
-  selectEntries,
-  summaryOf,
-} from './inbox-merge.ts'
+import { type Entries, mergeChange, mergeList, type Queue, selectEntries, summaryOf } from './inbox-merge.ts'
 import { type LinkState, type WatchOptions, watchInbox } from './inbox-watch.ts'
 import { createSearch } from './search.ts'
 
@@ -44,39 +37,56 @@ interface InboxDeps extends Pick<WatchOptions, 'now' | 'random' | 'browserEvents
 }
 
 const pageSize = 50
-const statuses = {
-  open: ConversationStatus.OPEN,
-  closed: ConversationStatus.CLOSED,
-  all: ConversationStatus.UNSPECIFIED,
-}
+/** Time between a change and the next count of the queues. */
+const countPauseMs = 500
+
+const requestOf = (queue: Queue, me: string) => ({
+  status: queue === 'closed' ? ConversationStatus.CLOSED : ConversationStatus.OPEN,
+  unanswered: queue === 'unanswered',
+  assignee:
+    queue === 'mine'
+      ? { case: 'agentName' as const, value: me }
+      : queue === 'unassigned'
+        ? { case: 'unassigned' as const, value: true }
+        : { case: undefined },
+})
 
 /**
  * The operator's inbox. Loads the list when the stream is live, and merges changes from the stream.
  */
 export function createInbox({ api: { messaging }, me, platform, now, random, browserEvents }: InboxDeps) {
-  const filter = signal<InboxFilter>({ status: 'open', mine: false })
+  const queue = signal<Queue>('open')
+  /** Numbers of conversations in the queues, counted by the service. */
+  const counts = signal<QueueCounts | undefined>(undefined)
   const entries = signal<Entries>(new Map())
   const link = signal<LinkState>({ name: 'connecting' })
   const loading = signal(true)
   const failure = signal<Failure | undefined>(undefined)
   const isListed = signal(false)
-  /** Token of the next page for each status. Null after the last page. */
-  const next = signal<Partial<Record<InboxFilter['status'], string | null>>>({})
+  /** Token of the next page for each queue. Null after the last page. */
+  const next = signal<Partial<Record<Queue, string | null>>>({})
   /** Presence of visitors who are not gone, by conversation. */
   const presence = signal<ReadonlyMap<string, Presence>>(new Map())
   const followers = new Map<string, Set<ConversationFollower>>()
   let revision = 0
   let closeStream = () => {}
   const tab = createTabStream({ platform, open: openStream, close: () => closeStream() })
-  let stopStatus = () => {}
+  let stopQueue = () => {}
+  let counting: ReturnType<typeof setTimeout> | undefined
 
-  async function list(status: InboxFilter['status'], pageToken?: string) {
+  async function list(listed: Queue, pageToken?: string) {
     const listRevision = revision
     loading.value = true
     try {
-      const page = await messaging.listConversations({ limit: pageSize, status: statuses[status], pageToken })
+      const page = await messaging.listConversations({
+        ...requestOf(listed, me()),
+        limit: pageSize,
+        pageToken,
+        countFor: me(),
+      })
+      counts.value = page.counts
       entries.value = mergeList(entries.value, page.conversations, listRevision)
-      next.value = { ...next.value, [status]: page.nextPageToken ?? null }
+      next.value = { ...next.value, [listed]: page.nextPageToken ?? null }
       failure.value = undefined
       isListed.value = true
     } catch (error) {
@@ -93,8 +103,25 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
     if (found?.conversation) entries.value = mergeList(entries.value, [found.conversation], listRevision)
   }
 
+  const longestWaiting = async (limit: number) => {
+    const page = await messaging.listConversations({ ...requestOf('unanswered', me()), limit, countFor: me() })
+    counts.value = page.counts
+    return page.conversations
+  }
+
+  /** Counts again, once for all changes of a moment. */
+  function countSoon() {
+    counting ??= setTimeout(() => {
+      counting = undefined
+      // The next change or list counts again.
+      longestWaiting(1).catch(() => {})
+    }, countPauseMs)
+  }
+
   function changed({ conversation, events }: ConversationChanged) {
     if (!conversation) return
+    if (events.some(({ message, type }) => message || type.startsWith('agent.') || type.startsWith('conversation.')))
+      countSoon()
     revision += 1
     const { conversationId, sessionId } = conversation
     const known = entries.value.get(conversationId)
@@ -106,7 +133,7 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
   }
 
   function ready() {
-    void list(filter.value.status)
+    void list(queue.value)
     for (const group of followers.values()) for (const follower of group) follower.onGap()
   }
 
@@ -141,23 +168,29 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
 
   return {
     search: createSearch({ messaging, me }),
-    filter,
+    queue,
+    counts,
     entries,
     link,
     loading,
     failure,
     /** True after the first list of conversations has loaded. */
     isListed,
-    shown: computed(() => selectEntries(entries.value, filter.value, me())),
-    unread: computed(() => [...entries.value.values()].filter(isUnread).length),
-    /** True if more conversations can be loaded. */
-    hasMore: computed(() => typeof next.value[filter.value.status] === 'string'),
-    async loadMore() {
-      const { status } = filter.value
-      const token = next.value[status]
-      if (typeof token === 'string' && !loading.value) await list(status, token)
+    shown: computed(() => selectEntries(entries.value, queue.value, me())),
+    unanswered: computed(() => counts.value?.unanswered ?? 0),
+    /** Returns the conversation that waits longest, except for the given one. */
+    async nextUnanswered(openId: string | undefined): Promise<string | undefined> {
+      const found = await longestWaiting(2)
+      entries.value = mergeList(entries.value, found, revision)
+      return found.find(({ conversationId }) => conversationId !== openId)?.conversationId
     },
-    reload: () => list(filter.value.status),
+    /** True if more conversations can be loaded. */
+    hasMore: computed(() => typeof next.value[queue.value] === 'string'),
+    async loadMore() {
+      const token = next.value[queue.value]
+      if (typeof token === 'string' && !loading.value) await list(queue.value, token)
+    },
+    reload: () => list(queue.value),
     /** Returns the presence of the visitor, or `UNSPECIFIED` while the stream is not live. */
     presenceOf: (conversationId: string): Presence =>
       link.value.name === 'live' ? (presence.value.get(conversationId) ?? Presence.GONE) : Presence.UNSPECIFIED,
@@ -180,14 +213,15 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
     },
     start() {
       tab.start()
-      // The list of a status is loaded when the status is first selected.
-      stopStatus = filter.subscribe(({ status }) => {
-        if (link.peek().name === 'live' && next.peek()[status] === undefined) void list(status)
+      // A queue is loaded when it is first selected.
+      stopQueue = queue.subscribe((selected) => {
+        if (link.peek().name === 'live' && next.peek()[selected] === undefined) void list(selected)
       })
     },
     stop() {
       tab.stop()
-      stopStatus()
+      stopQueue()
+      clearTimeout(counting)
     },
   }
 }

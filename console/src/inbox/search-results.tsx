@@ -133,7 +133,6 @@ function ResultRow({ result, me, open }: { result: SearchResult; me: string; ope
 }
 
 function pathOfResult({ source }: SearchResult, conversationId: string): string {
-  if (source.case === 'leadId') return pathOf({ view: 'lead', leadId: source.value })
   const message = source.case === 'messageSequence' ? source.value : undefined
   return pathOf({ view: 'conversation', conversationId, details: false, message })
 }

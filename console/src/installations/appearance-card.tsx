@@ -1,16 +1,16 @@
 import { useState } from 'preact/hooks'
 import { isFaint, launcherColors } from '../../../browser/colors.ts'
-import { Button } from '../ui/button.tsx'
 import { Field, TextField } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { FailureNotice } from '../ui/notice.tsx'
 import { Card } from '../ui/page.tsx'
+import { useUnsaved } from '../ui/unsaved.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
 /** Card that edits the widget's appearance and shows a preview. */
 export function AppearanceCard(part: InstallationPart) {
   const { appearance } = part.installation
-  const { busy, failure, save } = useUpdate(part)
+  const { failure, save } = useUpdate(part)
   const [title, setTitle] = useState(appearance?.title ?? '')
   const [greeting, setGreeting] = useState(appearance?.greeting ?? '')
   const [accentColor, setAccentColor] = useState(appearance?.accentColor ?? '#1f6f5c')
@@ -18,19 +18,28 @@ export function AppearanceCard(part: InstallationPart) {
   const isValid = /^#[0-9a-f]{6}$/i.test(accentColor)
   const faint = isValid && (['light', 'dark'] as const).find((scheme) => isFaint(accentColor, scheme))
 
-  function submit(event: Event) {
+  const fields = { title: title.trim(), greeting: greeting.trim(), accentColor, position }
+  const { form, onSaved } = useUnsaved(fields)
+
+  async function submit(event: Event) {
     event.preventDefault()
-    const fields = { title: title.trim(), greeting: greeting.trim(), accentColor, position }
+    if (!isValid || fields.title === '') return
     // Sends only edited fields, so that concurrent changes of other fields are not overwritten.
     const edited = Object.entries(fields).filter(([name, value]) => value !== appearance?.[name as keyof typeof fields])
-    void save({ appearance: Object.fromEntries(edited) }, 'Appearance saved.')
+    if (await save({ appearance: Object.fromEntries(edited) }, 'Appearance saved.')) onSaved()
   }
 
   return (
     <Card title="Appearance">
-      <form class="appearance" onSubmit={submit} noValidate>
+      <form class="appearance" ref={form} onSubmit={submit} noValidate>
         <div class="stack">
-          <TextField label="Title" maxLength={128} value={title} onChange={setTitle} />
+          <TextField
+            label="Title"
+            maxLength={128}
+            value={title}
+            error={fields.title === '' ? 'Enter a title.' : undefined}
+            onChange={setTitle}
+          />
           <Field label="Greeting" hint="Shown when the chat is empty.">
             {(attributes) => (
               <textarea
@@ -77,11 +86,6 @@ export function AppearanceCard(part: InstallationPart) {
             ))}
           </fieldset>
           <FailureNotice failure={failure} />
-          <div class="line">
-            <Button type="submit" kind="primary" disabled={busy || !isValid || title.trim() === ''}>
-              Save appearance
-            </Button>
-          </div>
         </div>
         <Preview
           title={title}

@@ -5,6 +5,7 @@ import { Field, TextField, Toggle } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { FailureNotice } from '../ui/notice.tsx'
 import { Card } from '../ui/page.tsx'
+import { useUnsaved } from '../ui/unsaved.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
 const modes = [
@@ -60,7 +61,7 @@ export function AvailabilityCard(part: InstallationPart) {
         Automatic follows the opening hours. While the chat is away,{' '}
         {hasOfflineForm
           ? 'visitors are offered the offline form.'
-          : 'visitors see a note. Turn on the offline form under Capabilities to collect their details.'}
+          : 'visitors see a note. Turn on the offline form under Forms to collect their details.'}
       </p>
       <Toggle
         label="Only while an operator is here"
@@ -79,7 +80,7 @@ export function AvailabilityCard(part: InstallationPart) {
 
 function HoursEditor(part: InstallationPart) {
   const { availability } = part.installation
-  const { busy, failure, save } = useUpdate(part)
+  const { failure, save } = useUpdate(part)
   const weekly = availability?.weeklyHours?.hours ?? []
   const [timeZone, setTimeZone] = useState(() =>
     weekly.length === 0 && availability?.timeZone === 'UTC' ? ownTimeZone : (availability?.timeZone ?? ownTimeZone),
@@ -95,19 +96,25 @@ function HoursEditor(part: InstallationPart) {
     })),
   )
   const hasHours = days.some((rows) => rows.length > 0)
+  const edited = {
+    timeZone,
+    weeklyHours: {
+      hours: days.flatMap((rows, index) => rows.map((row) => ({ weekday: index + 1, ...toSpan(row) }))),
+    },
+    exceptions: { dates: dates.map(({ date, rows }) => ({ date, hours: rows.map(toSpan) })) },
+  }
+  const { form, onSaved } = useUnsaved(edited)
 
-  function submit(event: Event) {
+  async function submit(event: Event) {
     event.preventDefault()
-    const hours = days.flatMap((rows, index) => rows.map((row) => ({ weekday: index + 1, ...toSpan(row) })))
-    const exceptions = dates.map(({ date, rows }) => ({ date, hours: rows.map(toSpan) }))
-    void save(
-      { availability: { timeZone, weeklyHours: { hours }, exceptions: { dates: exceptions } } },
-      'Opening hours saved.',
-    )
+    if (await save({ availability: edited }, 'Opening hours saved.')) onSaved()
   }
 
+  const copyToWeekdays = (rows: Row[]) =>
+    setDays(days.map((known, index) => (index > 0 && index < 5 ? rows.map((row) => toRow(row)) : known)))
+
   return (
-    <form class="stack hours-editor" onSubmit={submit} noValidate aria-label="Opening hours">
+    <form class="stack hours-editor" ref={form} onSubmit={submit} noValidate aria-label="Opening hours">
       <h3>Opening hours</h3>
       <Field label="Time zone">
         {(attributes) => (
@@ -137,6 +144,7 @@ function HoursEditor(part: InstallationPart) {
               rows={days[index]!}
               empty={hasHours ? 'Closed' : 'Open all day'}
               onChange={(rows) => setDays(days.with(index, rows))}
+              onCopy={index === 0 && days[0]!.length > 0 ? copyToWeekdays : undefined}
             />
           </li>
         ))}
@@ -182,9 +190,6 @@ function HoursEditor(part: InstallationPart) {
           <Icon name="plus" />
           Add exception
         </Button>
-        <Button type="submit" kind="primary small" disabled={busy}>
-          Save opening hours
-        </Button>
       </div>
     </form>
   )
@@ -201,9 +206,11 @@ interface SpansProps {
   /** Text to show if `rows` is empty. */
   empty: string
   onChange: (rows: Row[]) => void
+  /** Copies the hours to the other weekdays. */
+  onCopy?: (rows: Row[]) => void
 }
 
-function Spans({ of, rows, empty, onChange }: SpansProps) {
+function Spans({ of, rows, empty, onChange, onCopy }: SpansProps) {
   return (
     <div class="hours-spans">
       {rows.length === 0 && <span class="hint">{empty}</span>}
@@ -222,6 +229,11 @@ function Spans({ of, rows, empty, onChange }: SpansProps) {
       <Button kind="ghost small" onClick={() => onChange([...rows, newRow(rows)])}>
         Add hours<span class="visually-hidden"> on {of}</span>
       </Button>
+      {onCopy && (
+        <Button kind="ghost small" onClick={() => onCopy(rows)}>
+          Copy to weekdays
+        </Button>
+      )}
     </div>
   )
 }

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import { CheckedForm } from '../ui/checked-form.tsx'
 import { TextField, Toggle } from '../ui/field.tsx'
 import { Card } from '../ui/page.tsx'
+import { useUnsaved } from '../ui/unsaved.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
 /** Edits the consent that visitors must give before they write. */
@@ -11,6 +12,8 @@ export function ConsentCard(part: InstallationPart) {
   const [policyUrl, setPolicyUrl] = useState(consent?.policyUrl ?? '')
   const [policyVersion, setPolicyVersion] = useState(consent?.policyVersion ?? '')
   const { busy, failure, save } = useUpdate(part)
+  const policy = { required, policyUrl: policyUrl.trim(), policyVersion: policyVersion.trim() }
+  const { form, onSaved } = useUnsaved(policy)
   const isNeeded = required || policyUrl.trim() !== '' || policyVersion.trim() !== ''
   const urlProblem = isNeeded && !isHttps(policyUrl) ? 'Enter an https address.' : undefined
   const versionProblem = isNeeded && policyVersion.trim() === '' ? 'Enter a version.' : undefined
@@ -18,13 +21,12 @@ export function ConsentCard(part: InstallationPart) {
   return (
     <Card title="Consent">
       <CheckedForm
-        button="Save consent"
+        form={form}
         busy={busy}
         failure={failure}
         isValid={urlProblem === undefined && versionProblem === undefined}
-        onSubmit={() => {
-          const policy = { required, policyUrl: policyUrl.trim(), policyVersion: policyVersion.trim() }
-          void save({ consent: policy }, 'Consent saved.')
+        onSubmit={async () => {
+          if (await save({ consent: policy }, 'Consent saved.')) onSaved()
         }}
       >
         {(isChecked) => (

@@ -56,13 +56,15 @@ export function NewInstallation({ connections, onClose, onCreated }: NewInstalla
   const [origins, setOrigins] = useState<string[]>([])
   return (
     <ActionDialog
-      title="New installation"
-      action="Create installation"
+      title="New website"
+      action="Create website"
       disabled={origins.length === 0}
       onClose={onClose}
       onConfirm={async () => {
         const appearance = title.trim() === '' ? undefined : { title: title.trim() }
-        const answer = await api.workspaces.createInstallation({ connectionId, origins, appearance })
+        // A chat that nobody watches must not promise an answer. The operator can change it under Hours.
+        const availability = { requiresOperator: true }
+        const answer = await api.workspaces.createInstallation({ connectionId, origins, appearance, availability })
         const { secret, kid } = answer.identitySecret!
         onCreated({ siteKey: answer.installation!.publicSiteKey, secret, kid })
       }}

@@ -5,6 +5,7 @@ import { SelectField, TextField } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { FailureNotice } from '../ui/notice.tsx'
 import { Card } from '../ui/page.tsx'
+import { useUnsaved } from '../ui/unsaved.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
 interface EditedField {
@@ -30,6 +31,16 @@ const typeNames = [
 ] as const
 /** Default maximum number of characters by field type. */
 const defaultLengths: Record<string, number> = { text: 256, email: 254, tel: 32, textarea: 4000 }
+const newField = { name: '', label: '', type: 'text', required: false }
+const contactFields = [
+  { name: 'name', label: 'Name', type: 'text', required: false },
+  { name: 'email', label: 'E-mail', type: 'email', required: true },
+]
+/** Fields that an empty form offers. */
+const usualFields = {
+  preChat: contactFields,
+  offline: [...contactFields, { name: 'message', label: 'Message', type: 'textarea', required: true }],
+}
 const maxFields = 20
 const maxFieldLength = 4000
 let nextKey = 0
@@ -40,7 +51,7 @@ let nextKey = 0
  */
 export function FormsCard(part: InstallationPart) {
   return (
-    <Card title="Forms">
+    <Card title="Fields">
       <FormEditor form="preChat" {...part} />
       <FormEditor form="offline" {...part} />
     </Card>
@@ -58,26 +69,29 @@ const storedField = ({ name, label, type, required, maxLength }: Omit<EditedFiel
 
 function FormEditor({ form, ...part }: InstallationPart & { form: keyof typeof forms }) {
   const { forms: savedForms, capabilities } = part.installation
-  const { busy, failure, save } = useUpdate(part)
+  const { failure, save } = useUpdate(part)
   const { title, capability } = forms[form]
-  const saved = (savedForms?.[form]?.fields ?? []).map(storedField)
-  const [fields, setFields] = useState<EditedField[]>(() => saved.map((field) => ({ key: nextKey++, ...field })))
+  const [fields, setFields] = useState<EditedField[]>(() =>
+    (savedForms?.[form]?.fields ?? []).map((field) => ({ key: nextKey++, ...storedField(field) })),
+  )
   const edited = fields.map(storedField)
-  const isChanged = JSON.stringify(edited) !== JSON.stringify(saved)
-  const add = () => setFields([...fields, { key: nextKey++, name: '', label: '', type: 'text', required: false }])
+  const { form: element, onSaved } = useUnsaved(edited)
+  const add = (...added: Omit<EditedField, 'key'>[]) =>
+    setFields([...fields, ...added.map((field) => ({ key: nextKey++, ...field }))])
 
   return (
     <form
       class="stack form-editor"
-      onSubmit={(event) => {
+      ref={element}
+      onSubmit={async (event) => {
         event.preventDefault()
-        void save({ forms: { [form]: { fields: edited } } }, `${title} saved.`)
+        if (await save({ forms: { [form]: { fields: edited } } }, `${title} saved.`)) onSaved()
       }}
       noValidate
       aria-label={title}
     >
       <h3>{title}</h3>
-      {!capabilities?.[capability] && <p class="hint">Not shown to visitors: turned off under Capabilities.</p>}
+      {!capabilities?.[capability] && <p class="hint">Not shown to visitors: turned off above.</p>}
       {fields.length === 0 && <p class="hint">No fields yet.</p>}
       <ol class="stack">
         {fields.map((field, index) => (
@@ -102,13 +116,16 @@ function FormEditor({ form, ...part }: InstallationPart & { form: keyof typeof f
         <FailureNotice failure={failure} />
       )}
       <div class="line">
-        <Button kind="small" disabled={fields.length >= maxFields} onClick={add}>
+        {fields.length === 0 && (
+          <Button kind="small" onClick={() => add(...usualFields[form])}>
+            Use the usual fields
+            <span class="visually-hidden"> in the {title.toLowerCase()}</span>
+          </Button>
+        )}
+        <Button kind="small" disabled={fields.length >= maxFields} onClick={() => add(newField)}>
           <Icon name="plus" />
           Add field
           <span class="visually-hidden"> to the {title.toLowerCase()}</span>
-        </Button>
-        <Button type="submit" kind="primary small" disabled={busy || !isChanged}>
-          Save {title.toLowerCase()}
         </Button>
       </div>
     </form>

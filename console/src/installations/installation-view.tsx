@@ -8,6 +8,7 @@ import { useLoad } from '../ui/load.ts'
 import { Empty, FailureNotice, WhenLoaded } from '../ui/notice.tsx'
 import { Card, Page } from '../ui/page.tsx'
 import { CopyButton, SecretsCard } from '../ui/secrets.tsx'
+import { WithUnsavedBar } from '../ui/unsaved.tsx'
 import { AppearanceCard } from './appearance-card.tsx'
 import { AvailabilityCard } from './availability-card.tsx'
 import { ConsentCard } from './consent-card.tsx'
@@ -16,7 +17,19 @@ import { capabilities, capabilityNames, originProblem, snippetOf } from './insta
 import { TranslationsCard } from './translations-card.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
-export function InstallationView({ siteKey }: { siteKey: string }) {
+type Tab = 'install' | 'look' | 'hours' | 'forms' | 'privacy' | 'keys'
+
+const tabs: [tab: Tab, label: string][] = [
+  ['install', 'Install'],
+  ['look', 'Look'],
+  ['hours', 'Hours'],
+  ['forms', 'Forms'],
+  ['privacy', 'Privacy'],
+  ['keys', 'Keys'],
+]
+
+/** The settings of a website, in tabs. */
+export function InstallationView({ siteKey, tab = 'install' }: { siteKey: string; tab?: string }) {
   const { api } = useConsole()
   const loaded = useLoad(async () => {
     const { installations } = await api.workspaces.listInstallations({})
@@ -25,8 +38,8 @@ export function InstallationView({ siteKey }: { siteKey: string }) {
   const onChanged: InstallationPart['onChanged'] = (installation) => loaded.set({ installation })
   return (
     <Page
-      title={loaded.value?.installation?.appearance?.title || 'Installation'}
-      back={{ path: pathOf({ view: 'installations' }), label: 'Installations' }}
+      title={loaded.value?.installation?.appearance?.title || 'Website'}
+      back={{ path: pathOf({ view: 'installations' }), label: 'Websites' }}
       lead={<span class="mono">{siteKey}</span>}
       actions={
         <a class="button" href={pathOf({ view: 'changes', target: siteKey })}>
@@ -34,26 +47,35 @@ export function InstallationView({ siteKey }: { siteKey: string }) {
         </a>
       }
     >
-      <WhenLoaded loaded={loaded} name="installation">
+      <nav class="tabs" aria-label="Settings">
+        {tabs.map(([name, label]) => (
+          <a
+            key={name}
+            href={pathOf({ view: 'installation', siteKey, tab: name === 'install' ? undefined : name })}
+            aria-current={name === tab ? 'page' : undefined}
+          >
+            {label}
+          </a>
+        ))}
+      </nav>
+      <WhenLoaded loaded={loaded} name="website">
         {({ installation }) =>
           installation ? (
-            <>
-              <SnippetCard siteKey={siteKey} />
-              <OriginsCard installation={installation} onChanged={onChanged} />
-              <AppearanceCard installation={installation} onChanged={onChanged} />
-              <TranslationsCard installation={installation} onChanged={onChanged} />
-              <AvailabilityCard installation={installation} onChanged={onChanged} />
-              <CapabilitiesCard installation={installation} onChanged={onChanged} />
-              <FormsCard installation={installation} onChanged={onChanged} />
-              <ConsentCard installation={installation} onChanged={onChanged} />
-              <IdentitySecrets siteKey={siteKey} keyIds={installation.identityKeyIds} onRotated={loaded.reload} />
-              <StatusCard installation={installation} onChanged={onChanged} />
-              <DeleteInstallation installation={installation} />
-            </>
+            <WithUnsavedBar key={tab}>
+              {(revision) => (
+                <TabContent
+                  key={revision}
+                  tab={tab}
+                  installation={installation}
+                  onChanged={onChanged}
+                  onRotated={loaded.reload}
+                />
+              )}
+            </WithUnsavedBar>
           ) : (
-            <Empty icon="search" title="Installation not found">
+            <Empty icon="search" title="Website not found">
               <a class="button" href={pathOf({ view: 'installations' })}>
-                All installations
+                All websites
               </a>
             </Empty>
           )
@@ -61,6 +83,46 @@ export function InstallationView({ siteKey }: { siteKey: string }) {
       </WhenLoaded>
     </Page>
   )
+}
+
+function TabContent({ tab, onRotated, ...part }: InstallationPart & { tab: string; onRotated: () => Promise<void> }) {
+  const { publicSiteKey, identityKeyIds } = part.installation
+  switch (tab) {
+    case 'look':
+      return (
+        <>
+          <AppearanceCard {...part} />
+          <TranslationsCard {...part} />
+        </>
+      )
+    case 'hours':
+      return <AvailabilityCard {...part} />
+    case 'forms':
+      return (
+        <>
+          <CapabilitiesCard title="Forms" names={formCapabilities} {...part} />
+          <FormsCard {...part} />
+        </>
+      )
+    case 'privacy':
+      return <ConsentCard {...part} />
+    case 'keys':
+      return <IdentitySecrets siteKey={publicSiteKey} keyIds={identityKeyIds} onRotated={onRotated} />
+    default:
+      return (
+        <>
+          <SnippetCard siteKey={publicSiteKey} />
+          <OriginsCard {...part} />
+          <CapabilitiesCard
+            title="Features"
+            names={capabilityNames.filter((name) => !formCapabilities.includes(name))}
+            {...part}
+          />
+          <StatusCard {...part} />
+          <DeleteInstallation {...part} />
+        </>
+      )
+  }
 }
 
 function SnippetCard({ siteKey }: { siteKey: string }) {
@@ -99,12 +161,16 @@ function OriginsCard(part: InstallationPart) {
   )
 }
 
-function CapabilitiesCard(part: InstallationPart) {
+type CapabilityName = (typeof capabilityNames)[number]
+
+const formCapabilities: CapabilityName[] = ['preChatForm', 'offlineForm']
+
+function CapabilitiesCard({ title, names, ...part }: InstallationPart & { title: string; names: CapabilityName[] }) {
   const { busy, failure, save } = useUpdate(part)
   return (
-    <Card title="Capabilities">
+    <Card title={title}>
       <div class="toggles">
-        {capabilityNames.map((name) => (
+        {names.map((name) => (
           <Toggle
             key={name}
             {...capabilities[name]}
@@ -158,12 +224,12 @@ function DeleteInstallation({ installation: { publicSiteKey, appearance } }: Pic
   const { api, router, announcer } = useConsole()
   return (
     <DeleteCard
-      kind="installation"
+      kind="website"
       name={appearance?.title || publicSiteKey}
       explanation="Its visitors’ chats end, and their sessions and conversations are removed. Leads stay."
       onDelete={async () => {
         await api.workspaces.deleteInstallation({ siteKey: publicSiteKey })
-        announcer.say('Installation deleted.')
+        announcer.say('Website deleted.')
         router.go(pathOf({ view: 'installations' }))
       }}
     />
@@ -179,10 +245,10 @@ function StatusCard(part: InstallationPart) {
       actions={
         <EnableButton
           enabled={enabled}
-          what="this installation"
-          action="Disable installation"
+          what="this website"
+          action="Disable website"
           explanation="New visitor sessions with this site key are rejected. Conversations are kept. You can enable it again."
-          set={(on) => update({ enabled: on }, on ? 'Installation enabled.' : 'Installation disabled.')}
+          set={(on) => update({ enabled: on }, on ? 'Website enabled.' : 'Website disabled.')}
         />
       }
     >

@@ -26,13 +26,10 @@ export function InstallationsView() {
   const connections = loaded.value?.connections ?? []
   return (
     <Page
-      title="Installations"
-      lead="Sites that show the widget. Each installation belongs to a connection, a channel that you can disable."
+      title="Websites"
+      lead="Websites that show the chat. Each belongs to a connection, a channel that you can disable."
       actions={
         <>
-          <a class="button" href={pathOf({ view: 'workspace' })}>
-            Workspace settings
-          </a>
           <a class="button" href={pathOf({ view: 'changes' })}>
             Changes
           </a>
@@ -40,17 +37,17 @@ export function InstallationsView() {
           {connections.length > 0 && (
             <Button kind="primary" onClick={() => setAdding('installation')}>
               <Icon name="plus" />
-              New installation
+              New website
             </Button>
           )}
         </>
       }
     >
-      <WhenLoaded loaded={loaded} name="installations">
+      <WhenLoaded loaded={loaded} name="websites">
         {({ installations }) =>
           connections.length === 0 ? (
             <Empty icon="installations" title="No connections yet">
-              <p>Create a connection, for example “Website”. Then add an installation for each site.</p>
+              <p>Create a connection, for example “Website”. Then add each website.</p>
               <Button kind="primary" onClick={() => setAdding('connection')}>
                 New connection
               </Button>
@@ -118,7 +115,7 @@ function ConnectionCard({ connection, installations, onChanged }: ConnectionCard
             kind="connection"
             name={name}
             label={`Delete ${name}`}
-            explanation="Its installations are deleted, its visitors’ chats end, and their conversations are removed. Leads stay."
+            explanation="Its websites are deleted, its visitors’ chats end, and their conversations are removed. Leads stay."
             onDelete={async () => {
               await api.workspaces.deleteConnection({ connectionId })
               announcer.say(`${name} is deleted.`)
@@ -128,7 +125,7 @@ function ConnectionCard({ connection, installations, onChanged }: ConnectionCard
         </>
       }
     >
-      {installations.length === 0 && <p class="hint">No installations on this connection yet.</p>}
+      {installations.length === 0 && <p class="hint">No websites on this connection yet.</p>}
       <ul class="table">
         {installations.map(({ publicSiteKey, appearance, origins, enabled }) => (
           <li key={publicSiteKey}>

@@ -4,6 +4,7 @@ import { Field, TextField } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { FailureNotice } from '../ui/notice.tsx'
 import { Card } from '../ui/page.tsx'
+import { useUnsaved } from '../ui/unsaved.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
 interface Row {
@@ -18,10 +19,11 @@ let nextKey = 0
 /** Card that edits title and greeting in other languages. */
 export function TranslationsCard(part: InstallationPart) {
   const saved = part.installation.appearance?.translations ?? {}
-  const { busy, failure, save } = useUpdate(part)
+  const { failure, save } = useUpdate(part)
   const [rows, setRows] = useState<Row[]>(() =>
     Object.entries(saved).map(([tag, { title = '', greeting = '' }]) => ({ key: nextKey++, tag, title, greeting })),
   )
+  const { form, onSaved } = useUnsaved(rows)
   const tags = rows.map(({ tag }) => tag.trim().toLowerCase())
   const [isChecked, setChecked] = useState(false)
   const problemOf = ({ tag, title, greeting }: Row) => {
@@ -35,7 +37,7 @@ export function TranslationsCard(part: InstallationPart) {
   }
   const isComplete = ({ tag, title, greeting }: Row) => tag.trim() !== '' && `${title}${greeting}`.trim() !== ''
 
-  function submit(event: Event) {
+  async function submit(event: Event) {
     event.preventDefault()
     setChecked(true)
     if (!rows.every((row) => isComplete(row) && problemOf(row) === undefined)) return
@@ -47,12 +49,12 @@ export function TranslationsCard(part: InstallationPart) {
     // that the form no longer contains.
     const removed = Object.keys(saved).map((tag) => [tag, {}])
     const translations = Object.fromEntries([...removed, ...kept])
-    void save({ appearance: { translations } }, 'Translations saved.')
+    if (await save({ appearance: { translations } }, 'Translations saved.')) onSaved()
   }
 
   return (
     <Card title="Translations">
-      <form class="stack" onSubmit={submit} noValidate aria-label="Translations">
+      <form class="stack" ref={form} onSubmit={submit} noValidate aria-label="Translations">
         <p class="hint">
           Visitors see the title and greeting of their language, for example of de-AT, else of de, else those under
           Appearance.
@@ -102,9 +104,6 @@ export function TranslationsCard(part: InstallationPart) {
           >
             <Icon name="plus" />
             Add language
-          </Button>
-          <Button type="submit" kind="primary small" disabled={busy}>
-            Save translations
           </Button>
         </div>
       </form>

@@ -98,7 +98,7 @@ function SendForm({ leadId, subscriptions, onSent }: SendFormProps) {
   if (!subscriptionId) {
     return (
       <p class="hint">
-        To send this lead, <a href={pathOf({ view: 'subscriptions' })}>add or enable a subscription</a>.
+        To send this lead, <a href={pathOf({ view: 'subscriptions' })}>add or enable a destination</a>.
       </p>
     )
   }

@@ -23,7 +23,7 @@ export function LeadsView() {
     <Empty icon="leads" title="No leads yet">
       <p>
         Leads come from forms that visitors fill in. Turn on the pre-chat or offline form under{' '}
-        <a href={pathOf({ view: 'installations' })}>Installations</a>.
+        <a href={pathOf({ view: 'installations' })}>Websites</a>.
       </p>
     </Empty>
   )

@@ -31,7 +31,7 @@ export function AddSuppression({
   const [reason, setReason] = useState('')
   return (
     <ActionDialog
-      title="Add to the suppression list"
+      title="Add to the list"
       action="Add entry"
       disabled={value.trim() === ''}
       onClose={onClose}

@@ -49,7 +49,7 @@ export function SuppressionImportView() {
 
   return (
     <Page
-      title="Import suppressions"
+      title="Import a list"
       back={{ path: pathOf({ view: 'suppressions' }), label: 'Suppressions' }}
       lead="People on the imported list are added. Entries that are on the list already stay unchanged."
     >

@@ -1,6 +1,6 @@
 import type { EntryKind, ListEntry, SuppressionList } from '../../../contract/suppression-list.ts'
 import { Notice } from '../ui/notice.tsx'
-import { countOf, countOfKind, kinds, kindText } from './suppression-words.ts'
+import { articleText, countOf, countOfKind, kinds, kindText } from './suppression-words.ts'
 
 /** Maximum number of lines that a part of the preview shows. */
 const maxShown = 5
@@ -15,7 +15,7 @@ interface ListPreviewProps {
 export function ListPreview({ list: { entries, invalid, repeated, hasHeader, ignored }, rejected }: ListPreviewProps) {
   const ofKind = (kind: EntryKind) => entries.filter((entry) => entry.kind === kind).length
   const found = kinds.flatMap(([kind]) => (ofKind(kind) > 0 ? countOfKind(ofKind(kind), kind) : []))
-  const leftOut = [...invalid, ...rejected.map(({ line, value }) => ({ line, text: value }))].sort(
+  const leftOut = [...invalid, ...rejected.map(({ line, value, kind }) => ({ line, text: value, kind }))].sort(
     (one, other) => one.line - other.line,
   )
   return (
@@ -26,7 +26,7 @@ export function ListPreview({ list: { entries, invalid, repeated, hasHeader, ign
       </p>
       {entries.length > 0 && (
         <Lines
-          rows={entries.map(({ line, kind, value }) => ({ line, text: value, kind }))}
+          rows={entries.map(({ line, kind, value }) => ({ line, text: value, mark: kindText(kind) }))}
           more={(count) => `and ${countOf(count, 'more entry', 'more entries')}`}
         />
       )}
@@ -41,10 +41,14 @@ export function ListPreview({ list: { entries, invalid, repeated, hasHeader, ign
       {leftOut.length > 0 && (
         <>
           <Notice tone="warning">
-            {countOf(leftOut.length, 'line is', 'lines are')} neither an e-mail address, a phone number nor a visitor
-            id, and will not be imported.
+            {hasHeader
+              ? `${countOf(leftOut.length, 'entry does', 'entries do')} not fit the column and will not be imported.`
+              : `${countOf(leftOut.length, 'line is', 'lines are')} neither an e-mail address, a phone number nor a visitor id, and will not be imported.`}
           </Notice>
-          <Lines rows={leftOut} more={(count) => `and ${countOf(count, 'more line', 'more lines')}`} />
+          <Lines
+            rows={leftOut.map(({ kind, ...row }) => ({ ...row, mark: kind && `not ${articleText(kind)}` }))}
+            more={(count) => `and ${countOf(count, 'more line', 'more lines')}`}
+          />
         </>
       )}
     </>
@@ -52,18 +56,18 @@ export function ListPreview({ list: { entries, invalid, repeated, hasHeader, ign
 }
 
 interface LinesProps {
-  rows: { line: number; text: string; kind?: EntryKind }[]
+  rows: { line: number; text: string; mark?: string }[]
   more: (count: number) => string
 }
 
 function Lines({ rows, more }: LinesProps) {
   return (
     <ul class="list-lines">
-      {rows.slice(0, maxShown).map(({ line, text, kind }, index) => (
+      {rows.slice(0, maxShown).map(({ line, text, mark }, index) => (
         <li key={index}>
           <span class="hint">Line {line}</span>
           <bdi class="mono breakable">{text || '(empty)'}</bdi>
-          {kind && <span class="tag">{kindText(kind)}</span>}
+          {mark && <span class="tag">{mark}</span>}
         </li>
       ))}
       {rows.length > maxShown && <li class="hint">{more(rows.length - maxShown)}</li>}

@@ -21,6 +21,8 @@ export const countOf = (count: number, one: string, many: string) =>
   `${number.format(count)} ${count === 1 ? one : many}`
 
 export const countOfKind = (count: number, kind: EntryKind) => countOf(count, ...plurals[kind])
+/** Returns for example `an e-mail address`. */
+export const articleText = (kind: EntryKind) => `${kind === 'email' ? 'an' : 'a'} ${plurals[kind][0]}`
 export const kindText = (kind: string) => kinds.find(([known]) => known === kind)?.[1] ?? kind
 
 export function toEntry(kind: EntryKind, value: string): MessageInitShape<typeof SuppressionEntrySchema> {

@@ -37,7 +37,7 @@ export function SuppressionsView() {
 
   return (
     <Page
-      title="Suppressions"
+      title="Do not contact"
       lead="People who must not be contacted. Their forms are rejected and their leads are not sent. Chat still works for them."
       actions={
         <>
@@ -55,9 +55,9 @@ export function SuppressionsView() {
       <LookUp changes={changes} onRemove={setRemoving} onAdded={changed} />
       <PagedList
         list={list}
-        name="suppressions"
+        name="entries"
         empty={
-          <Empty icon="suppressions" title="No suppressions yet">
+          <Empty icon="suppressions" title="Nobody is on the list">
             <p>Add people who asked not to be contacted, or import a list from another system.</p>
           </Empty>
         }

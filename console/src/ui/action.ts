@@ -25,5 +25,5 @@ export function useAction() {
       setBusy(false)
     }
   }
-  return { busy, failure, run }
+  return { busy, failure, run, clear: () => setFailure(undefined) }
 }

@@ -3,8 +3,8 @@ import { initialsOf } from '../../../browser/initials.ts'
 import { Icon } from './icon.tsx'
 
 /** Shows a visitor's initials on a colour that is derived from the ID, with a dot for their presence. */
-export function Avatar({ name, id, presence }: { name: string; id: string; presence: Presence }) {
-  const mark = presenceMarks[presence]
+export function Avatar({ name, id, presence }: { name: string; id: string; presence?: Presence }) {
+  const mark = presence && presenceMarks[presence]
   return (
     <span class={`avatar tint-${hash(id) % tints}`} aria-hidden="true">
       {initialsOf(name)}

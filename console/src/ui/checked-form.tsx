@@ -1,12 +1,13 @@
-import type { ComponentChildren } from 'preact'
+import type { ComponentChildren, RefObject } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Failure } from '../failures.ts'
 import { Button } from './button.tsx'
 import { FailureNotice } from './notice.tsx'
 
 interface CheckedFormProps {
-  /** Label of the button that submits the form. */
-  button: string
+  /** Label of the button that submits the form. A form without one is saved with the unsaved bar. */
+  button?: string
+  form?: RefObject<HTMLFormElement | null>
   busy: boolean
   failure: Failure | undefined
   /** False if a field is invalid. The form is then not submitted. */
@@ -17,11 +18,12 @@ interface CheckedFormProps {
 }
 
 /** A form that shows the errors of its fields when the operator submits it. */
-export function CheckedForm({ button, busy, failure, isValid, onSubmit, children }: CheckedFormProps) {
+export function CheckedForm({ button, form, busy, failure, isValid, onSubmit, children }: CheckedFormProps) {
   const [isChecked, setChecked] = useState(false)
   return (
     <form
       class="stack"
+      ref={form}
       noValidate
       onSubmit={(event) => {
         event.preventDefault()
@@ -30,11 +32,13 @@ export function CheckedForm({ button, busy, failure, isValid, onSubmit, children
       }}
     >
       {children(isChecked)}
-      <div class="line">
-        <Button kind="primary" type="submit" disabled={busy}>
-          {button}
-        </Button>
-      </div>
+      {button && (
+        <div class="line">
+          <Button kind="primary" type="submit" disabled={busy}>
+            {button}
+          </Button>
+        </div>
+      )}
       <FailureNotice failure={failure} />
     </form>
   )

@@ -10,7 +10,7 @@ export function EnabledTag({ enabled }: { enabled: boolean }) {
 
 interface EnableButtonProps {
   enabled: boolean
-  /** Text that names the thing to disable, for example `this installation`. */
+  /** Text that names the thing to disable, for example `this website`. */
   what: string
   /** Text of the button in the dialog. */
   action: string

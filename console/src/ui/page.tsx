@@ -33,11 +33,17 @@ export function Page({ title, back, actions, lead, children }: PageProps) {
   )
 }
 
-export function Card({ title, actions, children }: { title: string } & Pick<PageProps, 'actions' | 'children'>) {
+interface CardProps extends Pick<PageProps, 'actions' | 'children'> {
+  title: string
+  /** True if a script moves the focus to the title. */
+  focusable?: boolean
+}
+
+export function Card({ title, focusable, actions, children }: CardProps) {
   return (
     <section class="card" aria-label={title}>
       <header class="card-head">
-        <h2>{title}</h2>
+        <h2 tabIndex={focusable ? -1 : undefined}>{title}</h2>
         {actions && <div class="line">{actions}</div>}
       </header>
       <div class="stack card-body">{children}</div>

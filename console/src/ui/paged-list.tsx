@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { Button } from './button.tsx'
 import { FailureNotice, Loading } from './notice.tsx'
 import type { usePages } from './pages.ts'
+import { useRowKeys } from './row-keys.ts'
 
 interface PagedListProps<T> {
   list: ReturnType<typeof usePages<T>>
@@ -15,6 +16,7 @@ interface PagedListProps<T> {
 /** Shows the rows of a paginated list, with a button that loads the next page. */
 export function PagedList<T>({ list, name, empty, children }: PagedListProps<T>) {
   const { items, first, loading, failure, hasMore } = list
+  useRowKeys('.table .table-row')
   return (
     <>
       <FailureNotice failure={failure} retry={() => void list.reload()} />

@@ -1,5 +1,6 @@
-import type { Timestamp } from '@bufbuild/protobuf/wkt'
-import { dateOf, formatFull, formatShort, formatTime } from '../time.ts'
+import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt'
+import { signal } from '@preact/signals'
+import { dateOf, formatDistance, formatFull, formatShort, formatTime } from '../time.ts'
 
 /** Shows a short form of a time, with the full date as tooltip. */
 export function When({ at, full = false }: { at: Timestamp | undefined; full?: boolean }) {
@@ -8,6 +9,29 @@ export function When({ at, full = false }: { at: Timestamp | undefined; full?: b
   return (
     <time dateTime={date.toISOString()} title={formatFull(date)}>
       {full ? formatFull(date) : formatShort(date, new Date())}
+    </time>
+  )
+}
+
+const minute = signal(Date.now())
+setInterval(() => {
+  minute.value = Date.now()
+}, 30_000)
+
+/** Shows how long a visitor has been waiting. */
+export function Waiting({ since }: { since: Timestamp }) {
+  const date = timestampDate(since)
+  const minutes = Math.max(0, Math.floor((minute.value - date.getTime()) / 60_000))
+  return (
+    <time class="waiting" dateTime={date.toISOString()} title={`Waiting since ${formatFull(date)}`}>
+      {minutes < 1 ? (
+        'just now'
+      ) : (
+        <>
+          <span class="waiting-word">waiting </span>
+          {minutes < 90 ? `${minutes} min` : formatDistance(minutes * 60_000)}
+        </>
+      )}
     </time>
   )
 }

@@ -1,7 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { Workspace } from '#proto/workspace/v1/workspace_pb.js'
 import { useConsole } from '../console-context.ts'
-import { pathOf } from '../router.ts'
 import { useAction } from '../ui/action.ts'
 import { CheckedForm } from '../ui/checked-form.tsx'
 import { DeleteCard } from '../ui/delete-button.tsx'
@@ -10,27 +9,21 @@ import { useLoad } from '../ui/load.ts'
 import { WhenLoaded } from '../ui/notice.tsx'
 import { Card, Page } from '../ui/page.tsx'
 import { daysProblem, defaultText, inputOf, maxDays, type PeriodInput, retentionKinds } from './retention-words.ts'
-import { SavedRepliesCard } from './saved-replies-card.tsx'
 
 /** Settings of the operator's workspace. */
 export function WorkspaceView() {
   const { api, holder } = useConsole()
   const loaded = useLoad(async () => (await api.workspaces.getWorkspace({})).workspace!, [])
   return (
-    <Page
-      title="Workspace"
-      back={{ path: pathOf({ view: 'installations' }), label: 'Installations' }}
-      lead={loaded.value && <span class="mono">{loaded.value.workspaceId}</span>}
-    >
+    <Page title="Workspace" lead={loaded.value && <span class="mono">{loaded.value.workspaceId}</span>}>
       <WhenLoaded loaded={loaded} name="workspace">
         {(workspace) => (
           <>
             <RetentionCard workspace={workspace} onChanged={loaded.set} />
-            <SavedRepliesCard />
             <DeleteCard
               kind="workspace"
               name={workspace.name}
-              explanation="All connections, installations, conversations, leads and subscriptions of the workspace are removed, and open chats end."
+              explanation="All connections, websites, conversations, leads and destinations of the workspace are removed, and open chats end."
               onDelete={async () => {
                 await api.workspaces.deleteWorkspace({ workspaceId: workspace.workspaceId })
                 holder.signOut()

@@ -71,7 +71,7 @@ export function workbench({ gatewayUrl, agentCommand, signsIdentity }: PageSetti
       <p class="identity" role="status">The chat has no session on this page yet.</p>
       <ol>
         <li><h3>Write</h3><p>Open the chat in the corner and ask something. Go to another page: the chat continues there.</p></li>
-        <li><h3>Answer</h3><p>Open the <a href="${gatewayUrl}/console" target="_blank" rel="noopener">console</a> in another window and reply as the agent.</p>
+        <li><h3>Answer</h3><p>Open the <a href="${gatewayUrl}/console" target="_blank" rel="noopener">console</a> in another window and reply as the agent. The link that <code>npm start</code> printed signs you in.</p>
           ${agentCommand && html`<p>Or answer the latest conversation from a shell:</p><pre tabindex="0" aria-label="Command that replies">${agentCommand}</pre>`}</li>
         ${signsIdentity && html`<li><h3>Sign in</h3><p><a href="/account">Choose an account</a>, and the agent sees a verified name. Switch accounts: the other person sees nothing of your chat.</p></li>`}
         <li><h3>Break it</h3><p>Under “Network”, make the connection slow, half dead or offline. Each message still arrives once, and the chat never shows an unsent message as sent.</p></li>

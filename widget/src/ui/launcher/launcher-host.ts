@@ -61,7 +61,7 @@ export function createLauncherHost({ position, launcher }: LauncherOptions) {
     /** Logs why the service refuses the chat, unless the same reason was logged last. */
     logRefusal(code: string, siteKey: string) {
       if (lastLogged !== code)
-        console.error(`Chat: ${code}. Allow ${location.origin} for ${siteKey} (console: Installations)`)
+        console.error(`Chat: ${code}. Allow ${location.origin} for ${siteKey} (console: Websites)`)
       lastLogged = code
     },
 

@@ -617,6 +617,44 @@ export declare type ListConversationsRequest = Message$1<"service.messaging.v1.L
    * @generated from field: service.messaging.v1.ConversationStatus status = 4;
    */
   status: ConversationStatus;
+
+  /**
+   * Agent of the conversations. If unset, all conversations are listed.
+   *
+   * @generated from oneof service.messaging.v1.ListConversationsRequest.assignee
+   */
+  assignee: {
+    /**
+     * Display name of the assigned agent.
+     *
+     * @generated from field: string agent_name = 5;
+     */
+    value: string;
+    case: "agentName";
+  } | {
+    /**
+     * Must be true. Lists conversations without an agent.
+     *
+     * @generated from field: bool unassigned = 6;
+     */
+    value: boolean;
+    case: "unassigned";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * Lists only open conversations whose last message is the visitor's, read or not.
+   *
+   * @generated from field: bool unanswered = 7;
+   */
+  unanswered: boolean;
+
+  /**
+   * Display name of an agent. If set, the response has the counts of this agent's queues. The request
+   * then needs a workspace.
+   *
+   * @generated from field: optional string count_for = 8;
+   */
+  countFor?: string | undefined;
 };
 
 /**
@@ -640,6 +678,11 @@ export declare type ListConversationsResponse = Message$1<"service.messaging.v1.
    * @generated from field: optional string next_page_token = 2;
    */
   nextPageToken?: string | undefined;
+
+  /**
+   * @generated from field: optional service.messaging.v1.QueueCounts counts = 3;
+   */
+  counts?: QueueCounts | undefined;
 };
 
 /**
@@ -647,6 +690,45 @@ export declare type ListConversationsResponse = Message$1<"service.messaging.v1.
  * Use `create(ListConversationsResponseSchema)` to create a new message.
  */
 export declare const ListConversationsResponseSchema: GenMessage<ListConversationsResponse>;
+
+/**
+ * Numbers of open conversations in the operators' queues. Each is counted up to 1,000.
+ *
+ * @generated from message service.messaging.v1.QueueCounts
+ */
+export declare type QueueCounts = Message$1<"service.messaging.v1.QueueCounts"> & {
+  /**
+   * The last message is the visitor's.
+   *
+   * @generated from field: uint32 unanswered = 1;
+   */
+  unanswered: number;
+
+  /**
+   * Assigned to the agent of the request.
+   *
+   * @generated from field: uint32 mine = 2;
+   */
+  mine: number;
+
+  /**
+   * Assigned to no agent.
+   *
+   * @generated from field: uint32 unassigned = 3;
+   */
+  unassigned: number;
+
+  /**
+   * @generated from field: uint32 open = 4;
+   */
+  open: number;
+};
+
+/**
+ * Describes the message service.messaging.v1.QueueCounts.
+ * Use `create(QueueCountsSchema)` to create a new message.
+ */
+export declare const QueueCountsSchema: GenMessage<QueueCounts>;
 
 /**
  * @generated from message service.messaging.v1.SearchConversationsRequest
@@ -937,6 +1019,14 @@ export declare type Conversation = Message$1<"service.messaging.v1.Conversation"
    * @generated from field: optional service.messaging.v1.ConversationContact contact = 12;
    */
   contact?: ConversationContact | undefined;
+
+  /**
+   * Time of the visitor's first message after the last answer. Set while an open conversation waits
+   * for an answer.
+   *
+   * @generated from field: google.protobuf.Timestamp waiting_since = 13;
+   */
+  waitingSince?: Timestamp | undefined;
 };
 
 /**
@@ -2661,7 +2751,8 @@ export declare const MessagingService: GenService<{
     output: typeof ListConversationEventsResponseSchema;
   },
   /**
-   * Lists conversations with at least one message, latest message first. Errors: NotFound for a
+   * Lists conversations with at least one message, latest message first; unanswered ones by their
+   * waiting time, longest first. Errors: NotFound for a
    * workspace that the token may not access, ValidationFailed.
    *
    * @generated from rpc service.messaging.v1.MessagingService.ListConversations

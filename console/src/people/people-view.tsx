@@ -1,0 +1,126 @@
+import { useRef, useState } from 'preact/hooks'
+import type { Conversation } from '#proto/messaging/v1/messaging_pb.js'
+import { useConsole } from '../console-context.ts'
+import { visitorName } from '../inbox/inbox-merge.ts'
+import { useAction } from '../ui/action.ts'
+import { Avatar } from '../ui/avatar.tsx'
+import { Button } from '../ui/button.tsx'
+import { TextField } from '../ui/field.tsx'
+import { HiddenData } from '../ui/hidden-data.tsx'
+import { Empty, FailureNotice } from '../ui/notice.tsx'
+import { Card, Page } from '../ui/page.tsx'
+import { When } from '../ui/when.tsx'
+import { type Person, PersonCard } from './person-card.tsx'
+
+interface Found {
+  text: string
+  conversations: Conversation[]
+}
+
+/** Finds a person and shows, exports or erases their data. */
+export function PeopleView() {
+  const { api, announcer } = useConsole()
+  const [text, setText] = useState('')
+  const [found, setFound] = useState<Found>()
+  const [person, setPerson] = useState<Person>()
+  const { busy, failure, run } = useAction()
+  const heading = useRef<HTMLDivElement>(null)
+
+  const search = () =>
+    run(async () => {
+      const query = text.trim()
+      const { results } = await api.messaging.searchConversations({ query, limit: 50 })
+      const bySession = new Map(
+        results.flatMap(({ conversation }) => (conversation ? [[conversation.sessionId, conversation]] : [])),
+      )
+      setPerson(undefined)
+      setFound({ text: query, conversations: [...bySession.values()] })
+      announcer.say(`${bySession.size} found.`)
+    })
+
+  function choose(chosen: Person) {
+    setPerson(chosen)
+    requestAnimationFrame(() => heading.current?.querySelector<HTMLElement>('h2')?.focus())
+  }
+
+  return (
+    <Page title="Personal data" lead="Answer a person who asks what you hold about them, or asks you to erase it.">
+      <Card title="Find a person">
+        <form
+          class="stack"
+          noValidate
+          onSubmit={(event) => {
+            event.preventDefault()
+            if (text.trim() !== '') void search()
+          }}
+        >
+          <div class="bar">
+            <TextField
+              label="E-mail address, name or visitor id"
+              maxLength={200}
+              value={text}
+              takesFocus
+              onChange={setText}
+            />
+            <Button type="submit" kind="primary" disabled={busy || text.trim() === ''}>
+              Search
+            </Button>
+          </div>
+        </form>
+        <HiddenData scopes={['sessions:read', 'leads:read']} />
+        <FailureNotice failure={failure} />
+        {found && <Results {...found} onChosen={choose} />}
+      </Card>
+      <div ref={heading}>{person && <PersonCard key={JSON.stringify(person.by)} person={person} />}</div>
+    </Page>
+  )
+}
+
+function Results({ text, conversations, onChosen }: Found & { onChosen: (person: Person) => void }) {
+  const asSubject = (
+    <Button
+      kind="small"
+      onClick={() => onChosen({ name: text, by: { case: 'subject', value: { externalSubject: text } } })}
+    >
+      Look up as a visitor id
+    </Button>
+  )
+  if (conversations.length === 0)
+    return (
+      <Empty icon="search" title="Nobody found">
+        <p>Forms, messages and names of signed-in visitors are searched.</p>
+        {asSubject}
+      </Empty>
+    )
+  return (
+    <>
+      <ul class="table" aria-label="People found">
+        {conversations.map((conversation) => {
+          const { conversationId, sessionId, contact, visitor, lastMessageAt } = conversation
+          const name = visitorName(conversation)
+          return (
+            <li key={sessionId}>
+              <button
+                type="button"
+                class="table-row"
+                onClick={() => onChosen({ name, by: { case: 'sessionId', value: sessionId } })}
+              >
+                <Avatar name={name} id={conversationId} />
+                <span class="table-main">
+                  <span class="table-title">
+                    <bdi>{name}</bdi>
+                  </span>
+                  <span class="table-sub ellipsis">
+                    {visitor?.externalSubject || contact?.email || 'Anonymous visitor'}
+                  </span>
+                </span>
+                <When at={lastMessageAt} />
+              </button>
+            </li>
+          )
+        })}
+      </ul>
+      <div class="line">{asSubject}</div>
+    </>
+  )
+}

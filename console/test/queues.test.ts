@@ -1,0 +1,132 @@
+import type { Page } from 'playwright-core'
+import { describe, expect, it } from 'vitest'
+import { until } from '../../test/support/until.ts'
+import { consoleBrowser } from './test-console.ts'
+
+const browser = consoleBrowser()
+
+const reply = (page: Page) => page.getByRole('textbox', { name: 'Reply' })
+const note = (page: Page) => page.getByRole('textbox', { name: 'Note' })
+const rowNames = (page: Page) => page.locator('.row-name bdi').allTextContents()
+const countOf = async (page: Page, queue: string) =>
+  (await page.locator('.queues label', { hasText: queue }).textContent())!.replace(queue, '')
+
+describe('the queues of the inbox', () => {
+  it('show the counts of the service and list the longest waiting first', async () => {
+    const core = await browser.newDemoCore()
+    // The list loads one page, so these conversations are counted by the service only.
+    for (let index = 0; index < 60; index += 1) {
+      core.conversations.add({ conversationId: `cnv_w${index}`, sessionId: `ses_w${index}` })
+      core.conversations.past(`cnv_w${index}`, 'visitor', 'Hello?', 200_000 - index, 'read')
+    }
+    core.conversations.add({ conversationId: 'cnv_shut', sessionId: 'ses_shut' })
+    core.conversations.past('cnv_shut', 'visitor', 'Closed, not read', 300_000)
+    core.conversations.close('cnv_shut')
+    const { page, close } = await browser.open(core, 'conversations')
+    await until('the counts', async () => (await countOf(page, 'Unanswered')) === '65')
+    expect(await page.locator('.areas .count').textContent()).toBe('65 unanswered')
+    expect([await countOf(page, 'Unassigned'), await countOf(page, 'All')]).toEqual(['65', '66'])
+    await page.getByRole('radio', { name: /Unanswered/ }).check({ force: true })
+    await until('the oldest first', async () => (await rowNames(page))[0] === 'Visitor V_W0')
+    await page.locator('.row time', { hasText: 'waiting 2 days' }).first().waitFor()
+
+    core.conversations.visitorSays('cnv_m4t1', 'And when?')
+    await until('the new count', async () => (await countOf(page, 'Unanswered')) === '66')
+    await close()
+  })
+
+  it('show who is mine, and say when nobody waits', async () => {
+    const core = await browser.newCore()
+    core.conversations.add({ conversationId: 'cnv_mine', sessionId: 'ses_mine' })
+    core.conversations.past('cnv_mine', 'visitor', 'Hello?', 500)
+    core.conversations.past('cnv_mine', 'agent', 'Good day', 400)
+    core.conversations.assign('cnv_mine', 'Ada')
+    const { page, close } = await browser.open(core, 'conversations')
+    await page.getByRole('radio', { name: /Mine/ }).check({ force: true })
+    await page.locator('.row', { hasText: 'Good day' }).waitFor()
+    await page.getByRole('radio', { name: /Unanswered/ }).check({ force: true })
+    await page.getByText('Nobody is waiting').waitFor()
+    await close()
+  })
+})
+
+describe('the flow by keyboard', () => {
+  it('n opens the conversation that waits longest; r, m and Ctrl+Enter answer, note and close', async () => {
+    const core = await browser.newDemoCore()
+    const { page, close } = await browser.open(core, 'conversations')
+    await page.getByText('Maria Huber').first().waitFor()
+    // The oldest unanswered conversation takes two keys.
+    await page.keyboard.press('n')
+    await page.locator('.thread-title', { hasText: 'Visitor Q1Z6' }).waitFor()
+    await page.keyboard.press('r')
+    await page.keyboard.type('Free from 60 euros')
+    await page.keyboard.press('Control+Enter')
+    await page.locator('.thread-title', { hasText: 'Closed' }).waitFor()
+    expect(core.conversations.messages('cnv_q1z6').at(-1)?.body).toBe('Free from 60 euros')
+    expect(core.calls('CloseConversation')).toHaveLength(1)
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('n')
+    await page.locator('.thread-title', { hasText: 'Visitor B8W5' }).waitFor()
+    await page.keyboard.press('m')
+    await page.keyboard.type('Asks each week')
+    await page.keyboard.press('Enter')
+    await page.locator('.message.note', { hasText: 'Asks each week' }).waitFor()
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('c')
+    await page.locator('.thread-title', { hasText: 'Closed' }).waitFor()
+    await close()
+  })
+
+  it('send and close does not close a conversation whose reply the service rejects', async () => {
+    const core = await browser.newDemoCore()
+    const { page, close } = await browser.open(core, 'conversations/cnv_x7f3')
+    core.fault('SendAgentMessage', { code: 3, info: 'ValidationFailed' })
+    await reply(page).fill('Try again')
+    await page.getByRole('button', { name: 'Send and close' }).click()
+    await page.locator('.outgoing-failed').waitFor()
+    expect(core.calls('CloseConversation')).toEqual([])
+    await close()
+  })
+})
+
+describe('a note and a reply', () => {
+  it('are two drafts, so that no note becomes a reply', async () => {
+    const core = await browser.newDemoCore()
+    const { page, close } = await browser.open(core, 'conversations/cnv_maria')
+    const isNote = page.getByRole('checkbox', { name: 'Internal note' })
+    await reply(page).fill('Dear Maria')
+    await isNote.check()
+    await note(page).fill('She is rude')
+    await isNote.uncheck()
+    expect(await reply(page).inputValue()).toBe('Dear Maria')
+    await page.reload()
+    expect(await reply(page).inputValue()).toBe('Dear Maria')
+    await isNote.check()
+    expect(await note(page).inputValue()).toBe('She is rude')
+    await page.keyboard.press('Escape')
+    await note(page).press('Enter')
+    await until('the note', async () => (await note(page).inputValue()) === '')
+    await isNote.uncheck()
+    expect(await reply(page).inputValue()).toBe('Dear Maria')
+    expect(core.calls('SendAgentMessage')).toEqual([])
+    await close()
+  })
+})
+
+describe('the mark of new messages', () => {
+  it('appears for a message, and not because the visitor types', async () => {
+    const core = await browser.newDemoCore()
+    for (let index = 0; index < 60; index += 1)
+      core.conversations.past('cnv_maria', 'visitor', `Line ${index}`, 50, 'read')
+    const { page, close } = await browser.open(core, 'conversations/cnv_maria')
+    await page.getByText('Line 59').last().waitFor()
+    const mark = page.getByRole('button', { name: 'New messages' })
+    await page.locator('.log').evaluate((log) => log.scrollTo(0, 200))
+    core.conversations.visitorTypes('cnv_maria', true)
+    await page.locator('.typing-line').waitFor({ state: 'attached' })
+    expect(await mark.count()).toBe(0)
+    core.conversations.visitorSays('cnv_maria', 'One more')
+    await mark.waitFor()
+    await close()
+  })
+})

@@ -1,0 +1,85 @@
+import type { Page } from 'playwright-core'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { until } from '../../test/support/until.ts'
+import type { FakeCore } from './fake-core.ts'
+import { accessibilityFindings, consoleBrowser } from './test-console.ts'
+
+const browser = consoleBrowser()
+let core: FakeCore
+beforeAll(async () => {
+  core = await browser.newDemoCore()
+})
+
+const tab = (page: Page, name: string) => page.getByRole('navigation', { name: 'Settings' }).getByRole('link', { name })
+const bar = (page: Page) => page.getByRole('region', { name: 'Unsaved changes' })
+const title = (page: Page) => page.getByLabel('Title', { exact: true }).first()
+
+describe('unsaved settings', () => {
+  it('show a bar, which saves or discards them', async () => {
+    const { page, complaints, close } = await browser.open(core, 'installations/pk_shop/look')
+    await title(page).fill('Alpine')
+    await bar(page).waitFor()
+    expect(await accessibilityFindings(page)).toEqual([])
+    await bar(page).getByRole('button', { name: 'Discard' }).click()
+    await bar(page).waitFor({ state: 'detached' })
+    expect(await title(page).inputValue()).toBe('Alpine Outfitters')
+    expect(core.calls('UpdateInstallation')).toEqual([])
+    await title(page).fill('Alpine')
+    await bar(page).getByRole('button', { name: 'Save changes' }).click()
+    await bar(page).waitFor({ state: 'detached' })
+    expect(core.workspace.installation('pk_shop').appearance?.title).toBe('Alpine')
+    expect(complaints).toEqual([])
+    await close()
+  })
+
+  it('are not lost by a link, the back button or a reload without a question', async () => {
+    const { page, close } = await browser.open(core, 'installations')
+    await page.getByRole('link', { name: /pk_shop/ }).click()
+    await tab(page, 'Privacy').click()
+    const url = page.getByLabel('Policy URL')
+    await url.fill('https://shop.example/privacy')
+    const leave = page.getByRole('dialog', { name: 'Leave without saving?' })
+    await tab(page, 'Look').click()
+    await leave.getByRole('button', { name: 'Cancel' }).click()
+    await page.evaluate(() => history.back())
+    await leave.getByRole('button', { name: 'Cancel' }).click()
+    expect(page.url()).toMatch(/\/privacy$/)
+    const asked = page.waitForEvent('dialog')
+    await page.evaluate(() => setTimeout(() => location.reload()))
+    await (await asked).dismiss()
+    expect(await url.inputValue()).toBe('https://shop.example/privacy')
+    await tab(page, 'Look').click()
+    await leave.getByRole('button', { name: 'Leave' }).click()
+    await title(page).waitFor()
+    await tab(page, 'Privacy').click()
+    expect(await url.inputValue()).toBe('')
+    await close()
+  })
+
+  it('stay in the bar if the service rejects them', async () => {
+    const { page, close } = await browser.open(core, 'installations/pk_shop/look')
+    await title(page).fill('Rejected')
+    core.fault('UpdateInstallation', { code: 3, info: 'ValidationFailed' })
+    await bar(page).getByRole('button', { name: 'Save changes' }).click()
+    await page.locator('.card [role=alert]').first().waitFor()
+    await bar(page).waitFor()
+    await close()
+  })
+})
+
+describe('forms', () => {
+  it('begin with the usual fields', async () => {
+    const { page, close } = await browser.open(core, 'installations/pk_shop/forms')
+    const offline = page.getByRole('form', { name: 'Offline form' })
+    await offline.getByRole('button', { name: /Use the usual fields/ }).click()
+    await bar(page).getByRole('button', { name: 'Save changes' }).click()
+    await until('the fields', () => core.workspace.installation('pk_shop').forms?.offline?.fields.length === 3)
+    const fields = core.workspace.installation('pk_shop').forms!.offline!.fields
+    expect(fields.map(({ name, required }) => [name, required])).toEqual([
+      ['name', false],
+      ['email', true],
+      ['message', true],
+    ])
+    await close()
+  })
+})

@@ -1,0 +1,140 @@
+import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { describe, expect, it } from 'vitest'
+import { testDatabase } from '../support/test-database.ts'
+import { until } from '../support/until.ts'
+import { act, useLiveConsole } from './live-console.ts'
+
+const live = useLiveConsole(testDatabase())
+const { open, button, dialog, newVisitor } = live
+
+/** Counts what the operator does: clicks, keys and texts. */
+function steps() {
+  let count = 0
+  return {
+    step: async (action: Promise<unknown>) => {
+      count += 1
+      await action
+    },
+    count: () => count,
+  }
+}
+
+describe('an everyday task takes few steps:', () => {
+  it('the oldest unanswered conversation, 2 keys', async () => {
+    const { page } = live
+    const visitors = [await newVisitor(), await newVisitor()]
+    for (const [index, visitor] of visitors.entries()) await visitor.send(`Anybody there? ${index}`)
+    await page.locator('.row', { hasText: 'Anybody there? 1' }).waitFor()
+    const { step, count } = steps()
+    await step(page.keyboard.press('n'))
+    await page.locator('.message', { hasText: 'Anybody there? 0' }).waitFor()
+    await step(page.keyboard.press('r'))
+    await page.keyboard.type('Yes')
+    await page.keyboard.press('Enter')
+    await until('the answer', async () => (await visitors[0]!.history()).at(-1)?.body === 'Yes')
+    await until('one left', async () => (await page.locator('.areas .count').textContent()) === '1 unanswered')
+    expect(count()).toBe(2)
+  })
+
+  it('a conversation by a mail address, 3 steps', async () => {
+    const { page, demo } = live
+    await open(`installations/${demo.siteKey}/forms`)
+    await page.getByRole('switch', { name: 'Offline form' }).click()
+    const form = page.getByRole('form', { name: 'Offline form' })
+    await form.getByRole('button', { name: /Use the usual fields/ }).click()
+    await button('Save changes').click()
+    await page.getByText('Offline form saved.').waitFor({ state: 'attached' })
+    const visitor = await newVisitor()
+    await visitor.send('I lost my parcel')
+    const email = `maria-${randomUUID().slice(0, 8)}@example.org`
+    const sent = await act(visitor, '/forms/offline', { fields: { name: 'Maria', email, message: 'Parcel' } })
+    expect(sent.status).toBe(202)
+
+    await open('conversations')
+    await page.getByText('Live', { exact: true }).waitFor()
+    const { step, count } = steps()
+    await step(page.keyboard.press('/'))
+    await until('the field', () => page.evaluate("document.activeElement?.getAttribute('type') === 'search'"))
+    await step(page.keyboard.type(email))
+    const row = page.getByRole('list', { name: 'Search results' }).locator('.row').first()
+    await until('the lead in the search', async () => {
+      if (await row.isVisible()) return true
+      await page.getByRole('searchbox').fill('')
+      await page.getByRole('searchbox').fill(email)
+      await row.waitFor({ timeout: 2_000 }).catch(() => {})
+      return row.isVisible()
+    })
+    await step(row.click())
+    await page.locator('.message', { hasText: 'I lost my parcel' }).waitFor()
+    expect(count()).toBe(3)
+  })
+
+  it('a new origin, an identity secret, and hours from Monday to Friday, 5 steps each', async () => {
+    const { page } = live
+    const websites = page.getByRole('navigation', { name: 'Console' }).getByRole('link', { name: 'Websites' })
+    const site = page.locator('main .table-row').first()
+    const tab = (name: string) => page.getByRole('navigation', { name: 'Settings' }).getByRole('link', { name })
+
+    const origin = steps()
+    await origin.step(websites.click())
+    await origin.step(site.click())
+    await origin.step(page.getByRole('textbox', { name: 'Allowed origins' }).fill('https://tasks.example'))
+    await origin.step(page.keyboard.press('Enter'))
+    await button('Remove https://tasks.example').waitFor()
+    expect(origin.count()).toBeLessThanOrEqual(5)
+
+    const secret = steps()
+    await secret.step(websites.click())
+    await secret.step(site.click())
+    await secret.step(tab('Keys').click())
+    await secret.step(button('Rotate').click())
+    await secret.step(button('Create new secret').click())
+    await dialog()
+      .getByLabel(/^Secret/)
+      .waitFor()
+    expect(secret.count()).toBeLessThanOrEqual(5)
+    await live.keepSecret(/^Secret/)
+
+    const hours = steps()
+    await hours.step(tab('Hours').click())
+    await hours.step(button('Add hours on Monday').click())
+    await hours.step(button('Copy to weekdays').click())
+    await hours.step(button('Save changes').click())
+    await page.getByText('Opening hours saved.').waitFor({ state: 'attached' })
+    await page.reload()
+    expect(await page.getByLabel('Friday, to').inputValue()).toBe('17:00')
+    expect(await page.getByLabel('Saturday, to').count()).toBe(0)
+    expect(hours.count()).toBeLessThanOrEqual(5)
+  })
+})
+
+describe('the personal data of a visitor', () => {
+  it('are found, exported and erased in the console', async () => {
+    const { page } = live
+    const visitor = await newVisitor()
+    const word = `zebra${randomUUID().slice(0, 8)}`
+    await visitor.send(`My order is ${word}`)
+    await open('people')
+    const field = page.getByLabel('E-mail address, name or visitor id')
+    const found = page.getByRole('list', { name: 'People found' }).getByRole('button')
+    await until('the visitor', async () => {
+      await field.fill(word)
+      await button('Search').click()
+      await found.or(page.getByText('Nobody found')).first().waitFor()
+      return (await found.count()) === 1
+    })
+    await found.click()
+    await page.locator('.facts', { hasText: 'Conversations' }).waitFor()
+    const downloading = page.waitForEvent('download')
+    await button('Export').click()
+    const lines = (await readFile(await (await downloading).path(), 'utf8')).trim().split('\n')
+    const kinds = lines.map((line) => JSON.parse(line).kind)
+    expect(new Set(kinds)).toEqual(new Set(['session', 'conversation', 'event']))
+    expect(lines.join()).toContain(word)
+    await button('Erase').click()
+    await button('Erase for good').click()
+    await page.getByText(/All data is removed/).waitFor()
+    expect((await visitor.send('Hello?')).status).not.toBe(202)
+  })
+})
