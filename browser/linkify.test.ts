@@ -17,6 +17,11 @@ describe('linkify', () => {
     ['https://bank.example@evil.example/ https://user:pw@evil.example/', []],
     ['"https://example.com/"onmouseover="x"', ['https://example.com/']],
     ['(see https://example.com/a).), https://example.com/(b).', ['https://example.com/a', 'https://example.com/(b)']],
+    ['www.example.com/a, www. and xwww.example.com', ['https://www.example.com/a']],
+    ['www.bank.example@evil.example/', ['mailto:www.bank.example@evil.example']],
+    ['Write to ada.b+c@shop.example. Not to @ada or a@b', ['mailto:ada.b+c@shop.example']],
+    ['Call +43 (1) 234-56 78, order 123456789, 1+1', ['tel:+4312345678']],
+    ['https://example.com/?to=ada@shop.example', ['https://example.com/?to=ada@shop.example']],
   ])('linkify finds the links in the text: %s', (text, expected) => {
     expect(links(text)).toEqual(expected)
   })

@@ -261,7 +261,7 @@ function OutgoingItem({ message, thread, composer }: OutgoingItemProps) {
   )
 }
 
-/** Shows plain text and turns http and https URLs into links. The links send no referrer. */
+/** Shows plain text with links. The links send no referrer. */
 function MessageText({ text }: { text: string }) {
   return (
     <>
@@ -269,7 +269,12 @@ function MessageText({ text }: { text: string }) {
         part.href === undefined ? (
           part.text
         ) : (
-          <a key={`${index} ${part.href}`} href={part.href} target="_blank" rel="noopener noreferrer nofollow">
+          <a
+            key={`${index} ${part.href}`}
+            href={part.href}
+            target={part.href.startsWith('http') ? '_blank' : undefined}
+            rel="noopener noreferrer nofollow"
+          >
             {part.text}
           </a>
         ),

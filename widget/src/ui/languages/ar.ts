@@ -62,6 +62,7 @@ export const texts: WidgetTexts = {
   conversationClosed: 'عُدَّت هذه المحادثة منتهية. اكتب رسالة لفتحها من جديد.',
   conversationReopened: 'فُتحت هذه المحادثة من جديد.',
   formSubmitted: 'وصلتنا بياناتك.',
+  answersFrom: (when) => `سنرد ابتداءً من ${when}.`,
   requestOutcomes: {
     navigation: {
       declined: 'بقيت في هذه الصفحة.',

@@ -54,6 +54,7 @@ export const texts: WidgetTexts = {
   conversationClosed: 'Dieser Chat wurde als erledigt markiert. Schreiben Sie eine Nachricht, um ihn wieder zu öffnen.',
   conversationReopened: 'Dieser Chat ist wieder offen.',
   formSubmitted: 'Ihre Angaben sind bei uns angekommen.',
+  answersFrom: (when) => `Wir antworten ab ${when}.`,
   requestOutcomes: {
     navigation: {
       declined: 'Sie sind auf dieser Seite geblieben.',

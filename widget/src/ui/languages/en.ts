@@ -54,6 +54,7 @@ export const englishTexts: WidgetTexts = {
   conversationClosed: 'This chat was marked as done. Write a message to open it again.',
   conversationReopened: 'This chat is open again.',
   formSubmitted: 'We got your details.',
+  answersFrom: (when) => `We answer from ${when}.`,
   leaveDetails: 'Leave your details instead',
   navigationTitle: (name) => `${name} suggests a page`,
   screenshotTitle: (name) => `${name} asks for a screenshot`,

@@ -53,6 +53,7 @@ export const texts: WidgetTexts = {
   conversationClosed: 'Este chat se ha dado por resuelto. Escriba un mensaje para volver a abrirlo.',
   conversationReopened: 'Este chat vuelve a estar abierto.',
   formSubmitted: 'Hemos recibido sus datos.',
+  answersFrom: (when) => `Respondemos a partir del ${when}.`,
   requestOutcomes: {
     navigation: {
       declined: 'Se ha quedado en esta página.',

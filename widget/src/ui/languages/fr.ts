@@ -53,6 +53,7 @@ export const texts: WidgetTexts = {
   conversationClosed: 'Ce chat a été marqué comme terminé. Écrivez un message pour le rouvrir.',
   conversationReopened: 'Ce chat est de nouveau ouvert.',
   formSubmitted: 'Nous avons bien reçu vos coordonnées.',
+  answersFrom: (when) => `Nous répondons à partir de ${when}.`,
   requestOutcomes: {
     navigation: {
       declined: 'Vous n’avez pas quitté cette page.',

@@ -53,6 +53,7 @@ export const texts: WidgetTexts = {
   conversationClosed: 'このチャットは対応済みになりました。メッセージを送ると再開できます。',
   conversationReopened: 'このチャットは再開されました。',
   formSubmitted: 'ご入力内容を受け付けました。',
+  answersFrom: (when) => `${when}以降に回答いたします。`,
   requestOutcomes: {
     navigation: {
       declined: 'このページにとどまりました。',

@@ -60,6 +60,8 @@ export interface WidgetTexts {
   conversationClosed: string
   conversationReopened: string
   formSubmitted: string
+  /** Says from when operators answer. `when` has the day of the week and the time. */
+  answersFrom: (when: string) => string
   leaveDetails: string
   navigationTitle: (name: string) => string
   screenshotTitle: (name: string) => string

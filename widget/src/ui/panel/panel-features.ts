@@ -1,8 +1,8 @@
 import type { ServiceClient } from '../../client/client.ts'
 import type { FormKind, MessageAuthor, WidgetMessage } from '../../client/types.ts'
 import { element } from '../elements/elements.ts'
-import { showConsentCard } from '../forms/consent-card.ts'
 import { createFormView, type FormView } from '../forms/form-view.ts'
+import type { Dates } from '../languages/dates.ts'
 import type { WidgetTexts } from '../languages/texts.ts'
 import { withActivity } from '../messages/activity-lines.ts'
 import type { MessageLog } from '../messages/message-log.ts'
@@ -16,6 +16,7 @@ interface PanelFeaturesDeps {
   texts: WidgetTexts
   header: Header
   log: MessageLog
+  dates: Dates
   composer: Composer
   announce(text: string): void
   conceal(isHidden: boolean): void
@@ -108,11 +109,17 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
       withActivity(messages, client.activity(), {
         texts,
         hasOlder: client.hasOlder(),
+        answersFrom: answersFrom(),
       }),
     dispose() {
       card?.dispose()
       for (const unsubscribe of subscriptions) unsubscribe()
     },
+  }
+
+  function answersFrom(): string | undefined {
+    const { online = true, nextChangeAt = '' } = client.config()?.availability ?? {}
+    return !online && Date.parse(nextChangeAt) > Date.now() ? deps.dates.weekday(nextChangeAt) : undefined
   }
 
   function agentName(): string {
@@ -216,7 +223,16 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     if (hasConsentCard || !client.config()?.consent?.required) return
     hasConsentCard = true
     const leave = () => (shownForm ? focusForm() : composer.focus())
-    void showConsentCard({ client, texts, announce, leave, subscriptions, place: aboveComposer })
+    deps.loadPart('consent').then(
+      ({ consentStyles, showConsentCard }) => {
+        deps.addStyles(consentStyles)
+        void showConsentCard({ client, texts, announce, leave, subscriptions, place: aboveComposer })
+      },
+      () => {
+        // The next event tries again.
+        hasConsentCard = false
+      },
+    )
   }
 
   async function loadRequestCard() {
