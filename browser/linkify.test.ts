@@ -47,12 +47,14 @@ describe('linkify', () => {
     expect(timeOf(20_000) / timeOf(1000)).toBeLessThan(100)
   })
 
-  it('linkify splits random texts into parts that together equal the text, and returns only http and https links', () => {
+  it('linkify splits random texts into parts that together equal the text, and returns only links of safe kinds', () => {
     const pieces = fc.constantFrom(
       'https://',
       'http://',
       'javascript:',
       'a.example',
+      'www.',
+      '+1 234 567',
       '/x',
       ' ',
       '@',
@@ -71,7 +73,7 @@ describe('linkify', () => {
             .map((part) => part.text)
             .join(''),
         ).toBe(text)
-        for (const href of links(text)) expect(['http:', 'https:']).toContain(new URL(href).protocol)
+        for (const href of links(text)) expect(['http:', 'https:', 'mailto:', 'tel:']).toContain(new URL(href).protocol)
       }),
     )
   })

@@ -18,7 +18,7 @@ describe('the built widget', () => {
 
   it('the built widget does not exceed any size limit', () => {
     const sizes = measureSizes(files)
-    expect(sizes).toHaveLength(7)
+    expect(sizes).toHaveLength(8)
     for (const { name, bytes, limit } of sizes) {
       expect(bytes, name).toBeGreaterThan(500)
       expect(bytes, name).toBeLessThanOrEqual(limit)
@@ -59,6 +59,7 @@ describe('the built widget', () => {
       'consent',
       'de',
       'es',
+      'forms',
       'fr',
       'ja',
       'requests',
@@ -70,7 +71,7 @@ describe('the built widget', () => {
 
   it('the files for browsers have a Brotli and a gzip file beside them', () => {
     const served = files.filter(({ name }) => /^widget(\.js|\/.+\.js)$/.test(name))
-    expect(served).toHaveLength(10)
+    expect(served).toHaveLength(11)
     for (const { name, content } of served) {
       const compressed = (extension: string) => files.find((file) => file.name === `${name}.${extension}`)!.content
       expect(brotliDecompressSync(compressed('br'))).toEqual(content)

@@ -35,6 +35,7 @@ export const texts: WidgetTexts = {
   retry: 'إعادة المحاولة',
   typing: (name) => `${name} يكتب الآن`,
   newMessages: 'رسائل جديدة',
+  withdrawn: 'سُحبت هذه الرسالة.',
   toLatest: 'الانتقال إلى أحدث رسالة',
   chattingWith: (name) => `أنت تتحدث مع ${name}`,
   loadingOlder: 'جارٍ تحميل الرسائل السابقة…',

@@ -27,6 +27,7 @@ export const texts: WidgetTexts = {
   retry: 'Erneut senden',
   typing: (name) => `${name} schreibt`,
   newMessages: 'Neue Nachrichten',
+  withdrawn: 'Diese Nachricht wurde zurückgezogen.',
   toLatest: 'Zur neuesten Nachricht',
   chattingWith: (name) => `Sie chatten mit ${name}`,
   loadingOlder: 'Frühere Nachrichten werden geladen …',

@@ -27,6 +27,7 @@ export const englishTexts: WidgetTexts = {
   retry: 'Retry',
   typing: (name) => `${name} is typing`,
   newMessages: 'New messages',
+  withdrawn: 'This message was withdrawn.',
   toLatest: 'To the latest message',
   chattingWith: (name) => `You’re chatting with ${name}`,
   loadingOlder: 'Loading earlier messages…',

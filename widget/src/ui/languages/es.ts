@@ -26,6 +26,7 @@ export const texts: WidgetTexts = {
   retry: 'Reintentar',
   typing: (name) => `${name} está escribiendo`,
   newMessages: 'Mensajes nuevos',
+  withdrawn: 'Este mensaje fue retirado.',
   toLatest: 'Ir al último mensaje',
   chattingWith: (name) => `Está hablando con ${name}`,
   loadingOlder: 'Cargando mensajes anteriores…',

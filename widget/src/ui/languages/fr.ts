@@ -26,6 +26,7 @@ export const texts: WidgetTexts = {
   retry: 'Réessayer',
   typing: (name) => `${name} écrit…`,
   newMessages: 'Nouveaux messages',
+  withdrawn: 'Ce message a été retiré.',
   toLatest: 'Aller au dernier message',
   chattingWith: (name) => `Vous discutez avec ${name}`,
   loadingOlder: 'Chargement des messages précédents…',

@@ -26,6 +26,7 @@ export const texts: WidgetTexts = {
   retry: '再送信',
   typing: (name) => `${name}が入力中です`,
   newMessages: '新着メッセージ',
+  withdrawn: 'このメッセージは取り消されました。',
   toLatest: '最新のメッセージへ',
   chattingWith: (name) => `${name}が対応しています`,
   loadingOlder: '以前のメッセージを読み込んでいます…',

@@ -34,6 +34,8 @@ export interface WidgetTexts {
   retry: string
   typing: (name: string) => string
   newMessages: string
+  /** Shown instead of the text of a message that an operator has withdrawn. */
+  withdrawn: string
   toLatest: string
   /** Status text while an agent is assigned. `name` is the agent's name. */
   chattingWith: (name: string) => string

@@ -128,7 +128,9 @@ export function createMessageLog(deps: MessageLogDeps) {
       newCount = 0
     }
     for (const placed of layOut(messages, firstNewKey)) {
-      const { key } = placed.message
+      // The text of a row never changes, so a withdrawn message gets another row.
+      const { redactedAt } = placed.message
+      const key = redactedAt ? `${placed.message.key} ${redactedAt}` : placed.message.key
       const row = rows.get(key) ?? createMessageRow(deps, placed)
       row.update(placed)
       rows.set(key, row)

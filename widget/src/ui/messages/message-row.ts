@@ -33,7 +33,7 @@ export interface MessageRow {
  */
 export function createMessageRow(
   context: RowContext,
-  { message: { key, author, body, contentType } }: PlacedMessage,
+  { message: { key, author, body, contentType, redactedAt } }: PlacedMessage,
 ): MessageRow {
   const { texts } = context
   const name = author.displayName || (author.kind === 'visitor' ? texts.you : texts.agent)
@@ -42,12 +42,20 @@ export function createMessageRow(
   const label = element('div', { class: 'name', 'aria-hidden': 'true' })
   const spoken = element('span', { class: 'visually-hidden' }, `${name}: `)
   // The text direction depends on the message. The bubble has the direction of the user interface.
-  const written = element('div', { dir: 'auto' }, ...(author.kind === 'system' ? [body] : bodyNodes(body, texts)))
+  const written = redactedAt
+    ? element('div', {}, texts.withdrawn)
+    : element('div', { dir: 'auto' }, ...(author.kind === 'system' ? [body] : bodyNodes(body, texts)))
   const isCard = contentType === cardType
   const said = author.kind === 'system' ? [...(isCard ? [icon(tickIcon)] : []), written] : [spoken, written]
   const bubble = element(
     'div',
-    { class: 'bubble', id: bubbleId, 'data-emoji': emojiOnly.test(body), 'data-card': isCard },
+    {
+      class: 'bubble',
+      id: bubbleId,
+      'data-emoji': emojiOnly.test(body),
+      'data-card': isCard,
+      'data-withdrawn': redactedAt,
+    },
     ...said,
   )
   const meta = element('div', { class: 'meta', 'aria-live': 'off' })

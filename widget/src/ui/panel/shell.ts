@@ -3,7 +3,6 @@ import type { WidgetConfig } from '../../client/types.ts'
 import { element, icon, setAttributes } from '../elements/elements.ts'
 import { collapseIcon } from '../elements/icons.ts'
 import actionsCss from '../forms/actions.css?inline'
-import formsCss from '../forms/forms.css?inline'
 import type { LauncherHost, LauncherOptions } from '../launcher/launcher-host.ts'
 import messagesCss from '../messages/messages.css?inline'
 import composerCss from './composer.css?inline'
@@ -28,7 +27,7 @@ export function createShell(launcherHost: LauncherHost, { container, theme = 'au
   const badge = element('span', { class: 'badge', 'aria-hidden': 'true', hidden: true })
   const collapse = icon(collapseIcon, 'icon collapse')
   let appearance: WidgetConfig['appearance'] | undefined
-  sheet.replaceSync(panelCss + messagesCss + composerCss + actionsCss + formsCss)
+  sheet.replaceSync(panelCss + messagesCss + composerCss + actionsCss)
   const own = root.adoptedStyleSheets.length
   const added = new Set<string>()
   root.adoptedStyleSheets.push(sheet)
