@@ -18,7 +18,7 @@ describe('the built widget', () => {
 
   it('the built widget does not exceed any size limit', () => {
     const sizes = measureSizes(files)
-    expect(sizes).toHaveLength(8)
+    expect(sizes).toHaveLength(9)
     for (const { name, bytes, limit } of sizes) {
       expect(bytes, name).toBeGreaterThan(500)
       expect(bytes, name).toBeLessThanOrEqual(limit)
@@ -55,6 +55,7 @@ describe('the built widget', () => {
     const built = files.filter(({ name }) => /^widget\/v1\/.*\.js$/.test(name) && !/\/widget\.js$/.test(name))
     const parts = built.filter(({ name }) => !name.endsWith('/chat.js'))
     expect(parts.map(({ name }) => basename(name, '.js'))).toEqual([
+      'answer',
       'ar',
       'consent',
       'de',
@@ -71,7 +72,7 @@ describe('the built widget', () => {
 
   it('the files for browsers have a Brotli and a gzip file beside them', () => {
     const served = files.filter(({ name }) => /^widget(\.js|\/.+\.js)$/.test(name))
-    expect(served).toHaveLength(11)
+    expect(served).toHaveLength(12)
     for (const { name, content } of served) {
       const compressed = (extension: string) => files.find((file) => file.name === `${name}.${extension}`)!.content
       expect(brotliDecompressSync(compressed('br'))).toEqual(content)

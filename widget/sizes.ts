@@ -38,6 +38,7 @@ export function measureSizes(
     { name: 'largest language besides English', bytes: longestLocale, limit: 2.5 * kib },
     { name: "cards of agents' requests", bytes: later('requests'), limit: 4.5 * kib },
     { name: 'forms', bytes: later('forms'), limit: 4 * kib },
+    { name: 'card of a new answer', bytes: later('answer'), limit: 2 * kib },
     { name: 'consent step', bytes: later('consent'), limit: 2.5 * kib },
     { name: 'headless client', bytes: sizeOf('client.js'), limit: 18 * kib },
   ]

@@ -84,6 +84,7 @@ export const packageBuild = outputOf({
 export const parts: Record<string, string> = {
   requests: 'src/ui/requests/request-card.ts',
   forms: 'src/ui/forms/form-view.ts',
+  answer: 'src/ui/outside/answer-card.ts',
   consent: 'src/ui/forms/consent-card.ts',
   ...Object.fromEntries(['de', 'es', 'fr', 'ar', 'ja'].map((tag) => [tag, `src/ui/languages/${tag}.ts`])),
 }

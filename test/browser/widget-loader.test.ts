@@ -67,9 +67,7 @@ describe('the script tag', () => {
   it('shows a failure if the chat cannot be loaded, and loads the chat when the launcher is pressed again', async () => {
     const { page } = await visit()
     let refusals = 0
-    let isBroken = true
     await page.route(/\/chat\.js/, (route) => {
-      if (!isBroken) return route.continue()
       refusals += 1
       return route.abort()
     })
@@ -79,7 +77,7 @@ describe('the script tag', () => {
     await launcher(page).click()
     await expect.poll(() => refusals).toBeGreaterThan(before)
     await page.getByRole('alert').getByText('Chat did not load. Try again?').waitFor()
-    isBroken = false
+    await page.unroute(/\/chat\.js/)
     await launcher(page).click()
     await page.getByText('We are online').waitFor()
     expect(await page.getByText('Chat did not load').count()).toBe(0)

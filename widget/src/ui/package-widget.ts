@@ -7,6 +7,7 @@ import { createWidget } from './widget.ts'
 const parts: { [Name in keyof Parts]: () => Promise<Parts[Name]> } = {
   requests: () => import('./requests/request-card.ts'),
   forms: () => import('./forms/form-view.ts'),
+  answer: () => import('./outside/answer-card.ts'),
   consent: () => import('./forms/consent-card.ts'),
   de: () => import('./languages/de.ts'),
   es: () => import('./languages/es.ts'),

@@ -35,6 +35,8 @@ export const texts: WidgetTexts = {
   retry: 'إعادة المحاولة',
   typing: (name) => `${name} يكتب الآن`,
   newMessages: 'رسائل جديدة',
+  replied: (name) => `ردّ ${name}`,
+  closeAnswer: 'إغلاق المعاينة',
   withdrawn: 'سُحبت هذه الرسالة.',
   toLatest: 'الانتقال إلى أحدث رسالة',
   chattingWith: (name) => `أنت تتحدث مع ${name}`,

@@ -27,6 +27,8 @@ export const texts: WidgetTexts = {
   retry: 'Erneut senden',
   typing: (name) => `${name} schreibt`,
   newMessages: 'Neue Nachrichten',
+  replied: (name) => `${name} hat geantwortet`,
+  closeAnswer: 'Vorschau schließen',
   withdrawn: 'Diese Nachricht wurde zurückgezogen.',
   toLatest: 'Zur neuesten Nachricht',
   chattingWith: (name) => `Sie chatten mit ${name}`,

@@ -27,6 +27,8 @@ export const englishTexts: WidgetTexts = {
   retry: 'Retry',
   typing: (name) => `${name} is typing`,
   newMessages: 'New messages',
+  replied: (name) => `${name} replied`,
+  closeAnswer: 'Close preview',
   withdrawn: 'This message was withdrawn.',
   toLatest: 'To the latest message',
   chattingWith: (name) => `You’re chatting with ${name}`,

@@ -26,6 +26,8 @@ export const texts: WidgetTexts = {
   retry: 'Reintentar',
   typing: (name) => `${name} está escribiendo`,
   newMessages: 'Mensajes nuevos',
+  replied: (name) => `${name} ha respondido`,
+  closeAnswer: 'Cerrar vista previa',
   withdrawn: 'Este mensaje fue retirado.',
   toLatest: 'Ir al último mensaje',
   chattingWith: (name) => `Está hablando con ${name}`,

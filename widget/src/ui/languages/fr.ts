@@ -26,6 +26,8 @@ export const texts: WidgetTexts = {
   retry: 'Réessayer',
   typing: (name) => `${name} écrit…`,
   newMessages: 'Nouveaux messages',
+  replied: (name) => `${name} a répondu`,
+  closeAnswer: 'Fermer l’aperçu',
   withdrawn: 'Ce message a été retiré.',
   toLatest: 'Aller au dernier message',
   chattingWith: (name) => `Vous discutez avec ${name}`,

@@ -26,6 +26,8 @@ export const texts: WidgetTexts = {
   retry: '再送信',
   typing: (name) => `${name}が入力中です`,
   newMessages: '新着メッセージ',
+  replied: (name) => `${name}さんから返信`,
+  closeAnswer: 'プレビューを閉じる',
   withdrawn: 'このメッセージは取り消されました。',
   toLatest: '最新のメッセージへ',
   chattingWith: (name) => `${name}が対応しています`,

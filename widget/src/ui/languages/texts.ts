@@ -34,6 +34,10 @@ export interface WidgetTexts {
   retry: string
   typing: (name: string) => string
   newMessages: string
+  /** Says that an agent has answered, in the title of the page and for screen readers. */
+  replied: (name: string) => string
+  /** Label of the button that closes the card of a new answer. */
+  closeAnswer: string
   /** Shown instead of the text of a message that an operator has withdrawn. */
   withdrawn: string
   toLatest: string

@@ -9,8 +9,8 @@ import type { WidgetTexts } from '../languages/texts.ts'
 import { cardType } from './activity-lines.ts'
 import type { PlacedMessage } from './message-layout.ts'
 
-/** A message of up to three emoji, which is shown large. */
-const emojiOnly = /^\p{RGI_Emoji}{1,3}$/v
+/** A message of one or a few emoji, which is shown large. */
+const emojiOnly = /^(?:[\p{Extended_Pictographic}\p{Emoji_Modifier}\p{Regional_Indicator}]|\u200d|\ufe0f){1,12}$/u
 
 export interface RowContext {
   texts: WidgetTexts
