@@ -1,6 +1,7 @@
 import { AxeBuilder } from '@axe-core/playwright'
 import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
+import { setVisible } from '../support/tab-visibility.ts'
 import { inWidget, open, useWidgetPages } from './widget-under-test.ts'
 
 const { gateway, visit } = useWidgetPages()
@@ -14,10 +15,12 @@ async function closedChat(options = {}) {
   return visited
 }
 
-/** Makes the page believe that it is hidden or visible. */
-const setHidden = (page: Page, isHidden: boolean) =>
-  page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true });
-    document.dispatchEvent(new Event('visibilitychange'))`)
+/**
+ * Makes the scripts of the page read that it is hidden. Sends no event, because over HTTP/1.1 the
+ * stream of a hidden tab may close.
+ */
+const hide = (page: Page) =>
+  page.evaluate(`Object.defineProperty(document, 'hidden', { get: () => true, configurable: true })`)
 
 describe('a new answer while the chat is closed', () => {
   it('is shown in a card, which opens the chat; at most two lines of it are visible', async () => {
@@ -64,18 +67,18 @@ describe('a new answer while the chat is closed', () => {
 
   it('is named in the title of a hidden page, which gets its own title back', async () => {
     const { page } = await closedChat()
-    await setHidden(page, true)
+    await hide(page)
     talk().agentSays('We do.')
     await expect.poll(() => page.title(), { timeout: 30_000 }).toBe('(1) Anna Keller replied')
     talk().agentSays('Really.')
     await expect.poll(() => page.title(), { timeout: 30_000 }).toBe('(2) Anna Keller replied')
-    await setHidden(page, false)
+    await setVisible(page, true)
     expect(await page.title()).toBe('A page')
-    await setHidden(page, true)
+    await hide(page)
     talk().agentSays('Yes.')
     await expect.poll(() => page.title(), { timeout: 30_000 }).toBe('(3) Anna Keller replied')
     await page.evaluate(`document.title = 'Another page'`)
-    await setHidden(page, false)
+    await setVisible(page, true)
     expect(await page.title()).toBe('Another page')
   })
 })

@@ -45,7 +45,7 @@ export function createAnswerCard({ frame, button, onOpen }: AnswerCardDeps) {
       )
       const label = { class: 'answer-close', type: 'button', 'aria-label': texts.closeAnswer }
       const close = element('button', label, icon(closeIcon))
-      card = element('div', { class: 'answer', role: 'group', 'aria-label': texts.replied(name) }, open, close)
+      card = element('section', { class: 'answer', 'aria-label': texts.replied(name) }, open, close)
       open.addEventListener('click', onOpen)
       close.addEventListener('click', clear)
       card.addEventListener('keydown', ({ key }) => key === 'Escape' && clear())
