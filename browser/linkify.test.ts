@@ -17,6 +17,11 @@ describe('linkify', () => {
     ['https://bank.example@evil.example/ https://user:pw@evil.example/', []],
     ['"https://example.com/"onmouseover="x"', ['https://example.com/']],
     ['(see https://example.com/a).), https://example.com/(b).', ['https://example.com/a', 'https://example.com/(b)']],
+    ['www.example.com/a, www. and xwww.example.com', ['https://www.example.com/a']],
+    ['www.bank.example@evil.example/', ['mailto:www.bank.example@evil.example']],
+    ['Write to ada.b+c@shop.example. Not to @ada or a@b', ['mailto:ada.b+c@shop.example']],
+    ['Call +43 (1) 234-56 78, order 123456789, 1+1', ['tel:+4312345678']],
+    ['https://example.com/?to=ada@shop.example', ['https://example.com/?to=ada@shop.example']],
   ])('linkify finds the links in the text: %s', (text, expected) => {
     expect(links(text)).toEqual(expected)
   })
@@ -42,12 +47,14 @@ describe('linkify', () => {
     expect(timeOf(20_000) / timeOf(1000)).toBeLessThan(100)
   })
 
-  it('linkify splits random texts into parts that together equal the text, and returns only http and https links', () => {
+  it('linkify splits random texts into parts that together equal the text, and returns only links of safe kinds', () => {
     const pieces = fc.constantFrom(
       'https://',
       'http://',
       'javascript:',
       'a.example',
+      'www.',
+      '+1 234 567',
       '/x',
       ' ',
       '@',
@@ -66,7 +73,7 @@ describe('linkify', () => {
             .map((part) => part.text)
             .join(''),
         ).toBe(text)
-        for (const href of links(text)) expect(['http:', 'https:']).toContain(new URL(href).protocol)
+        for (const href of links(text)) expect(['http:', 'https:', 'mailto:', 'tel:']).toContain(new URL(href).protocol)
       }),
     )
   })

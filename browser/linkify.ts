@@ -1,18 +1,35 @@
 type TextPart = { text: string; href?: string }
 
-const candidate = /\bhttps?:\/\/[^\s<>"'`]+/gi
+/** Addresses in a text, and the link of each. Later patterns read the text between earlier links. */
+const patterns: [pattern: RegExp, hrefOf: (shown: string) => string | undefined][] = [
+  [/\bhttps?:\/\/[^\s<>"'`]+/gi, safeHref],
+  [/\bwww\.[^\s<>"'`]+/gi, (shown) => safeHref(`https://${shown}`)],
+  [
+    /(?<![\w.+/:-])[\w.+-]{1,64}@[a-z\d.-]{3,255}/gi,
+    (shown) => (shown.includes('.', shown.indexOf('@') + 2) ? `mailto:${shown}` : undefined),
+  ],
+  [/\+\d[\d ()/.-]{5,18}\d/g, (shown) => `tel:${shown.replace(/[^+\d]/g, '')}`],
+]
 const trailing = '.,;:!?…'
 
 /**
- * Splits a message into text and links. A link is an http or https URL that the URL parser accepts.
- * Punctuation at the end of a URL and an unmatched closing bracket belong to the text.
+ * Splits a message into text and links. A link is an http or https URL that the URL parser accepts,
+ * a host that begins with `www.`, a mail address or an international telephone number. Punctuation
+ * at the end of an address and an unmatched closing bracket belong to the text.
  */
-export function linkify(text: string): TextPart[] {
+export function linkify(whole: string): TextPart[] {
+  return patterns.reduce<TextPart[]>(
+    (parts, [pattern, hrefOf]) => parts.flatMap((part) => (part.href ? part : split(part.text, pattern, hrefOf))),
+    whole ? [{ text: whole }] : [],
+  )
+}
+
+function split(text: string, pattern: RegExp, hrefOf: (shown: string) => string | undefined): TextPart[] {
   const parts: TextPart[] = []
   let end = 0
-  for (const match of text.matchAll(candidate)) {
+  for (const match of text.matchAll(pattern)) {
     const shown = trimAddress(match[0])
-    const href = safeHref(shown)
+    const href = hrefOf(shown)
     if (!href) continue
     if (match.index > end) parts.push({ text: text.slice(end, match.index) })
     parts.push({ text: shown, href })

@@ -9,6 +9,7 @@ export const eventCategories = {
   'message.accepted': 'informational',
   'message.received': 'informational',
   'message.state.changed': 'informational',
+  'message.redacted': 'informational',
   'typing.started': 'informational',
   'typing.stopped': 'informational',
   'agent.assigned': 'informational',

@@ -86,6 +86,7 @@ export const feedEvents = {
   'conversation.reopened': { scope: 'messages:read', when: 'an operator or a new message reopened it' },
   'message.visitor': { scope: 'messages:read', when: 'a message of the visitor was accepted' },
   'message.agent': { scope: 'messages:read', when: 'a message of an agent was accepted' },
+  'message.redacted': { scope: 'messages:read', when: 'an operator withdrew a message' },
   'visitor.identified': { scope: 'sessions:read', when: 'the visitor became a verified visitor' },
   'visitor.left': {
     scope: 'sessions:read',

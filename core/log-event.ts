@@ -13,9 +13,11 @@ export interface Author extends ProtoFields<AuthorOfProto> {
  * has.
  */
 export interface Message
-  extends Omit<ProtoFields<MessageOfProto>, 'author' | 'conversationId' | 'sequence' | 'createdAt'> {
+  extends Omit<ProtoFields<MessageOfProto>, 'author' | 'conversationId' | 'sequence' | 'createdAt' | 'redactedAt'> {
   author: Author
   contentType: 'text'
+  /** Time at which the message was withdrawn. Its body is then empty. */
+  redactedAt?: Date
   /** State of the message when it was written. The current state is `currentState` of the event. */
   state: MessageState
 }
@@ -44,6 +46,7 @@ export type EventType =
   | 'message.received'
   | 'session.identified'
   | 'message.state.changed'
+  | 'message.redacted'
   | 'agent.assigned'
   | 'agent.unassigned'
   | 'conversation.closed'
@@ -94,9 +97,9 @@ export interface LogEvent {
    * the end of its log.
    */
   removableAt?: Date
-  /** Only in `message.state.changed`: sequence of the message whose state changed. */
+  /** Only in `message.state.changed` and `message.redacted`: sequence of the changed message. */
   messageSequence?: number
-  /** True until the state change is applied to its message. A crash can delay this step. */
+  /** True until the change is applied to its message. A crash can delay this step. */
   unapplied?: true
 }
 
@@ -161,6 +164,7 @@ export const operationKeys = {
   /** Key of an event about a session: its end or its identification. */
   session: (sessionId: string, type: EventType) => keyOf('session', sessionId, type),
   messageState: (messageId: string, state: MessageState) => keyOf('state', messageId, state),
+  redaction: (messageId: string) => keyOf('redaction', messageId),
   assignment: (version: number) => keyOf('assignment', String(version)),
   /** Key of the event by which an operator undoes the closing at this sequence. */
   reopening: (closedSequence: number) => keyOf('reopening', String(closedSequence)),

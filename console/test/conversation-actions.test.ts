@@ -25,6 +25,33 @@ describe('actions of operators in a conversation', () => {
     await close()
   })
 
+  it('an operator can withdraw an own message, and is told what stays beyond reach; inbox and conversation show no text', async () => {
+    const { page, close } = await browser.open(core, 'conversations/cnv_maria')
+    await page.getByRole('textbox', { name: 'Reply' }).fill('A slip of the tongue')
+    await page.keyboard.press('Enter')
+    const own = page.locator('.message.agent', { hasText: 'A slip of the tongue' })
+    await until('the message', async () => (await own.count()) === 1 && (await page.locator('.outgoing').count()) === 0)
+    expect(
+      await page
+        .locator('.message.visitor')
+        .getByRole('button', { name: 'Withdraw message', includeHidden: true })
+        .count(),
+    ).toBe(0)
+    await own.hover()
+    await own.getByRole('button', { name: 'Withdraw message' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Withdraw message?' })
+    await dialog.getByText('beyond reach').waitFor()
+    expect(await accessibilityFindings(page)).toEqual([])
+    await dialog.getByRole('button', { name: 'Withdraw message' }).click()
+    await page.locator('.bubble.withdrawn').waitFor()
+    await page.locator('.row', { hasText: 'Message withdrawn' }).waitFor()
+    expect(await page.getByText('A slip of the tongue').count()).toBe(0)
+    const left = page.locator('.message', { has: page.locator('.bubble.withdrawn') })
+    await left.hover()
+    expect(await left.getByRole('button').count()).toBe(0)
+    await close()
+  })
+
   it('an operator can assign the conversation to a colleague who is signed in, and unassign it', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')
     const select = page.getByRole('combobox', { name: 'Assigned to' })

@@ -132,6 +132,17 @@ export function fakeConversations(publish: (frame: Frame) => void) {
       return { message }
     },
 
+    async redactMessage({ conversationId, sequence }) {
+      const entry = found(conversationId)
+      const redactedAt = timestampFromMs(Date.now())
+      entry.messages = entry.messages.map((one) => (one.sequence === sequence ? { ...one, body: '', redactedAt } : one))
+      const message = entry.messages.find((one) => one.sequence === sequence)!
+      entry.sequence += 1
+      const { messageId } = message
+      changed(entry, { sequence: entry.sequence, type: 'message.redacted', messageId, occurredAt: redactedAt })
+      return { message }
+    },
+
     async setTyping() {
       return {}
     },

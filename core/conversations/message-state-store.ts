@@ -25,8 +25,10 @@ export interface MessageStateStore {
    * after 100 messages.
    */
   apply(changes: MessageStateChange[]): Promise<void>
+  /** Removes the texts of withdrawn messages and marks the events of the withdrawals as applied. */
+  redact(redactions: LogEvent[]): Promise<void>
   /**
-   * Returns unapplied state events that occurred at this time or earlier. The process that wrote
+   * Returns unapplied events that occurred at this time or earlier. The process that wrote
    * them died before it applied them.
    */
   unapplied(before: Date, limit: number): Promise<LogEvent[]>
@@ -101,6 +103,21 @@ export function createMessageStateStore({ events }: { events: Collection<EventDo
           updateOne: { filter: { conversationId, sequence }, update: { $unset: { unapplied: '' as const } } },
         })),
         { ordered: false },
+      )
+    },
+
+    async redact(redactions) {
+      if (redactions.length === 0) return
+      await events.bulkWrite(
+        redactions.flatMap(({ conversationId, sequence, messageSequence, occurredAt }) => [
+          {
+            updateOne: {
+              filter: { conversationId, sequence: messageSequence!, message: { $exists: true } },
+              update: { $set: { 'message.body': '', 'message.redactedAt': occurredAt } },
+            },
+          },
+          { updateOne: { filter: { conversationId, sequence }, update: { $unset: { unapplied: '' as const } } } },
+        ]),
       )
     },
 

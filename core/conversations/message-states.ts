@@ -31,8 +31,11 @@ export interface MessageStates {
    * Never waits or fails.
    */
   markSent(events: LogEvent[]): void
-  /** Applies the state events that a dead process wrote but did not apply to their messages. */
-  reconcile(): Promise<void>
+  /**
+   * Applies the events that a dead process wrote but did not apply to their messages. Returns these
+   * events, of which those of other kinds are left to the caller.
+   */
+  reconcile(): Promise<LogEvent[]>
   drain(): Promise<void>
 }
 
@@ -121,6 +124,7 @@ export function createMessageStates(dependencies: {
     async reconcile() {
       const left = await store.unapplied(new Date(now() - abandonedMs), maxCounted)
       await store.apply(left.flatMap(changeOf))
+      return left
     },
 
     drain: sending.settled,

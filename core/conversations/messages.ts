@@ -222,6 +222,7 @@ export function createMessages({
           body: input.body,
           contentType: 'text',
           locale,
+          redactedAt: undefined,
           state: 'queued',
         } satisfies AllFields<Message>,
       })

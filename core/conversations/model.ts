@@ -127,9 +127,18 @@ export function stateOf({ currentState, message }: LogEvent): MessageState {
  */
 export const isReceipt = ({ data }: LogEvent) => data?.clientOperationId === undefined
 
-/** Applies state changes that are not stored with their messages yet. */
+export const isRedaction = ({ type }: LogEvent) => type === 'message.redacted'
+
+export const withoutText = (event: LogEvent, redactedAt: Date): LogEvent => ({
+  ...event,
+  message: event.message && { ...event.message, body: '', redactedAt },
+})
+
+/** Applies changes of states and withdrawals that are not stored with their messages yet. */
 export function withChanges(messages: LogEvent[], changes: LogEvent[]): LogEvent[] {
-  return messages.map((message) => {
+  return messages.map((stored) => {
+    const redaction = changes.find((one) => isRedaction(one) && one.messageSequence === stored.sequence)
+    const message = redaction ? withoutText(stored, redaction.occurredAt) : stored
     const concerns = (change: LogEvent) =>
       isReceipt(change)
         ? message.type === 'message.received' && message.sequence <= (change.messageSequence ?? 0)

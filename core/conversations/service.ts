@@ -25,6 +25,7 @@ import { createMessageStates, type MessageStates } from './message-states.ts'
 import { createMessages, type Messages } from './messages.ts'
 import { type ContactsOf, conversationFactsMs } from './model.ts'
 import { createNotes, type Notes } from './notes.ts'
+import { createRedactions, type Redactions } from './redactions.ts'
 import { createTyping, type Typing } from './typing.ts'
 import type { TypingStore } from './typing-store.ts'
 import { createVisitorPresence, type VisitorPresence } from './visitor-presence.ts'
@@ -43,6 +44,7 @@ export interface ConversationService {
   states: MessageStates
   assignments: Assignments
   notes: Notes
+  redactions: Redactions
   conversationEvents: ConversationEvents
   conversationAccess: ConversationAccess
   conversationSummaries: ConversationSummaries
@@ -130,10 +132,12 @@ export function createConversationService(
     now,
   })
 
+  const redactions = createRedactions({ log, events, store: stores.messageStates, searchIndex, conversationAccess })
+
   const visitorPresence = createVisitorPresence({ now })
 
   async function reconcile() {
-    await states.reconcile()
+    await redactions.reconcile(await states.reconcile())
     await assignments.reconcile()
   }
 
@@ -143,6 +147,7 @@ export function createConversationService(
     states,
     assignments,
     notes,
+    redactions,
     conversationEvents: createConversationEvents({ events, conversationAccess }),
     conversationAccess,
     conversationSummaries: createConversationSummaries({ sessions: stores.sessions, events, contactsOf }),

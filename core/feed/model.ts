@@ -39,6 +39,7 @@ export type AddToFeed = (workspaceId: string, entries: NewFeedEntry[]) => Promis
 const types: Partial<Record<EventType, FeedEventType>> = {
   'message.accepted': 'message.visitor',
   'message.received': 'message.agent',
+  'message.redacted': 'message.redacted',
   'agent.assigned': 'conversation.assigned',
   'agent.unassigned': 'conversation.unassigned',
   'conversation.closed': 'conversation.closed',

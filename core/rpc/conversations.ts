@@ -13,7 +13,7 @@ import { ServiceError } from '../errors.ts'
 import { countFitting } from '../page-token.ts'
 import type { SourceKind } from '../search/model.ts'
 import { callerOf, requiredWorkspace, workspaceOf } from '../transport/caller.ts'
-import { fromAgent, toConversation, toInboxEvent, toNote, toSearchResult } from './messaging-values.ts'
+import { fromAgent, toConversation, toInboxEvent, toMessage, toNote, toSearchResult } from './messaging-values.ts'
 import { fromCredentials } from './visitor.ts'
 import { watchConversations } from './watch-conversations.ts'
 
@@ -33,6 +33,7 @@ type ConversationMethods = Pick<
   | 'listSavedReplies'
   | 'saveReply'
   | 'deleteSavedReply'
+  | 'redactMessage'
   | 'closeConversation'
   | 'reopenConversation'
   | 'addNote'
@@ -42,7 +43,7 @@ type ConversationMethods = Pick<
 
 /** The methods of `service.messaging.v1.MessagingService` for conversations and typing. */
 export function conversationMethods(core: CoreContext): ConversationMethods {
-  const { inbox, search, typing, states, assignments, notes } = core
+  const { inbox, search, typing, states, assignments, notes, redactions } = core
   const { conversationEvents, conversationAccess, conversationSummaries } = core
   return {
     async listConversations({ limit, pageToken, countFor, ...request }, context) {
@@ -150,6 +151,13 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
     async deleteSavedReply({ workspaceId, shortcut }, context) {
       await core.savedReplies.remove(requiredWorkspace(context, workspaceId), shortcut)
       return {}
+    },
+
+    async redactMessage({ conversationId, sequence, agent }, context) {
+      const { workspaceId, scopes } = callerOf(context)
+      const request = { conversationId, sequence, agentName: agent?.displayName ?? '' }
+      const caller = { workspaceId, anyAuthor: scopes.has('messages:redact') }
+      return { message: toMessage(await redactions.redact(request, caller)) }
     },
 
     async closeConversation({ conversationId }, context) {

@@ -67,5 +67,6 @@ function toEvent({ cursor, entry, event, lead }: FeedEvent): MessageInitShape<ty
     delivery,
     workflowId,
     subscriptionDisabled: disabled,
+    redactedMessageId: type === 'message.redacted' ? event?.data?.messageId : undefined,
   }
 }

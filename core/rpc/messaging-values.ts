@@ -20,7 +20,12 @@ import type { SearchResult } from '../search/search.ts'
 
 export function toMessage(event: LogEvent): Message {
   const fields = publicMessage(event, event.message!, stateOf(event))
-  return create(MessageSchema, { ...fields, createdAt: timestampFromDate(fields.createdAt) })
+  const { createdAt, redactedAt } = fields
+  return create(MessageSchema, {
+    ...fields,
+    createdAt: timestampFromDate(createdAt),
+    redactedAt: redactedAt && timestampFromDate(redactedAt),
+  })
 }
 
 export function toPage({ messages, ...page }: MessagePage) {

@@ -17,6 +17,8 @@ type MessageSource = Extract<SearchSource, { kind: 'message' }>
 export interface SearchIndex {
   /** Adds the entry of a stored note or lead. Never throws, because `catchUp` adds missing entries. */
   add(text: SearchText): Promise<void>
+  /** Removes the entries of withdrawn messages. */
+  remove(redactions: LogEvent[]): Promise<void>
   /**
    * Writes the entries of events that this process has appended. Resolves when the events that were
    * appended before this call have entries.
@@ -101,6 +103,13 @@ export function createSearchIndex(dependencies: {
     for (const id of sessionIds) knownVisitors.set(id, true)
   }
 
+  async function remove(redactions: LogEvent[]) {
+    const sources = redactions.flatMap(({ conversationId, type, messageSequence: sequence }) =>
+      type === 'message.redacted' && sequence ? [{ kind: 'message' as const, conversationId, sequence }] : [],
+    )
+    if (sources.length > 0) await store.remove(sources)
+  }
+
   /** Adds missing entries of the leads and notes of these conversations. */
   async function addOthers(events: LogEvent[]) {
     const texts = await store.leadsAndNotesOf([...new Set(events.map(({ conversationId }) => conversationId))])
@@ -138,6 +147,8 @@ export function createSearchIndex(dependencies: {
 
   async function addMissing(events: LogEvent[]) {
     const readAt = performance.now()
+    // An entry may have been written after its message was withdrawn.
+    await remove(events)
     const searched = events.filter(isSearched)
     const missing = new Set((await store.missing(searched.flatMap(sourceOf))).map(placeOf))
     const absent = searched.filter((event) => sourceOf(event).some((source) => missing.has(placeOf(source))))
@@ -157,6 +168,8 @@ export function createSearchIndex(dependencies: {
         logger.warn({ reason: error.name }, 'search entry not written; the catch-up will add it')
       })
     },
+
+    remove,
 
     flush: flushing.run,
 

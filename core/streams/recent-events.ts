@@ -48,7 +48,9 @@ export function createRecentEvents(bus: Bus, now: () => number): RecentEvents {
     const encoded = toStreamEvent(event)
     const { at } = encoded
     const known = tails.peek(conversationId)
-    const before = known?.last === sequence - 1 ? known : { first: sequence, events: [], bytes: 0 }
+    // An earlier event may have the text of a message that this event withdraws.
+    const continues = known?.last === sequence - 1 && event.type !== 'message.redacted'
+    const before = continues ? known : { first: sequence, events: [], bytes: 0 }
     const events = event.transient ? before.events : [...before.events, encoded]
     let from = Math.max(0, events.length - maxEvents)
     while (events[from] && events[from]!.at < at - keptMs) from += 1

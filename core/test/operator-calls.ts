@@ -41,6 +41,7 @@ export const requests: Record<string, (things: Things) => Record<string, unknown
     body: 'Hello',
     agent,
   }),
+  'MessagingService.RedactMessage': ({ conversationId }) => ({ conversationId, sequence: 1, agent }),
   'MessagingService.ListMessages': ({ conversationId }) => ({ conversationId }),
   'MessagingService.GetConversation': ({ conversationId }) => ({ conversationId }),
   'MessagingService.ListConversationEvents': ({ conversationId }) => ({ conversationId }),

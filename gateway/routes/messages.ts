@@ -188,5 +188,11 @@ function toAccepted(accepted: AcceptedMessage): SendMessageAnswer {
 }
 
 function toAnswer(message: Message): MessageAnswer {
-  return { ...message, author: message.author!, createdAt: timeOf(message.createdAt) }
+  const { author, createdAt, redactedAt } = message
+  return {
+    ...message,
+    author: author!,
+    createdAt: timeOf(createdAt),
+    redactedAt: redactedAt && timeOf(redactedAt),
+  }
 }

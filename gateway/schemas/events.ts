@@ -50,6 +50,10 @@ export const eventDefinitions = {
     }),
     'The state of a message advanced. It never goes back. The state of an agent’s message also counts for earlier messages of agents.',
   ),
+  'message.redacted': event(
+    Strict({ messageId: Line }),
+    'An operator withdrew the message. Its text is removed from history, replays and export.',
+  ),
   'typing.started': event(
     Strict({ author: AuthorAnswer }),
     'Another participant types. It expires after 8 seconds without a repeat.',

@@ -89,6 +89,8 @@ export const MessageAnswer = Strict({
   locale: Type.Optional(Type.String()),
   state: Named('queued', 'sent', 'delivered', 'read', 'failed'),
   createdAt: Time,
+  /** Set if the message was withdrawn. Its body is then empty. */
+  redactedAt: Type.Optional(Time),
 } satisfies SchemasOf<Message>)
 export type MessageAnswer = Static<typeof MessageAnswer>
 

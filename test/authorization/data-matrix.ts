@@ -43,7 +43,7 @@ export const dataSources: Record<string, DataSource> = {
 const exportScope = 'visitors:export'
 
 /** Methods that remove or change what the other methods show. They are called last. */
-const isDestructive = (name: string) => /\.(Erase|Assign|Unassign|Ban|Unban|Revoke)/.test(name)
+const isDestructive = (name: string) => /\.(Erase|Assign|Unassign|Ban|Unban|Revoke|Redact)/.test(name)
 
 /** Which data a method shows, by method. */
 export interface ShownData {

@@ -102,6 +102,19 @@ describe('a page that would hide the launcher', () => {
   })
 })
 
+it('the panel fits into a page that zooms its root element', async () => {
+  const page = await visit({
+    head: '<style>html { zoom: 1.5 }</style>',
+    context: { viewport: { width: 1280, height: 800 } },
+  })
+  await open(page)
+  const { x, y, width, height } = (await inWidget(page, '.panel').boundingBox())!
+  expect(Math.min(x, y)).toBeGreaterThan(0)
+  expect(x + width).toBeLessThan(1280)
+  expect(y + height).toBeLessThan(800)
+  expect(width).toBe(576)
+})
+
 describe('forced colours', () => {
   beforeEach(() => serve({ capabilities: { typing: true } }))
 

@@ -132,7 +132,9 @@ it('parts that are loaded later cause no policy violation on a strict page with 
   await field.waitFor()
   // The page's policy blocks only the agent's picture. The widget shows initials instead.
   expect(withoutLateRequests(complaints).filter((complaint) => !/anna\.png/.test(complaint))).toEqual([])
-  expect(['chat', 'requests', 'ar', 'de', 'es', 'fr', 'ja'].filter((name) => !fetched.includes(name))).toEqual([])
+  expect(
+    ['chat', 'requests', 'forms', 'consent', 'ar', 'de', 'es', 'fr', 'ja'].filter((name) => !fetched.includes(name)),
+  ).toEqual([])
 })
 
 it('the widget clears a partly filled form when another visitor signs in', async () => {

@@ -134,6 +134,29 @@ describe('the chat says only what is true', () => {
     await page.getByText('Ada joined the chat').waitFor({ state: 'detached' })
   })
 
+  it('a withdrawn message loses its text at once and after a reload, and stays where it was', async () => {
+    const page = await visit()
+    await open(page)
+    await say(page, 'Do you ship to Graz?')
+    await untilSent(page)
+    const slip = talk().agentSays('A slip of the tongue')
+    await page.getByText('A slip of the tongue').waitFor()
+    talk().agentSays('We do.')
+    await page.getByText('We do.').waitFor()
+    talk().emit('message.redacted', { messageId: slip.messageId })
+    Object.assign(slip, { body: '', redactedAt: new Date().toISOString() })
+    const bubbles = inWidget(page, '.list .bubble')
+    for (let load = 0; load < 2; load += 1) {
+      await page.getByText('This message was withdrawn.').waitFor()
+      expect((await bubbles.allTextContents()).map((text) => text.replace(/^[^:]+: /, ''))).toEqual([
+        'Do you ship to Graz?',
+        'This message was withdrawn.',
+        'We do.',
+      ])
+      await page.reload()
+    }
+  })
+
   it('the error of a long message disappears when it is shortened', async () => {
     const page = await visit()
     await open(page)

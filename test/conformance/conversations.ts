@@ -248,6 +248,9 @@ export function conversationRules(suite: () => Suite): void {
       await messaging.closeConversation({ conversationId })
       const { body } = await visitor.send('one')
       await messaging.updateMessageState({ conversationId, upToSequence: body.sequence, state: 'read' })
+      const reply = { conversationId, clientOperationId: 'slip', body: 'A slip', agent: ada }
+      const { message: slip } = await messaging.sendAgentMessage(reply)
+      await messaging.redactMessage({ conversationId, sequence: slip!.sequence, agent: ada })
       const url = `${stack.demo.origin}/`
       const navigation = await commands.requestNavigation({ sessionId, url, label: 'Home' })
       const screenshot = await commands.requestScreenshot({ sessionId, purpose: 'To see it' })
@@ -260,7 +263,7 @@ export function conversationRules(suite: () => Suite): void {
       expect([...new Set(data.map(({ type }) => type))].sort()).toEqual(
         (
           'agent.assigned agent.unassigned conversation.closed conversation.reopened message.accepted ' +
-          'message.state.changed navigation.cancelled navigation.requested screenshot.cancelled screenshot.requested ' +
+          'message.received message.redacted message.state.changed navigation.cancelled navigation.requested screenshot.cancelled screenshot.requested ' +
           'session.closed session.identified typing.started typing.stopped'
         ).split(' '),
       )

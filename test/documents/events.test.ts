@@ -59,6 +59,7 @@ describe('the events that a core can write', () => {
       'message.accepted': { message },
       'message.received': { message: { messageId: 'msg_2', author, body: 'Hi', contentType: 'text', state: 'sent' } },
       'message.state.changed': { data: { messageId: 'msg_1', clientOperationId: 'op-1', state: 'read' } },
+      'message.redacted': { data: { messageId: 'msg_1' } },
       'typing.started': { data: { author } },
       'typing.stopped': { data: { author } },
       'agent.assigned': { data: { agent } },

@@ -2,15 +2,16 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { Fragment } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Message, Note } from '#proto/messaging/v1/messaging_pb.js'
-import { linkify } from '../../../browser/linkify.ts'
 import { formatDay, isSameDay } from '../time.ts'
 import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Loading } from '../ui/notice.tsx'
 import { TimeOfDay } from '../ui/when.tsx'
+import { MessageText } from './message-text.tsx'
 import type { OutgoingMessage } from './outbox.ts'
 import type { Thread } from './thread.ts'
 import { buildTimeline, type TimelineItem } from './timeline.ts'
+import { WithdrawButton } from './withdraw-button.tsx'
 
 /** Distance from the end, in pixels, up to which the log counts as scrolled to the end. */
 const nearEnd = 80
@@ -111,6 +112,7 @@ export function MessageLog({ thread, name, me, composer, target }: MessageLogPro
                   after={messageAt(timeline, index + 1)}
                   name={name}
                   me={me}
+                  thread={thread}
                   isFound={item.message.sequence === target}
                 />
               )}
@@ -175,7 +177,7 @@ function DayBefore({ at, before }: { at: number; before: number | undefined }) {
   )
 }
 
-interface MessageItemProps extends Pick<MessageLogProps, 'name' | 'me'> {
+interface MessageItemProps extends Pick<MessageLogProps, 'name' | 'me' | 'thread'> {
   message: Message
   before: Message | undefined
   after: Message | undefined
@@ -185,7 +187,7 @@ interface MessageItemProps extends Pick<MessageLogProps, 'name' | 'me'> {
 /** Time in seconds within which messages of one author form a group. */
 const groupSeconds = 300
 
-function MessageItem({ message, before, after, name, me, isFound }: MessageItemProps) {
+function MessageItem({ message, before, after, name, me, thread, isFound }: MessageItemProps) {
   const kind = message.author?.kind ?? 'system'
   const author = authorName(message, name, me)
   const isGroup = (one: Message | undefined, next: Message | undefined) =>
@@ -204,15 +206,22 @@ function MessageItem({ message, before, after, name, me, isFound }: MessageItemP
       tabIndex={isFound ? -1 : undefined}
     >
       <div class="message-head">{author}</div>
-      <div class="bubble" dir="auto" lang={message.locale}>
-        <MessageText text={message.body} />
-      </div>
-      {showsFoot && (
-        <div class="message-foot">
-          <TimeOfDay at={message.createdAt} />
-          <span class="message-state">{stateText(message)}</span>
+      {message.redactedAt ? (
+        <div class="bubble withdrawn">Message withdrawn</div>
+      ) : (
+        <div class="bubble" dir="auto" lang={message.locale}>
+          <MessageText text={message.body} />
         </div>
       )}
+      <div class="message-foot">
+        <WithdrawButton message={message} thread={thread} me={me} />
+        {showsFoot && (
+          <>
+            <TimeOfDay at={message.createdAt} />
+            <span class="message-state">{stateText(message)}</span>
+          </>
+        )}
+      </div>
     </li>
   )
 }
@@ -258,23 +267,6 @@ function OutgoingItem({ message, thread, composer }: OutgoingItemProps) {
         </div>
       )}
     </li>
-  )
-}
-
-/** Shows plain text and turns http and https URLs into links. The links send no referrer. */
-function MessageText({ text }: { text: string }) {
-  return (
-    <>
-      {linkify(text).map((part, index) =>
-        part.href === undefined ? (
-          part.text
-        ) : (
-          <a key={`${index} ${part.href}`} href={part.href} target="_blank" rel="noopener noreferrer nofollow">
-            {part.text}
-          </a>
-        ),
-      )}
-    </>
   )
 }
 

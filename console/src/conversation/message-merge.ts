@@ -1,3 +1,4 @@
+import type { Timestamp } from '@bufbuild/protobuf/wkt'
 import type { Message } from '#proto/messaging/v1/messaging_pb.js'
 
 const order = ['queued', 'sent', 'delivered', 'read']
@@ -16,7 +17,9 @@ export function mergeMessages(known: readonly Message[], more: readonly Message[
   const byId = new Map(known.map((message) => [message.messageId, message]))
   for (const message of more) {
     const earlier = byId.get(message.messageId)
-    if (!earlier || stateRank(message.state) >= stateRank(earlier.state)) byId.set(message.messageId, message)
+    if (earlier?.redactedAt) continue
+    if (!earlier || message.redactedAt || stateRank(message.state) >= stateRank(earlier.state))
+      byId.set(message.messageId, message)
   }
   return [...byId.values()].sort((one, other) => one.sequence - other.sequence)
 }
@@ -36,6 +39,13 @@ export function withState(messages: readonly Message[], messageId: string, state
     ? messages.map((message) => (changes(message) ? { ...message, state } : message))
     : messages
 }
+
+/** Removes the text of a message that was withdrawn. */
+export const withdrawn = (message: Message, redactedAt: Timestamp | undefined): Message => ({
+  ...message,
+  body: '',
+  redactedAt,
+})
 
 /**
  * Returns the sequence number of the visitor's latest message that has not reached the state.

@@ -8,7 +8,7 @@ import { describeFailure, type Failure } from '../failures.ts'
 import type { Inbox } from '../inbox/inbox.ts'
 import { summaryOf, typingLastsMs } from '../inbox/inbox-merge.ts'
 import { createConversationEvents } from './conversation-events.ts'
-import { mergeMessages, withState } from './message-merge.ts'
+import { mergeMessages, withdrawn, withState } from './message-merge.ts'
 import type { Outbox } from './outbox.ts'
 import { createReceipts } from './receipts.ts'
 import { eventText } from './timeline.ts'
@@ -144,6 +144,8 @@ export function createThread(deps: ThreadDeps) {
       }
     } else if (type === 'message.state.changed' && messageId !== undefined && state !== undefined) {
       messages.value = withState(messages.value, messageId, state)
+    } else if (type === 'message.redacted') {
+      messages.value = messages.value.map((one) => (one.messageId === messageId ? withdrawn(one, occurredAt) : one))
     } else if (type.startsWith('typing.') && author?.kind === 'visitor') {
       const age = now() - Number(occurredAt?.seconds ?? 0n) * 1000
       setVisitorTypes(type === 'typing.started' && age < typingLastsMs)
@@ -206,6 +208,16 @@ export function createThread(deps: ThreadDeps) {
     refreshSession,
 
     loadOlder,
+
+    /** Withdraws a message. Errors: those of RedactMessage. */
+    async withdraw({ sequence }: Message) {
+      const { message } = await messaging.redactMessage({
+        conversationId,
+        sequence,
+        agent: { displayName: agentName() },
+      })
+      if (message) add([message])
+    },
 
     /**
      * Loads older messages until the message with this sequence is loaded, or a page fails to load.

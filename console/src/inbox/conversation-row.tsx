@@ -14,6 +14,7 @@ export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: 
   const unsent = outbox.markOf(conversationId)
   const presence = inbox.presenceOf(conversationId)
   const verified = visitor?.identityState === 'verified'
+  const preview = lastMessage?.redactedAt ? 'Message withdrawn' : lastMessage?.body
   const from = lastMessage?.author?.kind === 'agent' ? authorOf(lastMessage.author.displayName, me) : ''
   return (
     <li>
@@ -37,7 +38,7 @@ export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: 
               // truncated at its end.
               <span class="row-preview ellipsis" dir={from ? undefined : 'auto'}>
                 {from && <span class="row-from">{from}: </span>}
-                {from ? <bdi>{lastMessage?.body}</bdi> : lastMessage?.body}
+                {from ? <bdi>{preview}</bdi> : preview}
               </span>
             ) : (
               <span class="row-preview ellipsis typing">is typing…</span>

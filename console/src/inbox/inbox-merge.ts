@@ -4,7 +4,7 @@ import {
   type InboxEvent,
   type Message,
 } from '#proto/messaging/v1/messaging_pb.js'
-import { stateRank } from '../conversation/message-merge.ts'
+import { stateRank, withdrawn } from '../conversation/message-merge.ts'
 
 /** A conversation in the inbox list. */
 export interface InboxEntry {
@@ -99,6 +99,13 @@ function applyEvent(entry: InboxEntry, event: InboxEvent): InboxEntry {
       if (!lastMessage || lastMessage.messageId !== event.messageId || event.state === undefined) return entry
       if (stateRank(event.state) <= stateRank(lastMessage.state)) return entry
       return { ...entry, conversation: { ...entry.conversation, lastMessage: { ...lastMessage, state: event.state } } }
+    }
+    case 'message.redacted': {
+      if (!lastMessage || lastMessage.messageId !== event.messageId) return entry
+      return {
+        ...entry,
+        conversation: { ...entry.conversation, lastMessage: withdrawn(lastMessage, event.occurredAt) },
+      }
     }
     case 'typing.started':
       return event.author?.kind === 'visitor' ? { ...entry, typingSince: millisecondsOf(event.occurredAt) } : entry

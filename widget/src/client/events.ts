@@ -20,6 +20,8 @@ export interface WidgetEventMap {
   'message.accepted': { message: StoredMessage }
   'message.received': { message: StoredMessage }
   'message.state.changed': { message: StoredMessage }
+  /** An operator has withdrawn a message. Its body is now empty. */
+  'message.redacted': { message: StoredMessage }
   /**
    * The visitor has written a message while offline. The outbox sends the message when the network
    * works.

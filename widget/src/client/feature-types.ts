@@ -61,6 +61,8 @@ export interface Activity {
     | `screenshot.${'uploaded' | 'denied' | 'unsupported' | 'expired' | 'cancelled'}`
   /** Display name of the agent. Set only for `agent.assigned` and `agent.unassigned`. */
   agentName?: string
+  /** Mail address or telephone number that the visitor left. Set only for `form.submitted`. */
+  address?: string
   /** Sequence of the message after which the activity is shown. */
   sequence: number
   /** Time of the event, in RFC 3339 format. */

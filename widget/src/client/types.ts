@@ -36,6 +36,8 @@ export interface WidgetMessage {
   locale?: string
   /** Time at which the message was created, in RFC 3339 format. */
   createdAt: string
+  /** Time at which an operator withdrew the message, in RFC 3339 format. The body is then empty. */
+  redactedAt?: string
   /** Failure of the last attempt to send the message. */
   error?: WidgetErrorDetail
   /** Number of times that the message has failed. Undefined if it has never failed. */

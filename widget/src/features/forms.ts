@@ -138,7 +138,7 @@ export function createForms({
         () => {
           if (begunFor !== visitor) return
           keep(kind, 'submitted')
-          presence.add('form.submitted')
+          presence.add('form.submitted', { address: addressIn(kind, submission.fields) })
         },
         (error) => {
           if (begunFor !== visitor) return
@@ -159,6 +159,13 @@ export function createForms({
     running.set(kind, sending)
     emitChanged(kind)
     return sending
+  }
+
+  /** Returns the submitted mail address, or else the telephone number. */
+  function addressIn(kind: FormKind, fields: Record<string, string>): string | undefined {
+    const ofType = (wanted: string) =>
+      config()?.forms?.[kind]?.fields.flatMap(({ name, type }) => (type === wanted && fields[name]) || [])[0]
+    return ofType('email') ?? ofType('tel')
   }
 
   function keep(kind: FormKind, value: StoredSubmission | undefined) {

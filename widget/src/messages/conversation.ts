@@ -93,6 +93,10 @@ export function createConversation({ emit }: Pick<Emitter, 'emit'>) {
         const message = messages.setStatus(String(data.messageId), data.state as DeliveryStatus)
         if (message) emit(type, { message })
         emitChanged()
+      } else if (type === 'message.redacted') {
+        const message = messages.redact(String(data.messageId), event.occurredAt)
+        if (message) emit(type, { message })
+        emitChanged()
       } else if (forwardedTypes.test(type)) {
         emit(type as 'session.identified', data as Record<string, never>)
       }

@@ -66,7 +66,7 @@ export function createMessageList() {
         return replace(current, { ...canonical, ...current, ...known, error: undefined, deliveryStatus })
       }
       // A response to POST /messages does not contain enough fields to add a message.
-      if (!known.body || !known.author || !known.createdAt) return undefined
+      if (known.body === undefined || !known.author || !known.createdAt) return undefined
       const added = withFailures({ ...known, deliveryStatus, key: known.messageId } as StoredMessage)
       messages = inOrder([...messages, added])
       return added
@@ -75,6 +75,12 @@ export function createMessageList() {
     setStatus(messageId: string, status: DeliveryStatus): StoredMessage | undefined {
       const current = this.byMessageId(messageId) as StoredMessage | undefined
       return current && replace(current, { ...current, deliveryStatus: laterStatus(current.deliveryStatus, status) })
+    },
+
+    /** Removes the text of a message that an operator has withdrawn. */
+    redact(messageId: string, redactedAt: string): StoredMessage | undefined {
+      const current = this.byMessageId(messageId) as StoredMessage | undefined
+      return current && replace(current, { ...current, body: '', redactedAt })
     },
 
     keepOnly(isIncluded: (message: WidgetMessage) => boolean) {

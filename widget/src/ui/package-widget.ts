@@ -6,6 +6,9 @@ import { createWidget } from './widget.ts'
 /** In the npm package, the host's bundler puts each part into a file of its own. */
 const parts: { [Name in keyof Parts]: () => Promise<Parts[Name]> } = {
   requests: () => import('./requests/request-card.ts'),
+  forms: () => import('./forms/form-view.ts'),
+  answer: () => import('./outside/answer-card.ts'),
+  consent: () => import('./forms/consent-card.ts'),
   de: () => import('./languages/de.ts'),
   es: () => import('./languages/es.ts'),
   fr: () => import('./languages/fr.ts'),

@@ -12,6 +12,7 @@ import type { LauncherHost } from './launcher/launcher-host.ts'
 import { readableRefusal } from './launcher/readable-refusal.ts'
 import { pagePlatform } from './page-platform.ts'
 import { type Announcer, createAnnouncer } from './panel/announcer.ts'
+import { followAnswers } from './panel/answers.ts'
 import { createDraft } from './panel/draft.ts'
 import { currentPage, followPages } from './panel/follow-pages.ts'
 import { createOpenRecord } from './panel/open-record.ts'
@@ -33,9 +34,7 @@ interface Mounted {
 
 const panelId = 'panel'
 
-/**
- * Resolves in a new task. Long work is split into several tasks, so that the page stays responsive.
- */
+/** Resolves in a new task. Long work is split, so that the page stays responsive. */
 const nextTask = () => new Promise((resolve) => setTimeout(resolve))
 
 /**
@@ -76,9 +75,13 @@ export function createWidget(
   let movesFocus = true
   let focusedBefore: Element | null = null
 
-  client.on('message.received', ({ message: { author, body } }) => {
-    if (isOpen) client.markRead()
-    else mounted?.announcer.announce(`${author.displayName || shownTexts.agent}: ${body}`)
+  const answers = followAnswers({
+    client,
+    loadPart,
+    texts: () => shownTexts,
+    isOpen: () => isOpen,
+    mounted: () => mounted,
+    onOpen: () => setOpen(true),
   })
   client.on('messages.changed', () => {
     if (isOpen) client.markRead()
@@ -175,6 +178,7 @@ export function createWidget(
         unfollowPages()
         mounted?.panel?.dispose()
         mounted?.panel?.element.remove()
+        answers.dispose()
         announcer.element.remove()
         shell.remove()
       },

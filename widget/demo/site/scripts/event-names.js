@@ -14,6 +14,7 @@ const names = {
   'message.accepted': true,
   'message.received': true,
   'message.state.changed': true,
+  'message.redacted': true,
   'messages.changed': true,
   'unread.changed': true,
   'typing.started': true,

@@ -3,6 +3,10 @@ import type { ServiceClient } from '../../client/client.ts'
 import type { ConsentKeeper } from '../../features/consent.ts'
 import { element, setAttributes } from '../elements/elements.ts'
 import type { WidgetTexts } from '../languages/texts.ts'
+import consentCss from './consent.css?inline'
+
+/** Styles of the consent step. */
+export const consentStyles: string = consentCss
 
 export interface ConsentCardDeps {
   client: Pick<ServiceClient, 'on' | 'ended' | 'consent'>

@@ -3,6 +3,10 @@ import type { FormDefinition, FormField } from '../../client/types.ts'
 import { element, setAttributes } from '../elements/elements.ts'
 import type { WidgetTexts } from '../languages/texts.ts'
 import { autocompleteOf, brokenRule } from './form-check.ts'
+import formsCss from './forms.css?inline'
+
+/** Styles of the forms. */
+export const formStyles: string = formsCss
 
 interface FormViewDeps {
   texts: WidgetTexts

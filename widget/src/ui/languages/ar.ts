@@ -35,6 +35,9 @@ export const texts: WidgetTexts = {
   retry: 'إعادة المحاولة',
   typing: (name) => `${name} يكتب الآن`,
   newMessages: 'رسائل جديدة',
+  replied: (name) => `ردّ ${name}`,
+  closeAnswer: 'إغلاق المعاينة',
+  withdrawn: 'سُحبت هذه الرسالة.',
   toLatest: 'الانتقال إلى أحدث رسالة',
   chattingWith: (name) => `أنت تتحدث مع ${name}`,
   loadingOlder: 'جارٍ تحميل الرسائل السابقة…',
@@ -62,6 +65,7 @@ export const texts: WidgetTexts = {
   conversationClosed: 'عُدَّت هذه المحادثة منتهية. اكتب رسالة لفتحها من جديد.',
   conversationReopened: 'فُتحت هذه المحادثة من جديد.',
   formSubmitted: 'وصلتنا بياناتك.',
+  answersFrom: (when) => `سنرد ابتداءً من ${when}.`,
   requestOutcomes: {
     navigation: {
       declined: 'بقيت في هذه الصفحة.',

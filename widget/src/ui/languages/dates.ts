@@ -19,6 +19,13 @@ export function createDates(locale: string | undefined, { today, yesterday }: Wi
       return timeFormat.format(new Date(at))
     },
     /**
+     * Returns the day of the week and the time as a text.
+     *
+     * @param at time in RFC 3339 format
+     */
+    weekday: (at: string) =>
+      new Date(at).toLocaleString(locale, { weekday: 'long', hour: 'numeric', minute: '2-digit' }),
+    /**
      * Returns the day as a text.
      *
      * @param at time in RFC 3339 format

@@ -27,6 +27,9 @@ export const texts: WidgetTexts = {
   retry: 'Erneut senden',
   typing: (name) => `${name} schreibt`,
   newMessages: 'Neue Nachrichten',
+  replied: (name) => `${name} hat geantwortet`,
+  closeAnswer: 'Vorschau schließen',
+  withdrawn: 'Diese Nachricht wurde zurückgezogen.',
   toLatest: 'Zur neuesten Nachricht',
   chattingWith: (name) => `Sie chatten mit ${name}`,
   loadingOlder: 'Frühere Nachrichten werden geladen …',
@@ -54,6 +57,7 @@ export const texts: WidgetTexts = {
   conversationClosed: 'Dieser Chat wurde als erledigt markiert. Schreiben Sie eine Nachricht, um ihn wieder zu öffnen.',
   conversationReopened: 'Dieser Chat ist wieder offen.',
   formSubmitted: 'Ihre Angaben sind bei uns angekommen.',
+  answersFrom: (when) => `Wir antworten ab ${when}.`,
   requestOutcomes: {
     navigation: {
       declined: 'Sie sind auf dieser Seite geblieben.',

@@ -26,6 +26,9 @@ export const texts: WidgetTexts = {
   retry: 'Reintentar',
   typing: (name) => `${name} está escribiendo`,
   newMessages: 'Mensajes nuevos',
+  replied: (name) => `${name} ha respondido`,
+  closeAnswer: 'Cerrar vista previa',
+  withdrawn: 'Este mensaje fue retirado.',
   toLatest: 'Ir al último mensaje',
   chattingWith: (name) => `Está hablando con ${name}`,
   loadingOlder: 'Cargando mensajes anteriores…',
@@ -53,6 +56,7 @@ export const texts: WidgetTexts = {
   conversationClosed: 'Este chat se ha dado por resuelto. Escriba un mensaje para volver a abrirlo.',
   conversationReopened: 'Este chat vuelve a estar abierto.',
   formSubmitted: 'Hemos recibido sus datos.',
+  answersFrom: (when) => `Respondemos a partir del ${when}.`,
   requestOutcomes: {
     navigation: {
       declined: 'Se ha quedado en esta página.',

@@ -26,6 +26,9 @@ export const texts: WidgetTexts = {
   retry: 'Réessayer',
   typing: (name) => `${name} écrit…`,
   newMessages: 'Nouveaux messages',
+  replied: (name) => `${name} a répondu`,
+  closeAnswer: 'Fermer l’aperçu',
+  withdrawn: 'Ce message a été retiré.',
   toLatest: 'Aller au dernier message',
   chattingWith: (name) => `Vous discutez avec ${name}`,
   loadingOlder: 'Chargement des messages précédents…',
@@ -53,6 +56,7 @@ export const texts: WidgetTexts = {
   conversationClosed: 'Ce chat a été marqué comme terminé. Écrivez un message pour le rouvrir.',
   conversationReopened: 'Ce chat est de nouveau ouvert.',
   formSubmitted: 'Nous avons bien reçu vos coordonnées.',
+  answersFrom: (when) => `Nous répondons à partir de ${when}.`,
   requestOutcomes: {
     navigation: {
       declined: 'Vous n’avez pas quitté cette page.',

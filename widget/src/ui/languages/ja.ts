@@ -26,6 +26,9 @@ export const texts: WidgetTexts = {
   retry: '再送信',
   typing: (name) => `${name}が入力中です`,
   newMessages: '新着メッセージ',
+  replied: (name) => `${name}さんから返信`,
+  closeAnswer: 'プレビューを閉じる',
+  withdrawn: 'このメッセージは取り消されました。',
   toLatest: '最新のメッセージへ',
   chattingWith: (name) => `${name}が対応しています`,
   loadingOlder: '以前のメッセージを読み込んでいます…',
@@ -53,6 +56,7 @@ export const texts: WidgetTexts = {
   conversationClosed: 'このチャットは対応済みになりました。メッセージを送ると再開できます。',
   conversationReopened: 'このチャットは再開されました。',
   formSubmitted: 'ご入力内容を受け付けました。',
+  answersFrom: (when) => `${when}以降に回答いたします。`,
   requestOutcomes: {
     navigation: {
       declined: 'このページにとどまりました。',

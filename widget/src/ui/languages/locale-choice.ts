@@ -15,6 +15,12 @@ export function browserLocale(): string | undefined {
   return typeof navigator === 'undefined' ? undefined : wellFormed(navigator.language)
 }
 
+/** Returns the locale with the browser's region, for dates. A locale with a region stays as it is. */
+export function regionalLocale(locale: string): string {
+  const tags = locale.includes('-') ? [] : navigator.languages.flatMap((tag) => wellFormed(tag) ?? [])
+  return tags.find((tag) => languageOf(tag) === languageOf(locale)) ?? locale
+}
+
 /**
  * Returns the canonical locale tag, without a suffix such as `@posix`. Returns undefined if the tag
  * is invalid.

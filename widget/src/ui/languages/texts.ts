@@ -34,6 +34,12 @@ export interface WidgetTexts {
   retry: string
   typing: (name: string) => string
   newMessages: string
+  /** Says that an agent has answered, in the title of the page and for screen readers. */
+  replied: (name: string) => string
+  /** Label of the button that closes the card of a new answer. */
+  closeAnswer: string
+  /** Shown instead of the text of a message that an operator has withdrawn. */
+  withdrawn: string
   toLatest: string
   /** Status text while an agent is assigned. `name` is the agent's name. */
   chattingWith: (name: string) => string
@@ -60,6 +66,8 @@ export interface WidgetTexts {
   conversationClosed: string
   conversationReopened: string
   formSubmitted: string
+  /** Says from when operators answer. `when` has the day of the week and the time. */
+  answersFrom: (when: string) => string
   leaveDetails: string
   navigationTitle: (name: string) => string
   screenshotTitle: (name: string) => string

@@ -57,6 +57,7 @@ export function createLauncher({ options, importChat, onReady }: LauncherDeps) {
   let loadFailed: string
   let made: ServiceWidget | undefined
   let widget: Promise<ServiceWidget> | undefined
+  const load = () => (widget ??= createChat())
   const loader: ServiceWidgetLoader = {
     configure(more) {
       Object.assign(options, more)
@@ -74,6 +75,8 @@ export function createLauncher({ options, importChat, onReady }: LauncherDeps) {
     },
   }
   host.button.onclick = loader.open
+  // The code of the chat loads while the visitor reaches for the launcher. This creates no session.
+  host.button.onpointerenter = host.button.onfocus = () => widget || importChat().catch(() => {})
 
   return {
     loader,
@@ -90,11 +93,6 @@ export function createLauncher({ options, importChat, onReady }: LauncherDeps) {
       if (document.readyState === 'complete') resume()
       else for (const name of ['DOMContentLoaded', 'load']) addEventListener(name, resume)
     },
-  }
-
-  function load(): Promise<ServiceWidget> {
-    widget ??= createChat()
-    return widget
   }
 
   async function createChat(): Promise<ServiceWidget> {

@@ -45,6 +45,16 @@ it('an activity adds no line if it is older than the loaded messages or has no t
   ])
 })
 
+it('a submitted form adds a card with the address and the time from which operators answer', () => {
+  const [card] = withActivity([], [{ ...line('form.submitted', 0), address: 'ada@example.com' }], {
+    texts,
+    hasOlder: false,
+    answersFrom: 'Monday 9:00',
+  })
+  expect(card).toMatchObject({ contentType: 'card', author: { kind: 'system' } })
+  expect(card!.body.split('\n')).toEqual([texts.formSubmitted, 'ada@example.com', 'We answer from Monday 9:00.'])
+})
+
 it('an activity adds a line to a conversation without messages', () => {
   expect(bodies(withActivity([], [line('form.submitted', 0)], { texts, hasOlder: false }))).toEqual([
     texts.formSubmitted,

@@ -2,6 +2,13 @@ import type { Activity } from '../../client/feature-types.ts'
 import type { WidgetMessage } from '../../client/types.ts'
 import type { WidgetTexts } from '../languages/texts.ts'
 
+interface Context {
+  texts: WidgetTexts
+  hasOlder: boolean
+  /** Time from which operators answer. Undefined while they answer, or if it is unknown. */
+  answersFrom?: string
+}
+
 /**
  * Returns the messages in order, with an additional line for each conversation event that is not a
  * message.
@@ -9,11 +16,13 @@ import type { WidgetTexts } from '../languages/texts.ts'
 export function withActivity(
   messages: readonly WidgetMessage[],
   activity: readonly Activity[],
-  { texts, hasOlder }: { texts: WidgetTexts; hasOlder: boolean },
+  { hasOlder, ...context }: Context,
 ): readonly WidgetMessage[] {
   const lines = activity.flatMap((one) => {
-    const body = textOf(one, texts)
-    return body ? [{ ...systemMessage, key: one.key, body, sequence: one.sequence, createdAt: one.at }] : []
+    const body = textOf(one, context)
+    const contentType = one.type === 'form.submitted' ? cardType : 'text'
+    const line = { ...systemMessage, contentType, key: one.key, body, sequence: one.sequence, createdAt: one.at }
+    return body ? [line as WidgetMessage & { sequence: number; body: string }] : []
   })
   // Omit lines that are older than the oldest loaded message. They appear when older messages are
   // loaded.
@@ -28,18 +37,26 @@ export function withActivity(
   return merged
 }
 
+/** Content type of a line that is shown as a card with a tick. */
+export const cardType = 'card'
+
 const systemMessage = {
   author: { kind: 'system' as const },
-  contentType: 'text',
   deliveryStatus: 'sent' as const,
 }
 
-function textOf({ type, agentName = '' }: Activity, texts: WidgetTexts): string | undefined {
+function textOf(
+  { type, agentName = '', address }: Activity,
+  { texts, answersFrom }: Omit<Context, 'hasOlder'>,
+): string | undefined {
   if (type === 'agent.assigned') return texts.agentAssigned(agentName)
   if (type === 'agent.unassigned') return texts.agentUnassigned(agentName)
   if (type === 'conversation.closed') return texts.conversationClosed
   if (type === 'conversation.reopened') return texts.conversationReopened
-  if (type === 'form.submitted') return texts.formSubmitted
+  if (type === 'form.submitted') {
+    const answers = answersFrom && texts.answersFrom(answersFrom)
+    return [texts.formSubmitted, address, answers].filter(Boolean).join('\n')
+  }
   if (type === 'request.resolved') return texts.requestResolved
   const [kind, outcome] = type.split('.') as [
     'navigation' | 'screenshot',

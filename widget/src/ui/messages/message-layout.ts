@@ -29,26 +29,22 @@ export interface PlacedMessage {
  */
 export function layOut(messages: readonly WidgetMessage[], firstNewKey?: string): PlacedMessage[] {
   const newestAccepted = messages.findLast((one) => one.author.kind === 'visitor' && one.messageId)
-  return messages.map((message, index) => {
-    const startsDay = dayOf(message) !== dayOf(messages[index - 1])
-    const next = messages[index + 1]
-    return {
-      message,
-      startsDay,
-      startsNew: message.key === firstNewKey,
-      startsGroup: startsDay || message.key === firstNewKey || !isSameGroup(messages[index - 1], message),
-      endsGroup: !next || next.key === firstNewKey || dayOf(next) !== dayOf(message) || !isSameGroup(message, next),
-      showsState: message === newestAccepted || (message.author.kind === 'visitor' && !message.messageId),
-    }
+  let before: { message: WidgetMessage; day: string } | undefined
+  const placed = messages.map((message): PlacedMessage => {
+    const day = new Date(message.createdAt).toDateString()
+    const startsDay = day !== before?.day
+    const startsNew = message.key === firstNewKey
+    const startsGroup = startsDay || startsNew || !isSameGroup(before?.message, message)
+    const showsState = message === newestAccepted || (message.author.kind === 'visitor' && !message.messageId)
+    before = { message, day }
+    return { message, startsDay, startsNew, startsGroup, endsGroup: true, showsState }
   })
+  for (const [index, one] of placed.entries()) one.endsGroup = placed[index + 1]?.startsGroup ?? true
+  return placed
 }
 
 function isSameGroup(before: WidgetMessage | undefined, after: WidgetMessage): boolean {
   if (!before) return false
   const sameAuthor = before.author.kind === after.author.kind && before.author.displayName === after.author.displayName
   return sameAuthor && Date.parse(after.createdAt) - Date.parse(before.createdAt) < groupWithinMs
-}
-
-function dayOf(message: WidgetMessage | undefined): string | undefined {
-  return message && new Date(message.createdAt).toDateString()
 }

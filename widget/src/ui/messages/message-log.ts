@@ -7,6 +7,8 @@ import { createMessageRow, type MessageRow, type RowContext } from './message-ro
 
 const nearPx = 96
 const announceDelayMs = 150
+/** Number of rows that stand in one element, which the browser skips while it is out of view. */
+const groupSize = 25
 
 interface MessageLogDeps extends RowContext {
   /** Loads older messages. Resolves after `show` was called with the loaded messages. */
@@ -118,26 +120,58 @@ export function createMessageLog(deps: MessageLogDeps) {
 
   function place(messages: readonly WidgetMessage[]) {
     const stale = new Set(rows.keys())
-    let next = list.firstElementChild
+    let before: Element | undefined
+    measureGroups()
     const newest = messages.filter(({ author }) => author.kind === 'agent').slice(-newCount)
     if (newCount > 0 && newest.length === newCount) {
       firstNewKey = newest[0]!.key
       newCount = 0
     }
     for (const placed of layOut(messages, firstNewKey)) {
-      const { key } = placed.message
-      const row = rows.get(key) ?? createMessageRow(placed, deps)
-      if (rows.has(key)) row.update(placed)
+      // The text of a row never changes, so a withdrawn message gets another row.
+      const { redactedAt } = placed.message
+      const key = redactedAt ? `${placed.message.key} ${redactedAt}` : placed.message.key
+      const row = rows.get(key) ?? createMessageRow(deps, placed)
+      row.update(placed)
       rows.set(key, row)
       stale.delete(key)
       // Do not move a row that is already at its place, because screen readers would announce it
       // again.
-      if (row.element === next) next = next.nextElementSibling
-      else list.insertBefore(row.element, next)
+      if (row.element !== rowAfter(before)) insertAfter(before, row.element)
+      before = row.element
     }
     for (const key of stale) {
-      rows.get(key)?.element.remove()
+      const { element: row } = rows.get(key)!
+      const group = row.parentElement!
+      row.remove()
+      if (!group.firstElementChild) group.remove()
       rows.delete(key)
+    }
+  }
+
+  /** Returns the row after a row, or the first row. */
+  function rowAfter(row?: Element): Element | null | undefined {
+    if (!row) return list.firstElementChild?.firstElementChild
+    return row.nextElementSibling ?? row.parentElement!.nextElementSibling?.firstElementChild
+  }
+
+  /** Inserts a row after another row, or at the beginning. Starts a new group after a full one. */
+  function insertAfter(before: Element | undefined, row: Element) {
+    const group = before?.parentElement
+    if (before?.nextElementSibling || (group && group.childElementCount < groupSize)) return before!.after(row)
+    const fresh = element('div', { class: 'rows' }, row)
+    if (group) group.after(fresh)
+    else list.prepend(fresh)
+  }
+
+  /**
+   * Keeps the height of each full group, so that skipping it moves nothing. An unmeasured group is
+   * not skipped.
+   */
+  function measureGroups() {
+    for (const group of list.children as HTMLCollectionOf<HTMLElement>) {
+      if (group.childElementCount < groupSize || group.style.length > 0 || group.offsetHeight === 0) continue
+      group.style.containIntrinsicBlockSize = `auto ${group.offsetHeight}px`
     }
   }
 
@@ -155,8 +189,9 @@ export function createMessageLog(deps: MessageLogDeps) {
   /** Returns the first bubble that is not scrolled out above. */
   function firstVisible(): Element | undefined {
     const { top } = scroller.getBoundingClientRect()
-    const row = [...list.children].find((each) => each.getBoundingClientRect().bottom > top)
-    return row?.querySelector('.bubble') ?? undefined
+    const firstOf = (parent?: Element) =>
+      [...(parent?.children ?? [])].find((each) => each.getBoundingClientRect().bottom > top)
+    return firstOf(firstOf(list))?.querySelector('.bubble') ?? undefined
   }
 
   /** Makes screen readers ignore the messages that are added next. */

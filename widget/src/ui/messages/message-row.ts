@@ -2,11 +2,15 @@ import { initialsOf } from '../../../../browser/initials.ts'
 import { linkify } from '../../../../browser/linkify.ts'
 import type { MessageAuthor, WidgetMessage } from '../../client/types.ts'
 import { element, icon } from '../elements/elements.ts'
-import { alertIcon } from '../elements/icons.ts'
+import { alertIcon, tickIcon } from '../elements/icons.ts'
 import { picture } from '../elements/picture.ts'
 import type { Dates } from '../languages/dates.ts'
 import type { WidgetTexts } from '../languages/texts.ts'
+import { cardType } from './activity-lines.ts'
 import type { PlacedMessage } from './message-layout.ts'
+
+/** A message of one or a few emoji, which is shown large. */
+const emojiOnly = /^(?:[\p{Extended_Pictographic}\p{Emoji_Modifier}\p{Regional_Indicator}]|\u200d|\ufe0f){1,12}$/u
 
 export interface RowContext {
   texts: WidgetTexts
@@ -27,28 +31,52 @@ export interface MessageRow {
  * Creates the row of a message. Updates never change the text of the message, so that screen
  * readers announce it only once.
  */
-export function createMessageRow(first: PlacedMessage, context: RowContext): MessageRow {
+export function createMessageRow(
+  context: RowContext,
+  { message: { key, author, body, contentType, redactedAt } }: PlacedMessage,
+): MessageRow {
   const { texts } = context
-  const { author, body } = first.message
   const name = author.displayName || (author.kind === 'visitor' ? texts.you : texts.agent)
-  const bubbleId = `message-${first.message.key}`
+  const bubbleId = `message-${key}`
   const day = element('div', { class: 'day', 'aria-live': 'off' })
   const label = element('div', { class: 'name', 'aria-hidden': 'true' })
   const spoken = element('span', { class: 'visually-hidden' }, `${name}: `)
   // The text direction depends on the message. The bubble has the direction of the user interface.
-  const written = element('div', { dir: 'auto' }, ...bodyNodes(body, texts))
-  const said = author.kind === 'system' ? [written] : [spoken, written]
-  const bubble = element('div', { class: 'bubble', id: bubbleId }, ...said)
+  const written = redactedAt
+    ? element('div', {}, texts.withdrawn)
+    : element('div', { dir: 'auto' }, ...(author.kind === 'system' ? [body] : bodyNodes(body, texts)))
+  const isCard = contentType === cardType
+  const said = author.kind === 'system' ? [...(isCard ? [icon(tickIcon)] : []), written] : [spoken, written]
+  const bubble = element(
+    'div',
+    {
+      class: 'bubble',
+      id: bubbleId,
+      'data-emoji': emojiOnly.test(body),
+      'data-card': isCard,
+      'data-withdrawn': redactedAt,
+    },
+    ...said,
+  )
   const meta = element('div', { class: 'meta', 'aria-live': 'off' })
   const avatar = author.kind === 'agent' ? avatarOf(author, name) : undefined
   const column = element('div', { class: 'column' }, label, bubble, meta)
   const line = element('div', { class: 'line' }, ...(avatar ? [avatar] : []), column)
   const row = element('div', { class: 'row', 'data-author': author.kind }, day, line)
-  update(first)
+  let shown: Partial<PlacedMessage> = {}
 
   return { element: row, update }
 
-  function update({ message, startsDay, startsNew, startsGroup, endsGroup, showsState }: PlacedMessage) {
+  function update(placed: PlacedMessage) {
+    const { message, startsDay, startsNew, startsGroup, endsGroup, showsState } = placed
+    // Most rows stay the same when a message arrives. The text of an unsent message also depends on
+    // consent and network, and that of a day on the present day.
+    const isSame =
+      message.messageId &&
+      !startsDay &&
+      Object.entries(placed).every(([name, value]) => shown[name as keyof PlacedMessage] === value)
+    if (isSame) return
+    shown = placed
     row.toggleAttribute('data-starts-group', startsGroup)
     row.toggleAttribute('data-ends-group', endsGroup)
     row.dataset.state = message.deliveryStatus
@@ -86,6 +114,7 @@ export function createMessageRow(first: PlacedMessage, context: RowContext): Mes
 function bodyNodes(body: string, texts: WidgetTexts): Node[] {
   return linkify(body).map(({ text, href }) => {
     if (!href) return document.createTextNode(text)
+    if (!href.startsWith('http')) return element('a', { href }, text)
     const hint = element('span', { class: 'visually-hidden' }, ` (${texts.opensInNewTab})`)
     return element('a', { href, target: '_blank', rel: 'noopener noreferrer' }, text, hint)
   })

@@ -1,8 +1,8 @@
 import type { ServiceClient } from '../../client/client.ts'
 import type { FormKind, MessageAuthor, WidgetMessage } from '../../client/types.ts'
 import { element } from '../elements/elements.ts'
-import { showConsentCard } from '../forms/consent-card.ts'
-import { createFormView, type FormView } from '../forms/form-view.ts'
+import type { FormView } from '../forms/form-view.ts'
+import type { Dates } from '../languages/dates.ts'
 import type { WidgetTexts } from '../languages/texts.ts'
 import { withActivity } from '../messages/activity-lines.ts'
 import type { MessageLog } from '../messages/message-log.ts'
@@ -16,6 +16,7 @@ interface PanelFeaturesDeps {
   texts: WidgetTexts
   header: Header
   log: MessageLog
+  dates: Dates
   composer: Composer
   announce(text: string): void
   conceal(isHidden: boolean): void
@@ -38,6 +39,8 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
   const views = new Map<FormKind, FormView>()
   const skipped = new Set<FormKind>()
   let requestCard: Parts['requests'] | undefined
+  let forms: Parts['forms'] | undefined
+  let isLoadingForms = false
   let hasConsentCard = false
   let shownForm: FormKind | undefined
   /** True if the visitor has asked for the offline form during the conversation. */
@@ -108,11 +111,17 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
       withActivity(messages, client.activity(), {
         texts,
         hasOlder: client.hasOlder(),
+        answersFrom: answersFrom(),
       }),
     dispose() {
       card?.dispose()
       for (const unsubscribe of subscriptions) unsubscribe()
     },
+  }
+
+  function answersFrom(): string | undefined {
+    const { online = true, nextChangeAt = '' } = client.config()?.availability ?? {}
+    return !online && Date.parse(nextChangeAt) > Date.now() ? deps.dates.weekday(nextChangeAt) : undefined
   }
 
   function agentName(): string {
@@ -169,6 +178,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
 
   function showForm() {
     showConsent()
+    if (!forms && !isLoadingForms && client.config()?.forms) void loadForms()
     const isOffered = !client.ended() && client.isOfflineFormOffered()
     const begun = shownForm && views.get(shownForm)?.isFilled() ? shownForm : undefined
     // The form has become due while the visitor is writing a message. Keep the message field.
@@ -176,14 +186,17 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     const due = client.ended()
       ? undefined
       : (client.formDue(begun) ?? (wantsOffline && isOffered ? 'offline' : undefined))
-    const next = due && !skipped.has(due) ? due : undefined
+    const wanted = due && !skipped.has(due) ? due : undefined
+    const next = forms && wanted
     const { activeElement = null } = place.getRootNode() as ShadowRoot
-    const hadFocus = place.contains(activeElement) || (next && composer.element.contains(activeElement))
+    // While the form was loading, a panel that opened had the focus itself.
+    const waited = activeElement === place.parentElement && !matchMedia('(pointer: coarse)').matches
+    const hadFocus = place.contains(activeElement) || (next && (waited || composer.element.contains(activeElement)))
     if (next && place.firstElementChild !== viewOf(next).element) place.replaceChildren(viewOf(next).element)
     shownForm = next
     place.hidden = !next
     log.element.hidden = next !== undefined
-    composer.element.hidden = next !== undefined || client.ended() !== undefined
+    composer.element.hidden = next !== undefined || (wanted && isLoadingForms) || client.ended() !== undefined
     offer.hidden = next !== undefined || !isOffered
     if (!hadFocus) return
     if (!next) composer.element.hidden || composer.focus()
@@ -200,7 +213,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     const config = client.config()
     const form = config?.forms?.[kind] ?? { fields: [] }
     const isFree = form.fields.every(({ required }) => !required)
-    const view = createFormView({
+    const view = forms!.createFormView({
       texts,
       form,
       isOffline: kind === 'offline',
@@ -216,7 +229,16 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     if (hasConsentCard || !client.config()?.consent?.required) return
     hasConsentCard = true
     const leave = () => (shownForm ? focusForm() : composer.focus())
-    void showConsentCard({ client, texts, announce, leave, subscriptions, place: aboveComposer })
+    deps.loadPart('consent').then(
+      ({ consentStyles, showConsentCard }) => {
+        deps.addStyles(consentStyles)
+        void showConsentCard({ client, texts, announce, leave, subscriptions, place: aboveComposer })
+      },
+      () => {
+        // The next event tries again.
+        hasConsentCard = false
+      },
+    )
   }
 
   async function loadRequestCard() {
@@ -227,6 +249,16 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     requestCard = module
     reportArrivals()
     showRequest()
+  }
+
+  /** Loads the forms as soon as the configuration has one. If the import fails, the next event tries again. */
+  async function loadForms(): Promise<unknown> {
+    isLoadingForms = true
+    forms = await deps.loadPart('forms').catch(() => undefined)
+    isLoadingForms = false
+    if (!forms) return composer.element.toggleAttribute('hidden', client.ended() !== undefined)
+    deps.addStyles(forms.formStyles)
+    showForm()
   }
 
   /** Reports the results of accepted navigations if a session exists. */

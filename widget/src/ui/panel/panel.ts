@@ -4,7 +4,7 @@ import { toWidgetError } from '../../client/errors.ts'
 import type { ConsentKeeper } from '../../features/consent.ts'
 import { element, setAttributes } from '../elements/elements.ts'
 import { createDates } from '../languages/dates.ts'
-import { languageOf } from '../languages/locale-choice.ts'
+import { languageOf, regionalLocale } from '../languages/locale-choice.ts'
 import type { WidgetTexts } from '../languages/texts.ts'
 import { createMessageLog } from '../messages/message-log.ts'
 import type { LoadPart } from '../parts.ts'
@@ -46,9 +46,10 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
   const titleId = `${panelId}-title`
   const header = createHeader(texts, titleId, onClose)
   const composer = createComposer(texts, send, client.setDraft)
+  const dates = createDates(regionalLocale(locale), texts)
   const log = createMessageLog({
     texts,
-    dates: createDates(locale, texts),
+    dates,
     isHeld: () => consent?.state()?.isHolding ?? false,
     isOnline: pageLifecycle.isOnline,
     onRetry: client.retryMessage,
@@ -56,7 +57,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
     hasOlder: client.hasOlder,
   })
   const showLines = () => log.show(features.withLines(client.messages()), false)
-  const features = createPanelFeatures({ client, texts, header, log, composer, ...deps, onLines: showLines })
+  const features = createPanelFeatures({ client, texts, header, log, dates, composer, ...deps, onLines: showLines })
   const notice = element('div', { class: 'notice', role: 'alert', hidden: true })
   const panel = element(
     'section',

@@ -3,9 +3,8 @@ import type { WidgetConfig } from '../../client/types.ts'
 import { element, icon, setAttributes } from '../elements/elements.ts'
 import { collapseIcon } from '../elements/icons.ts'
 import actionsCss from '../forms/actions.css?inline'
-import consentCss from '../forms/consent.css?inline'
-import formsCss from '../forms/forms.css?inline'
 import type { LauncherHost, LauncherOptions } from '../launcher/launcher-host.ts'
+import logCss from '../messages/log.css?inline'
 import messagesCss from '../messages/messages.css?inline'
 import composerCss from './composer.css?inline'
 import panelCss from './panel.css?inline'
@@ -29,7 +28,7 @@ export function createShell(launcherHost: LauncherHost, { container, theme = 'au
   const badge = element('span', { class: 'badge', 'aria-hidden': 'true', hidden: true })
   const collapse = icon(collapseIcon, 'icon collapse')
   let appearance: WidgetConfig['appearance'] | undefined
-  sheet.replaceSync(panelCss + messagesCss + composerCss + actionsCss + formsCss + consentCss)
+  sheet.replaceSync(panelCss + messagesCss + logCss + composerCss + actionsCss)
   const own = root.adoptedStyleSheets.length
   const added = new Set<string>()
   root.adoptedStyleSheets.push(sheet)

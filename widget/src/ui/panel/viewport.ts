@@ -11,6 +11,8 @@ export function followVisualViewport(target: HTMLElement): () => void {
   const update = () => {
     target.style.setProperty('--viewport-height', `${viewport.height}px`)
     target.style.setProperty('--viewport-top', `${viewport.offsetTop}px`)
+    // Lengths of the viewport are not scaled by `zoom` of the page, but multiplied by it.
+    target.style.setProperty('--unzoom', String(1 / (target.currentCSSZoom || 1)))
   }
   viewport.addEventListener('resize', update, { signal })
   viewport.addEventListener('scroll', update, { signal })

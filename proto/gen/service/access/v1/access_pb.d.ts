@@ -105,6 +105,11 @@ export enum OperatorScope {
    * @generated from enum value: OPERATOR_SCOPE_EVENTS_READ = 16;
    */
   EVENTS_READ = 16,
+
+  /**
+   * @generated from enum value: OPERATOR_SCOPE_MESSAGES_REDACT = 17;
+   */
+  MESSAGES_REDACT = 17,
 }
 
 /**

@@ -239,6 +239,13 @@ export declare type Event = Message<"service.events.v1.Event"> & {
    * @generated from field: service.events.v1.SubscriptionDisabled subscription_disabled = 13;
    */
   subscriptionDisabled?: SubscriptionDisabled | undefined;
+
+  /**
+   * Set in `message.redacted`: the withdrawn message.
+   *
+   * @generated from field: string redacted_message_id = 14;
+   */
+  redactedMessageId: string;
 };
 
 /**

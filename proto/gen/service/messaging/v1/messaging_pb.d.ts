@@ -403,6 +403,13 @@ export declare type Message = Message$1<"service.messaging.v1.Message"> & {
    * @generated from field: google.protobuf.Timestamp created_at = 11;
    */
   createdAt?: Timestamp | undefined;
+
+  /**
+   * Set if the message was withdrawn. Its body is then empty.
+   *
+   * @generated from field: google.protobuf.Timestamp redacted_at = 12;
+   */
+  redactedAt?: Timestamp | undefined;
 };
 
 /**
@@ -524,6 +531,52 @@ export declare type SendAgentMessageResponse = Message$1<"service.messaging.v1.S
  * Use `create(SendAgentMessageResponseSchema)` to create a new message.
  */
 export declare const SendAgentMessageResponseSchema: GenMessage<SendAgentMessageResponse>;
+
+/**
+ * @generated from message service.messaging.v1.RedactMessageRequest
+ */
+export declare type RedactMessageRequest = Message$1<"service.messaging.v1.RedactMessageRequest"> & {
+  /**
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+
+  /**
+   * Sequence of the message.
+   *
+   * @generated from field: uint32 sequence = 2;
+   */
+  sequence: number;
+
+  /**
+   * The operator. An agent's message under this name can be withdrawn without `messages:redact`.
+   *
+   * @generated from field: service.messaging.v1.Agent agent = 3;
+   */
+  agent?: Agent | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.RedactMessageRequest.
+ * Use `create(RedactMessageRequestSchema)` to create a new message.
+ */
+export declare const RedactMessageRequestSchema: GenMessage<RedactMessageRequest>;
+
+/**
+ * @generated from message service.messaging.v1.RedactMessageResponse
+ */
+export declare type RedactMessageResponse = Message$1<"service.messaging.v1.RedactMessageResponse"> & {
+  /**
+   * @generated from field: service.messaging.v1.Message message = 1;
+   */
+  message?: Message | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.RedactMessageResponse.
+ * Use `create(RedactMessageResponseSchema)` to create a new message.
+ */
+export declare const RedactMessageResponseSchema: GenMessage<RedactMessageResponse>;
 
 /**
  * @generated from message service.messaging.v1.ListConversationEventsRequest
@@ -1941,7 +1994,8 @@ export declare type InboxEvent = Message$1<"service.messaging.v1.InboxEvent"> & 
   author?: Author | undefined;
 
   /**
-   * Set on `message.state.changed` only: the message and its new state. The state of an agent's
+   * Set on `message.state.changed` and `message.redacted` only: the message. Its new state is set on
+   * `message.state.changed` only. The state of an agent's
    * message also counts for all earlier messages of agents.
    *
    * @generated from field: optional string message_id = 6;
@@ -2898,6 +2952,19 @@ export declare const MessagingService: GenService<{
     methodKind: "unary";
     input: typeof UnassignAgentRequestSchema;
     output: typeof UnassignAgentResponseSchema;
+  },
+  /**
+   * Withdraws a message: removes its text from the log, history, search and export, and sends
+   * `message.redacted` to the visitor. Idempotent. Without the scope `messages:redact`, only agents'
+   * messages under the name of `agent` can be withdrawn. Copies that left the service, for example by
+   * webhook, stay. Errors: NotFound for an unknown conversation or message, PermissionDenied.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.RedactMessage
+   */
+  redactMessage: {
+    methodKind: "unary";
+    input: typeof RedactMessageRequestSchema;
+    output: typeof RedactMessageResponseSchema;
   },
   /**
    * Closes a conversation. Idempotent. The next message of either side reopens it. Errors: NotFound

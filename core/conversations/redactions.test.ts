@@ -1,0 +1,128 @@
+import { expect, it } from 'vitest'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { createBus } from '../bus.ts'
+import type { CoreContext } from '../context.ts'
+import { encodeEvent } from '../streams/model.ts'
+import { createRecentEvents } from '../streams/recent-events.ts'
+import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
+
+const cores = testCores({ count: 2, started: false })
+const secret = 'slipofthetongue'
+const ada = { displayName: 'Ada' }
+
+const say = async (core: CoreContext, { conversationId }: TestVisitor, body = secret) =>
+  (await core.messages.sendAsAgent({ conversationId, clientOperationId: 'slip', body, agent: ada })).event
+
+const withdraw = (
+  core: CoreContext,
+  { conversationId }: TestVisitor,
+  sequence: number,
+  {
+    agentName = 'Ada',
+    anyAuthor = false,
+    workspaceId,
+  }: { agentName?: string; anyAuthor?: boolean; workspaceId?: string } = {},
+) => core.redactions.redact({ conversationId, sequence, agentName }, { workspaceId, anyAuthor })
+
+/** Everything that any reader gets of the conversation. */
+async function readings({ conversationId, credentials, sessionId, workspaceId }: TestVisitor) {
+  const seen: unknown[] = [(await cores.log(conversationId)).map((event) => encodeEvent(event))]
+  for (const core of cores.cores) {
+    seen.push(await core.messages.listForVisitor(credentials, {}))
+    seen.push(await core.messages.list(conversationId, {}))
+    const { conversations } = await core.inbox.list({ workspaceId })
+    seen.push(await core.conversationSummaries.of(conversations, { contacts: false }))
+    seen.push(
+      await core.feedReader.read(
+        { workspaceId, cursor: '', types: [] },
+        { waitMs: 0, signal: AbortSignal.timeout(60_000) },
+      ),
+    )
+    for await (const line of core.visitorExport.lines(await core.visitorNames.ofSession(sessionId, undefined)))
+      seen.push(line)
+  }
+  return JSON.stringify(seen)
+}
+
+const find = (core: CoreContext, { workspaceId }: TestVisitor) =>
+  core.search.find({ workspaceId, kinds: ['message'], query: secret })
+
+it('a withdrawn message has no text for any reader, on both cores, and its words leave the search', async () => {
+  const visitor = await cores.newVisitor(await cores.newSite())
+  await send(cores.core, visitor, 'hello')
+  const { sequence } = await say(cores.core, visitor)
+  await cores.core.searchIndex.flush()
+  expect((await find(cores.other, visitor)).results).toHaveLength(1)
+  expect(await readings(visitor)).toContain(secret)
+
+  await withdraw(cores.other, visitor, sequence)
+  expect(await readings(visitor)).not.toContain(secret)
+  expect((await find(cores.core, visitor)).results).toEqual([])
+  expect(await cores.core.database.collections.searchEntries.findOne({ terms: secret })).toBeNull()
+  const events = await cores.log(visitor.conversationId)
+  const { messageId, redactedAt, body } = events.find((one) => one.sequence === sequence)!.message!
+  const redaction = events.find(({ type }) => type === 'message.redacted')!
+  expect({ redactedAt, body }).toEqual({ redactedAt: redaction.occurredAt, body: '' })
+  expect(redaction).toMatchObject({ data: { messageId }, messageSequence: sequence })
+  expect(redaction.unapplied).toBeUndefined()
+})
+
+it('concurrent and repeated withdrawals write one event, and a repeat of the send brings no text back', async () => {
+  const visitor = await cores.newVisitor()
+  const { sequence } = await say(cores.core, visitor)
+  const withdrawn = await Promise.all([0, 1, 0, 1].map((core) => withdraw(cores.cores[core]!, visitor, sequence)))
+  for (const { message } of withdrawn) expect(message).toMatchObject({ body: '', redactedAt: expect.any(Date) })
+  expect((await say(cores.other, visitor)).message!.body).toBe('')
+  const types = (await cores.log(visitor.conversationId)).map(({ type }) => type)
+  expect(types.filter((type) => type === 'message.redacted')).toHaveLength(1)
+})
+
+it('without the scope, only an agent’s message under the operator’s name can be withdrawn', async () => {
+  const visitor = await cores.newVisitor()
+  const sent = (await send(cores.core, visitor, 'mine')).event.sequence
+  const unnamed = (await answer(cores.core, visitor, 'unnamed')).event.sequence
+  const { sequence } = await say(cores.core, visitor)
+  const refused = { code: ErrorCode.PERMISSION_DENIED }
+  await expect(withdraw(cores.core, visitor, sent)).rejects.toMatchObject(refused)
+  await expect(withdraw(cores.core, visitor, unnamed, { agentName: '' })).rejects.toMatchObject(refused)
+  await expect(withdraw(cores.core, visitor, sequence, { agentName: 'Bob' })).rejects.toMatchObject(refused)
+  const missing = { code: ErrorCode.NOT_FOUND }
+  await expect(withdraw(cores.core, visitor, sequence, { workspaceId: 'ws_other' })).rejects.toMatchObject(missing)
+  await expect(withdraw(cores.core, visitor, 99, { anyAuthor: true })).rejects.toMatchObject(missing)
+  await withdraw(cores.core, visitor, sent, { agentName: '', anyAuthor: true })
+  await withdraw(cores.core, visitor, sequence)
+  expect(
+    (await cores.core.messages.list(visitor.conversationId, {})).messages.map(({ message }) => message!.body),
+  ).toEqual(['', 'unnamed', ''])
+})
+
+it('if the process dies after the event, the history has no text, and another process removes it from the log', async () => {
+  const visitor = await cores.newVisitor()
+  const { conversationId } = visitor
+  const { sequence, message } = await say(cores.core, visitor)
+  await cores.core.log.append({
+    conversationId,
+    type: 'message.redacted',
+    data: { messageId: message!.messageId },
+    messageSequence: sequence,
+    unapplied: true,
+  })
+  expect((await cores.other.messages.list(conversationId, {})).messages[0]!.message!.body).toBe('')
+  expect(JSON.stringify(await cores.log(conversationId))).toContain(secret)
+  cores.advance(20)
+  await cores.other.redactions.reconcile(await cores.other.states.reconcile())
+  expect(JSON.stringify(await cores.log(conversationId))).not.toContain(secret)
+})
+
+it('recent events in memory lose the text with the event of the withdrawal', () => {
+  const bus = createBus()
+  const recent = createRecentEvents(bus, Date.now)
+  const event = (sequence: number, more: object) =>
+    bus.emit('appended', { conversationId: 'c', sequence, occurredAt: new Date(), ...more } as never)
+  const author = { kind: 'agent' }
+  event(1, { type: 'message.received', message: { messageId: 'm', author, body: secret, state: 'sent' } })
+  expect(JSON.stringify(recent.read({ conversationId: 'c', after: 0, through: 1 }))).toContain(secret)
+  event(2, { type: 'message.redacted', data: { messageId: 'm' } })
+  expect(recent.read({ conversationId: 'c', after: 0, through: 2 })).toBeUndefined()
+  expect(recent.read({ conversationId: 'c', after: 1, through: 2 })).toHaveLength(1)
+})

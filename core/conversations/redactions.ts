@@ -1,0 +1,68 @@
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { ServiceError } from '../errors.ts'
+import type { EventLog } from '../log/event-log.ts'
+import type { EventStore } from '../log/event-store.ts'
+import { type LogEvent, operationKeys } from '../log-event.ts'
+import type { SearchIndex } from '../search/search-index.ts'
+import type { ConversationAccess } from './conversation-access.ts'
+import type { MessageStateStore } from './message-state-store.ts'
+import { isRedaction, withoutText } from './model.ts'
+
+export interface Redactions {
+  /**
+   * Removes the text of a message for all readers. Does nothing if it was removed before. An operator
+   * may withdraw agents' messages under their own name, and any message with `anyAuthor`. Errors:
+   * NotFound if the conversation or the message does not exist, PermissionDenied,
+   * ServiceUnavailable.
+   */
+  redact(
+    request: { conversationId: string; sequence: number; agentName: string },
+    caller: { workspaceId?: string; anyAuthor: boolean },
+  ): Promise<LogEvent>
+  /** Applies the events that a dead process wrote but did not apply to their messages. */
+  reconcile(abandoned: LogEvent[]): Promise<void>
+}
+
+/**
+ * Withdraws messages. The event is written first, then the text is removed from the event of the
+ * message, and its words from the search. Readers see the event or the removed text, in any order.
+ */
+export function createRedactions(dependencies: {
+  log: EventLog
+  events: Pick<EventStore, 'at'>
+  store: Pick<MessageStateStore, 'redact'>
+  searchIndex: Pick<SearchIndex, 'remove'>
+  conversationAccess: ConversationAccess
+}): Redactions {
+  const { log, events, store, searchIndex, conversationAccess } = dependencies
+
+  async function apply(redactions: LogEvent[]) {
+    await store.redact(redactions)
+    await searchIndex.remove(redactions)
+  }
+
+  return {
+    async redact({ conversationId, sequence, agentName }, { workspaceId, anyAuthor }) {
+      await conversationAccess.find(conversationId, workspaceId)
+      const [found] = await events.at([{ conversationId, sequence }])
+      if (!found?.message) throw new ServiceError(ErrorCode.NOT_FOUND)
+      const { messageId, author, redactedAt } = found.message
+      const isOwn = author.kind === 'agent' && agentName !== '' && author.displayName === agentName
+      if (!isOwn && !anyAuthor) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+      if (redactedAt) return found
+      const { event } = await log.append({
+        conversationId,
+        type: 'message.redacted',
+        operationKey: operationKeys.redaction(messageId),
+        inputHash: messageId,
+        data: { messageId },
+        messageSequence: sequence,
+        unapplied: true,
+      })
+      await apply([event])
+      return withoutText(found, event.occurredAt)
+    },
+
+    reconcile: (abandoned) => apply(abandoned.filter(isRedaction)),
+  }
+}
