@@ -1,6 +1,7 @@
 import type { Collection } from 'mongodb'
 import { epochIn } from '../ids.ts'
-import type { Activity, Assignment, Conversation, Note } from './model.ts'
+import type { AnnouncedField } from './announced-changes.ts'
+import type { Activity, Announced, Assignment, BotState, Conversation, Note } from './model.ts'
 
 export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSessionId' | 'status'> & {
   _id: string
@@ -54,12 +55,19 @@ export interface ConversationStore {
   /** Returns the notes of a conversation, oldest first. */
   notesOf(conversationId: string): Promise<Note[]>
   /**
-   * Writes the next version of an assignment. Returns false if `from` is not the latest version.
+   * Writes the next version of a field. With `activeAt`, also moves the conversation up in the
+   * operators' list. Returns false if `from` is not the latest version.
    */
-  assign(conversationId: string, from: Assignment | undefined, to: Assignment): Promise<boolean>
-  markAnnounced(conversationId: string, version: number): Promise<void>
-  /** Returns conversations whose assignment has no event in the log yet. */
-  unannounced(limit: number): Promise<Conversation[]>
+  change(
+    conversationId: string,
+    field: AnnouncedField,
+    from: Announced | undefined,
+    to: Assignment | BotState,
+    activeAt?: Date,
+  ): Promise<boolean>
+  markAnnounced(conversationId: string, field: AnnouncedField, version: number): Promise<void>
+  /** Returns conversations whose field has no event in the log yet. */
+  unannounced(field: AnnouncedField, limit: number): Promise<Conversation[]>
   /** Returns conversations with a message since a time, the latest message first. */
   activeSince(workspaceId: string | undefined, since: Date, limit: number): Promise<Conversation[]>
   /**
@@ -101,12 +109,12 @@ export function createConversationStore({
 
     async recordActivity(activities) {
       await conversations.bulkWrite(
-        activities.map(({ conversationId, lastMessageAt, lastSequence, lastSession }) => ({
+        activities.map(({ conversationId, ...newest }) => ({
           updateOne: {
             // `$max` makes the order of updates irrelevant, so the filter needs only the id. A
             // filter with a condition would cost three times as much.
             filter: { _id: conversationId },
-            update: { $max: { lastMessageAt, lastSequence, lastSession } },
+            update: { $max: newest },
           },
         })),
         // These fields are derived from the log and repaired after a fault, so the write does not
@@ -150,26 +158,25 @@ export function createConversationStore({
       return found?.notes ?? []
     },
 
-    async assign(conversationId, from, to) {
-      const asRead = from ? { 'assignment.version': from.version } : { assignment: { $exists: false } }
+    async change(conversationId, field, from, to, activeAt) {
+      const asRead = from ? { [`${field}.version`]: from.version } : { [field]: { $exists: false } }
       const { modifiedCount } = await conversations.updateOne(
         { _id: conversationId, ...asRead },
-        { $set: { assignment: to } },
+        { $set: { [field]: to }, ...(activeAt && { $max: { lastMessageAt: activeAt } }) },
       )
       return modifiedCount === 1
     },
 
-    async markAnnounced(conversationId, version) {
+    async markAnnounced(conversationId, field, version) {
       await conversations.updateOne(
-        { _id: conversationId, 'assignment.version': version },
-        { $set: { 'assignment.announced': true } },
+        { _id: conversationId, [`${field}.version`]: version },
+        { $set: { [`${field}.announced`]: true } },
       )
     },
 
-    async unannounced(limit) {
-      return (await conversations.find({ 'assignment.announced': false }, withoutNotes).limit(limit).toArray()).map(
-        toConversation,
-      )
+    async unannounced(field, limit) {
+      const found = conversations.find({ [`${field}.announced`]: false }, withoutNotes)
+      return (await found.limit(limit).toArray()).map(toConversation)
     },
 
     async activeSince(workspaceId, since, limit) {

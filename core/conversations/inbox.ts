@@ -6,7 +6,7 @@ import type { LogEvent } from '../log-event.ts'
 import { cutPage, pageTokenOf, readPageToken } from '../page-token.ts'
 import { field, integer, validate } from '../rules.ts'
 import type { ConversationStore } from './conversation-store.ts'
-import type { Activity, Conversation } from './model.ts'
+import { type Activity, botAuthorOf, type Conversation } from './model.ts'
 
 interface ConversationPage {
   conversations: Conversation[]
@@ -62,16 +62,19 @@ export function createInbox(dependencies: {
   const { conversations, events, bus, logger, now } = dependencies
   let queued = new Map<string, Activity>()
 
-  function note({ conversationId, sequence, occurredAt, message }: LogEvent) {
+  function note(event: LogEvent) {
+    const { conversationId, sequence, occurredAt, message } = event
     const earlier = queued.get(conversationId)
     if (earlier && earlier.lastSequence >= sequence) return
     const sessionId = message?.sessionId
     const lastSession = sessionId === undefined ? earlier?.lastSession : { sequence, sessionId }
+    const botAuthor = botAuthorOf(event) ?? earlier?.botAuthor
     queued.set(conversationId, {
       conversationId,
       lastMessageAt: occurredAt,
       lastSequence: sequence,
-      lastSession,
+      ...(lastSession && { lastSession }),
+      ...(botAuthor && { botAuthor }),
     })
   }
 

@@ -10,6 +10,7 @@ import { createLiveCache } from '../wakeups/live-cache.ts'
 import type { WakeupService } from '../wakeups/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
 import { type Assignments, createAssignments } from './assignments.ts'
+import { type Bots, createBots } from './bots.ts'
 import {
   type ConversationAccess,
   type ConversationSummaries,
@@ -42,6 +43,7 @@ export interface ConversationService {
   typing: Typing
   states: MessageStates
   assignments: Assignments
+  bots: Bots
   notes: Notes
   conversationEvents: ConversationEvents
   conversationAccess: ConversationAccess
@@ -130,11 +132,24 @@ export function createConversationService(
     now,
   })
 
+  const bots = createBots({
+    log,
+    events,
+    store: conversations,
+    conversationAccess,
+    assignments,
+    notes,
+    follow: messages.follow,
+    bodyMaxLength: config.MESSAGE_BODY_MAX_LENGTH,
+    now,
+  })
+
   const visitorPresence = createVisitorPresence({ now })
 
   async function reconcile() {
     await states.reconcile()
     await assignments.reconcile()
+    await bots.reconcile()
   }
 
   return {
@@ -142,6 +157,7 @@ export function createConversationService(
     typing,
     states,
     assignments,
+    bots,
     notes,
     conversationEvents: createConversationEvents({ events, conversationAccess }),
     conversationAccess,

@@ -11,7 +11,7 @@ export function publicMessage(
   message: Message,
   state: MessageState,
 ) {
-  const { messageId, clientOperationId, sessionId, author, body, contentType, locale } = message
+  const { messageId, clientOperationId, sessionId, author, body, contentType, locale, quickReplies } = message
   return {
     messageId,
     clientOperationId,
@@ -24,5 +24,6 @@ export function publicMessage(
     locale,
     state,
     createdAt: occurredAt,
+    quickReplies,
   } satisfies Record<keyof ProtoFields<MessageOfProto>, unknown>
 }

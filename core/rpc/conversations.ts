@@ -35,6 +35,8 @@ type ConversationMethods = Pick<
   | 'deleteSavedReply'
   | 'closeConversation'
   | 'reopenConversation'
+  | 'stopBot'
+  | 'resumeBot'
   | 'addNote'
   | 'listNotes'
   | 'watchConversations'
@@ -42,7 +44,7 @@ type ConversationMethods = Pick<
 
 /** The methods of `service.messaging.v1.MessagingService` for conversations and typing. */
 export function conversationMethods(core: CoreContext): ConversationMethods {
-  const { inbox, search, typing, states, assignments, notes } = core
+  const { inbox, search, typing, states, assignments, bots, notes } = core
   const { conversationEvents, conversationAccess, conversationSummaries } = core
   return {
     async listConversations({ workspaceId, limit, pageToken, status }, context) {
@@ -159,6 +161,14 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
       }
     },
 
+    async stopBot({ conversationId }, context) {
+      return { conversation: toConversation(await bots.stop(conversationId, callerOf(context).workspaceId)) }
+    },
+
+    async resumeBot({ conversationId }, context) {
+      return { conversation: toConversation(await bots.resume(conversationId, callerOf(context).workspaceId)) }
+    },
+
     async addNote({ conversationId, clientOperationId, body, agent }, context) {
       const note = { conversationId, clientOperationId, body, agent: fromAgent(agent) ?? { displayName: '' } }
       return { note: toNote(await notes.add(note, callerOf(context).workspaceId)) }
@@ -201,7 +211,7 @@ function fromAssignee({ case: name, value }: SearchConversationsRequest['assigne
   return null
 }
 
-function fromTypingState(state: TypingStateMessage): TypingState {
+export function fromTypingState(state: TypingStateMessage): TypingState {
   if (state === TypingStateMessage.STARTED) return 'started'
   if (state === TypingStateMessage.STOPPED) return 'stopped'
   throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/state', rule: 'enum' }] })

@@ -187,6 +187,11 @@ function toAccepted(accepted: AcceptedMessage): SendMessageAnswer {
   return { ...accepted, acceptedAt: timeOf(accepted.acceptedAt) }
 }
 
-function toAnswer(message: Message): MessageAnswer {
-  return { ...message, author: message.author!, createdAt: timeOf(message.createdAt) }
+function toAnswer({ quickReplies, ...message }: Message): MessageAnswer {
+  return {
+    ...message,
+    author: message.author!,
+    createdAt: timeOf(message.createdAt),
+    ...(quickReplies.length > 0 && { quickReplies }),
+  }
 }

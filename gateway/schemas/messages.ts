@@ -72,7 +72,7 @@ export const HistoryQuery = Strict(
 )
 
 export const AuthorAnswer = Strict({
-  kind: Named('visitor', 'agent', 'system'),
+  kind: Named('visitor', 'agent', 'bot', 'system'),
   displayName: Type.Optional(Type.String()),
   avatarUrl: Type.Optional(Type.String()),
 } satisfies SchemasOf<Author>)
@@ -89,6 +89,9 @@ export const MessageAnswer = Strict({
   locale: Type.Optional(Type.String()),
   state: Named('queued', 'sent', 'delivered', 'read', 'failed'),
   createdAt: Time,
+  quickReplies: Type.Optional(
+    Type.Array(Type.String(), { description: 'Answers of a bot’s message that the visitor can send with a tap.' }),
+  ),
 } satisfies SchemasOf<Message>)
 export type MessageAnswer = Static<typeof MessageAnswer>
 
