@@ -60,6 +60,12 @@ export function ConversationView({ conversationId, details, message }: Conversat
       await thread.assign(assigned ? undefined : session.displayName)
       announcer.say(assigned ? 'Conversation unassigned.' : 'Conversation assigned to you.')
     })
+  const switchBot = () =>
+    run(async () => {
+      const isStopped = thread.conversation.peek()?.bot?.stopped
+      await (isStopped ? thread.resumeBot() : thread.stopBot())
+      announcer.say(isStopped ? 'Conversation given back to the bot.' : 'Bot stopped.')
+    })
   const [undo, setUndo] = useState<'offered' | 'resting'>()
   const close = () =>
     run(async () => {
@@ -101,6 +107,7 @@ export function ConversationView({ conversationId, details, message }: Conversat
   }
 
   const name = visitorName(conversation ?? { conversationId, visitor: undefined })
+  const bot = conversation?.bot
   const closed = conversation?.status === ConversationStatus.CLOSED
   const presence = inbox.presenceOf(conversationId)
   const verified = conversation?.visitor?.identityState === 'verified'
@@ -130,6 +137,7 @@ export function ConversationView({ conversationId, details, message }: Conversat
               {thread.session.value?.panelClosedAt && ' · Closed the chat panel'}
               {thread.session.value?.visitorBanned && ' · Banned'}
               {closed && ' · Closed'}
+              {bot && ` · ${bot.bot?.displayName || 'Bot'} (bot) ${bot.stopped ? 'is stopped' : 'answers'}`}
               {conversation?.agent &&
                 ` · ${mine ? 'Assigned to you' : `Assigned to ${conversation.agent.displayName}`}`}
             </p>
@@ -144,6 +152,11 @@ export function ConversationView({ conversationId, details, message }: Conversat
                 </span>
               )}
             </Button>
+            {bot && (
+              <Button kind="small" disabled={busy} onClick={switchBot}>
+                {bot.stopped ? 'Give back to bot' : 'Stop bot'}
+              </Button>
+            )}
             <Button
               kind="small close-toggle"
               disabled={busy || !conversation || undo === 'resting'}

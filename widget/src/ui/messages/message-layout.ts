@@ -21,6 +21,8 @@ export interface PlacedMessage {
   startsNew: boolean
   /** True for the visitor's newest accepted message. This message shows its delivery state. */
   showsState: boolean
+  /** True for the newest message. A bot's message shows its quick replies. */
+  isLast: boolean
 }
 
 /**
@@ -38,6 +40,7 @@ export function layOut(messages: readonly WidgetMessage[], firstNewKey?: string)
       startsNew: message.key === firstNewKey,
       startsGroup: startsDay || message.key === firstNewKey || !isSameGroup(messages[index - 1], message),
       endsGroup: !next || next.key === firstNewKey || dayOf(next) !== dayOf(message) || !isSameGroup(message, next),
+      isLast: !next,
       showsState: message === newestAccepted || (message.author.kind === 'visitor' && !message.messageId),
     }
   })

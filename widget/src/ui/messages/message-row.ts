@@ -1,6 +1,7 @@
 import { initialsOf } from '../../../../browser/initials.ts'
 import { linkify } from '../../../../browser/linkify.ts'
 import type { MessageAuthor, WidgetMessage } from '../../client/types.ts'
+import { isTeam } from '../../messages/team.ts'
 import { element, icon } from '../elements/elements.ts'
 import { alertIcon } from '../elements/icons.ts'
 import { picture } from '../elements/picture.ts'
@@ -15,6 +16,8 @@ export interface RowContext {
   isHeld(): boolean
   /** Returns false if the browser is offline. */
   isOnline(): boolean
+  /** Sends a quick reply of a bot. */
+  onReply(text: string): void
   onRetry(clientOperationId: string, known: Pick<WidgetMessage, 'failureVersion'>): void
 }
 
@@ -29,7 +32,7 @@ export interface MessageRow {
  */
 export function createMessageRow(first: PlacedMessage, context: RowContext): MessageRow {
   const { texts } = context
-  const { author, body } = first.message
+  const { author, body, quickReplies = [] } = first.message
   const name = author.displayName || (author.kind === 'visitor' ? texts.you : texts.agent)
   const bubbleId = `message-${first.message.key}`
   const day = element('div', { class: 'day', 'aria-live': 'off' })
@@ -40,15 +43,16 @@ export function createMessageRow(first: PlacedMessage, context: RowContext): Mes
   const said = author.kind === 'system' ? [written] : [spoken, written]
   const bubble = element('div', { class: 'bubble', id: bubbleId }, ...said)
   const meta = element('div', { class: 'meta', 'aria-live': 'off' })
-  const avatar = author.kind === 'agent' ? avatarOf(author, name) : undefined
-  const column = element('div', { class: 'column' }, label, bubble, meta)
+  const avatar = isTeam(author) ? avatarOf(author, name) : undefined
+  const replies = element('div', { class: 'replies' }, ...quickReplies.map(replyButton))
+  const column = element('div', { class: 'column' }, label, bubble, meta, replies)
   const line = element('div', { class: 'line' }, ...(avatar ? [avatar] : []), column)
-  const row = element('div', { class: 'row', 'data-author': author.kind }, day, line)
+  const row = element('div', { class: 'row', 'data-author': isTeam(author) ? 'agent' : author.kind }, day, line)
   update(first)
 
   return { element: row, update }
 
-  function update({ message, startsDay, startsNew, startsGroup, endsGroup, showsState }: PlacedMessage) {
+  function update({ message, startsDay, startsNew, startsGroup, endsGroup, showsState, isLast }: PlacedMessage) {
     row.toggleAttribute('data-starts-group', startsGroup)
     row.toggleAttribute('data-ends-group', endsGroup)
     row.dataset.state = message.deliveryStatus
@@ -56,14 +60,22 @@ export function createMessageRow(first: PlacedMessage, context: RowContext): Mes
     day.toggleAttribute('data-new', startsNew)
     const dayParts = [startsDay && context.dates.day(message.createdAt), startsNew && texts.newMessages]
     day.textContent = dayParts.filter(Boolean).join(' · ')
-    label.hidden = !startsGroup || author.kind !== 'agent'
+    label.hidden = !startsGroup || !isTeam(author)
     label.replaceChildren(...(label.hidden ? [] : [element('bdi', {}, name)]))
     const parts = metaParts(message, showsState, endsGroup)
-    const hadFocus = meta.contains((row.getRootNode() as ShadowRoot).activeElement)
+    const active = (row.getRootNode() as ShadowRoot).activeElement
+    const hadFocus = meta.contains(active) || (!isLast && replies.contains(active))
+    replies.hidden = !isLast
     meta.hidden = parts.length === 0
     meta.replaceChildren(...parts)
     if (hadFocus)
       (meta.querySelector('button') ?? row.closest<HTMLElement>('.scroller'))?.focus({ preventScroll: true })
+  }
+
+  function replyButton(text: string): Node {
+    const button = element('button', { class: 'reply', type: 'button', dir: 'auto' }, text)
+    button.addEventListener('click', () => context.onReply(text))
+    return button
   }
 
   function metaParts(message: WidgetMessage, showsState: boolean, endsGroup: boolean): Node[] {

@@ -51,6 +51,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
     dates: createDates(locale, texts),
     isHeld: () => consent?.state()?.isHolding ?? false,
     isOnline: pageLifecycle.isOnline,
+    onReply: send,
     onRetry: client.retryMessage,
     loadOlder: client.loadOlder,
     hasOlder: client.hasOlder,
