@@ -1,0 +1,8 @@
+import { it } from 'vitest'
+import { testDatabase } from '../support/test-database.ts'
+import { expectOneAnswerEach } from './answering-bot.ts'
+
+const database = testDatabase()
+
+it('the example bot answers each message once and hands over, although it and both cores are killed', () =>
+  expectOneAnswerEach(database, { visitors: 3, rounds: 5, perRound: 3 }))
