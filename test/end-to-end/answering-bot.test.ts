@@ -4,5 +4,8 @@ import { expectOneAnswerEach } from './answering-bot.ts'
 
 const database = testDatabase()
 
-it('the example bot answers each message once and hands over, although it and both cores are killed', () =>
-  expectOneAnswerEach(database, { visitors: 3, rounds: 5, perRound: 3 }))
+it(
+  'the example bot answers each message once and hands over, although it and a core are killed',
+  () => expectOneAnswerEach(database, { visitors: 3, rounds: 3, perRound: 4 }),
+  300_000,
+)
