@@ -1,11 +1,9 @@
 import type { EventDraft, EventLog } from '../log/event-log.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import type { ConversationStore } from './conversation-store.ts'
-import type { Announced, Conversation } from './model.ts'
+import type { Announced, AnnouncedField, Conversation } from './model.ts'
 
 type Scope = string | undefined
-/** Fields of a conversation whose changes are events of its log. */
-export type AnnouncedField = 'assignment' | 'bots'
 type State<Field extends AnnouncedField> = NonNullable<Conversation[Field]>
 
 export interface AnnouncedChanges<Field extends AnnouncedField> {

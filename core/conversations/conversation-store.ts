@@ -1,7 +1,6 @@
 import type { Collection } from 'mongodb'
 import { epochIn } from '../ids.ts'
-import type { AnnouncedField } from './announced-changes.ts'
-import type { Activity, Announced, Assignment, BotState, Conversation, Note } from './model.ts'
+import type { Activity, Announced, AnnouncedField, Assignment, BotState, Conversation, Note } from './model.ts'
 
 export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSessionId' | 'status'> & {
   _id: string

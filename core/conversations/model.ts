@@ -26,6 +26,9 @@ export interface Conversation {
   botAuthor?: { sequence: number; bot: Agent }
 }
 
+/** Fields of a conversation whose changes are events of its log. */
+export type AnnouncedField = 'assignment' | 'bots'
+
 /** State of a conversation whose changes are events of its log. */
 export interface Announced {
   /** Number of changes so far. */

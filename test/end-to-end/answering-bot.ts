@@ -37,7 +37,8 @@ export async function expectOneAnswerEach(
   }
   await until('the bot', () => existsSync(cursorFile))
 
-  const visitors = await Promise.all(Array.from({ length: count }, () => stack.newVisitor()))
+  const visitors: Visitor[] = []
+  while (visitors.length < count) visitors.push(await stack.newVisitor())
   const answersOf = async (visitor: Visitor) => {
     const history: Message[] = await visitor.history()
     return history.flatMap(({ author, body }) => (author.kind === 'bot' ? body : []))
