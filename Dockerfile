@@ -50,6 +50,14 @@ FROM part AS admin
 COPY admin admin
 ENTRYPOINT ["node", "admin/main.ts"]
 
+# The example of a service of your own (docs/bots.md).
+FROM part AS bot
+COPY docs/examples/bot.ts docs/examples/
+USER root
+RUN mkdir /data && chown node /data
+USER node
+CMD ["node", "docs/examples/bot.ts"]
+
 FROM part AS gateway
 COPY gateway gateway
 COPY --from=pages /service/console/dist console/dist

@@ -87,6 +87,10 @@ export const feedEvents = {
   'message.visitor': { scope: 'messages:read', when: 'a message of the visitor was accepted' },
   'message.agent': { scope: 'messages:read', when: 'a message of an agent was accepted' },
   'message.redacted': { scope: 'messages:read', when: 'an operator withdrew a message' },
+  'message.bot': { scope: 'messages:read', when: 'a message of a bot was accepted' },
+  'human.requested': { scope: 'messages:read', when: 'a bot asked for a person, and is stopped' },
+  'bot.stopped': { scope: 'messages:read', when: 'an operator stopped the bots of the conversation' },
+  'bot.resumed': { scope: 'messages:read', when: 'an operator gave the conversation back to its bot' },
   'visitor.identified': { scope: 'sessions:read', when: 'the visitor became a verified visitor' },
   'visitor.left': {
     scope: 'sessions:read',

@@ -4,7 +4,7 @@ import { createAuthorizedTransport } from './authorized-transport.ts'
 import { connectCores } from './connect-cores.ts'
 import { createFailoverTransport } from './failover-transport.ts'
 
-export type { TlsFiles } from '../platform/tls/tls-files.ts'
+export { createTlsFiles, type TlsFiles } from '../platform/tls/tls-files.ts'
 export { errorInfoOf } from './error-info.ts'
 
 /**

@@ -5,7 +5,7 @@ import type { ProtoFields } from '../contract/proto-fields.ts'
 export type MessageState = 'queued' | 'sent' | 'delivered' | 'read' | 'failed'
 
 export interface Author extends ProtoFields<AuthorOfProto> {
-  kind: 'visitor' | 'agent' | 'system'
+  kind: 'visitor' | 'agent' | 'bot' | 'system'
 }
 
 /**
@@ -13,8 +13,13 @@ export interface Author extends ProtoFields<AuthorOfProto> {
  * has.
  */
 export interface Message
-  extends Omit<ProtoFields<MessageOfProto>, 'author' | 'conversationId' | 'sequence' | 'createdAt' | 'redactedAt'> {
+  extends Omit<
+    ProtoFields<MessageOfProto>,
+    'author' | 'conversationId' | 'sequence' | 'createdAt' | 'redactedAt' | 'quickReplies'
+  > {
   author: Author
+  /** Absent if the message has none. */
+  quickReplies?: string[]
   contentType: 'text'
   /** Time at which the message was withdrawn. Its body is then empty. */
   redactedAt?: Date
@@ -41,6 +46,12 @@ export type CommandEventType =
  */
 export type TypingType = 'typing.started' | 'typing.stopped'
 
+/** Types of events about bots. No stream of a visitor sends them. */
+export type BotEventType = 'human.requested' | 'bot.stopped' | 'bot.resumed'
+
+/** Types of events that a visitor's stream may send. */
+export type VisibleType = Exclude<EventType, BotEventType>
+
 export type EventType =
   | 'message.accepted'
   | 'message.received'
@@ -52,6 +63,7 @@ export type EventType =
   | 'conversation.closed'
   | 'conversation.reopened'
   | TypingType
+  | BotEventType
   | CommandEventType
   | SessionEndType
 
@@ -131,6 +143,10 @@ const sessionEnds: ReadonlySet<EventType> = new Set<SessionEndType>([
   'session.closed',
 ])
 
+const ofBots: ReadonlySet<EventType> = new Set<BotEventType>(['human.requested', 'bot.stopped', 'bot.resumed'])
+
+export const isVisible = (type: EventType): type is VisibleType => !ofBots.has(type)
+
 /** Whether an event of this type ends the streams of its session. */
 export function endsSession(type: EventType): type is SessionEndType {
   return sessionEnds.has(type)
@@ -161,6 +177,11 @@ const agentPrefix = 'agent '
 export const operationKeys = {
   visitorMessage: (sessionId: string, clientOperationId: string) => keyOf(sessionId, clientOperationId),
   agentMessage: (clientOperationId: string) => `${agentPrefix}${clientOperationId}` as OperationKey,
+  botMessage: (clientOperationId: string) => keyOf('bot', clientOperationId),
+  /** Key of a request of a bot for a person. */
+  humanRequest: (clientOperationId: string) => keyOf('human', clientOperationId),
+  /** Key of a change of an operator who stops or resumes bots. */
+  botChange: (version: number) => keyOf('bots', String(version)),
   /** Key of an event about a session: its end or its identification. */
   session: (sessionId: string, type: EventType) => keyOf('session', sessionId, type),
   messageState: (messageId: string, state: MessageState) => keyOf('state', messageId, state),

@@ -23,7 +23,7 @@ export function createCoreMetrics() {
     ),
     sends: counter(
       'service_core_sends_total',
-      'Messages sent, by author (`visitor` or `agent`) and result: `accepted`, `replayed` or the public error code.',
+      'Messages sent, by author (`visitor`, `agent` or `bot`) and result: `accepted`, `replayed` or the public error code.',
       ['author', 'result'],
     ),
     logBatchSize: histogram('service_core_log_batch_size', 'Events in one write to the log.', sizeBuckets),

@@ -74,15 +74,12 @@ export function integer(minimum: number, maximum: number): Rule<number> {
   return (value) => (value < minimum ? 'minimum' : value > maximum ? 'maximum' : undefined)
 }
 
-/** Checks the public data of an agent. */
-export function agentIssues({
-  displayName,
-  avatarUrl,
-}: {
-  displayName: string
-  avatarUrl?: string
-}): (FieldIssue | undefined)[] {
-  return [field('/agent/displayName', displayName, text(1, 128)), field('/agent/avatarUrl', avatarUrl, url('https'))]
+/** Checks the public data of an agent or a bot. */
+export function agentIssues(
+  { displayName, avatarUrl }: { displayName: string; avatarUrl?: string },
+  path = '/agent',
+): (FieldIssue | undefined)[] {
+  return [field(`${path}/displayName`, displayName, text(1, 128)), field(`${path}/avatarUrl`, avatarUrl, url('https'))]
 }
 
 /** Accepts an absolute URL with one of the schemes, at most 2,048 characters, without user info. */

@@ -3,14 +3,15 @@
 import { parseArgs } from 'node:util'
 import { type CoreConfig, readCoreConfig, requireSettings } from './config.ts'
 import { createKeyring, parseSecretKeys } from './keys/keyring.ts'
-import { createAccess, knownScopes } from './workspaces/access.ts'
+import { botScopes, createAccess, knownScopes } from './workspaces/access.ts'
 
 const usage = `Creates a service token, signed with the first key of SECRET_KEYS:
 
   npm run --silent make -- token --subject <name> --scopes <scope,…> [--workspace <id>] [--days <n>]
 
   --subject    name of its user; audit records have it
-  --scopes     its permissions, any of: ${knownScopes.join(', ')}
+  --scopes     its permissions, any of: ${knownScopes.join(', ')};
+               or bots:act for a bot, which may also read events and messages of its workspace
   --workspace  the workspace that it is limited to; default: all
   --days       its lifetime in days, default: 90`
 
@@ -29,7 +30,7 @@ async function main(prepare: Prepare) {
   })
   if (values.help) return console.log(usage)
   const scopes = values.scopes.split(',').filter(Boolean)
-  const unknown = scopes.filter((scope) => !knownScopes.includes(scope))
+  const unknown = scopes.filter((scope) => ![...knownScopes, ...botScopes].includes(scope))
   const days = Number(values.days)
   if (values.subject === '' || scopes.length === 0)
     throw new Error(`--subject and --scopes are both required\n\n${usage}`)

@@ -104,6 +104,11 @@ export async function seedDemo(
     join(dataDir, 'delivery.token'),
     await access.issue({ subject: 'delivery', scopes: ['deliveries:work'] }),
   )
+  const { workspaceId } = demoIds
+  await writePrivately(
+    join(dataDir, 'bot.token'),
+    await access.issue({ subject: 'bot', scopes: ['bots:act'], workspaceId }),
+  )
   return file
 }
 

@@ -24,6 +24,7 @@ export async function packCoreClient(folder: string): Promise<string> {
   await rm(staging, { recursive: true, force: true })
   await run(compiler, ['-p', join(root, 'core-client/tsconfig.build.json'), '--outDir', join(staging, 'dist')])
   await cp(join(root, 'proto/gen/service'), join(staging, 'proto'), { recursive: true })
+  await cp(join(root, 'proto/service'), join(staging, 'proto/service'), { recursive: true })
   for (const name of ['core-client/README.md', 'LICENSE'])
     await cp(join(root, name), join(staging, name.replace(/.*\//, '')))
   await writeFile(join(staging, 'package.json'), JSON.stringify(await coreClientManifest(staging), null, 2))
@@ -47,6 +48,7 @@ async function coreClientManifest(staging: string) {
     exports: {
       '.': { types: './dist/core-client/index.d.ts', default: './dist/core-client/index.js' },
       './proto/*.js': { types: './proto/*.d.ts', default: './proto/*.js' },
+      './proto/*.proto': './proto/*.proto',
       './package.json': './package.json',
     },
     files: ['dist', 'proto'],

@@ -137,14 +137,14 @@ describe('an assignment', () => {
 
   it('gets its missing event from `reconcile` if the process that stored it died before it appended the event', async () => {
     const visitor = await cores.newVisitor()
-    await cores.core.stores.conversations.assign(visitor.conversationId, undefined, {
+    await cores.core.stores.conversations.change(visitor.conversationId, 'assignment', undefined, {
       version: 1,
       agent: ada,
       announced: false,
     })
     await Promise.all([cores.core.assignments.reconcile(), cores.other.assignments.reconcile()])
     expect(await typesOf(visitor)).toEqual(['agent.assigned'])
-    expect(await cores.core.stores.conversations.unannounced(10)).toEqual([])
+    expect(await cores.core.stores.conversations.unannounced('assignment', 10)).toEqual([])
   })
 
   it('with an empty name or an invalid avatar URL is rejected', async () => {

@@ -1,9 +1,10 @@
 import type { EventLog } from '../log/event-log.ts'
 import { type Agent, operationKeys } from '../log-event.ts'
 import { agentIssues, validate } from '../rules.ts'
+import { createAnnouncedChanges } from './announced-changes.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import type { ConversationStore } from './conversation-store.ts'
-import { type Assignment, type Conversation, queuePlaceOf } from './model.ts'
+import { type Conversation, queuePlaceOf } from './model.ts'
 
 type Scope = string | undefined
 
@@ -28,17 +29,11 @@ export interface Assignments {
   reconcile(): Promise<void>
 }
 
-const reconcileBatch = 200
-
 /**
  * Assigns and closes conversations.
  *
  * To close a conversation, the event is appended before the document is updated. The order of
  * events in the log decides whether the conversation is closed.
- *
- * To change an assignment, the document is updated before the event is appended. If a process dies
- * between the two, the next change first appends the missing event. So the log has each event once
- * and in order.
  */
 export function createAssignments(dependencies: {
   store: ConversationStore
@@ -47,36 +42,26 @@ export function createAssignments(dependencies: {
 }): Assignments {
   const { store, log, conversationAccess } = dependencies
 
-  async function announce(conversationId: string, { version, agent, previous, announced }: Assignment) {
-    if (announced) return
-    const eventAgent = agent ?? previous
-    await log.append({
-      conversationId,
-      type: agent ? 'agent.assigned' : 'agent.unassigned',
-      operationKey: operationKeys.assignment(version),
-      inputHash: 'assignment',
-      data: eventAgent && { agent: eventAgent },
-    })
-    await store.markAnnounced(conversationId, version)
-  }
-
-  async function change(conversationId: string, agent: Agent | undefined, scope: Scope): Promise<Conversation> {
-    for (;;) {
-      const conversation = await conversationAccess.find(conversationId, scope)
-      const { assignment } = conversation
-      if (assignment) await announce(conversationId, assignment)
-      if (isSame(assignment?.agent, agent)) return conversation
-      const next: Assignment = {
-        version: (assignment?.version ?? 0) + 1,
-        agent,
-        previous: assignment?.agent,
-        announced: false,
+  const changes = createAnnouncedChanges({
+    field: 'assignment',
+    eventOf({ version, agent, previous }) {
+      const eventAgent = agent ?? previous
+      return {
+        type: agent ? 'agent.assigned' : 'agent.unassigned',
+        operationKey: operationKeys.assignment(version),
+        inputHash: 'assignment',
+        ...(eventAgent && { data: { agent: eventAgent } }),
       }
-      if (!(await store.assign(conversationId, assignment, next))) continue
-      await announce(conversationId, next)
-      return { ...conversation, assignment: next }
-    }
-  }
+    },
+    store,
+    log,
+    conversationAccess,
+  })
+
+  const change = (conversationId: string, agent: Agent | undefined, scope: Scope) =>
+    changes.change(conversationId, scope, (current) =>
+      isSame(current?.agent, agent) ? undefined : { agent, previous: current?.agent },
+    )
 
   return {
     async assign(conversationId, { displayName, avatarUrl }, scope) {
@@ -109,11 +94,7 @@ export function createAssignments(dependencies: {
       return conversationAccess.find(conversationId, scope)
     },
 
-    async reconcile() {
-      for (const { conversationId, assignment } of await store.unannounced(reconcileBatch)) {
-        if (assignment) await announce(conversationId, assignment)
-      }
-    },
+    reconcile: changes.reconcile,
   }
 }
 

@@ -2,7 +2,10 @@ import type { Collection, Filter } from 'mongodb'
 import { epochIn } from '../ids.ts'
 import {
   type Activity,
+  type Announced,
+  type AnnouncedField,
   type Assignment,
+  type BotState,
   type Conversation,
   maxCounted,
   type Note,
@@ -68,12 +71,19 @@ export interface ConversationStore {
   /** Returns the notes of a conversation, oldest first. */
   notesOf(conversationId: string): Promise<Note[]>
   /**
-   * Writes the next version of an assignment. Returns false if `from` is not the latest version.
+   * Writes the next version of a field. With `activeAt`, also moves the conversation up in the
+   * operators' list. Returns false if `from` is not the latest version.
    */
-  assign(conversationId: string, from: Assignment | undefined, to: Assignment): Promise<boolean>
-  markAnnounced(conversationId: string, version: number): Promise<void>
-  /** Returns conversations whose assignment has no event in the log yet. */
-  unannounced(limit: number): Promise<Conversation[]>
+  change(
+    conversationId: string,
+    field: AnnouncedField,
+    from: Announced | undefined,
+    to: Assignment | BotState,
+    activeAt?: Date,
+  ): Promise<boolean>
+  markAnnounced(conversationId: string, field: AnnouncedField, version: number): Promise<void>
+  /** Returns conversations whose field has no event in the log yet. */
+  unannounced(field: AnnouncedField, limit: number): Promise<Conversation[]>
   /** Returns conversations with a message since a time, the latest message first. */
   activeSince(workspaceId: string | undefined, since: Date, limit: number): Promise<Conversation[]>
   /**
@@ -170,26 +180,25 @@ export function createConversationStore({
       return found?.notes ?? []
     },
 
-    async assign(conversationId, from, to) {
-      const asRead = from ? { 'assignment.version': from.version } : { assignment: { $exists: false } }
+    async change(conversationId, field, from, to, activeAt) {
+      const asRead = from ? { [`${field}.version`]: from.version } : { [field]: { $exists: false } }
       const { modifiedCount } = await conversations.updateOne(
         { _id: conversationId, ...asRead },
-        { $set: { assignment: to } },
+        { $set: { [field]: to }, ...(activeAt && { $max: { lastMessageAt: activeAt } }) },
       )
       return modifiedCount === 1
     },
 
-    async markAnnounced(conversationId, version) {
+    async markAnnounced(conversationId, field, version) {
       await conversations.updateOne(
-        { _id: conversationId, 'assignment.version': version },
-        { $set: { 'assignment.announced': true } },
+        { _id: conversationId, [`${field}.version`]: version },
+        { $set: { [`${field}.announced`]: true } },
       )
     },
 
-    async unannounced(limit) {
-      return (await conversations.find({ 'assignment.announced': false }, withoutNotes).limit(limit).toArray()).map(
-        toConversation,
-      )
+    async unannounced(field, limit) {
+      const found = conversations.find({ [`${field}.announced`]: false }, withoutNotes)
+      return (await found.limit(limit).toArray()).map(toConversation)
     },
 
     async activeSince(workspaceId, since, limit) {

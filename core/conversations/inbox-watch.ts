@@ -6,7 +6,7 @@ import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { LogEvent } from '../log-event.ts'
 import type { ConversationStore } from './conversation-store.ts'
-import { type Conversation, queuePlaceOf } from './model.ts'
+import { botAuthorOf, type Conversation, queuePlaceOf } from './model.ts'
 
 /** A changed conversation: its current state and the new events, in order. */
 interface ConversationChange {
@@ -203,6 +203,7 @@ export function createInboxWatch(dependencies: {
 function withEvents(conversation: Conversation, newEvents: LogEvent[]): Conversation {
   const last = newEvents.at(-1)!
   const message = newEvents.findLast((event) => event.message)
+  const botAuthor = newEvents.map(botAuthorOf).findLast(Boolean)
   const ahead = message && message.sequence > (conversation.lastSequence ?? 0)
   return {
     ...conversation,
@@ -211,6 +212,7 @@ function withEvents(conversation: Conversation, newEvents: LogEvent[]): Conversa
       lastSequence: message.sequence,
       lastSessionId: message.message?.sessionId ?? conversation.lastSessionId,
     }),
+    ...(botAuthor && { botAuthor }),
     status: last.closed ? 'closed' : 'open',
     queue: queuePlaceOf(last),
   }

@@ -6,7 +6,14 @@ import type { LogEvent } from '../log-event.ts'
 import { cutPage, pageTokenOf, readPageToken } from '../page-token.ts'
 import { field, integer, validate } from '../rules.ts'
 import type { ConversationStore, ListQuery } from './conversation-store.ts'
-import { type Activity, type Conversation, type QueueCounts, type QueuePlace, queuePlaceOf } from './model.ts'
+import {
+  type Activity,
+  botAuthorOf,
+  type Conversation,
+  type QueueCounts,
+  type QueuePlace,
+  queuePlaceOf,
+} from './model.ts'
 
 interface ConversationPage {
   conversations: Conversation[]
@@ -73,11 +80,13 @@ export function createInbox(dependencies: {
     if (earlier && earlier.lastSequence >= sequence) return
     const sessionId = message?.sessionId
     const lastSession = sessionId === undefined ? earlier?.lastSession : { sequence, sessionId }
+    const botAuthor = botAuthorOf(event) ?? earlier?.botAuthor
     queued.set(conversationId, {
       conversationId,
       lastMessageAt: occurredAt,
       lastSequence: sequence,
-      lastSession,
+      ...(lastSession && { lastSession }),
+      ...(botAuthor && { botAuthor }),
       queue: queuePlaceOf(event),
     })
   }

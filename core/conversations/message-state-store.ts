@@ -1,4 +1,4 @@
-import type { Collection } from 'mongodb'
+import type { AnyBulkWriteOperation, Collection } from 'mongodb'
 import type { EventDocument } from '../log/event-store.ts'
 import type { LogEvent, MessageState } from '../log-event.ts'
 import { type MessageStateChange, stateOf } from './model.ts'
@@ -109,15 +109,20 @@ export function createMessageStateStore({ events }: { events: Collection<EventDo
     async redact(redactions) {
       if (redactions.length === 0) return
       await events.bulkWrite(
-        redactions.flatMap(({ conversationId, sequence, messageSequence, occurredAt }) => [
-          {
-            updateOne: {
-              filter: { conversationId, sequence: messageSequence!, message: { $exists: true } },
-              update: { $set: { 'message.body': '', 'message.redactedAt': occurredAt } },
+        redactions.flatMap(
+          ({ conversationId, sequence, messageSequence, occurredAt }): AnyBulkWriteOperation<EventDocument>[] => [
+            {
+              updateOne: {
+                filter: { conversationId, sequence: messageSequence!, message: { $exists: true } },
+                update: {
+                  $set: { 'message.body': '', 'message.redactedAt': occurredAt },
+                  $unset: { 'message.quickReplies': '' as const },
+                },
+              },
             },
-          },
-          { updateOne: { filter: { conversationId, sequence }, update: { $unset: { unapplied: '' as const } } } },
-        ]),
+            { updateOne: { filter: { conversationId, sequence }, update: { $unset: { unapplied: '' as const } } } },
+          ],
+        ),
       )
     },
 

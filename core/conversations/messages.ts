@@ -81,6 +81,8 @@ export interface Messages {
    * ValidationFailed, IdempotencyConflict, ServiceUnavailable.
    */
   sendAsAgent(send: AgentSend, workspaceId?: string): Promise<Sent>
+  /** Starts the background work after a message that another module has appended. */
+  follow(sent: Sent): void
   /**
    * Returns a page of the visitor's messages. Errors: those of VisitorAccess.authorize,
    * ValidationFailed.
@@ -224,6 +226,7 @@ export function createMessages({
           locale,
           redactedAt: undefined,
           state: 'queued',
+          quickReplies: undefined,
         } satisfies AllFields<Message>,
       })
       follow(sent)
@@ -261,6 +264,8 @@ export function createMessages({
       follow(sent)
       return sent
     },
+
+    follow,
 
     async listForVisitor(credentials, query) {
       const { session } = await access.authorize(credentials)

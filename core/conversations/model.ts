@@ -22,6 +22,9 @@ export interface Conversation {
   closedSequence?: number
   queue?: QueuePlace
   assignment?: Assignment
+  bots?: BotState
+  /** The bot that last wrote, with the sequence of its message. */
+  botAuthor?: { sequence: number; bot: Agent }
 }
 
 /** The state of a conversation for operators' queues, after one event of its log. */
@@ -48,14 +51,35 @@ export interface QueueCounts {
 
 export const maxCounted = 1000
 
-export interface Assignment {
-  /** Number of changes of the assignment so far. */
+/** Fields of a conversation whose changes are events of its log. */
+export type AnnouncedField = 'assignment' | 'bots'
+
+/** State of a conversation whose changes are events of its log. */
+export interface Announced {
+  /** Number of changes so far. */
   version: number
+  /** True when the log has the event of this version. */
+  announced: boolean
+}
+
+export interface Assignment extends Announced {
   agent?: Agent
   /** Agent who was assigned before the last change. */
   previous?: Agent
-  /** True when the log has the event of this version. */
-  announced: boolean
+}
+
+/** Whether bots may act in a conversation. Absent if they have never been stopped. */
+export interface BotState extends Announced {
+  isStopped: boolean
+  /** The request for a person that stopped the bot. */
+  request?: { operationId: string; inputHash: string; bot: Agent; at: Date }
+}
+
+/** Returns the author of a message of a bot, with its sequence; undefined for any other event. */
+export function botAuthorOf({ sequence, message }: LogEvent): Conversation['botAuthor'] {
+  if (message?.author.kind !== 'bot') return undefined
+  const { displayName = '', avatarUrl } = message.author
+  return { sequence, bot: { displayName, ...(avatarUrl && { avatarUrl }) } }
 }
 
 /** A note of an operator. Visitors never see notes. */
@@ -76,6 +100,8 @@ export interface Activity {
   lastSequence: number
   /** Session of the last message, with the sequence of that message. */
   lastSession?: { sequence: number; sessionId: string }
+  /** Author of the last message of a bot. */
+  botAuthor?: { sequence: number; bot: Agent }
   queue: QueuePlace
 }
 

@@ -20,6 +20,14 @@ export interface Notes {
     note: { conversationId: string; clientOperationId: string; body: string; agent: Agent },
     workspaceId: string | undefined,
   ): Promise<Note>
+  /**
+   * Adds a note of a bot, unless the conversation has 100 notes. Calls with the same operation id add
+   * one note. Errors: NotFound if the conversation does not exist, IdempotencyConflict.
+   */
+  addOfBot(
+    note: { conversationId: string; clientOperationId: string; body: string; agent: Agent },
+    workspaceId: string | undefined,
+  ): Promise<void>
   /** Returns the notes, oldest first. Errors: NotFound if the conversation does not exist. */
   list(conversationId: string, workspaceId: string | undefined): Promise<Note[]>
 }
@@ -41,31 +49,49 @@ export function createNotes(dependencies: {
 }): Notes {
   const { store, conversationAccess, wakeups, searchIndex, bodyMaxLength, now } = dependencies
 
+  /** Returns the stored note, or undefined if the conversation has no room for it. */
+  async function write(
+    note: { conversationId: string; operationId: string; text: string; agent: Agent },
+    workspaceId: string | undefined,
+  ): Promise<Note | undefined> {
+    const { conversationId, operationId: id, text, agent } = note
+    const conversation = await conversationAccess.find(conversationId, workspaceId)
+    const inputHash = hashInput({ text, agent })
+    const added = { noteId: newId('note'), operationId: id, inputHash, author: agent, body: text }
+    const isAdded = await store.addNote(conversationId, { ...added, createdAt: new Date(now()) }, maxNotes)
+    const stored = (await store.notesOf(conversationId)).find(({ operationId: each }) => each === id)
+    if (!stored) {
+      // The conversation was removed meanwhile, or it has no room for another note.
+      await conversationAccess.find(conversationId, workspaceId)
+      return undefined
+    }
+    if (stored.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+    if (isAdded) {
+      await wakeups.hint(conversationId)
+      const source = { kind: 'note' as const, conversationId, operationId: id }
+      await searchIndex.add({ source, workspaceId: conversation.workspaceId, at: stored.createdAt, texts: [text] })
+    }
+    return stored
+  }
+
   return {
     async add({ conversationId, clientOperationId, body, agent }, workspaceId) {
-      const conversation = await conversationAccess.find(conversationId, workspaceId)
+      await conversationAccess.find(conversationId, workspaceId)
       const text = useLineFeeds(body)
       validate(
         field('/clientOperationId', clientOperationId, operationId),
         field('/body', text, messageBody(bodyMaxLength)),
         ...agentIssues(agent),
       )
-      const inputHash = hashInput({ text, agent })
-      const note = { noteId: newId('note'), operationId: clientOperationId, inputHash, author: agent, body: text }
-      const isAdded = await store.addNote(conversationId, { ...note, createdAt: new Date(now()) }, maxNotes)
-      const stored = (await store.notesOf(conversationId)).find(({ operationId: id }) => id === clientOperationId)
-      if (!stored) {
-        // The conversation was removed meanwhile, or it has no room for another note.
-        await conversationAccess.find(conversationId, workspaceId)
+      const stored = await write({ conversationId, operationId: clientOperationId, text, agent }, workspaceId)
+      if (!stored)
         throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/conversationId', rule: 'maxItems' }] })
-      }
-      if (stored.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
-      if (isAdded) {
-        await wakeups.hint(conversationId)
-        const source = { kind: 'note' as const, conversationId, operationId: clientOperationId }
-        await searchIndex.add({ source, workspaceId: conversation.workspaceId, at: stored.createdAt, texts: [text] })
-      }
       return stored
+    },
+
+    async addOfBot({ conversationId, clientOperationId, body, agent }, workspaceId) {
+      // The space keeps the id apart from the ids that operators choose.
+      await write({ conversationId, operationId: `bot ${clientOperationId}`, text: body, agent }, workspaceId)
     },
 
     async list(conversationId, workspaceId) {

@@ -26,7 +26,9 @@ const withdraw = (
 
 /** Everything that any reader gets of the conversation. */
 async function readings({ conversationId, credentials, sessionId, workspaceId }: TestVisitor) {
-  const seen: unknown[] = [(await cores.log(conversationId)).map((event) => encodeEvent(event))]
+  const seen: unknown[] = [
+    (await cores.log(conversationId)).map((event) => encodeEvent(event as Parameters<typeof encodeEvent>[0])),
+  ]
   for (const core of cores.cores) {
     seen.push(await core.messages.listForVisitor(credentials, {}))
     seen.push(await core.messages.list(conversationId, {}))

@@ -10,6 +10,7 @@ import { createLiveCache } from '../wakeups/live-cache.ts'
 import type { WakeupService } from '../wakeups/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
 import { type Assignments, createAssignments } from './assignments.ts'
+import { type Bots, createBots } from './bots.ts'
 import {
   type ConversationAccess,
   type ConversationSummaries,
@@ -43,6 +44,7 @@ export interface ConversationService {
   typing: Typing
   states: MessageStates
   assignments: Assignments
+  bots: Bots
   notes: Notes
   redactions: Redactions
   conversationEvents: ConversationEvents
@@ -133,12 +135,24 @@ export function createConversationService(
   })
 
   const redactions = createRedactions({ log, events, store: stores.messageStates, searchIndex, conversationAccess })
+  const bots = createBots({
+    log,
+    events,
+    store: conversations,
+    conversationAccess,
+    assignments,
+    notes,
+    follow: messages.follow,
+    bodyMaxLength: config.MESSAGE_BODY_MAX_LENGTH,
+    now,
+  })
 
   const visitorPresence = createVisitorPresence({ now })
 
   async function reconcile() {
     await redactions.reconcile(await states.reconcile())
     await assignments.reconcile()
+    await bots.reconcile()
   }
 
   return {
@@ -146,6 +160,7 @@ export function createConversationService(
     typing,
     states,
     assignments,
+    bots,
     notes,
     redactions,
     conversationEvents: createConversationEvents({ events, conversationAccess }),

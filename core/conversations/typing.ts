@@ -31,6 +31,14 @@ export interface Typing {
     workspaceId: string | undefined,
   ): Promise<void>
   /**
+   * Starts or stops a bot's typing. Errors: those of `setByAgent`; BotStopped if bots are stopped in
+   * the conversation.
+   */
+  setByBot(
+    request: { conversationId: string; state: TypingState; bot: Agent },
+    workspaceId: string | undefined,
+  ): Promise<void>
+  /**
    * Ends the author's typing after a message. Never waits or fails, because typing that is not
    * ended expires.
    */
@@ -172,6 +180,14 @@ export function createTyping(dependencies: {
       validate(...agentIssues(named ?? { displayName: '' }))
       if (!(await hasTyping(conversationId))) throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
       await set(conversationId, { kind: 'agent', ...named }, state)
+    },
+
+    async setByBot({ conversationId, state, bot }, workspaceId) {
+      const { bots } = await conversationAccess.find(conversationId, workspaceId)
+      validate(...agentIssues(bot, '/bot'))
+      if (bots?.isStopped && state === 'started') throw new ServiceError(ErrorCode.BOT_STOPPED)
+      if (!(await hasTyping(conversationId))) throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
+      await set(conversationId, { kind: 'bot', ...bot }, state)
     },
 
     endAfterMessage({ conversationId, occurredAt, message }) {

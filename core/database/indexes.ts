@@ -43,6 +43,11 @@ export const indexes: IndexPlan[] = [
     { 'assignment.announced': 1 },
     { name: 'unannounced', partialFilterExpression: { 'assignment.announced': false } },
   ],
+  [
+    'conversations',
+    { 'bots.announced': 1 },
+    { name: 'unannounced_bots', partialFilterExpression: { 'bots.announced': false } },
+  ],
   ['typing', { endsAt: 1 }, { name: 'by_end' }],
   // Allows one lead per submitted form.
   [

@@ -44,6 +44,9 @@ const types: Partial<Record<EventType, FeedEventType>> = {
   'agent.unassigned': 'conversation.unassigned',
   'conversation.closed': 'conversation.closed',
   'conversation.reopened': 'conversation.reopened',
+  'human.requested': 'human.requested',
+  'bot.stopped': 'bot.stopped',
+  'bot.resumed': 'bot.resumed',
   'session.identified': 'visitor.identified',
   'session.closed': 'visitor.left',
   'session.expired': 'visitor.left',
@@ -58,8 +61,9 @@ export const loggedTypes = Object.keys(types) as EventType[]
 export const isInFeed = ({ type }: LogEvent) => types[type] !== undefined
 
 /** Returns the entry of an event; undefined for an event without one. */
-export function entryOf({ conversationId, sequence, type, occurredAt }: LogEvent): NewFeedEntry | undefined {
-  const feedType = types[type]
+export function entryOf(event: LogEvent): NewFeedEntry | undefined {
+  const { conversationId, sequence, type, occurredAt, message } = event
+  const feedType = message?.author.kind === 'bot' ? 'message.bot' : types[type]
   return feedType && { source: `${conversationId} ${sequence}`, type: feedType, occurredAt, conversationId, sequence }
 }
 

@@ -26,15 +26,25 @@ export interface EventLog {
    * log has the event, and the caller can safely retry.
    */
   append(draft: EventDraft): Promise<Appended>
+  /**
+   * Appends an event like `append`, but only if `end` is the end of the log. Otherwise returns
+   * undefined. So a caller that decides on state whose changes are events decides on the latest
+   * state: it reads the end, then the state, and appends.
+   */
+  appendAfter(end: number, draft: EventDraft): Promise<Appended | undefined>
+  /** Returns the presumed end of a log. The log may have later events. */
+  endOf(conversationId: string): Promise<number>
   /** Resolves when no write is in progress. */
   drain(): Promise<void>
 }
 
 interface Pending {
   draft: EventDraft
+  /** The only end of the log after which the event may be appended. */
+  onlyAfter?: number | undefined
   origin: Context
   tries: number
-  resolve(appended: Appended): void
+  resolve(appended: Appended | undefined): void
   reject(error: unknown): void
 }
 
@@ -135,7 +145,9 @@ export function createEventLog({
     const last = await heads.get(batch.map(({ draft }) => draft.conversationId))
     const ends = new Map(batch.map((pending, index) => [pending, last[index]!]))
     const reopening = await findReopening(batch.filter((pending) => pending.draft.message && ends.get(pending)!.closed))
-    const writing = batch.filter((pending) => !resolveIfClosed(pending, ends.get(pending)!))
+    const writing = batch.filter(
+      (pending) => !resolveIfMoved(pending, ends.get(pending)!) && !resolveIfClosed(pending, ends.get(pending)!),
+    )
     const events = writing.map((pending) =>
       place(reopening.has(pending) ? reopened(pending.draft) : pending.draft, ends.get(pending)!),
     )
@@ -197,6 +209,13 @@ export function createEventLog({
     }
   }
 
+  /** If an event may not be appended after this end, resolves its request and returns true. */
+  function resolveIfMoved({ onlyAfter, resolve }: Pending, { sequence }: LogEnd): boolean {
+    if (onlyAfter === undefined || onlyAfter === sequence) return false
+    resolve(undefined)
+    return true
+  }
+
   /**
    * If a request closes a conversation that is already closed, resolves the request without a write
    * and returns true. The returned event may not be the last event of the log.
@@ -249,31 +268,37 @@ export function createEventLog({
     }
   }
 
-  return {
-    append(draft) {
-      if (waiting.length >= maxWaiting) return Promise.reject(unavailable())
-      const { promise, resolve, reject } = Promise.withResolvers<Appended>()
-      waiting.push({ draft, origin: activeContext(), tries: 0, resolve, reject })
-      metrics.logQueueLength.set(waiting.length)
-      if (!isStarting) {
-        if (inFlight === 0) idle = Promise.withResolvers()
-        isStarting = true
-        // Starts after the current turn of the event loop, so that the batch has all events of the
-        // turn.
-        queueMicrotask(start)
-      }
-      return promise
-    },
+  function enqueue(draft: EventDraft, onlyAfter?: number): Promise<Appended | undefined> {
+    if (waiting.length >= maxWaiting) return Promise.reject(unavailable())
+    const { promise, resolve, reject } = Promise.withResolvers<Appended | undefined>()
+    waiting.push({ draft, onlyAfter, origin: activeContext(), tries: 0, resolve, reject })
+    metrics.logQueueLength.set(waiting.length)
+    if (!isStarting) {
+      if (inFlight === 0) idle = Promise.withResolvers()
+      isStarting = true
+      // Starts after the current turn of the event loop, so that the batch has all events of the
+      // turn.
+      queueMicrotask(start)
+    }
+    return promise
+  }
 
+  return {
+    // Without `onlyAfter`, the result is never undefined.
+    append: (draft) => enqueue(draft) as Promise<Appended>,
+    appendAfter: (end, draft) => enqueue(draft, end),
+    endOf: async (conversationId) => (await heads.get([conversationId]))[0]!.sequence,
     drain: () => idle.promise,
   }
 }
 
 const opens = ({ message, type }: EventDraft) => message !== undefined || type === 'conversation.reopened'
 
-function waitingAfter({ message }: EventDraft, end: LogEnd, occurredAt: Date): Date | undefined {
-  if (!message) return end.waitingSince
-  return message.author.kind === 'visitor' ? (end.waitingSince ?? occurredAt) : undefined
+/** A visitor waits from the first message after an answer, or from a bot's request for a person. */
+function waitingAfter({ type, message }: EventDraft, end: LogEnd, occurredAt: Date): Date | undefined {
+  const begins = message ? message.author.kind === 'visitor' : type === 'human.requested'
+  if (begins) return end.waitingSince ?? occurredAt
+  return message ? undefined : end.waitingSince
 }
 
 const reopened = ({ conversationId }: EventDraft): EventDraft => ({ conversationId, type: 'conversation.reopened' })

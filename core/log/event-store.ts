@@ -225,7 +225,10 @@ export function createEventStore({
     async *activitySince(time) {
       const from = ObjectId.createFromTime(Math.floor(time.getTime() / 1000))
       const activity = {
-        $or: [isMessage, { type: { $in: ['conversation.closed', 'conversation.reopened'] as const } }],
+        $or: [
+          isMessage,
+          { type: { $in: ['conversation.closed', 'conversation.reopened', 'human.requested'] as const } },
+        ],
       }
       for await (const document of events.find({ _id: { $gte: from }, ...activity })) yield toEvent(document)
     },

@@ -11,7 +11,8 @@ export function publicMessage(
   message: Message,
   state: MessageState,
 ) {
-  const { messageId, clientOperationId, sessionId, author, body, contentType, locale, redactedAt } = message
+  const { messageId, clientOperationId, sessionId, author, body, contentType, locale, redactedAt, quickReplies } =
+    message
   return {
     messageId,
     clientOperationId,
@@ -25,5 +26,6 @@ export function publicMessage(
     state,
     createdAt: occurredAt,
     redactedAt,
+    quickReplies,
   } satisfies Record<keyof ProtoFields<MessageOfProto>, unknown>
 }

@@ -36,6 +36,8 @@ type ConversationMethods = Pick<
   | 'redactMessage'
   | 'closeConversation'
   | 'reopenConversation'
+  | 'stopBot'
+  | 'resumeBot'
   | 'addNote'
   | 'listNotes'
   | 'watchConversations'
@@ -43,7 +45,7 @@ type ConversationMethods = Pick<
 
 /** The methods of `service.messaging.v1.MessagingService` for conversations and typing. */
 export function conversationMethods(core: CoreContext): ConversationMethods {
-  const { inbox, search, typing, states, assignments, notes, redactions } = core
+  const { inbox, search, typing, states, assignments, bots, notes, redactions } = core
   const { conversationEvents, conversationAccess, conversationSummaries } = core
   return {
     async listConversations({ limit, pageToken, countFor, ...request }, context) {
@@ -172,6 +174,14 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
       }
     },
 
+    async stopBot({ conversationId }, context) {
+      return { conversation: toConversation(await bots.stop(conversationId, callerOf(context).workspaceId)) }
+    },
+
+    async resumeBot({ conversationId }, context) {
+      return { conversation: toConversation(await bots.resume(conversationId, callerOf(context).workspaceId)) }
+    },
+
     async addNote({ conversationId, clientOperationId, body, agent }, context) {
       const note = { conversationId, clientOperationId, body, agent: fromAgent(agent) ?? { displayName: '' } }
       return { note: toNote(await notes.add(note, callerOf(context).workspaceId)) }
@@ -214,7 +224,7 @@ function fromAssignee({ case: name, value }: ListConversationsRequest['assignee'
   return null
 }
 
-function fromTypingState(state: TypingStateMessage): TypingState {
+export function fromTypingState(state: TypingStateMessage): TypingState {
   if (state === TypingStateMessage.STARTED) return 'started'
   if (state === TypingStateMessage.STOPPED) return 'stopped'
   throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/state', rule: 'enum' }] })

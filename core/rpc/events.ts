@@ -52,6 +52,7 @@ export function eventsService(router: ConnectRouter, core: CoreContext): void {
 
 function toEvent({ cursor, entry, event, lead }: FeedEvent): MessageInitShape<typeof EventSchema> {
   const { type, occurredAt, conversationId, sequence, leadId, delivery, workflowId, disabled } = entry
+  const agent = event?.data?.agent
   const isVisitors = type === 'visitor.identified' || type === 'visitor.left'
   return {
     cursor,
@@ -60,7 +61,8 @@ function toEvent({ cursor, entry, event, lead }: FeedEvent): MessageInitShape<ty
     conversationId,
     sequence,
     message: event?.message && { message: toMessage(event) },
-    assignment: event?.data?.agent && { agent: event.data.agent },
+    assignment: agent && type.startsWith('conversation.') ? { agent } : undefined,
+    botRequest: agent && type === 'human.requested' ? { bot: agent } : undefined,
     visitor: event && isVisitors ? { sessionId: event.sessionId ?? '', reason: reasonOf(event) } : undefined,
     leadId,
     lead: type === 'lead.captured' && lead ? toLead(lead) : undefined,

@@ -2,6 +2,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import {
   type Agent as AgentMessage,
+  type ConversationBotSchema,
   type ConversationSchema,
   ConversationStatus,
   type InboxEvent,
@@ -54,7 +55,15 @@ export function toConversation(
     visitor,
     lastMessage: lastMessage && toMessage(lastMessage),
     contact,
+    bot: toBot(conversation),
   }
+}
+
+function toBot({ bots, botAuthor }: Conversation): MessageInitShape<typeof ConversationBotSchema> | undefined {
+  if (!bots && !botAuthor) return undefined
+  const { isStopped = false, request } = bots ?? {}
+  const bot = botAuthor?.bot ?? request?.bot
+  return { bot, stopped: isStopped, humanRequestedAt: request && timestampFromDate(request.at) }
 }
 
 export function toSearchResult(

@@ -12,6 +12,7 @@ import type { ProtoFields } from '../../contract/proto-fields.ts'
 import type { CoreContext } from '../context.ts'
 import type { PageQuery, Sent, VisitorSend } from '../conversations/messages.ts'
 import { ServiceError } from '../errors.ts'
+import type { CoreMetrics } from '../metrics.ts'
 import { callerOf } from '../transport/caller.ts'
 import { toErrorInfo, toServiceError } from '../transport/connect-errors.ts'
 import { conversationMethods } from './conversations.ts'
@@ -23,6 +24,7 @@ const maxSends = 512
 
 export function messagingService(router: ConnectRouter, core: CoreContext): void {
   const { messages, logger, metrics } = core
+  const counted = countSends(metrics)
 
   async function sendOne(message: VisitorMessage): Promise<MessageInitShape<typeof VisitorMessageResultSchema>> {
     try {
@@ -36,17 +38,6 @@ export function messagingService(router: ConnectRouter, core: CoreContext): void
           'sending a visitor message failed with an internal error',
         )
       return { outcome: { case: 'error', value: toErrorInfo(failure) } }
-    }
-  }
-
-  async function counted(author: 'visitor' | 'agent', sending: Promise<Sent>): Promise<Sent> {
-    try {
-      const sent = await sending
-      metrics.sends.inc({ author, result: sent.replayed ? 'replayed' : 'accepted' })
-      return sent
-    } catch (error) {
-      metrics.sends.inc({ author, result: toErrorInfo(toServiceError(error)).code })
-      throw error
     }
   }
 
@@ -79,6 +70,20 @@ export function messagingService(router: ConnectRouter, core: CoreContext): void
     watchEvents: (commands, { signal }) => watchEvents(core, commands, signal),
   })
 }
+
+/** Returns a function that counts a send by its author and result. */
+export const countSends =
+  ({ sends }: CoreMetrics) =>
+  async (author: 'visitor' | 'agent' | 'bot', sending: Promise<Sent>): Promise<Sent> => {
+    try {
+      const sent = await sending
+      sends.inc({ author, result: sent.replayed ? 'replayed' : 'accepted' })
+      return sent
+    } catch (error) {
+      sends.inc({ author, result: toErrorInfo(toServiceError(error)).code })
+      throw error
+    }
+  }
 
 function fromVisitorMessage(message: VisitorMessage): VisitorSend {
   const { $typeName: _, $unknown: __, credentials, pageContext, ...send } = message

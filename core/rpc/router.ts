@@ -13,6 +13,7 @@ import { hideDataInterceptor } from '../transport/data-scopes.ts'
 import { createDispatcher, type UnaryMethod } from '../transport/dispatcher.ts'
 import { localTransport } from '../transport/local-transport.ts'
 import { observeCalls } from '../transport/observed-calls.ts'
+import { botService } from './bot.ts'
 import { commandService } from './command.ts'
 import { consoleService } from './console.ts'
 import { eventsService } from './events.ts'
@@ -56,6 +57,7 @@ export function createCoreServices(core: CoreContext): CoreServices {
     leadService(router, core)
     privacyService(router, core)
     eventsService(router, core)
+    botService(router, core)
   }
 
   const find = createDispatcher(register, { gate, interceptors })

@@ -62,7 +62,7 @@ interface Watched {
  */
 export function createSessionCheck(dependencies: {
   access: Pick<VisitorAccess, 'endOf' | 'isUnchanged'>
-  log: EventLog
+  log: Pick<EventLog, 'append' | 'drain'>
   subscriptions: Omit<StreamSubscriptions, 'open' | 'resume' | 'close' | 'checkSome'>
   bus: Bus
   logger: Logger

@@ -1,13 +1,13 @@
 /** Events as streams send them (specification, section 6; contract, section 4). */
 import { eventCategories } from '../../contract/event-categories.ts'
 import { publicMessage } from '../log/message-model.ts'
-import type { EventType, LogEvent } from '../log-event.ts'
+import { type EventType, isVisible, type LogEvent, type VisibleType } from '../log-event.ts'
 
 /**
  * Encodes an event for streams as one line of JSON. Every stream and every replay sends the same
  * bytes.
  */
-export function encodeEvent(event: LogEvent): string {
+export function encodeEvent(event: LogEvent & { type: VisibleType }): string {
   const { message } = event
   return JSON.stringify({
     sequence: event.sequence,
@@ -47,14 +47,14 @@ export function toStreamEvent(event: LogEvent): StreamEvent {
   const known = streamEvents.get(event)
   if (known) return known
   const { sequence, type, occurredAt, sessionId, transient, data } = event
-  // No stream sends typing events of visitors.
-  const isHidden = transient && data?.author?.kind === 'visitor'
+  // No stream sends typing events of visitors, or events for operators.
+  const isTyping = transient && data?.author?.kind === 'visitor'
   const encoded = {
     sequence,
     type,
     at: occurredAt.getTime(),
     sessionId,
-    json: isHidden ? undefined : encodeEvent(event),
+    json: isTyping || !isVisible(type) ? undefined : encodeEvent({ ...event, type }),
   }
   streamEvents.set(event, encoded)
   return encoded

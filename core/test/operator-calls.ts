@@ -58,6 +58,8 @@ export const requests: Record<string, (things: Things) => Record<string, unknown
   'MessagingService.UnassignAgent': ({ conversationId }) => ({ conversationId }),
   'MessagingService.CloseConversation': ({ conversationId }) => ({ conversationId }),
   'MessagingService.ReopenConversation': ({ conversationId }) => ({ conversationId }),
+  'MessagingService.StopBot': ({ conversationId }) => ({ conversationId }),
+  'MessagingService.ResumeBot': ({ conversationId }) => ({ conversationId }),
   'MessagingService.AddNote': ({ conversationId }) => ({
     conversationId,
     clientOperationId: randomUUID(),

@@ -110,7 +110,9 @@ describe.each(methods)('the method %s', (named, method) => {
   const request = () => requests[named]?.(things) ?? {}
 
   it('fails with Unauthenticated without a valid token', async () => {
-    const service = await cores.core.access.issue({ subject: 'test', scopes: [getOption(method, scope)], lifetime: -1 })
+    const { workspaceId } = cores
+    const grant = { subject: 'test', scopes: [getOption(method, scope)], lifetime: -1, workspaceId }
+    const service = await cores.core.access.issue(grant)
     const tokens = { ...invalidTokens, 'an expired service token': bearer(service) }
     const answers = Object.entries(tokens).map(async ([token, authorization]) => [
       token,

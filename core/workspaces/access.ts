@@ -48,7 +48,10 @@ export interface Access {
    * `ServiceUnavailable` while the keys of workspace sessions cannot be loaded.
    */
   authenticate(authorization: string | null, scope: string): Promise<Caller>
-  /** Issues a service token: a JWT (HS256) for the audience `service.core`. */
+  /**
+   * Issues a service token: a JWT (HS256) for the audience `service.core`. Rejects if a token of a
+   * bot has no workspace, or scopes that no bot has.
+   */
   issue(grant: TokenGrant): Promise<string>
 }
 
@@ -57,6 +60,18 @@ export interface Access {
  * processes.
  */
 export const knownScopes = [...operatorScopes, 'visitors:act', 'deliveries:work']
+
+/** Scopes of the token of a bot. Such a token has one workspace. */
+export const botScopes = ['bots:act', 'events:read', 'messages:read']
+
+/** Returns whether a grant has the scope of a bot. Throws if it also has more than a bot may have. */
+function isBot({ scopes, workspaceId }: Pick<TokenGrant, 'scopes' | 'workspaceId'>): boolean {
+  if (!scopes.includes('bots:act')) return false
+  if (workspaceId === undefined) throw new Error('the token of a bot needs a workspace')
+  const others = scopes.filter((scope) => !botScopes.includes(scope))
+  if (others.length > 0) throw new Error(`the token of a bot may not have ${others.join(', ')}`)
+  return true
+}
 
 const audience = 'service.core'
 const type = 'service-token+jwt'
@@ -94,10 +109,12 @@ export function createAccess(
         { algorithms: ['HS256'], audience, typ: type, currentDate: new Date(now()), requiredClaims: ['sub', 'scope'] },
       )
       const { sub = '', scope, wid, exp } = payload
+      const scopes = String(scope).split(' ')
+      const workspaceId = typeof wid === 'string' ? wid : undefined
       return {
         subject: sub,
-        scopes: new Set(String(scope).split(' ')),
-        workspaceId: typeof wid === 'string' ? wid : undefined,
+        scopes: new Set(isBot({ scopes, workspaceId }) ? botScopes : scopes),
+        workspaceId,
         expiresAt: exp === undefined ? Number.POSITIVE_INFINITY : exp * 1000,
       }
     } catch {
@@ -128,7 +145,8 @@ export function createAccess(
       return caller
     },
 
-    issue({ subject, scopes, workspaceId, lifetime }) {
+    async issue({ subject, scopes, workspaceId, lifetime }) {
+      isBot({ scopes, workspaceId })
       const { kid, key } = keyring.current('service-token')
       const jwt = new SignJWT({ scope: scopes.join(' '), wid: workspaceId })
         .setProtectedHeader({ alg: 'HS256', typ: type, kid })

@@ -9,6 +9,7 @@ import type { CoreNode, CorePool } from '../../core-client/core-pool.ts'
 import { createFailoverTransport } from '../../core-client/failover-transport.ts'
 import type { Slots } from '../../platform/concurrency/slots.ts'
 import { createBoundedTransport } from './bounded-transport.ts'
+import { createTracedTransport } from './traced-transport.ts'
 
 /** Clients for the pool of cores. */
 export interface CoreClients {
@@ -43,7 +44,9 @@ export function createCoreClients(options: {
   now: () => number
 }): CoreClients {
   const { cores, token, deadlineMs } = options
-  const failover = createAuthorizedTransport(createFailoverTransport({ cores, deadlineMs }), token)
+  const failover = createTracedTransport(
+    createAuthorizedTransport(createFailoverTransport({ cores, deadlineMs }), token),
+  )
   const bounded = createBoundedTransport(failover, options.budget)
   // Each call uses a free connection, so a check does not wait behind other calls.
   const readinessChecks = createClient(SessionService, failover)

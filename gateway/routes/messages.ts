@@ -187,12 +187,13 @@ function toAccepted(accepted: AcceptedMessage): SendMessageAnswer {
   return { ...accepted, acceptedAt: timeOf(accepted.acceptedAt) }
 }
 
-function toAnswer(message: Message): MessageAnswer {
+function toAnswer({ quickReplies, ...message }: Message): MessageAnswer {
   const { author, createdAt, redactedAt } = message
   return {
     ...message,
     author: author!,
     createdAt: timeOf(createdAt),
     redactedAt: redactedAt && timeOf(redactedAt),
+    ...(quickReplies.length > 0 && { quickReplies }),
   }
 }

@@ -72,7 +72,7 @@ export const HistoryQuery = Strict(
 )
 
 export const AuthorAnswer = Strict({
-  kind: Named('visitor', 'agent', 'system'),
+  kind: Named('visitor', 'agent', 'bot', 'system'),
   displayName: Type.Optional(Type.String()),
   avatarUrl: Type.Optional(Type.String()),
 } satisfies SchemasOf<Author>)
@@ -91,6 +91,9 @@ export const MessageAnswer = Strict({
   createdAt: Time,
   /** Set if the message was withdrawn. Its body is then empty. */
   redactedAt: Type.Optional(Time),
+  quickReplies: Type.Optional(
+    Type.Array(Type.String(), { description: 'Answers of a bot’s message that the visitor can send with a tap.' }),
+  ),
 } satisfies SchemasOf<Message>)
 export type MessageAnswer = Static<typeof MessageAnswer>
 

@@ -16,7 +16,13 @@ export async function walkMethods(cores: TestCores): Promise<Map<string, Row>> {
   const operator = (claims: object, more: object = {}) =>
     signWorkspaceSession({ claims: { wid: things.workspaceId, scope: everyScope.join(' '), ...claims }, ...more })
   const service = (scopes: string[], lifetime?: number) =>
-    cores.core.access.issue({ subject: 'test', scopes, lifetime })
+    // The token of a bot needs a workspace. Other tokens here have none.
+    cores.core.access.issue({
+      subject: 'test',
+      scopes,
+      lifetime,
+      ...(scopes.includes('bots:act') && { workspaceId: things.workspaceId }),
+    })
 
   const callers: Record<string, (method: DescMethod) => Promise<string | undefined> | string> = {
     'no credential': async () => undefined,

@@ -107,6 +107,7 @@ export function useLiveConsole(database: TestDatabase) {
     get demo() {
       return demo
     },
+    stack: () => stack,
     get receiver() {
       return receiver
     },

@@ -140,16 +140,16 @@ export const knownBugs: KnownBug[] = [
       },
       {
         folder: 'core',
-        from: '      const { promise, resolve, reject } = Promise.withResolvers<Appended>()\n      waiting.push',
-        to: `      const { promise, resolve, reject } = Promise.withResolvers<Appended>()
-      const own = ((globalThis as any).own ??= new Map()) as Map<string, Promise<Appended>>
-      if (draft.operationKey !== undefined) {
-        const known = own.get(draft.operationKey)
-        if (known) return known.then(({ event }) => ({ event, replayed: true }))
-        own.set(draft.operationKey, promise)
-        promise.catch(() => own.delete(draft.operationKey ?? ''))
-      }
-      waiting.push`,
+        from: '    const { promise, resolve, reject } = Promise.withResolvers<Appended | undefined>()\n    waiting.push',
+        to: `    const { promise, resolve, reject } = Promise.withResolvers<Appended | undefined>()
+    const own = ((globalThis as any).own ??= new Map()) as Map<string, Promise<Appended>>
+    if (draft.operationKey !== undefined) {
+      const known = own.get(draft.operationKey)
+      if (known) return known.then(({ event }) => ({ event, replayed: true }))
+      own.set(draft.operationKey, promise as Promise<Appended>)
+      promise.catch(() => own.delete(draft.operationKey ?? ''))
+    }
+    waiting.push`,
       },
     ],
   },

@@ -105,6 +105,16 @@ describe('compose.yaml', () => {
     }
   })
 
+  it('deploy/compose/bot.yaml adds a bot that reaches only the cores, with the token of its own file', async () => {
+    const { services: added, volumes }: Compose = parse(readFileSync(join(root, 'deploy/compose/bot.yaml'), 'utf8'))
+    expect(Object.keys(added)).toEqual(['bot'])
+    const { build, networks, env_file, environment, volumes: mounted } = added.bot!
+    expect([build?.target, networks, env_file]).toEqual(['bot', ['inside'], 'secrets/bot.env'])
+    expect(environment).toEqual({ CORE_URLS: 'dns://core:8090', CURSOR_FILE: '/data/cursor' })
+    expect(mounted).toEqual([`${Object.keys(volumes)[0]}:/data`])
+    expect(await readDockerfile()).toContain('FROM part AS bot\nCOPY docs/examples/bot.ts docs/examples/\n')
+  })
+
   it('compose.yaml publishes ports on localhost only', () => {
     for (const port of services.flatMap(([, { ports = [] }]) => ports)) expect(port).toMatch(/^127\.0\.0\.1:/)
   })

@@ -3,7 +3,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import type { IDeployment } from 'kubernetes-models/apps/v1'
+import type { IDeployment, IStatefulSet } from 'kubernetes-models/apps/v1'
 import type { IHorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2'
 import type { IIngress, INetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1'
 import type { IPodDisruptionBudget } from 'kubernetes-models/policy/v1'
@@ -102,6 +102,19 @@ describe('the manifests', () => {
     expect(partNames.map((name) => containerOf(name).image)).toEqual(partNames.map((name) => `service-${name}`))
     expect(named.toSorted()).toEqual([...partNames, 'admin'].map((name) => `service-${name}`).toSorted())
     for (const { newTag } of overlay.images) expect(newTag).not.toBe('latest')
+  })
+})
+
+describe('the bot', () => {
+  it('may reach the cores, keeps its cursor, and gets its token from a Secret only', () => {
+    const { template, volumeClaimTemplates } = find<IStatefulSet>('StatefulSet', 'bot').spec!
+    const container = template.spec!.containers[0]!
+    expect(template.metadata?.labels).toMatchObject({ 'service-access': 'core' })
+    expect(container.envFrom).toEqual([{ secretRef: { name: 'service-bot' } }])
+    const env = Object.fromEntries(container.env!.map(({ name, value }) => [name, value]))
+    expect(env).toEqual({ CORE_URLS: 'dns://core:8090', CURSOR_FILE: '/data/cursor' })
+    expect(container.volumeMounts).toEqual([{ name: volumeClaimTemplates![0]!.metadata!.name, mountPath: '/data' }])
+    expect(container.securityContext?.readOnlyRootFilesystem).toBe(true)
   })
 })
 

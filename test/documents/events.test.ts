@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { EventName } from '../../contract/event-categories.ts'
 import { eventCategories } from '../../contract/event-categories.ts'
-import { type EventType, endsSession, type LogEvent } from '../../core/log-event.ts'
+import { endsSession, type LogEvent, type VisibleType } from '../../core/log-event.ts'
 import { encodeEvent } from '../../core/streams/model.ts'
 import { eventsDocument } from '../../dev/write-events.ts'
 import { eventDefinitions, eventSchema } from '../../gateway/schemas/events.ts'
@@ -15,7 +15,7 @@ const families = 'message|typing|agent|session|visitor|connection|navigation|scr
 const names = Object.keys(eventDefinitions) as EventName[]
 
 // This line does not compile if an event type of the core's event log has no definition.
-const undescribed: Exclude<EventType, EventName>[] = []
+const undescribed: Exclude<VisibleType, EventName>[] = []
 
 describe('the events that a core can write', () => {
   it('every event that a core can write is defined under the name that the source uses', () => {
@@ -38,7 +38,7 @@ describe('the events that a core can write', () => {
 
   it('an event ends its session if, and only if, it is defined as terminal', () => {
     for (const name of names.filter((each) => each !== 'replay.reset.required'))
-      expect(endsSession(name as EventType), name).toBe(eventDefinitions[name].terminal === 'always')
+      expect(endsSession(name as VisibleType), name).toBe(eventDefinitions[name].terminal === 'always')
   })
 
   it('every event that a core can write is encoded in the shape that its schema defines', () => {
@@ -55,9 +55,11 @@ describe('the events that a core can write', () => {
     const author = { kind: 'agent', displayName: 'Ada' } as const
     const agent = { displayName: 'Ada', avatarUrl: 'https://shop.example/ada.png' }
     const expiresAt = occurredAt.toISOString()
-    const written: Record<EventType, Pick<LogEvent, 'message' | 'data'>> = {
+    const written: Record<VisibleType, Pick<LogEvent, 'message' | 'data'>> = {
       'message.accepted': { message },
-      'message.received': { message: { messageId: 'msg_2', author, body: 'Hi', contentType: 'text', state: 'sent' } },
+      'message.received': {
+        message: { messageId: 'msg_2', author, body: 'Hi', contentType: 'text', state: 'sent', quickReplies: ['Yes'] },
+      },
       'message.state.changed': { data: { messageId: 'msg_1', clientOperationId: 'op-1', state: 'read' } },
       'message.redacted': { data: { messageId: 'msg_1' } },
       'typing.started': { data: { author } },
@@ -77,8 +79,14 @@ describe('the events that a core can write', () => {
       'visitor.banned': {},
       'connection.disabled': {},
     }
-    for (const [type, content] of Object.entries(written) as [EventType, object][]) {
-      const event: LogEvent = { conversationId: 'cnv_1', sequence: 1, type, occurredAt, ...content }
+    for (const [type, content] of Object.entries(written) as [VisibleType, object][]) {
+      const event: LogEvent & { type: VisibleType } = {
+        conversationId: 'cnv_1',
+        sequence: 1,
+        type,
+        occurredAt,
+        ...content,
+      }
       const problems = validatorOf(eventSchema(event.type))
       expect(problems(JSON.parse(encodeEvent(event))), type).toEqual([])
       expect(problems({ ...JSON.parse(encodeEvent(event)), internal: 1 })).not.toEqual([])

@@ -60,6 +60,12 @@ export function ConversationView({ conversationId, details, message }: Conversat
       await thread.assign(assigned ? undefined : session.displayName)
       announcer.say(assigned ? 'Conversation unassigned.' : 'Conversation assigned to you.')
     })
+  const switchBot = () =>
+    run(async () => {
+      const isStopped = thread.conversation.peek()?.bot?.stopped
+      await (isStopped ? thread.resumeBot() : thread.stopBot())
+      announcer.say(isStopped ? 'Conversation given back to the bot.' : 'Bot stopped.')
+    })
   const [undo, setUndo] = useState<'offered' | 'resting'>()
   const close = () =>
     run(async () => {
@@ -111,6 +117,7 @@ export function ConversationView({ conversationId, details, message }: Conversat
   }
 
   const name = visitorName(conversation ?? { conversationId, visitor: undefined })
+  const bot = conversation?.bot
   const presence = inbox.presenceOf(conversationId)
   const verified = conversation?.visitor?.identityState === 'verified'
   return (
@@ -139,6 +146,7 @@ export function ConversationView({ conversationId, details, message }: Conversat
               {thread.session.value?.panelClosedAt && ' · Closed the chat panel'}
               {thread.session.value?.visitorBanned && ' · Banned'}
               {isClosed && ' · Closed'}
+              {bot && ` · ${bot.bot?.displayName || 'Bot'} (bot) ${bot.stopped ? 'is stopped' : 'answers'}`}
               {conversation?.agent &&
                 ` · ${mine ? 'Assigned to you' : `Assigned to ${conversation.agent.displayName}`}`}
             </p>
@@ -153,6 +161,11 @@ export function ConversationView({ conversationId, details, message }: Conversat
                 </span>
               )}
             </Button>
+            {bot && (
+              <Button kind="small" disabled={busy} onClick={switchBot}>
+                {bot.stopped ? 'Give back to bot' : 'Stop bot'}
+              </Button>
+            )}
             <Button
               kind="small close-toggle"
               disabled={busy || !conversation || undo === 'resting'}

@@ -8,6 +8,7 @@ import { Icon } from '../ui/icon.tsx'
 import { Loading } from '../ui/notice.tsx'
 import { TimeOfDay } from '../ui/when.tsx'
 import { MessageText } from './message-text.tsx'
+import { authorName, stateText } from './message-words.ts'
 import type { OutgoingMessage } from './outbox.ts'
 import type { Thread } from './thread.ts'
 import { buildTimeline, type TimelineItem } from './timeline.ts'
@@ -189,11 +190,11 @@ const groupSeconds = 300
 
 function MessageItem({ message, before, after, name, me, thread, isFound }: MessageItemProps) {
   const kind = message.author?.kind ?? 'system'
-  const author = authorName(message, name, me)
+  const author = headOf(message, name, me)
   const isGroup = (one: Message | undefined, next: Message | undefined) =>
     one !== undefined &&
     next !== undefined &&
-    authorName(one, name, me) === authorName(next, name, me) &&
+    headOf(one, name, me) === headOf(next, name, me) &&
     one.author?.kind === next.author?.kind &&
     Number((next.createdAt?.seconds ?? 0n) - (one.createdAt?.seconds ?? 0n)) < groupSeconds
   const continues = isGroup(before, message)
@@ -202,7 +203,7 @@ function MessageItem({ message, before, after, name, me, thread, isFound }: Mess
   const showsFoot = !isGroup(message, after) || (after !== undefined && stateText(after) !== stateText(message))
   return (
     <li
-      class={`message ${kind}${continues ? ' continues' : ''}${isFound ? ' found' : ''}`}
+      class={`message ${kind === 'bot' ? 'agent bot' : kind}${continues ? ' continues' : ''}${isFound ? ' found' : ''}`}
       tabIndex={isFound ? -1 : undefined}
     >
       <div class="message-head">{author}</div>
@@ -212,6 +213,15 @@ function MessageItem({ message, before, after, name, me, thread, isFound }: Mess
         <div class="bubble" dir="auto" lang={message.locale}>
           <MessageText text={message.body} />
         </div>
+      )}
+      {message.quickReplies.length > 0 && (
+        <ul class="quick-replies" aria-label="Quick replies">
+          {message.quickReplies.map((text) => (
+            <li key={text} class="tag" dir="auto">
+              {text}
+            </li>
+          ))}
+        </ul>
       )}
       <div class="message-foot">
         <WithdrawButton message={message} thread={thread} me={me} />
@@ -270,18 +280,5 @@ function OutgoingItem({ message, thread, composer }: OutgoingItemProps) {
   )
 }
 
-function authorName({ author }: Message, name: string, me: string): string {
-  if (author?.kind === 'visitor') return name
-  if (author?.kind === 'agent') return author.displayName === me ? 'You' : (author.displayName ?? 'Agent')
-  return 'System'
-}
-
-/**
- * Returns the state shown below a message. The states of an agent's message say what the visitor's
- * browser has reported.
- */
-function stateText({ author, state }: Message): string {
-  if (author?.kind === 'agent') return { delivered: 'Delivered', read: 'Read' }[state] ?? 'Sent'
-  if (author?.kind !== 'visitor') return ''
-  return { queued: 'New', sent: 'Received', delivered: 'Delivered', read: 'Read', failed: 'Failed' }[state] ?? state
-}
+const headOf = ({ author }: Message, name: string, me: string): string =>
+  author?.kind === 'visitor' ? name : authorName(author, me) || 'System'

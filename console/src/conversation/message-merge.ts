@@ -31,9 +31,9 @@ export function mergeMessages(known: readonly Message[], more: readonly Message[
 export function withState(messages: readonly Message[], messageId: string, state: string): readonly Message[] {
   const found = messages.find((message) => message.messageId === messageId)
   if (!found) return messages
-  const isAgent = found.author?.kind === 'agent'
+  const isTeam = ({ author }: Message) => author?.kind === 'agent' || author?.kind === 'bot'
   const changes = (message: Message) =>
-    (message === found || (isAgent && message.author?.kind === 'agent' && message.sequence < found.sequence)) &&
+    (message === found || (isTeam(found) && isTeam(message) && message.sequence < found.sequence)) &&
     stateRank(state) > stateRank(message.state)
   return messages.some(changes)
     ? messages.map((message) => (changes(message) ? { ...message, state } : message))

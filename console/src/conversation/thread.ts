@@ -251,6 +251,10 @@ export function createThread(deps: ThreadDeps) {
 
     close: () => applyResponse(messaging.closeConversation({ conversationId })),
 
+    stopBot: () => applyResponse(messaging.stopBot({ conversationId })),
+
+    resumeBot: () => applyResponse(messaging.resumeBot({ conversationId })),
+
     reopen: () => applyResponse(messaging.reopenConversation({ conversationId })),
 
     /** Adds a note. A repeat with the same operation ID adds no second note. */

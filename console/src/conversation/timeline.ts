@@ -70,6 +70,8 @@ const eventItem = (key: string, time: Message['createdAt'], text: string): Timel
 const fixedTexts: Record<string, string> = {
   'conversation.closed': 'Conversation closed',
   'conversation.reopened': 'Conversation reopened',
+  'bot.stopped': 'The bot was stopped',
+  'bot.resumed': 'Given back to the bot',
   'session.identified': 'The site verified the visitor',
   'session.closed': 'The session ended',
   'session.expired': 'The session expired',
@@ -86,6 +88,7 @@ export function eventText({ type, agent, label, url }: InboxEvent, me: string): 
   const name = agent?.displayName
   if (type === 'agent.assigned') return `Assigned to ${name === me ? 'you' : name}`
   if (type === 'agent.unassigned') return name === me ? 'You were unassigned' : `${name} was unassigned`
+  if (type === 'human.requested') return `${name} (bot) asked for a person`
   if (type === 'navigation.requested') return `Page suggested: ${label || url}`
   return fixedTexts[type]
 }

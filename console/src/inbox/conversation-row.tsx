@@ -1,9 +1,10 @@
 import { ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole } from '../console-context.ts'
+import { authorName } from '../conversation/message-words.ts'
 import { conversationPath } from '../router.ts'
 import { Avatar, presenceWords, VerifiedMark } from '../ui/avatar.tsx'
 import { Waiting, When } from '../ui/when.tsx'
-import { type InboxEntry, isUnread, visitorName } from './inbox-merge.ts'
+import { type InboxEntry, isUnread, isWaiting, visitorName } from './inbox-merge.ts'
 
 export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: boolean; me: string }) {
   const { inbox, outbox } = useConsole()
@@ -15,7 +16,7 @@ export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: 
   const presence = inbox.presenceOf(conversationId)
   const verified = visitor?.identityState === 'verified'
   const preview = lastMessage?.redactedAt ? 'Message withdrawn' : lastMessage?.body
-  const from = lastMessage?.author?.kind === 'agent' ? authorOf(lastMessage.author.displayName, me) : ''
+  const from = authorName(lastMessage?.author, me)
   return (
     <li>
       <a
@@ -44,6 +45,7 @@ export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: 
               <span class="row-preview ellipsis typing">is typing…</span>
             )}
             {unsent && <span class="tag warn">{unsent === 'sending' ? 'Sending…' : 'Not sent'}</span>}
+            {isWaiting(entry) && <span class="tag warn">Wants a person</span>}
             {status === ConversationStatus.CLOSED && <span class="tag">Closed</span>}
             {agent && <span class="tag">{agent.displayName === me ? 'Mine' : agent.displayName}</span>}
             {unread && (
@@ -57,6 +59,3 @@ export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: 
     </li>
   )
 }
-
-const authorOf = (displayName: string | undefined, me: string) =>
-  displayName === me ? 'You' : (displayName ?? 'Agent')

@@ -2,6 +2,9 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { describe, expect, it } from 'vitest'
 import {
+  AgentSchema,
+  type Conversation,
+  ConversationBotSchema,
   ConversationSchema,
   ConversationStatus,
   InboxEventSchema,
@@ -54,6 +57,17 @@ describe('the inbox list', () => {
     expect(listed(one).lastMessage?.messageId).toBe('msg_3')
     expect(listed(other).lastMessage?.messageId).toBe('msg_3')
     expect(listed(mergeChange(other, change, 2))).toEqual(listed(other))
+  })
+
+  it('a conversation whose bot has asked for a person is unread until an agent is assigned or answers, or it is closed', () => {
+    const bot = create(ConversationBotSchema, { stopped: true, humanRequestedAt: timestampFromMs(1_000) })
+    const unread = (more: Partial<Conversation>) =>
+      isUnread({ conversation: { ...conversation(2, { bot, lastMessage: message(2, 'bot') }), ...more }, revision: 0 })
+    expect(unread({})).toBe(true)
+    expect(unread({ agent: create(AgentSchema, { displayName: 'Ada' }) })).toBe(false)
+    expect(unread({ lastMessage: message(3, 'agent') })).toBe(false)
+    expect(unread({ status: ConversationStatus.CLOSED })).toBe(false)
+    expect(unread({ bot: create(ConversationBotSchema, { stopped: true }) })).toBe(false)
   })
 
   it('a conversation is unread until its last message is read or answered, even if the state `delivered` arrives late', () => {

@@ -129,9 +129,19 @@ function latest(one: Message | undefined, other: Message | undefined): Message |
   return stateRank(one.state) > stateRank(other.state) ? one : other
 }
 
-/** Returns true if the last message is from the visitor and has not been read. */
-export function isUnread({ conversation: { lastMessage } }: InboxEntry): boolean {
-  return lastMessage?.author?.kind === 'visitor' && lastMessage.state !== 'read'
+/**
+ * Returns true if the last message is from the visitor and has not been read, or if the conversation
+ * waits for a person.
+ */
+export function isUnread(entry: InboxEntry): boolean {
+  const { lastMessage } = entry.conversation
+  return (lastMessage?.author?.kind === 'visitor' && lastMessage.state !== 'read') || isWaiting(entry)
+}
+
+/** Returns true from a bot's request for a person until an agent is assigned or answers. */
+export function isWaiting({ conversation: { bot, agent, lastMessage, status } }: InboxEntry): boolean {
+  const isTaken = agent !== undefined || lastMessage?.author?.kind === 'agent'
+  return bot?.humanRequestedAt !== undefined && !isTaken && status !== ConversationStatus.CLOSED
 }
 
 /** A list of the inbox. All but `closed` have open conversations only. */

@@ -1,6 +1,7 @@
 import { Fragment } from 'preact'
 import { ConversationStatus, type SearchResult } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole } from '../console-context.ts'
+import { authorName } from '../conversation/message-words.ts'
 import { pathOf } from '../router.ts'
 import { Avatar } from '../ui/avatar.tsx'
 import { Button } from '../ui/button.tsx'
@@ -103,7 +104,7 @@ function ResultRow({ result, me, open }: { result: SearchResult; me: string; ope
   const { inbox } = useConsole()
   const { conversationId, agent, status } = conversation
   const name = visitorName(conversation)
-  const from = author?.kind === 'agent' ? (author.displayName === me ? 'You' : (author.displayName ?? 'Agent')) : ''
+  const from = authorName(author, me)
   return (
     <li>
       <a class="row" href={pathOfResult(result, conversationId)} aria-current={open ? 'true' : undefined}>

@@ -10,7 +10,7 @@
 export type DeliveryStatus = 'pending' | 'queued' | 'retrying' | 'sent' | 'delivered' | 'read' | 'failed'
 
 export interface MessageAuthor {
-  kind: 'visitor' | 'agent' | 'system'
+  kind: 'visitor' | 'agent' | 'bot' | 'system'
   displayName?: string
   avatarUrl?: string
 }
@@ -34,6 +34,8 @@ export interface WidgetMessage {
   body: string
   contentType: string
   locale?: string
+  /** Answers of a bot's message, which the visitor can send as messages. */
+  quickReplies?: readonly string[]
   /** Time at which the message was created, in RFC 3339 format. */
   createdAt: string
   /** Time at which an operator withdrew the message, in RFC 3339 format. The body is then empty. */

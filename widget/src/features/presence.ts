@@ -2,6 +2,7 @@ import type { Clock, TimerId } from '../../../browser/platform.ts'
 import type { Emitter } from '../client/events.ts'
 import type { Activity, Agent, Presence } from '../client/feature-types.ts'
 import type { MessageAuthor, StreamEvent } from '../client/types.ts'
+import { isTeam } from '../messages/team.ts'
 import type { FeatureRecords } from './feature-record.ts'
 
 /** Time after which an agent's typing indicator is removed. */
@@ -26,7 +27,7 @@ export function createPresence({ clock, emitter, records }: PresenceDeps) {
 
   emitter.on('message.received', ({ message }) => {
     note(message.sequence)
-    if (message.author.kind === 'agent' && stopTyping(message.author)) emitChanged()
+    if (isTeam(message.author) && stopTyping(message.author)) emitChanged()
   })
   emitter.on('message.accepted', ({ message }) => note(message.sequence))
   emitter.on('messages.changed', ({ messages }) => {
@@ -48,7 +49,7 @@ export function createPresence({ clock, emitter, records }: PresenceDeps) {
       note(sequence)
       if (type === 'typing.started' || type === 'typing.stopped') {
         const author = data.author as MessageAuthor | undefined
-        if (author?.kind !== 'agent') return
+        if (!author || !isTeam(author)) return
         stopTyping(author)
         if (type === 'typing.started') startTyping(author)
         emitChanged()

@@ -21,6 +21,8 @@ export interface PlacedMessage {
   startsNew: boolean
   /** True for the visitor's newest accepted message. This message shows its delivery state. */
   showsState: boolean
+  /** True for the newest message. A bot's message shows its quick replies. */
+  isLast: boolean
 }
 
 /**
@@ -37,7 +39,15 @@ export function layOut(messages: readonly WidgetMessage[], firstNewKey?: string)
     const startsGroup = startsDay || startsNew || !isSameGroup(before?.message, message)
     const showsState = message === newestAccepted || (message.author.kind === 'visitor' && !message.messageId)
     before = { message, day }
-    return { message, startsDay, startsNew, startsGroup, endsGroup: true, showsState }
+    return {
+      message,
+      startsDay,
+      startsNew,
+      startsGroup,
+      endsGroup: true,
+      showsState,
+      isLast: message === messages.at(-1),
+    }
   })
   for (const [index, one] of placed.entries()) one.endsGroup = placed[index + 1]?.startsGroup ?? true
   return placed

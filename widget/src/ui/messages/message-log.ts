@@ -1,5 +1,6 @@
 import { initialOf } from '../../../../browser/initials.ts'
 import type { WidgetMessage } from '../../client/types.ts'
+import { isTeam } from '../../messages/team.ts'
 import { element, icon } from '../elements/elements.ts'
 import { downIcon } from '../elements/icons.ts'
 import { layOut } from './message-layout.ts'
@@ -122,7 +123,7 @@ export function createMessageLog(deps: MessageLogDeps) {
     const stale = new Set(rows.keys())
     let before: Element | undefined
     measureGroups()
-    const newest = messages.filter(({ author }) => author.kind === 'agent').slice(-newCount)
+    const newest = messages.filter(({ author }) => isTeam(author)).slice(-newCount)
     if (newCount > 0 && newest.length === newCount) {
       firstNewKey = newest[0]!.key
       newCount = 0

@@ -1,6 +1,7 @@
 import { initialsOf } from '../../../../browser/initials.ts'
 import { linkify } from '../../../../browser/linkify.ts'
 import type { MessageAuthor, WidgetMessage } from '../../client/types.ts'
+import { isTeam } from '../../messages/team.ts'
 import { element, icon } from '../elements/elements.ts'
 import { alertIcon, tickIcon } from '../elements/icons.ts'
 import { picture } from '../elements/picture.ts'
@@ -19,6 +20,8 @@ export interface RowContext {
   isHeld(): boolean
   /** Returns false if the browser is offline. */
   isOnline(): boolean
+  /** Sends a quick reply of a bot. */
+  onReply(text: string): void
   onRetry(clientOperationId: string, known: Pick<WidgetMessage, 'failureVersion'>): void
 }
 
@@ -33,7 +36,7 @@ export interface MessageRow {
  */
 export function createMessageRow(
   context: RowContext,
-  { message: { key, author, body, contentType, redactedAt } }: PlacedMessage,
+  { message: { key, author, body, contentType, redactedAt, quickReplies = [] } }: PlacedMessage,
 ): MessageRow {
   const { texts } = context
   const name = author.displayName || (author.kind === 'visitor' ? texts.you : texts.agent)
@@ -59,16 +62,17 @@ export function createMessageRow(
     ...said,
   )
   const meta = element('div', { class: 'meta', 'aria-live': 'off' })
-  const avatar = author.kind === 'agent' ? avatarOf(author, name) : undefined
-  const column = element('div', { class: 'column' }, label, bubble, meta)
+  const avatar = isTeam(author) ? avatarOf(author, name) : undefined
+  const replies = element('div', { class: 'replies' }, ...quickReplies.map(replyButton))
+  const column = element('div', { class: 'column' }, label, bubble, meta, replies)
   const line = element('div', { class: 'line' }, ...(avatar ? [avatar] : []), column)
-  const row = element('div', { class: 'row', 'data-author': author.kind }, day, line)
+  const row = element('div', { class: 'row', 'data-author': isTeam(author) ? 'agent' : author.kind }, day, line)
   let shown: Partial<PlacedMessage> = {}
 
   return { element: row, update }
 
   function update(placed: PlacedMessage) {
-    const { message, startsDay, startsNew, startsGroup, endsGroup, showsState } = placed
+    const { message, startsDay, startsNew, startsGroup, endsGroup, showsState, isLast } = placed
     // Most rows stay the same when a message arrives. The text of an unsent message also depends on
     // consent and network, and that of a day on the present day.
     const isSame =
@@ -84,14 +88,22 @@ export function createMessageRow(
     day.toggleAttribute('data-new', startsNew)
     const dayParts = [startsDay && context.dates.day(message.createdAt), startsNew && texts.newMessages]
     day.textContent = dayParts.filter(Boolean).join(' · ')
-    label.hidden = !startsGroup || author.kind !== 'agent'
+    label.hidden = !startsGroup || !isTeam(author)
     label.replaceChildren(...(label.hidden ? [] : [element('bdi', {}, name)]))
     const parts = metaParts(message, showsState, endsGroup)
-    const hadFocus = meta.contains((row.getRootNode() as ShadowRoot).activeElement)
+    const active = (row.getRootNode() as ShadowRoot).activeElement
+    const hadFocus = meta.contains(active) || (!isLast && replies.contains(active))
+    replies.hidden = !isLast
     meta.hidden = parts.length === 0
     meta.replaceChildren(...parts)
     if (hadFocus)
       (meta.querySelector('button') ?? row.closest<HTMLElement>('.scroller'))?.focus({ preventScroll: true })
+  }
+
+  function replyButton(text: string): Node {
+    const button = element('button', { class: 'reply', type: 'button', dir: 'auto' }, text)
+    button.addEventListener('click', () => context.onReply(text))
+    return button
   }
 
   function metaParts(message: WidgetMessage, showsState: boolean, endsGroup: boolean): Node[] {

@@ -1,5 +1,6 @@
 import type { ServiceClient } from '../../client/client.ts'
 import type { FormKind, MessageAuthor, WidgetMessage } from '../../client/types.ts'
+import { isTeam } from '../../messages/team.ts'
 import { element } from '../elements/elements.ts'
 import type { FormView } from '../forms/form-view.ts'
 import type { Dates } from '../languages/dates.ts'
@@ -135,7 +136,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
   function lastAgent(): MessageAuthor | undefined {
     const lastChange = client.activity().findLast(({ type }) => type.startsWith('agent.'))
     if (lastChange?.type === 'agent.unassigned') return undefined
-    return client.messages().findLast(({ author }) => author.kind === 'agent')?.author
+    return client.messages().findLast(({ author }) => isTeam(author))?.author
   }
 
   function showPresence() {

@@ -52,6 +52,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
     dates,
     isHeld: () => consent?.state()?.isHolding ?? false,
     isOnline: pageLifecycle.isOnline,
+    onReply: send,
     onRetry: client.retryMessage,
     loadOlder: client.loadOlder,
     hasOlder: client.hasOlder,

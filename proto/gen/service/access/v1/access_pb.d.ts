@@ -16,7 +16,7 @@ export declare const file_service_access_v1_access: GenFile;
  * Scopes that a workspace session may hold. Other scopes in its claims are ignored. The scope's
  * name comes from the value's name: OPERATOR_SCOPE_LEADS_DELIVER is "leads:deliver". Scopes that
  * are not listed ("visitors:act", "deliveries:work", "cores:announce") are for service tokens of
- * the service's own processes.
+ * the service's own processes, and "bots:act" for the tokens of bots.
  *
  * @generated from enum service.access.v1.OperatorScope
  */

@@ -329,6 +329,11 @@ export enum ErrorCode {
   ATTEMPT_NOT_RETRYABLE = 33,
 
   /**
+   * @generated from enum value: ERROR_CODE_BOT_STOPPED = 42;
+   */
+  BOT_STOPPED = 42,
+
+  /**
    * @generated from enum value: ERROR_CODE_COMMAND_EXPIRED = 34;
    */
   COMMAND_EXPIRED = 34,

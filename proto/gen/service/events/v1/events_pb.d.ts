@@ -185,7 +185,7 @@ export declare type Event = Message<"service.events.v1.Event"> & {
   sequence: number;
 
   /**
-   * Set in `message.visitor` and `message.agent`.
+   * Set in `message.visitor`, `message.agent` and `message.bot`.
    *
    * @generated from field: service.events.v1.MessageContent message = 6;
    */
@@ -246,6 +246,13 @@ export declare type Event = Message<"service.events.v1.Event"> & {
    * @generated from field: string redacted_message_id = 14;
    */
   redactedMessageId: string;
+
+  /**
+   * Set in `human.requested`.
+   *
+   * @generated from field: service.events.v1.BotRequest bot_request = 15;
+   */
+  botRequest?: BotRequest | undefined;
 };
 
 /**
@@ -285,6 +292,24 @@ export declare type Assignment = Message<"service.events.v1.Assignment"> & {
  * Use `create(AssignmentSchema)` to create a new message.
  */
 export declare const AssignmentSchema: GenMessage<Assignment>;
+
+/**
+ * @generated from message service.events.v1.BotRequest
+ */
+export declare type BotRequest = Message<"service.events.v1.BotRequest"> & {
+  /**
+   * The bot that asked for a person.
+   *
+   * @generated from field: service.messaging.v1.Agent bot = 1;
+   */
+  bot?: Agent | undefined;
+};
+
+/**
+ * Describes the message service.events.v1.BotRequest.
+ * Use `create(BotRequestSchema)` to create a new message.
+ */
+export declare const BotRequestSchema: GenMessage<BotRequest>;
 
 /**
  * @generated from message service.events.v1.VisitorSession

@@ -410,6 +410,13 @@ export declare type Message = Message$1<"service.messaging.v1.Message"> & {
    * @generated from field: google.protobuf.Timestamp redacted_at = 12;
    */
   redactedAt?: Timestamp | undefined;
+
+  /**
+   * Answers that the visitor can send with a tap. Set on bots' messages only.
+   *
+   * @generated from field: repeated string quick_replies = 13;
+   */
+  quickReplies: string[];
 };
 
 /**
@@ -423,7 +430,7 @@ export declare const MessageSchema: GenMessage<Message>;
  */
 export declare type Author = Message$1<"service.messaging.v1.Author"> & {
   /**
-   * Kind of the author: "visitor", "agent" or "system".
+   * Kind of the author: "visitor", "agent", "bot" or "system".
    *
    * @generated from field: string kind = 1;
    */
@@ -1080,6 +1087,13 @@ export declare type Conversation = Message$1<"service.messaging.v1.Conversation"
    * @generated from field: google.protobuf.Timestamp waiting_since = 13;
    */
   waitingSince?: Timestamp | undefined;
+
+  /**
+   * Set if a bot has taken part in the conversation or was stopped in it.
+   *
+   * @generated from field: optional service.messaging.v1.ConversationBot bot = 14;
+   */
+  bot?: ConversationBot | undefined;
 };
 
 /**
@@ -1087,6 +1101,38 @@ export declare type Conversation = Message$1<"service.messaging.v1.Conversation"
  * Use `create(ConversationSchema)` to create a new message.
  */
 export declare const ConversationSchema: GenMessage<Conversation>;
+
+/**
+ * @generated from message service.messaging.v1.ConversationBot
+ */
+export declare type ConversationBot = Message$1<"service.messaging.v1.ConversationBot"> & {
+  /**
+   * Name and picture of the bot that last wrote or asked for a person. Unset if none has.
+   *
+   * @generated from field: service.messaging.v1.Agent bot = 1;
+   */
+  bot?: Agent | undefined;
+
+  /**
+   * True until an operator gives the conversation back to the bot.
+   *
+   * @generated from field: bool stopped = 2;
+   */
+  stopped: boolean;
+
+  /**
+   * Time at which the bot asked for a person. Set until the conversation is given back.
+   *
+   * @generated from field: optional google.protobuf.Timestamp human_requested_at = 3;
+   */
+  humanRequestedAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.ConversationBot.
+ * Use `create(ConversationBotSchema)` to create a new message.
+ */
+export declare const ConversationBotSchema: GenMessage<ConversationBot>;
 
 /**
  * @generated from message service.messaging.v1.ConversationContact
@@ -1655,6 +1701,70 @@ export declare type ReopenConversationResponse = Message$1<"service.messaging.v1
 export declare const ReopenConversationResponseSchema: GenMessage<ReopenConversationResponse>;
 
 /**
+ * @generated from message service.messaging.v1.StopBotRequest
+ */
+export declare type StopBotRequest = Message$1<"service.messaging.v1.StopBotRequest"> & {
+  /**
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+};
+
+/**
+ * Describes the message service.messaging.v1.StopBotRequest.
+ * Use `create(StopBotRequestSchema)` to create a new message.
+ */
+export declare const StopBotRequestSchema: GenMessage<StopBotRequest>;
+
+/**
+ * @generated from message service.messaging.v1.StopBotResponse
+ */
+export declare type StopBotResponse = Message$1<"service.messaging.v1.StopBotResponse"> & {
+  /**
+   * @generated from field: service.messaging.v1.Conversation conversation = 1;
+   */
+  conversation?: Conversation | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.StopBotResponse.
+ * Use `create(StopBotResponseSchema)` to create a new message.
+ */
+export declare const StopBotResponseSchema: GenMessage<StopBotResponse>;
+
+/**
+ * @generated from message service.messaging.v1.ResumeBotRequest
+ */
+export declare type ResumeBotRequest = Message$1<"service.messaging.v1.ResumeBotRequest"> & {
+  /**
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+};
+
+/**
+ * Describes the message service.messaging.v1.ResumeBotRequest.
+ * Use `create(ResumeBotRequestSchema)` to create a new message.
+ */
+export declare const ResumeBotRequestSchema: GenMessage<ResumeBotRequest>;
+
+/**
+ * @generated from message service.messaging.v1.ResumeBotResponse
+ */
+export declare type ResumeBotResponse = Message$1<"service.messaging.v1.ResumeBotResponse"> & {
+  /**
+   * @generated from field: service.messaging.v1.Conversation conversation = 1;
+   */
+  conversation?: Conversation | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.ResumeBotResponse.
+ * Use `create(ResumeBotResponseSchema)` to create a new message.
+ */
+export declare const ResumeBotResponseSchema: GenMessage<ResumeBotResponse>;
+
+/**
  * @generated from message service.messaging.v1.Note
  */
 export declare type Note = Message$1<"service.messaging.v1.Note"> & {
@@ -2016,7 +2126,7 @@ export declare type InboxEvent = Message$1<"service.messaging.v1.InboxEvent"> & 
   clientOperationId?: string | undefined;
 
   /**
-   * Set on assignments only.
+   * Set on assignments, and on bots' requests for a person, where it is the bot.
    *
    * @generated from field: optional service.messaging.v1.Agent agent = 9;
    */
@@ -2794,7 +2904,7 @@ export declare const MessagingService: GenService<{
   },
   /**
    * Lists what happened in a conversation besides its messages, in order: assignments, closings,
-   * and with the scope `sessions:read` changes of the visitor's session, and with `commands:read`
+   * stops of bots, and with the scope `sessions:read` changes of the visitor's session, and with `commands:read`
    * requests to the visitor's page. Errors: NotFound for an unknown conversation, ValidationFailed.
    *
    * @generated from rpc service.messaging.v1.MessagingService.ListConversationEvents
@@ -2986,6 +3096,27 @@ export declare const MessagingService: GenService<{
     methodKind: "unary";
     input: typeof ReopenConversationRequestSchema;
     output: typeof ReopenConversationResponseSchema;
+  },
+  /**
+   * Stops bots in a conversation. Idempotent. Calls of a bot for this conversation then fail with
+   * BotStopped. Errors: NotFound for an unknown conversation.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.StopBot
+   */
+  stopBot: {
+    methodKind: "unary";
+    input: typeof StopBotRequestSchema;
+    output: typeof StopBotResponseSchema;
+  },
+  /**
+   * Gives a conversation back to its bot. Idempotent. Errors: NotFound for an unknown conversation.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.ResumeBot
+   */
+  resumeBot: {
+    methodKind: "unary";
+    input: typeof ResumeBotRequestSchema;
+    output: typeof ResumeBotResponseSchema;
   },
   /**
    * Adds a note for other operators. Visitors never see notes. Calls with the same client operation

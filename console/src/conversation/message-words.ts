@@ -1,0 +1,18 @@
+import type { Author, Message } from '#proto/messaging/v1/messaging_pb.js'
+
+/** Returns the name of an agent or a bot, as operators see it; empty for other authors. */
+export function authorName(author: Author | undefined, me: string): string {
+  if (author?.kind === 'agent') return author.displayName === me ? 'You' : (author.displayName ?? 'Agent')
+  return author?.kind === 'bot' ? `${author.displayName ?? ''} (bot)`.trim() : ''
+}
+
+/**
+ * Returns the state shown below a message. The states of an agent's message say what the visitor's
+ * browser has reported.
+ */
+export function stateText({ author, state }: Message): string {
+  if (author?.kind === 'agent' || author?.kind === 'bot')
+    return { delivered: 'Delivered', read: 'Read' }[state] ?? 'Sent'
+  if (author?.kind !== 'visitor') return ''
+  return { queued: 'New', sent: 'Received', delivered: 'Delivered', read: 'Read', failed: 'Failed' }[state] ?? state
+}

@@ -1,0 +1,157 @@
+import { describe, expect, it } from 'vitest'
+import { until } from '../../test/support/until.ts'
+import { bot, botOf, request, say } from '../test/bots.ts'
+import { answer, codeOf, send, type TestVisitor, testCores } from '../test/cores.ts'
+
+const cores = testCores({ count: 2, started: false })
+
+const typesOf = async ({ conversationId }: TestVisitor) => (await cores.log(conversationId)).map(({ type }) => type)
+const stored = async ({ conversationId }: TestVisitor) =>
+  (await cores.core.stores.conversations.find([conversationId]))[0]!
+
+describe('a message of a bot', () => {
+  it('has the author, the picture and the quick replies, in history and streams', async () => {
+    const visitor = await cores.newVisitor()
+    const stream = await cores.openStream(visitor)
+    await send(cores.core, visitor, 'hello')
+    const { bots, headers } = await botOf(cores.core, visitor.workspaceId)
+    const { conversationId } = visitor
+    const quickReplies = ['Prices', 'Opening hours']
+    const call = { conversationId, clientOperationId: 'one', body: 'What is it about?', bot, quickReplies }
+    const { message } = await bots.sendBotMessage(call, { headers })
+    expect(message).toMatchObject({ author: { kind: 'bot', ...bot }, body: call.body, quickReplies })
+    await until('the event', () => stream.json.length === 2)
+    expect(JSON.parse(stream.json[1]!).data.message).toMatchObject({ author: { kind: 'bot', ...bot }, quickReplies })
+    const { messages } = await cores.core.messages.listForVisitor(visitor.credentials, {})
+    expect(messages[1]?.message).toMatchObject({ author: { kind: 'bot', ...bot }, quickReplies })
+  })
+
+  it('is stored once for one operation, also if its repeats are concurrent and at other cores', async () => {
+    const visitor = await cores.newVisitor()
+    await send(cores.core, visitor, 'hello')
+    const sent = await Promise.all(
+      Array.from({ length: 12 }, (_, index) => say(cores.cores[index % 2]!, visitor, 'one')),
+    )
+    expect(new Set(sent.map(({ event }) => event.sequence)).size).toBe(1)
+    expect(sent.filter(({ replayed }) => !replayed)).toHaveLength(1)
+    expect(await typesOf(visitor)).toEqual(['message.accepted', 'message.received'])
+    expect(await codeOf(say(cores.other, visitor, 'one', { body: 'another text' }))).toBe('IDEMPOTENCY_CONFLICT')
+  })
+
+  it('has an operation id of its own, apart from those of visitors and agents', async () => {
+    const visitor = await cores.newVisitor()
+    await send(cores.core, visitor, 'one')
+    await answer(cores.core, visitor, 'one')
+    expect(await say(cores.core, visitor, 'one')).toMatchObject({ replayed: false })
+  })
+
+  it('is rejected if a field is invalid', async () => {
+    const visitor = await cores.newVisitor()
+    const issues = async (more: object) => say(cores.core, visitor, 'one', more).catch((error) => error.issues)
+    expect(await issues({ bot: { displayName: '' } })).toEqual([{ path: '/bot/displayName', rule: 'minLength' }])
+    expect(await issues({ quickReplies: ['1', '2', '3', '4', '5', '6'] })).toEqual([
+      { path: '/quickReplies', rule: 'maxItems' },
+    ])
+    expect(await issues({ quickReplies: ['a', 'a', ' ', 'a\nb', 'x'.repeat(81)] })).toEqual([
+      { path: '/quickReplies', rule: 'uniqueItems' },
+      { path: '/quickReplies/2', rule: 'pattern' },
+      { path: '/quickReplies/3', rule: 'pattern' },
+      { path: '/quickReplies/4', rule: 'maxLength' },
+    ])
+    expect(await typesOf(visitor)).toEqual([])
+  })
+
+  it('reopens a closed conversation', async () => {
+    const visitor = await cores.newVisitor()
+    await send(cores.core, visitor, 'hello')
+    await cores.core.assignments.close(visitor.conversationId, undefined)
+    await say(cores.other, visitor, 'one')
+    expect((await typesOf(visitor)).slice(2)).toEqual(['conversation.reopened', 'message.received'])
+  })
+
+  it('is accepted while no operator is available', async () => {
+    const visitor = await cores.newVisitor(await cores.newSite({ availability: { mode: 'away' } }))
+    await send(cores.core, visitor, 'hello')
+    expect(await say(cores.core, visitor, 'one')).toMatchObject({ replayed: false })
+  })
+
+  it('is accepted among many concurrent messages of the visitor', async () => {
+    const visitor = await cores.newVisitor()
+    await Promise.all([
+      ...Array.from({ length: 40 }, (_, index) => send(cores.cores[index % 2]!, visitor, `visitor-${index}`)),
+      ...Array.from({ length: 20 }, (_, index) => say(cores.cores[index % 2]!, visitor, `bot-${index}`)),
+    ])
+    expect(await typesOf(visitor)).toHaveLength(60)
+  })
+})
+
+describe('a request for a person', () => {
+  it('leaves the conversation open, unassigned, at the top and with the summary as a note, and stops the bot', async () => {
+    const visitor = await cores.newVisitor()
+    const { conversationId, workspaceId } = visitor
+    await send(cores.core, visitor, 'hello')
+    await cores.core.assignments.assign(conversationId, { displayName: 'Ada' }, undefined)
+    await cores.core.assignments.close(conversationId, undefined)
+    await cores.core.inbox.drain()
+    const later = await cores.newVisitor()
+    await send(cores.core, later, 'newer')
+    await cores.core.inbox.drain()
+    cores.advance(1)
+    expect(await request(cores.other, visitor)).toBe(true)
+    const { conversations } = await cores.core.inbox.list({ workspaceId, status: 'open' })
+    expect(conversations.map((each) => each.conversationId).slice(0, 2)).toEqual([conversationId, later.conversationId])
+    expect(conversations[0]?.assignment?.agent).toBeUndefined()
+    const [note] = await cores.core.notes.list(conversationId, undefined)
+    expect(note).toMatchObject({ body: 'Wants Ada.', author: bot })
+    expect(await codeOf(say(cores.core, visitor, 'one'))).toBe('BOT_STOPPED')
+    expect(await codeOf(request(cores.core, visitor, 'again'))).toBe('BOT_STOPPED')
+    const typing = { conversationId, state: 'started' as const, bot }
+    expect(await codeOf(cores.core.typing.setByBot(typing, undefined))).toBe('BOT_STOPPED')
+  })
+
+  it('hands over once, also if it is repeated after the conversation was given back', async () => {
+    const visitor = await cores.newVisitor()
+    await send(cores.core, visitor, 'hello')
+    const results = await Promise.all(
+      Array.from({ length: 8 }, (_, index) => request(cores.cores[index % 2]!, visitor)),
+    )
+    expect(results.filter(Boolean)).toHaveLength(1)
+    await cores.core.bots.resume(visitor.conversationId, undefined)
+    expect(await request(cores.other, visitor)).toBe(false)
+    expect((await stored(visitor)).bots?.isStopped).toBe(false)
+    expect(await codeOf(request(cores.core, visitor, 'help', 'Another summary'))).toBe('IDEMPOTENCY_CONFLICT')
+    expect(await request(cores.core, visitor, 'again')).toBe(true)
+    expect((await typesOf(visitor)).slice(1)).toEqual(['human.requested', 'bot.resumed', 'human.requested'])
+    expect(await cores.core.notes.list(visitor.conversationId, undefined)).toHaveLength(2)
+  })
+
+  it('is complete after its repeat at another core, however early the first core dies', async () => {
+    await cores.untilOneSurvives(async (mortal) => {
+      const visitor = await cores.newVisitor()
+      await send(cores.core, visitor, 'hello')
+      await cores.core.assignments.assign(visitor.conversationId, { displayName: 'Ada' }, undefined)
+      let died = false
+      await request(mortal, visitor).catch(() => {
+        died = true
+      })
+      await request(cores.other, visitor)
+      await cores.other.bots.reconcile()
+      const { bots, assignment } = await stored(visitor)
+      expect([bots?.isStopped, bots?.announced, assignment?.agent]).toEqual([true, true, undefined])
+      expect(await cores.core.notes.list(visitor.conversationId, undefined)).toHaveLength(1)
+      expect((await typesOf(visitor)).filter((type) => type === 'human.requested')).toHaveLength(1)
+      return died
+    })
+  })
+
+  it('is accepted if the conversation has no room for the summary', async () => {
+    const visitor = await cores.newVisitor()
+    const { conversationId } = visitor
+    for (let index = 0; index < 100; index += 1) {
+      const note = { conversationId, clientOperationId: `note-${index}`, body: 'x', agent: { displayName: 'Ada' } }
+      await cores.core.notes.add(note, undefined)
+    }
+    expect(await request(cores.core, visitor)).toBe(true)
+    expect((await stored(visitor)).bots?.isStopped).toBe(true)
+  })
+})

@@ -1,0 +1,210 @@
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { FieldIssue } from '../../contract/errors.ts'
+import { ServiceError, unavailable } from '../errors.ts'
+import { hashInput } from '../idempotency/idempotency.ts'
+import { newId } from '../ids.ts'
+import type { EventDraft, EventLog } from '../log/event-log.ts'
+import type { EventStore } from '../log/event-store.ts'
+import { type Agent, type OperationKey, operationKeys } from '../log-event.ts'
+import { useLineFeeds } from '../repairs.ts'
+import { agentIssues, field, line, messageBody, operationId, validate } from '../rules.ts'
+import { createAnnouncedChanges } from './announced-changes.ts'
+import type { Assignments } from './assignments.ts'
+import type { ConversationAccess } from './conversation-access.ts'
+import type { ConversationStore } from './conversation-store.ts'
+import type { Sent } from './messages.ts'
+import type { Conversation } from './model.ts'
+import type { Notes } from './notes.ts'
+
+type Scope = string | undefined
+
+interface BotSend {
+  conversationId: string
+  clientOperationId: string
+  body: string
+  bot: Agent
+  quickReplies: string[]
+}
+
+interface HumanRequest {
+  conversationId: string
+  clientOperationId: string
+  bot: Agent
+  /** What operators should know. Visitors never see it. */
+  summary: string
+}
+
+export interface Bots {
+  /**
+   * Sends a message of a bot. Errors: NotFound if the conversation does not exist, ValidationFailed,
+   * IdempotencyConflict, BotStopped, ServiceUnavailable.
+   */
+  send(send: BotSend, scope: Scope): Promise<Sent>
+  /**
+   * Hands a conversation over to the operators and stops the bot. Returns false for duplicate
+   * operations. Errors: those of `send`.
+   */
+  requestHuman(request: HumanRequest, scope: Scope): Promise<boolean>
+  /** Stops bots in a conversation. Errors: NotFound if the conversation does not exist. */
+  stop(conversationId: string, scope: Scope): Promise<Conversation>
+  /** Gives a conversation back to its bot. Errors: NotFound if the conversation does not exist. */
+  resume(conversationId: string, scope: Scope): Promise<Conversation>
+  /** Appends events that are missing because the process that stopped or resumed bots died. */
+  reconcile(): Promise<void>
+}
+
+const maxQuickReplies = 5
+const maxQuickReplyLength = 80
+/** Tries to append a message while other events of the conversation are appended. */
+const maxTries = 100
+
+/**
+ * Messages of bots, and whether bots are stopped in a conversation.
+ *
+ * A stop is written to the conversation, then to its log, before the call that stops is answered. A
+ * message is appended only if the log has had no event since before the conversation was read. So no
+ * message of a bot is between the event that stopped it and the event that resumed it.
+ */
+export function createBots(dependencies: {
+  log: Pick<EventLog, 'append' | 'appendAfter' | 'endOf'>
+  events: Pick<EventStore, 'findOperations'>
+  store: Pick<ConversationStore, 'change' | 'markAnnounced' | 'unannounced' | 'recordStatus'>
+  conversationAccess: Pick<ConversationAccess, 'find'>
+  assignments: Pick<Assignments, 'reopen' | 'unassign'>
+  notes: Pick<Notes, 'addOfBot'>
+  /** Called with each message of a bot. */
+  follow: (sent: Sent) => void
+  bodyMaxLength: number
+  now: () => number
+}): Bots {
+  const { log, events, store, conversationAccess, assignments, notes, follow, bodyMaxLength, now } = dependencies
+
+  const changes = createAnnouncedChanges({
+    field: 'bots',
+    eventOf({ version, isStopped, request }) {
+      if (!isStopped || !request) {
+        const type = isStopped ? 'bot.stopped' : 'bot.resumed'
+        return { type, operationKey: operationKeys.botChange(version), inputHash: type }
+      }
+      const { operationId: id, inputHash, bot } = request
+      return { type: 'human.requested', operationKey: operationKeys.humanRequest(id), inputHash, data: { agent: bot } }
+    },
+    store,
+    log,
+    conversationAccess,
+  })
+
+  /** Returns the event of an operation. Errors: IdempotencyConflict if its input was different. */
+  async function eventOf(conversationId: string, operationKey: OperationKey, inputHash: string) {
+    const [event] = await events.findOperations([{ conversationId, operationKey }])
+    if (event && event.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+    return event
+  }
+
+  /** Appends an event, unless bots are stopped. A repeat returns the first event in any case. */
+  async function appendUnlessStopped(
+    draft: EventDraft & { operationKey: OperationKey; inputHash: string },
+    scope: Scope,
+  ): Promise<Sent> {
+    const { conversationId, operationKey, inputHash } = draft
+    for (let tries = 0; tries < maxTries; tries += 1) {
+      const end = await log.endOf(conversationId)
+      const { bots } = await changes.settled(conversationId, scope)
+      if (bots?.isStopped) {
+        const event = await eventOf(conversationId, operationKey, inputHash)
+        if (event) return { event, replayed: true }
+        throw new ServiceError(ErrorCode.BOT_STOPPED)
+      }
+      const sent = await log.appendAfter(end, draft)
+      if (sent) return sent
+    }
+    throw unavailable()
+  }
+
+  return {
+    async send({ conversationId, ...send }, scope) {
+      const input = { ...send, body: useLineFeeds(send.body) }
+      const { clientOperationId, body, bot, quickReplies } = input
+      await conversationAccess.find(conversationId, scope)
+      validate(
+        field('/clientOperationId', clientOperationId, operationId),
+        field('/body', body, messageBody(bodyMaxLength)),
+        ...agentIssues(bot, '/bot'),
+        ...quickReplyIssues(quickReplies),
+      )
+      const draft = {
+        conversationId,
+        type: 'message.received' as const,
+        operationKey: operationKeys.botMessage(clientOperationId),
+        inputHash: hashInput(input),
+        message: {
+          messageId: newId('msg'),
+          author: { kind: 'bot' as const, ...bot },
+          body,
+          contentType: 'text' as const,
+          state: 'sent' as const,
+          ...(quickReplies.length > 0 && { quickReplies }),
+        },
+      }
+      const sent = await appendUnlessStopped(draft, scope)
+      follow(sent)
+      return sent
+    },
+
+    async requestHuman({ conversationId, clientOperationId, bot, ...request }, scope) {
+      const summary = useLineFeeds(request.summary)
+      const { bots } = await conversationAccess.find(conversationId, scope)
+      validate(
+        field('/clientOperationId', clientOperationId, operationId),
+        field('/summary', summary, messageBody(bodyMaxLength)),
+        ...agentIssues(bot, '/bot'),
+      )
+      const inputHash = hashInput({ summary, bot })
+      if (await eventOf(conversationId, operationKeys.humanRequest(clientOperationId), inputHash)) return false
+      if (bots?.isStopped && bots.request?.operationId !== clientOperationId)
+        throw new ServiceError(ErrorCode.BOT_STOPPED)
+      // The request comes last, so that operators find the conversation complete. A bot repeats the
+      // call until it is answered, and each step has an effect once.
+      await notes.addOfBot({ conversationId, clientOperationId, body: summary, agent: bot }, scope)
+      await assignments.reopen(conversationId, scope)
+      await assignments.unassign(conversationId, scope)
+      const at = new Date(now())
+      let isNew = true
+      await changes.change(
+        conversationId,
+        scope,
+        (current) => {
+          isNew = current?.request?.operationId !== clientOperationId
+          if (!isNew) return undefined
+          if (current?.isStopped) throw new ServiceError(ErrorCode.BOT_STOPPED)
+          return { isStopped: true, request: { operationId: clientOperationId, inputHash, bot, at } }
+        },
+        at,
+      )
+      return isNew
+    },
+
+    stop: (conversationId, scope) =>
+      changes.change(conversationId, scope, (current) => (current?.isStopped ? undefined : { isStopped: true })),
+
+    resume: (conversationId, scope) =>
+      changes.change(conversationId, scope, (current) => (current?.isStopped ? { isStopped: false } : undefined)),
+
+    reconcile: changes.reconcile,
+  }
+}
+
+function quickReplyIssues(texts: string[]): (FieldIssue | undefined)[] {
+  const isBlank = (text: string) => text.trim() === ''
+  return [
+    texts.length > maxQuickReplies ? { path: '/quickReplies', rule: 'maxItems' } : undefined,
+    new Set(texts).size < texts.length ? { path: '/quickReplies', rule: 'uniqueItems' } : undefined,
+    ...texts.map((text, index) =>
+      field(
+        `/quickReplies/${index}`,
+        text,
+        (value) => line(1, maxQuickReplyLength)(value) ?? (isBlank(value) ? 'pattern' : undefined),
+      ),
+    ),
+  ]
+}

@@ -1,0 +1,31 @@
+import { createClient } from '@connectrpc/connect'
+import { BotService } from '#proto/bot/v1/bot_pb.js'
+import { EventsService } from '#proto/events/v1/events_pb.js'
+import type { CoreContext } from '../context.ts'
+import { inMemoryTransport } from '../server.ts'
+import type { SessionContent } from '../sessions/model.ts'
+
+export const bot = { displayName: 'Robo', avatarUrl: 'https://shop.example/robo.png' }
+
+/** Sends a message of a bot. `clientOperationId` is also the text of the message. */
+export const say = (core: CoreContext, { conversationId }: SessionContent, clientOperationId: string, more = {}) =>
+  core.bots.send(
+    { conversationId, clientOperationId, body: clientOperationId, bot, quickReplies: [], ...more },
+    undefined,
+  )
+
+/** Asks for a person. */
+export const request = (
+  core: CoreContext,
+  { conversationId }: SessionContent,
+  clientOperationId = 'help',
+  summary = 'Wants Ada.',
+) => core.bots.requestHuman({ conversationId, clientOperationId, bot, summary }, undefined)
+
+/** Returns the clients of a bot, with the headers of its token. */
+export async function botOf(core: CoreContext, workspaceId: string) {
+  const token = await core.access.issue({ subject: 'robo', scopes: ['bots:act'], workspaceId })
+  const transport = inMemoryTransport(core)
+  const headers = { authorization: `Bearer ${token}` }
+  return { headers, bots: createClient(BotService, transport), events: createClient(EventsService, transport) }
+}
