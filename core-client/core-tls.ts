@@ -1,3 +1,5 @@
+import type { Logger } from 'pino'
+import { SettingError } from '../platform/settings/settings.ts'
 import { createTlsFiles, type TlsFiles, type TlsMaterial } from '../platform/tls/tls-files.ts'
 
 /** Paths of the PEM files for calls to the cores. An empty path means that the file is not set. */
@@ -7,11 +9,17 @@ export interface CoreTlsSettings {
   CLIENT_KEY: string
 }
 
-/** Loads the PEM files. Returns undefined if no path is set. Throws if a file is invalid. */
-export function coreTlsFiles(settings: CoreTlsSettings): TlsFiles | undefined {
+/**
+ * Loads the PEM files. Returns undefined if no path is set. Throws `SettingError` if a file is
+ * invalid.
+ */
+export function coreTlsFiles(settings: CoreTlsSettings, logger?: Logger): TlsFiles | undefined {
   const { CORE_CA: ca, CLIENT_CERT: cert, CLIENT_KEY: key } = settings
+  if ((cert === '') !== (key === '')) throw new SettingError('CLIENT_CERT and CLIENT_KEY are needed together')
   const given = Object.entries({ ca, cert, key }).filter(([, path]) => path !== '')
-  return given.length === 0 ? undefined : createTlsFiles(Object.fromEntries(given))
+  if (given.length === 0) return undefined
+  const names = { ca: 'CORE_CA', cert: 'CLIENT_CERT', key: 'CLIENT_KEY' }
+  return createTlsFiles(Object.fromEntries(given), { names, logger })
 }
 
 /**
@@ -19,7 +27,7 @@ export function coreTlsFiles(settings: CoreTlsSettings): TlsFiles | undefined {
  * its last call, the function creates a new client. It then calls `release` with the old client.
  */
 export function withCurrentTls<Client>(
-  tls: TlsFiles | undefined,
+  tls: Pick<TlsFiles, 'current'> | undefined,
   create: (material: TlsMaterial | undefined) => Client,
   release: (old: Client) => void = () => {},
 ): () => Client {

@@ -109,6 +109,11 @@ export function createCoreMetrics() {
       ['command'],
     ),
     databaseFailures: counter('service_core_database_failures_total', 'Failed database commands.', ['command']),
+    databaseUp: gauge('service_core_database_up', '1 while the database answers within a second, else 0.'),
+    clockOffset: gauge(
+      'service_core_clock_offset_seconds',
+      'By how much the clock of this core is ahead of the database’s clock.',
+    ),
     databaseConnections: gauge(
       'service_core_database_connections',
       'Connections of the database pool, `open` and `in_use`.',

@@ -1,10 +1,13 @@
-import { type Db, GridFSBucket, MongoClient } from 'mongodb'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Db, GridFSBucket } from 'mongodb'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
+import { connectFault, createMongoClient } from './client-options.ts'
 import { failOnClosedSockets } from './closed-sockets.ts'
 import { type Collections, collectionsOf } from './collections.ts'
 import { countConnections, measureDatabase } from './database-metrics.ts'
 import { durableWriteConcern } from './durability.ts'
-import { isReady, migrate, schemaStatus } from './schema.ts'
+import type { OnWait } from './migration-lock.ts'
+import { isReady, migrate, requireNotNewer, schemaStatus } from './schema.ts'
 import { currentHistory } from './store-history.ts'
 
 export interface Database {
@@ -14,10 +17,15 @@ export interface Database {
   history: string
   /** Returns the present id of the history. Another id means that the data was restored since. */
   currentHistory(): Promise<string>
-  /** Resolves when the database responds. Rejects after a second without a response. */
-  ping(): Promise<void>
+  /**
+   * Resolves to the server's clock, in milliseconds since 1970. Rejects after 0.9 s without an
+   * answer.
+   */
+  ping(): Promise<number>
   close(): Promise<void>
 }
+
+const pingWithinMs = 900
 
 interface DatabaseSettings {
   uri: string
@@ -29,6 +37,8 @@ interface DatabaseSettings {
    */
   migrates?: boolean
   metrics?: CoreMetrics
+  /** Called while another process migrates. */
+  onWait?: OnWait
 }
 
 /**
@@ -37,7 +47,7 @@ interface DatabaseSettings {
  */
 export async function openDatabase({ migrates = true, ...settings }: DatabaseSettings): Promise<Database> {
   failOnClosedSockets()
-  const client = new MongoClient(settings.uri, {
+  const client = createMongoClient(settings.uri, {
     appName: 'service-core',
     readPreference: 'primary',
     serverSelectionTimeoutMS: settings.timeoutMs,
@@ -53,7 +63,7 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
     await client.connect()
     measureDatabase(client, metrics)
     const db = client.db(settings.name, { writeConcern: await durableWriteConcern(client) })
-    if (migrates) await migrate(db)
+    if (migrates) await migrate(db, settings.onWait ? { onWait: settings.onWait } : {})
     else await requireReady(db)
     return {
       collections: collectionsOf(db),
@@ -61,19 +71,27 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
       history: await currentHistory(db),
       currentHistory: () => currentHistory(db),
       async ping() {
-        await db.command({ ping: 1, maxTimeMS: 1000 })
+        const answer = db.command({ hello: 1, maxTimeMS: pingWithinMs })
+        answer.catch(() => {})
+        const late = delay(pingWithinMs, undefined, { ref: false })
+        const hello = await Promise.race([answer, late])
+        if (hello === undefined) throw new Error(`no answer within ${pingWithinMs} ms`)
+        return Number(hello.localTime)
       },
       close: () => client.close(),
     }
   } catch (error) {
     await client.close()
-    throw error
+    throw connectFault(error)
   }
 }
 
 async function requireReady(db: Db) {
   const status = await schemaStatus(db)
+  requireNotNewer(status)
   if (isReady(status)) return
-  const outdated = [...status.missing, ...status.toExpand.map(({ number, name }) => `migration ${number} (${name})`)]
+  const outdated = [
+    ...status.different.map((name) => `${name} has other keys`),
+   ...status.missing, ...status.toExpand.map(({ number, name }) => `migration ${number} (${name})`)]
   throw new Error(`the database is behind this version, run npm run migrate: ${outdated.join(', ')}`)
 }

@@ -23,11 +23,15 @@ export function isStoreFault(error: unknown): boolean {
 /** Codes of timeouts, and of a server that is starting, stopping or giving up its primary role. */
 const transientCodes = new Set([6, 7, 50, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436])
 
+/** Codes of a failed look-up of a name. */
+const dnsCodes = new Set(['ENOTFOUND', 'EAI_AGAIN', 'ETIMEOUT', 'ESERVFAIL', 'ENODATA'])
+
 /**
  * Whether the database is unreachable or too slow, so that a retry may succeed. False for wrong
  * settings and rejected commands.
  */
 export function isUnreachable(error: unknown): boolean {
+  if (dnsCodes.has((error as NodeJS.ErrnoException).code ?? '')) return true
   if (error instanceof MongoServerError) return transientCodes.has(Number(error.code))
   return error instanceof MongoError && !(error instanceof MongoAPIError)
 }
