@@ -25,7 +25,7 @@ import {
   type SuppressionService,
 } from './leads/service.ts'
 import { createLogService, type LogService } from './log/service.ts'
-import { createCoreMetrics } from './metrics.ts'
+import { createCoreMetrics, observeJobs } from './metrics.ts'
 import { createOperatorService, type OperatorService } from './operators/service.ts'
 import { createPrivacyService, type PrivacyService } from './privacy/service.ts'
 import { createSearch, type Search } from './search/search.ts'
@@ -193,6 +193,7 @@ export function createCoreContext({
   ]
   const jobs = [...modules, deliveries, feed, privacy].flatMap((module) => module.jobs)
   jobs.push(historyCheck, databaseWatch)
+  observeJobs(metrics, jobs)
 
   return {
     ...kit,

@@ -63,6 +63,11 @@ export interface ConversationStore {
   /** Returns conversations with a message since a time, the latest message first. */
   activeSince(workspaceId: string | undefined, since: Date, limit: number): Promise<Conversation[]>
   /**
+   * Returns the times of the last messages of open conversations whose last message is of a visitor,
+   * oldest first.
+   */
+  waitingSince(workspaceIds: string[], since: Date, limit: number): Promise<Date[]>
+  /**
    * Returns conversations with a message, the latest message first. With `before`, returns only
    * conversations that come after this position in the list.
    */
@@ -113,6 +118,21 @@ export function createConversationStore({
         // wait for the journal.
         { ordered: false, writeConcern: { w: 1 } },
       )
+    },
+
+    async waitingSince(workspaceIds, since, limit) {
+      const found = await conversations
+        .aggregate<{ lastMessageAt: Date }>([
+          { $match: { workspaceId: { $in: workspaceIds }, lastMessageAt: { $gte: since }, ...notErasing } },
+          // Events of agents have no session, and closing a conversation comes after its last message.
+          { $match: { $expr: { $gte: ['$lastSession.sequence', '$lastSequence'] } } },
+          { $match: { $expr: { $lt: [{ $ifNull: ['$closedSequence', 0] }, '$lastSequence'] } } },
+          { $sort: { lastMessageAt: 1 } },
+          { $limit: limit },
+          { $project: { _id: 0, lastMessageAt: 1 } },
+        ])
+        .toArray()
+      return found.map(({ lastMessageAt }) => lastMessageAt)
     },
 
     async setLastSession(conversationId, lastSession) {
