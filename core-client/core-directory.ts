@@ -32,7 +32,10 @@ export async function followCoreUrls(options: {
     if (isResolved !== unresolved.has(hostname)) return
     if (!isResolved) {
       unresolved.add(hostname)
-      logger?.warn({ hostname }, `CORE_URLS: the name ${hostname} does not resolve; trying again every ${everyMs / 1000} s`)
+      logger?.warn(
+        { hostname },
+        `CORE_URLS: the name ${hostname} does not resolve; trying again every ${everyMs / 1000} s`,
+      )
     } else {
       unresolved.delete(hostname)
       logger?.info({ hostname }, 'the name of CORE_URLS resolves again')

@@ -13,7 +13,11 @@ export function readServiceToken(token: string): TokenFacts | undefined {
   try {
     const { sub, scope, exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'))
     if (typeof sub !== 'string' || typeof scope !== 'string') return undefined
-    return { subject: sub, scopes: scope.split(' '), expiresAt: typeof exp === 'number' ? exp * 1000 : Number.POSITIVE_INFINITY }
+    return {
+      subject: sub,
+      scopes: scope.split(' '),
+      expiresAt: typeof exp === 'number' ? exp * 1000 : Number.POSITIVE_INFINITY,
+    }
   } catch {
     return undefined
   }
@@ -34,6 +38,7 @@ export function tokenFault(
   if (facts === undefined) return `${setting} is not a service token; ${renew}`
   const whose = `${setting} (subject ${JSON.stringify(facts.subject)})`
   if (facts.expiresAt <= now) return `${whose} expired on ${new Date(facts.expiresAt).toISOString()}; ${renew}`
-  if (!facts.scopes.includes(scope)) return `${whose} lacks the scope ${scope}: it has ${facts.scopes.join(' ')}; ${renew}`
+  if (!facts.scopes.includes(scope))
+    return `${whose} lacks the scope ${scope}: it has ${facts.scopes.join(' ')}; ${renew}`
   return `${whose} is refused: it was changed, or the SECRET_KEYS of the cores lack its key; ${renew}`
 }

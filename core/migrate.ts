@@ -1,8 +1,8 @@
 // Brings the database up to date: `npm run migrate`. docs/operating.md lists its flags.
 import { parseArgs } from 'node:util'
 import type { Logger } from 'pino'
-import { asUsageError, failStart } from '../platform/settings/start-faults.ts'
 import { createLogger } from '../platform/observability/logger.ts'
+import { asUsageError, failStart } from '../platform/settings/start-faults.ts'
 import { type CoreConfig, readCoreConfig, requireSettings } from './config.ts'
 import { forgetWithdrawnKeys } from './database/key-check.ts'
 import { createSealedSecrets, rekey } from './database/rekey.ts'
@@ -29,11 +29,14 @@ function printStatus(status: SchemaStatus) {
   for (const each of missing) console.log(`missing      ${each}`)
   for (const each of different) console.log(`different    ${each}: has other keys; drop it, then migrate`)
   for (const { _id, name, contractedAt, version } of unknown)
-    console.log(`newer        ${_id} ${name}${contractedAt ? ` (needs ${version ? `version ${version}` : 'a newer version'})` : ''}`)
+    console.log(
+      `newer        ${_id} ${name}${contractedAt ? ` (needs ${version ? `version ${version}` : 'a newer version'})` : ''}`,
+    )
   for (const { number, name } of toExpand) console.log(`to migrate   ${number} ${name}`)
   for (const { number, name } of toContract)
     console.log(`to contract  ${number} ${name} (--contract, once no older version runs)`)
-  if (missing.length + different.length + toExpand.length + unknown.length === 0) console.log('The database has all that this version needs.')
+  if (missing.length + different.length + toExpand.length + unknown.length === 0)
+    console.log('The database has all that this version needs.')
 }
 
 async function run(tools: SchemaTools, config: CoreConfig, options: Partial<Record<(typeof flags)[number], boolean>>) {

@@ -1,8 +1,8 @@
 // Creates and prints a service token: `npm run make -- token --subject <name> --scopes <scope,…>`. The
 // token is not stored.
 import { parseArgs } from 'node:util'
-import { asUsageError, failStart } from '../platform/settings/start-faults.ts'
 import { SettingError } from '../platform/settings/settings.ts'
+import { asUsageError, failStart } from '../platform/settings/start-faults.ts'
 import { type CoreConfig, readCoreConfig, requireSettings } from './config.ts'
 import { createKeyring, parseSecretKeys } from './keys/keyring.ts'
 import { createAccess, knownScopes } from './workspaces/access.ts'

@@ -9,8 +9,8 @@ import { createProcessMetrics } from '../platform/observability/process-metrics.
 
 /** Returns the metrics of gateway, core and delivery worker, and those that each has. */
 export function allMetrics(): MetricDeclaration[] {
-  return [createGatewayMetrics(), createCoreMetrics(), createDeliveryMetrics(), createProcessMetrics()].flatMap(({ registry }) =>
-    declarationsOf(registry),
+  return [createGatewayMetrics(), createCoreMetrics(), createDeliveryMetrics(), createProcessMetrics()].flatMap(
+    ({ registry }) => declarationsOf(registry),
   )
 }
 

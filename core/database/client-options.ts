@@ -49,7 +49,8 @@ export function createMongoClient(uri: string, defaults: MongoClientOptions): Mo
 export function connectFault(error: unknown): unknown {
   const { code, message = '' } = error as { code?: unknown; message?: string }
   if (!(error instanceof MongoServerError)) return error
-  if (code === 18 || code === 8000) return new SettingError(`MONGODB_URI: the database refuses the user or the password (${message})`)
+  if (code === 18 || code === 8000)
+    return new SettingError(`MONGODB_URI: the database refuses the user or the password (${message})`)
   if (code === 13) return new SettingError(`MONGODB_URI: the user may not use this database (${message.slice(0, 120)})`)
   return error
 }

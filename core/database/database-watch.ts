@@ -19,9 +19,15 @@ async function clockOffset({ ping }: Pinged, now: () => number): Promise<number>
   return Math.sign(offset) * Math.max(0, Math.abs(offset) - (after - before) / 2)
 }
 
+/** Number of times that a starting core asks a slow database for its clock. Then it starts without. */
+const clockTries = 5
+
 /** Throws if the clock of this machine differs from the database's by more than ten seconds. */
 export async function requireMatchingClock(database: Pinged, now: () => number = Date.now): Promise<void> {
-  const offset = await clockOffset(database, now).catch(() => 0)
+  let offset: number | undefined
+  for (let tries = 0; tries < clockTries && offset === undefined; tries++)
+    offset = await clockOffset(database, now).catch(() => undefined)
+  if (offset === undefined) return
   if (Math.abs(offset) > refusedOffsetMs)
     throw new Error(
       `the clock of this machine is ${describe(offset)} the clock of the database; set it (NTP), then start the core again`,

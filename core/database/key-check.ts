@@ -1,8 +1,8 @@
+import { SettingError } from '../../platform/settings/settings.ts'
 import type { SecretKey } from '../keys/keyring.ts'
 import { createKeyring } from '../keys/keyring.ts'
 import { createSecretBox, kidOf } from '../keys/secret-box.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
-import { SettingError } from '../../platform/settings/settings.ts'
 import type { Collections } from './collections.ts'
 import { createSealedSecrets, type SecretCollections } from './rekey.ts'
 
@@ -29,7 +29,9 @@ export async function requireMatchingKeys(
   function requireOpen(sealed: string) {
     const kid = kidOf(sealed)
     if (!kids.includes(kid))
-      throw new SettingError(`SECRET_KEYS lacks the key ${JSON.stringify(kid)}, which seals secrets of this database; ${keepIt}`)
+      throw new SettingError(
+        `SECRET_KEYS lacks the key ${JSON.stringify(kid)}, which seals secrets of this database; ${keepIt}`,
+      )
     try {
       box.open(sealed)
     } catch {
@@ -39,7 +41,10 @@ export async function requireMatchingKeys(
     }
   }
 
-  const checks = await keys.find({ check: { $exists: true } }).sort({ createdAt: 1 }).toArray()
+  const checks = await keys
+    .find({ check: { $exists: true } })
+    .sort({ createdAt: 1 })
+    .toArray()
   for (const { kid = '', check = '' } of checks) if (kids.includes(kid)) requireOpen(check)
   for await (const sealed of createSealedSecrets(collections).samples()) requireOpen(sealed)
   const newest = checks.at(-1)

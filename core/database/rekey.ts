@@ -40,7 +40,10 @@ export function createSealedSecrets(collections: SecretCollections): SealedSecre
   /** Yields each sealed text with the filter and the field that replace it. */
   async function* found(limit = 0) {
     for (const { documents, field } of places) {
-      for await (const document of documents.find({ [field]: { $exists: true } }, { projection: { [field]: 1 }, limit })) {
+      for await (const document of documents.find(
+        { [field]: { $exists: true } },
+        { projection: { [field]: 1 }, limit },
+      )) {
         const value = field.split('.').reduce((each, name) => each?.[name], document as Document)
         const isList = Array.isArray(value)
         const [path, target] = isList ? [`${field}.sealed`, `${field}.$.sealed`] : [field, field]

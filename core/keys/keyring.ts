@@ -64,14 +64,17 @@ export function parseSecretKeys(text: string): [SecretKey, ...SecretKey[]] {
   const keys = text.split(',').map((entry) => {
     const [kid = '', encoded = ''] = entry.split(':')
     const secret = new Uint8Array(Buffer.from(encoded, 'base64'))
-    if (secret.length < 32) throw new SettingError(`SECRET_KEYS: the key ${JSON.stringify(kid)} has fewer than 32 bytes`)
+    if (secret.length < 32)
+      throw new SettingError(`SECRET_KEYS: the key ${JSON.stringify(kid)} has fewer than 32 bytes`)
     return { kid, secret }
   })
   const [first, ...rest] = keys
   if (!first) throw new SettingError('SECRET_KEYS is empty')
   const twice = keys.find(({ kid }, index) => keys.findIndex((key) => key.kid === kid) < index)
   if (twice)
-    throw new SettingError(`SECRET_KEYS has two keys with the id ${JSON.stringify(twice.kid)}; give each key its own id`)
+    throw new SettingError(
+      `SECRET_KEYS has two keys with the id ${JSON.stringify(twice.kid)}; give each key its own id`,
+    )
   return [first, ...rest]
 }
 

@@ -27,7 +27,8 @@ export function parseRoles(text: string, known: ReadonlySet<string>): Map<string
       const [role = '', scopes = ''] = entry.split('=').map((part) => part.trim())
       const list = scopes.split(' ').filter(Boolean)
       const isValid = role !== '' && list.length > 0 && list.every((scope) => scope === '*' || known.has(scope))
-      if (!isValid) throw new SettingError(`OIDC_ROLES: ${JSON.stringify(entry)} must be a role, "=" and scopes of operators`)
+      if (!isValid)
+        throw new SettingError(`OIDC_ROLES: ${JSON.stringify(entry)} must be a role, "=" and scopes of operators`)
       return [role, list]
     }),
   )

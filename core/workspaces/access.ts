@@ -98,7 +98,11 @@ export function createAccess(
         token,
         ({ kid = '' }) => {
           const found = keyring.find('service-token', kid)
-          if (!found) throw new TokenRefusal('unknown-key', `${unverifiedSubject(token)} has the key ${quoted(kid)}, which SECRET_KEYS lacks`)
+          if (!found)
+            throw new TokenRefusal(
+              'unknown-key',
+              `${unverifiedSubject(token)} has the key ${quoted(kid)}, which SECRET_KEYS lacks`,
+            )
           return found.key
         },
         { algorithms: ['HS256'], audience, typ: type, currentDate: new Date(now()), requiredClaims: ['sub', 'scope'] },

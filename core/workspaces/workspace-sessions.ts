@@ -136,7 +136,9 @@ export function parseWorkspaceSessionSecrets(text: string): Uint8Array[] {
   return text.split(',').map((secret, index) => {
     const key = new TextEncoder().encode(secret)
     if (key.length >= minSecretBytes) return key
-    throw new SettingError(`WORKSPACE_SESSION_SECRET: number ${index + 1} of the list has fewer than ${minSecretBytes} bytes`)
+    throw new SettingError(
+      `WORKSPACE_SESSION_SECRET: number ${index + 1} of the list has fewer than ${minSecretBytes} bytes`,
+    )
   })
 }
 

@@ -1,7 +1,8 @@
 import { knownNames } from './known-names.ts'
 
 /** Beginnings that only settings of the service have. */
-const ownPrefixes = /^(CORE|GATEWAY|DELIVERY|MONGODB|METRICS|OIDC|RATE_LIMIT|RETENTION|WORKSPACE_SESSION|SECRET_KEY|TRUST_PROX)/
+const ownPrefixes =
+  /^(CORE|GATEWAY|DELIVERY|MONGODB|METRICS|OIDC|RATE_LIMIT|RETENTION|WORKSPACE_SESSION|SECRET_KEY|TRUST_PROX)/
 /** Variables that Kubernetes adds for each of its services: `CORE_SERVICE_HOST`, `CORE_PORT_8090_TCP`. */
 const ofKubernetes = /_SERVICE_(HOST|PORT)|_PORT_\d+_TCP|_PORT$/
 /** Maximum number of changed letters of a misspelt name. */
@@ -31,7 +32,9 @@ export function warnOfMisspeltNames(
   for (const { name, meant } of misspeltNames(env))
     logger.warn(
       { setting: name },
-      meant ? `${name} is not a setting and is ignored; did you mean ${meant}?` : `${name} is not a setting and is ignored`,
+      meant
+        ? `${name} is not a setting and is ignored; did you mean ${meant}?`
+        : `${name} is not a setting and is ignored`,
     )
 }
 

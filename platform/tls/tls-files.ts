@@ -60,7 +60,9 @@ export function createTlsFiles(paths: TlsPaths, options: TlsFilesOptions = {}): 
       throw new SettingError(fileFault(nameOf(kind), path, error as NodeJS.ErrnoException))
     }
     if (isPem(kind, content)) return [kind, content]
-    throw new SettingError(`${nameOf(kind)}: the file ${path} has no valid ${kind === 'key' ? 'key' : 'certificate'} (PEM)`)
+    throw new SettingError(
+      `${nameOf(kind)}: the file ${path} has no valid ${kind === 'key' ? 'key' : 'certificate'} (PEM)`,
+    )
   }
 
   function read(): TlsMaterial {

@@ -57,6 +57,7 @@ export const structures: Record<string, Record<string, string>> = {
     usages: 'rememberedMax destinations and the deliveries of a worker',
     waiting: 'rememberedMax destinations',
   },
+  'core/transport/call-gate.ts': { loggedAt: 'the kinds of refusals' },
   'core/transport/dispatcher.ts': { methods: 'the methods' },
   'core/transport/json-requests.ts': { parts: 'one message' },
   'core/rpc/watch-conversations.ts': { frames: 'INBOX_QUEUE_MAX, 32 MiB, and a share of 256 MiB (peer)' },

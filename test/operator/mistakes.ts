@@ -34,22 +34,29 @@ const coreSettings = {
   CORE_PORT: '18090',
 }
 
+/** Settings without which a process does not read the wrong one. */
+const needed: Record<string, Record<string, string>> = {
+  METRICS_HOST: { METRICS_PORT: '19464' },
+  DELIVERY_HOST: { DELIVERY_PORT: '18091' },
+  OTEL_TRACES_SAMPLER: { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' },
+}
+
 const coreSetting = (name: string, value: string, says = name): Mistake => ({
   name: `core: ${name}=${value === '' ? '(empty)' : value.slice(0, 40)}`,
   part: 'core',
-  env: { ...coreSettings, [name]: value },
+  env: { ...coreSettings, ...needed[name], [name]: value },
   says,
 })
 const gatewaySetting = (name: string, value: string, says = name): Mistake => ({
   name: `gateway: ${name}=${value.slice(0, 40)}`,
   part: 'gateway',
-  env: { CORE_TOKEN: token, GATEWAY_PORT: '18080', [name]: value },
+  env: { CORE_TOKEN: token, GATEWAY_PORT: '18080', ...needed[name], [name]: value },
   says,
 })
 const deliverySetting = (name: string, value: string, says = name): Mistake => ({
   name: `delivery: ${name}=${value.slice(0, 40)}`,
   part: 'delivery',
-  env: { DELIVERY_TOKEN: token, [name]: value },
+  env: { DELIVERY_TOKEN: token, ...needed[name], [name]: value },
   says,
 })
 const command = (part: 'migrate' | 'token' | 'admin' | 'secrets', args: string[], says: string, env = {}): Mistake => ({
@@ -93,7 +100,10 @@ export function mistakes({ takenPort, folder, mongodbUri }: Surroundings): Mista
     coreSetting('MONGODB_URI', uri('journal=false'), 'MONGODB_URI: the option journal is not allowed'),
     coreSetting('MONGODB_URI', uri('retryWrites=false'), 'MONGODB_URI: the option retryWrites is not allowed'),
     coreSetting('MONGODB_URI', uri('tls=true&tlsCAFile=/nowhere.pem'), 'MONGODB_URI: '),
-    { ...coreSetting('MONGODB_URI', 'mongodb://127.0.0.1:1/', 'the database could not be reached within 0 s'), code: 1 },
+    {
+      ...coreSetting('MONGODB_URI', 'mongodb://127.0.0.1:1/', 'the database could not be reached within 0 s'),
+      code: 1,
+    },
     { ...coreSetting('MONGODB_URI', 'mongodb://nowhere.invalid/', 'ENOTFOUND nowhere.invalid'), code: 1 },
     { ...coreSetting('MONGODB_URI', 'mongodb+srv://nowhere.invalid/', 'nowhere.invalid'), code: 1 },
     coreSetting('SECRET_KEYS', '', 'SECRET_KEYS is missing'),
