@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { coreCertificates } from '../support/core-certificates.ts'
 import { someOf } from '../support/is-long.ts'
-import { startProcess } from '../support/processes.ts'
+import { freePort, startProcess } from '../support/processes.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 import { type Mistake, mistakes } from './mistakes.ts'
@@ -48,8 +48,9 @@ it('the table has at least 71 mistakes, each with a name of its own', () => {
 const chosen = someOf(all, 12)
 const results = new Map<string, { code: number | null; output: string }>()
 
-async function run({ name, part, env, args = [], says }: Mistake): Promise<void> {
-  const given = { DATA_DIR: folder, LOG_LEVEL: 'fatal', ...env }
+async function run({ name, part, env = {}, args = [], says }: Mistake): Promise<void> {
+  const given: Record<string, string> = { DATA_DIR: folder, LOG_LEVEL: 'fatal', ...env }
+  for (const [setting, value] of Object.entries(given)) if (value === 'free') given[setting] = String(await freePort())
   const failed = await startProcess({ entry: entries[part], env: given, args })
   // A gateway without a token waits for a core to create one.
   if (says.includes('waiting')) {

@@ -2,6 +2,7 @@
 export interface Mistake {
   name: string
   part: 'core' | 'gateway' | 'delivery' | 'migrate' | 'token' | 'admin' | 'secrets'
+  /** The value `free` stands for a port that nothing uses. */
   env?: Record<string, string>
   args?: string[]
   /** What the only line of the standard error must contain. */
@@ -31,13 +32,13 @@ const coreSettings = {
   MONGODB_URI: 'mongodb://127.0.0.1:1/',
   MONGODB_START_TIMEOUT_MS: '0',
   MONGODB_TIMEOUT_MS: '300',
-  CORE_PORT: '18090',
+  CORE_PORT: 'free',
 }
 
 /** Settings without which a process does not read the wrong one. */
 const needed: Record<string, Record<string, string>> = {
-  METRICS_HOST: { METRICS_PORT: '19464' },
-  DELIVERY_HOST: { DELIVERY_PORT: '18091' },
+  METRICS_HOST: { METRICS_PORT: 'free' },
+  DELIVERY_HOST: { DELIVERY_PORT: 'free' },
   OTEL_TRACES_SAMPLER: { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' },
 }
 
@@ -50,7 +51,7 @@ const coreSetting = (name: string, value: string, says = name): Mistake => ({
 const gatewaySetting = (name: string, value: string, says = name): Mistake => ({
   name: `gateway: ${name}=${value.slice(0, 40)}`,
   part: 'gateway',
-  env: { CORE_TOKEN: token, GATEWAY_PORT: '18080', ...needed[name], [name]: value },
+  env: { CORE_TOKEN: token, GATEWAY_PORT: '0', ...needed[name], [name]: value },
   says,
 })
 const deliverySetting = (name: string, value: string, says = name): Mistake => ({
