@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Logger } from 'pino'
+import type { LineLogger } from '../platform/observability/line-logger.ts'
 import type { TlsFiles } from '../platform/tls/tls-files.ts'
 import { type CoreLookup, followCoreUrls } from './core-directory.ts'
 import { watchCore } from './core-health.ts'
@@ -31,7 +31,7 @@ export function connectCores(options: {
   tls?: TlsFiles
   lookUp?: CoreLookup
   lookUpEveryMs?: number
-  logger?: Pick<Logger, 'warn' | 'info'>
+  logger?: LineLogger
 }): ConnectedCores {
   const stopped = new AbortController()
   const cores = createCorePool({})

@@ -1,7 +1,7 @@
 import { lookup as systemLookup } from 'node:dns/promises'
 import { isIPv6 } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Logger } from 'pino'
+import type { LineLogger } from '../platform/observability/line-logger.ts'
 
 export type CoreLookup = (hostname: string) => Promise<string[]>
 
@@ -20,7 +20,7 @@ export async function followCoreUrls(options: {
   everyMs?: number
   onUrls: (urls: string[]) => void
   signal: AbortSignal
-  logger?: Pick<Logger, 'warn' | 'info'> | undefined
+  logger?: LineLogger | undefined
 }): Promise<void> {
   const { urls, lookUp = lookUpByName, everyMs = 2_000, onUrls, signal, logger } = options
   const unresolved = new Set<string>()

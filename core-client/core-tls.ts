@@ -1,6 +1,6 @@
-import type { Logger } from 'pino'
-import { SettingError } from '../platform/settings/settings.ts'
-import { createTlsFiles, type TlsFiles, type TlsMaterial } from '../platform/tls/tls-files.ts'
+import type { LineLogger } from '../platform/observability/line-logger.ts'
+import { SettingError } from '../platform/settings/setting-error.ts'
+import { createTlsFiles, type TlsFiles, type TlsMaterial, type WatchedTlsFiles } from '../platform/tls/tls-files.ts'
 
 /** Paths of the PEM files for calls to the cores. An empty path means that the file is not set. */
 export interface CoreTlsSettings {
@@ -13,7 +13,7 @@ export interface CoreTlsSettings {
  * Loads the PEM files. Returns undefined if no path is set. Throws `SettingError` if a file is
  * invalid.
  */
-export function coreTlsFiles(settings: CoreTlsSettings, logger?: Logger): TlsFiles | undefined {
+export function coreTlsFiles(settings: CoreTlsSettings, logger?: LineLogger): WatchedTlsFiles | undefined {
   const { CORE_CA: ca, CLIENT_CERT: cert, CLIENT_KEY: key } = settings
   if ((cert === '') !== (key === '')) throw new SettingError('CLIENT_CERT and CLIENT_KEY are needed together')
   const given = Object.entries({ ca, cert, key }).filter(([, path]) => path !== '')
@@ -27,7 +27,7 @@ export function coreTlsFiles(settings: CoreTlsSettings, logger?: Logger): TlsFil
  * its last call, the function creates a new client. It then calls `release` with the old client.
  */
 export function withCurrentTls<Client>(
-  tls: Pick<TlsFiles, 'current'> | undefined,
+  tls: TlsFiles | undefined,
   create: (material: TlsMaterial | undefined) => Client,
   release: (old: Client) => void = () => {},
 ): () => Client {

@@ -26,7 +26,7 @@ export interface CoreTransport extends Transport, Pick<HttpClient, 'request'> {
  * Creates a transport that speaks the Connect protocol. After certificates change, new calls use new
  * connections, and running calls finish on the old ones.
  */
-export function createCoreTransport(baseUrl: string, tls?: Pick<TlsFiles, 'current'>): CoreTransport {
+export function createCoreTransport(baseUrl: string, tls?: TlsFiles): CoreTransport {
   const latest = withCurrentTls(
     tls,
     (material) => connectTo(baseUrl, material),

@@ -6,7 +6,7 @@ import { createProcessMetrics, serviceVersion } from '../platform/observability/
 import { startTracing } from '../platform/observability/tracing.ts'
 import { warnOfMisspeltNames } from '../platform/settings/misspelt-names.ts'
 import { failStart, listenOn } from '../platform/settings/start-faults.ts'
-import { createTlsFiles } from '../platform/tls/tls-files.ts'
+import { createTlsFiles, type WatchedTlsFiles } from '../platform/tls/tls-files.ts'
 import { type CoreConfig, readCoreConfig } from './config.ts'
 import type { CoreContext } from './context.ts'
 import type { CoreStartOptions } from './core.ts'
@@ -58,7 +58,9 @@ async function run(startCore: StartCore) {
   })
 }
 
-async function start(startCore: StartCore, config: CoreConfig, options: CoreStartOptions, tls?: ListenerTls) {
+type WatchedTls = ListenerTls & { files: WatchedTlsFiles }
+
+async function start(startCore: StartCore, config: CoreConfig, options: CoreStartOptions, tls?: WatchedTls) {
   const ofProcess = createProcessMetrics([{ part: 'core', tls: tls?.files }])
   const core = await startCore(config, options)
   try {
@@ -69,7 +71,7 @@ async function start(startCore: StartCore, config: CoreConfig, options: CoreStar
   }
 }
 
-function tlsOf(config: CoreConfig, logger: Logger): ListenerTls | undefined {
+function tlsOf(config: CoreConfig, logger: Logger): WatchedTls | undefined {
   const { CORE_TLS_CERT: cert, CORE_TLS_KEY: key, CORE_TLS_CA: ca } = config
   if (cert === '') return undefined
   const names = { cert: 'CORE_TLS_CERT', key: 'CORE_TLS_KEY', ca: 'CORE_TLS_CA' }

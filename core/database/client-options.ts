@@ -1,4 +1,4 @@
-import { MongoAPIError, MongoClient, type MongoClientOptions, MongoParseError, MongoServerError } from 'mongodb'
+import { MongoClient, type MongoClientOptions, MongoServerError } from 'mongodb'
 import { SettingError } from '../../platform/settings/settings.ts'
 
 /** Options of `MONGODB_URI` that the service needs as they are, with the values that it accepts. */
@@ -40,8 +40,8 @@ export function createMongoClient(uri: string, defaults: MongoClientOptions): Mo
   try {
     return new MongoClient(uri, Object.fromEntries(kept))
   } catch (error) {
-    if (!(error instanceof MongoParseError || error instanceof MongoAPIError || error instanceof TypeError)) throw error
-    throw new SettingError(`MONGODB_URI: ${error.message.split('\n')[0]}`)
+    // The constructor only reads the URI, so every error is one of the URI.
+    throw new SettingError(`MONGODB_URI: ${(error as Error).message.split('\n')[0]}`)
   }
 }
 

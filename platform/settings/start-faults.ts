@@ -1,4 +1,4 @@
-import { SettingError } from './settings.ts'
+import { SettingError } from './setting-error.ts'
 
 /** Exit code of a process whose setting is wrong: starting it again does not help. */
 export const wrongSettingExitCode = 2

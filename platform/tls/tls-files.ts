@@ -1,8 +1,8 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
-import type { Logger } from 'pino'
-import { SettingError } from '../settings/settings.ts'
+import type { LineLogger } from '../observability/line-logger.ts'
+import { SettingError } from '../settings/setting-error.ts'
 import { fileFault } from '../settings/start-faults.ts'
 
 /** Paths of PEM files. */
@@ -23,6 +23,10 @@ export interface TlsFiles {
    * is often written before its key.
    */
   current(): TlsMaterial
+}
+
+/** TLS files that also tell their state. */
+export interface WatchedTlsFiles extends TlsFiles {
   /** Expiry of the certificate, or of the first authority, in milliseconds since 1970. */
   expiresAt(): number
   /** Whether the files on disk are invalid, so that earlier ones are in use. */
@@ -37,7 +41,7 @@ const reportAfterMs = 10_000
 interface TlsFilesOptions {
   /** Names of the settings that have the paths, for error messages. */
   names?: Partial<Record<keyof TlsPaths, string>>
-  logger?: Pick<Logger, 'warn' | 'info'>
+  logger?: LineLogger | undefined
   monotonic?: () => number
 }
 
@@ -45,7 +49,7 @@ interface TlsFilesOptions {
  * Reads PEM files and reloads them when they change. Throws `SettingError` if the files are invalid
  * at this call. If changed files are invalid, keeps the old content and logs a warning.
  */
-export function createTlsFiles(paths: TlsPaths, options: TlsFilesOptions = {}): TlsFiles {
+export function createTlsFiles(paths: TlsPaths, options: TlsFilesOptions = {}): WatchedTlsFiles {
   const { names = {}, logger, monotonic = () => performance.now() } = options
   const given = Object.entries(paths).filter(([, path]) => path !== undefined) as [keyof TlsPaths, string][]
   const nameOf = (kind: keyof TlsPaths) => names[kind] ?? kind
@@ -95,7 +99,7 @@ export function createTlsFiles(paths: TlsPaths, options: TlsFilesOptions = {}): 
       return
     }
     seen = found
-    if (fault?.isReported) logger?.info('the changed TLS files are valid; using them')
+    if (fault?.isReported) logger?.info({}, 'the changed TLS files are valid; using them')
     fault = undefined
   }
 
