@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { LineLogger } from '../platform/observability/line-logger.ts'
 import type { TlsFiles } from '../platform/tls/tls-files.ts'
 import { type CoreLookup, followCoreUrls } from './core-directory.ts'
 import { watchCore } from './core-health.ts'
@@ -30,6 +31,7 @@ export function connectCores(options: {
   tls?: TlsFiles
   lookUp?: CoreLookup
   lookUpEveryMs?: number
+  logger?: LineLogger
 }): ConnectedCores {
   const stopped = new AbortController()
   const cores = createCorePool({})
@@ -56,6 +58,7 @@ export function connectCores(options: {
     urls: options.urls,
     lookUp: options.lookUp,
     everyMs: options.lookUpEveryMs,
+    logger: options.logger,
     signal: stopped.signal,
     onUrls(urls) {
       for (const url of urls) if (!connected.has(url)) connect(url)

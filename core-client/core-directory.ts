@@ -1,6 +1,7 @@
 import { lookup as systemLookup } from 'node:dns/promises'
 import { isIPv6 } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { LineLogger } from '../platform/observability/line-logger.ts'
 
 export type CoreLookup = (hostname: string) => Promise<string[]>
 
@@ -19,16 +20,34 @@ export async function followCoreUrls(options: {
   everyMs?: number
   onUrls: (urls: string[]) => void
   signal: AbortSignal
+  logger?: LineLogger | undefined
 }): Promise<void> {
-  const { urls, lookUp = lookUpByName, everyMs = 2_000, onUrls, signal } = options
+  const { urls, lookUp = lookUpByName, everyMs = 2_000, onUrls, signal, logger } = options
+  const unresolved = new Set<string>()
   const found = new Map<string, string[]>()
   const hasNames = urls.some(isName)
+
+  /** Logs once that a name does not resolve, and once that it does again. */
+  function noteLookup(hostname: string, isResolved: boolean): void {
+    if (isResolved !== unresolved.has(hostname)) return
+    if (!isResolved) {
+      unresolved.add(hostname)
+      logger?.warn(
+        { hostname },
+        `CORE_URLS: the name ${hostname} does not resolve; trying again every ${everyMs / 1000} s`,
+      )
+    } else {
+      unresolved.delete(hostname)
+      logger?.info({ hostname }, 'the name of CORE_URLS resolves again')
+    }
+  }
 
   for (;;) {
     await Promise.all(
       urls.filter(isName).map(async (url) => {
         const { hostname, port } = new URL(url)
         const addresses = await lookUp(hostname).catch(() => [])
+        noteLookup(hostname, addresses.length > 0)
         const nodes = addresses.map((address) => urlOf(address, port))
         if (nodes.length > 0) found.set(url, nodes)
       }),

@@ -1,4 +1,6 @@
-import { createTlsFiles, type TlsFiles, type TlsMaterial } from '../platform/tls/tls-files.ts'
+import type { LineLogger } from '../platform/observability/line-logger.ts'
+import { SettingError } from '../platform/settings/setting-error.ts'
+import { createTlsFiles, type TlsFiles, type TlsMaterial, type WatchedTlsFiles } from '../platform/tls/tls-files.ts'
 
 /** Paths of the PEM files for calls to the cores. An empty path means that the file is not set. */
 export interface CoreTlsSettings {
@@ -7,11 +9,17 @@ export interface CoreTlsSettings {
   CLIENT_KEY: string
 }
 
-/** Loads the PEM files. Returns undefined if no path is set. Throws if a file is invalid. */
-export function coreTlsFiles(settings: CoreTlsSettings): TlsFiles | undefined {
+/**
+ * Loads the PEM files. Returns undefined if no path is set. Throws `SettingError` if a file is
+ * invalid.
+ */
+export function coreTlsFiles(settings: CoreTlsSettings, logger?: LineLogger): WatchedTlsFiles | undefined {
   const { CORE_CA: ca, CLIENT_CERT: cert, CLIENT_KEY: key } = settings
+  if ((cert === '') !== (key === '')) throw new SettingError('CLIENT_CERT and CLIENT_KEY are needed together')
   const given = Object.entries({ ca, cert, key }).filter(([, path]) => path !== '')
-  return given.length === 0 ? undefined : createTlsFiles(Object.fromEntries(given))
+  if (given.length === 0) return undefined
+  const names = { ca: 'CORE_CA', cert: 'CLIENT_CERT', key: 'CLIENT_KEY' }
+  return createTlsFiles(Object.fromEntries(given), { names, logger })
 }
 
 /**

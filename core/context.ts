@@ -6,6 +6,7 @@ import { createSharedBytes, type SharedBytes } from './concurrency/shared-bytes.
 import type { Conversation } from './conversations/model.ts'
 import { type ConversationService, createConversationService } from './conversations/service.ts'
 import type { Database } from './database/database.ts'
+import { createDatabaseWatch } from './database/database-watch.ts'
 import { createStores, type Stores } from './database/stores.ts'
 import { createDeliveryEnding } from './deliveries/delivery-suppression.ts'
 import { createDestinationCheck, type IsAllowedDestination } from './deliveries/destination-check.ts'
@@ -24,7 +25,7 @@ import {
   type SuppressionService,
 } from './leads/service.ts'
 import { createLogService, type LogService } from './log/service.ts'
-import { createCoreMetrics } from './metrics.ts'
+import { createCoreMetrics, observeJobs } from './metrics.ts'
 import { createOperatorService, type OperatorService } from './operators/service.ts'
 import { createPrivacyService, type PrivacyService } from './privacy/service.ts'
 import { createSearch, type Search } from './search/search.ts'
@@ -90,6 +91,7 @@ interface CoreDependencies
 const unreadFramesMaxBytes = 256 * 1024 * 1024
 /** How often a core checks whether the data was restored while it runs. */
 const historyCheckEveryMs = 5_000
+const databaseCheckEveryMs = 2_000
 
 /** Throws outside of any call, so that the process ends and its supervisor starts it again. */
 function endProcess() {
@@ -171,6 +173,12 @@ export function createCoreContext({
     },
     logger,
   })
+  const databaseWatch = createJob({
+    name: 'check of the database',
+    everyMs: databaseCheckEveryMs,
+    run: createDatabaseWatch({ database, metrics, logger, now }),
+    logger,
+  })
   const modules = [
     wakeups,
     events,
@@ -184,7 +192,8 @@ export function createCoreContext({
     suppressed,
   ]
   const jobs = [...modules, deliveries, feed, privacy].flatMap((module) => module.jobs)
-  jobs.push(historyCheck)
+  jobs.push(historyCheck, databaseWatch)
+  observeJobs(metrics, jobs)
 
   return {
     ...kit,

@@ -2,6 +2,8 @@ import type { Logger } from 'pino'
 import { type CoreConfig, requireSessionSigner, requireSettings } from './config.ts'
 import { type CoreContext, createCoreContext } from './context.ts'
 import { openDatabase } from './database/database.ts'
+import { requireMatchingClock } from './database/database-watch.ts'
+import { requireMatchingKeys } from './database/key-check.ts'
 import { retryAtStart } from './database/start-retries.ts'
 import { parseSecretKeys } from './keys/keyring.ts'
 import { createCoreMetrics } from './metrics.ts'
@@ -32,12 +34,20 @@ export async function startCore(config: CoreConfig, { logger, signal, nudge }: C
     timeoutMs: config.MONGODB_TIMEOUT_MS,
     metrics,
     migrates: config.MIGRATE_AT_START === 'on',
+    onWait: (holder: string) => logger.info({ holder }, 'waiting for another process that migrates the database'),
   }
-  const database = await retryAtStart(() => openDatabase(settings), {
-    logger,
-    signal,
-    withinMs: config.MONGODB_START_TIMEOUT_MS,
-  })
+  async function open() {
+    const database = await openDatabase(settings)
+    try {
+      await requireMatchingClock(database)
+      await requireMatchingKeys(database.collections, secretKeys)
+      return database
+    } catch (error) {
+      await database.close()
+      throw error
+    }
+  }
+  const database = await retryAtStart(open, { logger, signal, withinMs: config.MONGODB_START_TIMEOUT_MS })
   const context = createCoreContext({ config, secretKeys, workspaceSessionSecrets, database, nudge, logger, metrics })
   context.start()
   return context

@@ -3,8 +3,8 @@ import { type Counter, createMetricSet, durationBuckets, sizeBuckets } from '../
 export type CoreMetrics = ReturnType<typeof createCoreMetrics>
 
 /**
- * Creates the metrics of a core. Label values are never ids, addresses or other values that clients
- * choose.
+ * Creates the metrics of a core. Label values are never addresses or other values that clients
+ * choose. Only the ten longest queues of deliveries have ids as labels.
  */
 export function createCoreMetrics() {
   const { registry, counter, gauge, histogram } = createMetricSet()
@@ -89,10 +89,29 @@ export function createCoreMetrics() {
       'service_core_deliveries_held',
       'Deliveries that wait because their subscription is disabled, counted up to 1,000.',
     ),
+    longestQueues: gauge(
+      'service_core_longest_queues',
+      'Due deliveries of the ten destinations that have most, among those counted, by workspace and lead subscription.',
+      ['workspace', 'subscription'],
+    ),
     oldestDueAge: gauge(
       'service_core_oldest_due_age_seconds',
       'How long the oldest due delivery has waited that a worker could start: no worker is sending to its destination.',
     ),
+    peopleWaiting: gauge(
+      'service_core_people_waiting',
+      'Conversations of the last 12 hours whose last message is of a visitor, counted up to 1,000.',
+    ),
+    longestWait: gauge(
+      'service_core_longest_wait_seconds',
+      'Time since the last message of the visitor who has waited longest, among those counted.',
+    ),
+    jobLastSuccess: gauge(
+      'service_core_job_last_success_seconds',
+      'Time since 1970 at which a periodic job last ended without a failure; before that, the start of the core.',
+      ['task'],
+    ),
+    jobPeriod: gauge('service_core_job_period_seconds', 'Time between two runs of a periodic job.', ['task']),
     removed: counter(
       'service_core_removed_total',
       'Data that erasures, retention and deletions removed, by kind: `conversations`, `sessions`, `events`, `search_entries`, `leads`, `deliveries`, `held_deliveries` or `audit`.',
@@ -109,6 +128,11 @@ export function createCoreMetrics() {
       ['command'],
     ),
     databaseFailures: counter('service_core_database_failures_total', 'Failed database commands.', ['command']),
+    databaseUp: gauge('service_core_database_up', '1 while the database answers within a second, else 0.'),
+    clockOffset: gauge(
+      'service_core_clock_offset_seconds',
+      'By how much the clock of this core is ahead of the database’s clock.',
+    ),
     databaseConnections: gauge(
       'service_core_database_connections',
       'Connections of the database pool, `open` and `in_use`.',
@@ -143,4 +167,17 @@ const attemptEnds = [
 function withZeros<Labels extends string>(counter: Counter<Labels>, series: Record<Labels, string>[]): Counter<Labels> {
   for (const labels of series) counter.inc(labels, 0)
   return counter
+}
+
+/** Reports when each job last succeeded. */
+export function observeJobs(
+  { jobLastSuccess, jobPeriod }: Pick<CoreMetrics, 'jobLastSuccess' | 'jobPeriod'>,
+  jobs: { name: string; everyMs: number; lastSuccessAt(): number }[],
+): void {
+  for (const { name, everyMs } of jobs) jobPeriod.set({ task: name }, everyMs / 1000)
+  Object.assign(jobLastSuccess, {
+    collect() {
+      for (const { name, lastSuccessAt } of jobs) jobLastSuccess.set({ task: name }, lastSuccessAt() / 1000)
+    },
+  })
 }

@@ -2,7 +2,9 @@
 import { parseArgs } from 'node:util'
 import type { Logger } from 'pino'
 import { createLogger } from '../platform/observability/logger.ts'
+import { asUsageError, failStart } from '../platform/settings/start-faults.ts'
 import { type CoreConfig, readCoreConfig, requireSettings } from './config.ts'
+import { forgetWithdrawnKeys } from './database/key-check.ts'
 import { createSealedSecrets, rekey } from './database/rekey.ts'
 import type { SchemaStatus } from './database/schema.ts'
 import { openSchemaTools, type SchemaTools } from './database/schema-tools.ts'
@@ -23,12 +25,18 @@ const usage = `Brings the database up to date: creates missing indexes and runs 
 const flags = ['status', 'dry-run', 'contract', 'rekey', 'restored', 'shard-plan', 'shard', 'help'] as const
 
 function printStatus(status: SchemaStatus) {
-  const { missing, toExpand, toContract } = status
+  const { missing, different, toExpand, toContract, unknown } = status
   for (const each of missing) console.log(`missing      ${each}`)
+  for (const each of different) console.log(`different    ${each}: has other keys; drop it, then migrate`)
+  for (const { _id, name, contractedAt, version } of unknown)
+    console.log(
+      `newer        ${_id} ${name}${contractedAt ? ` (needs ${version ? `version ${version}` : 'a newer version'})` : ''}`,
+    )
   for (const { number, name } of toExpand) console.log(`to migrate   ${number} ${name}`)
   for (const { number, name } of toContract)
     console.log(`to contract  ${number} ${name} (--contract, once no older version runs)`)
-  if (missing.length + toExpand.length === 0) console.log('The database has all that this version needs.')
+  if (missing.length + different.length + toExpand.length + unknown.length === 0)
+    console.log('The database has all that this version needs.')
 }
 
 async function run(tools: SchemaTools, config: CoreConfig, options: Partial<Record<(typeof flags)[number], boolean>>) {
@@ -47,12 +55,14 @@ async function run(tools: SchemaTools, config: CoreConfig, options: Partial<Reco
     const { changed, inUse } = await rekey(createSealedSecrets(tools.collections), createSecretBox(keyring), kid)
     console.log(`${changed} secrets re-encrypted.`)
     for (const [used, count] of Object.entries(inUse)) console.log(`${used}: ${count} secrets`)
+    await forgetWithdrawnKeys(tools.collections.keys, keys)
     const unused = keys.map((key) => key.kid).filter((id) => id !== kid && !inUse[id])
     return console.log(`Keys that no secret uses: ${unused.join(', ') || 'none'}`)
   }
   const sealer =
     config.SECRET_KEYS === '' ? undefined : createSecretBox(createKeyring(parseSecretKeys(config.SECRET_KEYS)))
-  printStatus(await tools.migrate({ contract: options.contract === true, ...(sealer && { sealer }) }))
+  const onWait = (holder: string) => console.error(`migrate: waiting for ${holder}, which holds the lock of migrations`)
+  printStatus(await tools.migrate({ contract: options.contract === true, onWait, ...(sealer && { sealer }) }))
   if (!options.restored) return
   await tools.beginHistory()
   console.log('A new history has begun: streams of earlier sessions will read their history again.')
@@ -92,10 +102,7 @@ function planLine({ collection, key, why }: (typeof shardPlans)[number]): string
 
 /** Runs the command. Before it connects, `prepare` adds settings that the environment lacks. */
 export function runMigrate(prepare: Prepare): void {
-  main(prepare).catch((error: Error) => {
-    console.error(`migrate: ${error.message}`)
-    process.exit(1)
-  })
+  main(prepare).catch((error: unknown) => failStart('migrate', asUsageError(error)))
 }
 
 if (import.meta.main) runMigrate(async (config) => ({ config, stop: async () => {} }))

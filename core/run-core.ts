@@ -1,8 +1,12 @@
 import closeWithGrace from 'close-with-grace'
+import type { Logger } from 'pino'
 import { createLogger } from '../platform/observability/logger.ts'
 import { serveMetrics } from '../platform/observability/metrics-server.ts'
+import { createProcessMetrics, serviceVersion } from '../platform/observability/process-metrics.ts'
 import { startTracing } from '../platform/observability/tracing.ts'
-import { createTlsFiles } from '../platform/tls/tls-files.ts'
+import { warnOfMisspeltNames } from '../platform/settings/config.ts'
+import { failStart, listenOn } from '../platform/settings/start-faults.ts'
+import { createTlsFiles, type WatchedTlsFiles } from '../platform/tls/tls-files.ts'
 import { type CoreConfig, readCoreConfig } from './config.ts'
 import type { CoreContext } from './context.ts'
 import type { CoreStartOptions } from './core.ts'
@@ -16,25 +20,29 @@ type StartCore = (config: CoreConfig, options: CoreStartOptions) => Promise<Core
  * resolves. Exits with an error message if the start fails.
  */
 export function runCore(startCore: StartCore): void {
-  run(startCore).catch(fail)
+  run(startCore).catch((error: unknown) => failStart('core', error))
 }
 
 async function run(startCore: StartCore) {
   const config = readCoreConfig()
   const logger = createLogger('core', config.LOG_LEVEL)
   const stopTracing = await startTracing('service-core')
-  const tls = tlsOf(config)
+  warnOfMisspeltNames(logger)
+  const tls = tlsOf(config, logger)
   // Listens before the start, so that probes get an answer while the core waits for the database.
-  const server = await listenForCore({ host: config.CORE_HOST, port: config.CORE_PORT, tls })
+  const { CORE_HOST, CORE_PORT: port } = config
+  const server = await listenOn({ host: ['CORE_HOST', CORE_HOST], port: ['CORE_PORT', port] }, (host) =>
+    listenForCore({ host, port, tls }),
+  )
   const stopping = new AbortController()
-  const starting = start(startCore, config, { logger, signal: stopping.signal })
+  const starting = start(startCore, config, { logger, signal: stopping.signal }, tls)
   starting.then(
     ({ core }) => {
       server.serve(core)
-      logger.info({ port: server.port }, 'core is listening')
+      logger.info({ port: server.port, version: serviceVersion() }, 'core is listening')
     },
-    (error: Error) => {
-      if (!stopping.signal.aborted) fail(error)
+    (error: unknown) => {
+      if (!stopping.signal.aborted) failStart('core', error)
     },
   )
 
@@ -50,22 +58,22 @@ async function run(startCore: StartCore) {
   })
 }
 
-async function start(startCore: StartCore, config: CoreConfig, options: CoreStartOptions) {
+type WatchedTls = ListenerTls & { files: WatchedTlsFiles }
+
+async function start(startCore: StartCore, config: CoreConfig, options: CoreStartOptions, tls?: WatchedTls) {
+  const ofProcess = createProcessMetrics([{ part: 'core', tls: tls?.files }])
   const core = await startCore(config, options)
   try {
-    return { core, metricsServer: await serveMetrics(config, [core.metrics.registry]) }
+    return { core, metricsServer: await serveMetrics(config, [ofProcess.registry, core.metrics.registry]) }
   } catch (error) {
     await core.stop()
     throw error
   }
 }
 
-function tlsOf({ CORE_TLS_CERT: cert, CORE_TLS_KEY: key, CORE_TLS_CA: ca }: CoreConfig): ListenerTls | undefined {
+function tlsOf(config: CoreConfig, logger: Logger): WatchedTls | undefined {
+  const { CORE_TLS_CERT: cert, CORE_TLS_KEY: key, CORE_TLS_CA: ca } = config
   if (cert === '') return undefined
-  return { files: createTlsFiles({ cert, key, ca: ca || undefined }), asksClients: ca !== '' }
-}
-
-function fail({ message }: Error): never {
-  console.error(`core: ${message}`)
-  process.exit(1)
+  const names = { cert: 'CORE_TLS_CERT', key: 'CORE_TLS_KEY', ca: 'CORE_TLS_CA' }
+  return { files: createTlsFiles({ cert, key, ca: ca || undefined }, { names, logger }), asksClients: ca !== '' }
 }

@@ -1,6 +1,8 @@
 // Creates and prints a service token: `npm run make -- token --subject <name> --scopes <scope,…>`. The
 // token is not stored.
 import { parseArgs } from 'node:util'
+import { SettingError } from '../platform/settings/settings.ts'
+import { asUsageError, failStart } from '../platform/settings/start-faults.ts'
 import { type CoreConfig, readCoreConfig, requireSettings } from './config.ts'
 import { createKeyring, parseSecretKeys } from './keys/keyring.ts'
 import { botScopes, createAccess, knownScopes } from './workspaces/access.ts'
@@ -33,9 +35,9 @@ async function main(prepare: Prepare) {
   const unknown = scopes.filter((scope) => ![...knownScopes, ...botScopes].includes(scope))
   const days = Number(values.days)
   if (values.subject === '' || scopes.length === 0)
-    throw new Error(`--subject and --scopes are both required\n\n${usage}`)
-  if (unknown.length > 0) throw new Error(`unknown scope ${unknown.join(', ')}\n\n${usage}`)
-  if (!(days > 0)) throw new Error('--days must be a number above 0')
+    throw new SettingError('--subject and --scopes are both required; --help lists the flags')
+  if (unknown.length > 0) throw new SettingError(`unknown scope ${unknown.join(', ')}; --help lists the scopes`)
+  if (!(days > 0)) throw new SettingError('--days must be a number above 0')
 
   const config = await prepare(readCoreConfig())
   requireSettings(config, 'SECRET_KEYS')
@@ -50,10 +52,7 @@ async function main(prepare: Prepare) {
 
 /** Runs the command. `prepare` first adds settings that the environment lacks. */
 export function runToken(prepare: Prepare): void {
-  main(prepare).catch((error: Error) => {
-    console.error(`token: ${error.message}`)
-    process.exit(1)
-  })
+  main(prepare).catch((error: unknown) => failStart('token', asUsageError(error)))
 }
 
 if (import.meta.main) runToken(async (config) => config)

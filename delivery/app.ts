@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { createAuthorizedTransport } from '../core-client/authorized-transport.ts'
 import type { CorePool } from '../core-client/core-pool.ts'
+import { tokenFault } from '../core-client/service-token.ts'
 import type { Lookup } from '../platform/addresses/name-service.ts'
 import { createResolver } from '../platform/addresses/resolve.ts'
 import type { DeliveryConfig } from './config.ts'
@@ -50,6 +51,8 @@ export function createDelivery(options: DeliveryOptions): DeliveryWorker {
     perDestination: config.DELIVERY_PER_DESTINATION,
     graceMs: config.DELIVERY_GRACE_MS,
     acceptWithinMs: config.CORE_DEADLINE_MS,
+    tokenFault: (code) =>
+      tokenFault({ setting: 'DELIVERY_TOKEN', token: config.DELIVERY_TOKEN, scope: 'deliveries:work' }, code),
     // The worker id is also in claims, so that logs of worker and core can be correlated.
     logger: logger.child({ workerId }),
     metrics,

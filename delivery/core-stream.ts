@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { MessageInitShape } from '@bufbuild/protobuf'
-import { type Client, Code, ConnectError } from '@connectrpc/connect'
+import { type Client, type Code, ConnectError } from '@connectrpc/connect'
 import type { Logger } from 'pino'
 import type {
   AttemptResultSchema,
@@ -58,9 +58,11 @@ export function createCoreStream(options: {
   /** First pause after a failure in milliseconds. */
   retryMs: number
   events: StreamEvents
+  /** Returns why the core refuses the token; undefined for codes of other failures. */
+  tokenFault?: ((code: Code) => string | undefined) | undefined
   logger: Logger
 }): CoreStream {
-  const { calls, workerId, acceptWithinMs, retryMs, events, logger } = options
+  const { calls, workerId, acceptWithinMs, retryMs, events, tokenFault, logger } = options
   const backoff = createBackoff({ minMs: retryMs, maxMs: retryMaxMs })
   const ending = new AbortController()
   let outbox: Outbox | undefined
@@ -72,7 +74,7 @@ export function createCoreStream(options: {
     let openedAt = Number.POSITIVE_INFINITY
     outbox = createOutbox(workerId)
     if (ending.signal.aborted) outbox.end()
-    let code = 'ended'
+    let reason = 'the core ended the call'
     try {
       for await (const message of calls.workDeliveries(outbox.messages(), { signal: call.signal })) {
         if (!isOpen) {
@@ -84,13 +86,14 @@ export function createCoreStream(options: {
         events.onMessage(message)
       }
     } catch (error) {
-      code = Code[ConnectError.from(error).code]
+      const { code, rawMessage } = ConnectError.from(error)
+      reason = tokenFault?.(code) ?? rawMessage
     }
     clearTimeout(accepting)
     outbox.end()
     if (ending.signal.aborted) return
     if (performance.now() - openedAt >= stableMs) backoff.reset()
-    if (isOpen || backoff.failures() === 0) logger.warn({ code }, 'stream to a core ended; connecting again')
+    if (isOpen || backoff.failures() === 0) logger.warn({ reason }, 'stream to a core ended; connecting again')
     isOpen = false
     events.onEnd()
     await backoff.pause(ending.signal)

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Code } from '@connectrpc/connect'
 import type { Logger } from 'pino'
 import type { ClaimedDelivery, ClaimState, WorkDeliveriesResponse } from '#proto/lead/v1/delivery_pb.js'
 import { readAtScrape } from '../platform/observability/metrics.ts'
@@ -42,6 +43,8 @@ export interface WorkerOptions {
   graceMs: number
   /** Time in which a core must accept a stream. */
   acceptWithinMs: number
+  /** Returns why the cores refuse the token; undefined for codes of other failures. */
+  tokenFault?: (code: Code) => string | undefined
   logger: Logger
   metrics?: DeliveryMetrics
   now?: () => number
@@ -84,6 +87,7 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
       workerId,
       acceptWithinMs,
       retryMs,
+      tokenFault: options.tokenFault,
       logger,
       events: {
         onOpen() {

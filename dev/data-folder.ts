@@ -45,7 +45,7 @@ export async function dataFolderSecrets(dataDir: string): Promise<DataFolderSecr
   const path = join(dataDir, secretsFile)
   const found = await readJson(path)
   if (found) return found
-  const secretKeys = `k1:${randomBytes(32).toString('base64url')}`
+  const secretKeys = `k${randomBytes(3).toString('hex')}:${randomBytes(32).toString('base64url')}`
   const access = createAccess(createKeyring(parseSecretKeys(secretKeys)), Date.now)
   const fresh: DataFolderSecrets = {
     secretKeys,

@@ -21,7 +21,10 @@ import { createGatewayMetrics } from '../gateway/metrics.ts'
 import { boundServer } from '../platform/http/bounded-server.ts'
 import { createLogger } from '../platform/observability/logger.ts'
 import { serveMetrics } from '../platform/observability/metrics-server.ts'
+import { createProcessMetrics } from '../platform/observability/process-metrics.ts'
 import { startTracing } from '../platform/observability/tracing.ts'
+import { warnOfMisspeltNames } from '../platform/settings/config.ts'
+import { failStart, listenOn } from '../platform/settings/start-faults.ts'
 import { isWidgetStale, widgetDist } from '../widget/build.ts'
 import { createDemoSite } from '../widget/demo/server.ts'
 import { readDevConfig } from './config.ts'
@@ -40,6 +43,7 @@ async function startAll() {
   const dev = readDevConfig()
   const { DEMO_PORT } = dev
   const logger = createLogger('core', given.LOG_LEVEL)
+  warnOfMisspeltNames(logger)
 
   closers.push(await startTracing('service'))
   const built = Promise.all([
@@ -60,8 +64,9 @@ async function startAll() {
   // complete.
   const { identity } = await seedDemo(core, coreConfig, dev.DATA_DIR, addresses)
 
-  const coreServer = await serveCore(core, { host: coreConfig.CORE_HOST, port: coreConfig.CORE_PORT }).catch(
-    portTaken('CORE_PORT'),
+  const { CORE_HOST, CORE_PORT } = coreConfig
+  const coreServer = await listenOn({ host: ['CORE_HOST', CORE_HOST], port: ['CORE_PORT', CORE_PORT] }, (host) =>
+    serveCore(core, { host, port: CORE_PORT }),
   )
   closers.push(coreServer.close)
   // The console's calls use HTTP to this port; the gateway and the delivery worker call the core in
@@ -88,14 +93,17 @@ async function startAll() {
     staticFolders: { console: join(import.meta.dirname, '../console/dist'), widget: widgetDist },
   })
   closers.push(() => gateway.close())
-  const { GATEWAY_PORT: port, GATEWAY_HOST: host } = gatewayConfig
-  await gateway.listen({ port, host }).catch(portTaken('GATEWAY_PORT'))
+  const { GATEWAY_PORT: port, GATEWAY_HOST } = gatewayConfig
+  await listenOn({ host: ['GATEWAY_HOST', GATEWAY_HOST], port: ['GATEWAY_PORT', port] }, (host) =>
+    gateway.listen({ port, host }),
+  )
 
-  const parts = [gatewayMetrics, core.metrics, deliveryMetrics]
+  const ofProcess = createProcessMetrics(['gateway', 'core', 'delivery'].map((part) => ({ part })))
+  const parts = [ofProcess, gatewayMetrics, core.metrics, deliveryMetrics]
   const metricsServer = await serveMetrics(
     coreConfig,
     parts.map(({ registry }) => registry),
-  ).catch(portTaken('METRICS_PORT'))
+  )
   closers.push(async () => metricsServer?.close())
   await built
   const agentCommand = replyCommand(addresses.coreUrl, dev.DATA_DIR)
@@ -103,7 +111,7 @@ async function startAll() {
   const demo = await createDemoSite({ gatewayUrl, siteKey: demoIds.siteKey, identity, agentCommand })
   boundServer(demo)
   closers.push(() => closeServer(demo))
-  await listen(demo, DEMO_PORT).catch(portTaken('DEMO_PORT'))
+  await listenOn({ host: ['DEMO_PORT', ''], port: ['DEMO_PORT', DEMO_PORT] }, () => listen(demo, DEMO_PORT))
   printGuide({ ...addresses, dataDir: dev.DATA_DIR, agentCommand, signInLink: await newSignInLink(core, gatewayUrl) })
 }
 
@@ -180,13 +188,6 @@ function closeServer(server: Server) {
   return new Promise((resolve) => server.close(resolve))
 }
 
-function portTaken(setting: string) {
-  return (error: NodeJS.ErrnoException): never => {
-    if (error.code !== 'EADDRINUSE') throw error
-    throw new Error(`${setting}: the port is in use; set it to a free port`)
-  }
-}
-
 /**
  * Time limit of the shutdown, in milliseconds. It is longer than the worker's grace time, its final
  * reports and the shutdown of the servers together.
@@ -201,7 +202,6 @@ closeWithGrace({ delay: stopWithinMs, logger: undefined }, async ({ err }) => {
 try {
   await startAll()
 } catch (error) {
-  console.error((error as Error).message)
   await stopAll()
-  process.exit(1)
+  failStart('start', error)
 }

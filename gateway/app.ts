@@ -63,7 +63,14 @@ export function createGateway(deps: {
   const { metrics = createGatewayMetrics() } = deps
   const { now } = clock
   const budget = createSlots({ max: config.CORE_CALLS_MAX, waitingMax: 0 })
-  const core = createCoreClients({ cores, token: config.CORE_TOKEN, budget, deadlineMs: config.CORE_DEADLINE_MS, now })
+  const core = createCoreClients({
+    cores,
+    token: config.CORE_TOKEN,
+    budget,
+    deadlineMs: config.CORE_DEADLINE_MS,
+    now,
+    logger,
+  })
   const origins = createOrigins({ core, now })
   const grants = createGrantCache({ core, now })
   const batcher = createSendBatcher({

@@ -131,6 +131,8 @@ function readTrustProxy(list: string): TrustProxy {
   if (list === 'off') return false
   if (/^[1-9]\d?$/.test(list)) return Number(list)
   const ranges = splitList(list)
+  if (ranges.some((range) => /\/0+$/.test(range)))
+    throw new SettingError('TRUST_PROXY must not have a range of all addresses: every visitor could choose an address')
   if (ranges.length > 0 && ranges.every(isRange)) return ranges
   throw new SettingError(
     'TRUST_PROXY must be off, a number of hops from 1 to 99, or addresses and CIDR ranges (loopback, linklocal and uniquelocal too), separated by commas',

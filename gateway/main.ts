@@ -2,10 +2,14 @@ import { join } from 'node:path'
 import closeWithGrace from 'close-with-grace'
 import { connectCores } from '../core-client/connect-cores.ts'
 import { coreTlsFiles } from '../core-client/core-tls.ts'
+import { readServiceToken } from '../core-client/service-token.ts'
 import { createLogger } from '../platform/observability/logger.ts'
 import { serveMetrics } from '../platform/observability/metrics-server.ts'
+import { createProcessMetrics, serviceVersion } from '../platform/observability/process-metrics.ts'
 import { startTracing } from '../platform/observability/tracing.ts'
+import { warnOfMisspeltNames } from '../platform/settings/config.ts'
 import { readAtStart } from '../platform/settings/process-settings.ts'
+import { failStart, listenOn } from '../platform/settings/start-faults.ts'
 import { createGateway } from './app.ts'
 import { loadConfig } from './config.ts'
 import { createGatewayMetrics } from './metrics.ts'
@@ -19,30 +23,36 @@ const GRACE_MS = 10_000
  */
 const BACKLOG = 4_096
 
-const config = await readAtStart(loadConfig)
-const logger = createLogger('gateway', config.LOG_LEVEL)
-const metrics = createGatewayMetrics()
-const stopTracing = await startTracing('service-gateway')
-const { cores, stop: stopCores } = connectCores({ urls: config.CORE_URLS, tls: coreTlsFiles(config) })
-const staticFolders = {
-  console: join(import.meta.dirname, '../console/dist'),
-  widget: join(import.meta.dirname, '../widget/dist'),
-}
-const gateway = createGateway({ config, cores, logger, staticFolders, metrics })
-const metricsServer = await serveMetrics(config, [metrics.registry])
+async function main(): Promise<void> {
+  const config = await readAtStart('gateway', loadConfig)
+  const logger = createLogger('gateway', config.LOG_LEVEL)
+  warnOfMisspeltNames(logger)
+  const metrics = createGatewayMetrics()
+  const stopTracing = await startTracing('service-gateway')
+  const tls = coreTlsFiles(config, logger)
+  const { cores, stop: stopCores } = connectCores({ urls: config.CORE_URLS, tls, logger })
+  const staticFolders = {
+    console: join(import.meta.dirname, '../console/dist'),
+    widget: join(import.meta.dirname, '../widget/dist'),
+  }
+  const gateway = createGateway({ config, cores, logger, staticFolders, metrics })
+  const tokenExpiresAt = readServiceToken(config.CORE_TOKEN)?.expiresAt
+  const ofProcess = createProcessMetrics([{ part: 'gateway', tokenExpiresAt, tls }])
+  const metricsServer = await serveMetrics(config, [ofProcess.registry, metrics.registry])
 
-closeWithGrace({ delay: GRACE_MS, logger }, async ({ err }) => {
-  if (err) logger.fatal({ err }, 'gateway stops after an error')
-  await gateway.close()
-  stopCores()
-  await metricsServer?.close()
-  await stopTracing()
-})
+  closeWithGrace({ delay: GRACE_MS, logger }, async ({ err }) => {
+    if (err) logger.fatal({ err }, 'gateway stops after an error')
+    await gateway.close()
+    stopCores()
+    await metricsServer?.close()
+    await stopTracing()
+  })
 
-try {
-  await gateway.listen({ port: config.GATEWAY_PORT, host: config.GATEWAY_HOST, backlog: BACKLOG })
-} catch (error) {
-  if (config.GATEWAY_HOST !== '::' || (error as NodeJS.ErrnoException).code !== 'EAFNOSUPPORT') throw error
-  // The machine has no IPv6.
-  await gateway.listen({ port: config.GATEWAY_PORT, host: '0.0.0.0', backlog: BACKLOG })
+  const { GATEWAY_HOST, GATEWAY_PORT: port } = config
+  await listenOn({ host: ['GATEWAY_HOST', GATEWAY_HOST], port: ['GATEWAY_PORT', port] }, (host) =>
+    gateway.listen({ port, host, backlog: BACKLOG }),
+  )
+  logger.info({ version: serviceVersion() }, 'gateway started')
 }
+
+main().catch((error: unknown) => failStart('gateway', error))

@@ -1,6 +1,10 @@
 import type { Logger } from 'pino'
 
 export interface Job {
+  readonly name: string
+  readonly everyMs: number
+  /** End of the last run without a failure, in milliseconds since 1970; before that, the start. */
+  lastSuccessAt(): number
   start(): void
   /** Starts no more runs. Resolves when the current run, if any, has ended. */
   stop(): Promise<void>
@@ -21,12 +25,16 @@ export function createJob(options: {
   let timer: NodeJS.Timeout | undefined
   let running: Promise<unknown> = Promise.resolve()
   let stopped = false
+  let lastSuccessAt = Date.now()
 
   function schedule() {
     if (stopped) return
     timer = setTimeout(
       () => {
         running = run()
+          .then(() => {
+            lastSuccessAt = Date.now()
+          })
           .catch((error: Error) => logger.warn({ reason: error.name }, `${name} failed; the next run repeats it`))
           .finally(schedule)
       },
@@ -35,6 +43,9 @@ export function createJob(options: {
   }
 
   return {
+    name,
+    everyMs,
+    lastSuccessAt: () => lastSuccessAt,
     start: schedule,
     async stop() {
       stopped = true

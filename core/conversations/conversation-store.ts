@@ -87,6 +87,10 @@ export interface ConversationStore {
   /** Returns conversations with a message since a time, the latest message first. */
   activeSince(workspaceId: string | undefined, since: Date, limit: number): Promise<Conversation[]>
   /**
+   * Returns the times since when visitors of these workspaces wait for an answer, the oldest first.
+   */
+  waitingSince(workspaceIds: string[], since: Date, limit: number): Promise<Date[]>
+  /**
    * Returns conversations with a message, the latest message first; unanswered ones by the time
    * since when they wait, the oldest first. With `after`, returns only conversations that come after
    * this position in the list.
@@ -144,6 +148,18 @@ export function createConversationStore({
         // wait for the journal.
         { ordered: false, writeConcern: { w: 1 } },
       )
+    },
+
+    async waitingSince(workspaceIds, since, limit) {
+      const found = await conversations
+        .find(
+          { workspaceId: { $in: workspaceIds }, 'queue.waitingSince': { $gte: since }, ...notErasing },
+          { projection: { _id: 0, 'queue.waitingSince': 1 }, hint: 'by_waiting' },
+        )
+        .sort({ 'queue.waitingSince': 1 })
+        .limit(limit)
+        .toArray()
+      return found.flatMap(({ queue }) => queue?.waitingSince ?? [])
     },
 
     async setLastSession(conversationId, lastSession) {

@@ -9,6 +9,7 @@ import type { VisitorService } from '../visitors/service.ts'
 import { createLiveCache } from '../wakeups/live-cache.ts'
 import type { WakeupService } from '../wakeups/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
+import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
 import { type Assignments, createAssignments } from './assignments.ts'
 import { type Bots, createBots } from './bots.ts'
 import {
@@ -37,6 +38,7 @@ interface ConversationStores {
   typing: TypingStore
   sessions: SessionStore
   events: EventStore
+  workspaces: Pick<WorkspaceStore, 'listWorkspaces'>
 }
 
 export interface ConversationService {
@@ -62,12 +64,17 @@ const typingEveryMs = 500
 const reconcileEveryMs = 10_000
 const missedMessagesEveryMs = 3000
 const presenceEveryMs = 200
+const measureEveryMs = 10_000
+/** Maximum number of workspaces, and of waiting people, that one measurement counts. */
+const countedMax = 1_000
+/** A visitor whose last message is older does not count as waiting. */
+const waitingWithinMs = 12 * 3_600_000
 
 /** Number of messages in a page of history if the request has no limit. */
 const historyPageDefault = 50
 
 export function createConversationService(
-  { config, bus, logger, now }: CoreKit,
+  { config, bus, metrics, logger, now }: CoreKit,
   stores: ConversationStores,
   { log, wakeups }: LogService & WakeupService,
   { siteDirectory: { installations } }: WorkspaceService,
@@ -155,6 +162,15 @@ export function createConversationService(
     await bots.reconcile()
   }
 
+  async function measureWaiting() {
+    const workspaces = await stores.workspaces.listWorkspaces('', countedMax)
+    const ids = workspaces.map(({ workspaceId }) => workspaceId)
+    const waiting = await conversations.waitingSince(ids, new Date(now() - waitingWithinMs), countedMax)
+    const [oldest] = waiting
+    metrics.peopleWaiting.set(waiting.length)
+    metrics.longestWait.set(oldest === undefined ? 0 : (now() - oldest.getTime()) / 1000)
+  }
+
   return {
     messages,
     typing,
@@ -183,6 +199,7 @@ export function createConversationService(
         run: inboxWatch.check,
         logger,
       }),
+      createJob({ name: 'measure waiting people', everyMs: measureEveryMs, run: measureWaiting, logger }),
       createJob({ name: 'check of visitors’ presence', everyMs: presenceEveryMs, run: visitorPresence.check, logger }),
     ],
     async drain() {

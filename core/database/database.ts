@@ -1,10 +1,13 @@
-import { type Db, GridFSBucket, MongoClient } from 'mongodb'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Db, GridFSBucket } from 'mongodb'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
+import { connectFault, createMongoClient } from './client-options.ts'
 import { failOnClosedSockets } from './closed-sockets.ts'
 import { type Collections, collectionsOf } from './collections.ts'
 import { countConnections, measureDatabase } from './database-metrics.ts'
 import { durableWriteConcern } from './durability.ts'
-import { isReady, schemaStatus } from './schema.ts'
+import type { OnWait } from './migration-lock.ts'
+import { isReady, requireNotNewer, schemaStatus } from './schema.ts'
 import { openSchemaTools } from './schema-tools.ts'
 import { isRouter } from './shard-plan.ts'
 import { currentHistory } from './store-history.ts'
@@ -18,10 +21,15 @@ export interface Database {
   isSharded: boolean
   /** Returns the present id of the history. Another id means that the data was restored since. */
   currentHistory(): Promise<string>
-  /** Resolves when the database responds. Rejects after a second without a response. */
-  ping(): Promise<void>
+  /**
+   * Resolves to the server's clock, in milliseconds since 1970. Rejects after 0.9 s without an
+   * answer.
+   */
+  ping(): Promise<number>
   close(): Promise<void>
 }
+
+const pingWithinMs = 900
 
 interface DatabaseSettings {
   uri: string
@@ -33,6 +41,8 @@ interface DatabaseSettings {
    */
   migrates?: boolean
   metrics?: CoreMetrics
+  /** Called while another process migrates. */
+  onWait?: OnWait
 }
 
 /**
@@ -41,7 +51,7 @@ interface DatabaseSettings {
  */
 export async function openDatabase({ migrates = true, ...settings }: DatabaseSettings): Promise<Database> {
   failOnClosedSockets()
-  const client = new MongoClient(settings.uri, {
+  const client = createMongoClient(settings.uri, {
     appName: 'service-core',
     readPreference: 'primary',
     serverSelectionTimeoutMS: settings.timeoutMs,
@@ -66,25 +76,45 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
       isSharded: await isRouter(db),
       currentHistory: () => currentHistory(db),
       async ping() {
-        await db.command({ ping: 1, maxTimeMS: 1000 })
+        const answer = serverTime(db)
+        answer.catch(() => {})
+        const time = await Promise.race([answer, delay(pingWithinMs, undefined, { ref: false })])
+        if (time === undefined) throw new Error(`no answer within ${pingWithinMs} ms`)
+        return time
       },
       close: () => client.close(),
     }
   } catch (error) {
     await client.close()
-    throw error
+    throw connectFault(error)
   }
 }
 
 /** The build of an index takes as long as the collection is large, so it has no socket timeout. */
 async function migrateWithoutTimeout(settings: DatabaseSettings) {
   const tools = await openSchemaTools(settings)
-  await tools.migrate({ contract: false }).finally(() => tools.close())
+  await tools
+    .migrate({ contract: false, ...(settings.onWait && { onWait: settings.onWait }) })
+    .finally(() => tools.close())
+}
+
+async function serverTime(db: Db): Promise<number> {
+  const { localTime } = await db.command({ hello: 1, maxTimeMS: pingWithinMs })
+  if (localTime !== undefined) return Number(localTime)
+  // The embedded engine does not tell its time in `hello`.
+  const pipeline = [{ $documents: [{}] }, { $project: { time: '$$NOW' } }]
+  const [answer] = await db.aggregate<{ time: Date }>(pipeline, { maxTimeMS: pingWithinMs }).toArray()
+  return answer?.time.getTime() ?? Date.now()
 }
 
 async function requireReady(db: Db) {
   const status = await schemaStatus(db)
+  requireNotNewer(status)
   if (isReady(status)) return
-  const outdated = [...status.missing, ...status.toExpand.map(({ number, name }) => `migration ${number} (${name})`)]
+  const outdated = [
+    ...status.different.map((name) => `${name} has other keys`),
+    ...status.missing,
+    ...status.toExpand.map(({ number, name }) => `migration ${number} (${name})`),
+  ]
   throw new Error(`the database is behind this version, run npm run migrate: ${outdated.join(', ')}`)
 }

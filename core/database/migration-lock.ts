@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Db } from 'mongodb'
 import { createLeases, type Lease } from '../mongodb/leases.ts'
@@ -14,20 +15,27 @@ const id = 'migrations'
 const leaseMs = 15_000
 const renewEveryMs = 5_000
 const retryEveryMs = 100
+const reportEveryMs = 5_000
+
+/** Called while another process has the lock, every five seconds, with the name of that process. */
+export type OnWait = (holder: string) => void
 
 /**
  * Creates a lock that is stored in one document. The work must be repeatable: if its process dies,
  * the next holder of the lock starts the work again.
  */
-export function createMigrationLock(db: Db, now: () => number): MigrationLock {
-  const leases = createLeases(db.collection<{ _id: string }>('locks'), { until: 'until', token: 'holder' })
+export function createMigrationLock(db: Db, now: () => number, onWait: OnWait = () => {}): MigrationLock {
+  const locks = db.collection<{ _id: string; by?: string }>('locks')
+  const by = `process ${process.pid} on ${hostname()}`
+  const leases = createLeases(locks, { until: 'until', token: 'holder' })
   const until = () => new Date(now() + leaseMs)
 
   async function take(): Promise<Lease> {
-    for (;;) {
-      const taken = await leases.take({ now: new Date(now()), until: until() }, { _id: id })
-      const lease = taken?.lease ?? (await leases.insert({ _id: id }, until()))
+    for (let waitedMs = 0; ; waitedMs += retryEveryMs) {
+      const taken = await leases.take({ now: new Date(now()), until: until() }, { _id: id }, { by })
+      const lease = taken?.lease ?? (await leases.insert({ _id: id, by }, until()))
       if (lease) return lease
+      if (waitedMs % reportEveryMs === 0) onWait((await locks.findOne({ _id: id }))?.by ?? 'another process')
       await delay(retryEveryMs)
     }
   }

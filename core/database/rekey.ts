@@ -2,9 +2,17 @@ import type { Collection, Document } from 'mongodb'
 import { kidOf, type SecretBox } from '../keys/secret-box.ts'
 import type { Collections } from './collections.ts'
 
+/** The collections with sealed secrets. */
+export type SecretCollections = Pick<
+  Collections,
+  'installations' | 'leadSubscriptions' | 'keys' | 'consoleSessions' | 'signInAttempts'
+>
+
 interface SealedSecrets {
   /** Yields every sealed (encrypted) secret of the database. */
   all(): AsyncIterable<string>
+  /** Yields one sealed secret of each kind. */
+  samples(): AsyncIterable<string>
   /**
    * Passes each secret to `reseal` and stores the result if it differs from the secret. Returns
    * the number of replaced secrets.
@@ -16,9 +24,7 @@ interface SealedSecrets {
  * Finds and replaces all sealed secrets. A concurrent rotation takes precedence: a secret is
  * replaced only if it has not changed since it was read.
  */
-export function createSealedSecrets(
-  collections: Pick<Collections, 'installations' | 'leadSubscriptions' | 'keys' | 'consoleSessions' | 'signInAttempts'>,
-): SealedSecrets {
+export function createSealedSecrets(collections: SecretCollections): SealedSecrets {
   const { keys, installations, leadSubscriptions, consoleSessions, signInAttempts } = collections
   /** Every field that contains a sealed text, or a list of objects with one in `sealed`. */
   const places = [
@@ -32,9 +38,12 @@ export function createSealedSecrets(
   ] as unknown as { documents: Collection<{ _id: string } & Document>; field: string }[]
 
   /** Yields each sealed text with the filter and the field that replace it. */
-  async function* found() {
+  async function* found(limit = 0) {
     for (const { documents, field } of places) {
-      for await (const document of documents.find({ [field]: { $exists: true } }, { projection: { [field]: 1 } })) {
+      for await (const document of documents.find(
+        { [field]: { $exists: true } },
+        { projection: { [field]: 1 }, limit },
+      )) {
         const value = field.split('.').reduce((each, name) => each?.[name], document as Document)
         const isList = Array.isArray(value)
         const [path, target] = isList ? [`${field}.sealed`, `${field}.$.sealed`] : [field, field]
@@ -51,6 +60,10 @@ export function createSealedSecrets(
   return {
     async *all() {
       for await (const { sealed } of found()) yield sealed
+    },
+
+    async *samples() {
+      for await (const { sealed } of found(1)) yield sealed
     },
 
     async replace(reseal) {
@@ -73,10 +86,23 @@ export interface Rekeyed {
 
 /**
  * Encrypts every secret of the database with the current key. Repeats until no secret uses another
- * key, because cores may rotate secrets at the same time. Throws if the key of a secret is missing.
+ * key, because cores may rotate secrets at the same time. Opens every secret. Throws if the key of a
+ * secret is missing, or if another key has its id.
  */
 export async function rekey(secrets: SealedSecrets, secretBox: SecretBox, currentKid: string): Promise<Rekeyed> {
-  const reseal = (sealed: string) => (kidOf(sealed) === currentKid ? sealed : secretBox.seal(secretBox.open(sealed)))
+  function open(sealed: string): string {
+    try {
+      return secretBox.open(sealed)
+    } catch {
+      throw new Error(
+        `a secret cannot be opened: SECRET_KEYS lacks the key ${JSON.stringify(kidOf(sealed))}, or has another key under this id; restore it from the backup of core.env`,
+      )
+    }
+  }
+  const reseal = (sealed: string) => {
+    const plain = open(sealed)
+    return kidOf(sealed) === currentKid ? sealed : secretBox.seal(plain)
+  }
   let changed = 0
   for (let round = 1; round > 0; changed += round) round = await secrets.replace(reseal)
   const inUse: Record<string, number> = {}

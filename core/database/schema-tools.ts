@@ -1,6 +1,7 @@
-import { MongoClient } from 'mongodb'
+import { connectFault, createMongoClient } from './client-options.ts'
 import { type Collections, collectionsOf } from './collections.ts'
 import { durableWriteConcern } from './durability.ts'
+import type { OnWait } from './migration-lock.ts'
 import type { Sealer } from './migrations.ts'
 import { migrate, type SchemaStatus, schemaStatus } from './schema.ts'
 import { shard } from './shard-plan.ts'
@@ -10,7 +11,7 @@ import { beginHistory } from './store-history.ts'
 export interface SchemaTools {
   collections: Collections
   status(): Promise<SchemaStatus>
-  migrate(options: { contract: boolean; sealer?: Sealer }): Promise<SchemaStatus>
+  migrate(options: { contract: boolean; sealer?: Sealer; onWait?: OnWait }): Promise<SchemaStatus>
   /** Makes all positions of readers invalid, after the data was restored. */
   beginHistory(): Promise<string>
   /**
@@ -27,7 +28,7 @@ export async function openSchemaTools(settings: {
   name: string
   timeoutMs: number
 }): Promise<SchemaTools> {
-  const client = new MongoClient(settings.uri, {
+  const client = createMongoClient(settings.uri, {
     appName: 'service-migrate',
     readPreference: 'primary',
     serverSelectionTimeoutMS: settings.timeoutMs,
@@ -47,6 +48,6 @@ export async function openSchemaTools(settings: {
     }
   } catch (error) {
     await client.close()
-    throw error
+    throw connectFault(error)
   }
 }

@@ -80,7 +80,10 @@ describe('a migration', () => {
     const conversations = createConversationStore({ conversations: db.collection('conversations'), history: '' })
     const waiting = async () => {
       const found = db.collection('conversations').find({ 'queue.waitingSince': { $exists: true } })
-      return (await found.sort({ _id: 1 }).toArray()).map(({ _id, queue }) => [String(_id), queue.waitingSince.getTime()])
+      return (await found.sort({ _id: 1 }).toArray()).map(({ _id, queue }) => [
+        String(_id),
+        queue.waitingSince.getTime(),
+      ])
     }
     await add('asked', 'visitor')
     await add('answered', 'agent')

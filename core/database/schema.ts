@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Collection, type Db, type Document, MongoServerError } from 'mongodb'
+import { serviceVersion } from '../../platform/observability/process-metrics.ts'
 import type { MigrationDocument } from '../mongodb/migration-records.ts'
 import { type IndexPlan, indexes } from './indexes.ts'
-import { createMigrationLock } from './migration-lock.ts'
+import { createMigrationLock, type OnWait } from './migration-lock.ts'
 import { type Migration, migrations, type Sealer } from './migrations.ts'
 
 /** Differences between a database and the schema of this version. */
@@ -15,6 +16,10 @@ export interface SchemaStatus {
    * previous version is left.
    */
   toContract: Migration[]
+  /** Indexes with a name of this version but other keys, as `collection.index`. */
+  different: string[]
+  /** Migrations of newer versions. */
+  unknown: MigrationDocument[]
 }
 
 /**
@@ -29,31 +34,54 @@ export async function schemaStatus(db: Db): Promise<SchemaStatus> {
     db.listCollections({ name: 'wakeups' }, { nameOnly: true }).hasNext(),
     Promise.all(
       plans.map(async ([collection, wanted]) => {
-        const there = await indexNames(db.collection(collection))
-        return wanted.flatMap(([, , { name }]) => (there.has(name) ? [] : [`${collection}.${name}`]))
+        const there = await indexKeys(db.collection(collection))
+        return wanted.map(([, key, { name }]) => ({
+          name: `${collection}.${name}`,
+          isMissing: !there.has(name),
+          isDifferent: there.has(name) && there.get(name) !== JSON.stringify(key),
+        }))
       }),
     ),
     pendingMigrations(db),
   ])
-  return { missing: [...(hasWakeups ? [] : ['wakeups']), ...lacking.flat()], ...pending }
+  const namesOf = (which: 'isMissing' | 'isDifferent') =>
+    lacking.flat().flatMap((index) => (index[which] ? [index.name] : []))
+  const missing = [...(hasWakeups ? [] : ['wakeups']), ...namesOf('isMissing')]
+  return { missing, different: namesOf('isDifferent'), ...pending }
 }
 
-async function pendingMigrations(db: Db): Promise<Pick<SchemaStatus, 'toExpand' | 'toContract'>> {
+type PendingMigrations = Pick<SchemaStatus, 'toExpand' | 'toContract' | 'unknown'>
+
+async function pendingMigrations(db: Db): Promise<PendingMigrations> {
   const records = new Map((await recordsOf(db).find().toArray()).map((record) => [record._id, record]))
   return {
+    unknown: [...records.values()].filter(({ _id }) => !migrations.some(({ number }) => number === _id)),
     toExpand: migrations.filter(({ number }) => !records.has(number)),
     toContract: migrations.filter(({ number, contract }) => contract && !records.get(number)?.contractedAt),
   }
 }
 
 /** Whether this version of the core can use the database. */
-export const isReady = ({ missing, toExpand }: SchemaStatus): boolean => missing.length === 0 && toExpand.length === 0
+export const isReady = ({ missing, toExpand, different }: SchemaStatus): boolean =>
+  missing.length + toExpand.length + different.length === 0
+
+/** Throws if a newer version has removed data from the database that this version needs. */
+export function requireNotNewer({ unknown }: Pick<SchemaStatus, 'unknown'>): void {
+  const last = unknown.filter(({ contractedAt }) => contractedAt).at(-1)
+  if (!last) return
+  const version = last.version === undefined ? 'a newer version' : `version ${last.version}`
+  throw new Error(
+    `the database needs ${version} or newer: its migration ${last._id} (${last.name}) has removed what this version uses; start that version, or restore a backup`,
+  )
+}
 
 interface MigrateOptions {
   contract?: boolean
   now?: () => number
   /** Encrypts with the current secret key. Only contract steps with something to encrypt need it. */
   sealer?: Sealer
+  /** Called while another process migrates. */
+  onWait?: OnWait
 }
 
 const noSealer: Sealer = {
@@ -70,28 +98,41 @@ const noSealer: Sealer = {
  */
 export async function migrate(
   db: Db,
-  { contract: isAsked = false, now = Date.now, sealer = noSealer }: MigrateOptions = {},
+  { contract: isAsked = false, now = Date.now, sealer = noSealer, onWait }: MigrateOptions = {},
 ): Promise<SchemaStatus> {
   const contract = isAsked || (await isEmpty(db))
+  requireNotNewer(await pendingMigrations(db))
   await createWakeups(db)
   await createIndexes(db)
   const pending = await pendingMigrations(db)
-  if (pending.toExpand.length === 0 && !(contract && pending.toContract.length > 0)) return { missing: [], ...pending }
-  await createMigrationLock(db, now).holding(async (check) => {
+  if (pending.toExpand.length === 0 && !(contract && pending.toContract.length > 0))
+    return { missing: [], different: [], ...pending }
+  await createMigrationLock(db, now, onWait).holding(async (check) => {
     // Another process may have migrated while this one waited for the lock.
     const { toExpand, toContract } = await pendingMigrations(db)
     for (const { number, name, expand } of toExpand) {
       await check()
-      await expand(db)
+      await namingMigration(number, name, () => expand(db))
       await recordsOf(db).updateOne({ _id: number }, { $set: { name, expandedAt: new Date(now()) } }, { upsert: true })
     }
-    for (const { number, contract: clear } of contract ? toContract : []) {
+    for (const { number, name, contract: clear } of contract ? toContract : []) {
       await check()
-      await clear?.(db, sealer)
-      await recordsOf(db).updateOne({ _id: number }, { $set: { contractedAt: new Date(now()) } })
+      await namingMigration(number, name, async () => clear?.(db, sealer))
+      const contractedAt = new Date(now())
+      await recordsOf(db).updateOne({ _id: number }, { $set: { contractedAt, version: serviceVersion() } })
     }
   })
-  return { missing: [], ...(await pendingMigrations(db)) }
+  return { missing: [], different: [], ...(await pendingMigrations(db)) }
+}
+
+/** Adds the migration that failed to the message of its error. Keeps the class of the error. */
+async function namingMigration(number: number, name: string, run: () => Promise<unknown>): Promise<void> {
+  try {
+    await run()
+  } catch (error) {
+    if (error instanceof Error) error.message = `migration ${number} (${name}) failed: ${error.message}`
+    throw error
+  }
 }
 
 /** Collections that a migration itself fills. */
@@ -110,11 +151,12 @@ async function isEmpty(db: Db): Promise<boolean> {
 
 const recordsOf = (db: Db) => db.collection<MigrationDocument>('migrations')
 
-async function indexNames(collection: Collection): Promise<Set<string>> {
+/** Returns the keys of each index as JSON, by name. */
+async function indexKeys(collection: Collection): Promise<Map<string, string>> {
   try {
-    return new Set((await collection.indexes()).map(({ name = '' }) => name))
+    return new Map((await collection.indexes()).map(({ name = '', key }) => [name, JSON.stringify(key)]))
   } catch (error) {
-    if (hasCode(error, 'NamespaceNotFound')) return new Set()
+    if (hasCode(error, 'NamespaceNotFound')) return new Map()
     throw error
   }
 }
@@ -132,7 +174,12 @@ async function createIndexes(db: Db) {
   await Promise.all(
     [...plans].map(async ([collection, specifications]) => {
       const wanted = specifications.map(toDescription)
-      await retryConflicts(() => db.collection(collection).createIndexes(wanted, quorumOf(db)))
+      await retryConflicts(() => db.collection(collection).createIndexes(wanted, quorumOf(db))).catch(
+        (error: unknown) => {
+          if (error instanceof Error) error.message = `the indexes of ${collection} cannot be created: ${error.message}`
+          throw error
+        },
+      )
     }),
   )
 }

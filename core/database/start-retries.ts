@@ -31,7 +31,7 @@ export async function retryAtStart<T>(step: () => Promise<T>, options: StartRetr
       const waitedMs = Math.round(monotonic() - began)
       if (!isUnreachable(error)) throw error
       if (waitedMs + pauseMs > withinMs) throw new Error(overdue(withinMs, error as Error), { cause: error })
-      const reason = (error as Error).name
+      const reason = (error as Error).message
       logger.warn({ reason, waitedMs, withinMs }, `database is unreachable; retrying in ${pauseMs / 1000} s`)
       await delay(pauseMs, undefined, { signal })
     }

@@ -1,4 +1,3 @@
-import { readAtScrape } from '../../platform/observability/metrics.ts'
 import { createJob, type Job } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
 import type { LeadStore } from '../leads/lead-store.ts'
@@ -67,6 +66,8 @@ const deliveryWorkHint = 'lead-deliveries'
 /** Interval in milliseconds at which deliveries are reconciled with subscriptions and leads. */
 const reconcileEveryMs = 5000
 const countedMax = 1000
+/** Number of destinations whose queues the metrics show. */
+const shownQueuesMax = 10
 
 /** Maximum size in bytes of a webhook body. */
 const bodyMaxBytes = 65_536
@@ -93,16 +94,33 @@ export function createDeliveryService(
   const settings = { bodyMaxBytes, retentionDays }
   const leaseMs = config.DELIVERY_LEASE_MS
 
-  // Counts at most `countedMax` index entries, however long the queue is.
-  readAtScrape([metrics.deliveriesDue, metrics.deliveriesHeld, metrics.oldestDueAge], async () => {
+  /**
+   * Measures the queue. Counts at most `countedMax` index entries, however long the queue is. A
+   * scrape returns the last values, so it never waits for the database.
+   */
+  async function measureQueue() {
     const isDue = ({ dueAt }: { dueAt: Date }) => dueAt.getTime() <= now()
     const due = (await queue.upcoming(countedMax)).filter(isDue)
     const held = await holdStore.countAllHeld(countedMax)
     // Leaves out destinations to which workers are sending. Their deliveries wait because the
     // destination is slow, not because workers are missing.
     const [oldest] = (await queue.upcoming(1, deliveryDispatch.busyDestinations())).filter(isDue)
-    return [due.length, held, oldest === undefined ? 0 : (now() - oldest.dueAt.getTime()) / 1000]
-  })
+    metrics.deliveriesDue.set(due.length)
+    metrics.deliveriesHeld.set(held)
+    metrics.oldestDueAge.set(oldest === undefined ? 0 : (now() - oldest.dueAt.getTime()) / 1000)
+    const longest = [...Map.groupBy(due, ({ destination }) => destination)]
+      .toSorted(([, one], [, other]) => other.length - one.length)
+      .slice(0, shownQueuesMax)
+    const workspaces = new Map(
+      (longest.length === 0 ? [] : await subscriptionStore.find(longest.map(([id]) => id))).map((each) => [
+        each.subscriptionId,
+        each.workspaceId,
+      ]),
+    )
+    metrics.longestQueues.reset()
+    for (const [subscription, { length }] of longest)
+      metrics.longestQueues.set({ workspace: workspaces.get(subscription) ?? '', subscription }, length)
+  }
 
   /**
    * Sends a wake-up to all cores, including this one, because deliveries may be due. If the wake-up
@@ -191,6 +209,7 @@ export function createDeliveryService(
     { name: 'hold and release deliveries', run: holds.reconcile },
     { name: 'send operational events', run: operationalEvents.send },
     { name: 'recover deliveries', run: deliveryRecoveries.proceed },
+    { name: 'measure the queue of deliveries', run: measureQueue },
   ]
 
   return {

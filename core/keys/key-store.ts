@@ -4,8 +4,12 @@ import { insertOnce } from '../mongodb/insert-each.ts'
 /** A permanent key that is stored in the database, sealed with a secret key of the settings. */
 export interface KeyDocument {
   _id: string
-  sealed: string
+  sealed?: string
   createdAt: Date
+  /** Id of a secret key of the settings, in a document that only checks this key. */
+  kid?: string
+  /** A known text, sealed with the key `kid`. */
+  check?: string
 }
 
 export interface KeyStore {

@@ -1,4 +1,5 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
+import { SettingError } from '../../platform/settings/settings.ts'
 import { type IdPrefix, plannedId } from '../ids.ts'
 
 /**
@@ -15,10 +16,7 @@ interface DerivedKey {
 export interface Keyring {
   /** Returns the key with which new data is signed or encrypted. */
   current(purpose: KeyPurpose): DerivedKey
-  /**
-   * Returns an accepted key by its id; undefined for an unknown id. If several keys have the same
-   * id, returns the current one.
-   */
+  /** Returns an accepted key by its id; undefined for an unknown id. */
   find(purpose: KeyPurpose, kid: string): DerivedKey | undefined
   /** Returns all accepted keys, the current one first. */
   all(purpose: KeyPurpose): DerivedKey[]
@@ -59,18 +57,24 @@ export function createKeyring(secretKeys: [SecretKey, ...SecretKey[]]): Keyring 
 }
 
 /**
- * Parses secret keys in the form `k2:…,k1:…`. An error message contains the id of a key that is too
- * short, never the key itself.
+ * Parses secret keys in the form `k2:…,k1:…`. Throws `SettingError` for a short key and for two keys
+ * with one id. The message contains the id, never the key itself.
  */
 export function parseSecretKeys(text: string): [SecretKey, ...SecretKey[]] {
   const keys = text.split(',').map((entry) => {
     const [kid = '', encoded = ''] = entry.split(':')
     const secret = new Uint8Array(Buffer.from(encoded, 'base64'))
-    if (secret.length < 32) throw new Error(`SECRET_KEYS: the key ${JSON.stringify(kid)} has fewer than 32 bytes`)
+    if (secret.length < 32)
+      throw new SettingError(`SECRET_KEYS: the key ${JSON.stringify(kid)} has fewer than 32 bytes`)
     return { kid, secret }
   })
   const [first, ...rest] = keys
-  if (!first) throw new Error('SECRET_KEYS is empty')
+  if (!first) throw new SettingError('SECRET_KEYS is empty')
+  const twice = keys.find(({ kid }, index) => keys.findIndex((key) => key.kid === kid) < index)
+  if (twice)
+    throw new SettingError(
+      `SECRET_KEYS has two keys with the id ${JSON.stringify(twice.kid)}; give each key its own id`,
+    )
   return [first, ...rest]
 }
 

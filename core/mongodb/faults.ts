@@ -26,11 +26,15 @@ export function isStoreFault(error: unknown): boolean {
  */
 const transientCodes = new Set([6, 7, 50, 64, 89, 91, 133, 134, 189, 202, 262, 9001, 10107, 11600, 11602, 13435, 13436])
 
+/** Codes of a failed look-up of a name. */
+const dnsCodes = new Set(['ENOTFOUND', 'EAI_AGAIN', 'ETIMEOUT', 'ESERVFAIL', 'ENODATA'])
+
 /**
  * Whether the database is unreachable or too slow, so that a retry may succeed. False for wrong
  * settings and rejected commands.
  */
 export function isUnreachable(error: unknown): boolean {
+  if (dnsCodes.has((error as NodeJS.ErrnoException).code ?? '')) return true
   if (error instanceof MongoServerError) return transientCodes.has(Number(error.code))
   return error instanceof MongoError && !(error instanceof MongoAPIError)
 }

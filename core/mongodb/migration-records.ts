@@ -6,6 +6,8 @@ export interface MigrationDocument {
   name: string
   expandedAt: Date
   contractedAt?: Date
+  /** Version of the service that ran the contract step. Older versions cannot use the data. */
+  version?: string
 }
 
 /**

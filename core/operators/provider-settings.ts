@@ -1,3 +1,5 @@
+import { SettingError } from '../../platform/settings/settings.ts'
+
 /** Settings of the OpenID Connect provider at which operators sign in. */
 export interface ProviderSettings {
   issuer: string
@@ -16,7 +18,7 @@ export interface ProviderSettings {
 
 /**
  * Parses roles and their scopes, for example `agent=messages:read messages:write;admin=*`. Throws
- * an error that names the wrong entry.
+ * `SettingError` with the wrong entry.
  */
 export function parseRoles(text: string, known: ReadonlySet<string>): Map<string, string[]> {
   const entries = text.split(';').filter((entry) => entry.trim() !== '')
@@ -25,7 +27,8 @@ export function parseRoles(text: string, known: ReadonlySet<string>): Map<string
       const [role = '', scopes = ''] = entry.split('=').map((part) => part.trim())
       const list = scopes.split(' ').filter(Boolean)
       const isValid = role !== '' && list.length > 0 && list.every((scope) => scope === '*' || known.has(scope))
-      if (!isValid) throw new Error(`OIDC_ROLES: ${JSON.stringify(entry)} must be a role, "=" and scopes of operators`)
+      if (!isValid)
+        throw new SettingError(`OIDC_ROLES: ${JSON.stringify(entry)} must be a role, "=" and scopes of operators`)
       return [role, list]
     }),
   )

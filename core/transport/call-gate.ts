@@ -1,7 +1,8 @@
 import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect'
 import { createSlots, NoSlotError, type Slot } from '../../platform/concurrency/slots.ts'
 import type { CoreContext } from '../context.ts'
-import { unavailable } from '../errors.ts'
+import { ServiceError, unavailable } from '../errors.ts'
+import { TokenRefusal } from '../workspaces/access.ts'
 import { authenticator } from './caller.ts'
 import { connectErrorOf } from './connect-errors.ts'
 import { countRejection } from './observed-calls.ts'
@@ -28,6 +29,7 @@ const visitorReadsMax = 8
 const otherReadsMax = 4
 /** Maximum number of exports that run at once. An export reads everything of a visitor. */
 const exportsMax = 4
+const refusalLogEveryMs = 10_000
 
 /**
  * Creates the gate of a core. Calls over HTTP and in this process share the gate. It rejects
@@ -35,7 +37,10 @@ const exportsMax = 4
  * is slow. Streams other than exports do not count. Paged reads wait for one another, so that sends and short calls
  * never wait behind them.
  */
-export function createCallGate({ access, config, logger, metrics }: CoreContext): CallGate {
+export function createCallGate({ access, config, logger, metrics, now }: CoreContext): CallGate {
+  /** Time of the last logged refusal of each kind. */
+  const loggedAt = new Map<TokenRefusal['kind'], number>()
+
   const authenticate = authenticator(access)
   const visitorReads = createSlots({ max: visitorReadsMax, waitingMax: config.CALLS_MAX })
   const otherReads = createSlots({ max: otherReadsMax, waitingMax: config.CALLS_MAX })
@@ -61,12 +66,22 @@ export function createCallGate({ access, config, logger, metrics }: CoreContext)
     }
   }
 
+  /** Logs a refused token, at most once in ten seconds for each kind of refusal. */
+  function logRefusal(error: unknown, procedure: string): void {
+    const cause = error instanceof ServiceError ? error.cause : undefined
+    if (!(cause instanceof TokenRefusal)) return
+    if (now() - (loggedAt.get(cause.kind) ?? Number.NEGATIVE_INFINITY) < refusalLogEveryMs) return
+    loggedAt.set(cause.kind, now())
+    logger.warn({ procedure, reason: `the token of ${cause.message}` }, 'refused a call')
+  }
+
   return {
     async admit(context) {
       try {
         await authenticate(context)
         return await enter(context)
       } catch (error) {
+        logRefusal(error, `${context.service.typeName}/${context.method.name}`)
         const rejection = connectErrorOf(error, { url: context.url, header: context.requestHeader }, logger)
         countRejection(metrics, context, rejection)
         throw rejection

@@ -1,4 +1,4 @@
-import { decodeJwt, jwtVerify, SignJWT } from 'jose'
+import { decodeJwt, errors, jwtVerify, SignJWT } from 'jose'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { ServiceError } from '../errors.ts'
@@ -73,6 +73,16 @@ function isBot({ scopes, workspaceId }: Pick<TokenGrant, 'scopes' | 'workspaceId
   return true
 }
 
+/** Why a service token was refused, for the log. `kind` is one of a few values. */
+export class TokenRefusal extends Error {
+  override readonly name = 'TokenRefusal'
+  readonly kind: 'expired' | 'unknown-key' | 'invalid' | 'scope'
+  constructor(kind: TokenRefusal['kind'], message: string) {
+    super(message)
+    this.kind = kind
+  }
+}
+
 const audience = 'service.core'
 const type = 'service-token+jwt'
 const maxCached = 1000
@@ -103,7 +113,11 @@ export function createAccess(
         token,
         ({ kid = '' }) => {
           const found = keyring.find('service-token', kid)
-          if (!found) throw new Error('unknown key')
+          if (!found)
+            throw new TokenRefusal(
+              'unknown-key',
+              `${unverifiedSubject(token)} has the key ${quoted(kid)}, which SECRET_KEYS lacks`,
+            )
           return found.key
         },
         { algorithms: ['HS256'], audience, typ: type, currentDate: new Date(now()), requiredClaims: ['sub', 'scope'] },
@@ -117,8 +131,8 @@ export function createAccess(
         workspaceId,
         expiresAt: exp === undefined ? Number.POSITIVE_INFINITY : exp * 1000,
       }
-    } catch {
-      throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+    } catch (error) {
+      throw new ServiceError(ErrorCode.UNAUTHENTICATED, { cause: refusalOf(token, error) })
     }
   }
 
@@ -141,7 +155,10 @@ export function createAccess(
       if (secret !== undefined && consoleCallers) caller = await consoleCallers.callerOf(secret)
       else if (token !== undefined) caller = await verify(token)
       else throw new ServiceError(ErrorCode.UNAUTHENTICATED)
-      if (!caller.scopes.has(scope)) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+      if (!caller.scopes.has(scope)) {
+        const cause = new TokenRefusal('scope', `${quoted(caller.subject)} lacks the scope ${scope}`)
+        throw new ServiceError(ErrorCode.PERMISSION_DENIED, { cause })
+      }
       return caller
     },
 
@@ -156,6 +173,31 @@ export function createAccess(
       if (lifetime !== undefined) jwt.setExpirationTime(Math.floor(now() / 1000) + lifetime)
       return jwt.sign(key)
     },
+  }
+}
+
+function refusalOf(token: string, error: unknown): TokenRefusal {
+  if (error instanceof TokenRefusal) return error
+  const whose = unverifiedSubject(token)
+  if (error instanceof errors.JWTExpired) {
+    const at = new Date(Number(error.payload.exp) * 1000).toISOString()
+    return new TokenRefusal('expired', `${whose} expired on ${at}`)
+  }
+  const isForged = error instanceof errors.JWSSignatureVerificationFailed
+  return new TokenRefusal(
+    'invalid',
+    isForged ? `${whose} was changed, or signed with another key of the same id` : `${whose} is no service token`,
+  )
+}
+
+/** Text from a caller, short enough for a line of the log. */
+const quoted = (text: string) => JSON.stringify(text.slice(0, 64))
+
+function unverifiedSubject(token: string): string {
+  try {
+    return quoted(decodeJwt(token).sub ?? '')
+  } catch {
+    return 'a garbled token'
   }
 }
 

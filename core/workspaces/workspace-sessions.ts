@@ -9,6 +9,7 @@ import {
 } from 'jose'
 import { OperatorScopeSchema } from '#proto/access/v1/access_pb.js'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { SettingError } from '../../platform/settings/settings.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 
 export const workspaceSessionAudience = 'service.workspace'
@@ -135,7 +136,9 @@ export function parseWorkspaceSessionSecrets(text: string): Uint8Array[] {
   return text.split(',').map((secret, index) => {
     const key = new TextEncoder().encode(secret)
     if (key.length >= minSecretBytes) return key
-    throw new Error(`WORKSPACE_SESSION_SECRET: number ${index + 1} of the list has fewer than ${minSecretBytes} bytes`)
+    throw new SettingError(
+      `WORKSPACE_SESSION_SECRET: number ${index + 1} of the list has fewer than ${minSecretBytes} bytes`,
+    )
   })
 }
 

@@ -1,4 +1,4 @@
-import { type Client, createClient } from '@connectrpc/connect'
+import { type Client, type Code, ConnectError, createClient } from '@connectrpc/connect'
 import { CommandService } from '#proto/command/v1/command_pb.js'
 import { ConsoleService } from '#proto/console/v1/console_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
@@ -7,6 +7,7 @@ import { SessionService } from '#proto/session/v1/session_pb.js'
 import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
 import type { CoreNode, CorePool } from '../../core-client/core-pool.ts'
 import { createFailoverTransport } from '../../core-client/failover-transport.ts'
+import { tokenFault } from '../../core-client/service-token.ts'
 import type { Slots } from '../../platform/concurrency/slots.ts'
 import { createBoundedTransport } from './bounded-transport.ts'
 import { createTracedTransport } from './traced-transport.ts'
@@ -26,6 +27,8 @@ export interface CoreClients {
   watcherOf(core: CoreNode): Pick<Client<typeof MessagingService>, 'watchEvents'>
   /** Resolves to whether any core answers. The result is cached for one second. */
   isReady(): Promise<boolean>
+  /** Returns why the cores refuse the gateway's token; undefined for codes of other failures. */
+  tokenFault(code: Code): string | undefined
 }
 
 const READINESS_FRESH_MS = 1_000
@@ -42,14 +45,23 @@ export function createCoreClients(options: {
   budget: Slots
   deadlineMs: number
   now: () => number
+  logger?: { warn(details: object, message: string): void }
 }): CoreClients {
-  const { cores, token, deadlineMs } = options
+  const { cores, token, deadlineMs, logger } = options
+  const faultOf = (code: Code) => tokenFault({ setting: 'CORE_TOKEN', token, scope: 'visitors:act' }, code)
+  let reported: string | undefined
   const failover = createTracedTransport(
     createAuthorizedTransport(createFailoverTransport({ cores, deadlineMs }), token),
   )
   const bounded = createBoundedTransport(failover, options.budget)
   // Each call uses a free connection, so a check does not wait behind other calls.
   const readinessChecks = createClient(SessionService, failover)
+
+  /** Logs a fault of the token once, until another one follows. */
+  function report(reason: string | undefined): void {
+    if (reason !== undefined && reason !== reported) logger?.warn({ reason }, 'not ready: the cores refuse the token')
+    reported = reason ?? reported
+  }
   let readiness: { at: number; answer: Promise<boolean> } | undefined
 
   return {
@@ -60,14 +72,20 @@ export function createCoreClients(options: {
     console: createClient(ConsoleService, bounded),
     sends: createClient(MessagingService, failover),
     pool: cores,
+    tokenFault: faultOf,
     watcherOf: ({ transport }) => createClient(MessagingService, createAuthorizedTransport(transport, token)),
     isReady() {
       const now = options.now()
       if (readiness === undefined || now - readiness.at >= READINESS_FRESH_MS) {
         const answer = readinessChecks
           .checkOrigin({ origin: 'https://readiness.invalid' }, { timeoutMs: READINESS_DEADLINE_MS })
-          .then(() => true)
-          .catch(() => false)
+          .then(
+            () => true,
+            (error: unknown) => {
+              report(faultOf(ConnectError.from(error).code))
+              return false
+            },
+          )
         readiness = { at: now, answer }
       }
       return readiness.answer

@@ -90,6 +90,7 @@ export function createEventHub<Reader>(options: {
     const link = createEventLink({
       watcher: core.watcherOf(node),
       clock,
+      tokenFault: core.tokenFault,
       random: options.random,
       logger: logger.child({ core: node.url }),
       onUp() {

@@ -1,5 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
-import { type Client, ConnectError } from '@connectrpc/connect'
+import { type Client, type Code, ConnectError } from '@connectrpc/connect'
 import type { FastifyBaseLogger } from 'fastify'
 import type { CommandSchema, Frame, MessagingService, WatchEventsRequest } from '#proto/messaging/v1/messaging_pb.js'
 import { backoffMs } from '../../platform/concurrency/backoff.ts'
@@ -39,6 +39,8 @@ export function createEventLink(options: {
   clock: Clock
   random: () => number
   logger: FastifyBaseLogger
+  /** Returns why the core refuses the token; undefined for codes of other failures. */
+  tokenFault: (code: Code) => string | undefined
   onUp: () => void
   onDown: () => void
   onFrame: (frame: Frame) => void
@@ -55,7 +57,7 @@ export function createEventLink(options: {
     queue = createCommandQueue()
     call = new AbortController()
     let upSince: number | undefined
-    let cause: unknown
+    let cause: ConnectError | undefined
     const cancelDeadline = clock.after(READY_DEADLINE_MS, () => call.abort())
     try {
       for await (const { frames } of watcher.watchEvents(queue as AsyncIterable<WatchEventsRequest>, {
@@ -73,7 +75,7 @@ export function createEventLink(options: {
         }
       }
     } catch (error) {
-      cause = ConnectError.from(error).code
+      cause = ConnectError.from(error)
     }
     cancelDeadline()
     queue.close()
@@ -92,9 +94,12 @@ export function createEventLink(options: {
     }
   }
 
-  function onLost(upSince: number | undefined, code: unknown): void {
+  function onLost(upSince: number | undefined, cause: ConnectError | undefined): void {
     const wasUp = upSince !== undefined
-    if (wasUp || failures === 0) logger.warn({ code }, 'event link is down; reconnecting')
+    if (wasUp || failures === 0) {
+      const reason = cause && (options.tokenFault(cause.code) ?? cause.rawMessage)
+      logger.warn({ reason: reason ?? 'the core ended the call' }, 'event link is down; reconnecting')
+    }
     if (wasUp && clock.now() - upSince >= STABLE_MS) failures = 0
     state = wasUp ? 'connecting' : 'down'
     failures++

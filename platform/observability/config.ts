@@ -1,3 +1,5 @@
+import { SettingError } from '../settings/settings.ts'
+
 const samplers = [
   'always_on',
   'always_off',
@@ -19,17 +21,17 @@ export interface TracingConfig {
 /**
  * Reads the tracing settings. Returns undefined if no endpoint is set, because tracing is then off.
  * OpenTelemetry's exporter reads endpoint, headers and timeout itself, and its detector reads the
- * resource attributes. Throws an error that names the variable if a value is invalid.
+ * resource attributes. Throws `SettingError` if a value is invalid.
  */
 export function readTracingConfig(env: NodeJS.ProcessEnv = process.env): TracingConfig | undefined {
   const endpoint = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT
   if (!endpoint || env.OTEL_SDK_DISABLED === 'true' || env.OTEL_TRACES_EXPORTER === 'none') return undefined
   const named = env.OTEL_TRACES_SAMPLER || 'parentbased_always_on'
   const sampler = samplers.find((name) => name === named)
-  if (sampler === undefined) throw new Error(`OTEL_TRACES_SAMPLER must be one of ${samplers.join(', ')}`)
+  if (sampler === undefined) throw new SettingError(`OTEL_TRACES_SAMPLER must be one of ${samplers.join(', ')}`)
   const ratio = Number(env.OTEL_TRACES_SAMPLER_ARG || 1)
-  if (!(ratio >= 0 && ratio <= 1)) throw new Error('OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1')
+  if (!(ratio >= 0 && ratio <= 1)) throw new SettingError('OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1')
   const delayMs = Number(env.OTEL_BSP_SCHEDULE_DELAY || 5_000)
-  if (!(delayMs > 0)) throw new Error('OTEL_BSP_SCHEDULE_DELAY must be a number of milliseconds')
+  if (!(delayMs > 0)) throw new SettingError('OTEL_BSP_SCHEDULE_DELAY must be a number of milliseconds')
   return { sampler, ratio, delayMs }
 }

@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { boundServer } from '../http/bounded-server.ts'
+import { listenOn } from '../settings/start-faults.ts'
 
 interface MetricsServer {
   port: number
@@ -11,7 +12,8 @@ interface MetricsServer {
 
 /**
  * Serves the given metrics and those of the process at `GET /metrics`, in the Prometheus text
- * format. Returns undefined if the port is 0. Rejects if the port is in use.
+ * format. Returns undefined if the port is 0. Rejects with a `SettingError` if it cannot
+ * listen there.
  */
 export async function serveMetrics(
   { METRICS_HOST: host, METRICS_PORT: port }: { METRICS_HOST: string; METRICS_PORT: number },
@@ -28,14 +30,9 @@ export async function serveMetrics(
     response.writeHead(200, { 'content-type': registry.contentType }).end(text)
   })
   boundServer(server)
-  const listen = async (address: string) => {
+  await listenOn({ host: ['METRICS_HOST', host], port: ['METRICS_PORT', port] }, async (address) => {
     server.listen({ host: address, port })
     await once(server, 'listening')
-  }
-  await listen(host).catch((error: NodeJS.ErrnoException) => {
-    // If the machine has no IPv6, the server listens on IPv4 only.
-    if (host !== '::' || error.code !== 'EAFNOSUPPORT') throw error
-    return listen('0.0.0.0')
   })
   return {
     port: (server.address() as AddressInfo).port,

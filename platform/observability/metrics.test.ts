@@ -39,7 +39,7 @@ describe('the metrics port', () => {
     const answer = await fetch(`http://127.0.0.1:${METRICS_PORT}/metrics`)
     expect(answer.headers.get('content-type')).toContain('text/plain')
     expect(await answer.text()).toMatch(/^service_one_total 3$[\s\S]*^service_two_total 4$/m)
-    await expect(serveMetrics({ ...scraped, METRICS_PORT }, [])).rejects.toThrow('EADDRINUSE')
+    await expect(serveMetrics({ ...scraped, METRICS_PORT }, [])).rejects.toThrow('METRICS_PORT: the port')
     await server?.close()
     await expect(fetch(`http://127.0.0.1:${METRICS_PORT}/metrics`)).rejects.toThrow()
   })

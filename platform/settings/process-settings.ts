@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { filledText, oneOf, port, SettingError } from './settings.ts'
+import { failStart } from './start-faults.ts'
 
 /** Settings of every process. */
 export const processSettings = {
@@ -30,17 +31,16 @@ const tokenPollMs = 100
  * Reads the settings of a process at its start. Waits for a missing token. Ends the process if a
  * setting is invalid.
  */
-export async function readAtStart<T>(read: () => T): Promise<T> {
+export async function readAtStart<T>(part: string, read: () => T): Promise<T> {
   for (let waited = 0; ; waited += tokenPollMs) {
     try {
       return read()
     } catch (error) {
       if (!(error instanceof SettingError)) throw error
       if (!(error instanceof MissingTokenError) || waited >= tokenTimeoutMs) {
-        console.error(error.message)
-        process.exit(1)
+        failStart(part, error)
       }
-      if (waited === 0) console.error('waiting for a core to create the token in DATA_DIR')
+      if (waited === 0) console.error(`${part}: waiting for a core to create the token in DATA_DIR`)
       await delay(tokenPollMs)
     }
   }

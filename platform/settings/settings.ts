@@ -1,10 +1,8 @@
 import { envSchema } from 'env-schema'
 import Type, { type Static, type TProperties } from 'typebox'
+import { SettingError } from './setting-error.ts'
 
-/** Thrown if a setting is missing or invalid. The message names the setting and its bounds. */
-export class SettingError extends Error {
-  override readonly name: string = 'SettingError'
-}
+export { SettingError }
 
 /** Settings with names, bounds, defaults and descriptions, and how to read them. */
 export interface Settings<Properties extends TProperties> {

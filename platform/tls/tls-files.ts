@@ -1,5 +1,9 @@
+import { X509Certificate } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
+import type { LineLogger } from '../observability/line-logger.ts'
+import { SettingError } from '../settings/setting-error.ts'
+import { fileFault } from '../settings/start-faults.ts'
 
 /** Paths of PEM files. */
 interface TlsPaths {
@@ -21,45 +25,117 @@ export interface TlsFiles {
   current(): TlsMaterial
 }
 
+/** TLS files that also tell their state. */
+export interface WatchedTlsFiles extends TlsFiles {
+  /** Expiry of the certificate, or of the first authority, in milliseconds since 1970. */
+  expiresAt(): number
+  /** Whether the files on disk are invalid, so that earlier ones are in use. */
+  isStale(): boolean
+}
+
 /** Minimum time between checks for changed files, in milliseconds. */
 const freshMs = 1000
+/** Time after which invalid files are reported. A new certificate and its key are not written at once. */
+const reportAfterMs = 10_000
+
+interface TlsFilesOptions {
+  /** Names of the settings that have the paths, for error messages. */
+  names?: Partial<Record<keyof TlsPaths, string>>
+  logger?: LineLogger | undefined
+  monotonic?: () => number
+}
 
 /**
- * Reads PEM files and reloads them when they change. Throws if the files are invalid at this call.
+ * Reads PEM files and reloads them when they change. Throws `SettingError` if the files are invalid
+ * at this call. If changed files are invalid, keeps the old content and logs a warning.
  */
-export function createTlsFiles(paths: TlsPaths, monotonic = () => performance.now()): TlsFiles {
+export function createTlsFiles(paths: TlsPaths, options: TlsFilesOptions = {}): WatchedTlsFiles {
+  const { names = {}, logger, monotonic = () => performance.now() } = options
   const given = Object.entries(paths).filter(([, path]) => path !== undefined) as [keyof TlsPaths, string][]
+  const nameOf = (kind: keyof TlsPaths) => names[kind] ?? kind
+
   const stamp = () => given.map(([, path]) => `${statSync(path).ino} ${statSync(path).mtimeMs}`).join()
 
+  function readOne([kind, path]: [keyof TlsPaths, string]): [keyof TlsPaths, Buffer] {
+    let content: Buffer
+    try {
+      content = readFileSync(path)
+    } catch (error) {
+      throw new SettingError(fileFault(nameOf(kind), path, error as NodeJS.ErrnoException))
+    }
+    if (isPem(kind, content)) return [kind, content]
+    throw new SettingError(
+      `${nameOf(kind)}: the file ${path} has no valid ${kind === 'key' ? 'key' : 'certificate'} (PEM)`,
+    )
+  }
+
   function read(): TlsMaterial {
-    const material: TlsMaterial = Object.fromEntries(given.map(([name, path]) => [name, readFileSync(path)]))
-    createSecureContext(material)
+    const material: TlsMaterial = Object.fromEntries(given.map(readOne))
+    try {
+      createSecureContext(material)
+    } catch {
+      throw new SettingError(`${nameOf('key')}: the key does not belong to the certificate of ${nameOf('cert')}`)
+    }
     return material
   }
 
-  let seen = stamp()
   let material = read()
+  let seen = stamp()
   let checkedAt = monotonic()
+  let fault: { since: number; text: string; isReported: boolean } | undefined
 
   function reload() {
     checkedAt = monotonic()
-    const found = stamp()
-    if (found === seen) return
-    material = read()
+    let found = ''
+    try {
+      found = stamp()
+      if (found === seen) {
+        fault = undefined
+        return
+      }
+      material = read()
+    } catch (error) {
+      noteFault(error as Error)
+      return
+    }
     seen = found
+    if (fault?.isReported) logger?.info({}, 'the changed TLS files are valid; using them')
+    fault = undefined
+  }
+
+  function noteFault({ message: text }: Error) {
+    fault = { since: fault?.since ?? checkedAt, text, isReported: fault?.isReported ?? false }
+    if (fault.isReported || checkedAt - fault.since < reportAfterMs) return
+    fault.isReported = true
+    logger?.warn({ reason: text }, 'the changed TLS files are invalid; still using the earlier ones')
+  }
+
+  function check() {
+    if (monotonic() - checkedAt >= freshMs) reload()
   }
 
   return {
     current() {
-      if (monotonic() - checkedAt >= freshMs) {
-        try {
-          reload()
-        } catch {
-          // A file is missing, or certificate and key do not match yet. Keeps the old content; a
-          // later call checks again.
-        }
-      }
+      check()
       return material
     },
+    expiresAt() {
+      check()
+      return new X509Certificate((material.cert ?? material.ca)!).validToDate.getTime()
+    },
+    isStale() {
+      check()
+      return fault !== undefined && checkedAt - fault.since >= reportAfterMs
+    },
+  }
+}
+
+function isPem(kind: keyof TlsPaths, content: Buffer): boolean {
+  try {
+    createSecureContext({ [kind]: content })
+    if (kind !== 'key') new X509Certificate(content)
+    return true
+  } catch {
+    return false
   }
 }

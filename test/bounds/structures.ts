@@ -57,6 +57,7 @@ export const structures: Record<string, Record<string, string>> = {
     usages: 'rememberedMax destinations and the deliveries of a worker',
     waiting: 'rememberedMax destinations',
   },
+  'core/transport/call-gate.ts': { loggedAt: 'the kinds of refusals' },
   'core/transport/dispatcher.ts': { methods: 'the methods' },
   'core/transport/json-requests.ts': { parts: 'one message' },
   'core/rpc/watch-conversations.ts': { frames: 'INBOX_QUEUE_MAX, 32 MiB, and a share of 256 MiB (peer)' },
@@ -115,7 +116,7 @@ export const structures: Record<string, Record<string, string>> = {
   'core/keys/keyring.ts': { derived: 'the purposes' },
   'core-client/connect-cores.ts': { connected: 'the cores' },
   'core-client/core-pool.ts': { followers: 'modules', members: 'the cores' },
-  'core-client/core-directory.ts': { found: 'names in the settings' },
+  'core-client/core-directory.ts': { found: 'names in the settings', unresolved: 'the names of CORE_URLS' },
   'core-client/http-client.ts': { chunks: 'one answer of messageMaxBytes' },
   'core-client/system-codes.ts': { codes: 'one error' },
 }

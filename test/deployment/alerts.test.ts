@@ -37,6 +37,13 @@ const sends = (le: string) =>
 const lag = (le: string) => `service_core_wakeup_lag_seconds_bucket{le="${le}"}`
 const links = 'service_gateway_core_links_up{instance="gateway-1"}'
 const deadLetters = 'service_core_attempts_total{status="dead_lettered"}'
+const other = (job: string) => `up{job="service-${job}",instance="${job}-2"}`
+const databaseUp = 'service_core_database_up{instance="core-1"}'
+const ofPart = (name: string) => `${name}{part="gateway",instance="gateway-1"}`
+const partLabels = { part: 'gateway', instance: 'gateway-1' }
+/** Two weeks in seconds. Times in these tests begin at 0. */
+const twoWeeks = 1_209_600
+const ofTask = (name: string) => `${name}{task="sweep",instance="core-1"}`
 const disabled = 'service_core_subscriptions_disabled_total{reason="gone"}'
 const unreported = 'service_delivery_unreported{instance="delivery-1"}'
 const eventLoop = 'nodejs_eventloop_lag_p99_seconds{job="service-core",instance="core-1"}'
@@ -75,6 +82,13 @@ const cases: Record<string, Case> = {
     minutes: 5,
     labels: { instance: 'gateway-1' },
   },
+  // The second core ends, and service discovery forgets it.
+  ServiceCoreLost: {
+    firing: { [up('core')]: '1x30', [other('core')]: '1x5 _x30', [links]: '2x5 1x30' },
+    quiet: { [up('core')]: '1x30', [other('core')]: '1x5 _x30', [links]: '2x30' },
+    minutes: 8,
+    labels: { instance: 'gateway-1' },
+  },
   ServiceWakeupsLate: {
     firing: { [lag('1')]: '0+980x30', [lag('2')]: '0+1000x30', [lag('+Inf')]: '0+1000x30' },
     quiet: { [lag('1')]: '0+995x30', [lag('2')]: '0+1000x30', [lag('+Inf')]: '0+1000x30' },
@@ -84,6 +98,12 @@ const cases: Record<string, Case> = {
     firing: { service_core_missed_wakeups_total: '0+90x40' },
     quiet: { service_core_missed_wakeups_total: '0+30x40' },
     minutes: 25,
+  },
+  ServiceDatabaseDown: {
+    firing: { [databaseUp]: '1x5 0x10' },
+    quiet: { [databaseUp]: '1x5 0 1x10' },
+    minutes: 7,
+    labels: { instance: 'core-1' },
   },
   ServiceDatabaseFailures: {
     firing: { service_core_database_failures_total: '0+90x30' },
@@ -123,6 +143,47 @@ const cases: Record<string, Case> = {
     quiet: { [eventLoop]: '0.3x7 0.1 0.3x20' },
     minutes: 10,
     labels: { job: 'service-core', instance: 'core-1' },
+  },
+  ServiceTokenExpires: {
+    firing: { [ofPart('service_token_expires_timestamp_seconds')]: `${twoWeeks + 300}x20` },
+    quiet: { [ofPart('service_token_expires_timestamp_seconds')]: `${twoWeeks + 900}x20` },
+    minutes: 10,
+    labels: partLabels,
+  },
+  ServiceCertificateExpires: {
+    firing: { [ofPart('service_tls_expires_timestamp_seconds')]: `${twoWeeks + 300}x20` },
+    quiet: { [ofPart('service_tls_expires_timestamp_seconds')]: `${twoWeeks + 900}x20` },
+    minutes: 10,
+    labels: partLabels,
+  },
+  ServiceCertificateBroken: {
+    firing: { [ofPart('service_tls_stale')]: '0x5 1x20' },
+    quiet: { [ofPart('service_tls_stale')]: '0x5 1 0x20' },
+    minutes: 10,
+    labels: partLabels,
+  },
+  ServiceClockOff: {
+    firing: { 'service_core_clock_offset_seconds{instance="core-1"}': '-3x20' },
+    quiet: { 'service_core_clock_offset_seconds{instance="core-1"}': '2x20' },
+    minutes: 5,
+    labels: { instance: 'core-1' },
+  },
+  ServiceJobStuck: {
+    firing: {
+      [ofTask('service_core_job_last_success_seconds')]: '0+60x5 300x30',
+      [ofTask('service_core_job_period_seconds')]: '60x40',
+    },
+    quiet: {
+      [ofTask('service_core_job_last_success_seconds')]: '0+60x40',
+      [ofTask('service_core_job_period_seconds')]: '60x40',
+    },
+    minutes: 15,
+    labels: { task: 'sweep', instance: 'core-1' },
+  },
+  ServiceVersionsDiffer: {
+    firing: { 'service_build_info{version="1.0.0"}': '1x200', 'service_build_info{version="1.1.0"}': '1x200' },
+    quiet: { 'service_build_info{version="1.0.0"}': '1x200', 'service_build_info{version="1.1.0"}': '1x60 _x140' },
+    minutes: 130,
   },
 }
 

@@ -1,0 +1,44 @@
+import { Code } from '@connectrpc/connect'
+
+/** What a service token says about itself. Its signature was not checked. */
+interface TokenFacts {
+  subject: string
+  scopes: string[]
+  /** Milliseconds since 1970; infinite if the token does not expire. */
+  expiresAt: number
+}
+
+/** Reads a token without checking it. Returns undefined if the text is not a token. */
+export function readServiceToken(token: string): TokenFacts | undefined {
+  try {
+    const { sub, scope, exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'))
+    if (typeof sub !== 'string' || typeof scope !== 'string') return undefined
+    return {
+      subject: sub,
+      scopes: scope.split(' '),
+      expiresAt: typeof exp === 'number' ? exp * 1000 : Number.POSITIVE_INFINITY,
+    }
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Returns why the cores refuse a token, and what to do, in one line. Returns undefined for codes of
+ * other failures.
+ */
+export function tokenFault(
+  { setting, token, scope }: { setting: string; token: string; scope: string },
+  code: Code,
+  now = Date.now(),
+): string | undefined {
+  if (code !== Code.Unauthenticated && code !== Code.PermissionDenied) return undefined
+  const facts = readServiceToken(token)
+  const renew = 'create another with `npm run make -- secrets --renew-tokens` or `npm run make -- token`'
+  if (facts === undefined) return `${setting} is not a service token; ${renew}`
+  const whose = `${setting} (subject ${JSON.stringify(facts.subject)})`
+  if (facts.expiresAt <= now) return `${whose} expired on ${new Date(facts.expiresAt).toISOString()}; ${renew}`
+  if (!facts.scopes.includes(scope))
+    return `${whose} lacks the scope ${scope}: it has ${facts.scopes.join(' ')}; ${renew}`
+  return `${whose} is refused: it was changed, or the SECRET_KEYS of the cores lack its key; ${renew}`
+}

@@ -1,0 +1,61 @@
+import { MongoClient, type MongoClientOptions, MongoServerError } from 'mongodb'
+import { SettingError } from '../../platform/settings/settings.ts'
+
+/** Options of `MONGODB_URI` that the service needs as they are, with the values that it accepts. */
+const fixed: Record<string, (value: string, isDirect: boolean) => boolean> = {
+  readpreference: (value) => value === 'primary',
+  readpreferencetags: () => false,
+  maxstalenessseconds: (value) => value === '-1',
+  readconcernlevel: (value) => value === 'local' || value === 'majority',
+  // A single server has no majority; the service waits for its journal instead.
+  w: (value, isDirect) => value === 'majority' || (value === '1' && isDirect),
+  wtimeoutms: (value) => value === '0',
+  journal: (value) => value === 'true',
+  retrywrites: (value) => value === 'true',
+  maxpoolsize: (value) => Number(value) === 0 || Number(value) >= minPoolSize,
+}
+/** Minimum size of the pool. Readers of wake-ups keep connections busy. */
+const minPoolSize = 8
+
+const reasons: Record<string, string> = {
+  maxpoolsize: `must be ${minPoolSize} or more, or 0 for no limit`,
+}
+const otherReason = 'is not allowed: the service reads from the primary, and a majority confirms each write'
+
+/**
+ * Creates a client that is not connected yet. Options in the URI replace the defaults, unless the
+ * service relies on them. Throws `SettingError` for unknown options, wrong values and options that
+ * are not allowed. A message never contains the URI, because it has a password.
+ */
+export function createMongoClient(uri: string, defaults: MongoClientOptions): MongoClient {
+  const given = optionsOf(uri)
+  const isDirect = given.some(([name, value]) => name === 'directConnection' && value === 'true')
+  for (const [name, value] of given) {
+    const isAllowed = fixed[name.toLowerCase()]
+    if (isAllowed && !isAllowed(value.toLowerCase(), isDirect))
+      throw new SettingError(`MONGODB_URI: the option ${name} ${reasons[name.toLowerCase()] ?? otherReason}`)
+  }
+  const names = new Set(given.map(([name]) => name.toLowerCase()))
+  const kept = Object.entries(defaults).filter(([name]) => !names.has(name.toLowerCase()))
+  try {
+    return new MongoClient(uri, Object.fromEntries(kept))
+  } catch (error) {
+    // The constructor only reads the URI, so every error is one of the URI.
+    throw new SettingError(`MONGODB_URI: ${(error as Error).message.split('\n')[0]}`)
+  }
+}
+
+/** Returns a `SettingError` if the database refuses the user or misses a right, else the error itself. */
+export function connectFault(error: unknown): unknown {
+  const { code, message = '' } = error as { code?: unknown; message?: string }
+  if (!(error instanceof MongoServerError)) return error
+  if (code === 18 || code === 8000)
+    return new SettingError(`MONGODB_URI: the database refuses the user or the password (${message})`)
+  if (code === 13) return new SettingError(`MONGODB_URI: the user may not use this database (${message.slice(0, 120)})`)
+  return error
+}
+
+function optionsOf(uri: string): [string, string][] {
+  const start = uri.indexOf('?')
+  return start < 0 ? [] : [...new URLSearchParams(uri.slice(start + 1))]
+}

@@ -1,0 +1,52 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createMetricSet, type Registry } from './metrics.ts'
+
+/** Version of the service, from package.json. */
+export const serviceVersion = (): string =>
+  JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')).version
+
+/** What a part of the process tells about itself. Times are in milliseconds since 1970. */
+interface PartFacts {
+  part: string
+  /** Expiry of the service token; infinite if the token does not expire. */
+  tokenExpiresAt?: number
+  tls?: { expiresAt(): number; isStale(): boolean } | undefined
+}
+
+/** Creates the metrics that every process has, whatever parts run in it. */
+export function createProcessMetrics(parts: PartFacts[] = []): { registry: Registry } {
+  const { registry, gauge } = createMetricSet()
+  const build = gauge('service_build_info', 'Always 1. The labels have the version of the service and of Node.', [
+    'part',
+    'version',
+    'node',
+  ])
+  const tokenExpiry = gauge(
+    'service_token_expires_timestamp_seconds',
+    'Expiry of the service token of a gateway or worker. Absent if the token does not expire.',
+    ['part'],
+  )
+  const tlsExpiry = gauge('service_tls_expires_timestamp_seconds', 'Expiry of the TLS certificate in use.', ['part'])
+  const tlsStale = gauge(
+    'service_tls_stale',
+    '1 if the TLS files on disk are invalid, so that earlier ones are in use.',
+    ['part'],
+  )
+  for (const { part, tokenExpiresAt = Number.POSITIVE_INFINITY } of parts) {
+    build.set({ part, version: serviceVersion(), node: process.versions.node }, 1)
+    if (Number.isFinite(tokenExpiresAt)) tokenExpiry.set({ part }, tokenExpiresAt / 1000)
+  }
+  const withTls = parts.flatMap(({ part, tls }) => (tls ? [{ part, tls }] : []))
+  Object.assign(tlsExpiry, {
+    collect() {
+      for (const { part, tls } of withTls) tlsExpiry.set({ part }, tls.expiresAt() / 1000)
+    },
+  })
+  Object.assign(tlsStale, {
+    collect() {
+      for (const { part, tls } of withTls) tlsStale.set({ part }, tls.isStale() ? 1 : 0)
+    },
+  })
+  return { registry }
+}

@@ -1,0 +1,52 @@
+import { knownNames } from './known-names.ts'
+
+/** Beginnings that only settings of the service have. */
+const ownPrefixes =
+  /^(CORE|GATEWAY|DELIVERY|MONGODB|METRICS|OIDC|RATE_LIMIT|RETENTION|WORKSPACE_SESSION|SECRET_KEY|TRUST_PROX)/
+/** Variables that Kubernetes adds for each of its services: `CORE_SERVICE_HOST`, `CORE_PORT_8090_TCP`. */
+const ofKubernetes = /_SERVICE_(HOST|PORT)|_PORT_\d+_TCP|_PORT$/
+/** Maximum number of changed letters of a misspelt name. */
+const maxChanges = 2
+const minLength = 6
+
+/**
+ * Returns the variables of an environment that look like settings of the service, but are none. Each
+ * has the name that was probably meant, if one is close.
+ */
+export function misspeltNames(env: NodeJS.ProcessEnv): { name: string; meant?: string }[] {
+  const known = new Set<string>(knownNames)
+  return Object.keys(env)
+    .filter((name) => !known.has(name) && name.length >= minLength && !ofKubernetes.test(name))
+    .map((name) => {
+      const meant = knownNames.find((each) => isClose(name.toUpperCase(), each))
+      return meant === undefined ? { name } : { name, meant }
+    })
+    .filter(({ name, meant }) => meant !== undefined || ownPrefixes.test(name))
+}
+
+/** Logs a warning for each variable that looks like a misspelt setting. */
+export function warnOfMisspeltNames(
+  logger: { warn(details: object, message: string): void },
+  env: NodeJS.ProcessEnv = process.env,
+): void {
+  for (const { name, meant } of misspeltNames(env))
+    logger.warn(
+      { setting: name },
+      meant
+        ? `${name} is not a setting and is ignored; did you mean ${meant}?`
+        : `${name} is not a setting and is ignored`,
+    )
+}
+
+/** Whether few insertions, removals and replacements of letters turn one name into the other. */
+function isClose(one: string, other: string): boolean {
+  if (Math.abs(one.length - other.length) > maxChanges) return false
+  let row = Array.from({ length: other.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= one.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= other.length; j++)
+      next[j] = Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (one[i - 1] === other[j - 1] ? 0 : 1))
+    row = next
+  }
+  return row[other.length]! <= maxChanges
+}
