@@ -13,6 +13,7 @@ import {
   type SubscriptionNotice,
   type SubscriptionStatus,
 } from './model.ts'
+import { isHook } from './policy-model.ts'
 import type { WebhookSecret } from './secrets-model.ts'
 
 export type LeadSubscriptionDocument = Omit<LeadSubscription, 'subscriptionId'> & {
@@ -23,11 +24,19 @@ export type LeadSubscriptionDocument = Omit<LeadSubscription, 'subscriptionId'> 
   deleted?: true
 } & RecordsOperations
 
+/** A destination that receives events of the feed, and the last entry whose deliveries exist. */
+export interface Follower {
+  subscriptionId: string
+  followedTo: number
+  isHook: boolean
+}
+
 /** Maximum number of notices per subscription that wait for their deliveries. */
 const noticesMax = 100
 const noFailures = { failingSince: '', deadLettersSince: '' } as const
 
 const notDeleted = { deleted: { $exists: false } } as const
+const following = { followedTo: { $gte: 0 }, ...notDeleted } as const
 
 export interface LeadSubscriptionStore {
   /**
@@ -73,7 +82,7 @@ export interface LeadSubscriptionStore {
    * `sentAt` is the start of the attempt that got the answer. A rejected signature also changes
    * nothing if the overlap of two secrets had not ended at that time. With `failingBefore`, also
    * changes nothing if the failures began after that time. The same write stores a notice for the
-   * operational endpoints.
+   * event feed.
    */
   disable(
     subscriptionId: string,
@@ -100,8 +109,14 @@ export interface LeadSubscriptionStore {
   /** Returns subscriptions with notices. */
   withNotices(limit: number): Promise<LeadSubscription[]>
   removeNotices(subscriptionId: string, notices: SubscriptionNotice[]): Promise<void>
-  /** Returns the subscriptions that receive the operational events of the workspace. */
-  operational(workspaceId: string): Promise<LeadSubscription[]>
+  /** Returns those of the workspaces that have destinations which receive events of the feed. */
+  followedWorkspaces(workspaceIds: string[]): Promise<string[]>
+  /** Returns the destinations of a workspace that receive events of the feed. */
+  followers(workspaceId: string): Promise<Follower[]>
+  /** Returns the first workspaces after this id that have such destinations, in order. */
+  nextFollowed(afterWorkspaceId: string, limit: number): Promise<string[]>
+  /** Stores that the deliveries of all entries up to this number exist. */
+  markFollowed(subscriptionIds: string[], number: number): Promise<void>
 }
 
 export function createLeadSubscriptionStore({
@@ -259,9 +274,37 @@ export function createLeadSubscriptionStore({
       await leadSubscriptions.updateOne({ _id: subscriptionId }, { $pull: { notices: { noticeId } } })
     },
 
-    async operational(workspaceId) {
-      return (await leadSubscriptions.find({ workspaceId, isOperational: true, ...notDeleted }).toArray()).map(
-        toSubscription,
+    followedWorkspaces: (workspaceIds) =>
+      leadSubscriptions.distinct('workspaceId', { workspaceId: { $in: workspaceIds }, ...following }),
+
+    async followers(workspaceId) {
+      const found = leadSubscriptions.find(
+        { workspaceId, ...following },
+        { projection: { followedTo: 1, resource: 1 } },
+      )
+      return (await found.toArray()).map(({ _id, followedTo = 0, resource }) => ({
+        subscriptionId: _id,
+        followedTo,
+        isHook: isHook({ resource }),
+      }))
+    },
+
+    async nextFollowed(after, limit) {
+      const found = await leadSubscriptions
+        .aggregate<{ _id: string }>([
+          { $match: { workspaceId: { $gt: after }, ...following } },
+          { $group: { _id: '$workspaceId' } },
+          { $sort: { _id: 1 } },
+          { $limit: limit },
+        ])
+        .toArray()
+      return found.map(({ _id }) => _id)
+    },
+
+    async markFollowed(subscriptionIds, number) {
+      await leadSubscriptions.updateMany(
+        { _id: { $in: subscriptionIds }, followedTo: { $lt: number } },
+        { $set: { followedTo: number } },
       )
     },
   }

@@ -19,6 +19,7 @@ function newScene() {
           .filter((id) => id === 'sub_1')
           .map((subscriptionId) => ({ subscriptionId, destinationUrl: String(scene.reads) }) as LeadSubscription)
       },
+      followedWorkspaces: async () => [],
     },
     wakeups: { isCurrent: () => scene.isCurrent, stateChanged: async (...ids) => void scene.published.push(...ids) },
     now: () => scene.now,

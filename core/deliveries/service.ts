@@ -16,7 +16,7 @@ import {
   type DeliveryHolds,
   type SubscriptionDisabling,
 } from './delivery-holds.ts'
-import { createDeliveryIntake } from './delivery-intake.ts'
+import { createDeliveryIntake, type DeliveryIntake } from './delivery-intake.ts'
 import type { DeliveryQueue } from './delivery-queue-store.ts'
 import { createDeliveryRecoveries, type DeliveryRecoveries } from './delivery-recovery.ts'
 import type { DeliveryRecoveryStore } from './delivery-recovery-store.ts'
@@ -29,7 +29,6 @@ import { createLeadFanOut } from './lead-fan-out.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import { createLeadSubscriptions, type LeadSubscriptions } from './lead-subscriptions.ts'
 import { createLiveSubscriptions, type LiveSubscriptions } from './live-subscriptions.ts'
-import { type AddNotices, createOperationalEvents, type OperationalEvents } from './operational-events.ts'
 import { createWaitingClaims, type WaitingClaims } from './waiting-claims.ts'
 import { createReadyRequests } from './webhook-requests.ts'
 
@@ -51,7 +50,8 @@ export interface DeliveryService {
   deliveryResults: DeliveryResults
   deliveryHolds: DeliveryHolds
   subscriptionDisabling: SubscriptionDisabling
-  operationalEvents: OperationalEvents
+  deliveryIntake: DeliveryIntake
+  deliverySettings: { bodyMaxBytes: number; retentionDays: number }
   deliveryRecoveries: DeliveryRecoveries
   deliveryDispatch: DeliveryDispatch
   waitingClaims: WaitingClaims
@@ -77,7 +77,7 @@ export function createDeliveryService(
   { wakeups }: WakeupService,
   { suppressions }: SuppressionService,
   isAllowedDestination: IsAllowedDestination,
-  addToFeed: AddNotices,
+  endOfFeed: (workspaceId: string) => Promise<number>,
 ): DeliveryService {
   const {
     leads: leadStore,
@@ -169,14 +169,6 @@ export function createDeliveryService(
     now,
   })
 
-  const operationalEvents = createOperationalEvents({
-    subscriptions: subscriptionStore,
-    intake,
-    addToFeed,
-    settings,
-    now,
-  })
-
   const deliveryRecoveries = createDeliveryRecoveries({
     store: stores.deliveryRecoveries,
     subscriptions: subscriptionStore,
@@ -189,7 +181,6 @@ export function createDeliveryService(
     { name: 'finish lead fan-out', run: fanOut.finish },
     { name: 'disable subscriptions', run: subscriptionDisabling.applyPending },
     { name: 'hold and release deliveries', run: holds.reconcile },
-    { name: 'send operational events', run: operationalEvents.send },
     { name: 'recover deliveries', run: deliveryRecoveries.proceed },
   ]
 
@@ -200,6 +191,7 @@ export function createDeliveryService(
       secretBox,
       plannedIds,
       isAllowedDestination,
+      endOfFeed,
       now,
       store: subscriptionStore,
       deliveries: deliveryStore,
@@ -232,7 +224,8 @@ export function createDeliveryService(
     }),
     deliveryHolds: holds,
     subscriptionDisabling,
-    operationalEvents,
+    deliveryIntake: intake,
+    deliverySettings: settings,
     deliveryRecoveries,
     liveSubscriptions,
     close() {

@@ -34,8 +34,9 @@ export function deliveryCalls({
       return { attempt: toAttempt(attempt), existing }
     },
 
-    async sendTestDelivery({ subscriptionId, idempotencyKey }, context) {
-      const { attempt, existing } = await deliveries.sendTest({ subscriptionId, idempotencyKey }, callerOf(context))
+    async sendTestDelivery({ subscriptionId, idempotencyKey, eventType }, context) {
+      const request = { subscriptionId, idempotencyKey, eventType }
+      const { attempt, existing } = await deliveries.sendTest(request, callerOf(context))
       return { attempt: toAttempt(attempt), existing }
     },
 

@@ -61,7 +61,7 @@ function toEvent({ cursor, entry, event, lead }: FeedEvent): MessageInitShape<ty
     sequence,
     message: event?.message && { message: toMessage(event) },
     assignment: event?.data?.agent && { agent: event.data.agent },
-    visitor: event && isVisitors ? { sessionId: event.sessionId ?? '', reason: reasonOf(event) } : undefined,
+    visitor: event && isVisitors ? { sessionId: event.sessionId ?? '', reason: reasonOf(event) ?? '' } : undefined,
     leadId,
     lead: type === 'lead.captured' && lead ? toLead(lead) : undefined,
     delivery,

@@ -2,6 +2,7 @@ import { type DescMessage, type DescService, getOption } from '@bufbuild/protobu
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
 import { OperatorScopeSchema, scope } from '#proto/access/v1/access_pb.js'
 import { CommandService } from '#proto/command/v1/command_pb.js'
+import { HookService } from '#proto/hook/v1/hook_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
@@ -18,7 +19,14 @@ export interface OperatorMethod {
   input: DescMessage
 }
 
-const SERVICES: DescService[] = [SessionService, MessagingService, CommandService, LeadService, WorkspaceService]
+const SERVICES: DescService[] = [
+  SessionService,
+  MessagingService,
+  CommandService,
+  LeadService,
+  HookService,
+  WorkspaceService,
+]
 
 /** Returns the methods whose scope a workspace session can have, by path. */
 export function operatorMethods(): ReadonlyMap<string, OperatorMethod> {
