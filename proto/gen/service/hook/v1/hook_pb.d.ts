@@ -502,8 +502,8 @@ export declare const ListHooksResponseSchema: GenMessage<ListHooksResponse>;
  */
 export declare const HookService: GenService<{
   /**
-   * Creates a hook and returns its secret once. The hook gets the events that happen afterwards. The
-   * token needs the scope of each chosen event as well. Errors: NotFound for an unknown workspace,
+   * Creates a hook and returns its secret once. The hook gets the events that enter the feed
+   * afterwards. The token needs the scope of each chosen event as well. Errors: NotFound for an unknown workspace,
    * PermissionDenied, ValidationFailed, IdempotencyKeyInvalid, IdempotencyConflict,
    * OperationInProgress.
    *
