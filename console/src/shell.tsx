@@ -41,7 +41,7 @@ const areas: { name: string; view: AreaView; icon: IconName; key: string; views:
     view: 'subscriptions',
     icon: 'subscriptions',
     key: 'g s',
-    views: ['subscription', 'new-subscription'],
+    views: ['subscription', 'new-subscription', 'new-hook'],
   },
   {
     name: 'Suppressions',
@@ -193,7 +193,9 @@ function View({ route }: { route: Route }) {
     case 'subscriptions':
       return <SubscriptionsView />
     case 'new-subscription':
-      return <NewSubscriptionView />
+      return <NewSubscriptionView isHook={false} />
+    case 'new-hook':
+      return <NewSubscriptionView isHook />
     case 'subscription':
       return <SubscriptionView key={route.subscriptionId} subscriptionId={route.subscriptionId} />
     case 'changes':
