@@ -88,7 +88,7 @@ describe('lead subscriptions in the console', () => {
     const field = page.getByRole('combobox', { name: 'Fields to send' })
     await field.fill('reference')
     await page.keyboard.press('Enter')
-    await page.getByText(/always sent/).waitFor()
+    await page.getByText(/“reference” is always sent/).waitFor()
     await field.fill('email')
     await page.keyboard.press('Enter')
     await page.getByRole('button', { name: 'Create subscription' }).click()

@@ -10,30 +10,14 @@ import type { Lead } from '../leads/model.ts'
 import type { Suppressions } from '../leads/suppressions.ts'
 import { cutPage, readPageToken } from '../page-token.ts'
 import { field, integer, oneOf, operationId, validate } from '../rules.ts'
+import { type AttemptView, viewAttempt, viewAttempts } from './attempt-view.ts'
 import type { DeliveryIntake } from './delivery-intake.ts'
 import type { DeliveryStore } from './delivery-store.ts'
 import type { Requester } from './lead-subscriptions.ts'
 import type { KnownSubscription, LiveSubscriptions } from './live-subscriptions.ts'
-import type { AttemptOutcome, Delivery, DeliveryStatus } from './model.ts'
+import type { Delivery, DeliveryStatus } from './model.ts'
 import { type DeliveryContent, leadContent, newDelivery, sampleTypes, testContent } from './new-delivery.ts'
 import { isHook } from './policy-model.ts'
-
-/** An attempt in the form that the API returns (contract, section 5). */
-export interface AttemptView extends Omit<AttemptOutcome, 'responseClass' | 'status' | 'claimId'> {
-  attemptId: string
-  deliveryId: string
-  leadId?: string
-  eventType?: Delivery['eventType']
-  subscriptionId: string
-  attemptNumber: number
-  status: DeliveryStatus
-  responseClass?: AttemptOutcome['responseClass']
-  nextRetryAt?: Date
-  correlationId: string
-  manual: boolean
-  createdAt: Date
-  updatedAt: Date
-}
 
 interface DeliveryFilter {
   workspaceId: string
@@ -258,38 +242,6 @@ export function createDeliveries(dependencies: {
       }))
       return { deliveries: page, nextPageToken }
     },
-  }
-}
-
-export const viewAttempts = (delivery: Delivery): AttemptView[] =>
-  delivery.attempts.map((_, index) => viewAttempt(delivery, index))
-
-/**
- * Returns the attempt at `index` in the form of the API. The latest attempt has the status of its
- * delivery. Each earlier attempt has the status with which it ended.
- */
-function viewAttempt(delivery: Delivery, index: number): AttemptView {
-  const { deliveryId, leadId, eventType, subscriptionId, attempts, dueAt } = delivery
-  const attempt = attempts[index]
-  if (!attempt) throw new ServiceError(ErrorCode.INTERNAL_ERROR)
-  const { attemptId, correlationId, manual, createdAt, updatedAt, outcome } = attempt
-  const isLatest = index === attempts.length - 1
-  const { claimId: _, status: ended = delivery.status, ...rest } = outcome ?? {}
-  const status = isLatest ? delivery.status : ended
-  return {
-    attemptId,
-    deliveryId,
-    leadId,
-    eventType,
-    subscriptionId,
-    attemptNumber: index + 1,
-    ...rest,
-    status,
-    nextRetryAt: isLatest && status === 'retry_scheduled' ? dueAt : undefined,
-    correlationId,
-    manual,
-    createdAt,
-    updatedAt,
   }
 }
 

@@ -17,7 +17,10 @@ async function scene(policy: Policy | undefined, more: MessageInitShape<typeof C
   // The feed has the lead of the scene before the subscription begins to follow it.
   await test.cores[0]!.flushFeed()
   const settings = { destinationUrl, mappedFields: ['email'], automatic: true, ...more }
-  const { subscriptionId } = await operator.createSubscription({ ...settings, ...(policy && { policy: create(EventPolicySchema, policy) }) })
+  const { subscriptionId } = await operator.createSubscription({
+    ...settings,
+    ...(policy && { policy: create(EventPolicySchema, policy) }),
+  })
   const worker = await test.worker()
   /** Sends all events, and returns their bodies. */
   async function sent(status = 200) {
@@ -76,7 +79,11 @@ describe('the event policy of a subscription', () => {
     expect((await sent()).map(({ data }) => data.reference)).toEqual([offline])
     const { workspaces } = test.cores[0]!
     const { connectionId } = await workspaces.createConnection(workspaceId, 'Site', undefined)
-    const { installation } = await workspaces.createInstallation(connectionId, { origins: ['https://a.example'] }, undefined)
+    const { installation } = await workspaces.createInstallation(
+      connectionId,
+      { origins: ['https://a.example'] },
+      undefined,
+    )
     const { publicSiteKey } = installation
     const installations = [publicSiteKey]
     await operator.updateSubscription({ subscriptionId, policy: { types: ['lead.captured'], installations } })

@@ -13,7 +13,6 @@ import {
   type SubscriptionNotice,
   type SubscriptionStatus,
 } from './model.ts'
-import { isHook } from './policy-model.ts'
 import type { WebhookSecret } from './secrets-model.ts'
 
 export type LeadSubscriptionDocument = Omit<LeadSubscription, 'subscriptionId'> & {
@@ -24,19 +23,11 @@ export type LeadSubscriptionDocument = Omit<LeadSubscription, 'subscriptionId'> 
   deleted?: true
 } & RecordsOperations
 
-/** A destination that receives events of the feed, and the last entry whose deliveries exist. */
-export interface Follower {
-  subscriptionId: string
-  followedTo: number
-  isHook: boolean
-}
-
 /** Maximum number of notices per subscription that wait for their deliveries. */
 const noticesMax = 100
 const noFailures = { failingSince: '', deadLettersSince: '' } as const
 
-const notDeleted = { deleted: { $exists: false } } as const
-const following = { followedTo: { $gte: 0 }, ...notDeleted } as const
+export const notDeleted = { deleted: { $exists: false } } as const
 
 export interface LeadSubscriptionStore {
   /**
@@ -109,14 +100,6 @@ export interface LeadSubscriptionStore {
   /** Returns subscriptions with notices. */
   withNotices(limit: number): Promise<LeadSubscription[]>
   removeNotices(subscriptionId: string, notices: SubscriptionNotice[]): Promise<void>
-  /** Returns those of the workspaces that have destinations which receive events of the feed. */
-  followedWorkspaces(workspaceIds: string[]): Promise<string[]>
-  /** Returns the destinations of a workspace that receive events of the feed. */
-  followers(workspaceId: string): Promise<Follower[]>
-  /** Returns the first workspaces after this id that have such destinations, in order. */
-  nextFollowed(afterWorkspaceId: string, limit: number): Promise<string[]>
-  /** Stores that the deliveries of all entries up to this number exist. */
-  markFollowed(subscriptionIds: string[], number: number): Promise<void>
 }
 
 export function createLeadSubscriptionStore({
@@ -272,40 +255,6 @@ export function createLeadSubscriptionStore({
     async removeNotices(subscriptionId, notices) {
       const noticeId = { $in: notices.map((notice) => notice.noticeId) }
       await leadSubscriptions.updateOne({ _id: subscriptionId }, { $pull: { notices: { noticeId } } })
-    },
-
-    followedWorkspaces: (workspaceIds) =>
-      leadSubscriptions.distinct('workspaceId', { workspaceId: { $in: workspaceIds }, ...following }),
-
-    async followers(workspaceId) {
-      const found = leadSubscriptions.find(
-        { workspaceId, ...following },
-        { projection: { followedTo: 1, resource: 1 } },
-      )
-      return (await found.toArray()).map(({ _id, followedTo = 0, resource }) => ({
-        subscriptionId: _id,
-        followedTo,
-        isHook: isHook({ resource }),
-      }))
-    },
-
-    async nextFollowed(after, limit) {
-      const found = await leadSubscriptions
-        .aggregate<{ _id: string }>([
-          { $match: { workspaceId: { $gt: after }, ...following } },
-          { $group: { _id: '$workspaceId' } },
-          { $sort: { _id: 1 } },
-          { $limit: limit },
-        ])
-        .toArray()
-      return found.map(({ _id }) => _id)
-    },
-
-    async markFollowed(subscriptionIds, number) {
-      await leadSubscriptions.updateMany(
-        { _id: { $in: subscriptionIds }, followedTo: { $lt: number } },
-        { $set: { followedTo: number } },
-      )
     },
   }
 }

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { deliveryEvents } from '../../contract/event-kinds.ts'
 import { parseDestinationUrl } from '../../platform/addresses/destination-url.ts'
 import { inWorkspace, ServiceError } from '../errors.ts'
 import type { PlannedIds } from '../keys/keyring.ts'
@@ -15,7 +14,7 @@ import type { IsAllowedDestination } from './destination-check.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import { followersOf, type LiveSubscriptions } from './live-subscriptions.ts'
 import { auditMax, type LeadSubscription, type SubscriptionAuditEntry, type SubscriptionChanges } from './model.ts'
-import { followsFeed, isHook } from './policy-model.ts'
+import { createPolicyChecks, requireReadable } from './policy-checks.ts'
 import { sealedDestination } from './sealed-destination.ts'
 import { isNewOrigin, type SubscriptionSettings, settingIssues } from './subscription-settings.ts'
 import {
@@ -109,16 +108,6 @@ export interface LeadSubscriptions {
 
 const maxListed = 1000
 
-/**
- * Throws `PermissionDenied` if the caller may not read all events that a hook sends. Otherwise a
- * caller could send data to a destination of their own.
- */
-function requireReadable({ resource, policy }: Pick<LeadSubscription, 'resource' | 'policy'>, { scopes }: Requester) {
-  if (!scopes || !isHook({ resource })) return
-  if (policy?.types.some((type) => !scopes.has(deliveryEvents[type].scope)))
-    throw new ServiceError(ErrorCode.PERMISSION_DENIED)
-}
-
 export function createLeadSubscriptions(dependencies: {
   store: LeadSubscriptionStore
   deliveries: Pick<DeliveryStore, 'requests'>
@@ -132,7 +121,8 @@ export function createLeadSubscriptions(dependencies: {
   isAllowedDestination: IsAllowedDestination
   now: () => number
 }): LeadSubscriptions {
-  const { store, deliveries, holds, liveSubscriptions, workspaceStore, endOfFeed, now } = dependencies
+  const { store, deliveries, holds, liveSubscriptions, workspaceStore, now } = dependencies
+  const { requireInstallations, beginning } = createPolicyChecks(dependencies)
   const { secretBox, plannedIds, isAllowedDestination } = dependencies
 
   async function find(subscriptionId: string, { workspaceId }: Requester): Promise<LeadSubscription> {
@@ -152,31 +142,6 @@ export function createLeadSubscriptions(dependencies: {
         issues: [{ path: '/destinationUrl', rule: 'publicAddress' }],
       })
     }
-  }
-
-  async function requireInstallations(workspaceId: string, { policy }: SubscriptionSettings) {
-    const { installations = [] } = policy ?? {}
-    if (installations.length === 0) return
-    const found = await workspaceStore.findInstallations(installations)
-    const known = new Set(found.flatMap((each) => (each.workspaceId === workspaceId ? each.publicSiteKey : [])))
-    validate(
-      ...installations.map((key, index) =>
-        known.has(key) ? undefined : { path: `/policy/installations/${index}`, rule: 'exists' },
-      ),
-    )
-  }
-
-  /**
-   * Returns where a destination begins to follow the feed: at its end, so that it gets no earlier
-   * events.
-   */
-  async function beginning({
-    workspaceId,
-    policy,
-    followedTo,
-  }: Pick<LeadSubscription, 'workspaceId' | 'policy' | 'followedTo'>) {
-    if (!policy || !followsFeed(policy) || followedTo !== undefined) return {}
-    return { followedTo: await endOfFeed(workspaceId) }
   }
 
   /** Returns the fields to store. Headers of another origin are removed, and their names are kept. */

@@ -19,8 +19,8 @@ function newScene() {
           .filter((id) => id === 'sub_1')
           .map((subscriptionId) => ({ subscriptionId, destinationUrl: String(scene.reads) }) as LeadSubscription)
       },
-      followedWorkspaces: async () => [],
     },
+    followerStore: { followedWorkspaces: async () => [] },
     wakeups: { isCurrent: () => scene.isCurrent, stateChanged: async (...ids) => void scene.published.push(...ids) },
     now: () => scene.now,
   })

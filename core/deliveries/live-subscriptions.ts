@@ -1,6 +1,7 @@
 import type { Bus } from '../bus.ts'
 import { createLiveCache } from '../wakeups/live-cache.ts'
 import type { Wakeups } from '../wakeups/wakeups.ts'
+import type { EventFollowerStore } from './event-follower-store.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import type { LeadSubscription } from './model.ts'
 
@@ -33,12 +34,13 @@ const maxAgeMs = 5_000
 export const followersOf = (workspaceId: string): string => `followers ${workspaceId}`
 
 export function createLiveSubscriptions(dependencies: {
-  store: Pick<LeadSubscriptionStore, 'find' | 'followedWorkspaces'>
+  store: Pick<LeadSubscriptionStore, 'find'>
+  followerStore: Pick<EventFollowerStore, 'followedWorkspaces'>
   bus: Bus
   wakeups: Pick<Wakeups, 'stateChanged' | 'isCurrent'>
   now: () => number
 }): LiveSubscriptions {
-  const { store, bus, wakeups, now } = dependencies
+  const { store, followerStore, bus, wakeups, now } = dependencies
   const cache = createLiveCache<KnownSubscription>({
     bus,
     isCurrent: wakeups.isCurrent,
@@ -60,7 +62,7 @@ export function createLiveSubscriptions(dependencies: {
     monotonic: now,
     async loadMany(ids) {
       const workspaceIds = new Map(ids.map((id) => [id.slice(followersOf('').length), id]))
-      const found = new Set(await store.followedWorkspaces([...workspaceIds.keys()]))
+      const found = new Set(await followerStore.followedWorkspaces([...workspaceIds.keys()]))
       return new Map([...workspaceIds].map(([workspaceId, id]) => [id, found.has(workspaceId)]))
     },
   })

@@ -25,6 +25,7 @@ import type { DeliveryStore } from './delivery-store.ts'
 import { createSuppressionGate } from './delivery-suppression.ts'
 import type { IsAllowedDestination } from './destination-check.ts'
 import { createDestinationHealth } from './destination-health.ts'
+import type { EventFollowerStore } from './event-follower-store.ts'
 import { createLeadFanOut } from './lead-fan-out.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import { createLeadSubscriptions, type LeadSubscriptions } from './lead-subscriptions.ts'
@@ -35,6 +36,7 @@ import { createReadyRequests } from './webhook-requests.ts'
 interface DeliveryStores {
   leads: LeadStore
   leadSubscriptions: LeadSubscriptionStore
+  eventFollowers: EventFollowerStore
   deliveries: DeliveryStore
   deliveryHolds: DeliveryHoldStore
   deliveryRecoveries: DeliveryRecoveryStore
@@ -87,7 +89,13 @@ export function createDeliveryService(
     deliveryQueue: queue,
     workspaces: workspaceStore,
   } = stores
-  const liveSubscriptions = createLiveSubscriptions({ store: subscriptionStore, bus, wakeups, now })
+  const liveSubscriptions = createLiveSubscriptions({
+    store: subscriptionStore,
+    followerStore: stores.eventFollowers,
+    bus,
+    wakeups,
+    now,
+  })
   const requests = createReadyRequests({ secretBox, logger, now })
   const retentionDays = config.DELIVERY_RETENTION_DAYS
   const settings = { bodyMaxBytes, retentionDays }

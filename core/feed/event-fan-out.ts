@@ -1,7 +1,7 @@
 import { createPace } from '../concurrency/pace.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { DeliveryIntake } from '../deliveries/delivery-intake.ts'
-import type { Follower, LeadSubscriptionStore } from '../deliveries/lead-subscription-store.ts'
+import type { EventFollowerStore, Follower } from '../deliveries/event-follower-store.ts'
 import type { KnownSubscription, LiveSubscriptions } from '../deliveries/live-subscriptions.ts'
 import type { LeadSubscription } from '../deliveries/model.ts'
 import { newDelivery } from '../deliveries/new-delivery.ts'
@@ -39,14 +39,14 @@ const share = 1 / 5
 export function createEventFanOut(dependencies: {
   store: Pick<FeedStore, 'after'>
   withContent: FeedReader['withContent']
-  subscriptions: Pick<LeadSubscriptionStore, 'followers' | 'nextFollowed' | 'markFollowed'>
+  followerStore: Pick<EventFollowerStore, 'followers' | 'nextFollowed' | 'markFollowed'>
   liveSubscriptions: Pick<LiveSubscriptions, 'find' | 'isFollowed'>
   suppressions: Pick<Suppressions, 'suppressedLeads'>
   intake: DeliveryIntake
   settings: { bodyMaxBytes: number; retentionDays: number }
   now: () => number
 }): EventFanOut {
-  const { store, withContent, subscriptions, liveSubscriptions, suppressions, intake, settings, now } = dependencies
+  const { store, withContent, followerStore, liveSubscriptions, suppressions, intake, settings, now } = dependencies
   const closed = new AbortController()
   const paced = createPace({ share, signal: closed.signal })
   const waiting = new Set<string>()
@@ -87,7 +87,7 @@ export function createEventFanOut(dependencies: {
     )
     const failed = outcomes.filter(({ status }) => status === 'rejected')
     const sent = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? outcome.value : []))
-    await subscriptions.markFollowed(sent, entries.at(-1)!.number)
+    await followerStore.markFollowed(sent, entries.at(-1)!.number)
     for (const { reason } of failed as PromiseRejectedResult[]) throw reason
   }
 
@@ -107,7 +107,7 @@ export function createEventFanOut(dependencies: {
     const failures: unknown[] = []
     const note = (error: unknown) => void failures.push(error)
     for (const workspaceId of workspaceIds) {
-      const followers = await subscriptions.followers(workspaceId)
+      const followers = await followerStore.followers(workspaceId)
       const hookIds = new Set(followers.flatMap((each) => (each.isHook ? each.subscriptionId : [])))
       for (const group of Map.groupBy(followers, ({ followedTo }) => followedTo).values())
         await bringUp(workspaceId, group, hookIds).catch(note)
@@ -139,7 +139,7 @@ export function createEventFanOut(dependencies: {
 
     async catchUp() {
       for (let after = ''; !closed.signal.aborted; ) {
-        const found = await subscriptions.nextFollowed(after, workspacesPerRead)
+        const found = await followerStore.nextFollowed(after, workspacesPerRead)
         await bringUpAll(found)
         if (found.length < workspacesPerRead) return
         after = found.at(-1)!

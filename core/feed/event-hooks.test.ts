@@ -197,7 +197,8 @@ it('the erasure of a visitor removes what waits for a hook', async () => {
   await send(cores.core, stays, 'stays')
   await cores.core.flushFeed()
   const { deliveries } = cores.core.database.collections
-  const kept = async () => (await deliveries.find({ subscriptionId: hookId }).toArray()).map((each) => each.conversationId)
+  const kept = async () =>
+    (await deliveries.find({ subscriptionId: hookId }).toArray()).map((each) => each.conversationId)
   expect((await kept()).toSorted()).toEqual([gone.conversationId, stays.conversationId].toSorted())
   await cores.core.erasures.begin(await visitorOf(cores, gone), 'desk')
   await finishErasures(cores)

@@ -1,4 +1,5 @@
 import { createJob, type Job } from '../concurrency/job.ts'
+import type { EventFollowerStore } from '../deliveries/event-follower-store.ts'
 import type { LeadSubscriptionStore } from '../deliveries/lead-subscription-store.ts'
 import type { DeliveryService } from '../deliveries/service.ts'
 import type { CoreKit } from '../kit.ts'
@@ -41,6 +42,7 @@ export function createFeedService(
     feedSources: FeedSourceStore
     leadFeed: LeadFeedStore
     leadSubscriptions: LeadSubscriptionStore
+    eventFollowers: EventFollowerStore
     events: EventStore
     sessions: SessionStore
     followers: FollowerStore
@@ -61,7 +63,7 @@ export function createFeedService(
   const feedReader = createFeedReader({ store, sources, events, bus, history })
   const { withContent } = feedReader
   const parts = { liveSubscriptions, suppressions, intake, settings }
-  const fanOut = createEventFanOut({ store, withContent, subscriptions, ...parts, now })
+  const fanOut = createEventFanOut({ store, withContent, followerStore: stores.eventFollowers, ...parts, now })
   const conversations = createConversationFeed({ store, add, events, sources, sessions, followers, bus, logger, now })
   const leads = createLeadFeed({ store: stores.leadFeed, subscriptions, add, now })
   const jobs = [
