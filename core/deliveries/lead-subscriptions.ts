@@ -291,10 +291,8 @@ export function createLeadSubscriptions(dependencies: {
     async list(workspaceId, isWanted = () => true) {
       const found = (await store.list(workspaceId, maxListed)).filter(isWanted)
       const counts = await holds.heldCounts(found.map(({ subscriptionId }) => subscriptionId))
-      return found.map((subscription) => ({
-        subscription,
-        heldDeliveries: counts.get(subscription.subscriptionId) ?? 0,
-      }))
+      const heldBy = (id: string) => ({ heldDeliveries: counts.get(id) ?? 0 })
+      return found.map((subscription) => ({ subscription, ...heldBy(subscription.subscriptionId) }))
     },
   }
 }

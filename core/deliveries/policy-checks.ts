@@ -13,7 +13,7 @@ import type { SubscriptionSettings } from './subscription-settings.ts'
  */
 export function requireReadable(
   { resource, policy }: Pick<LeadSubscription, 'resource' | 'policy'>,
-  { scopes }: Requester,
+  { scopes }: { scopes?: ReadonlySet<string> },
 ) {
   if (!scopes || !isHook({ resource })) return
   if (policy?.types.some((type) => !scopes.has(deliveryEvents[type].scope)))
