@@ -7,29 +7,31 @@ type Values = Call['values']
 const workspacesPerPage = 1_000
 
 /**
- * Replaces the names in the flags `--workspace` and `--subscription` by ids. The name of a
- * subscription is the host of its destination, with or without the scheme. A URL with a path names
+ * Replaces the names in the flags `--workspace`, `--subscription` and `--hook` by ids. The name of a
+ * subscription or hook is the host of its destination, with or without the scheme. A URL with a path names
  * none, because paths are not known. Errors: `UsageError` if nothing has the
  * name, or several things have it.
  */
 export async function resolveNames(
-  { workspaces, leads }: Services,
+  { workspaces, leads, hooks }: Services,
   values: Values,
   { workspaceId: demoWorkspaceId }: DemoValues,
 ): Promise<Values> {
   const resolved = { ...values }
-  const { workspace, subscription } = values
+  const { workspace, subscription, hook } = values
   if (isName(workspace, 'ws_')) {
     resolved.workspace = only('workspace', workspace, await workspacesNamed(workspaces, workspace))
   }
-  if (isName(subscription, 'sub_')) {
-    const workspaceId = (resolved.workspace as string | undefined) ?? demoWorkspaceId
+  const workspaceId = (resolved.workspace as string | undefined) ?? demoWorkspaceId
+  // Commands for deliveries take hooks too, by id.
+  if (isName(subscription, 'sub_', 'hook_')) {
     const { subscriptions } = await leads.listSubscriptions({ workspaceId })
-    const ids = subscriptions.flatMap(({ destinationUrl, subscriptionId }) => {
-      const { host, origin } = new URL(destinationUrl)
-      return [destinationUrl, host, origin].includes(subscription) ? subscriptionId : []
-    })
-    resolved.subscription = only('subscription', subscription, ids)
+    const known = subscriptions.map(({ subscriptionId: id, destinationUrl }) => ({ id, destinationUrl }))
+    resolved.subscription = only('subscription', subscription, idsAt(known, subscription))
+  }
+  if (isName(hook, 'hook_', 'sub_')) {
+    const known = (await hooks.listHooks({ workspaceId })).hooks.map(({ hookId: id, ...rest }) => ({ id, ...rest }))
+    resolved.hook = only('hook', hook, idsAt(known, hook))
   }
   return resolved
 }
@@ -45,8 +47,15 @@ async function workspacesNamed(workspaces: Services['workspaces'], wanted: strin
   return ids
 }
 
-const isName = (value: Values[string], prefix: string): value is string =>
-  typeof value === 'string' && !value.startsWith(prefix)
+const isName = (value: Values[string], ...prefixes: string[]): value is string =>
+  typeof value === 'string' && !prefixes.some((prefix) => value.startsWith(prefix))
+
+/** Returns the ids of the destinations with this host, with or without the scheme. */
+const idsAt = (known: { id: string; destinationUrl: string }[], name: string): string[] =>
+  known.flatMap(({ id, destinationUrl }) => {
+    const { host, origin } = new URL(destinationUrl)
+    return [destinationUrl, host, origin].includes(name) ? id : []
+  })
 
 function only(flag: string, name: string, ids: string[]): string {
   const [id] = ids

@@ -5,6 +5,7 @@ import { createCoreTransport } from '../core-client/core-transport.ts'
 import { errorInfoOf } from '../core-client/error-info.ts'
 import { SettingError } from '../platform/settings/settings.ts'
 import { consoleLink } from './commands/console-link.ts'
+import { hooks } from './commands/hooks.ts'
 import { deliveries, subscriptions } from './commands/leads.ts'
 import { suppressions } from './commands/suppressions.ts'
 import { visitors } from './commands/visitors.ts'
@@ -22,6 +23,7 @@ const groups = {
   installations,
   'identity-secrets': identitySecrets,
   subscriptions,
+  hooks,
   deliveries,
   visitors,
   suppressions,

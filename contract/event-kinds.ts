@@ -1,37 +1,169 @@
 import { type Static, type TObject, type TSchema, Type } from 'typebox'
 
 const Id = (description: string) => Type.String({ description })
+const OneOf = <Value extends string>(...values: Value[]) => Type.Unsafe<Value>({ type: 'string', enum: values })
 
 /** `reference` names the resource of the event (specification, section 2.7). */
 type Data = TObject<{ reference: TSchema }>
 
-/** One kind of event that destinations receive as webhooks (specification, section 4.3). */
-export interface DeliveryEventKind<Shape extends Data = Data> {
+/** One kind of event, as destinations receive it (specification, section 4.3) and as the event feed has it. */
+export interface EventKind<Shape extends Data = Data> {
   /** The `contractVersion` of its bodies. */
   version: string
-  category: 'lead' | 'operational'
+  category: 'lead' | 'conversation' | 'visitor' | 'operational'
   /** Scope that may read the event. */
   scope: string
-  /** When the event is sent, for the documents. */
+  /** When the event happens, for the documents. */
   when: string
+  /** True if a lead subscription adds the mapped fields of the lead to `data`. */
+  hasLeadFields?: true
   /** Schema of `data`. */
   data: Shape
   /** The `data` of a test delivery. */
   example: Static<Shape>
 }
 
-const kind = <Shape extends Data>(definition: DeliveryEventKind<Shape>) => definition
+const kind = <Shape extends Data>(definition: EventKind<Shape>) => definition
 
-/** Every kind of event that destinations receive. */
+const Conversation = Type.Object({ reference: Id('the conversation'), conversationId: Type.String() })
+const conversation = (when: string) =>
+  kind({
+    version: '1.0',
+    category: 'conversation',
+    scope: 'messages:read',
+    when,
+    data: Conversation,
+    example: { reference: 'cnv_test', conversationId: 'cnv_test' },
+  })
+
+const message = (when: string) =>
+  kind({
+    version: '1.0',
+    category: 'conversation',
+    scope: 'messages:read',
+    when,
+    data: Type.Object({
+      reference: Id('the message'),
+      messageId: Type.String(),
+      conversationId: Type.String(),
+      sequence: Type.Integer(),
+      body: Type.String(),
+      displayName: Type.Optional(Type.String({ description: 'of the author' })),
+    }),
+    example: {
+      reference: 'msg_test',
+      messageId: 'msg_test',
+      conversationId: 'cnv_test',
+      sequence: 1,
+      body: 'Test',
+    },
+  })
+
+const delivery = (when: string) =>
+  kind({
+    version: '1.0',
+    category: 'lead',
+    scope: 'leads:read',
+    when,
+    data: Type.Object({
+      reference: Id('the delivery'),
+      subscriptionId: Type.String(),
+      deliveryId: Type.String(),
+      leadId: Type.Optional(Type.String()),
+    }),
+    example: { reference: 'dlv_test', subscriptionId: 'sub_test', deliveryId: 'dlv_test', leadId: 'lead_test' },
+  })
+
+/** Every kind of event. Destinations receive all of them; the event feed has all but the first. */
 export const deliveryEvents = {
   'lead.ready-for-delivery': kind({
     version: '1.0',
     category: 'lead',
     scope: 'leads:read',
     when: 'a lead is delivered',
-    // The mapped fields of the lead follow.
+    hasLeadFields: true,
     data: Type.Object({ reference: Id('the lead') }),
     example: { reference: 'lead_test' },
+  }),
+  'lead.captured': kind({
+    version: '1.0',
+    category: 'lead',
+    scope: 'leads:read',
+    when: 'a lead was stored',
+    hasLeadFields: true,
+    data: Type.Object({ reference: Id('the lead') }),
+    example: { reference: 'lead_test' },
+  }),
+  'lead.delivered': delivery('a destination accepted a delivery of the lead'),
+  'lead.delivery-failed': delivery('a delivery of the lead ended without acceptance'),
+  'workflow.handoff': kind({
+    version: '1.0',
+    category: 'lead',
+    scope: 'leads:read',
+    when: 'a delivery ended as the hand-off of its subscription says',
+    data: Type.Object({
+      reference: Id('the delivery'),
+      workflowId: Type.String(),
+      subscriptionId: Type.String(),
+      deliveryId: Type.String(),
+      leadId: Type.String(),
+      outcome: OneOf('accepted', 'failed'),
+    }),
+    example: {
+      reference: 'dlv_test',
+      workflowId: 'test',
+      subscriptionId: 'sub_test',
+      deliveryId: 'dlv_test',
+      leadId: 'lead_test',
+      outcome: 'accepted',
+    },
+  }),
+  'conversation.created': conversation('before the first event of a conversation'),
+  'conversation.assigned': kind({
+    version: '1.0',
+    category: 'conversation',
+    scope: 'messages:read',
+    when: 'an agent was assigned, also in place of another',
+    data: Type.Object({ ...Conversation.properties, displayName: Type.String({ description: 'of the agent' }) }),
+    example: { reference: 'cnv_test', conversationId: 'cnv_test', displayName: 'Test' },
+  }),
+  'conversation.unassigned': conversation('the assigned agent was removed'),
+  'conversation.closed': conversation('an operator closed the conversation'),
+  'conversation.reopened': conversation('an operator or a new message reopened it'),
+  'message.visitor': message('a message of the visitor was accepted'),
+  'message.agent': message('a message of an agent was accepted'),
+  'message.bot': message('a message of a bot was accepted'),
+  'message.redacted': kind({
+    version: '1.0',
+    category: 'conversation',
+    scope: 'messages:read',
+    when: 'an operator withdrew a message',
+    data: Type.Object({ ...Conversation.properties, reference: Id('the message'), messageId: Type.String() }),
+    example: { reference: 'msg_test', messageId: 'msg_test', conversationId: 'cnv_test' },
+  }),
+  'human.requested': conversation('a bot asked for a person, and is stopped'),
+  'bot.stopped': conversation('an operator stopped the bots of the conversation'),
+  'bot.resumed': conversation('an operator gave the conversation back to its bot'),
+  'visitor.identified': kind({
+    version: '1.0',
+    category: 'visitor',
+    scope: 'sessions:read',
+    when: 'the visitor became a verified visitor',
+    data: Type.Object({ reference: Id('the session'), sessionId: Type.String(), conversationId: Type.String() }),
+    example: { reference: 'ses_test', sessionId: 'ses_test', conversationId: 'cnv_test' },
+  }),
+  'visitor.left': kind({
+    version: '1.0',
+    category: 'visitor',
+    scope: 'sessions:read',
+    when: 'a session with an open stream ended, and no other session continues it',
+    data: Type.Object({
+      reference: Id('the session'),
+      sessionId: Type.String(),
+      conversationId: Type.String(),
+      reason: OneOf('closed', 'expired', 'revoked', 'banned', 'connection_disabled'),
+    }),
+    example: { reference: 'ses_test', sessionId: 'ses_test', conversationId: 'cnv_test', reason: 'closed' },
   }),
   'subscription.disabled': kind({
     version: '1.0',
@@ -41,66 +173,45 @@ export const deliveryEvents = {
     data: Type.Object({
       reference: Id('the subscription'),
       subscriptionId: Type.String(),
-      reason: Type.Unsafe<'operator' | 'rejected_auth' | 'gone' | 'failing'>({
-        type: 'string',
-        enum: ['operator', 'rejected_auth', 'gone', 'failing'],
-      }),
+      reason: OneOf('operator', 'rejected_auth', 'gone', 'failing'),
     }),
     example: { reference: 'sub_test', subscriptionId: 'sub_test', reason: 'operator' },
   }),
-  'lead.delivery-failed': kind({
+  'subscription.failing': kind({
     version: '1.0',
     category: 'operational',
     scope: 'subscriptions:read',
     when: 'the first dead letter of a subscription since its last success',
     data: Type.Object({
-      reference: Id('the delivery'),
+      reference: Id('the subscription'),
       subscriptionId: Type.String(),
       deliveryId: Type.String(),
     }),
-    example: { reference: 'dlv_test', subscriptionId: 'sub_test', deliveryId: 'dlv_test' },
+    example: { reference: 'sub_test', subscriptionId: 'sub_test', deliveryId: 'dlv_test' },
   }),
 }
 
 export type DeliveryEventType = keyof typeof deliveryEvents
 
+export type EventData<Type extends DeliveryEventType> = Static<(typeof deliveryEvents)[Type]['data']>
+
 /** An event of any kind, with the data of its kind. */
 export type DeliveryEvent = {
-  [Type in DeliveryEventType]: { eventType: Type; data: Static<(typeof deliveryEvents)[Type]['data']> }
+  [Type in DeliveryEventType]: { eventType: Type; data: EventData<Type> }
 }[DeliveryEventType]
 
-/** One kind of event of the event feed (specification: internal services; `proto/service/events/v1`). */
-export interface FeedEventKind {
-  /** Scope that shows the content of the event. Without it, the event has only its ids. */
-  scope: string
-  /** When the event is written, for the documents. */
-  when: string
-}
+const { 'lead.ready-for-delivery': _, ...inFeed } = deliveryEvents
 
-/** Every kind of event of the event feed. */
-export const feedEvents = {
-  'conversation.created': { scope: 'messages:read', when: 'before the first event of a conversation' },
-  'conversation.assigned': { scope: 'messages:read', when: 'an agent was assigned, also in place of another' },
-  'conversation.unassigned': { scope: 'messages:read', when: 'the assigned agent was removed' },
-  'conversation.closed': { scope: 'messages:read', when: 'an operator closed the conversation' },
-  'conversation.reopened': { scope: 'messages:read', when: 'an operator or a new message reopened it' },
-  'message.visitor': { scope: 'messages:read', when: 'a message of the visitor was accepted' },
-  'message.agent': { scope: 'messages:read', when: 'a message of an agent was accepted' },
-  'message.redacted': { scope: 'messages:read', when: 'an operator withdrew a message' },
-  'message.bot': { scope: 'messages:read', when: 'a message of a bot was accepted' },
-  'human.requested': { scope: 'messages:read', when: 'a bot asked for a person, and is stopped' },
-  'bot.stopped': { scope: 'messages:read', when: 'an operator stopped the bots of the conversation' },
-  'bot.resumed': { scope: 'messages:read', when: 'an operator gave the conversation back to its bot' },
-  'visitor.identified': { scope: 'sessions:read', when: 'the visitor became a verified visitor' },
-  'visitor.left': {
-    scope: 'sessions:read',
-    when: 'a session with an open stream ended, and no other session continues it',
-  },
-  'lead.captured': { scope: 'leads:read', when: 'a lead was stored' },
-  'lead.delivered': { scope: 'leads:read', when: 'a destination accepted a delivery of the lead' },
-  'lead.delivery-failed': { scope: 'leads:read', when: 'a delivery of the lead ended without acceptance' },
-  'workflow.handoff': { scope: 'leads:read', when: 'a delivery ended as the hand-off of its subscription says' },
-  'subscription.disabled': { scope: 'subscriptions:read', when: 'a subscription was disabled' },
-} as const satisfies Record<string, FeedEventKind>
+/** Every kind of event of the event feed. Event hooks send these. */
+export const feedEvents = inFeed
 
 export type FeedEventType = keyof typeof feedEvents
+export const feedEventTypes = Object.keys(feedEvents) as FeedEventType[]
+
+/** Kinds that a lead subscription may send. The first is sent by default (contract, section 7 rule 14). */
+export const leadEventTypes = [
+  'lead.ready-for-delivery',
+  'lead.captured',
+  'lead.delivered',
+  'lead.delivery-failed',
+] as const satisfies DeliveryEventType[]

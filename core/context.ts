@@ -11,8 +11,7 @@ import { createStores, type Stores } from './database/stores.ts'
 import { createDeliveryEnding } from './deliveries/delivery-suppression.ts'
 import { createDestinationCheck, type IsAllowedDestination } from './deliveries/destination-check.ts'
 import { createDeliveryService, type DeliveryService } from './deliveries/service.ts'
-import { noticeEntries } from './feed/model.ts'
-import { createFeedService, createFeedWriterService, type FeedService } from './feed/service.ts'
+import { createFeedService, type FeedService } from './feed/service.ts'
 import { createIdempotency } from './idempotency/idempotency.ts'
 import { createKeyring, createPlannedIds, type SecretKey } from './keys/keyring.ts'
 import { createSecretBox } from './keys/secret-box.ts'
@@ -155,15 +154,12 @@ export function createCoreContext({
     now,
   })
   const suppressed = createSuppressionService(kit, stores, log, visitors, endDeliveries)
-  const addToFeed = createFeedWriterService(kit, stores, log)
-  const deliveries = createDeliveryService(kit, stores, log, suppressed, isAllowedDestination, (of, notices) =>
-    addToFeed(of.workspaceId, noticeEntries(of, notices)),
-  )
+  const deliveries = createDeliveryService(kit, stores, log, suppressed, isAllowedDestination, stores.feed.end)
   const leads = createLeadService(kit, stores, visitors, search, conversations, {
     suppressions: suppressed.suppressions,
     fanOut: deliveries.leadFanOut,
   })
-  const feed = createFeedService(kit, stores, addToFeed)
+  const feed = createFeedService(kit, stores, log, suppressed, deliveries)
   const privacy = createPrivacyService(kit, stores, log, workspaces, visitors)
   const historyCheck = createJob({
     name: 'check for restored data',

@@ -19,6 +19,7 @@ export type IdPrefix =
   | 'cmd'
   | 'scr'
   | 'sub'
+  | 'hook'
   | 'dlv'
   | 'att'
   | 'ers'

@@ -1,5 +1,5 @@
 // Writes docs/events.md from gateway/schemas/events.ts, and the tables of webhooks in docs/receiving-leads.md and of the
-// event feed in docs/integrating.md from contract/event-kinds.ts: `npm run make -- events`.
+// event feed in docs/integrating.md from contract/event-kinds.ts, and contract/event-list.ts: `npm run make -- events`.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { compatibility, type EventName, eventCategories } from '../contract/event-categories.ts'
@@ -75,16 +75,31 @@ const receiving = join(import.meta.dirname, '../docs/receiving-leads.md')
 
 /** Returns docs/receiving-leads.md with the table of the events that destinations receive. */
 export function receivingDocument(): string {
-  const rows = Object.entries(deliveryEvents).map(([name, { version, category, scope, when, data }]) => {
-    const fields = Object.entries((data as Shape & { properties: Record<string, Shape> }).properties).map(
-      ([field, { description, enum: values }]) =>
-        `\`${field}\`${description ? ` (${description})` : ''}${values ? `: \`${values.join('`, `')}\`` : ''}`,
-    )
-    const mapped = category === 'lead' ? ', the mapped fields' : ''
+  const rows = Object.entries(deliveryEvents).map(([name, { version, category, scope, when, data, ...kind }]) => {
+    const { properties, required = [] } = data as Shape & { properties: Record<string, Shape> }
+    const fields = Object.entries(properties).map(([field, { description, enum: values }]) => {
+      const optional = required.includes(field) ? '' : ' if known'
+      return `\`${field}\`${optional}${description ? ` (${description})` : ''}${values ? `: \`${values.join('`, `')}\`` : ''}`
+    })
+    const mapped = 'hasLeadFields' in kind ? ', the mapped fields' : ''
     return `| \`${name}\` | ${version} | ${category} | \`${scope}\` | ${when} | ${fields.join(', ')}${mapped} |`
   })
   const table = ['| `eventType` | Version | Category | Scope | When | `data` |', '|---|---|---|---|---|---|', ...rows]
   return readFileSync(receiving, 'utf8').replace(/\| `eventType` \|.*\n(?:\|.*\n)*/, `${table.join('\n')}\n`)
+}
+
+const eventList = join(import.meta.dirname, '../contract/event-list.ts')
+
+/** Returns contract/event-list.ts: when each event happens, for the console. */
+export function eventListModule(): string {
+  const rows = Object.entries(deliveryEvents).map(([type, { when }]) => `  '${type}': '${when}',`)
+  return `// Written from contract/event-kinds.ts: \`npm run make -- events\`.
+
+/** Every kind of event, and when it happens. Browsers do not need the schemas. */
+export const eventList: Record<string, string> = {
+${rows.join('\n')}
+}
+`
 }
 
 const integrating = join(import.meta.dirname, '../docs/integrating.md')
@@ -100,4 +115,5 @@ if (import.meta.main) {
   writeFileSync(join(import.meta.dirname, '../docs/events.md'), eventsDocument())
   writeFileSync(receiving, receivingDocument())
   writeFileSync(integrating, integratingDocument())
+  writeFileSync(eventList, eventListModule())
 }

@@ -12,10 +12,10 @@ import {
   CreateSubscriptionResponseSchema,
   ListSubscriptionsResponseSchema,
   RotateSubscriptionSecretResponseSchema,
-  SubscriptionPurpose,
   SubscriptionStatus,
   UpdateSubscriptionResponseSchema,
 } from '#proto/lead/v1/subscription_pb.js'
+import { leadEventTypes } from '../../contract/event-kinds.ts'
 import { leadTitle } from '../../contract/lead-title.ts'
 import { command, type Group } from '../command.ts'
 import { oneOf, UsageError } from '../usage.ts'
@@ -25,26 +25,36 @@ import { workspace } from './workspace-flag.ts'
 const subscription = {
   type: 'string',
   required: true,
-  description: 'the subscription’s id, or the host of its destination',
+  description: 'the id of the subscription or hook, or the host of the subscription’s destination',
 } as const
 /** Flags that select a subscription by its id, or by its workspace and destination. */
 const named = {
   subscription,
   workspace: { type: 'string', description: 'the subscription’s workspace, if it is named by its destination' },
 } as const
-const field = { type: 'string', multiple: true, description: 'a field of the lead to send; repeatable' } as const
-const header = {
+const field = {
+  type: 'string',
+  multiple: true,
+  description: 'a field of the lead to send; `email=mail` sends it as `mail`; repeatable',
+} as const
+/** Flags of what is sent by itself. */
+const policy = {
+  event: { type: 'string', multiple: true, description: `an event to send: ${leadEventTypes.join(', ')}` },
+  source: { type: 'string', multiple: true, description: 'only leads from pre-chat-form, offline-form or services' },
+  installation: { type: 'string', multiple: true, description: 'only leads of the installation with this site key' },
+} as const
+export const header = {
   type: 'string',
   multiple: true,
   description: 'a header of each request, `name: value`; repeatable',
 } as const
-const statuses = { enabled: SubscriptionStatus.ENABLED, disabled: SubscriptionStatus.DISABLED }
+export const statuses = { enabled: SubscriptionStatus.ENABLED, disabled: SubscriptionStatus.DISABLED }
 
-const notFound = {
+export const notFound = {
   type: 'string',
   description: '404 answers in a row that disable the subscription: 1 to 100, default 5; 0 for never',
 } as const
-const rate = { type: 'string', description: 'requests per second, at most' } as const
+export const rate = { type: 'string', description: 'requests per second, at most' } as const
 
 export const subscriptions: Group = {
   create: command({
@@ -55,23 +65,24 @@ export const subscriptions: Group = {
       field,
       header,
       automatic: { type: 'boolean', description: 'send every captured lead automatically' },
-      operational: { type: 'boolean', description: 'send operational events of the workspace instead of leads' },
+      ...policy,
       rate,
       'not-found': notFound,
     },
     run: async (
       { leads },
-      { workspace, url, field = [], header = [], automatic = false, operational, rate, 'not-found': notFound },
+      { workspace, url, field = [], header = [], automatic = false, rate, 'not-found': notFound, ...chosen },
     ) =>
       toJson(
         CreateSubscriptionResponseSchema,
         await leads.createSubscription({
           workspaceId: workspace,
           destinationUrl: url,
-          mappedFields: field,
+          mappedFields: field.map(nameOf),
+          sentNames: sentNamesOf(field),
           headers: header.map(toHeader),
           automatic,
-          purpose: operational ? SubscriptionPurpose.OPERATIONAL_EVENTS : SubscriptionPurpose.LEADS,
+          policy: policyOf(chosen),
           maxPerSecond: rate === undefined ? undefined : Number(rate),
           disableAfterNotFound: notFound === undefined ? undefined : Number(notFound),
         }),
@@ -93,18 +104,21 @@ export const subscriptions: Group = {
           'the destination; another scheme, host or port removes the headers, and `droppedHeaders` names them',
       },
       field,
+      ...policy,
       header: { ...header, description: 'as for create; `name` alone keeps its value, an empty text removes all' },
       status: { type: 'string', description: 'enabled or disabled' },
       rate: { ...rate, description: 'requests per second, at most; 0 for no limit' },
       'not-found': notFound,
     },
-    run: async ({ leads }, { subscription, url, field, header, status, rate, 'not-found': notFound }) =>
+    run: async ({ leads }, { subscription, url, field, header, status, rate, 'not-found': notFound, ...chosen }) =>
       toJson(
         UpdateSubscriptionResponseSchema,
         await leads.updateSubscription({
           subscriptionId: subscription,
           destinationUrl: url,
-          mappedFields: field && { names: field },
+          mappedFields: field && { names: field.map(nameOf) },
+          sentNames: field && { names: sentNamesOf(field) },
+          policy: policyOf(chosen),
           headers: header && { headers: header.filter((text) => text !== '').map(toHeader) },
           status: status === undefined ? undefined : oneOf('status', status, statuses),
           maxPerSecond: rate === undefined ? undefined : Number(rate),
@@ -143,13 +157,25 @@ export const subscriptions: Group = {
   }),
 }
 
+const nameOf = (field: string) => field.split('=')[0] ?? ''
+
+/** Returns the names under which fields are sent: `email=mail` is the field `email` as `mail`. */
+const sentNamesOf = (fields: string[]) =>
+  Object.fromEntries(fields.filter((field) => field.includes('=')).map((field) => field.split('=')))
+
+/** Returns the policy that the flags give. One flag replaces the whole policy. */
+const policyOf = (flags: Partial<Record<keyof typeof policy, string[] | undefined>>) =>
+  Object.values(flags).some((values) => values !== undefined)
+    ? { types: flags.event ?? [], sources: flags.source ?? [], installations: flags.installation ?? [] }
+    : undefined
+
 function timeOf(flag: string, text: string) {
   const time = new Date(text)
   if (Number.isNaN(time.getTime())) throw new UsageError(`--${flag} must be an ISO time, like 2026-01-31T12:00:00Z`)
   return timestampFromDate(time)
 }
 
-function toHeader(text: string) {
+export function toHeader(text: string) {
   const [name = '', ...rest] = text.split(':')
   return { name: name.trim(), ...(rest.length > 0 && { value: rest.join(':').trim() }) }
 }
@@ -208,9 +234,10 @@ export const deliveries: Group = {
       since: { type: 'string', required: true, description: 'ISO time of the first delivery' },
       until: { type: 'string', description: 'ISO time after the last delivery; default now' },
       status: { type: 'string', multiple: true, description: 'failed, dead_lettered, held; default all' },
+      event: { type: 'string', multiple: true, description: 'only deliveries of these events; default all' },
       yes: { type: 'boolean', description: 'schedule them' },
     },
-    run: async ({ leads }, { subscription, since, until, status = [], yes = false }) =>
+    run: async ({ leads }, { subscription, since, until, status = [], event = [], yes = false }) =>
       toJson(
         RecoverDeliveriesResponseSchema,
         await leads.recoverDeliveries({
@@ -218,15 +245,16 @@ export const deliveries: Group = {
           since: timeOf('since', since),
           until: until === undefined ? undefined : timeOf('until', until),
           statuses: status.map((each) => oneOf('status', each, deliveryStatuses)),
+          eventTypes: event,
           preview: !yes,
         }),
       ),
   }),
   test: command({
-    summary: 'Send a sample lead to a subscription’s destination',
-    flags: named,
-    run: async ({ leads }, { subscription }) =>
-      toJson(SendTestDeliveryResponseSchema, await leads.sendTestDelivery({ subscriptionId: subscription })),
+    summary: 'Send a sample to the destination of a subscription or hook',
+    flags: { ...named, event: { type: 'string', description: 'the event, one of those that are sent' } },
+    run: async ({ leads }, { subscription, event: eventType }) =>
+      toJson(SendTestDeliveryResponseSchema, await leads.sendTestDelivery({ subscriptionId: subscription, eventType })),
   }),
   retry: command({
     summary: 'Retry a delivery at once',

@@ -1,5 +1,6 @@
 import { Code, ConnectError, createClient, type Interceptor, type Transport } from '@connectrpc/connect'
 import { CommandService } from '#proto/command/v1/command_pb.js'
+import { HookService } from '#proto/hook/v1/hook_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { PrivacyService } from '#proto/privacy/v1/privacy_pb.js'
@@ -17,6 +18,7 @@ export function createApi(transport: Transport) {
     commands: createClient(CommandService, transport),
     privacy: createClient(PrivacyService, transport),
     leads: createClient(LeadService, transport),
+    hooks: createClient(HookService, transport),
     workspaces: createClient(WorkspaceService, transport),
   }
 }

@@ -12,6 +12,7 @@ export type Route =
   | { view: 'delivery'; deliveryId: string }
   | { view: 'subscriptions' }
   | { view: 'new-subscription' }
+  | { view: 'new-hook' }
   | { view: 'subscription'; subscriptionId: string }
   | { view: 'changes'; target?: string }
   | { view: 'suppressions' }
@@ -56,7 +57,8 @@ export function parseRoute(address: string): Route {
     }
     case 'subscriptions':
       if (id === undefined) return { view: 'subscriptions' }
-      return id === 'new' ? { view: 'new-subscription' } : { view: 'subscription', subscriptionId: id }
+      if (id === 'new') return { view: 'new-subscription' }
+      return id === 'new-hook' ? { view: 'new-hook' } : { view: 'subscription', subscriptionId: id }
     case 'changes':
       return { view: 'changes', target: id }
     case 'suppressions':
@@ -91,6 +93,8 @@ export function pathOf(route: Exclude<Route, { view: 'unknown' }>): string {
       return `${base}/subscriptions/${encodeURIComponent(route.subscriptionId)}`
     case 'new-subscription':
       return `${base}/subscriptions/new`
+    case 'new-hook':
+      return `${base}/subscriptions/new-hook`
     case 'changes':
       return `${base}/changes${route.target === undefined ? '' : `/${encodeURIComponent(route.target)}`}`
     case 'suppression-import':

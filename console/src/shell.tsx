@@ -69,7 +69,7 @@ const groups: { title: string; areas: Area[] }[] = [
         view: 'subscriptions',
         icon: 'subscriptions',
         key: 'g s',
-        views: ['subscription', 'new-subscription'],
+        views: ['subscription', 'new-subscription', 'new-hook'],
       },
       { name: 'Do not contact', view: 'suppressions', icon: 'suppressions', key: 'g u', views: ['suppression-import'] },
     ],
@@ -227,7 +227,9 @@ function View({ route }: { route: Route }) {
     case 'subscriptions':
       return <SubscriptionsView />
     case 'new-subscription':
-      return <NewSubscriptionView />
+      return <NewSubscriptionView isHook={false} />
+    case 'new-hook':
+      return <NewSubscriptionView isHook />
     case 'subscription':
       return <SubscriptionView key={route.subscriptionId} subscriptionId={route.subscriptionId} />
     case 'changes':

@@ -51,8 +51,10 @@ describe('the input checks of the console', () => {
     expect(destinationProblem('https://a.example/hook?x=1')).toBeUndefined()
     for (const bad of ['ftp://a.example', 'https://u:p@a.example', 'https://a.example/#x', ''])
       expect(destinationProblem(bad), bad).toBeTypeOf('string')
-    expect(mappedFieldProblem('e-mail_1')).toBeUndefined()
-    for (const bad of ['reference', 'a b', 'ä']) expect(mappedFieldProblem(bad), bad).toBeTypeOf('string')
+    for (const good of ['e-mail_1', 'email=mail', 'reference=name', 'name=email2'])
+      expect(mappedFieldProblem(good, ['phone=email'])).toBeUndefined()
+    for (const bad of ['reference', 'a b', 'ä', 'a=reference', 'a=b=c', 'a=', '=a', 'phone', 'x=email'])
+      expect(mappedFieldProblem(bad, ['phone=email']), bad).toBeTypeOf('string')
   })
 })
 

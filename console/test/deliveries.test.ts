@@ -1,7 +1,7 @@
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt'
 import { Code } from '@connectrpc/connect'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { SubscriptionPurpose, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { FakeCore } from './fake-core.ts'
@@ -88,8 +88,8 @@ describe('lead subscriptions in the console', () => {
     const field = page.getByRole('combobox', { name: 'Fields to send' })
     await field.fill('reference')
     await page.keyboard.press('Enter')
-    await page.getByText(/always sent/).waitFor()
-    await field.fill('email')
+    await page.getByText(/“reference” is always sent/).waitFor()
+    await field.fill('phone')
     await page.keyboard.press('Enter')
     await page.getByRole('button', { name: 'Create subscription' }).click()
     const dialog = page.getByRole('dialog')
@@ -100,7 +100,7 @@ describe('lead subscriptions in the console', () => {
     await dialog.getByRole('button', { name: 'Done' }).click()
     await page.getByRole('heading', { level: 1, name: 'hooks.example.com' }).waitFor()
     expect(await page.content()).not.toContain('whsec_new1c2VjcmV0')
-    expect(core.calls('CreateSubscription')).toMatchObject([{ mappedFields: ['email'], automatic: true }])
+    expect(core.calls('CreateSubscription')).toMatchObject([{ mappedFields: ['email', 'phone'], automatic: true }])
     expect(complaints).toEqual([])
     await close()
   })
@@ -131,29 +131,6 @@ describe('lead subscriptions in the console', () => {
   })
 })
 
-describe('an operational endpoint', () => {
-  it.runIf(isLong)('is created with a rate limit and without lead fields', async () => {
-    const { page, complaints, close } = await browser.open(core, 'subscriptions/new')
-    await page.getByLabel('Destination URL').fill('https://ops.example.com/events')
-    await page.getByLabel('Receives').selectOption('Operational events')
-    await page.getByRole('combobox', { name: 'Fields to send' }).waitFor({ state: 'detached' })
-    const rate = page.getByLabel('Requests per second at most')
-    await rate.fill('1001')
-    await page.getByRole('button', { name: 'Create subscription' }).click()
-    await page.getByText(/whole number from 1 to 1,000/).waitFor()
-    await rate.fill('5')
-    await page.getByRole('button', { name: 'Create subscription' }).click()
-    await page.getByRole('dialog').waitFor()
-    const purpose = SubscriptionPurpose.OPERATIONAL_EVENTS
-    expect(core.calls('CreateSubscription')).toMatchObject([
-      { purpose, mappedFields: [], automatic: false, maxPerSecond: 5 },
-    ])
-    expect(await accessibilityFindings(page)).toEqual([])
-    expect(complaints).toEqual([])
-    await close()
-  })
-})
-
 describe('an enabled lead subscription', () => {
   it('lets an operator activate the new secret, add a header, recover deliveries and send a test', async () => {
     const { page, close, complaints } = await browser.open(core, 'subscriptions/sub_crm')
@@ -177,7 +154,7 @@ describe('an enabled lead subscription', () => {
     expect(await accessibilityFindings(page)).toEqual([])
     await page.getByRole('button', { name: 'Send test' }).click()
     await page.getByRole('heading', { level: 1, name: 'Delivery' }).waitFor()
-    await page.getByText('None: test or operational event').waitFor()
+    await page.getByText('None: test').waitFor()
     expect(complaints).toEqual([])
     await close()
   })

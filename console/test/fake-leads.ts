@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect'
+import { HookSchema, HookService } from '#proto/hook/v1/hook_pb.js'
 import { type DeliveryAttempt, DeliveryAttemptSchema, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { type Lead, LeadSchema, LeadService } from '#proto/lead/v1/lead_pb.js'
 import {
@@ -9,12 +10,15 @@ import {
   type Subscription,
   type SubscriptionAudit,
   SubscriptionAuditSchema,
+  SubscriptionPurpose,
   SubscriptionSchema,
   SubscriptionStatus,
 } from '#proto/lead/v1/subscription_pb.js'
 
 /** Fake leads, subscriptions and delivery attempts in memory. */
 const masked = (url: string) => `${new URL(url).origin}/••••`
+
+const isHook = ({ purpose }: Subscription) => purpose === SubscriptionPurpose.OPERATIONAL_EVENTS
 
 export function fakeLeads() {
   const leads: Lead[] = []
@@ -68,6 +72,27 @@ export function fakeLeads() {
       audits.push(create(SubscriptionAuditSchema, { at: now(), ...audit })),
 
     routes(router: ConnectRouter) {
+      router.service(HookService, {
+        listHooks: () => ({
+          hooks: subscriptions
+            .filter(isHook)
+            .map(({ subscriptionId: hookId, destinationUrl, status, policy }) =>
+              create(HookSchema, { hookId, destinationUrl, status, eventTypes: policy?.types ?? [] }),
+            ),
+        }),
+        createHook({ destinationUrl, eventTypes: types }) {
+          const hook = create(SubscriptionSchema, {
+            subscriptionId: `hook_${subscriptions.length + 1}`,
+            destinationUrl: masked(destinationUrl),
+            purpose: SubscriptionPurpose.OPERATIONAL_EVENTS,
+            policy: { types },
+            status: SubscriptionStatus.ENABLED,
+            updatedAt: now(),
+          })
+          subscriptions.push(hook)
+          return { hookId: hook.subscriptionId, secret: 'whsec_new1c2VjcmV0' }
+        },
+      })
       router.service(LeadService, {
         getLead({ leadId }) {
           const lead = leads.find((known) => known.leadId === leadId)
@@ -77,13 +102,14 @@ export function fakeLeads() {
         listLeads: ({ leadIds }) => ({
           leads: leads.filter(({ leadId }) => leadIds.length === 0 || leadIds.includes(leadId)),
         }),
-        listSubscriptions: () => ({ subscriptions }),
+        listSubscriptions: () => ({ subscriptions: subscriptions.filter((each) => !isHook(each)) }),
         getSubscription: ({ subscriptionId }) => ({ subscription: found(subscriptionId), audit: audits }),
         createSubscription({
           destinationUrl,
           mappedFields,
           automatic,
-          purpose,
+          policy,
+          sentNames,
           maxPerSecond,
           disableAfterNotFound = 5,
         }) {
@@ -92,7 +118,8 @@ export function fakeLeads() {
             destinationUrl: masked(destinationUrl),
             mappedFields,
             automatic,
-            purpose,
+            policy,
+            sentNames,
             maxPerSecond,
             disableAfterNotFound,
             status: SubscriptionStatus.ENABLED,
@@ -120,6 +147,8 @@ export function fakeLeads() {
           }
           if (rest.disableAfterNotFound !== undefined) subscription.disableAfterNotFound = rest.disableAfterNotFound
           if (mappedFields) subscription.mappedFields = mappedFields.names
+          if (rest.sentNames) subscription.sentNames = rest.sentNames.names
+          if (rest.policy) subscription.policy = rest.policy
           if (automatic !== undefined) subscription.automatic = automatic
           if (status) subscription.status = status
           if (status === SubscriptionStatus.DISABLED) subscription.disabledReason = DisabledReason.OPERATOR

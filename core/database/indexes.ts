@@ -72,10 +72,21 @@ export const indexes: IndexPlan[] = [
     { 'recovery.nextStepAt': 1 },
     { name: 'by_recovery', partialFilterExpression: { 'recovery.nextStepAt': { $exists: true } } },
   ],
+  // Finds the destinations that receive events of a workspace's feed.
+  [
+    'leadSubscriptions',
+    { workspaceId: 1, followedTo: 1 },
+    { name: 'by_feed', partialFilterExpression: { followedTo: { $gte: 0 } } },
+  ],
   // Allows one operation per key. An operation creates or retries an attempt.
   ['deliveries', { 'operations.key': 1 }, { name: 'by_operation', unique: true }],
   ['deliveries', { 'attempts.attemptId': 1 }, { name: 'by_attempt' }],
   ['deliveries', { leadId: 1, createdAt: -1, _id: -1 }, { name: 'by_lead' }],
+  [
+    'deliveries',
+    { conversationId: 1 },
+    { name: 'by_conversation', partialFilterExpression: { conversationId: { $exists: true } } },
+  ],
   // Lists deliveries, newest first, one status after another. The queries name their index, because
   // the planner of some engines rejects queries that several indexes could answer.
   ['deliveries', { workspaceId: 1, status: 1, createdAt: -1, _id: -1 }, { name: 'by_workspace_status' }],

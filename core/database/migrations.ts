@@ -2,6 +2,7 @@ import type { Collection, Db } from 'mongodb'
 import type { ConversationDocument } from '../conversations/conversation-store.ts'
 import type { QueuePlace } from '../conversations/model.ts'
 import type { LeadSubscriptionDocument } from '../deliveries/lead-subscription-store.ts'
+import { operationalEvents } from '../deliveries/policy-model.ts'
 import { sealedDestination } from '../deliveries/sealed-destination.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
 import type { EventDocument } from '../log/event-store.ts'
@@ -61,7 +62,24 @@ export const migrations: Migration[] = [
     // Also places conversations that the previous version changed after `expand`.
     contract: placeInQueues,
   },
+  {
+    number: 6,
+    name: 'endpoints for operational events are event hooks',
+    // The previous version still finds its endpoints by `isOperational`.
+    expand: moveOperationalEvents,
+    async contract(db) {
+      await moveOperationalEvents(db)
+      const outdated = { isOperational: { $exists: true } }
+      await db.collection('leadSubscriptions').updateMany(outdated, { $unset: { isOperational: '' } })
+    },
+  },
 ]
+
+async function moveOperationalEvents(db: Db) {
+  const unmoved = { isOperational: true, resource: { $exists: false } }
+  const hook = { resource: 'hook', ...operationalEvents, followedTo: 0 }
+  await db.collection('leadSubscriptions').updateMany(unmoved, { $set: hook })
+}
 
 async function sealDestinations(subscriptions: Collection<LeadSubscriptionDocument>, sealer: Sealer) {
   const plain = { destinationUrl: { $exists: true } }

@@ -11,6 +11,7 @@ import { createDeliveryQueue } from '../deliveries/delivery-queue-store.ts'
 import { createDeliveryRecoveryStore } from '../deliveries/delivery-recovery-store.ts'
 import { createDeliveryStore } from '../deliveries/delivery-store.ts'
 import { createDeliverySuppressionStore } from '../deliveries/delivery-suppression-store.ts'
+import { createEventFollowerStore } from '../deliveries/event-follower-store.ts'
 import { createLeadSubscriptionStore } from '../deliveries/lead-subscription-store.ts'
 import { createFeedSourceStore } from '../feed/feed-source-store.ts'
 import { createFeedStore } from '../feed/feed-store.ts'
@@ -70,6 +71,7 @@ export function createStores({ collections, screenshots, history, isSharded }: D
     leads: createLeadStore(collections),
     leadFeed: createLeadFeedStore(collections),
     leadSubscriptions: createLeadSubscriptionStore(collections),
+    eventFollowers: createEventFollowerStore(collections),
     messageStates: createMessageStateStore(collections),
     bans: createBanStore(collections),
     epochs: createEpochStore(collections),

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { DeliveryEventType } from '../../contract/event-kinds.ts'
 import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { inWorkspace, ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
@@ -8,30 +9,15 @@ import type { LeadStore } from '../leads/lead-store.ts'
 import type { Lead } from '../leads/model.ts'
 import type { Suppressions } from '../leads/suppressions.ts'
 import { cutPage, readPageToken } from '../page-token.ts'
-import { field, integer, operationId, validate } from '../rules.ts'
+import { field, integer, oneOf, operationId, validate } from '../rules.ts'
+import { type AttemptView, viewAttempt, viewAttempts } from './attempt-view.ts'
 import type { DeliveryIntake } from './delivery-intake.ts'
 import type { DeliveryStore } from './delivery-store.ts'
 import type { Requester } from './lead-subscriptions.ts'
 import type { KnownSubscription, LiveSubscriptions } from './live-subscriptions.ts'
-import type { AttemptOutcome, Delivery, DeliveryStatus } from './model.ts'
-import { type DeliveryContent, leadContent, newDelivery, testContent } from './new-delivery.ts'
-
-/** An attempt in the form that the API returns (contract, section 5). */
-export interface AttemptView extends Omit<AttemptOutcome, 'responseClass' | 'status' | 'claimId'> {
-  attemptId: string
-  deliveryId: string
-  leadId: string
-  eventType?: Delivery['eventType']
-  subscriptionId: string
-  attemptNumber: number
-  status: DeliveryStatus
-  responseClass?: AttemptOutcome['responseClass']
-  nextRetryAt?: Date
-  correlationId: string
-  manual: boolean
-  createdAt: Date
-  updatedAt: Date
-}
+import type { Delivery, DeliveryStatus } from './model.ts'
+import { type DeliveryContent, leadContent, newDelivery, sampleTypes, testContent } from './new-delivery.ts'
+import { isHook } from './policy-model.ts'
 
 interface DeliveryFilter {
   workspaceId: string
@@ -46,8 +32,8 @@ interface DeliveryFilter {
 
 export interface Deliveries {
   /**
-   * Sends a lead to a subscription's destination, but not to an operational endpoint. Requests with
-   * the same idempotency key and workspace create one delivery. Errors: `LeadNotFound`, `SubscriptionNotFound`,
+   * Sends a lead to a subscription's destination. A hook counts as unknown. Requests with the same
+   * idempotency key and workspace create one delivery. Errors: `LeadNotFound`, `SubscriptionNotFound`,
    * `SubscriptionDisabled`, `IdempotencyConflict`, `ValidationFailed`, `PayloadTooLarge`.
    */
   createAttempt(
@@ -55,12 +41,12 @@ export interface Deliveries {
     by: Requester,
   ): Promise<{ attempt: AttemptView; existing: boolean }>
   /**
-   * Sends a sample to a subscription's destination, as a delivery without a lead. Requests with the
-   * same idempotency key and workspace create one delivery. Errors: `SubscriptionNotFound`,
+   * Sends a sample of an event that the destination receives, by default of the first one. Requests
+   * with the same idempotency key and workspace create one delivery. Errors: `SubscriptionNotFound`,
    * `SubscriptionDisabled`, `IdempotencyConflict`, `ValidationFailed`.
    */
   sendTest(
-    request: { subscriptionId: string; idempotencyKey: string },
+    request: { subscriptionId: string; idempotencyKey: string; eventType?: string },
     by: Requester,
   ): Promise<{ attempt: AttemptView; existing: boolean }>
   /**
@@ -175,23 +161,26 @@ export function createDeliveries(dependencies: {
       }
       return addOnce(operation, by, async () => {
         const to = requireEnabled(known, workspaceId)
-        if (to.subscription.isOperational) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
+        if (isHook(to.subscription)) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
         await requireUnsuppressed(lead)
         return { to, content: leadContent(lead, to.subscription) }
       })
     },
 
-    async sendTest({ subscriptionId, idempotencyKey }, by) {
+    async sendTest({ subscriptionId, idempotencyKey, eventType }, by) {
       validate(field('/idempotencyKey', idempotencyKey, operationId))
       const known = await liveSubscriptions.find(subscriptionId)
       const subscription = inWorkspace(known?.subscription, by.workspaceId, ErrorCode.SUBSCRIPTION_NOT_FOUND)
       const operation = {
         key: operationKey(subscription.workspaceId, 'test', idempotencyKey),
-        inputHash: hashInput({ subscriptionId }),
+        inputHash: hashInput({ subscriptionId, eventType }),
       }
+      const types = sampleTypes(subscription)
+      validate(field('/eventType', eventType as DeliveryEventType | undefined, oneOf(...types)))
+      const type = types.find((each) => each === eventType) ?? types[0]!
       return addOnce(operation, by, async () => {
         const to = requireEnabled(known, subscription.workspaceId)
-        return { to, content: testContent(to.subscription) }
+        return { to, content: testContent(to.subscription, type) }
       })
     },
 
@@ -208,7 +197,7 @@ export function createDeliveries(dependencies: {
         throw new ServiceError(ErrorCode.ATTEMPT_NOT_RETRYABLE)
       }
       requireEnabled(await liveSubscriptions.find(subscriptionId), workspaceId)
-      await requireUnsuppressed(await leads.find(delivery.leadId))
+      if (delivery.leadId !== undefined) await requireUnsuppressed(await leads.find(delivery.leadId))
       const createdAt = new Date(now())
       const attempt = {
         attemptId: newId('att'),
@@ -253,38 +242,6 @@ export function createDeliveries(dependencies: {
       }))
       return { deliveries: page, nextPageToken }
     },
-  }
-}
-
-export const viewAttempts = (delivery: Delivery): AttemptView[] =>
-  delivery.attempts.map((_, index) => viewAttempt(delivery, index))
-
-/**
- * Returns the attempt at `index` in the form of the API. The latest attempt has the status of its
- * delivery. Each earlier attempt has the status with which it ended.
- */
-function viewAttempt(delivery: Delivery, index: number): AttemptView {
-  const { deliveryId, leadId, eventType, subscriptionId, attempts, dueAt } = delivery
-  const attempt = attempts[index]
-  if (!attempt) throw new ServiceError(ErrorCode.INTERNAL_ERROR)
-  const { attemptId, correlationId, manual, createdAt, updatedAt, outcome } = attempt
-  const isLatest = index === attempts.length - 1
-  const { claimId: _, status: ended = delivery.status, ...rest } = outcome ?? {}
-  const status = isLatest ? delivery.status : ended
-  return {
-    attemptId,
-    deliveryId,
-    leadId,
-    eventType,
-    subscriptionId,
-    attemptNumber: index + 1,
-    ...rest,
-    status,
-    nextRetryAt: isLatest && status === 'retry_scheduled' ? dueAt : undefined,
-    correlationId,
-    manual,
-    createdAt,
-    updatedAt,
   }
 }
 

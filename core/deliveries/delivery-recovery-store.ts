@@ -66,9 +66,10 @@ export function createDeliveryRecoveryStore({
   deliveries: Collection<DeliveryDocument>
   leadSubscriptions: Collection<LeadSubscriptionDocument>
 }): DeliveryRecoveryStore {
-  const inRange = (subscriptionId: string, { since, until }: RecoveryRange, status: RecoverableStatus) => ({
+  const inRange = (subscriptionId: string, { since, until, eventTypes }: RecoveryRange, status: RecoverableStatus) => ({
     subscriptionId,
     status,
+    ...(eventTypes && { eventType: { $in: eventTypes } }),
     createdAt: { $gte: since, $lt: until },
     body: { $exists: true },
   })

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { type DeliveryEventType, deliveryEvents } from '../../contract/event-kinds.ts'
 import { inWorkspace, ServiceError } from '../errors.ts'
 import { whileHeld } from '../mongodb/leases.ts'
-import { validate } from '../rules.ts'
+import { field, oneOf, validate } from '../rules.ts'
 import { maxAttempts } from './deliveries.ts'
 import type { DeliveryRecoveryStore, Recovering } from './delivery-recovery-store.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
@@ -16,6 +17,8 @@ interface RecoveryRequest {
   until?: Date
   /** Default: all statuses that can be recovered. */
   statuses?: RecoverableStatus[]
+  /** Default: all types. */
+  eventTypes?: DeliveryEventType[]
 }
 
 /** Schedules deliveries of one subscription again. Each delivery keeps its id and body. */
@@ -35,6 +38,7 @@ export interface DeliveryRecoveries {
   proceed(): Promise<void>
 }
 
+const allTypes = Object.keys(deliveryEvents) as DeliveryEventType[]
 export const previewMax = 10_000
 /** Maximum number of deliveries that one step schedules. */
 const stepMax = 200
@@ -60,10 +64,13 @@ export function createDeliveryRecoveries(dependencies: {
   }
 
   /** Returns the range of a request. Deliveries that are created later are never part of it. */
-  function rangeOf({ since, until, statuses }: RecoveryRequest): RecoveryRange {
+  function rangeOf({ since, until, statuses, eventTypes }: RecoveryRequest): RecoveryRange {
     const end = new Date(Math.min(until?.getTime() ?? now(), now()))
-    validate(since < end ? undefined : { path: '/until', rule: 'minimum' })
-    return { since, until: end, statuses: statuses ?? [...recoverableStatuses] }
+    validate(
+      since < end ? undefined : { path: '/until', rule: 'minimum' },
+      ...(eventTypes ?? []).map((type, index) => field(`/eventTypes/${index}`, type, oneOf(...allTypes))),
+    )
+    return { since, until: end, statuses: statuses ?? [...recoverableStatuses], ...(eventTypes && { eventTypes }) }
   }
 
   async function step(of: Recovering) {

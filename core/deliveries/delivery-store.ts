@@ -162,13 +162,15 @@ function toDocument({ deliveryId, ...rest }: NewDelivery): DeliveryDocument {
 }
 
 export function toDelivery(document: DeliveryDocument): Delivery {
-  const { _id, workspaceId, leadId, subscriptionId, status, attempts, operations, createdAt, updatedAt } = document
-  const { eventType, requestedAt, dueAt, handoff } = document
+  const { _id, workspaceId, subscriptionId, status, attempts, operations, createdAt, updatedAt } = document
+  const { eventType, leadId, conversationId, requestedAt, dueAt, handoff } = document
   return {
     deliveryId: _id,
     workspaceId,
-    leadId,
     eventType,
+    // The previous version wrote an empty id into deliveries without a lead.
+    leadId: leadId || undefined,
+    conversationId,
     subscriptionId,
     status,
     attempts,

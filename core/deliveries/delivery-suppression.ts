@@ -47,11 +47,12 @@ export function createSuppressionGate(dependencies: {
 
   return async (taken: TakenDelivery[], claimId: string, at: Date): Promise<TakenDelivery[]> => {
     if (!(await suppressions.hasAny(taken.map(({ workspaceId }) => workspaceId)))) return taken
-    const found = await leads.findMany([...new Set(taken.map(({ leadId }) => leadId))])
+    const found = await leads.findMany([...new Set(taken.flatMap(({ leadId }) => leadId || []))])
     const suppressed = await suppressions.suppressedLeads(found)
     if (suppressed.size === 0) return taken
     const deleteAt = new Date(at.getTime() + settings.retentionDays * 86_400_000)
-    const ended = taken.filter(({ leadId }) => suppressed.has(leadId))
+    const isSuppressed = ({ leadId = '' }: TakenDelivery) => suppressed.has(leadId)
+    const ended = taken.filter(isSuppressed)
     await queue.settle(
       ended.map(({ deliveryId, attempts }): Settlement => {
         const index = attempts.length - 1
@@ -69,6 +70,6 @@ export function createSuppressionGate(dependencies: {
       }),
     )
     metrics.attempts.inc({ status: 'failed', response_class: 'suppressed' }, ended.length)
-    return taken.filter(({ leadId }) => !suppressed.has(leadId))
+    return taken.filter((each) => !isSuppressed(each))
   }
 }

@@ -7,6 +7,7 @@ import type { DeliveryIntake } from './delivery-intake.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import type { LiveSubscriptions } from './live-subscriptions.ts'
 import { leadContent, newDelivery } from './new-delivery.ts'
+import { coversLead, defaultPolicy } from './policy-model.ts'
 
 /**
  * Time in milliseconds after which another process completes the fan-out of a lead. The process
@@ -58,12 +59,14 @@ export function createLeadFanOut(dependencies: {
   }
 
   return {
-    async plan(workspaceId) {
-      const automatic = await subscriptions.automatic(workspaceId)
-      if (automatic.length === 0) return {}
+    async plan(lead) {
+      const covering = (await subscriptions.automatic(lead.workspaceId)).filter(({ policy = defaultPolicy }) => {
+        return policy.types.includes('lead.ready-for-delivery') && coversLead(policy, lead)
+      })
+      if (covering.length === 0) return {}
       return {
         fanOut: {
-          subscriptionIds: automatic.map(({ subscriptionId }) => subscriptionId),
+          subscriptionIds: covering.map(({ subscriptionId }) => subscriptionId),
           since: new Date(now()),
         },
       }

@@ -27,7 +27,7 @@ export type LeadSubscriptionDocument = Omit<LeadSubscription, 'subscriptionId'> 
 const noticesMax = 100
 const noFailures = { failingSince: '', deadLettersSince: '' } as const
 
-const notDeleted = { deleted: { $exists: false } } as const
+export const notDeleted = { deleted: { $exists: false } } as const
 
 export interface LeadSubscriptionStore {
   /**
@@ -73,7 +73,7 @@ export interface LeadSubscriptionStore {
    * `sentAt` is the start of the attempt that got the answer. A rejected signature also changes
    * nothing if the overlap of two secrets had not ended at that time. With `failingBefore`, also
    * changes nothing if the failures began after that time. The same write stores a notice for the
-   * operational endpoints.
+   * event feed.
    */
   disable(
     subscriptionId: string,
@@ -100,8 +100,6 @@ export interface LeadSubscriptionStore {
   /** Returns subscriptions with notices. */
   withNotices(limit: number): Promise<LeadSubscription[]>
   removeNotices(subscriptionId: string, notices: SubscriptionNotice[]): Promise<void>
-  /** Returns the subscriptions that receive the operational events of the workspace. */
-  operational(workspaceId: string): Promise<LeadSubscription[]>
 }
 
 export function createLeadSubscriptionStore({
@@ -257,12 +255,6 @@ export function createLeadSubscriptionStore({
     async removeNotices(subscriptionId, notices) {
       const noticeId = { $in: notices.map((notice) => notice.noticeId) }
       await leadSubscriptions.updateOne({ _id: subscriptionId }, { $pull: { notices: { noticeId } } })
-    },
-
-    async operational(workspaceId) {
-      return (await leadSubscriptions.find({ workspaceId, isOperational: true, ...notDeleted }).toArray()).map(
-        toSubscription,
-      )
     },
   }
 }

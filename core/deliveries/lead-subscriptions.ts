@@ -12,8 +12,9 @@ import type { DeliveryHolds } from './delivery-holds.ts'
 import type { DeliveryStore } from './delivery-store.ts'
 import type { IsAllowedDestination } from './destination-check.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
-import type { LiveSubscriptions } from './live-subscriptions.ts'
+import { followersOf, type LiveSubscriptions } from './live-subscriptions.ts'
 import { auditMax, type LeadSubscription, type SubscriptionAuditEntry, type SubscriptionChanges } from './model.ts'
+import { createPolicyChecks, requireReadable } from './policy-checks.ts'
 import { sealedDestination } from './sealed-destination.ts'
 import { isNewOrigin, type SubscriptionSettings, settingIssues } from './subscription-settings.ts'
 import {
@@ -32,6 +33,8 @@ import {
 export interface Requester {
   subject: string
   workspaceId?: string
+  /** Absent for the service itself. */
+  scopes?: ReadonlySet<string>
 }
 
 export interface SubscriptionView {
@@ -51,22 +54,21 @@ type CreatedSecret = SubscriptionView & { secretId: string }
  */
 export interface LeadSubscriptions {
   /**
-   * Creates a subscription with one secret. Errors: `NotFound` if the workspace does not exist,
-   * `ValidationFailed`.
+   * Creates a subscription or a hook with one secret. Errors: `NotFound` if the workspace does not
+   * exist, `ValidationFailed`, `PermissionDenied` if the caller may not read the events of a hook.
    */
   create(
     settings: Omit<SubscriptionSettings, 'status'> &
       Required<Pick<SubscriptionSettings, 'destinationUrl' | 'mappedFields' | 'automatic'>> & {
         workspaceId: string
-        isOperational?: boolean
-      },
+      } & Pick<LeadSubscription, 'resource' | 'sentAs'>,
     by: Requester,
     operation?: string,
   ): Promise<CreatedSecret>
   /**
    * Sets only the given fields. If the destination moves to another origin, removes the custom
    * headers whose values are not given, because they belong to the previous origin. Errors:
-   * `SubscriptionNotFound`, `ValidationFailed`.
+   * `SubscriptionNotFound`, `ValidationFailed`, `PermissionDenied` as for `create`.
    */
   update(
     subscriptionId: string,
@@ -100,8 +102,8 @@ export interface LeadSubscriptions {
   secret(subscription: LeadSubscription, secretId: string): string
   /** Returns a subscription with its audit, newest entry first. Errors: `SubscriptionNotFound`. */
   get(subscriptionId: string, by: Requester): Promise<SubscriptionView & { audit: SubscriptionAuditEntry[] }>
-  /** Returns subscriptions, newest first. */
-  list(workspaceId: string): Promise<SubscriptionView[]>
+  /** Returns the subscriptions that match, newest first. */
+  list(workspaceId: string, isWanted?: (each: LeadSubscription) => boolean): Promise<SubscriptionView[]>
 }
 
 const maxListed = 1000
@@ -111,13 +113,16 @@ export function createLeadSubscriptions(dependencies: {
   deliveries: Pick<DeliveryStore, 'requests'>
   holds: Pick<DeliveryHolds, 'applyStatus' | 'heldCounts'>
   liveSubscriptions: Pick<LiveSubscriptions, 'changed'>
-  workspaceStore: Pick<WorkspaceStore, 'findWorkspace'>
+  workspaceStore: Pick<WorkspaceStore, 'findWorkspace' | 'findInstallations'>
+  /** Returns the number of the last entry of a workspace's event feed. */
+  endOfFeed: (workspaceId: string) => Promise<number>
   secretBox: SecretBox
   plannedIds: PlannedIds
   isAllowedDestination: IsAllowedDestination
   now: () => number
 }): LeadSubscriptions {
   const { store, deliveries, holds, liveSubscriptions, workspaceStore, now } = dependencies
+  const { requireInstallations, beginning } = createPolicyChecks(dependencies)
   const { secretBox, plannedIds, isAllowedDestination } = dependencies
 
   async function find(subscriptionId: string, { workspaceId }: Requester): Promise<LeadSubscription> {
@@ -141,7 +146,7 @@ export function createLeadSubscriptions(dependencies: {
 
   /** Returns the fields to store. Headers of another origin are removed, and their names are kept. */
   function changesOf(
-    { destinationUrl, headers, ...rest }: Omit<SubscriptionSettings, 'status'>,
+    { destinationUrl, headers, ...rest }: Omit<SubscriptionSettings, 'status'> & Pick<LeadSubscription, 'followedTo'>,
     read: LeadSubscription,
     at: Date,
   ): SubscriptionChanges {
@@ -162,27 +167,36 @@ export function createLeadSubscriptions(dependencies: {
   }
 
   return {
-    async create({ workspaceId, destinationUrl, headers = [], isOperational, ...rest }, by, operation = randomUUID()) {
+    async create(
+      { workspaceId, destinationUrl, headers = [], resource, sentAs, ...rest },
+      by,
+      operation = randomUUID(),
+    ) {
       if (by.workspaceId !== undefined && by.workspaceId !== workspaceId) throw new ServiceError(ErrorCode.NOT_FOUND)
       if (!(await workspaceStore.findWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
-      const purpose = isOperational ? { isOperational } : {}
-      const { mappedFields, automatic, maxPerSecond, disableAfterNotFound, workflow } = rest
+      const { mappedFields, sentNames, automatic, policy, maxPerSecond, disableAfterNotFound, workflow } = rest
       const settings = { ...rest, destinationUrl, headers }
-      validate(...settingIssues(settings, purpose))
+      validate(...settingIssues(settings, { resource }))
+      requireReadable({ resource, policy }, by)
+      await requireInstallations(workspaceId, settings)
       await requirePublicDestination(settings)
       const at = new Date(now())
-      const subscriptionId = plannedIds('sub', operation)
+      const subscriptionId = plannedIds(resource === undefined || sentAs ? 'sub' : resource, operation)
       const secretId = plannedIds('key', operation)
       const subscription: LeadSubscription = {
         subscriptionId,
         workspaceId,
         destination: sealedDestination(secretBox, destinationUrl),
         mappedFields,
+        sentNames,
         automatic,
+        policy,
+        resource,
+        sentAs,
+        ...(await beginning({ workspaceId, policy })),
         maxPerSecond,
         disableAfterNotFound,
         workflow,
-        ...purpose,
         status: 'enabled',
         secrets: [newWebhookSecret(secretBox, at, secretId).kept],
         headers: sealedHeaders(secretBox, headers, []),
@@ -193,14 +207,19 @@ export function createLeadSubscriptions(dependencies: {
         updatedAt: at,
       }
       await store.insert(subscription, destinationUrl)
+      await liveSubscriptions.changed(followersOf(workspaceId))
       return { ...(await view(subscriptionId, by)), secretId }
     },
 
     async update(subscriptionId, settings, by, operation = randomUUID()) {
       let stored = await find(subscriptionId, by)
       validate(...settingIssues(settings, stored))
+      const { resource, policy = stored.policy, workspaceId } = { ...stored, ...settings }
+      requireReadable({ resource, policy }, by)
+      await requireInstallations(workspaceId, settings)
       await requirePublicDestination(settings)
-      const { status, ...changed } = settings
+      const { status, ...given } = settings
+      const changed = { ...given, ...(await beginning({ ...stored, policy: settings.policy })) }
       const entry = { at: new Date(now()), actor: by.subject }
       // If a try fails, another write changed destination or headers first. Its headers may belong to
       // another origin, so they are checked again.
@@ -216,7 +235,7 @@ export function createLeadSubscriptions(dependencies: {
         const disabled = { ...entry, action: 'disabled' as const, disabledReason: 'operator' as const }
         await store.disable(subscriptionId, 'operator', disabled, { operation: statusOperation })
       }
-      await liveSubscriptions.changed(subscriptionId)
+      await liveSubscriptions.changed(subscriptionId, followersOf(workspaceId))
       // If this process crashes before this line, `DeliveryHolds.reconcile` updates the deliveries.
       if (status) await holds.applyStatus(subscriptionId)
       return view(subscriptionId, by)
@@ -269,13 +288,11 @@ export function createLeadSubscriptions(dependencies: {
       return { ...found, audit: audit.slice(0, auditMax) }
     },
 
-    async list(workspaceId) {
-      const found = await store.list(workspaceId, maxListed)
+    async list(workspaceId, isWanted = () => true) {
+      const found = (await store.list(workspaceId, maxListed)).filter(isWanted)
       const counts = await holds.heldCounts(found.map(({ subscriptionId }) => subscriptionId))
-      return found.map((subscription) => ({
-        subscription,
-        heldDeliveries: counts.get(subscription.subscriptionId) ?? 0,
-      }))
+      const heldBy = (id: string) => ({ heldDeliveries: counts.get(id) ?? 0 })
+      return found.map((subscription) => ({ subscription, ...heldBy(subscription.subscriptionId) }))
     },
   }
 }

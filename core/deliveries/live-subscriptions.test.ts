@@ -20,6 +20,7 @@ function newScene() {
           .map((subscriptionId) => ({ subscriptionId, destinationUrl: String(scene.reads) }) as LeadSubscription)
       },
     },
+    followerStore: { followedWorkspaces: async () => [] },
     wakeups: { isCurrent: () => scene.isCurrent, stateChanged: async (...ids) => void scene.published.push(...ids) },
     now: () => scene.now,
   })

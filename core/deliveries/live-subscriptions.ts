@@ -1,6 +1,7 @@
 import type { Bus } from '../bus.ts'
 import { createLiveCache } from '../wakeups/live-cache.ts'
 import type { Wakeups } from '../wakeups/wakeups.ts'
+import type { EventFollowerStore } from './event-follower-store.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import type { LeadSubscription } from './model.ts'
 
@@ -14,6 +15,8 @@ export interface KnownSubscription {
 /** Caches lead subscriptions, so that new deliveries and results rarely need to read them. */
 export interface LiveSubscriptions {
   find(subscriptionId: string): Promise<KnownSubscription | undefined>
+  /** Whether destinations of the workspace receive events of the feed. */
+  isFollowed(workspaceId: string): Promise<boolean>
   /**
    * Removes the subscriptions from the caches of all cores. Resolves when the notification is
    * stored for the other cores.
@@ -27,13 +30,17 @@ export interface LiveSubscriptions {
  */
 const maxAgeMs = 5_000
 
+/** Id of the cached knowledge which workspaces have destinations that receive events of the feed. */
+export const followersOf = (workspaceId: string): string => `followers ${workspaceId}`
+
 export function createLiveSubscriptions(dependencies: {
   store: Pick<LeadSubscriptionStore, 'find'>
+  followerStore: Pick<EventFollowerStore, 'followedWorkspaces'>
   bus: Bus
   wakeups: Pick<Wakeups, 'stateChanged' | 'isCurrent'>
   now: () => number
 }): LiveSubscriptions {
-  const { store, bus, wakeups, now } = dependencies
+  const { store, followerStore, bus, wakeups, now } = dependencies
   const cache = createLiveCache<KnownSubscription>({
     bus,
     isCurrent: wakeups.isCurrent,
@@ -47,5 +54,22 @@ export function createLiveSubscriptions(dependencies: {
     },
   })
 
-  return { find: cache.get, changed: wakeups.stateChanged }
+  const followed = createLiveCache<boolean>({
+    bus,
+    isCurrent: wakeups.isCurrent,
+    maxEntries: 10_000,
+    maxAgeMs,
+    monotonic: now,
+    async loadMany(ids) {
+      const workspaceIds = new Map(ids.map((id) => [id.slice(followersOf('').length), id]))
+      const found = new Set(await followerStore.followedWorkspaces([...workspaceIds.keys()]))
+      return new Map([...workspaceIds].map(([workspaceId, id]) => [id, found.has(workspaceId)]))
+    },
+  })
+
+  return {
+    find: cache.get,
+    isFollowed: async (workspaceId) => (await followed.get(followersOf(workspaceId))) === true,
+    changed: wakeups.stateChanged,
+  }
 }

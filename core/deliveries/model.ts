@@ -1,5 +1,6 @@
 import type { DeliveryEventType } from '../../contract/event-kinds.ts'
 import type { FeedFields, HandsOff } from './handoff-model.ts'
+import type { Receives } from './policy-model.ts'
 import type { DeliveryRecovery } from './recovery-model.ts'
 import type { CustomHeader, SealedDestination, WebhookSecret } from './secrets-model.ts'
 
@@ -93,13 +94,15 @@ export interface DeliveryOperation {
   attemptId: string
 }
 
-/** One lead that is sent to one subscription's destination, with all attempts. */
+/** One event that is sent to one destination, with all attempts. */
 export interface Delivery extends Pick<FeedFields, 'handoff'> {
   deliveryId: string
   workspaceId: string
-  leadId: string
   /** Absent in deliveries that the previous version has written. */
   eventType?: DeliveryEventType
+  /** The lead and the conversation that the event is about. The delivery is removed with them. */
+  leadId?: string
+  conversationId?: string
   subscriptionId: string
   status: DeliveryStatus
   attempts: DeliveryAttempt[]
@@ -184,12 +187,10 @@ export type SubscriptionStatus = 'enabled' | 'disabled'
 export const disabledReasons = ['operator', 'rejected_auth', 'gone', 'failing'] as const
 export type DisabledReason = (typeof disabledReasons)[number]
 
-/**
- * An event about a subscription that the operational endpoints of its workspace receive. It stays
- * in the document of the subscription until its deliveries are stored.
- */
+/** An event about a subscription. It stays in its document until the event feed has it. */
 export type SubscriptionNotice = { noticeId: string; at: Date } & (
   | { kind: 'subscription.disabled'; reason: DisabledReason }
+  // The first dead letter, under the name that the previous version knows.
   | { kind: 'lead.delivery-failed'; deliveryId: string }
 )
 
@@ -210,8 +211,8 @@ export interface SubscriptionAuditEntry {
   disabledReason?: DisabledReason
 }
 
-/** Destination of a workspace's leads, and the lead fields that it receives. */
-export interface LeadSubscription extends HandsOff {
+/** A destination and what it receives: a lead subscription or an event hook. */
+export interface LeadSubscription extends HandsOff, Receives {
   subscriptionId: string
   workspaceId: string
   /** Absent in documents that only the previous version has written. */
@@ -221,14 +222,10 @@ export interface LeadSubscription extends HandsOff {
    * `destination`. The contract step of migration 3 removes it.
    */
   destinationUrl?: string
-  mappedFields: string[]
-  automatic: boolean
   /** Maximum number of requests per second. Absent or 0 if there is no limit. */
   maxPerSecond?: number
   /** Number of consecutive 404 answers that disable the subscription; 0 for never. Absent: 5. */
   disableAfterNotFound?: number
-  /** Set if the destination receives operational events instead of leads. */
-  isOperational?: true
   status: SubscriptionStatus
   disabledReason?: DisabledReason
   /** Secrets, newest first. */
@@ -263,7 +260,10 @@ export type SubscriptionChanges = Partial<
     | 'destination'
     | 'destinationUrl'
     | 'mappedFields'
+    | 'sentNames'
     | 'automatic'
+    | 'policy'
+    | 'followedTo'
     | 'maxPerSecond'
     | 'disableAfterNotFound'
     | 'workflow'

@@ -1,18 +1,19 @@
 import { randomUUID } from 'node:crypto'
-import { type DeliveryEvent, deliveryEvents } from '../../contract/event-kinds.ts'
+import { type DeliveryEvent, type DeliveryEventType, deliveryEvents } from '../../contract/event-kinds.ts'
+import { type FieldMapping, sampleFields, sentFields } from '../../contract/lead-fields.ts'
 import { traceparentOf } from '../../platform/observability/tracing.ts'
 import { newId } from '../ids.ts'
 import type { Lead } from '../leads/model.ts'
-import type { DeliveryOperation, LeadSubscription, NewDelivery, SubscriptionNotice } from './model.ts'
+import type { Delivery, DeliveryOperation, LeadSubscription, NewDelivery } from './model.ts'
+import { defaultPolicy, isHook, type Receives } from './policy-model.ts'
 
 /** What a delivery sends. */
-export type DeliveryContent = DeliveryEvent & {
-  /** Empty if the delivery sends no lead. */
-  leadId: string
-  /** Time of the event. Default: the creation of the delivery. */
-  occurredAt?: Date
-  isTest?: true
-}
+export type DeliveryContent = DeliveryEvent &
+  Pick<Delivery, 'leadId' | 'conversationId'> & {
+    /** Time of the event. Default: the creation of the delivery. */
+    occurredAt?: Date
+    isTest?: true
+  }
 
 /**
  * Creates a delivery with its first attempt. Its status is `held` if the subscription is disabled,
@@ -46,8 +47,9 @@ export function newDelivery(options: {
     isTooLarge,
     deliveryId,
     workspaceId: subscription.workspaceId,
-    leadId: content.leadId,
     eventType: content.eventType,
+    leadId: content.leadId,
+    conversationId: content.conversationId,
     subscriptionId: subscription.subscriptionId,
     status: hasFailed ? 'failed' : isHeld ? 'held' : 'pending',
     attempts: [
@@ -65,7 +67,7 @@ export function newDelivery(options: {
     createdAt: at,
     updatedAt: at,
     traceparent,
-    ...(content.leadId !== '' && subscription.workflow?.workflowId && { workflow: subscription.workflow }),
+    ...(isHandedOff(content) && subscription.workflow?.workflowId && { workflow: subscription.workflow }),
     requestedAt: requestedBy === undefined ? undefined : at,
     ...(hasFailed
       ? { deleteAt: new Date(at.getTime() + settings.retentionDays * 86_400_000), unannounced: true }
@@ -79,42 +81,32 @@ export function newDelivery(options: {
  */
 export function leadContent(
   { leadId, fields }: Pick<Lead, 'leadId' | 'fields'>,
-  { mappedFields }: Pick<LeadSubscription, 'mappedFields'>,
+  mapping: FieldMapping,
+  eventType: 'lead.ready-for-delivery' | 'lead.captured' = 'lead.ready-for-delivery',
 ): DeliveryContent {
-  const mapped = mappedFields.filter((name) => Object.hasOwn(fields, name)).map((name) => [name, fields[name]] as const)
-  return { eventType: 'lead.ready-for-delivery', leadId, data: { reference: leadId, ...Object.fromEntries(mapped) } }
+  return { eventType, leadId, data: { reference: leadId, ...sentFields(fields, mapping) } }
 }
 
 /**
- * Returns the content of a delivery to an operational endpoint. It contains ids and the reason, but
- * not the subscription's URL, because the URL may contain credentials.
+ * Returns the types of events of which a destination can get a sample. A lead can always be sent to a
+ * subscription on request.
  */
-export function noticeContent(
-  { subscriptionId }: Pick<LeadSubscription, 'subscriptionId'>,
-  notice: SubscriptionNotice,
-): DeliveryContent {
-  const about = { leadId: '', occurredAt: notice.at }
-  // The event is about the delivery or, if it names none, about the subscription.
-  if (notice.kind === 'subscription.disabled') {
-    const data = { reference: subscriptionId, subscriptionId, reason: notice.reason }
-    return { ...about, eventType: notice.kind, data }
-  }
-  const { kind: eventType, deliveryId } = notice
-  return { ...about, eventType, data: { reference: deliveryId, subscriptionId, deliveryId } }
+export function sampleTypes({ policy = defaultPolicy, ...rest }: Receives): DeliveryEventType[] {
+  return isHook(rest) ? policy.types : [...new Set([...policy.types, 'lead.ready-for-delivery' as const])]
 }
 
-/** Returns the content of a test delivery: a sample, marked with `"test":true`. */
-export function testContent({
-  mappedFields,
-  isOperational,
-}: Pick<LeadSubscription, 'mappedFields' | 'isOperational'>): DeliveryContent {
-  const test = { leadId: '', isTest: true } as const
-  if (isOperational)
-    return { ...test, eventType: 'subscription.disabled', data: deliveryEvents['subscription.disabled'].example }
-  const sample = mappedFields.map((name) => [name, /mail/i.test(name) ? 'test@example.com' : 'Test'] as const)
-  const { example } = deliveryEvents['lead.ready-for-delivery']
-  return { ...test, eventType: 'lead.ready-for-delivery', data: { ...example, ...Object.fromEntries(sample) } }
+/** Returns the content of a test delivery: a sample of an event, marked with `"test":true`. */
+export function testContent(destination: Receives, type: DeliveryEventType): DeliveryContent {
+  const { sentAs = {} } = destination
+  const eventType = (type in sentAs && sentAs[type as keyof typeof sentAs]) || type
+  const { example, ...kind } = deliveryEvents[eventType]
+  const fields = 'hasLeadFields' in kind ? sampleFields(destination) : {}
+  return { eventType, isTest: true, data: { ...example, ...fields } } as DeliveryContent
 }
+
+/** Whether the content is a lead: its end is announced, and a workflow may take it over. */
+export const isHandedOff = ({ eventType, leadId }: Pick<Delivery, 'eventType' | 'leadId'>): boolean =>
+  Boolean(leadId) && (eventType === undefined || eventType === 'lead.ready-for-delivery')
 
 /** Creates the body. It is created once and stored, so that each attempt sends the same bytes. */
 export function bodyOf({ eventType, data, isTest, occurredAt }: DeliveryContent, id: string, at: Date): Uint8Array {

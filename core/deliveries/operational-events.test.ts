@@ -6,7 +6,7 @@ import { standardSignature } from './webhook-requests.ts'
 const test = testDeliveries()
 beforeAll(() => test.open())
 beforeEach(async () => {
-  await test.cores[0]!.operationalEvents.send()
+  await test.cores[0]!.flushFeed()
   await test.clear()
 })
 
@@ -22,7 +22,7 @@ async function watched() {
   const worker = await test.worker()
   /** Sends and accepts the waiting events of the endpoint. Returns their bodies. */
   const events = async () => {
-    for (const core of test.cores) await core.operationalEvents.send()
+    for (const core of test.cores) await core.flushFeed()
     const claimed = await worker.claim()
     const mine = claimed.filter(({ destination }) => destination === endpoint.subscriptionId)
     for (const each of mine) await worker.answer(each, 200)
@@ -88,7 +88,7 @@ describe('the operational endpoint', () => {
   it('events are retried like leads and are held while the endpoint is disabled', async () => {
     const { endpoint, setStatus, worker, events } = await watched()
     await setStatus(SubscriptionStatus.DISABLED)
-    await test.cores[0]!.operationalEvents.send()
+    await test.cores[0]!.flushFeed()
     const [first] = await worker.claim()
     await worker.answer(first!, 503)
     await setStatus(SubscriptionStatus.DISABLED, endpoint.subscriptionId)
@@ -103,7 +103,7 @@ describe('the operational endpoint', () => {
     const { operator, setStatus, endpoint, worker } = await watched()
     await operator.createSubscription({ destinationUrl, purpose })
     await setStatus(SubscriptionStatus.DISABLED, endpoint.subscriptionId)
-    for (const core of test.cores) await core.operationalEvents.send()
+    for (const core of test.cores) await core.flushFeed()
     expect(await worker.claim()).toEqual([])
     const { leadSubscriptions, deliveries } = test.cores[0]!.database.collections
     expect(await leadSubscriptions.countDocuments({ 'notices.at': { $exists: true } })).toBe(0)
@@ -116,14 +116,15 @@ describe('the operational endpoint', () => {
     for (let writes = 0; ; writes += 1) {
       const died = await test
         .mortalCore(writes)
-        .operationalEvents.send()
+        .flushFeed()
         .then(
           () => false,
           () => true,
         )
       if (!died) break
     }
-    await Promise.all(test.cores.map((core) => core.operationalEvents.send()))
+    await Promise.all(test.cores.map((core) => core.flushFeed()))
+    await Promise.all(test.cores.map((core) => core.catchUpFeed()))
     expect(await events()).toHaveLength(1)
   })
 
@@ -131,7 +132,7 @@ describe('the operational endpoint', () => {
     const one = await watched()
     const other = await watched()
     await one.setStatus(SubscriptionStatus.DISABLED)
-    await test.cores[0]!.operationalEvents.send()
+    await test.cores[0]!.flushFeed()
     const claimed = await one.worker.claim()
     expect(claimed.map(({ destination }) => destination)).toEqual([one.endpoint.subscriptionId])
     expect(other.endpoint.subscriptionId).not.toBe(one.endpoint.subscriptionId)

@@ -1,15 +1,19 @@
+import type { DeliveryEventType } from '../../contract/event-kinds.ts'
+
 export const recoverableStatuses = ['failed', 'dead_lettered', 'held'] as const
 export type RecoverableStatus = (typeof recoverableStatuses)[number]
 
 /**
- * Selects the deliveries that a recovery schedules again, by their status and the time of their
- * creation.
+ * Selects the deliveries that a recovery schedules again, by their status, event and the time of
+ * their creation.
  */
 export interface RecoveryRange {
   since: Date
   /** End of the period. A delivery that was created at exactly this time is not included. */
   until: Date
   statuses: RecoverableStatus[]
+  /** Absent for all. */
+  eventTypes?: DeliveryEventType[]
 }
 
 /** The last recovery of a subscription. A subscription has one running recovery at most. */

@@ -15,7 +15,7 @@ import {
   type DeliveryHolds,
   type SubscriptionDisabling,
 } from './delivery-holds.ts'
-import { createDeliveryIntake } from './delivery-intake.ts'
+import { createDeliveryIntake, type DeliveryIntake } from './delivery-intake.ts'
 import type { DeliveryQueue } from './delivery-queue-store.ts'
 import { createDeliveryRecoveries, type DeliveryRecoveries } from './delivery-recovery.ts'
 import type { DeliveryRecoveryStore } from './delivery-recovery-store.ts'
@@ -24,17 +24,18 @@ import type { DeliveryStore } from './delivery-store.ts'
 import { createSuppressionGate } from './delivery-suppression.ts'
 import type { IsAllowedDestination } from './destination-check.ts'
 import { createDestinationHealth } from './destination-health.ts'
+import type { EventFollowerStore } from './event-follower-store.ts'
 import { createLeadFanOut } from './lead-fan-out.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import { createLeadSubscriptions, type LeadSubscriptions } from './lead-subscriptions.ts'
 import { createLiveSubscriptions, type LiveSubscriptions } from './live-subscriptions.ts'
-import { type AddNotices, createOperationalEvents, type OperationalEvents } from './operational-events.ts'
 import { createWaitingClaims, type WaitingClaims } from './waiting-claims.ts'
 import { createReadyRequests } from './webhook-requests.ts'
 
 interface DeliveryStores {
   leads: LeadStore
   leadSubscriptions: LeadSubscriptionStore
+  eventFollowers: EventFollowerStore
   deliveries: DeliveryStore
   deliveryHolds: DeliveryHoldStore
   deliveryRecoveries: DeliveryRecoveryStore
@@ -50,7 +51,8 @@ export interface DeliveryService {
   deliveryResults: DeliveryResults
   deliveryHolds: DeliveryHolds
   subscriptionDisabling: SubscriptionDisabling
-  operationalEvents: OperationalEvents
+  deliveryIntake: DeliveryIntake
+  deliverySettings: { bodyMaxBytes: number; retentionDays: number }
   deliveryRecoveries: DeliveryRecoveries
   deliveryDispatch: DeliveryDispatch
   waitingClaims: WaitingClaims
@@ -78,7 +80,7 @@ export function createDeliveryService(
   { wakeups }: WakeupService,
   { suppressions }: SuppressionService,
   isAllowedDestination: IsAllowedDestination,
-  addToFeed: AddNotices,
+  endOfFeed: (workspaceId: string) => Promise<number>,
 ): DeliveryService {
   const {
     leads: leadStore,
@@ -88,7 +90,13 @@ export function createDeliveryService(
     deliveryQueue: queue,
     workspaces: workspaceStore,
   } = stores
-  const liveSubscriptions = createLiveSubscriptions({ store: subscriptionStore, bus, wakeups, now })
+  const liveSubscriptions = createLiveSubscriptions({
+    store: subscriptionStore,
+    followerStore: stores.eventFollowers,
+    bus,
+    wakeups,
+    now,
+  })
   const requests = createReadyRequests({ secretBox, logger, now })
   const retentionDays = config.DELIVERY_RETENTION_DAYS
   const settings = { bodyMaxBytes, retentionDays }
@@ -187,14 +195,6 @@ export function createDeliveryService(
     now,
   })
 
-  const operationalEvents = createOperationalEvents({
-    subscriptions: subscriptionStore,
-    intake,
-    addToFeed,
-    settings,
-    now,
-  })
-
   const deliveryRecoveries = createDeliveryRecoveries({
     store: stores.deliveryRecoveries,
     subscriptions: subscriptionStore,
@@ -207,7 +207,6 @@ export function createDeliveryService(
     { name: 'finish lead fan-out', run: fanOut.finish },
     { name: 'disable subscriptions', run: subscriptionDisabling.applyPending },
     { name: 'hold and release deliveries', run: holds.reconcile },
-    { name: 'send operational events', run: operationalEvents.send },
     { name: 'recover deliveries', run: deliveryRecoveries.proceed },
     { name: 'measure the queue of deliveries', run: measureQueue },
   ]
@@ -219,6 +218,7 @@ export function createDeliveryService(
       secretBox,
       plannedIds,
       isAllowedDestination,
+      endOfFeed,
       now,
       store: subscriptionStore,
       deliveries: deliveryStore,
@@ -251,7 +251,8 @@ export function createDeliveryService(
     }),
     deliveryHolds: holds,
     subscriptionDisabling,
-    operationalEvents,
+    deliveryIntake: intake,
+    deliverySettings: settings,
     deliveryRecoveries,
     liveSubscriptions,
     close() {

@@ -1,16 +1,20 @@
 import type { FieldIssue } from '../../contract/errors.ts'
 import { parseDestinationUrl } from '../../platform/addresses/destination-url.ts'
-import { leadFieldName } from '../leads/model.ts'
 import { field, integer, line, oneOf } from '../rules.ts'
 import { type GivenHeader, headerIssues } from './custom-headers.ts'
 import { handoffWhens, type Workflow } from './handoff-model.ts'
 import type { LeadSubscription, SubscriptionStatus } from './model.ts'
+import { type EventPolicy, isHook } from './policy-model.ts'
+import { mappingIssues, policyIssues } from './policy-settings.ts'
 import { isMasked, originOf, storedOrigin } from './sealed-destination.ts'
 
 export interface SubscriptionSettings {
   destinationUrl?: string
   mappedFields?: string[]
+  /** Names under which mapped fields are sent. Replaces all present ones. */
+  sentNames?: Record<string, string>
   automatic?: boolean
+  policy?: EventPolicy
   status?: SubscriptionStatus
   /** New list of custom headers. */
   headers?: GivenHeader[]
@@ -22,41 +26,44 @@ export interface SubscriptionSettings {
   workflow?: Workflow
 }
 
-const maxMapped = 50
 const maxRate = 1000
 const maxNotFound = 100
 
+type Stored = Pick<LeadSubscription, 'destination' | 'destinationUrl' | 'headers' | 'resource'> &
+  Partial<Pick<LeadSubscription, 'mappedFields' | 'sentNames'>>
+
 /** Returns the violated rules of settings. `stored` is the subscription before the change. */
-export const settingIssues = (
-  settings: SubscriptionSettings,
-  stored: Pick<LeadSubscription, 'destination' | 'destinationUrl' | 'headers' | 'isOperational'>,
-): (FieldIssue | undefined)[] => {
-  const { destinationUrl, mappedFields = [], headers = [], automatic = false } = settings
+export const settingIssues = (settings: SubscriptionSettings, stored: Stored): (FieldIssue | undefined)[] => {
+  const { destinationUrl, headers = [] } = settings
   const { maxPerSecond = 0, disableAfterNotFound = 0 } = settings
   const kept = isNewOrigin(destinationUrl, stored) ? [] : (stored.headers ?? [])
   return [
     field('/destinationUrl', destinationUrl, destinationShape),
-    ...mappingIssues(mappedFields),
+    ...leadIssues(settings, stored),
+    ...policyIssues(settings.policy, stored),
     ...headerIssues(headers, kept),
     field('/maxPerSecond', maxPerSecond, integer(0, maxRate)),
-    ...workflowIssues(settings.workflow, stored),
     field('/disableAfterNotFound', disableAfterNotFound, integer(0, maxNotFound)),
-    // An operational endpoint receives events about deliveries, not leads, so it maps no fields.
-    stored.isOperational && mappedFields.length > 0 ? { path: '/mappedFields', rule: 'maxItems' } : undefined,
-    stored.isOperational && automatic ? { path: '/automatic', rule: 'const' } : undefined,
   ]
 }
 
-function workflowIssues(
-  workflow: Workflow | undefined,
-  { isOperational }: Pick<LeadSubscription, 'isOperational'>,
-): (FieldIssue | undefined)[] {
-  if (!workflow || workflow.workflowId === '') return []
-  // An operational endpoint receives no leads, so it hands nothing off.
-  if (isOperational) return [{ path: '/workflow', rule: 'const' }]
+/** Returns the violated rules of what only a lead subscription has. */
+function leadIssues(settings: SubscriptionSettings, stored: Stored): (FieldIssue | undefined)[] {
+  const { mappedFields = stored.mappedFields ?? [], automatic = false, workflow } = settings
+  const hasWorkflow = workflow !== undefined && workflow.workflowId !== ''
+  if (isHook(stored))
+    return [
+      mappedFields.length > 0 ? { path: '/mappedFields', rule: 'maxItems' } : undefined,
+      automatic ? { path: '/automatic', rule: 'const' } : undefined,
+      hasWorkflow ? { path: '/workflow', rule: 'const' } : undefined,
+    ]
+  // The names of fields that are no longer sent are removed with them.
+  const known = Object.entries(stored.sentNames ?? {}).filter(([name]) => mappedFields.includes(name))
+  const { sentNames = Object.fromEntries(known) } = settings
   return [
-    field('/workflow/workflowId', workflow.workflowId, line(1, 128)),
-    field('/workflow/when', workflow.when, oneOf(...handoffWhens)),
+    ...mappingIssues({ mappedFields, sentNames }),
+    hasWorkflow ? field('/workflow/workflowId', workflow.workflowId, line(1, 128)) : undefined,
+    hasWorkflow ? field('/workflow/when', workflow.when, oneOf(...handoffWhens)) : undefined,
   ]
 }
 
@@ -73,15 +80,4 @@ function destinationShape(value: string): string | undefined {
   if (value.length > 2048) return 'maxLength'
   if (isMasked(value)) return 'masked'
   return parseDestinationUrl(value) ? undefined : 'format'
-}
-
-function mappingIssues(names: string[]): (FieldIssue | undefined)[] {
-  if (names.length > maxMapped) return [{ path: '/mappedFields', rule: 'maxItems' }]
-  return names.map((name, index) =>
-    field(`/mappedFields/${index}`, name, () => {
-      // The field `reference` of a webhook is reserved for the lead's id.
-      if (!leadFieldName.test(name) || name === 'reference') return 'pattern'
-      return names.indexOf(name) === index ? undefined : 'uniqueItems'
-    }),
-  )
 }

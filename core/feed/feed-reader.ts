@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { type FeedEventType, feedEvents } from '../../contract/event-kinds.ts'
+import { type FeedEventType, feedEventTypes } from '../../contract/event-kinds.ts'
 import type { Bus } from '../bus.ts'
 import { ServiceError } from '../errors.ts'
 import type { Lead } from '../leads/model.ts'
@@ -37,6 +37,8 @@ export interface FeedQuery {
 }
 
 export interface FeedReader {
+  /** Returns the given entries with their content. Leaves out entries whose source was removed. */
+  withContent(workspaceId: string, entries: FeedEntry[]): Promise<FeedEvent[]>
   /**
    * Returns the events after a cursor. If there is none, waits for one, at most `waitMs`. Errors:
    * ValidationFailed.
@@ -155,10 +157,12 @@ export function createFeedReader(dependencies: {
   }
 
   return {
+    withContent,
+
     async read(query, { waitMs, signal }) {
       validate(
         field('/limit', query.limit, integer(1, maxPage)),
-        ...query.types.map((type, index) => field(`/types/${index}`, type as FeedEventType, oneOf(...allTypes))),
+        ...query.types.map((type, index) => field(`/types/${index}`, type as FeedEventType, oneOf(...feedEventTypes))),
       )
       let place = await placeOf(query)
       const until = performance.now() + waitMs
@@ -187,8 +191,6 @@ export function createFeedReader(dependencies: {
     },
   }
 }
-
-const allTypes = Object.keys(feedEvents) as FeedEventType[]
 
 /** Resolves at the hint, after the time, or when the signal aborts. */
 async function untilHint(hinted: Promise<void>, ms: number, signal: AbortSignal) {

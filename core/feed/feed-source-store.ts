@@ -47,7 +47,15 @@ export function createFeedSourceStore(collections: { conversations: object; lead
 
     async leads(leadIds) {
       if (leadIds.length === 0) return []
-      const fields = { workspaceId: 1, source: 1, fields: 1, conversationId: 1, createdAt: 1 }
+      const fields = {
+        workspaceId: 1,
+        source: 1,
+        fields: 1,
+        conversationId: 1,
+        formSubmissionId: 1,
+        publicSiteKey: 1,
+        createdAt: 1,
+      }
       const found = await leads.find({ _id: { $in: leadIds } }, { projection: fields }).toArray()
       return found.map(({ _id, ...lead }) => ({ leadId: _id, ...lead }))
     },

@@ -82,7 +82,7 @@ it('a core that dies between any two writes delays the events of a delivery and 
 it('a subscription that is disabled is in the feed once', async () => {
   const scene = await deliveries.newScene()
   await scene.operator.updateSubscription({ subscriptionId: scene.subscriptionId, status: 2 })
-  for (const core of deliveries.cores) await core.operationalEvents.send()
+  await Promise.all(deliveries.cores.map((core) => core.flushFeed()))
   expect(typesOf(await feedOf(scene)).toSorted()).toEqual(['lead.captured', 'subscription.disabled'])
 })
 

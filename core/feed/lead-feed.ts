@@ -1,10 +1,13 @@
 import { createPace } from '../concurrency/pace.ts'
 import type { HandoffWhen } from '../deliveries/handoff-model.ts'
+import type { LeadSubscriptionStore } from '../deliveries/lead-subscription-store.ts'
+import type { LeadSubscription } from '../deliveries/model.ts'
+import { isHandedOff } from '../deliveries/new-delivery.ts'
 import type { LeadFeedStore, UnannouncedDelivery, UnannouncedLead } from './lead-feed-store.ts'
-import type { AddToFeed, FeedDelivery, NewFeedEntry } from './model.ts'
+import { type AddToFeed, type FeedDelivery, type NewFeedEntry, noticeEntries } from './model.ts'
 
 export interface LeadFeed {
-  /** Adds the entries of changed leads and deliveries, until none is left. */
+  /** Adds the entries of changed leads, deliveries and subscriptions, until none is left. */
   announce(): Promise<void>
   /** Ends the work in progress after the current write. */
   close(): void
@@ -19,10 +22,12 @@ const share = 1 / 5
  */
 export function createLeadFeed({
   store,
+  subscriptions,
   add,
   now,
 }: {
   store: LeadFeedStore
+  subscriptions: Pick<LeadSubscriptionStore, 'withNotices' | 'removeNotices'>
   add: AddToFeed
   now: () => number
 }): LeadFeed {
@@ -36,7 +41,7 @@ export function createLeadFeed({
   }
 
   async function announceDeliveries(found: UnannouncedDelivery[]) {
-    await announceLeads(await store.leadsOf([...new Set(found.map(({ leadId }) => leadId))]))
+    await announceLeads(await store.leadsOf([...new Set(found.flatMap(({ leadId }) => leadId ?? []))]))
     const ended = found.map((delivery) => ({ delivery, entries: endsOf(delivery), handoff: handoffOf(delivery) }))
     for (const [workspaceId, theirs] of Map.groupBy(ended, ({ delivery }) => delivery.workspaceId))
       await add(
@@ -52,6 +57,13 @@ export function createLeadFeed({
     )
   }
 
+  async function announceNotices(found: LeadSubscription[]) {
+    for (const each of found) {
+      await add(each.workspaceId, noticeEntries(each))
+      await subscriptions.removeNotices(each.subscriptionId, each.notices ?? [])
+    }
+  }
+
   /** Announces batches until fewer than a whole one is found. */
   async function all<T>(read: (limit: number) => Promise<T[]>, announce: (found: T[]) => Promise<void>) {
     for (let more = true; more && !closed.signal.aborted; ) {
@@ -65,6 +77,7 @@ export function createLeadFeed({
     async announce() {
       await all(store.leads, announceLeads)
       await all(store.deliveries, announceDeliveries)
+      await all(subscriptions.withNotices, announceNotices)
     },
     close: () => closed.abort(),
   }
@@ -80,9 +93,9 @@ const captureOf = ({ _id, createdAt }: UnannouncedLead): NewFeedEntry => ({
 const outcomes = { accepted: 'accepted', failed: 'failed', dead_lettered: 'failed' } as const
 
 /** Returns how each attempt ended that ended its delivery. */
-function endings({ _id, subscriptionId, status, attempts, leadId }: UnannouncedDelivery) {
-  // A delivery of a test or of an operational event has no lead.
-  if (leadId === '') return []
+function endings({ _id, subscriptionId, status, attempts, ...sent }: UnannouncedDelivery) {
+  // The ends of other deliveries are no events. Otherwise an event would cause further ones.
+  if (!isHandedOff(sent)) return []
   return attempts.flatMap(({ attemptId, outcome, updatedAt }, index) => {
     // An attempt of a suppressed person may end without an outcome of its own.
     const end = outcome?.status ?? (index === attempts.length - 1 ? status : undefined)

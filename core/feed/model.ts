@@ -1,5 +1,5 @@
-import type { FeedEventType } from '../../contract/event-kinds.ts'
-import type { LeadSubscription, SubscriptionNotice } from '../deliveries/model.ts'
+import type { EventData, FeedEventType } from '../../contract/event-kinds.ts'
+import type { DisabledReason, LeadSubscription } from '../deliveries/model.ts'
 import { type EventType, endsSession, type LogEvent, type SessionEndType } from '../log-event.ts'
 
 /**
@@ -17,7 +17,7 @@ export interface NewFeedEntry {
   leadId?: string
   delivery?: FeedDelivery
   workflowId?: string
-  disabled?: { subscriptionId: string; reason: string }
+  disabled?: { subscriptionId: string; reason: DisabledReason }
 }
 
 export interface FeedDelivery {
@@ -75,7 +75,7 @@ export const creationOf = (conversationId: string, occurredAt: Date): NewFeedEnt
   sequence: 0,
 })
 
-const reasons: Record<SessionEndType, string> = {
+const reasons: Record<SessionEndType, EventData<'visitor.left'>['reason']> = {
   'session.closed': 'closed',
   'session.expired': 'expired',
   'session.revoked': 'revoked',
@@ -83,23 +83,16 @@ const reasons: Record<SessionEndType, string> = {
   'connection.disabled': 'connection_disabled',
 }
 
-/** Returns why a visitor left; empty for other events. */
-export const reasonOf = ({ type }: LogEvent): string => (endsSession(type) ? reasons[type] : '')
+/** Returns why a visitor left; undefined for other events. */
+export const reasonOf = ({ type }: LogEvent) => (endsSession(type) ? reasons[type] : undefined)
 
 /** Returns the entries of a subscription's notices. */
-export const noticeEntries = (
-  { subscriptionId }: Pick<LeadSubscription, 'subscriptionId'>,
-  notices: SubscriptionNotice[],
-): NewFeedEntry[] =>
-  notices.flatMap((notice) =>
-    notice.kind === 'subscription.disabled'
-      ? [
-          {
-            source: notice.noticeId,
-            type: notice.kind,
-            occurredAt: notice.at,
-            disabled: { subscriptionId, reason: notice.reason },
-          },
-        ]
-      : [],
-  )
+export const noticeEntries = ({ subscriptionId, notices = [] }: LeadSubscription): NewFeedEntry[] =>
+  notices.map((notice) => {
+    const { noticeId: source, at: occurredAt } = notice
+    if (notice.kind === 'subscription.disabled')
+      return { source, type: notice.kind, occurredAt, disabled: { subscriptionId, reason: notice.reason } }
+    const { deliveryId } = notice
+    const delivery: FeedDelivery = { subscriptionId, deliveryId, attemptId: '', outcome: 'failed' }
+    return { source, type: 'subscription.failing', occurredAt, delivery }
+  })

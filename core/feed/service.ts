@@ -1,23 +1,28 @@
 import { createJob, type Job } from '../concurrency/job.ts'
+import type { EventFollowerStore } from '../deliveries/event-follower-store.ts'
+import type { LeadSubscriptionStore } from '../deliveries/lead-subscription-store.ts'
+import type { DeliveryService } from '../deliveries/service.ts'
 import type { CoreKit } from '../kit.ts'
+import type { SuppressionService } from '../leads/service.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { FollowerStore } from '../log/follower-store.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
 import type { WakeupService } from '../wakeups/service.ts'
 import { createConversationFeed } from './conversation-feed.ts'
+import { createEventFanOut } from './event-fan-out.ts'
 import { createFeedReader, type FeedReader } from './feed-reader.ts'
 import type { FeedSourceStore } from './feed-source-store.ts'
 import type { FeedStore } from './feed-store.ts'
 import { createFeedWriter, feedHint } from './feed-writer.ts'
 import { createLeadFeed } from './lead-feed.ts'
 import type { LeadFeedStore } from './lead-feed-store.ts'
-import { type AddToFeed, feedKeptMs } from './model.ts'
+import { feedKeptMs } from './model.ts'
 
 export interface FeedService {
   feedReader: FeedReader
-  /** Adds the entries of the events that were appended or stored before this call. */
+  /** Adds the entries of the events that were appended or stored before this call, and creates their deliveries. */
   flushFeed(): Promise<void>
-  /** Adds the entries that other processes left out. */
+  /** Adds the entries that other processes left out, and creates their deliveries. */
   catchUpFeed(): Promise<void>
   jobs: Job[]
   /** Ends the work and the waits. */
@@ -27,21 +32,8 @@ export interface FeedService {
 const flushEveryMs = 1_000
 const announceEveryMs = 500
 const catchUpEveryMs = 10_000
+const fanOutEveryMs = 5_000
 const removeEveryMs = 3_600_000
-
-/** Creates the writer of the feeds, which deliveries also need. */
-export function createFeedWriterService(
-  { logger, now }: CoreKit,
-  { feed }: { feed: FeedStore },
-  { wakeups }: WakeupService,
-): AddToFeed {
-  function announce(workspaceId: string) {
-    wakeups
-      .hint(feedHint(workspaceId))
-      .catch((error: Error) => logger.warn({ reason: error.name }, 'sending the wake-up of a feed failed'))
-  }
-  return createFeedWriter(feed, { announce, now })
-}
 
 export function createFeedService(
   { bus, history, logger, now }: CoreKit,
@@ -49,20 +41,37 @@ export function createFeedService(
     feed: FeedStore
     feedSources: FeedSourceStore
     leadFeed: LeadFeedStore
+    leadSubscriptions: LeadSubscriptionStore
+    eventFollowers: EventFollowerStore
     events: EventStore
     sessions: SessionStore
     followers: FollowerStore
   },
-  add: AddToFeed,
+  { wakeups }: WakeupService,
+  { suppressions }: SuppressionService,
+  { liveSubscriptions, deliveryIntake: intake, deliverySettings: settings }: DeliveryService,
 ): FeedService {
-  const { feed: store, feedSources: sources, events, sessions, followers } = stores
-  const conversations = createConversationFeed({ store, add, events, sources, sessions, followers, bus, logger, now })
-  const leads = createLeadFeed({ store: stores.leadFeed, add, now })
+  const { feed: store, feedSources: sources, leadSubscriptions: subscriptions, events, sessions, followers } = stores
+
+  function announce(workspaceId: string) {
+    fanOut.added(workspaceId)
+    wakeups
+      .hint(feedHint(workspaceId))
+      .catch((error: Error) => logger.warn({ reason: error.name }, 'sending the wake-up of a feed failed'))
+  }
+  const add = createFeedWriter(store, { announce, now })
   const feedReader = createFeedReader({ store, sources, events, bus, history })
+  const { withContent } = feedReader
+  const parts = { liveSubscriptions, suppressions, intake, settings }
+  const fanOut = createEventFanOut({ store, withContent, followerStore: stores.eventFollowers, ...parts, now })
+  const conversations = createConversationFeed({ store, add, events, sources, sessions, followers, bus, logger, now })
+  const leads = createLeadFeed({ store: stores.leadFeed, subscriptions, add, now })
   const jobs = [
     { name: 'feed of conversations', everyMs: flushEveryMs, run: conversations.flush },
     { name: 'feed of leads', everyMs: announceEveryMs, run: leads.announce },
     { name: 'catch-up of the feed', everyMs: catchUpEveryMs, run: conversations.catchUp },
+    { name: 'fan-out of the feed', everyMs: flushEveryMs, run: fanOut.flush },
+    { name: 'catch-up of the fan-out', everyMs: fanOutEveryMs, run: fanOut.catchUp },
     {
       name: 'removal of old feed entries',
       everyMs: removeEveryMs,
@@ -74,13 +83,18 @@ export function createFeedService(
     async flushFeed() {
       await conversations.flush()
       await leads.announce()
+      await fanOut.flush()
     },
-    catchUpFeed: conversations.catchUp,
+    async catchUpFeed() {
+      await conversations.catchUp()
+      await fanOut.catchUp()
+    },
     jobs: jobs.map((job) => createJob({ ...job, logger })),
     close() {
       feedReader.close()
       conversations.close()
       leads.close()
+      fanOut.close()
     },
   }
 }

@@ -106,8 +106,8 @@ export function createLeads(dependencies: {
         fields,
         conversationId,
         createdAt: new Date(now()),
-        ...(await fanOut.plan(workspaceId)),
       }
+      Object.assign(lead, await fanOut.plan(lead))
       // If an earlier run of the operation stored the lead, that run or the fan-out job creates the
       // deliveries.
       if (!(await store.insert(lead))) await finish(lead)
@@ -138,11 +138,12 @@ export function createLeads(dependencies: {
         fields,
         conversationId,
         formSubmissionId,
+        publicSiteKey: session.publicSiteKey,
         createdAt: new Date(now()),
         operationKey,
         inputHash,
-        ...(await fanOut.plan(workspaceId)),
       }
+      Object.assign(lead, await fanOut.plan(lead))
       const earlier = await store.insert(lead)
       if (!earlier) {
         await finish(lead)

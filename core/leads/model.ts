@@ -6,6 +6,8 @@ export interface Lead {
   fields: Record<string, string>
   conversationId?: string
   formSubmissionId?: string
+  /** Installation whose form created the lead. */
+  publicSiteKey?: string
   createdAt: Date
   /** Key of the form submission that created the lead. A repeated submission has the same key. */
   operationKey?: string
@@ -39,10 +41,10 @@ export const leadFieldName = /^[A-Za-z0-9_-]{1,64}$/
 
 export interface LeadFanOut {
   /**
-   * Returns the automatic subscriptions of a workspace. They are stored together with a new lead,
-   * so that a crash loses no delivery.
+   * Returns the automatic subscriptions whose policies cover a new lead. They are stored together
+   * with the lead, so that a crash loses no delivery.
    */
-  plan(workspaceId: string): Promise<Pick<Lead, 'fanOut'>>
+  plan(lead: Lead): Promise<Pick<Lead, 'fanOut'>>
   /**
    * Creates the deliveries of a lead. Never throws, because `finish` later creates the deliveries
    * that are missing.

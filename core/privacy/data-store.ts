@@ -43,6 +43,8 @@ export function createDataStore(
     )
 
   const logParts = (conversationIds: string[]): Part[] => [
+    // Deliveries of the conversation's events, which have texts.
+    deliveryPart({ conversationId: { $in: conversationIds } }),
     documents(
       events,
       { conversationId: { $in: conversationIds } },

@@ -118,9 +118,12 @@ export function createVisitorDataStore(collections: PrivacyCollections): Visitor
         const { _id, inputHash: _, operationKey: __, fanOut: ___, visitorIds: ____, unannounced: _____, ...rest } = lead
         yield { kind: 'lead', leadId: _id, ...rest }
       }
-      for await (const delivery of deliveries.find({ leadId: { $in: leadIds } })) {
-        const { _id, leadId, subscriptionId, status, attempts, createdAt } = delivery
-        yield { kind: 'delivery', deliveryId: _id, leadId, subscriptionId, status, attempts, createdAt }
+      for await (const delivery of deliveries.find({
+        $or: [{ leadId: { $in: leadIds } }, { conversationId: { $in: conversationIds } }],
+      })) {
+        const { _id, eventType, leadId, conversationId, subscriptionId, status, attempts, createdAt } = delivery
+        const about = { eventType, leadId, conversationId }
+        yield { kind: 'delivery', deliveryId: _id, ...about, subscriptionId, status, attempts, createdAt }
       }
     },
   }

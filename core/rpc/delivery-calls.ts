@@ -12,7 +12,7 @@ import {
 } from '#proto/lead/v1/delivery_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import type { CoreContext } from '../context.ts'
-import { type AttemptView, viewAttempts } from '../deliveries/deliveries.ts'
+import { type AttemptView, viewAttempts } from '../deliveries/attempt-view.ts'
 import type { Delivery, DeliveryStatus as Status } from '../deliveries/model.ts'
 import { ServiceError } from '../errors.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
@@ -34,8 +34,9 @@ export function deliveryCalls({
       return { attempt: toAttempt(attempt), existing }
     },
 
-    async sendTestDelivery({ subscriptionId, idempotencyKey }, context) {
-      const { attempt, existing } = await deliveries.sendTest({ subscriptionId, idempotencyKey }, callerOf(context))
+    async sendTestDelivery({ subscriptionId, idempotencyKey, eventType }, context) {
+      const request = { subscriptionId, idempotencyKey, eventType }
+      const { attempt, existing } = await deliveries.sendTest(request, callerOf(context))
       return { attempt: toAttempt(attempt), existing }
     },
 

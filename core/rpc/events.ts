@@ -63,7 +63,7 @@ function toEvent({ cursor, entry, event, lead }: FeedEvent): MessageInitShape<ty
     message: event?.message && { message: toMessage(event) },
     assignment: agent && type.startsWith('conversation.') ? { agent } : undefined,
     botRequest: agent && type === 'human.requested' ? { bot: agent } : undefined,
-    visitor: event && isVisitors ? { sessionId: event.sessionId ?? '', reason: reasonOf(event) } : undefined,
+    visitor: event && isVisitors ? { sessionId: event.sessionId ?? '', reason: reasonOf(event) ?? '' } : undefined,
     leadId,
     lead: type === 'lead.captured' && lead ? toLead(lead) : undefined,
     delivery,

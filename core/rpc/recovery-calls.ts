@@ -4,6 +4,7 @@ import type { ServiceImpl } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { DeliveryStatus, type RecoverDeliveriesRequest, type RecoverySchema } from '#proto/lead/v1/delivery_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
+import type { DeliveryEventType } from '../../contract/event-kinds.ts'
 import type { CoreContext } from '../context.ts'
 import type { DeliveryRecovery, RecoverableStatus } from '../deliveries/recovery-model.ts'
 import { ServiceError } from '../errors.ts'
@@ -28,13 +29,15 @@ export function recoveryCalls(core: CoreContext): Pick<ServiceImpl<typeof LeadSe
   }
 }
 
-function fromRequest({ subscriptionId, since, until, statuses }: RecoverDeliveriesRequest) {
+function fromRequest({ subscriptionId, since, until, statuses, eventTypes }: RecoverDeliveriesRequest) {
   if (!since) throw invalid('/since', 'required')
   return {
     subscriptionId,
     since: timestampDate(since),
     until: until && timestampDate(until),
     statuses: statuses.length === 0 ? undefined : [...new Set(statuses)].map(nameOf),
+    // Whether the words are known is checked with the other settings.
+    eventTypes: eventTypes.length === 0 ? undefined : (eventTypes as DeliveryEventType[]),
   }
 }
 
@@ -56,12 +59,13 @@ function nameOf(status: DeliveryStatus): RecoverableStatus {
 }
 
 export function toRecovery(recovery: DeliveryRecovery): MessageInitShape<typeof RecoverySchema> {
-  const { recoveryId, since, until, statuses, recovered, requestedAt, finishedAt } = recovery
+  const { recoveryId, since, until, statuses, eventTypes = [], recovered, requestedAt, finishedAt } = recovery
   return {
     recoveryId,
     since: timestampFromDate(since),
     until: timestampFromDate(until),
     statuses: statuses.map((status) => values[status]),
+    eventTypes,
     recovered,
     requestedAt: timestampFromDate(requestedAt),
     finishedAt: finishedAt && timestampFromDate(finishedAt),

@@ -17,6 +17,7 @@ import { botService } from './bot.ts'
 import { commandService } from './command.ts'
 import { consoleService } from './console.ts'
 import { eventsService } from './events.ts'
+import { hookService } from './hooks.ts'
 import { leadService } from './lead.ts'
 import { messagingService } from './messaging.ts'
 import { privacyService } from './privacy.ts'
@@ -55,6 +56,7 @@ export function createCoreServices(core: CoreContext): CoreServices {
     commandService(router, core)
     consoleService(router, core)
     leadService(router, core)
+    hookService(router, core)
     privacyService(router, core)
     eventsService(router, core)
     botService(router, core)

@@ -4,6 +4,7 @@ import type { ServiceImpl } from '@connectrpc/connect'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import {
   DisabledReason,
+  type EventPolicy as EventPolicyMessage,
   type SubscriptionAuditSchema,
   SubscriptionPurpose,
   type SubscriptionSchema,
@@ -13,7 +14,8 @@ import {
 import type { CoreContext } from '../context.ts'
 import type { HandoffWhen } from '../deliveries/handoff-model.ts'
 import type { Requester, SubscriptionView } from '../deliveries/lead-subscriptions.ts'
-import { defaultDisableAfterNotFound, type SubscriptionAuditEntry } from '../deliveries/model.ts'
+import { defaultDisableAfterNotFound, type LeadSubscription, type SubscriptionAuditEntry } from '../deliveries/model.ts'
+import { defaultPolicy, type EventPolicy, isHook, operationalEvents } from '../deliveries/policy-model.ts'
 import { maskedDestination } from '../deliveries/sealed-destination.ts'
 import { activeSecret, liveSecrets, maskedSecret } from '../deliveries/webhook-requests.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from '../transport/caller.ts'
@@ -47,12 +49,14 @@ export function subscriptionCalls(
 
   return {
     async createSubscription(request, context) {
-      const { $typeName: _, purpose, idempotencyKey: __, workflow, ...given } = request
+      const { $typeName: _, purpose, idempotencyKey: __, workflow, policy, ...given } = request
       const isOperational = purpose === SubscriptionPurpose.OPERATIONAL_EVENTS
+      const kept = { ...fromWorkflow(workflow), ...fromPolicy(policy) }
       const by = callerOf(context)
       const workspaceId = requiredWorkspace(context, request.workspaceId)
       const made = await once(context, request, async (operation) => {
-        const settings = { ...given, ...fromWorkflow(workflow), workspaceId, isOperational }
+        const operational = isOperational && { resource: 'hook' as const, ...operationalEvents }
+        const settings = { ...given, ...kept, workspaceId, ...operational }
         const { subscription, secretId } = await leadSubscriptions.create(settings, by, operation)
         return { subscriptionId: subscription.subscriptionId, secretId }
       })
@@ -61,12 +65,14 @@ export function subscriptionCalls(
 
     async updateSubscription(request, context) {
       const { subscriptionId, destinationUrl, mappedFields, status, automatic, headers, maxPerSecond } = request
-      const { disableAfterNotFound } = request
+      const { disableAfterNotFound, sentNames, policy } = request
       const by = callerOf(context)
       const named = statusNames[status]
       const settings = {
         ...(destinationUrl === undefined ? {} : { destinationUrl }),
         ...(mappedFields && { mappedFields: mappedFields.names }),
+        ...(sentNames && { sentNames: sentNames.names }),
+        ...fromPolicy(policy),
         ...(automatic === undefined ? {} : { automatic }),
         ...(named && { status: named }),
         ...(headers && { headers: headers.headers }),
@@ -108,13 +114,14 @@ export function subscriptionCalls(
     },
 
     async listSubscriptions({ workspaceId }, context) {
-      const found = await leadSubscriptions.list(requiredWorkspace(context, workspaceId))
+      const isListed = (each: LeadSubscription) => !isHook(each) || each.sentAs !== undefined
+      const found = await leadSubscriptions.list(requiredWorkspace(context, workspaceId), isListed)
       return { subscriptions: found.map(toCurrent) }
     },
   }
 }
 
-const statusNames = {
+export const statusNames = {
   [SubscriptionStatus.UNSPECIFIED]: undefined,
   [SubscriptionStatus.ENABLED]: 'enabled',
   [SubscriptionStatus.DISABLED]: 'disabled',
@@ -133,20 +140,22 @@ const reasons = {
 const fromWorkflow = (workflow: WorkflowMessage | undefined) =>
   workflow ? { workflow: { workflowId: workflow.workflowId, when: workflow.when as HandoffWhen } } : {}
 
-function toSubscription(
-  { subscription, heldDeliveries }: SubscriptionView,
-  at: Date,
-): MessageInitShape<typeof SubscriptionSchema> {
-  const { subscriptionId, workspaceId, mappedFields, automatic, maxPerSecond, status } = subscription
-  const { droppedHeaders, disableAfterNotFound = defaultDisableAfterNotFound } = subscription
-  const { disabledReason, secrets, headers = [], isOperational, failingSince, createdAt, updatedAt } = subscription
+/** Whether the words are known is checked with the other settings. */
+function fromPolicy(policy: EventPolicyMessage | undefined): { policy?: EventPolicy } {
+  if (!policy) return {}
+  const { types, sources, installations } = policy
+  return { policy: { types: types.length === 0 ? defaultPolicy.types : types, sources, installations } as EventPolicy }
+}
+
+/** Returns the fields that hooks have too. */
+export function toDestination({ subscription, heldDeliveries }: SubscriptionView, at: Date) {
+  const { workspaceId, maxPerSecond, status, droppedHeaders, secrets, headers = [] } = subscription
+  const { disableAfterNotFound = defaultDisableAfterNotFound } = subscription
+  const { disabledReason, failingSince, createdAt, updatedAt } = subscription
   const activeId = activeSecret(secrets, at)?.secretId
   return {
-    subscriptionId,
     workspaceId,
     destinationUrl: maskedDestination(subscription),
-    mappedFields,
-    automatic,
     maxPerSecond: maxPerSecond || undefined,
     status: statuses[status],
     disabledReason: disabledReason && reasons[disabledReason],
@@ -157,20 +166,33 @@ function toSubscription(
       expiresAt: secret.expiresAt && timestampFromDate(secret.expiresAt),
       active: secret.secretId === activeId,
     })),
-    purpose: isOperational ? SubscriptionPurpose.OPERATIONAL_EVENTS : SubscriptionPurpose.LEADS,
     failingSince: failingSince && timestampFromDate(failingSince),
     recovery: subscription.recovery && toRecovery(subscription.recovery),
     headers: headers.map(({ name }) => ({ name, masked: '••••' })),
     droppedHeaders: droppedHeaders ?? [],
     disableAfterNotFound,
-    workflow: subscription.workflow?.workflowId ? subscription.workflow : undefined,
     createdAt: timestampFromDate(createdAt),
     updatedAt: timestampFromDate(updatedAt),
     heldDeliveries,
   }
 }
 
-function toAudit({
+function toSubscription(view: SubscriptionView, at: Date): MessageInitShape<typeof SubscriptionSchema> {
+  const { subscriptionId, mappedFields, sentNames = {}, automatic, policy, workflow, ...rest } = view.subscription
+  return {
+    ...toDestination(view, at),
+    subscriptionId,
+    mappedFields,
+    // The names of fields that are no longer sent are not shown.
+    sentNames: Object.fromEntries(Object.entries(sentNames).filter(([name]) => mappedFields.includes(name))),
+    automatic,
+    policy: policy ?? defaultPolicy,
+    purpose: isHook(rest) ? SubscriptionPurpose.OPERATIONAL_EVENTS : SubscriptionPurpose.LEADS,
+    workflow: workflow?.workflowId ? workflow : undefined,
+  }
+}
+
+export function toAudit({
   at,
   actor,
   action,

@@ -2,6 +2,7 @@ import { ConnectError, createClient, type Transport } from '@connectrpc/connect'
 import { pino } from 'pino'
 import { afterAll, afterEach } from 'vitest'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import { HookService } from '#proto/hook/v1/hook_pb.js'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
@@ -73,10 +74,12 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
     return transport
   }
 
-  async function client(core: CoreContext, scopes: string[], workspaceId?: string, subject = 'ada') {
+  async function authorized(core: CoreContext, scopes: string[], workspaceId?: string, subject = 'ada') {
     const token = await core.access.issue({ subject, scopes, ...(workspaceId === undefined ? {} : { workspaceId }) })
-    return createClient(LeadService, createAuthorizedTransport(transportOf(core), token))
+    return createAuthorizedTransport(transportOf(core), token)
   }
+  const client = async (...caller: Parameters<typeof authorized>) =>
+    createClient(LeadService, await authorized(...caller))
 
   return {
     uri,
@@ -85,6 +88,8 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
     chance,
     cores,
     client,
+    /** Returns a client that manages hooks. */
+    hooks: async (...caller: Parameters<typeof authorized>) => createClient(HookService, await authorized(...caller)),
     advance(ms: number) {
       skew += ms
     },

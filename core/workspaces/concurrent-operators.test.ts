@@ -49,6 +49,7 @@ function subscriptionsOn(scheduler: Scheduler) {
     secretBox: cores.core.secretBox,
     plannedIds,
     isAllowedDestination: async () => true,
+    endOfFeed: async () => 0,
     now: cores.now,
   })
 }

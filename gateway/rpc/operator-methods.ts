@@ -2,6 +2,7 @@ import { type DescMessage, type DescService, getOption } from '@bufbuild/protobu
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
 import { OperatorScopeSchema, scope } from '#proto/access/v1/access_pb.js'
 import { CommandService } from '#proto/command/v1/command_pb.js'
+import { HookService } from '#proto/hook/v1/hook_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { PrivacyService } from '#proto/privacy/v1/privacy_pb.js'
@@ -25,6 +26,7 @@ const SERVICES: DescService[] = [
   CommandService,
   LeadService,
   PrivacyService,
+  HookService,
   WorkspaceService,
 ]
 

@@ -37,6 +37,7 @@ export const structures: Record<string, Record<string, string>> = {
   'core/wakeups/announced-changes.ts': { announced: 'changes of this cluster in 10 s' },
   'core/streams/feeds.ts': { feeds: 'conversations with a subscription', behind: 'conversations with a subscription' },
   'core/feed/conversation-feed.ts': { waiting: 'maxWaiting conversations' },
+  'core/feed/event-fan-out.ts': { waiting: 'maxWaiting workspaces' },
   'core/feed/feed-reader.ts': { waiting: 'calls and streams that wait, by workspace' },
   'core/log/event-log.ts': { waiting: 'maxWaiting events', busy: 'two batches' },
   'core/streams/session-streams.ts': { bySession: 'subscriptions' },

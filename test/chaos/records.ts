@@ -24,7 +24,7 @@ export async function readRecords(db: Db, workspaceId: string): Promise<Records>
     })),
     leads: leads.map(String),
     subscriptions: subscriptions.map(String),
-    deliveries: deliveries.map(({ _id, leadId, subscriptionId, status, attempts }) => ({
+    deliveries: deliveries.map(({ _id, leadId = '', subscriptionId, status, attempts }) => ({
       deliveryId: _id,
       leadId,
       subscriptionId,

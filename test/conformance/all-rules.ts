@@ -11,6 +11,7 @@ import { deliveryRules } from './deliveries.ts'
 import { ownerRules } from './delivery-owners.ts'
 import { loadDocument } from './document-check.ts'
 import { eventFeedRules } from './event-feed.ts'
+import { eventHookRules } from './event-hooks.ts'
 import { failureRules } from './failures.ts'
 import { idempotencyRules } from './idempotency.ts'
 import { identityRules } from './identity.ts'
@@ -52,6 +53,7 @@ export function waitingRules(suite: () => Suite, database: TestDatabase): void {
   ownerRules(suite, database)
   subscriptionRules(suite)
   eventFeedRules(suite)
+  eventHookRules(suite)
 }
 
 /** Registers the rules that `waitingRules` and `responseRules` do not register. */

@@ -248,8 +248,16 @@ export const rules: Rule[] = [
       'C7.13',
       'presence and receipts need their capabilities and take no key; a key of /context/page and /typing is checked',
     ],
+    [
+      'C7.14',
+      'a subscription sends by itself only the events, sources and installations of its policy, under the mapped names; a requested delivery is always sent',
+    ],
     ['C7.15', 'a delivery that ends as its workflow says is handed off once in the feed, also after a repeat'],
     ['C7.16', 'the event feed brings the events of a workspace after a cursor, in order, to callers with events:read'],
+    [
+      'C7.17',
+      'an event hook sends the chosen events of the feed, signed and recorded like leads, and is no lead subscription',
+    ],
     ['C7.18', 'data.reference names the resource in every envelope, operational ones too'],
     ['C7.19', 'a destination’s URL is shown as scheme and host; a repeat of its creation shows the signing secret'],
     [

@@ -6,7 +6,7 @@ import { request } from 'node:http'
 import { join } from 'node:path'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, describe, expect, it } from 'vitest'
-import { integratingDocument, receivingDocument } from '../../dev/write-events.ts'
+import { eventListModule, integratingDocument, receivingDocument } from '../../dev/write-events.ts'
 import { freePort, startProcess } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 
@@ -168,5 +168,6 @@ it('the table of the feed’s events in docs/integrating.md is up to date', () =
 
 it('the table of events in docs/receiving-leads.md is up to date', () => {
   expect(document).toBe(receivingDocument())
-  expect(document).toContain('| `lead.delivery-failed` | 1.0 | operational |')
+  expect(document).toContain('| `subscription.failing` | 1.0 | operational |')
+  expect(readFileSync(join(root, 'contract/event-list.ts'), 'utf8')).toBe(eventListModule())
 })

@@ -2,6 +2,7 @@ import { type Client, createClient, type Interceptor } from '@connectrpc/connect
 import { createConnectTransport } from '@connectrpc/connect-node'
 import { CommandService } from '#proto/command/v1/command_pb.js'
 import { EventsService } from '#proto/events/v1/events_pb.js'
+import { HookService } from '#proto/hook/v1/hook_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { PrivacyService } from '#proto/privacy/v1/privacy_pb.js'
@@ -15,6 +16,7 @@ export interface Operator {
   commands: Client<typeof CommandService>
   events: Client<typeof EventsService>
   leads: Client<typeof LeadService>
+  hooks: Client<typeof HookService>
   privacy: Client<typeof PrivacyService>
 }
 
@@ -34,6 +36,7 @@ export function operatorOf(coreUrl: string, token: string): Operator {
     commands: createClient(CommandService, transport),
     events: createClient(EventsService, transport),
     leads: createClient(LeadService, transport),
+    hooks: createClient(HookService, transport),
     privacy: createClient(PrivacyService, transport),
   }
 }

@@ -4,6 +4,7 @@ import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { useConsole } from '../console-context.ts'
 import { useLeadTitles } from '../leads/lead-titles.ts'
 import { pathOf } from '../router.ts'
+import { listDestinations } from '../subscriptions/destinations.ts'
 import { SelectField } from '../ui/field.tsx'
 import { useLoad, usePolling } from '../ui/load.ts'
 import { Empty, Notice } from '../ui/notice.tsx'
@@ -35,7 +36,7 @@ interface Filter {
 export function DeliveriesView({ status, subscriptionId, withinHours }: Filter) {
   const { api, router } = useConsole()
   const statusFilter = statusByName(status)
-  const subscriptions = useLoad(async () => (await api.leads.listSubscriptions({})).subscriptions, [])
+  const subscriptions = useLoad(() => listDestinations(api), [])
   const list = usePages<Delivery>(
     async (pageToken) => {
       const statuses = statusFilter === undefined ? [] : [statusFilter]
@@ -63,8 +64,8 @@ export function DeliveriesView({ status, subscriptionId, withinHours }: Filter) 
     ) : (
       <Empty icon="deliveries" title="No deliveries yet">
         <p>
-          A <a href={pathOf({ view: 'subscriptions' })}>destination</a> gets leads automatically. You can also send
-          one from <a href={pathOf({ view: 'leads' })}>Leads</a>.
+          A <a href={pathOf({ view: 'subscriptions' })}>destination</a> gets leads automatically. You can also send one
+          from <a href={pathOf({ view: 'leads' })}>Leads</a>.
         </p>
       </Empty>
     )
@@ -148,7 +149,7 @@ function DeliveryRow({ delivery, destination, lead, onRetried }: DeliveryRowProp
           <span class="table-title breakable">{destination ?? subscriptionId}</span>
           <span class="table-sub ellipsis">
             {attempt.filter(Boolean).map((text) => `${text} · `)}
-            {lead ? <bdi>{lead}</bdi> : 'No lead: test or operational event'}
+            {lead ? <bdi>{lead}</bdi> : `No lead: ${delivery.latestAttempt?.eventType ?? 'test'}`}
           </span>
         </span>
         <When at={updatedAt} />

@@ -51,7 +51,7 @@ export function DeliveryView({ deliveryId }: { deliveryId: string }) {
                         <bdi>{titleOf(latest.leadId)}</bdi>
                       </a>
                     ) : (
-                      'None: test or operational event'
+                      `None: ${latest.eventType ?? 'test'}`
                     )}
                   </Fact>
                   <Fact name="Event">{latest.eventType}</Fact>

@@ -1,9 +1,10 @@
 import { useState } from 'preact/hooks'
-import { type Subscription, SubscriptionPurpose, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { leadTitle } from '../../../contract/lead-title.ts'
 import { useConsole } from '../console-context.ts'
 import { Attempts } from '../deliveries/attempts.tsx'
 import { conversationPath, pathOf } from '../router.ts'
+import { type Destination, listDestinations } from '../subscriptions/destinations.ts'
 import { useAction } from '../ui/action.ts'
 import { Button } from '../ui/button.tsx'
 import { SelectField } from '../ui/field.tsx'
@@ -20,7 +21,7 @@ export function LeadView({ leadId }: { leadId: string }) {
   const { api } = useConsole()
   const loaded = useLoad(async () => (await api.leads.getLead({ leadId })).lead, [leadId])
   const attempts = useLoad(async () => (await api.leads.listDeliveryAttempts({ leadId })).attempts, [leadId], pollMs)
-  const subscriptions = useLoad(async () => (await api.leads.listSubscriptions({})).subscriptions, [])
+  const subscriptions = useLoad(() => listDestinations(api), [])
   const byDelivery = Map.groupBy(attempts.value ?? [], ({ deliveryId }) => deliveryId)
   const destinationOf = (id: string | undefined) =>
     subscriptions.value?.find(({ subscriptionId }) => subscriptionId === id)?.destinationUrl ?? id
@@ -82,17 +83,14 @@ export function LeadView({ leadId }: { leadId: string }) {
 
 interface SendFormProps {
   leadId: string
-  subscriptions: Subscription[]
+  subscriptions: Destination[]
   onSent: () => Promise<void>
 }
 
 function SendForm({ leadId, subscriptions, onSent }: SendFormProps) {
   const { api, announcer } = useConsole()
   const { busy, failure, run } = useAction()
-  const enabled = subscriptions.filter(
-    ({ status, purpose }) =>
-      status === SubscriptionStatus.ENABLED && purpose !== SubscriptionPurpose.OPERATIONAL_EVENTS,
-  )
+  const enabled = subscriptions.filter(({ status, isHook }) => status === SubscriptionStatus.ENABLED && !isHook)
   const [chosen, setChosen] = useState<string>()
   const subscriptionId = chosen ?? enabled[0]?.subscriptionId
   if (!subscriptionId) {

@@ -1,34 +1,56 @@
 import { useState } from 'preact/hooks'
-import { SubscriptionPurpose } from '#proto/lead/v1/subscription_pb.js'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
+import { useLoad } from '../ui/load.ts'
+import { WhenLoaded } from '../ui/notice.tsx'
 import { Page } from '../ui/page.tsx'
 import { CopyOnce } from '../ui/secrets.tsx'
-import { SubscriptionForm } from './subscription-form.tsx'
+import { formFields } from './policy-fields.tsx'
+import { SubscriptionForm, type SubscriptionInput } from './subscription-form.tsx'
+import { fieldsOf } from './subscription-words.ts'
 
-export function NewSubscriptionView() {
+/** Form for a new lead subscription, with the fields of the installations' forms, or for a new hook. */
+export function NewSubscriptionView({ isHook }: { isHook: boolean }) {
   const { api, router } = useConsole()
   const [created, setCreated] = useState<{ subscriptionId: string; secret: string }>()
+  const name = isHook ? 'event hook' : 'subscription'
+  // Without the scope to read installations, the form begins without fields.
+  const loaded = useLoad(async () => {
+    const found = isHook ? undefined : await api.workspaces.listInstallations({}).catch(() => undefined)
+    return formFields(found?.installations ?? [])
+  }, [isHook])
+
+  async function submit({ fields, policy, automatic, maxPerSecond, ...input }: SubscriptionInput) {
+    const settings = { ...input, maxPerSecond: maxPerSecond || undefined }
+    if (!isHook)
+      return setCreated(await api.leads.createSubscription({ ...settings, ...fieldsOf(fields), automatic, policy }))
+    const { hookId: subscriptionId, secret } = await api.hooks.createHook({ ...settings, eventTypes: policy.types })
+    setCreated({ subscriptionId, secret })
+  }
+
   return (
-    <Page title="New subscription" back={{ path: pathOf({ view: 'subscriptions' }), label: 'Subscriptions' }}>
-      <SubscriptionForm
-        initial={{
-          destinationUrl: '',
-          mappedFields: [],
-          automatic: true,
-          purpose: SubscriptionPurpose.LEADS,
-          maxPerSecond: 0,
-          disableAfterNotFound: 5,
-        }}
-        action="Create subscription"
-        submit={async ({ maxPerSecond, ...input }) =>
-          setCreated(await api.leads.createSubscription({ ...input, maxPerSecond: maxPerSecond || undefined }))
-        }
-      >
-        <a class="button ghost" href={pathOf({ view: 'subscriptions' })}>
-          Cancel
-        </a>
-      </SubscriptionForm>
+    <Page title={`New ${name}`} back={{ path: pathOf({ view: 'subscriptions' }), label: 'Subscriptions' }}>
+      <WhenLoaded loaded={loaded} name="form fields">
+        {(fields) => (
+          <SubscriptionForm
+            isHook={isHook}
+            initial={{
+              destinationUrl: '',
+              fields,
+              automatic: !isHook,
+              policy: { types: isHook ? [] : ['lead.ready-for-delivery'], sources: [], installations: [] },
+              maxPerSecond: 0,
+              disableAfterNotFound: 5,
+            }}
+            action={`Create ${name}`}
+            submit={submit}
+          >
+            <a class="button ghost" href={pathOf({ view: 'subscriptions' })}>
+              Cancel
+            </a>
+          </SubscriptionForm>
+        )}
+      </WhenLoaded>
       {created && (
         <CopyOnce
           title="Signing secret"

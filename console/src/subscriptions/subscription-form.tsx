@@ -1,13 +1,14 @@
 import type { ComponentChildren } from 'preact'
 import { useRef, useState } from 'preact/hooks'
-import { SubscriptionPurpose } from '#proto/lead/v1/subscription_pb.js'
 import { useAction } from '../ui/action.ts'
 import { Button } from '../ui/button.tsx'
 import { EntryList } from '../ui/entry-list.tsx'
-import { SelectField, TextField, Toggle } from '../ui/field.tsx'
-import { FailureNotice } from '../ui/notice.tsx'
+import { TextField, Toggle } from '../ui/field.tsx'
+import { FailureNotice, Notice } from '../ui/notice.tsx'
 import { Card } from '../ui/page.tsx'
-import { commonFields, destinationProblem, mappedFieldProblem } from './subscription-words.ts'
+import { ExampleEvent } from './example-event.tsx'
+import { formFields, PolicyFields, type PolicyInput, useInstallations } from './policy-fields.tsx'
+import { commonFields, destinationProblem, fieldsOf, mappedFieldProblem } from './subscription-words.ts'
 
 /** An empty text or a number from 1 to 1,000. */
 const ratePattern = /^([1-9]\d{0,2}|1000)?$/
@@ -18,12 +19,15 @@ const newUrlHint =
 const changedUrlHint =
   'If empty, the present URL stays. Another scheme, host or port removes the custom headers; the signing secret stays.'
 
+const ready = 'lead.ready-for-delivery'
+
 export interface SubscriptionInput {
   /** Empty to keep the present URL, which is never shown. */
   destinationUrl: string
-  mappedFields: string[]
+  /** Lead fields: `email`, or `email=mail` for a field that is sent under another name. */
+  fields: string[]
   automatic: boolean
-  purpose: SubscriptionPurpose
+  policy: PolicyInput
   /** Maximum number of requests per second; 0 for no limit. */
   maxPerSecond: number
   /** Number of consecutive 404 answers that disable the subscription; 0 for never. */
@@ -32,36 +36,36 @@ export interface SubscriptionInput {
 
 interface SubscriptionFormProps {
   initial: SubscriptionInput
-  /**
-   * Masked URL of the present destination. Undefined for a new subscription, whose purpose can be
-   * chosen. It cannot be changed later.
-   */
+  /** Masked URL of the present destination. Undefined for a new subscription. */
   present?: string
+  /** True for an event hook, which has no lead fields. */
+  isHook: boolean
   action: string
   submit: (input: SubscriptionInput) => Promise<unknown>
   children?: ComponentChildren
 }
 
-/** Form with the editable fields of a lead subscription. */
-export function SubscriptionForm({ initial, present, action, submit, children }: SubscriptionFormProps) {
+/** Form with the editable fields of a lead subscription or an event hook. */
+export function SubscriptionForm({ initial, present, isHook, action, submit, children }: SubscriptionFormProps) {
   const isNew = present === undefined
   const { busy, failure, run } = useAction()
   const [destination, setDestination] = useState(initial.destinationUrl)
-  const [mappedFields, setMappedFields] = useState(initial.mappedFields)
+  const [fields, setFields] = useState(initial.fields)
   const [automatic, setAutomatic] = useState(initial.automatic)
-  const [purpose, setPurpose] = useState(initial.purpose)
+  const [policy, setPolicy] = useState(initial.policy)
+  const installations = useInstallations()
   const [rate, setRate] = useState(initial.maxPerSecond === 0 ? '' : String(initial.maxPerSecond))
   const [notFound, setNotFound] = useState(String(initial.disableAfterNotFound))
   const [problem, setProblem] = useState<string>()
+  const [typesProblem, setTypesProblem] = useState<string>()
   const [rateProblem, setRateProblem] = useState<string>()
   const [notFoundProblem, setNotFoundProblem] = useState<string>()
   const form = useRef<HTMLFormElement>(null)
-  const isOperational = purpose === SubscriptionPurpose.OPERATIONAL_EVENTS
   const input: SubscriptionInput = {
     destinationUrl: destination.trim(),
-    mappedFields: isOperational ? [] : mappedFields,
-    automatic: !isOperational && automatic,
-    purpose,
+    fields,
+    automatic,
+    policy,
     maxPerSecond: Number(rate),
     disableAfterNotFound: Number(notFound),
   }
@@ -78,9 +82,11 @@ export function SubscriptionForm({ initial, present, action, submit, children }:
     setRateProblem(numberProblem)
     const countProblem = notFoundPattern.test(notFound) ? undefined : 'Enter a whole number from 0 to 100.'
     setNotFoundProblem(countProblem)
+    const isEmpty = isHook && policy.types.length === 0
+    setTypesProblem(isEmpty ? 'Choose at least one event.' : undefined)
     const invalid = form.current!.querySelector<HTMLElement>('input:invalid')
     if (invalid) invalid.focus()
-    else if ([urlProblem, numberProblem, countProblem].every((each) => each === undefined))
+    else if (!isEmpty && [urlProblem, numberProblem, countProblem].every((each) => each === undefined))
       void run(() => submit(input))
   }
 
@@ -88,18 +94,23 @@ export function SubscriptionForm({ initial, present, action, submit, children }:
     <>
       <EntryList
         label="Fields to send"
-        hint="Names of lead fields. Other fields are not sent. If empty, only the lead’s reference is sent."
+        hint="Names of lead fields. Other fields are not sent. If empty, only the lead’s reference is sent. “email=mail” sends the field email as mail."
         placeholder="email"
-        entries={mappedFields}
-        problemOf={mappedFieldProblem}
-        onChange={setMappedFields}
-        suggestions={commonFields}
+        entries={fields}
+        problemOf={(entry) => mappedFieldProblem(entry, fields)}
+        onChange={setFields}
+        suggestions={[...new Set([...formFields(installations), ...commonFields])]}
       />
+      <ExampleEvent {...fieldsOf(fields)} />
       <Toggle
         label="Send leads automatically"
         hint="If off, leads are sent only on request."
         checked={automatic}
-        onChange={setAutomatic}
+        onChange={(isChosen) => {
+          setAutomatic(isChosen)
+          // Another client may have chosen a policy without this event.
+          if (isChosen && !policy.types.includes(ready)) setPolicy({ ...policy, types: [ready, ...policy.types] })
+        }}
       />
     </>
   )
@@ -118,19 +129,8 @@ export function SubscriptionForm({ initial, present, action, submit, children }:
           value={destination}
           onChange={setDestination}
         />
-        {isNew && (
-          <SelectField
-            label="Receives"
-            hint="Operational events report disabled subscriptions and deliveries that failed for good. This cannot be changed later."
-            value={String(purpose)}
-            options={[
-              [String(SubscriptionPurpose.LEADS), 'Leads'],
-              [String(SubscriptionPurpose.OPERATIONAL_EVENTS), 'Operational events'],
-            ]}
-            onChange={(value) => setPurpose(Number(value))}
-          />
-        )}
-        {!isOperational && leadFields}
+        {!isHook && leadFields}
+        <PolicyFields policy={policy} isHook={isHook} installations={installations} onChange={setPolicy} />
         <TextField
           label="Requests per second at most"
           hint="1 to 1,000. If empty, there is no limit."
@@ -147,6 +147,7 @@ export function SubscriptionForm({ initial, present, action, submit, children }:
           value={notFound}
           onChange={(value) => setNotFound(value.trim())}
         />
+        {typesProblem && <Notice tone="warning">{typesProblem}</Notice>}
         <FailureNotice failure={failure} />
         <div class="line">
           <Button type="submit" kind="primary" disabled={busy || (!isNew && isUnchanged)}>

@@ -20,7 +20,7 @@ import { When } from '../ui/when.tsx'
 import { HeadersCard } from './headers-card.tsx'
 import { RecoveryCard } from './recovery-card.tsx'
 import { SubscriptionForm, type SubscriptionInput } from './subscription-form.tsx'
-import { actionText, disabledText, heldNumber } from './subscription-words.ts'
+import { actionText, disabledText, entriesOf, fieldsOf, heldNumber } from './subscription-words.ts'
 
 export function SubscriptionView({ subscriptionId }: { subscriptionId: string }) {
   const { api } = useConsole()
@@ -61,6 +61,8 @@ export function SubscriptionView({ subscriptionId }: { subscriptionId: string })
   )
 }
 
+const isHookPurpose = (purpose: SubscriptionPurpose) => purpose === SubscriptionPurpose.OPERATIONAL_EVENTS
+
 interface SubscriptionPart {
   subscription: Subscription
   onChanged: () => Promise<void>
@@ -93,9 +95,7 @@ function StatusCard({ subscription, onChanged }: SubscriptionPart) {
     >
       {isEnabled ? (
         <Notice tone="success" action={<TestButton subscriptionId={subscriptionId} />}>
-          {purpose === SubscriptionPurpose.OPERATIONAL_EVENTS
-            ? 'Enabled. Operational events are sent.'
-            : 'Enabled. Leads are sent.'}
+          {isHookPurpose(purpose) ? 'Enabled. Events are sent.' : 'Enabled. Leads are sent.'}
         </Notice>
       ) : (
         <Notice tone="warning">
@@ -147,27 +147,36 @@ function DeleteSubscription({
   )
 }
 
-const editedValues = ({ mappedFields, automatic, purpose, maxPerSecond = 0, ...rest }: Subscription) => ({
+const editedValues = ({ automatic, policy, maxPerSecond = 0, disableAfterNotFound, ...rest }: Subscription) => ({
   destinationUrl: '',
-  disableAfterNotFound: rest.disableAfterNotFound,
-  mappedFields,
+  fields: entriesOf(rest),
   automatic,
-  purpose,
+  policy: {
+    types: policy?.types ?? [],
+    sources: policy?.sources ?? [],
+    installations: policy?.installations ?? [],
+  },
   maxPerSecond,
+  disableAfterNotFound,
 })
 
 function EditForm({ subscription, onChanged }: SubscriptionPart) {
   const { api, announcer } = useConsole()
   const { subscriptionId } = subscription
   const initial = editedValues(subscription)
-  const { mappedFields, automatic, maxPerSecond, disableAfterNotFound } = initial
+  const { fields, automatic, policy, maxPerSecond, disableAfterNotFound } = initial
+  const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other)
 
   /** Sends only edited fields, so that concurrent changes of other fields are not overwritten. */
   async function save(input: SubscriptionInput) {
     const { subscription: changed } = await api.leads.updateSubscription({
       subscriptionId,
       destinationUrl: input.destinationUrl || undefined,
-      mappedFields: input.mappedFields.join() === mappedFields.join() ? undefined : { names: input.mappedFields },
+      ...(!isSame(input.fields, fields) && {
+        mappedFields: { names: fieldsOf(input.fields).mappedFields },
+        sentNames: { names: fieldsOf(input.fields).sentNames },
+      }),
+      policy: isSame(input.policy, policy) ? undefined : input.policy,
       automatic: input.automatic === automatic ? undefined : input.automatic,
       maxPerSecond: input.maxPerSecond === maxPerSecond ? undefined : input.maxPerSecond,
       disableAfterNotFound:
@@ -179,7 +188,13 @@ function EditForm({ subscription, onChanged }: SubscriptionPart) {
   }
 
   return (
-    <SubscriptionForm initial={initial} present={subscription.destinationUrl} action="Save changes" submit={save} />
+    <SubscriptionForm
+      initial={initial}
+      present={subscription.destinationUrl}
+      isHook={isHookPurpose(subscription.purpose)}
+      action="Save changes"
+      submit={save}
+    />
   )
 }
 

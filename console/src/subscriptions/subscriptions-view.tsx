@@ -1,3 +1,4 @@
+import type { Hook } from '#proto/hook/v1/hook_pb.js'
 import { type Subscription, SubscriptionPurpose, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
@@ -6,30 +7,56 @@ import { Icon } from '../ui/icon.tsx'
 import { useLoad } from '../ui/load.ts'
 import { Empty, WhenLoaded } from '../ui/notice.tsx'
 import { Page } from '../ui/page.tsx'
-import { disabledText, heldNumber } from './subscription-words.ts'
+import { disabledText, entriesOf, heldNumber } from './subscription-words.ts'
 
+/** Lists the lead subscriptions of the workspace, then its event hooks. */
 export function SubscriptionsView() {
   const { api } = useConsole()
-  const list = useLoad(async () => (await api.leads.listSubscriptions({})).subscriptions, [])
+  const list = useLoad(async () => {
+    const [{ subscriptions }, { hooks }] = await Promise.all([api.leads.listSubscriptions({}), api.hooks.listHooks({})])
+    return {
+      subscriptions: subscriptions.filter(({ purpose }) => purpose !== SubscriptionPurpose.OPERATIONAL_EVENTS),
+      hooks,
+    }
+  }, [])
   const create = (
-    <a class="button primary" href={pathOf({ view: 'new-subscription' })}>
-      <Icon name="plus" />
-      New subscription
-    </a>
+    <>
+      <a class="button" href={pathOf({ view: 'new-hook' })}>
+        <Icon name="plus" />
+        New event hook
+      </a>
+      <a class="button primary" href={pathOf({ view: 'new-subscription' })}>
+        <Icon name="plus" />
+        New subscription
+      </a>
+    </>
   )
   return (
-    <Page title="Subscriptions" lead="Destinations of leads, and the fields that each one receives." actions={create}>
+    <Page
+      title="Subscriptions"
+      lead="Destinations of leads and of events, and what each one receives."
+      actions={create}
+    >
       <WhenLoaded loaded={list} name="subscriptions">
-        {(subscriptions) =>
-          subscriptions.length > 0 ? (
-            <ul class="table">
-              {subscriptions.map((subscription) => (
-                <SubscriptionRow key={subscription.subscriptionId} subscription={subscription} />
-              ))}
-            </ul>
+        {({ subscriptions, hooks }) =>
+          subscriptions.length + hooks.length > 0 ? (
+            <>
+              <ul class="table">
+                {subscriptions.map((each) => (
+                  <Row key={each.subscriptionId} id={each.subscriptionId} destination={each} text={textOf(each)} />
+                ))}
+              </ul>
+              {hooks.length > 0 && <h2>Event hooks</h2>}
+              <ul class="table">
+                {hooks.map((each) => (
+                  <Row key={each.hookId} id={each.hookId} destination={each} text={each.eventTypes.join(', ')} />
+                ))}
+              </ul>
+            </>
           ) : (
             <Empty icon="subscriptions" title="No subscriptions yet">
               <p>A subscription sends leads to your server. Each request is signed with a shared secret.</p>
+              <p>An event hook sends events of conversations, leads and subscriptions.</p>
               {create}
             </Empty>
           )
@@ -39,22 +66,30 @@ export function SubscriptionsView() {
   )
 }
 
-function SubscriptionRow({ subscription }: { subscription: Subscription }) {
-  const { subscriptionId, destinationUrl, status, disabledReason, mappedFields, automatic, heldDeliveries } =
-    subscription
-  const { purpose, maxPerSecond = 0 } = subscription
+/** Says what a lead subscription sends. */
+function textOf({ mappedFields, sentNames, automatic, policy }: Subscription): string {
+  const others = policy?.types.filter((type) => type !== 'lead.ready-for-delivery') ?? []
+  const limits = [...(policy?.sources ?? []), ...(policy?.installations ?? [])]
+  return [
+    automatic && policy?.types.includes('lead.ready-for-delivery') ? 'Every lead' : 'On request',
+    entriesOf({ mappedFields, sentNames }).join(', ') || 'no fields, only the reference',
+    ...(others.length > 0 ? [others.join(', ')] : []),
+    ...(limits.length > 0 ? [`only ${limits.join(', ')}`] : []),
+  ].join(' · ')
+}
+
+function Row({ id, destination, text }: { id: string; destination: Subscription | Hook; text: string }) {
+  const { destinationUrl, status, disabledReason, heldDeliveries, maxPerSecond = 0 } = destination
   const isEnabled = status === SubscriptionStatus.ENABLED
   return (
     <li>
-      <a class="table-row" href={pathOf({ view: 'subscription', subscriptionId })}>
+      <a class="table-row" href={pathOf({ view: 'subscription', subscriptionId: id })}>
         <EnabledTag enabled={isEnabled} />
         <span class="table-main">
           <span class="table-title breakable">{destinationUrl}</span>
           <span class="table-sub ellipsis">
             {!isEnabled && `${disabledText(disabledReason)} `}
-            {purpose === SubscriptionPurpose.OPERATIONAL_EVENTS
-              ? 'Operational events'
-              : `${automatic ? 'Every lead' : 'On request'} · ${mappedFields.join(', ') || 'no fields, only the reference'}`}
+            {text}
             {maxPerSecond > 0 && ` · at most ${maxPerSecond} per second`}
           </span>
         </span>

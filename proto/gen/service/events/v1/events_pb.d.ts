@@ -220,7 +220,7 @@ export declare type Event = Message<"service.events.v1.Event"> & {
   lead?: Lead | undefined;
 
   /**
-   * Set in `lead.delivered`, `lead.delivery-failed` and `workflow.handoff`.
+   * Set in `lead.delivered`, `lead.delivery-failed`, `workflow.handoff` and `subscription.failing`.
    *
    * @generated from field: service.events.v1.DeliveryEnd delivery = 11;
    */
@@ -349,6 +349,8 @@ export declare type DeliveryEnd = Message<"service.events.v1.DeliveryEnd"> & {
   deliveryId: string;
 
   /**
+   * Empty in `subscription.failing`.
+   *
    * @generated from field: string attempt_id = 3;
    */
   attemptId: string;

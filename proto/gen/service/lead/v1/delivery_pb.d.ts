@@ -31,7 +31,7 @@ export declare type DeliveryAttempt = Message<"service.lead.v1.DeliveryAttempt">
   deliveryId: string;
 
   /**
-   * Empty for a test delivery and for an operational event.
+   * Empty if the event is not about a lead, and for a test delivery.
    *
    * @generated from field: string lead_id = 3;
    */
@@ -181,6 +181,8 @@ export declare const CreateDeliveryAttemptResponseSchema: GenMessage<CreateDeliv
  */
 export declare type SendTestDeliveryRequest = Message<"service.lead.v1.SendTestDeliveryRequest"> & {
   /**
+   * Id of a lead subscription or an event hook.
+   *
    * @generated from field: string subscription_id = 1;
    */
   subscriptionId: string;
@@ -191,6 +193,13 @@ export declare type SendTestDeliveryRequest = Message<"service.lead.v1.SendTestD
    * @generated from field: string idempotency_key = 2;
    */
   idempotencyKey: string;
+
+  /**
+   * Type of the event, one of those that the destination receives. Default: the first of them.
+   *
+   * @generated from field: optional string event_type = 3;
+   */
+  eventType?: string | undefined;
 };
 
 /**
@@ -269,6 +278,8 @@ export declare const RetryDeliveryAttemptResponseSchema: GenMessage<RetryDeliver
  */
 export declare type RecoverDeliveriesRequest = Message<"service.lead.v1.RecoverDeliveriesRequest"> & {
   /**
+   * Id of a lead subscription or an event hook.
+   *
    * @generated from field: string subscription_id = 1;
    */
   subscriptionId: string;
@@ -306,6 +317,13 @@ export declare type RecoverDeliveriesRequest = Message<"service.lead.v1.RecoverD
    * @generated from field: optional string idempotency_key = 6;
    */
   idempotencyKey?: string | undefined;
+
+  /**
+   * Types of the events of the deliveries. If empty, all.
+   *
+   * @generated from field: repeated string event_types = 7;
+   */
+  eventTypes: string[];
 };
 
 /**
@@ -381,6 +399,11 @@ export declare type Recovery = Message<"service.lead.v1.Recovery"> & {
    * @generated from field: google.protobuf.Timestamp finished_at = 7;
    */
   finishedAt?: Timestamp | undefined;
+
+  /**
+   * @generated from field: repeated string event_types = 8;
+   */
+  eventTypes: string[];
 };
 
 /**
@@ -442,6 +465,8 @@ export declare type ListDeliveriesRequest = Message<"service.lead.v1.ListDeliver
   workspaceId?: string | undefined;
 
   /**
+   * Id of a lead subscription or an event hook.
+   *
    * @generated from field: optional string subscription_id = 2;
    */
   subscriptionId?: string | undefined;

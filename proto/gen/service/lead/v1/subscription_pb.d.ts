@@ -144,6 +144,21 @@ export declare type Subscription = Message<"service.lead.v1.Subscription"> & {
    * @generated from field: service.lead.v1.Workflow workflow = 20;
    */
   workflow?: Workflow | undefined;
+
+  /**
+   * What is sent by itself.
+   *
+   * @generated from field: service.lead.v1.EventPolicy policy = 21;
+   */
+  policy?: EventPolicy | undefined;
+
+  /**
+   * Names under which mapped fields are sent, by the names of the fields. Other fields keep their
+   * names.
+   *
+   * @generated from field: map<string, string> sent_names = 22;
+   */
+  sentNames: { [key: string]: string };
 };
 
 /**
@@ -151,6 +166,43 @@ export declare type Subscription = Message<"service.lead.v1.Subscription"> & {
  * Use `create(SubscriptionSchema)` to create a new message.
  */
 export declare const SubscriptionSchema: GenMessage<Subscription>;
+
+/**
+ * What a subscription sends by itself. A delivery that CreateDeliveryAttempt requests is always sent.
+ *
+ * @generated from message service.lead.v1.EventPolicy
+ */
+export declare type EventPolicy = Message<"service.lead.v1.EventPolicy"> & {
+  /**
+   * "lead.ready-for-delivery", "lead.captured", "lead.delivered" or "lead.delivery-failed". If empty,
+   * the first. `automatic` must be true for "lead.ready-for-delivery" to be sent by itself. The last
+   * two are sent for the deliveries of all subscriptions.
+   *
+   * @generated from field: repeated string types = 1;
+   */
+  types: string[];
+
+  /**
+   * "pre-chat-form", "offline-form" or "services" (CaptureLead). If empty, all.
+   *
+   * @generated from field: repeated string sources = 2;
+   */
+  sources: string[];
+
+  /**
+   * Public site keys of installations, at most 100. If empty, all. Otherwise leads of services are
+   * left out, because they have no installation.
+   *
+   * @generated from field: repeated string installations = 3;
+   */
+  installations: string[];
+};
+
+/**
+ * Describes the message service.lead.v1.EventPolicy.
+ * Use `create(EventPolicySchema)` to create a new message.
+ */
+export declare const EventPolicySchema: GenMessage<EventPolicy>;
 
 /**
  * A hand-off of deliveries to a workflow. The event feed brings one `workflow.handoff` for each
@@ -339,7 +391,7 @@ export declare type CreateSubscriptionRequest = Message<"service.lead.v1.CreateS
 
   /**
    * What the destination receives. It cannot be changed later. With OPERATIONAL_EVENTS,
-   * `mapped_fields` must be empty and `automatic` false.
+   * `mapped_fields` and `policy` must be empty and `automatic` false.
    *
    * @generated from field: service.lead.v1.SubscriptionPurpose purpose = 7;
    */
@@ -364,6 +416,21 @@ export declare type CreateSubscriptionRequest = Message<"service.lead.v1.CreateS
    * @generated from field: service.lead.v1.Workflow workflow = 12;
    */
   workflow?: Workflow | undefined;
+
+  /**
+   * What is sent by itself. Default: "lead.ready-for-delivery" of all leads, if `automatic` is true.
+   *
+   * @generated from field: service.lead.v1.EventPolicy policy = 13;
+   */
+  policy?: EventPolicy | undefined;
+
+  /**
+   * Names under which mapped fields are sent, by the names of the fields. The rules for the names of
+   * fields apply. No two fields may have the same name.
+   *
+   * @generated from field: map<string, string> sent_names = 14;
+   */
+  sentNames: { [key: string]: string };
 };
 
 /**
@@ -476,6 +543,21 @@ export declare type UpdateSubscriptionRequest = Message<"service.lead.v1.UpdateS
    * @generated from field: optional service.lead.v1.Workflow workflow = 12;
    */
   workflow?: Workflow | undefined;
+
+  /**
+   * New policy, which replaces the present one. If unset, it is unchanged. It concerns what happens
+   * afterwards.
+   *
+   * @generated from field: optional service.lead.v1.EventPolicy policy = 13;
+   */
+  policy?: EventPolicy | undefined;
+
+  /**
+   * New names of fields, which replace the present ones. If unset, they are unchanged.
+   *
+   * @generated from field: optional service.lead.v1.SentNames sent_names = 14;
+   */
+  sentNames?: SentNames | undefined;
 };
 
 /**
@@ -499,6 +581,22 @@ export declare type MappedFields = Message<"service.lead.v1.MappedFields"> & {
  * Use `create(MappedFieldsSchema)` to create a new message.
  */
 export declare const MappedFieldsSchema: GenMessage<MappedFields>;
+
+/**
+ * @generated from message service.lead.v1.SentNames
+ */
+export declare type SentNames = Message<"service.lead.v1.SentNames"> & {
+  /**
+   * @generated from field: map<string, string> names = 1;
+   */
+  names: { [key: string]: string };
+};
+
+/**
+ * Describes the message service.lead.v1.SentNames.
+ * Use `create(SentNamesSchema)` to create a new message.
+ */
+export declare const SentNamesSchema: GenMessage<SentNames>;
 
 /**
  * @generated from message service.lead.v1.UpdateSubscriptionResponse
@@ -862,8 +960,8 @@ export enum SubscriptionPurpose {
   LEADS = 1,
 
   /**
-   * The events `subscription.disabled` and `lead.delivery-failed` of the workspace. The destination
-   * is an operational endpoint and receives no leads.
+   * An event hook that sends `subscription.disabled`, and `subscription.failing` under the name
+   * `lead.delivery-failed`. New clients create hooks with HookService.
    *
    * @generated from enum value: SUBSCRIPTION_PURPOSE_OPERATIONAL_EVENTS = 2;
    */

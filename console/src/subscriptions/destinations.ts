@@ -1,0 +1,20 @@
+import { SubscriptionPurpose, type SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import type { Api } from '../api.ts'
+
+export interface Destination {
+  subscriptionId: string
+  destinationUrl: string
+  status: SubscriptionStatus
+  isHook: boolean
+}
+
+/** Returns the lead subscriptions and event hooks of the workspace. Both have deliveries. */
+export async function listDestinations(api: Api): Promise<Destination[]> {
+  const [{ subscriptions }, { hooks }] = await Promise.all([api.leads.listSubscriptions({}), api.hooks.listHooks({})])
+  return [
+    ...subscriptions
+      .filter(({ purpose }) => purpose !== SubscriptionPurpose.OPERATIONAL_EVENTS)
+      .map((each) => ({ ...each, isHook: false })),
+    ...hooks.map(({ hookId, ...each }) => ({ ...each, subscriptionId: hookId, isHook: true })),
+  ]
+}

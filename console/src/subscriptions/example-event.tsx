@@ -1,0 +1,30 @@
+import { sampleFields, sentFields } from '../../../contract/lead-fields.ts'
+import { useConsole } from '../console-context.ts'
+import { useLoad } from '../ui/load.ts'
+
+interface ExampleEventProps {
+  mappedFields: string[]
+  sentNames: Record<string, string>
+}
+
+/** Shows what will be sent, with the newest lead that the operator may read, or with samples. */
+export function ExampleEvent({ mappedFields, sentNames }: ExampleEventProps) {
+  const { api } = useConsole()
+  const loaded = useLoad(async () => (await api.leads.listLeads({ limit: 1 })).leads, [])
+  const lead = loaded.value?.[0]
+  const mapping = { mappedFields, sentNames }
+  const fields = lead ? sentFields(lead.fields, mapping) : sampleFields(mapping)
+  const body = {
+    eventType: 'lead.ready-for-delivery',
+    id: 'dlv_…',
+    contractVersion: '1.0',
+    occurredAt: '…',
+    data: { reference: lead?.leadId ?? 'lead_…', ...fields },
+  }
+  return (
+    <details>
+      <summary>{lead ? 'Example with your last lead' : 'Example with sample values'}</summary>
+      <pre class="mono breakable">{JSON.stringify(body, null, 2)}</pre>
+    </details>
+  )
+}

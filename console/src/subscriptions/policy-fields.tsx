@@ -1,0 +1,97 @@
+import { eventList } from '../../../contract/event-list.ts'
+import type { Api } from '../api.ts'
+import { useConsole } from '../console-context.ts'
+import { SelectField, Toggle } from '../ui/field.tsx'
+import { useLoad } from '../ui/load.ts'
+
+/** What a destination receives by itself. */
+export interface PolicyInput {
+  types: string[]
+  sources: string[]
+  installations: string[]
+}
+
+const leadTypes = ['lead.captured', 'lead.delivered', 'lead.delivery-failed']
+const hookTypes = Object.keys(eventList).filter((type) => type !== 'lead.ready-for-delivery')
+
+const sources: [string, string][] = [
+  ['', 'all sources'],
+  ['pre-chat-form', 'the pre-chat form'],
+  ['offline-form', 'the offline form'],
+  ['pre-chat-form,offline-form', 'both forms'],
+  ['services', 'other services'],
+]
+
+type Installation = Awaited<ReturnType<Api['workspaces']['listInstallations']>>['installations'][number]
+
+/** Loads the installations of the workspace, whose forms have the fields of leads. */
+export function useInstallations(): Installation[] {
+  const { api } = useConsole()
+  return useLoad(async () => (await api.workspaces.listInstallations({})).installations, []).value ?? []
+}
+
+/** Returns the names of the fields of all forms. */
+export const formFields = (installations: Installation[]): string[] => [
+  ...new Set(
+    installations.flatMap(({ forms }) =>
+      [...(forms?.preChat?.fields ?? []), ...(forms?.offline?.fields ?? [])].map(({ name }) => name),
+    ),
+  ),
+]
+
+interface PolicyFieldsProps {
+  policy: PolicyInput
+  isHook: boolean
+  installations: Installation[]
+  onChange: (policy: PolicyInput) => void
+}
+
+/** Choices of events and, for a lead subscription, of the leads that they are about. */
+export function PolicyFields({ policy, isHook, installations, onChange }: PolicyFieldsProps) {
+  const toggle = (type: string, isChosen: boolean) =>
+    onChange({
+      ...policy,
+      types: isChosen ? [...policy.types, type] : policy.types.filter((each) => each !== type),
+    })
+  const siteOptions: [string, string][] = [
+    ['', 'all installations'],
+    ...installations.map(({ publicSiteKey: key, origins }): [string, string] => [key, origins[0] ?? key]),
+  ]
+  return (
+    <>
+      {(isHook ? hookTypes : leadTypes).map((type) => (
+        <Toggle
+          key={type}
+          label={type}
+          hint={`Sent when: ${eventList[type]}.`}
+          checked={policy.types.includes(type)}
+          onChange={(isChosen) => toggle(type, isChosen)}
+        />
+      ))}
+      {!isHook && (
+        <>
+          <SelectField
+            label="Leads from"
+            hint="Applies to everything that is sent by itself. A lead that you send on request is always sent."
+            value={policy.sources.join()}
+            options={withPresent(sources, policy.sources)}
+            onChange={(value) => onChange({ ...policy, sources: value.split(',').filter(Boolean) })}
+          />
+          <SelectField
+            label="Installation"
+            hint="Leads of other services have no installation."
+            value={policy.installations.join()}
+            options={withPresent(siteOptions, policy.installations)}
+            onChange={(value) => onChange({ ...policy, installations: value.split(',').filter(Boolean) })}
+          />
+        </>
+      )}
+    </>
+  )
+}
+
+/** Adds the present values as an option, because other clients can choose several. */
+function withPresent(options: [string, string][], present: string[]): [string, string][] {
+  const value = present.join()
+  return options.some(([each]) => each === value) ? options : [...options, [value, value]]
+}

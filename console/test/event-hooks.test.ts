@@ -1,0 +1,62 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { until } from '../../test/support/until.ts'
+import type { FakeCore } from './fake-core.ts'
+import { accessibilityFindings, consoleBrowser } from './test-console.ts'
+
+const browser = consoleBrowser()
+let core: FakeCore
+beforeEach(async () => {
+  core = await browser.newDemoCore()
+})
+
+describe('an event hook', () => {
+  it('is created with the chosen events and a rate limit, and is listed apart from subscriptions', async () => {
+    const { page, complaints, close } = await browser.open(core, 'subscriptions')
+    await page.getByRole('link', { name: 'New event hook' }).click()
+    await page.getByLabel('Destination URL').fill('https://ops.example.com/events')
+    expect(await page.getByRole('combobox', { name: 'Fields to send' }).count()).toBe(0)
+    const rate = page.getByLabel('Requests per second at most')
+    await rate.fill('1001')
+    const create = page.getByRole('button', { name: 'Create event hook' })
+    await create.click()
+    await page.getByText(/whole number from 1 to 1,000/).waitFor()
+    await page.getByText('Choose at least one event.').waitFor()
+    await rate.fill('5')
+    for (const type of ['subscription.failing', 'message.visitor']) await page.getByLabel(type).check()
+    await create.click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel(/I have stored it/).check()
+    const eventTypes = ['subscription.failing', 'message.visitor']
+    expect(core.calls('CreateHook')).toMatchObject([{ eventTypes, maxPerSecond: 5 }])
+    await dialog.getByRole('button', { name: 'Done' }).click()
+    await page.getByText('Enabled. Events are sent.').waitFor()
+    expect(await page.getByLabel('message.visitor').isChecked()).toBe(true)
+    expect(await accessibilityFindings(page)).toEqual([])
+    await page.getByRole('link', { name: 'Subscriptions' }).first().click()
+    await page.getByText('subscription.failing, message.visitor').waitFor()
+    expect(complaints).toEqual([])
+    await close()
+  })
+})
+
+describe('the policy of a lead subscription', () => {
+  it('is chosen in the form, with names of fields and an example of what is sent', async () => {
+    const { page, complaints, close } = await browser.open(core, 'subscriptions/sub_old')
+    const field = page.getByRole('combobox', { name: 'Fields to send' })
+    await field.fill('phone=tel')
+    await page.keyboard.press('Enter')
+    await page.getByLabel('lead.captured').check()
+    await page.getByLabel('Leads from').selectOption('both forms')
+    await page.getByText(/^Example with/).click()
+    await page.getByText('"reference"').waitFor()
+    expect(await accessibilityFindings(page)).toEqual([])
+    await page.getByRole('button', { name: 'Save changes' }).click()
+    await until('the policy', () => core.leads.subscription('sub_old').policy !== undefined)
+    const { policy, sentNames } = core.leads.subscription('sub_old')
+    expect(policy?.types).toContain('lead.captured')
+    expect(policy?.sources).toEqual(['pre-chat-form', 'offline-form'])
+    expect(sentNames).toEqual({ phone: 'tel' })
+    expect(complaints).toEqual([])
+    await close()
+  })
+})

@@ -1,0 +1,26 @@
+// Written from contract/event-kinds.ts: `npm run make -- events`.
+
+/** Every kind of event, and when it happens. Browsers do not need the schemas. */
+export const eventList: Record<string, string> = {
+  'lead.ready-for-delivery': 'a lead is delivered',
+  'lead.captured': 'a lead was stored',
+  'lead.delivered': 'a destination accepted a delivery of the lead',
+  'lead.delivery-failed': 'a delivery of the lead ended without acceptance',
+  'workflow.handoff': 'a delivery ended as the hand-off of its subscription says',
+  'conversation.created': 'before the first event of a conversation',
+  'conversation.assigned': 'an agent was assigned, also in place of another',
+  'conversation.unassigned': 'the assigned agent was removed',
+  'conversation.closed': 'an operator closed the conversation',
+  'conversation.reopened': 'an operator or a new message reopened it',
+  'message.visitor': 'a message of the visitor was accepted',
+  'message.agent': 'a message of an agent was accepted',
+  'message.bot': 'a message of a bot was accepted',
+  'message.redacted': 'an operator withdrew a message',
+  'human.requested': 'a bot asked for a person, and is stopped',
+  'bot.stopped': 'an operator stopped the bots of the conversation',
+  'bot.resumed': 'an operator gave the conversation back to its bot',
+  'visitor.identified': 'the visitor became a verified visitor',
+  'visitor.left': 'a session with an open stream ended, and no other session continues it',
+  'subscription.disabled': 'a subscription was disabled',
+  'subscription.failing': 'the first dead letter of a subscription since its last success',
+}

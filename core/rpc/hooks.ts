@@ -1,0 +1,115 @@
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import type { ConnectRouter } from '@connectrpc/connect'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { type HookSchema, HookService } from '#proto/hook/v1/hook_pb.js'
+import type { DeliveryEventType } from '../../contract/event-kinds.ts'
+import type { CoreContext } from '../context.ts'
+import type { Requester, SubscriptionView } from '../deliveries/lead-subscriptions.ts'
+import { defaultPolicy, isHook } from '../deliveries/policy-model.ts'
+import { ServiceError } from '../errors.ts'
+import { callerOf, operatorWrites, requiredWorkspace } from '../transport/caller.ts'
+import { operatorDeletion } from './policy-changes.ts'
+import { statusNames, toAudit, toDestination } from './subscription-calls.ts'
+
+export function hookService(router: ConnectRouter, core: CoreContext): void {
+  const { leadSubscriptions, now } = core
+  const once = operatorWrites(core)
+  const deletion = operatorDeletion(core)
+
+  /** Returns a hook with its audit. Errors: `SubscriptionNotFound`, also for a lead subscription. */
+  async function get(hookId: string, by: Requester) {
+    const found = await leadSubscriptions.get(hookId, by)
+    if (!isHook(found.subscription)) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
+    return found
+  }
+
+  const show = async (hookId: string, by: Requester) => ({ hook: toHook(await get(hookId, by), new Date(now())) })
+
+  /** Returns the hook's current state and the secret that a write created. */
+  async function withSecret({ hookId, secretId }: { hookId: string; secretId: string }, by: Requester) {
+    const { subscription } = await get(hookId, by)
+    return { secret: leadSubscriptions.secret(subscription, secretId), ...(await show(hookId, by)) }
+  }
+
+  router.service(HookService, {
+    async createHook(request, context) {
+      const { workspaceId: named, destinationUrl, eventTypes, headers, maxPerSecond, disableAfterNotFound } = request
+      const by = callerOf(context)
+      const workspaceId = requiredWorkspace(context, named)
+      const made = await once(context, request, async (operation) => {
+        const limits = { headers, maxPerSecond, disableAfterNotFound }
+        const unused = { mappedFields: [], automatic: false }
+        const settings = { workspaceId, destinationUrl, policy: policyOf(eventTypes), ...limits, ...unused }
+        const created = await leadSubscriptions.create({ ...settings, resource: 'hook' }, by, operation)
+        return { hookId: created.subscription.subscriptionId, secretId: created.secretId }
+      })
+      return { hookId: made.hookId, ...(await withSecret(made, by)) }
+    },
+
+    async updateHook(request, context) {
+      const { hookId, destinationUrl, eventTypes, status, headers, maxPerSecond, disableAfterNotFound } = request
+      const by = callerOf(context)
+      const named = statusNames[status]
+      const settings = {
+        ...(destinationUrl === undefined ? {} : { destinationUrl }),
+        ...(eventTypes && { policy: policyOf(eventTypes.types) }),
+        ...(named && { status: named }),
+        ...(headers && { headers: headers.headers }),
+        ...(maxPerSecond === undefined ? {} : { maxPerSecond }),
+        ...(disableAfterNotFound === undefined ? {} : { disableAfterNotFound }),
+      }
+      await once(context, request, async (operation) => {
+        await get(hookId, by)
+        await leadSubscriptions.update(hookId, settings, by, operation)
+        return { hookId }
+      })
+      return show(hookId, by)
+    },
+
+    async rotateHookSecret(request, context) {
+      const { hookId, overlapSeconds } = request
+      const by = callerOf(context)
+      const { secretId } = await once(context, request, async (operation) => {
+        await get(hookId, by)
+        return { secretId: (await leadSubscriptions.rotateSecret(hookId, overlapSeconds, by, operation)).secretId }
+      })
+      return withSecret({ hookId, secretId }, by)
+    },
+
+    async activateHookSecret(request, context) {
+      const { hookId, secretId } = request
+      const by = callerOf(context)
+      await once(context, request, async (operation) => {
+        await get(hookId, by)
+        await leadSubscriptions.activateSecret(hookId, secretId, by, operation)
+        return { hookId }
+      })
+      return show(hookId, by)
+    },
+
+    async deleteHook(request, context) {
+      // An id without a document may belong to a hook that an earlier call has deleted.
+      const [found] = await core.stores.leadSubscriptions.find([request.hookId])
+      if (found && !isHook(found)) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
+      return deletion(context, request, 'subscription', request.hookId)
+    },
+
+    async getHook({ hookId }, context) {
+      const found = await get(hookId, callerOf(context))
+      return { hook: toHook(found, new Date(now())), audit: found.audit.map(toAudit) }
+    },
+
+    async listHooks({ workspaceId }, context) {
+      const found = await leadSubscriptions.list(requiredWorkspace(context, workspaceId), isHook)
+      return { hooks: found.map((view) => toHook(view, new Date(now()))) }
+    },
+  })
+}
+
+/** Whether the words are known is checked with the other settings. */
+const policyOf = (types: string[]) => ({ ...defaultPolicy, types: types as DeliveryEventType[] })
+
+function toHook(view: SubscriptionView, at: Date): MessageInitShape<typeof HookSchema> {
+  const { subscriptionId, policy } = view.subscription
+  return { ...toDestination(view, at), hookId: subscriptionId, eventTypes: policy?.types ?? [] }
+}
