@@ -18,6 +18,13 @@ export async function packWidget(folder: string): Promise<string> {
   return pack(join(root, 'widget'), folder)
 }
 
+/** Packs `@service/webhooks`. Returns the path of the tarball. */
+export async function packWebhooks(folder: string): Promise<string> {
+  await rm(join(root, 'webhooks/dist'), { recursive: true, force: true })
+  await run(compiler, ['-p', join(root, 'webhooks/tsconfig.build.json')])
+  return pack(join(root, 'webhooks'), folder)
+}
+
 /** Packs `@service/core-client` with the generated services. Returns the path of the tarball. */
 export async function packCoreClient(folder: string): Promise<string> {
   const staging = join(folder, 'core-client')
@@ -78,5 +85,6 @@ async function pack(source: string, folder: string): Promise<string> {
 
 if (import.meta.main) {
   const folder = process.argv[2] ?? join(root, '.cache/packages')
-  for (const tarball of [await packWidget(folder), await packCoreClient(folder)]) console.log(tarball)
+  const packs = { widget: packWidget, 'core-client': packCoreClient, webhooks: packWebhooks }
+  for (const pack of Object.values(packs)) console.log(await pack(folder))
 }
