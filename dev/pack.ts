@@ -1,4 +1,4 @@
-// `npm run make -- pack [folder]`: builds the npm packages and writes their tarballs into the folder
+// `npm run make -- pack [package] [folder]`: builds the npm packages, or one of them, and writes their tarballs into the folder
 // (`.cache/packages`). Prints the paths of the tarballs.
 import { execFile } from 'node:child_process'
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -84,7 +84,10 @@ async function pack(source: string, folder: string): Promise<string> {
 }
 
 if (import.meta.main) {
-  const folder = process.argv[2] ?? join(root, '.cache/packages')
   const packs = { widget: packWidget, 'core-client': packCoreClient, webhooks: packWebhooks }
-  for (const pack of Object.values(packs)) console.log(await pack(folder))
+  const [name = '', ...rest] = process.argv.slice(2)
+  const isNamed = Object.hasOwn(packs, name)
+  const [folder = join(root, '.cache/packages')] = isNamed ? rest : [name, ...rest].filter(Boolean)
+  const named = isNamed ? [packs[name as keyof typeof packs]] : Object.values(packs)
+  for (const pack of named) console.log(await pack(folder))
 }

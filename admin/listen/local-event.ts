@@ -1,7 +1,7 @@
-import { toJson } from '@bufbuild/protobuf'
 import { timestampDate } from '@bufbuild/protobuf/wkt'
-import { type Event, EventSchema } from '#proto/events/v1/events_pb.js'
+import type { Event } from '#proto/events/v1/events_pb.js'
 import { deliveryEvents } from '../../contract/event-kinds.ts'
+import { dataOf } from './event-data.ts'
 
 /** An event that is sent to the local address. */
 export interface LocalEvent {
@@ -41,19 +41,11 @@ export function localEvent({
 }
 
 /** Returns an event of the feed. Its id is the same each time, because it is made from the cursor. */
-export function fromFeed(event: Event, replayFrom: string): LocalEvent {
-  const { cursor, type, occurredAt, conversationId, leadId, subscriptionDisabled } = event
-  const content = toJson(EventSchema, event) as Record<string, unknown>
-  const { cursor: _, type: __, occurredAt: ___, subscriptionDisabled: disabled, ...data } = content
-  return localEvent({
-    id: `evt_${cursor.replaceAll('.', '_')}`,
-    type,
-    occurredAt: timestampDate(occurredAt!),
-    data: {
-      reference: leadId || conversationId || subscriptionDisabled?.subscriptionId || cursor,
-      ...data,
-      ...(disabled as object | undefined),
-    },
+export const fromFeed = (event: Event, replayFrom: string): LocalEvent =>
+  localEvent({
+    id: `evt_${event.cursor.replaceAll('.', '_')}`,
+    type: event.type,
+    occurredAt: timestampDate(event.occurredAt!),
+    data: dataOf(event),
     replayFrom,
   })
-}

@@ -71,7 +71,7 @@ it('events listen sends new events with valid signatures, also after a restart o
   })
   expect(typesOf(first.events)).toEqual(['conversation.created', 'message.visitor', 'message.visitor'])
   expect(first.events[1]).toMatchObject({
-    data: { reference: visitor.session.conversationId, message: { message: { body: 'one' } } },
+    data: { conversationId: visitor.session.conversationId, sequence: 1, body: 'one' },
   })
 
   first.answer(500)
@@ -83,7 +83,7 @@ it('events listen sends new events with valid signatures, also after a restart o
   const cursor = /1 events were not accepted\. Continue with --replay (\S+)$/.exec(first.lines.at(-1)!)?.[1]
   const second = await listen('--replay', cursor!)
   await until('the refused message', () => second.events.length > 0)
-  expect(second.events[0]).toMatchObject({ data: { message: { message: { body: 'three' } } } })
+  expect(second.events[0]).toMatchObject({ data: { body: 'three' } })
 
   const ids = first.events.map(({ id }) => id)
   const again = await listen('--replay', new Date(Date.now() - 3_600_000).toISOString(), '--type', 'message.visitor')
