@@ -4,8 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { Webhook } from 'standardwebhooks'
 import { expect, it, onTestFinished } from 'vitest'
-import { classify } from '../../core/deliveries/delivery-outcomes.ts'
-import { createForwarder, isRetried } from './forwarder.ts'
+import { createForwarder } from './forwarder.ts'
 import type { LocalEvent } from './local-event.ts'
 
 const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
@@ -85,9 +84,4 @@ it('a forwarder does not follow a redirect and does not retry a refusal', async 
   await forwarder.send(eventOf('evt_1'))
   await forwarder.send(eventOf('evt_2'))
   expect([received.length, retries.length]).toEqual([2, 0])
-})
-
-it('a forwarder retries the same statuses as the deliveries', () => {
-  for (let status = 200; status < 600; status += 1)
-    expect([status, isRetried(status)]).toEqual([status, classify({ status }).retryable])
 })

@@ -2,7 +2,9 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { beforeAll, expect, it, onTestFinished } from 'vitest'
+import { isRetried } from '../../admin/listen/forwarder.ts'
 import { runAdmin } from '../../admin/run-admin.ts'
+import { classify } from '../../core/deliveries/delivery-outcomes.ts'
 import { createVerifier, type WebhookEvent } from '../../webhooks/src/index.ts'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import { testDatabase } from '../support/test-database.ts'
@@ -135,4 +137,9 @@ it.each([
     printError: (text) => errors.push(text),
   })
   expect([status > 0, errors.join()]).toEqual([true, expect.stringContaining(message)])
+})
+
+it('events listen retries the same statuses as the deliveries', () => {
+  for (let status = 200; status < 600; status += 1)
+    expect([status, isRetried(status)]).toEqual([status, classify({ status }).retryable])
 })

@@ -12,6 +12,8 @@ import { testDatabase } from '../support/test-database.ts'
 
 const run = promisify(execFile)
 const database = testDatabase()
+/** Downloads of the registry and generators may take minutes. */
+const installMs = 600_000
 let project: string
 let stack: LocalStack
 
@@ -28,7 +30,7 @@ beforeAll(async () => {
   await run24('openapi-ts', '--input', 'openapi-3.1.json', '--output', 'hey-api')
   const compiled = run24('tsc', '-p', '.')
   expect((await compiled.catch(({ stdout }) => ({ stdout }))).stdout).toBe('')
-})
+}, installMs)
 
 const run24 = (name: string, ...args: string[]) => {
   const PATH = `${dirname(process.execPath)}:${inheritedEnvironment().PATH}`

@@ -16,6 +16,8 @@ import { until } from '../support/until.ts'
 
 const run = promisify(execFile)
 const database = testDatabase()
+/** Downloads of the registry may take minutes. */
+const installMs = 600_000
 const frameworks = ['node', 'fetch', 'express', 'fastify'] as const
 let project: string
 let stack: LocalStack
@@ -33,7 +35,7 @@ beforeAll(async () => {
   expect((await compiled.catch(({ stdout }) => ({ stdout }))).stdout).toBe('')
   stack = await startLocalStack({ database, coreEnv: { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' } })
   await startLocalWorker(stack)
-})
+}, installMs)
 
 test.each(frameworks)('a receiver with %s accepts real deliveries and rejects hostile requests', async (name) => {
   const { leads } = stack.operator()
@@ -42,7 +44,7 @@ test.each(frameworks)('a receiver with %s accepts real deliveries and rejects ho
   const destinationUrl = `http://127.0.0.1:${port}/`
   const created = await leads.createSubscription({ workspaceId, destinationUrl, mappedFields: ['email'] })
   const { subscriptionId } = created.subscription!
-  const receiver = spawn(process.execPath, [name === 'fetch' ? 'serve-fetch.js' : `${name}.js`], {
+  const receiver = spawn(process.execPath, [name === 'fetch' ? 'serve-fetch.js' : `${name}.js`, String(port)], {
     cwd: project,
     env: { ...inheritedEnvironment(), WEBHOOK_SECRET: created.secret, PORT: String(port), NODE_ENV: 'production' },
     stdio: ['ignore', 'pipe', 'ignore'],
