@@ -9,6 +9,7 @@ FROM ${NODE_IMAGE} AS pages
 WORKDIR /service
 COPY package.json package-lock.json .npmrc ./
 COPY widget/package.json widget/
+COPY webhooks/package.json webhooks/
 RUN npm ci --ignore-scripts
 COPY . .
 RUN npm run build
@@ -18,6 +19,7 @@ FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /service
 COPY package.json package-lock.json .npmrc ./
 COPY widget/package.json widget/
+COPY webhooks/package.json webhooks/
 RUN npm ci --ignore-scripts --omit=dev
 
 FROM ${NODE_IMAGE} AS part

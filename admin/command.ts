@@ -26,14 +26,24 @@ export interface DemoValues {
   workspaceId?: string
 }
 
+/** The process in which an administration command runs. */
+export interface Host {
+  /** Prints a line at once. */
+  print(line: string): void
+  /** Returns the signal that aborts when the user stops a command that runs until then. */
+  untilStopped(): AbortSignal
+  /** Secret that signs webhooks to an address on this machine. */
+  webhookSecret: string
+}
+
 export interface Command<F extends Record<string, Flag> = Record<string, Flag>> {
   summary: string
   flags: F
   /**
    * Runs the administration command. Returns a JSON value, or lines that the caller prints as they
-   * arrive.
+   * arrive. Returns undefined if it has printed everything.
    */
-  run(services: Services, values: Values<F>, demo: DemoValues): Promise<unknown> | AsyncIterable<string>
+  run(services: Services, values: Values<F>, demo: DemoValues, host: Host): Promise<unknown> | AsyncIterable<string>
 }
 
 /** A group of related administration commands, by name. */

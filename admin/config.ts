@@ -11,6 +11,9 @@ import type { DemoValues } from './command.ts'
 export const adminSettings = defineSettings({
   CORE_URL: text('URL of the core; default: from DATA_DIR/demo.json.'),
   SERVICE_TOKEN: text('Service token with the scopes of the command; default: from DATA_DIR/demo.json.'),
+  WEBHOOK_SECRET: text(
+    'Secret, `whsec_…`, that signs the webhooks of `events listen`; default: derived from the token.',
+  ),
   ...coreTlsSettings,
   DATA_DIR: filledText('.data', 'Data folder of a service on this machine.'),
 })

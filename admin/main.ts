@@ -1,6 +1,14 @@
 #!/usr/bin/env node
 import { runAdmin } from './run-admin.ts'
 
-const status = await runAdmin({ args: process.argv.slice(2), print: console.log, printError: console.error })
+/** Returns the signal of the first Ctrl-C. A second one ends the process. */
+function untilStopped(): AbortSignal {
+  const stop = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
+  return stop.signal
+}
+
+const io = { args: process.argv.slice(2), print: console.log, printError: console.error, untilStopped }
+const status = await runAdmin(io)
 // Exits explicitly, because the open connection to the core would keep the process running.
 process.exit(status)

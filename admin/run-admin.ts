@@ -5,6 +5,7 @@ import { createCoreTransport } from '../core-client/core-transport.ts'
 import { errorInfoOf } from '../core-client/error-info.ts'
 import { SettingError } from '../platform/settings/settings.ts'
 import { consoleLink } from './commands/console-link.ts'
+import { events } from './commands/events.ts'
 import { hooks } from './commands/hooks.ts'
 import { deliveries, subscriptions } from './commands/leads.ts'
 import { suppressions } from './commands/suppressions.ts'
@@ -12,6 +13,7 @@ import { visitors } from './commands/visitors.ts'
 import { connections, identitySecrets, installations, workspaces } from './commands/workspaces.ts'
 import { readAdminConfig } from './config.ts'
 import { createKeyedTransport, UnknownOutcomeError } from './keyed-transport.ts'
+import { localSecret } from './listen/local-secret.ts'
 import { resolveNames } from './names.ts'
 import { formatValue } from './output.ts'
 import { createServices } from './services.ts'
@@ -25,6 +27,7 @@ const groups = {
   subscriptions,
   hooks,
   deliveries,
+  events,
   visitors,
   suppressions,
   'console-link': consoleLink,
@@ -39,6 +42,8 @@ export interface AdminIo {
   print(text: string): void
   /** Prints a text and a line end to the standard error. */
   printError(text: string): void
+  /** Returns the signal that stops a command. Default: it never aborts. */
+  untilStopped?(): AbortSignal
 }
 
 /**
@@ -56,7 +61,7 @@ export async function runAdmin(io: AdminIo): Promise<number> {
   }
 }
 
-async function run({ args, env, print }: AdminIo) {
+async function run({ args, env, print, untilStopped = () => new AbortController().signal }: AdminIo) {
   const call = readCall(args, groups)
   if ('help' in call) return print(call.help)
   const { command, values, json, key } = call
@@ -65,12 +70,14 @@ async function run({ args, env, print }: AdminIo) {
   const writes = createKeyedTransport(createAuthorizedTransport(transport, config.SERVICE_TOKEN), { key })
   const services = createServices(writes)
   const resolved = await resolveNames(services, values, config.demo)
-  const answer = command.run(services, resolved as never, config.demo)
+  const host = { print, untilStopped, webhookSecret: config.WEBHOOK_SECRET || localSecret(config.SERVICE_TOKEN) }
+  const answer = command.run(services, resolved as never, config.demo, host)
   if (Symbol.asyncIterator in answer) {
     for await (const line of answer) print(line)
     return
   }
   const value = await answer
+  if (value === undefined) return
   print(json ? JSON.stringify(value, null, 2) : formatValue(value))
 }
 

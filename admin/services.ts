@@ -1,5 +1,6 @@
 import { type Client, createClient, type Transport } from '@connectrpc/connect'
 import { ConsoleService } from '#proto/console/v1/console_pb.js'
+import { EventsService } from '#proto/events/v1/events_pb.js'
 import { HookService } from '#proto/hook/v1/hook_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { PrivacyService } from '#proto/privacy/v1/privacy_pb.js'
@@ -11,6 +12,7 @@ export interface Services {
   workspaces: Client<typeof WorkspaceService>
   sessions: Client<typeof SessionService>
   leads: Client<typeof LeadService>
+  events: Client<typeof EventsService>
   hooks: Client<typeof HookService>
   privacy: Client<typeof PrivacyService>
   console: Client<typeof ConsoleService>
@@ -21,6 +23,7 @@ export function createServices(transport: Transport): Services {
     workspaces: createClient(WorkspaceService, transport),
     sessions: createClient(SessionService, transport),
     leads: createClient(LeadService, transport),
+    events: createClient(EventsService, transport),
     hooks: createClient(HookService, transport),
     privacy: createClient(PrivacyService, transport),
     console: createClient(ConsoleService, transport),

@@ -2,11 +2,11 @@ import { AttemptPhase, type ClaimedDelivery } from '#proto/lead/v1/delivery_pb.j
 import { parseDestinationUrl } from '../platform/addresses/destination-url.ts'
 import type { ResolvedAddress } from '../platform/addresses/name-service.ts'
 import { DestinationBlockedError, type Resolver } from '../platform/addresses/resolve.ts'
+import { parseRetryAfter } from '../platform/http/retry-after.ts'
 import { type Connection, createConnections } from './connections.ts'
 import { classifyFailure, type Failure, isConnectionLost, ProtocolError } from './failures.ts'
 import { type Dial, openSocket } from './open-socket.ts'
 import { readAnswer } from './read-answer.ts'
-import { parseRetryAfter } from './retry-after.ts'
 
 /** Outcome of an attempt, as the worker reports it to a core. */
 export type Outcome =

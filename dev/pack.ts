@@ -1,4 +1,4 @@
-// `npm run make -- pack [folder]`: builds the npm packages and writes their tarballs into the folder
+// `npm run make -- pack [package] [folder]`: builds the npm packages, or one of them, and writes their tarballs into the folder
 // (`.cache/packages`). Prints the paths of the tarballs.
 import { execFile } from 'node:child_process'
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -16,6 +16,13 @@ export async function packWidget(folder: string): Promise<string> {
   await buildWidget(0)
   await run(compiler, ['-p', join(root, 'widget/tsconfig.build.json')])
   return pack(join(root, 'widget'), folder)
+}
+
+/** Packs `@service/webhooks`. Returns the path of the tarball. */
+export async function packWebhooks(folder: string): Promise<string> {
+  await rm(join(root, 'webhooks/dist'), { recursive: true, force: true })
+  await run(compiler, ['-p', join(root, 'webhooks/tsconfig.build.json')])
+  return pack(join(root, 'webhooks'), folder)
 }
 
 /** Packs `@service/core-client` with the generated services. Returns the path of the tarball. */
@@ -79,6 +86,10 @@ async function pack(source: string, folder: string): Promise<string> {
 }
 
 if (import.meta.main) {
-  const folder = process.argv[2] ?? join(root, '.cache/packages')
-  for (const tarball of [await packWidget(folder), await packCoreClient(folder)]) console.log(tarball)
+  const packs = { widget: packWidget, 'core-client': packCoreClient, webhooks: packWebhooks }
+  const [name = '', ...rest] = process.argv.slice(2)
+  const isNamed = Object.hasOwn(packs, name)
+  const [folder = join(root, '.cache/packages')] = isNamed ? rest : [name, ...rest].filter(Boolean)
+  const named = isNamed ? [packs[name as keyof typeof packs]] : Object.values(packs)
+  for (const pack of named) console.log(await pack(folder))
 }

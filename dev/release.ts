@@ -8,10 +8,11 @@ import { copyFile, cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/p
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { releasedWidgets, widgetDist } from '../widget/build.ts'
-import { packCoreClient, packWidget } from './pack.ts'
+import { packCoreClient, packWebhooks, packWidget } from './pack.ts'
 import { type Release, readReleases, writeReleases } from './releases.ts'
 
 const root = join(import.meta.dirname, '..')
+const workspaces = ['webhooks', 'widget']
 const inRoot = { cwd: root, maxBuffer: 64 * 1024 * 1024 }
 const run = async (file: string, ...args: string[]) => (await promisify(execFile)(file, args, inRoot)).stdout
 
@@ -42,12 +43,12 @@ async function requireReleasable(version: string, current: string) {
 }
 
 async function setVersion(version: string, current: string) {
-  for (const path of ['package.json', 'widget/package.json'])
+  for (const path of ['package.json', ...workspaces.map((folder) => `${folder}/package.json`)])
     await edit(path, (text) => text.replace(`"version": "${current}"`, `"version": "${version}"`))
   await edit('package-lock.json', (text) => {
     const lock = JSON.parse(text)
     lock.version = version
-    for (const part of ['', 'widget']) lock.packages[part].version = version
+    for (const part of ['', ...workspaces]) lock.packages[part].version = version
     return `${JSON.stringify(lock, null, 2)}\n`
   })
   await edit('CHANGELOG.md', (text) => text.replace('## Unreleased\n', `## Unreleased\n\n## ${version} - ${today}\n`))
@@ -104,6 +105,7 @@ async function writeFiles(version: string): Promise<{ folder: string; sha256: Re
   await mkdir(folder, { recursive: true })
   await packWidget(folder)
   await packCoreClient(folder)
+  await packWebhooks(folder)
   await keepWidget()
   await writeFile(join(folder, 'sbom.cdx.json'), await billOfMaterials(version))
   const buf = join(root, 'node_modules/@bufbuild/buf/bin/buf')

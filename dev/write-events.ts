@@ -1,5 +1,7 @@
 // Writes docs/events.md from gateway/schemas/events.ts, and the tables of webhooks in docs/receiving-leads.md and of the
-// event feed in docs/integrating.md from contract/event-kinds.ts, and contract/event-list.ts: `npm run make -- events`.
+// event feed in docs/integrating.md, the types in webhooks/src/event-kinds.ts and contract/event-list.ts from
+// contract/event-kinds.ts: `npm run make -- events`.
+import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { compatibility, type EventName, eventCategories } from '../contract/event-categories.ts'
@@ -14,6 +16,9 @@ interface Shape {
   description?: string
   properties?: Record<string, Shape>
   required?: string[]
+  items?: Shape
+  anyOf?: Shape[]
+  additionalProperties?: Shape | boolean
 }
 
 /** Returns a short notation of a schema: `{messageId, state: "sent" | "read"}`. */
@@ -111,7 +116,66 @@ export function integratingDocument(): string {
   return readFileSync(integrating, 'utf8').replace(/\| `type` \| Content.*\n(?:\|.*\n)*/, `${table.join('\n')}\n`)
 }
 
+const biome = join(import.meta.dirname, '../node_modules/.bin/biome')
+const webhookKinds = join(import.meta.dirname, '../webhooks/src/event-kinds.ts')
+
+/** Returns the TypeScript type of a schema. Objects accept new fields, because later versions add them. */
+function typeOf({
+  type,
+  enum: values,
+  properties = {},
+  required = [],
+  items,
+  anyOf,
+  additionalProperties,
+}: Shape): string {
+  if (values) return values.map((value) => `'${value}'`).join(' | ')
+  if (anyOf) return anyOf.map(typeOf).join(' | ')
+  if (type === 'array') return `(${typeOf(items ?? {})})[]`
+  if (type !== 'object')
+    return { integer: 'number', number: 'number', string: 'string', boolean: 'boolean' }[type ?? ''] ?? 'unknown'
+  const fields = Object.entries(properties).map(([name, field]) => {
+    const comment = field.description
+      ? `/** ${field.description[0]!.toUpperCase()}${field.description.slice(1)}. */ `
+      : ''
+    return `${comment}${name}${required.includes(name) ? '' : '?'}: ${typeOf(field)}`
+  })
+  const others = typeof additionalProperties === 'object' ? [`[field: string]: ${typeOf(additionalProperties)}`] : []
+  return `{\n${[...fields, ...others].join('\n')}\n}`
+}
+
+/** Returns the types of the events for receivers, before they are formatted. */
+function eventKindsSource(): string {
+  const kinds = Object.entries(deliveryEvents)
+  const types = kinds.map(([name, { when, data, ...kind }]) => {
+    // The mapped fields of a lead are texts.
+    const shape = 'hasLeadFields' in kind ? { ...data, additionalProperties: { type: 'string' } } : data
+    return `/** Sent when ${when}. */\n'${name}': ${typeOf(shape as Shape)}`
+  })
+  const versions = kinds.map(([name, { version }]) => `'${name}': '${version}',`)
+  return `// Written by \`npm run make -- events\` from contract/event-kinds.ts.
+
+/** The data of each kind of event. Later versions of the service add kinds and fields. */
+export interface EventData {
+${types.join('\n')}
+}
+
+/** The version of each kind that this package knows. */
+export const knownVersions: Record<keyof EventData, string> = {
+${versions.join('\n')}
+}
+`
+}
+
+/** Returns webhooks/src/event-kinds.ts. */
+export const eventKindsDocument = (): string =>
+  execFileSync(biome, ['format', '--stdin-file-path=webhooks/src/event-kinds.ts'], {
+    input: eventKindsSource(),
+    encoding: 'utf8',
+  })
+
 if (import.meta.main) {
+  writeFileSync(webhookKinds, eventKindsDocument())
   writeFileSync(join(import.meta.dirname, '../docs/events.md'), eventsDocument())
   writeFileSync(receiving, receivingDocument())
   writeFileSync(integrating, integratingDocument())

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest'
+import type { Host } from '../command.ts'
 import type { Services } from '../services.ts'
 import { deletion } from './deletion.ts'
 import { retention } from './retention.ts'
+
+const host = {} as Host
 
 /** Returns the request that the command sends. */
 async function sent(values: Record<string, string>) {
@@ -10,7 +13,8 @@ async function sent(values: Record<string, string>) {
     requests.push(request)
     return { $typeName: 'service.workspace.v1.UpdateWorkspaceResponse' as const }
   }
-  await retention.run({ workspaces: { updateWorkspace } } as unknown as Services, { workspace: 'ws_1', ...values }, {})
+  const services = { workspaces: { updateWorkspace } } as unknown as Services
+  await retention.run(services, { workspace: 'ws_1', ...values }, {}, host)
   return requests
 }
 
@@ -41,7 +45,7 @@ describe('a command that deletes', () => {
       flags: { thing: { type: 'string', required: true, description: 'its id' } },
       run: async (_, { thing }) => deleted.push(thing),
     })
-    const run = async (values: object) => command.run({} as Services, values as never, {})
+    const run = async (values: object) => command.run({} as Services, values as never, {}, host)
     await expect(run({ thing: 'a' })).rejects.toThrow('confirm with --yes')
     expect(deleted).toEqual([])
     expect(await run({ thing: 'a', yes: true })).toEqual({ deleted: true })

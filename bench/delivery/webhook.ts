@@ -2,7 +2,7 @@
 // undici.
 import { randomUUID } from 'node:crypto'
 import { Agent, request } from 'undici'
-import { webhookHeaders } from '../../core/deliveries/webhook-requests.ts'
+import { webhookHeaders } from '../../contract/webhook-headers.ts'
 import { payloadBytes } from './contender.ts'
 
 export interface WebhookJob {

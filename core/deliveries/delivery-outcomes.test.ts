@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { classify, retryDelay } from './delivery-outcomes.ts'
+import { retryDelay } from '../../contract/retry-delay.ts'
+import { classify } from './delivery-outcomes.ts'
 import type { FailureReason, ResponseClass } from './model.ts'
 
 const statuses: [number[], ResponseClass, boolean][] = [

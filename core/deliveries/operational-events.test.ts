@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { SubscriptionPurpose, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { standardSignature } from '../../contract/webhook-headers.ts'
 import { testDeliveries } from '../test/deliveries.ts'
-import { standardSignature } from './webhook-requests.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())

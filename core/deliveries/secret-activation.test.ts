@@ -1,8 +1,9 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { bodySignature } from '../../contract/webhook-headers.ts'
 import { testDeliveries } from '../test/deliveries.ts'
-import { activatedSecrets, activeSecret, bodySignature, newWebhookSecret, rotatedSecrets } from './webhook-requests.ts'
+import { activatedSecrets, activeSecret, newWebhookSecret, rotatedSecrets } from './webhook-requests.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())

@@ -31,6 +31,8 @@ export interface FeedQuery {
   workspaceId: string
   /** Empty for the oldest entry. */
   cursor: string
+  /** Time from which to read without a cursor. Default: from the oldest entry. */
+  since?: Date | undefined
   /** Empty for all types. */
   types: string[]
   limit?: number | undefined
@@ -53,6 +55,8 @@ const maxPage = 100
 const defaultPage = 50
 /** Maximum number of entries that one call reads to find events of its types. */
 const maxRead = 1_000
+/** Maximum difference of the cores' clocks, which write the times of the entries. */
+const clocksApartMs = 2_000
 const cursorFormat = /^(?:(\w+)\.)?(\d{1,15})$/
 
 /**
@@ -60,7 +64,7 @@ const cursorFormat = /^(?:(\w+)\.)?(\d{1,15})$/
  * backup gives numbers again. Entries whose source was removed are skipped.
  */
 export function createFeedReader(dependencies: {
-  store: Pick<FeedStore, 'after'>
+  store: Pick<FeedStore, 'after' | 'lastBefore'>
   sources: FeedSourceStore
   events: Pick<EventStore, 'at'>
   bus: Bus
@@ -88,8 +92,8 @@ export function createFeedReader(dependencies: {
     return new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/cursor', rule }] })
   }
 
-  async function placeOf({ workspaceId, cursor }: FeedQuery): Promise<number | undefined> {
-    if (cursor === '') return undefined
+  async function placeOf({ workspaceId, cursor, since }: FeedQuery): Promise<number | undefined> {
+    if (cursor === '') return since && store.lastBefore(workspaceId, new Date(since.getTime() - clocksApartMs))
     const [, of = '', place = ''] = cursorFormat.exec(cursor) ?? []
     if (place === '') validate({ path: '/cursor', rule: 'format' })
     if (of !== history) throw await removed(workspaceId)

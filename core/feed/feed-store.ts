@@ -22,6 +22,8 @@ export interface FeedStore {
   insert(workspaceId: string, end: number, entries: NewFeedEntry[], at: Date): Promise<boolean>
   /** Returns the sequence of the newest entry of each conversation. */
   newestOf(conversationIds: string[]): Promise<Map<string, number>>
+  /** Returns the number of the last entry that was stored before a time; 0 if there is none. */
+  lastBefore(workspaceId: string, time: Date): Promise<number>
   /** Returns the entries after a number, in order. */
   after(workspaceId: string, number: number, limit: number): Promise<FeedEntry[]>
   /**
@@ -76,6 +78,22 @@ export function createFeedStore({ feedEntries }: { feedEntries: Collection<FeedE
         )
         .toArray()
       return new Map(rows.map(({ _id, sequence }) => [_id, sequence]))
+    },
+
+    async lastBefore(workspaceId, time) {
+      const from = async (number: number) => {
+        const options = { ...committed, projection: { _id: 0, number: 1, storedAt: 1 }, sort: { number: 1 } } as const
+        return feedEntries.findOne({ workspaceId, number: { $gte: number } }, options)
+      }
+      // Numbers are consecutive and grow with the time, so the search halves the range.
+      let last = ((await from(1))?.number ?? 1) - 1
+      for (let high = await end(workspaceId); last < high; ) {
+        const middle = Math.ceil((last + high) / 2)
+        const entry = await from(middle)
+        if (entry && entry.storedAt < time) last = middle
+        else high = middle - 1
+      }
+      return last
     },
 
     async after(workspaceId, number, limit) {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { createClient } from '@connectrpc/connect'
 import { expect, it } from 'vitest'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
@@ -214,4 +215,34 @@ it('a visitor who identifies has not left, and one whose session is closed has',
   await cores.core.flushFeed()
   const left = (await all('', types)).filter(({ type }) => type === 'visitor.left')
   expect(left.map(({ visitor: of }) => [of?.sessionId, of?.reason])).toEqual([[verified.sessionId, 'closed']])
+})
+
+it('a reader without a cursor begins at the given time', async () => {
+  const site = await cores.newSite()
+  const visitor = await cores.newVisitor(site)
+  const { client, headers } = await reader(site.workspaceId)
+  const since = async (at: number) => {
+    const { events, cursor } = await client.listEvents({ since: timestampFromMs(at) }, { headers })
+    return { bodies: bodiesOf(events), cursor }
+  }
+  expect((await since(cores.now())).bodies).toEqual([])
+  const times: number[] = []
+  for (const text of ['one', 'two', 'three']) {
+    cores.advance(60)
+    times.push(cores.now())
+    await send(cores.core, visitor, text)
+    await cores.core.flushFeed()
+  }
+  expect(await Promise.all(times.map(async (at) => (await since(at)).bodies))).toEqual([
+    ['one', 'two', 'three'],
+    ['two', 'three'],
+    ['three'],
+  ])
+  expect((await since(0)).bodies).toEqual(['one', 'two', 'three'])
+  const end = await since(cores.now() + 60_000)
+  expect(end.bodies).toEqual([])
+  await send(cores.core, visitor, 'four')
+  await cores.core.flushFeed()
+  const next = await client.listEvents({ cursor: end.cursor, since: timestampFromMs(0) }, { headers })
+  expect(bodiesOf(next.events)).toEqual(['four'])
 })

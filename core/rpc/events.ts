@@ -1,5 +1,5 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
-import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter, HandlerContext } from '@connectrpc/connect'
 import {
   type EventSchema,
@@ -24,25 +24,29 @@ export function eventsService(router: ConnectRouter, core: CoreContext): void {
   const { feedReader } = core
 
   async function* followEvents(
-    { workspaceId: named, cursor: from, types }: FollowEventsRequest,
+    { workspaceId: named, cursor: from, types, since }: FollowEventsRequest,
     context: HandlerContext,
   ): AsyncGenerator<FollowEventsResponse> {
     const workspaceId = requiredWorkspace(context, named)
     const { signal } = context
     let cursor = from
     for (let waitMs = 0; !signal.aborted && !feedReader.isClosed(); waitMs = heartbeatMs) {
-      const page = await feedReader.read({ workspaceId, cursor, types }, { waitMs, signal })
+      const page = await feedReader.read(
+        { workspaceId, cursor, types, since: since && timestampDate(since) },
+        { waitMs, signal },
+      )
       cursor = page.cursor
       yield create(FollowEventsResponseSchema, { events: page.events.map(toEvent), cursor })
     }
   }
 
   router.service(EventsService, {
-    async listEvents({ workspaceId: named, cursor, types, limit, waitSeconds = 0 }, context) {
+    async listEvents({ workspaceId: named, cursor, types, limit, waitSeconds = 0, since }, context) {
       const workspaceId = requiredWorkspace(context, named)
       validate(field('/waitSeconds', waitSeconds, integer(0, maxWaitSeconds)))
       const options = { waitMs: waitSeconds * 1_000, signal: context.signal }
-      const page = await feedReader.read({ workspaceId, cursor, types, limit }, options)
+      const query = { workspaceId, cursor, types, limit, since: since && timestampDate(since) }
+      const page = await feedReader.read(query, options)
       return { events: page.events.map(toEvent), cursor: page.cursor }
     },
 

@@ -56,7 +56,8 @@ test('a release is a commit with tarballs, bill of materials, protos and checksu
   expect(await git('tag')).toBe('')
   expect(await readFile(join(copy, 'CHANGELOG.md'), 'utf8')).toMatch(/## Unreleased\n\n## 9\.0\.0 - \d{4}-\d\d-\d\d\n/)
   const folder = join(copy, 'dist/release/9.0.0')
-  const files = ['protos.binpb', 'sbom.cdx.json', 'service-core-client-9.0.0.tgz', 'service-widget-9.0.0.tgz']
+  const packages = ['core-client', 'webhooks', 'widget'].map((name) => `service-${name}-9.0.0.tgz`)
+  const files = ['protos.binpb', 'sbom.cdx.json', ...packages]
   expect((await readdir(folder)).sort()).toEqual(['SHA256SUMS', ...files])
   await run('sha256sum', ['--check', 'SHA256SUMS'], { cwd: folder })
   const recorded = await lastRelease(copy)

@@ -1,13 +1,12 @@
-// A minimal receiver of leads: `npx node docs/examples/receiver.ts <secret>`. It verifies each delivery
-// before it parses it, and prints the lead. A real receiver must store the received ids in a
-// database; this example keeps them in memory.
+// A minimal receiver of events: `npx node docs/examples/receiver.ts <secret>`. It verifies each request
+// and prints the event. A real receiver must store the received ids in a database; this example keeps
+// them in memory.
 import { createServer, type IncomingMessage } from 'node:http'
 import { parseArgs } from 'node:util'
-import { Webhook } from 'standardwebhooks'
+// In a project of your own: from '@service/webhooks'
+import { createVerifier, WebhookError } from '../../webhooks/src/index.ts'
 
-const bodyMaxBytes = 64 * 1024
-const contractVersion = '1.0'
-/** How long ids of deliveries are kept. Must exceed the time until the last retry of a delivery. */
+/** How long ids of events are kept. Must exceed the time until the last retry of a delivery. */
 const rememberMs = 48 * 3_600_000
 
 const { values, positionals } = parseArgs({
@@ -19,51 +18,30 @@ if (secret === undefined) {
   console.error('usage: npx node docs/examples/receiver.ts <secret> [--port 9000]')
   process.exit(2)
 }
-const webhook = new Webhook(secret)
+const verify = createVerifier(secret)
 const seen = new Map<string, number>()
 
-/** Returns the status of the answer. */
-async function receive(request: IncomingMessage): Promise<number> {
-  const { 'content-type': type = '', 'x-service-webhook-version': version } = request.headers
-  if (type.split(';')[0]?.trim().toLowerCase() !== 'application/json') return 415
-  if (version !== contractVersion) return 400
-  const parts: Buffer[] = []
-  let length = 0
-  for await (const part of request.iterator({ destroyOnReturn: false })) {
-    length += part.length
-    if (length > bodyMaxBytes) return 413
-    parts.push(part)
-  }
-
-  let lead: unknown
-  try {
-    // Verifies signature and timestamp over the raw bytes, before the body is parsed.
-    lead = webhook.verify(Buffer.concat(parts), request.headers as Record<string, string>)
-  } catch {
-    // The sender disables the subscription after a 401. An operator must then correct the secret
-    // and enable the subscription.
-    console.log('rejected: the signature or the timestamp is invalid')
-    return 401
-  }
-
-  // A delivery may arrive more than once. Handle it only the first time, but return success each
-  // time.
-  const id = String(request.headers['webhook-id'])
+async function receive(request: IncomingMessage): Promise<void> {
+  const event = await verify(request)
+  // An event may arrive more than once. Handle it only the first time, but return success each time.
   const now = Date.now()
   for (const [old, at] of seen) if (now - at > rememberMs) seen.delete(old)
-  if (seen.has(id)) console.log(`duplicate: ${id}`)
-  else console.log(`${id} ${JSON.stringify(lead)}`)
-  seen.set(id, now)
-  return 204
+  if (seen.has(event.id)) console.log(`duplicate: ${event.id}`)
+  else console.log(`${event.id} ${JSON.stringify(event)}`)
+  seen.set(event.id, now)
 }
 
-const server = createServer((request, response) => {
-  receive(request).then(
+const server = createServer(async (request, response) => {
+  try {
+    await receive(request)
+    response.writeHead(204).end()
+  } catch (error) {
+    // The sender disables the subscription after a 401. An operator must then correct the secret and
+    // enable the subscription.
+    console.log(`rejected: ${(error as Error).message}`)
     // The rest of a refused body is not read.
-    (status) => response.writeHead(status, status < 400 ? {} : { connection: 'close' }).end(),
-    // The sender closed the connection.
-    () => response.destroy(),
-  )
+    response.writeHead(error instanceof WebhookError ? error.status : 500, { connection: 'close' }).end()
+  }
 })
 
 server.listen(Number(values.port), () => {

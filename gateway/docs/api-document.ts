@@ -5,8 +5,9 @@ import type { EventName } from '../../contract/event-categories.ts'
 import { CONTRACT, CONTRACT_VERSION } from '../checks/request-checks.ts'
 import { eventDefinitions, eventSchema } from '../schemas/events.ts'
 import { Envelope, portablePatterns } from '../schemas/fields.ts'
-import { HistoryAnswer } from '../schemas/messages.ts'
+import { streamAnswer } from './event-stream-description.ts'
 import { errorsOf, headersOfAnswer, headersOfFailure, parametersOf } from './route-description.ts'
+import { webhookPaths, webhookSchemas } from './webhook-description.ts'
 
 type Json = Record<string, unknown>
 
@@ -30,7 +31,7 @@ Every request sends its \`Origin\`, which browsers do by themselves, and \`X-Ser
 
 /**
  * Describes the routes that are registered after this call and whose path has one of the prefixes.
- * `app.swagger()` returns the OpenAPI 3.1 document. The document contains the schemas that validate
+ * `app.swagger()` returns the OpenAPI 3.2 document. The document contains the schemas that validate
  * requests and serialise answers. Headers and errors are derived from the checks of each route.
  */
 export async function describeApi(app: FastifyInstance, ...prefixes: string[]): Promise<void> {
@@ -60,6 +61,7 @@ export async function describeApi(app: FastifyInstance, ...prefixes: string[]): 
         { name: 'Messages', description: 'Sending, reading, typing.' },
         { name: 'Events', description: 'Live event stream.' },
         { name: 'Commands', description: 'Requests of operators that the visitor accepts or declines.' },
+        { name: 'Webhooks', description: 'Events that the service sends to destinations.' },
         { name: 'Leads', description: 'Delivery of leads to destinations, for backends with a workspace session.' },
         { name: 'Forms', description: 'Pre-chat and offline forms, if advertised.' },
       ],
@@ -93,8 +95,15 @@ function finish(generated: object): object {
   }
   document.components = {
     ...document.components,
-    schemas: { ErrorEnvelope: { ...Envelope, description: 'The body of every failure.' }, ...eventSchemas() },
+    schemas: {
+      ErrorEnvelope: { ...Envelope, description: 'The body of every failure.' },
+      ...eventSchemas(),
+      ...openForNewFields(webhookSchemas()),
+    },
   }
+  // The plugin knows 3.1 only.
+  document.openapi = '3.2.0'
+  document.webhooks = webhookPaths()
   return copyOf(document)
 }
 
@@ -157,24 +166,6 @@ function exampleOf({ code, httpStatus, retryable, terminal }: PublicError): Json
     correlationId: '5f0c2a52-6f0e-4d5c-9d8b-0a3f0f3b9a11',
     ...(code === 'ValidationFailed' ? { issues: [{ path: '/body', rule: 'maxLength' }] } : {}),
     ...(code === 'IdentityAssertionInvalid' ? { issues: [{ path: '/assertion', rule: 'audience' }] } : {}),
-  }
-}
-
-function streamAnswer(): Json {
-  const [message] = (HistoryAnswer as { examples?: { messages: Json[] }[] }).examples![0]!.messages
-  const example = {
-    sequence: 42,
-    type: 'message.received',
-    category: 'informational',
-    occurredAt: '2026-01-02T03:04:09.120Z',
-    data: { message },
-  }
-  const lines = ['retry: 2000', '', 'id: 7f3a-42', 'event: message.received', 'data: {"sequence":42,…}', '', ': hb 42']
-  return {
-    description: `The event stream. Each \`data\` line is an \`Event\`. It stays open, with a heartbeat comment now and then:\n\n    ${lines.join('\n    ')}`,
-    content: {
-      'text/event-stream': { schema: { $ref: '#/components/schemas/Event' }, example },
-    },
   }
 }
 

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import type { FastifyPluginAsync, onRequestHookHandler } from 'fastify'
+import { asOpenApi31 } from './event-stream-description.ts'
 import { gettingStartedPage } from './getting-started.ts'
 
 const DOCS_PREFIX = '/docs'
@@ -22,8 +23,8 @@ const sendDocsOrigin = ({ requestBuilder }: { requestBuilder: { headers: Headers
 }
 
 /**
- * GET /docs/: the API reference, /docs/getting-started, and /docs/openapi.json. All assets come
- * from this gateway.
+ * GET /docs/: the API reference, /docs/getting-started, /docs/openapi.json, and
+ * /docs/openapi-3.1.json for tools that do not read 3.2. All assets come from this gateway.
  */
 export const docsRoutes: FastifyPluginAsync = async (app) => {
   // A dynamic import, because the module contains a script of 4 MB.
@@ -46,6 +47,7 @@ export const docsRoutes: FastifyPluginAsync = async (app) => {
   app.get(`${DOCS_PREFIX}/getting-started`, { schema: { hide: true } }, async ({ protocol, host }, reply) =>
     reply.type('text/html; charset=utf-8').send(gettingStartedPage(`${protocol}://${host}`)),
   )
+  app.get(`${DOCS_PREFIX}/openapi-3.1.json`, { schema: { hide: true } }, async () => asOpenApi31(app.swagger()))
   await app.register(reference, {
     routePrefix: DOCS_PREFIX,
     configuration: {

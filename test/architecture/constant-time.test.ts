@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 
 const root = join(import.meta.dirname, '../..')
 const sources = globSync(
-  '{core,gateway,delivery,core-client,contract,platform,admin,widget/demo,docs/examples}/**/*.ts',
+  '{core,gateway,delivery,core-client,contract,platform,admin,webhooks/src,widget/demo,docs/examples}/**/*.ts',
   {
     cwd: root,
   },

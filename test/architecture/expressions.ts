@@ -7,7 +7,7 @@ const root = join(import.meta.dirname, '../..')
 
 /** Folders whose code reads texts of strangers. Tests and build scripts are left out. */
 const sources = [
-  '{gateway,core,core-client,contract,delivery,platform,admin}/**/*.{ts,js}',
+  '{gateway,core,core-client,contract,delivery,platform,admin,webhooks/src}/**/*.{ts,js}',
   '{browser,widget/src,console/src}/**/*.{ts,tsx}',
   'docs/examples/**/*.{ts,js}',
 ]

@@ -16,6 +16,7 @@ const mayImport: Record<string, string[]> = {
   delivery: ['proto', 'core-client', 'platform', 'contract'],
   browser: [],
   widget: ['browser'],
+  webhooks: [],
   console: ['proto', 'platform', 'contract', 'browser'],
 }
 

@@ -79,9 +79,7 @@ describe('a failure of the service', () => {
     const { page, complaints } = await visitRefused()
     await expect.poll(() => ownLines(complaints)).toHaveLength(1)
     const { origin } = new URL(page.url())
-    expect(ownLines(complaints)[0]).toBe(
-      `Chat: OriginNotAllowed. Allow ${origin} for pk_friendly (console: Websites)`,
-    )
+    expect(ownLines(complaints)[0]).toBe(`Chat: OriginNotAllowed. Allow ${origin} for pk_friendly (console: Websites)`)
     for (let times = 0; times < 3; times += 1) {
       await Promise.all([page.waitForEvent('requestfailed'), returnToTab(page)])
     }

@@ -1,3 +1,4 @@
+import { checkFeed } from './feed-checker.ts'
 import { type Entry, ownerOf, type RecordedEvent, type Records } from './history.ts'
 import { withoutUndone } from './undone.ts'
 
@@ -21,6 +22,10 @@ export const rules = {
   reload: 'history pages plus the stream from their end contain every message once',
   'read again': 'each stream that has got an event gets a reset after a restore',
   'stream ends': 'a stream ends with its session',
+  'feed complete': 'a reader of the feed gets every event of the logs, of leads and of ended deliveries',
+  'feed logged': 'every event of the feed is in a log, a lead or an ended delivery',
+  'feed ordered': 'an event has one cursor, and the events of a conversation are in their order',
+  'feed read again': 'a reader of the feed is told to read again after a restore',
   'lead delivered': 'an acknowledged lead has one accepted delivery per subscription, received at least once',
   'lead exists': 'every delivery belongs to an existing lead',
   fenced: 'a result under a lost claim has no effect',
@@ -43,6 +48,7 @@ export function check(all: Entry[], records: Records): Violation[] {
       streamEnded ? [] : [violation('stream ends', `${visitor}’s stream stayed open after its session was revoked`)],
     ),
     ...checkLeads(entries, records),
+    ...checkFeed(entries, records),
     ...entriesOf(entries, 'refused').map(({ operation, code }) => violation('refused', `${operation}: ${code}`)),
     ...entriesOf(entries, 'not in majority').map(({ operation }) => violation('majority', operation)),
     ...entriesOf(entries, 'still live').map(({ what }) => violation('access ended', what)),

@@ -31,6 +31,22 @@ export type Entry =
   | { kind: 'revoked'; visitor: string; streamEnded: boolean }
   /** The core acknowledged the capture of a lead. */
   | { kind: 'lead'; leadId: string }
+  | { kind: 'feed opened'; reader: string }
+  /**
+   * A reader of the feed got an event about a conversation, a lead or a delivery. It may get an event
+   * again with the same cursor.
+   */
+  | {
+      kind: 'feed event'
+      reader: string
+      cursor: string
+      type: string
+      about: string
+      sequence: number
+      messageId?: string
+    }
+  /** The cursor of a reader belongs to a restored database. The reader begins with the oldest event. */
+  | { kind: 'feed read again'; reader: string }
   /** A delivery's request arrived at the receiver. */
   | { kind: 'delivery'; deliveryId: string; leadId: string }
   /**

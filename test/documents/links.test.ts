@@ -5,7 +5,10 @@ import { parts } from '../../bench/parts.ts'
 import { groups } from '../../dev/command-groups.ts'
 
 const root = join(import.meta.dirname, '../..')
-const documents = [...globSync('*.md', { cwd: root }), ...globSync('{docs/**,core-client,widget}/*.md', { cwd: root })]
+const documents = [
+  ...globSync('*.md', { cwd: root }),
+  ...globSync('{docs/**,core-client,webhooks,widget}/*.md', { cwd: root }),
+]
 /** Names that may follow `npm run <script> --`. */
 const subcommands: Record<string, string[]> = {
   ...Object.fromEntries(Object.entries(groups).map(([script, commands]) => [script, Object.keys(commands)])),
@@ -50,7 +53,7 @@ describe.each(documents)('%s', (document) => {
   it('the document names only existing files', () => {
     const paths = [
       ...text.matchAll(
-        /`((?:admin|bench|browser|core|core-client|delivery|dev|gateway|platform|proto|test|widget|docs)\/[\w./-]*)`/g,
+        /`((?:admin|bench|browser|core|core-client|delivery|dev|gateway|platform|proto|test|webhooks|widget|docs)\/[\w./-]*)`/g,
       ),
     ].map(([, path = '']) => path)
     expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([])

@@ -5,7 +5,7 @@ export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
     tests: ['platform/addresses/*.test.ts'],
   },
   outcomes: {
-    mutate: ['core/deliveries/delivery-outcomes.ts'],
+    mutate: ['core/deliveries/delivery-outcomes.ts', 'contract/retry-delay.ts'],
     tests: ['core/deliveries/delivery-outcomes.test.ts'],
   },
   encoding: {

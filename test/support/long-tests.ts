@@ -6,7 +6,7 @@ export const shareCount = 14
 
 /** Folders that contain tests, as a glob pattern. */
 export const testedFolders =
-  '{core,core-client,contract,gateway,delivery,platform,browser,widget,console,test,dev,admin}'
+  '{core,core-client,contract,gateway,delivery,platform,browser,widget,webhooks,console,test,dev,admin}'
 
 /**
  * Returns the files that a long run tests: files named `*.long.test.ts`, and files whose tests do

@@ -58,6 +58,14 @@ export declare type ListEventsRequest = Message<"service.events.v1.ListEventsReq
    * @generated from field: optional uint32 wait_seconds = 5;
    */
   waitSeconds?: number | undefined;
+
+  /**
+   * Without a cursor, the events that were stored at this time or later are returned. Events of a few
+   * seconds before may be returned as well. Ignored with a cursor.
+   *
+   * @generated from field: optional google.protobuf.Timestamp since = 6;
+   */
+  since?: Timestamp | undefined;
 };
 
 /**
@@ -114,6 +122,13 @@ export declare type FollowEventsRequest = Message<"service.events.v1.FollowEvent
    * @generated from field: repeated string types = 3;
    */
   types: string[];
+
+  /**
+   * As in ListEventsRequest.
+   *
+   * @generated from field: optional google.protobuf.Timestamp since = 4;
+   */
+  since?: Timestamp | undefined;
 };
 
 /**

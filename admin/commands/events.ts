@@ -1,0 +1,73 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { command, type Group } from '../command.ts'
+import { followFeed } from '../listen/follow-feed.ts'
+import { followSubscription } from '../listen/follow-subscription.ts'
+import { createForwarder } from '../listen/forwarder.ts'
+import { UsageError } from '../usage.ts'
+
+const pause = (ms: number, signal: AbortSignal) => delay(ms, undefined, { signal }).catch(() => {})
+
+export const events: Group = {
+  listen: command({
+    summary: 'Send the events of a workspace, or of a subscription, to an address on this machine until Ctrl-C',
+    flags: {
+      'forward-to': { type: 'string', required: true, description: 'the address, such as http://localhost:9000/' },
+      workspace: { type: 'string', description: 'the workspace’s id or name; default: that of the demo' },
+      type: { type: 'string', multiple: true, description: 'only events of this type; repeatable; default: all' },
+      subscription: { type: 'string', description: 'only the lead deliveries of this subscription: id or host' },
+      replay: { type: 'string', description: 'begin at this cursor or ISO time; default: now' },
+    },
+    async run(services, { 'forward-to': to, workspace, subscription, type: types = [], replay }, demo, host) {
+      const url = addressOf(to)
+      const workspaceId = workspace ?? demo.workspaceId
+      if (workspaceId === undefined) throw new UsageError('missing: --workspace')
+      const from = replay === undefined ? new Date() : startOf(replay)
+      const { print, webhookSecret: secret } = host
+      const signal = host.untilStopped()
+      const report = (line: string) => print(`${new Date().toISOString().slice(11, 19)}  ${line}`)
+      const forwarder = createForwarder({ url, secret, report, pause })
+      const options = { signal, report, pause }
+      const pages =
+        subscription === undefined
+          ? followFeed(services, { workspaceId, from, types }, options)
+          : followSubscription(services, { workspaceId, subscriptionId: subscription, from: timeOf(from) }, options)
+
+      let next: string | undefined
+      for await (const page of pages) {
+        if (next === undefined)
+          print(`Sends the events of ${subscription ?? workspaceId} to ${url}\nWEBHOOK_SECRET=${secret}`)
+        for (const event of page.events) {
+          next = event.replayFrom
+          if (!signal.aborted) await forwarder.send(event)
+        }
+        if (!signal.aborted) next = page.next
+      }
+      const left = forwarder.stop()
+      print(
+        `Stopped. ${left.length === 0 ? '' : `${left.length} events were not accepted. `}Continue with --replay ${left[0]?.replayFrom ?? next}`,
+      )
+    },
+  }),
+}
+
+function addressOf(text: string): URL {
+  const url = URL.parse(text)
+  if (url && /^https?:$/.test(url.protocol)) return url
+  throw new UsageError('--forward-to must be a URL, like http://localhost:9000/')
+}
+
+const dateFormat = /^\d{4}-\d{2}-\d{2}/
+
+/** Returns the time or the cursor from which to replay. */
+function startOf(replay: string): Date | string {
+  if (!dateFormat.test(replay)) return replay
+  const time = new Date(replay)
+  if (Number.isNaN(time.getTime()))
+    throw new UsageError('--replay must be a cursor or an ISO time, like 2026-01-31T12:00:00Z')
+  return time
+}
+
+function timeOf(from: Date | string): Date {
+  if (from instanceof Date) return from
+  throw new UsageError('--replay of a subscription must be an ISO time, like 2026-01-31T12:00:00Z')
+}

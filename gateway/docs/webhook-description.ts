@@ -1,0 +1,82 @@
+import { deliveryEvents, type EventKind } from '../../contract/event-kinds.ts'
+
+type Json = Record<string, unknown>
+
+const text = { type: 'string' }
+const kinds = Object.entries(deliveryEvents) as [string, EventKind][]
+const schemaName = (type: string) => `Webhook.${type}`
+const refOf = (name: string) => ({ $ref: `#/components/schemas/${name}` })
+
+const header = (name: string, description: string, schema: Json = text) => ({
+  name,
+  in: 'header',
+  required: true,
+  description,
+  schema,
+})
+const headers = [
+  header('X-Correlation-Id', 'Id of the attempt in the logs.'),
+  header('X-Service-Webhook-Version', 'Version of headers and envelope.', { type: 'string', enum: ['1.0'] }),
+  header('X-Service-Webhook-Id', 'Same as `webhook-id`.'),
+  header(
+    'X-Service-Webhook-Signature',
+    '`sha256=` and the HMAC-SHA256 of the raw body in hex; the key is the whole secret.',
+  ),
+  header('webhook-id', 'Id of the event, the same on every retry.'),
+  header('webhook-timestamp', 'Time of the attempt in seconds.'),
+  header('webhook-signature', 'Standard Webhooks signatures of id, time and raw body, one for each secret.'),
+]
+
+/** Returns `receiveLeadCaptured` for `lead.captured`. */
+const operationIdOf = (type: string) =>
+  ['receive', ...type.split(/[.-]/).map((word) => `${word[0]!.toUpperCase()}${word.slice(1)}`)].join('')
+
+/** Describes the requests that destinations receive, one for each kind of event. */
+export function webhookPaths(): Json {
+  return Object.fromEntries(
+    kinds.map(([type, { version, when, example }]) => {
+      const occurredAt = '2026-11-20T12:00:00.000Z'
+      const body = { eventType: type, id: 'dlv_1', contractVersion: version, occurredAt, data: example }
+      const operation = {
+        operationId: operationIdOf(type),
+        summary: `Sent when ${when}`,
+        description: 'Verify a signature before you parse the body. Accept and ignore unknown types.',
+        tags: ['Webhooks'],
+        parameters: headers,
+        requestBody: {
+          required: true,
+          content: { 'application/json': { schema: refOf(schemaName(type)), example: body } },
+        },
+        responses: {
+          '2XX': { description: 'Accepted: the receiver has stored the event.' },
+          default: { description: 'Not accepted. 408, 425, 429 and 5xx are retried, others fail.' },
+        },
+      }
+      return [type, { post: operation }]
+    }),
+  )
+}
+
+/** One schema for each kind of event, and `Webhook` for their union. */
+export function webhookSchemas(): Json {
+  const schemas = kinds.map(([type, { when, hasLeadFields, data }]) => [
+    schemaName(type),
+    {
+      type: 'object',
+      description: `Sent when ${when}.`,
+      properties: {
+        eventType: { type: 'string', enum: [type] },
+        id: text,
+        contractVersion: text,
+        occurredAt: { type: 'string', format: 'date-time' },
+        test: { type: 'boolean', description: 'True for a test of the destination.' },
+        // The mapped fields of a lead are texts.
+        data: hasLeadFields ? { ...data, additionalProperties: text } : data,
+      },
+      required: ['eventType', 'id', 'contractVersion', 'occurredAt', 'data'],
+    },
+  ])
+  const mapping = Object.fromEntries(kinds.map(([type]) => [type, refOf(schemaName(type)).$ref]))
+  const oneOf = Object.values(mapping).map(($ref) => ({ $ref }))
+  return { Webhook: { oneOf, discriminator: { propertyName: 'eventType', mapping } }, ...Object.fromEntries(schemas) }
+}

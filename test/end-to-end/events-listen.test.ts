@@ -1,0 +1,145 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { beforeAll, expect, it, onTestFinished } from 'vitest'
+import { isRetried } from '../../admin/listen/forwarder.ts'
+import { runAdmin } from '../../admin/run-admin.ts'
+import { classify } from '../../core/deliveries/delivery-outcomes.ts'
+import { createVerifier, type WebhookEvent } from '../../webhooks/src/index.ts'
+import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
+import { testDatabase } from '../support/test-database.ts'
+import { until } from '../support/until.ts'
+
+const database = testDatabase()
+let stack: LocalStack
+beforeAll(async () => {
+  stack = await startLocalStack({ database, coreEnv: { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' } })
+})
+
+/** Starts a receiver that verifies with the package, and the command that sends to it. */
+async function listen(...args: string[]) {
+  const events: WebhookEvent[] = []
+  let status = 204
+  const lines: string[] = []
+  const stop = new AbortController()
+  const secretOf = () => /^WEBHOOK_SECRET=(\S+)$/m.exec(lines.join('\n'))?.[1]
+  const receiver = createServer(async (request, response) => {
+    const event = await createVerifier(secretOf())(request).catch(() => undefined)
+    if (event && status < 300) events.push(event)
+    response.writeHead(event ? status : 401).end()
+  })
+  receiver.listen(0, '127.0.0.1')
+  await once(receiver, 'listening')
+  const { port } = receiver.address() as AddressInfo
+  const ended = runAdmin({
+    args: ['events', 'listen', '--forward-to', `http://127.0.0.1:${port}/`, ...args],
+    env: { DATA_DIR: stack.dataDir, CORE_URL: stack.cores[0]!.url },
+    print: (line) => lines.push(line),
+    printError: (line) => lines.push(line),
+    untilStopped: () => stop.signal,
+  })
+  onTestFinished(() => {
+    stop.abort()
+    receiver.close()
+  })
+  return {
+    events,
+    lines,
+    ended,
+    stop: () => stop.abort(),
+    answer(next: number) {
+      status = next
+    },
+    /** Waits until the command follows the events. */
+    ready: () => until('the secret', () => secretOf() !== undefined),
+  }
+}
+
+const typesOf = (events: WebhookEvent[]) =>
+  events.map((event) => (event.eventType === 'unknown' ? event.receivedType : event.eventType))
+
+it('events listen sends new events with valid signatures, also after a restart of the core, and continues where it stopped', async () => {
+  const first = await listen()
+  await first.ready()
+  const visitor = await stack.newVisitor()
+  await visitor.send('one')
+  await until('the first message', () => typesOf(first.events).includes('message.visitor'))
+  await stack.cores[0]!.stop()
+  await until('the report', () => first.lines.some((line) => line.includes('the core does not answer')))
+  await stack.cores[0]!.start()
+  await until('the second message', async () => {
+    await visitor.send('two', { clientOperationId: 'two' }).catch(() => undefined)
+    return typesOf(first.events).filter((type) => type === 'message.visitor').length >= 2
+  })
+  expect(typesOf(first.events)).toEqual(['conversation.created', 'message.visitor', 'message.visitor'])
+  expect(first.events[1]).toMatchObject({
+    data: { conversationId: visitor.session.conversationId, sequence: 1, body: 'one' },
+  })
+
+  first.answer(500)
+  const three = { clientOperationId: 'three' }
+  await until('the third message', async () => (await visitor.send('three', three)).status === 202)
+  await until('the refusal', () => first.lines.some((line) => line.includes('500 in')))
+  first.stop()
+  expect(await first.ended).toBe(0)
+  const cursor = /1 events were not accepted\. Continue with --replay (\S+)$/.exec(first.lines.at(-1)!)?.[1]
+  const second = await listen('--replay', cursor!)
+  await until('the refused message', () => second.events.length > 0)
+  expect(second.events[0]).toMatchObject({ data: { body: 'three' } })
+
+  const ids = first.events.map(({ id }) => id)
+  const again = await listen('--replay', new Date(Date.now() - 3_600_000).toISOString(), '--type', 'message.visitor')
+  await until('all messages', () => again.events.length === 3)
+  expect(again.events.map(({ id }) => id)).toEqual([ids[1], ids[2], second.events[0]!.id])
+})
+
+it('events listen with a subscription sends its deliveries with their ids and mapped fields', async () => {
+  const { leads } = stack.operator()
+  const { workspaceId } = stack.demo
+  const { subscription } = await leads.createSubscription({
+    workspaceId,
+    destinationUrl: 'http://127.0.0.1:9/leads',
+    mappedFields: ['email'],
+    automatic: true,
+  })
+  const { subscriptionId } = subscription!
+  const listening = await listen('--subscription', subscriptionId)
+  await listening.ready()
+  const captured = await leads.captureLead({
+    workspaceId,
+    source: 'test',
+    fields: { email: 'a@b.example', phone: '1' },
+  })
+  await until('the lead', () => listening.events.length > 0)
+  const { deliveries } = await leads.listDeliveries({ workspaceId, subscriptionId })
+  expect(listening.events).toEqual([
+    expect.objectContaining({
+      eventType: 'lead.ready-for-delivery',
+      id: deliveries[0]!.deliveryId,
+      data: { reference: captured.leadId, email: 'a@b.example' },
+    }),
+  ])
+  listening.stop()
+  expect(await listening.ended).toBe(0)
+})
+
+it.each([
+  [['--forward-to', 'localhost:9000'], '--forward-to must be a URL'],
+  [['--forward-to', 'http://127.0.0.1:1/', '--replay', '2026-13-01'], '--replay must be a cursor or an ISO time'],
+  [['--forward-to', 'http://127.0.0.1:1/', '--replay', 'x'], '/cursor format'],
+  [['--forward-to', 'http://127.0.0.1:1/', '--type', 'lead.sold'], '/types/0'],
+])('events listen %j fails with %s', async (args, message) => {
+  const errors: string[] = []
+  const status = await runAdmin({
+    args: ['events', 'listen', ...args],
+    env: { DATA_DIR: stack.dataDir, CORE_URL: stack.cores[0]!.url },
+    print() {},
+    printError: (text) => errors.push(text),
+  })
+  expect([status > 0, errors.join()]).toEqual([true, expect.stringContaining(message)])
+})
+
+it('events listen retries the same statuses as the deliveries', () => {
+  for (let status = 200; status < 600; status += 1)
+    expect([status, isRetried(status)]).toEqual([status, classify({ status }).retryable])
+})

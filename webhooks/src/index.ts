@@ -1,0 +1,5 @@
+export type { EventData } from './event-kinds.ts'
+export type { EventType, UnknownEvent, WebhookEvent } from './events.ts'
+export type { WebhookRequest } from './request.ts'
+export { createVerifier, type Verify } from './verifier.ts'
+export { WebhookError, type WebhookErrorCode } from './webhook-error.ts'
