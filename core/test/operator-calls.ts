@@ -3,6 +3,7 @@ import type { DescMethod, DescMethodStreaming, DescMethodUnary } from '@bufbuild
 import { Code, ConnectError, createConnectRouter, createContextValues, type Transport } from '@connectrpc/connect'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { readCoreConfig } from '../config.ts'
+import { defaultPolicy } from '../deliveries/policy-model.ts'
 import { newId } from '../ids.ts'
 import { createCoreServices } from '../rpc/router.ts'
 import { inMemoryTransport } from '../server.ts'
@@ -20,6 +21,8 @@ export interface Things {
   leadId: string
   subscriptionId: string
   secretId: string
+  hookId: string
+  hookSecretId: string
   attemptId: string
   erasureId: string
 }
@@ -93,6 +96,13 @@ export const requests: Record<string, (things: Things) => Record<string, unknown
   'LeadService.DeleteSubscription': ({ subscriptionId }) => ({ subscriptionId }),
   'LeadService.GetSubscription': ({ subscriptionId }) => ({ subscriptionId }),
   'LeadService.ListSubscriptions': ({ workspaceId }) => ({ workspaceId }),
+  'HookService.CreateHook': ({ workspaceId }) => ({ workspaceId, destinationUrl, eventTypes: ['lead.captured'] }),
+  'HookService.UpdateHook': ({ hookId }) => ({ hookId, maxPerSecond: 1 }),
+  'HookService.RotateHookSecret': ({ hookId }) => ({ hookId }),
+  'HookService.ActivateHookSecret': ({ hookId, hookSecretId: secretId }) => ({ hookId, secretId }),
+  'HookService.DeleteHook': ({ hookId }) => ({ hookId }),
+  'HookService.GetHook': ({ hookId }) => ({ hookId }),
+  'HookService.ListHooks': ({ workspaceId }) => ({ workspaceId }),
   'EventsService.ListEvents': ({ workspaceId }) => ({ workspaceId }),
   'EventsService.FollowEvents': ({ workspaceId }) => ({ workspaceId }),
   'WorkspaceService.CreateWorkspace': () => ({ name: 'Another' }),
@@ -144,13 +154,16 @@ export async function thingsOf(cores: TestCores, sessionId: string, conversation
   const settings = { workspaceId, destinationUrl, mappedFields: [], automatic: false }
   const { subscription, secretId } = await core.leadSubscriptions.create(settings, desk)
   const { subscriptionId } = subscription
+  const policy = { ...defaultPolicy, types: ['lead.captured' as const] }
+  const hook = await core.leadSubscriptions.create({ ...settings, policy, resource: 'hook' }, desk)
   const { attempt } = await core.deliveries.createAttempt(
     { leadId, subscriptionId, idempotencyKey: randomUUID() },
     desk,
   )
   const { attemptId } = attempt
   const { erasureId } = await finishedErasure(cores, workspaceId)
-  return { ...seen, commandId, leadId, subscriptionId, secretId, attemptId, erasureId }
+  const hookIds = { hookId: hook.subscription.subscriptionId, hookSecretId: hook.secretId }
+  return { ...seen, ...hookIds, commandId, leadId, subscriptionId, secretId, attemptId, erasureId }
 }
 
 /** Creates a finished erasure, so that no job changes it during a test. */

@@ -193,7 +193,7 @@ describe('npm start', () => {
     async (setting, value) => {
       const env = { ...ports, DATA_DIR: join(dataDir, 'other'), [setting]: value }
       const failed = await startProcess({ entry: 'dev/start.ts', name: 'npm start', env })
-      expect(await failed.exited).toEqual({ code: 1, signal: null })
+      expect(await failed.exited).toEqual({ code: 2, signal: null })
       expect(failed.output()).toContain(`${setting} must be`)
       expect(failed.output()).not.toContain(value)
     },

@@ -1,4 +1,5 @@
 import type { WidgetMessage } from '../client/types.ts'
+import { isTeam } from './team.ts'
 
 export interface ReceiptsDeps {
   messages(): readonly WidgetMessage[]
@@ -20,7 +21,7 @@ export function createReceipts({ messages, readTo, isHidden, report }: ReceiptsD
     if (isReporting) return
     isReporting = true
     for (;;) {
-      const latest = messages().findLast(({ author, sequence }) => author.kind === 'agent' && sequence)
+      const latest = messages().findLast(({ author, sequence }) => isTeam(author) && sequence)
       const { messageId, sequence = 0, deliveryStatus } = latest ?? {}
       const state = sequence <= readTo() && !isHidden() ? 'read' : 'delivered'
       // After a restore of the service's data, another message may have the same sequence.
