@@ -5,7 +5,7 @@ import { SettingError } from '../platform/settings/settings.ts'
 import { asUsageError, failStart } from '../platform/settings/start-faults.ts'
 import { type CoreConfig, readCoreConfig, requireSettings } from './config.ts'
 import { createKeyring, parseSecretKeys } from './keys/keyring.ts'
-import { botScopes, createAccess, knownScopes } from './workspaces/access.ts'
+import { createAccess, knownScopes } from './workspaces/access.ts'
 
 const usage = `Creates a service token, signed with the first key of SECRET_KEYS:
 
@@ -13,7 +13,7 @@ const usage = `Creates a service token, signed with the first key of SECRET_KEYS
 
   --subject    name of its user; audit records have it
   --scopes     its permissions, any of: ${knownScopes.join(', ')};
-               or bots:act for a bot, which may also read events and messages of its workspace
+               bots:act is for a bot, which may also read events and messages of its workspace
   --workspace  the workspace that it is limited to; default: all
   --days       its lifetime in days, default: 90`
 
@@ -32,7 +32,7 @@ async function main(prepare: Prepare) {
   })
   if (values.help) return console.log(usage)
   const scopes = values.scopes.split(',').filter(Boolean)
-  const unknown = scopes.filter((scope) => ![...knownScopes, ...botScopes].includes(scope))
+  const unknown = scopes.filter((scope) => !knownScopes.includes(scope))
   const days = Number(values.days)
   if (values.subject === '' || scopes.length === 0)
     throw new SettingError('--subject and --scopes are both required; --help lists the flags')

@@ -13,14 +13,11 @@ import {
   type Presence,
   type WatchConversationsResponseSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
-
 import { type EventInit, type StoredConversation, searchIn, shown } from './stored-conversation.ts'
 
 type Frame = MessageInitShape<typeof WatchConversationsResponseSchema>['frame']
-/**
- * Fake conversations in memory, with sequence numbers. `publish` sends stream frames to all
- * watchers.
- */
+
+/** Fake conversations in memory, with sequence numbers. `publish` sends stream frames to all watchers. */
 export function fakeConversations(publish: (frame: Frame) => void) {
   const stored = new Map<string, StoredConversation>()
   const operations = new Map<string, Message>()

@@ -1,4 +1,5 @@
-import type { EventDraft, EventLog } from '../log/event-log.ts'
+import type { EventDraft } from '../log/event-draft.ts'
+import type { EventLog } from '../log/event-log.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import type { ConversationStore } from './conversation-store.ts'
 import { type Announced, type AnnouncedField, type Conversation, queuePlaceOf } from './model.ts'

@@ -3,11 +3,9 @@ import { activeContext, batchOrigin, type Context, inSpan, SpanKind } from '../.
 import { ServiceError, unavailable } from '../errors.ts'
 import type { LogEnd, LogEvent } from '../log-event.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
+import { type EventDraft, opens, reopened, waitingAfter } from './event-draft.ts'
 import type { EventStore } from './event-store.ts'
 import type { LogHeads } from './log-heads.ts'
-
-/** An event to append. The log adds the sequence, the time, the state after it and `removableAt`. */
-export type EventDraft = Omit<LogEvent, 'sequence' | 'occurredAt' | 'closed' | 'waitingSince' | 'removableAt'>
 
 export interface Appended {
   event: LogEvent
@@ -291,14 +289,3 @@ export function createEventLog({
     drain: () => idle.promise,
   }
 }
-
-const opens = ({ message, type }: EventDraft) => message !== undefined || type === 'conversation.reopened'
-
-/** A visitor waits from the first message after an answer, or from a bot's request for a person. */
-function waitingAfter({ type, message }: EventDraft, end: LogEnd, occurredAt: Date): Date | undefined {
-  const begins = message ? message.author.kind === 'visitor' : type === 'human.requested'
-  if (begins) return end.waitingSince ?? occurredAt
-  return message ? undefined : end.waitingSince
-}
-
-const reopened = ({ conversationId }: EventDraft): EventDraft => ({ conversationId, type: 'conversation.reopened' })

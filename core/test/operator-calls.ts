@@ -96,7 +96,11 @@ export const requests: Record<string, (things: Things) => Record<string, unknown
   'LeadService.DeleteSubscription': ({ subscriptionId }) => ({ subscriptionId }),
   'LeadService.GetSubscription': ({ subscriptionId }) => ({ subscriptionId }),
   'LeadService.ListSubscriptions': ({ workspaceId }) => ({ workspaceId }),
-  'HookService.CreateHook': ({ workspaceId }) => ({ workspaceId, destinationUrl, eventTypes: ['lead.captured'] }),
+  'HookService.CreateHook': ({ workspaceId }) => ({
+    workspaceId,
+    destinationUrl,
+    eventTypes: ['subscription.failing'],
+  }),
   'HookService.UpdateHook': ({ hookId }) => ({ hookId, maxPerSecond: 1 }),
   'HookService.RotateHookSecret': ({ hookId }) => ({ hookId }),
   'HookService.ActivateHookSecret': ({ hookId, hookSecretId: secretId }) => ({ hookId, secretId }),
@@ -154,7 +158,7 @@ export async function thingsOf(cores: TestCores, sessionId: string, conversation
   const settings = { workspaceId, destinationUrl, mappedFields: [], automatic: false }
   const { subscription, secretId } = await core.leadSubscriptions.create(settings, desk)
   const { subscriptionId } = subscription
-  const policy = { ...defaultPolicy, types: ['lead.captured' as const] }
+  const policy = { ...defaultPolicy, types: ['subscription.failing' as const] }
   const hook = await core.leadSubscriptions.create({ ...settings, policy, resource: 'hook' }, desk)
   const { attempt } = await core.deliveries.createAttempt(
     { leadId, subscriptionId, idempotencyKey: randomUUID() },

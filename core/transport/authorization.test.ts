@@ -85,7 +85,7 @@ describe('the known scopes', () => {
 
   it('are each required by at least one method', () => {
     expect(new Set(methods.map(([, method]) => getOption(method, scope)))).toEqual(
-      new Set([...operatorScopes, 'visitors:act', 'deliveries:work']),
+      new Set([...operatorScopes, 'visitors:act', 'deliveries:work', 'bots:act']),
     )
   })
 })

@@ -11,10 +11,15 @@ import { knownScopes } from '../workspaces/access.ts'
 const cores = testCores({ started: false })
 let server: CoreServer
 let authorization: string
+/** The token of a bot has no other scopes. */
+let authorizationOfBot: string
 beforeAll(async () => {
   server = await serveCore(cores.core, { host: '127.0.0.1', port: 0 })
-  const token = await cores.core.access.issue({ subject: 'test', scopes: [...knownScopes] })
-  authorization = `Bearer ${token}`
+  const { access } = cores.core
+  const scopes = knownScopes.filter((each) => each !== 'bots:act')
+  authorization = `Bearer ${await access.issue({ subject: 'test', scopes })}`
+  const bot = { subject: 'bot', scopes: ['bots:act'], workspaceId: cores.workspaceId }
+  authorizationOfBot = `Bearer ${await access.issue(bot)}`
 })
 afterAll(() => server.close())
 
@@ -24,7 +29,10 @@ const found = (name: string) => servedMethods().find(([each]) => each === name)!
 async function post(method: DescMethod, body: string | Uint8Array<ArrayBuffer>, type = 'application/json') {
   const response = await fetch(`http://127.0.0.1:${server.port}${pathOf(method)}`, {
     method: 'POST',
-    headers: { authorization, 'content-type': type },
+    headers: {
+      authorization: method.parent.name === 'BotService' ? authorizationOfBot : authorization,
+      'content-type': type,
+    },
     body,
   })
   return { status: response.status, text: await response.text() }

@@ -21,7 +21,11 @@ let server: CoreServer
 let baseUrl: string
 let things: Things
 
-const bearer = async (...scopes: string[]) => `Bearer ${await cores.core.access.issue({ subject: 'test', scopes })}`
+async function bearer(...scopes: string[]) {
+  // The token of a bot needs a workspace.
+  const workspaceId = scopes.includes('bots:act') ? cores.workspaceId : undefined
+  return `Bearer ${await cores.core.access.issue({ subject: 'test', scopes, workspaceId })}`
+}
 
 const codeOf = (promise: Promise<unknown>) =>
   promise.then(

@@ -59,7 +59,7 @@ export interface Access {
  * Scopes that a service token may have: scopes of operators and scopes of the service's own
  * processes.
  */
-export const knownScopes = [...operatorScopes, 'visitors:act', 'deliveries:work']
+export const knownScopes = [...operatorScopes, 'visitors:act', 'deliveries:work', 'bots:act']
 
 /** Scopes of the token of a bot. Such a token has one workspace. */
 export const botScopes = ['bots:act', 'events:read', 'messages:read']
