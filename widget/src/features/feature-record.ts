@@ -58,7 +58,9 @@ export function createFeatureRecords(storage: KeyValueStorage, siteKey: string):
 
     change(part) {
       record = { ...record, ...part }
-      storage.setItem(key, JSON.stringify(record))
+      // The data of a submitted form is not stored.
+      const activity = record.activity.map((one) => ({ ...one, address: undefined }))
+      storage.setItem(key, JSON.stringify({ ...record, activity }))
     },
 
     begin(sessionId) {
@@ -89,10 +91,7 @@ export function createFeatureRecords(storage: KeyValueStorage, siteKey: string):
 function isWhole({ sessionId, agent, activity, forms, requests, handled }: FeatureRecord): boolean {
   const submissions = Object.values(forms).filter((form) => form !== 'submitted')
   const tokens = [sessionId ?? '-', ...handled, ...submissions.map(({ key }) => key), ...requests.map(({ id }) => id)]
-  const names = [
-    ...(agent ? [agent.displayName] : []),
-    ...activity.flatMap((one) => [one.key, one.type, one.at, one.address ?? '']),
-  ]
+  const names = [...(agent ? [agent.displayName] : []), ...activity.flatMap((one) => [one.key, one.type, one.at])]
   const lists = [activity, requests, handled]
   const numbers = [...activity.map(({ sequence }) => sequence), ...requests.map(({ expiresAtMs }) => expiresAtMs)]
   const fields = submissions.map((form) => Object.values(form.fields))
