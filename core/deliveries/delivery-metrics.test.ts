@@ -7,6 +7,7 @@ beforeAll(() => test.open({ count: 1 }))
 beforeEach(() => test.clear())
 
 async function gauge(name: 'oldestDueAge' | 'deliveriesHeld' | 'deliveriesDue') {
+  await test.cores[0]!.measureQueue()
   const [found] = (await test.cores[0]!.metrics[name].get()).values
   return found?.value
 }

@@ -44,6 +44,8 @@ interface DeliveryStores {
 }
 
 export interface DeliveryService {
+  /** Measures the queue for its metrics. A job calls it. */
+  measureQueue(): Promise<void>
   leadFanOut: LeadFanOut
   leadSubscriptions: LeadSubscriptions
   deliveries: Deliveries
@@ -212,6 +214,7 @@ export function createDeliveryService(
   ]
 
   return {
+    measureQueue,
     leadFanOut: fanOut,
     leadSubscriptions: createLeadSubscriptions({
       workspaceStore,

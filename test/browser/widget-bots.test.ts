@@ -3,7 +3,7 @@ import { botOf, robo } from '../support/bot.ts'
 import { until } from '../support/until.ts'
 import { expectAccessible, online, useFeatures, write } from './widget-feature-page.ts'
 
-const features = useFeatures({ TYPING_SECONDS: '120' })
+const features = useFeatures({ TYPING_SECONDS: '60' })
 
 it('a bot has its name; a tap on a quick reply sends it as a message, and the replies go with the next message', async () => {
   const { page, conversationId, complaints } = await features.visit()

@@ -197,7 +197,10 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     shownForm = next
     place.hidden = !next
     log.element.hidden = next !== undefined
-    composer.element.hidden = next !== undefined || (wanted && isLoadingForms) || client.ended() !== undefined
+    const hides = wanted && isLoadingForms
+    // A hidden field would lose the focus to the page.
+    if (hides && composer.element.contains(activeElement)) place.parentElement!.focus({ preventScroll: true })
+    composer.element.hidden = next !== undefined || hides || client.ended() !== undefined
     offer.hidden = next !== undefined || !isOffered
     if (!hadFocus) return
     if (!next) composer.element.hidden || composer.focus()
