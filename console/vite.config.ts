@@ -7,7 +7,8 @@ const config: InlineConfig = {
   configFile: false,
   base: '/console/',
   logLevel: 'warn',
-  oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+  // Tests build it too. Their NODE_ENV would choose the transformation for development.
+  oxc: { jsx: { runtime: 'automatic', importSource: 'preact', development: false } },
   build: {
     target: 'es2022',
     cssTarget: ['chrome123', 'firefox120', 'safari17.5'],

@@ -208,7 +208,9 @@ describe('a deletion', () => {
     const result = { deliveryId, attemptId, claimId, durationMs: 1, facts: { status: 200 } }
     expect(await core.deliveryResults.record([result])).toEqual([true])
     await finishDeletions()
-    expect(await placesOf([shop.subscriptionId])).toEqual([])
+    const places = await placesOf([shop.subscriptionId])
+    // The feed keeps what happened to leads. Its follower may have announced the result before.
+    expect(places.filter((place) => !place.startsWith('feedEntries'))).toEqual([])
     expect(await core.leads.find(leadId, undefined)).toBeDefined()
   })
 

@@ -41,9 +41,9 @@ const AGENT_BODY_LENGTH = 100_000
  * Lifetime of a grant in seconds. It is long enough that a busy machine renews the grant in time.
  */
 export const GRANT_SECONDS = 12
-export const SESSION_SECONDS = 18
+export const SESSION_SECONDS = 24
 /** Time for which a session can be renewed after its grant has expired, in seconds. */
-export const RENEWABLE_SECONDS = 5
+export const RENEWABLE_SECONDS = 10
 /** Maximum age of a stream, in seconds. */
 export const STREAM_SECONDS = 8
 
