@@ -40,10 +40,10 @@ const AGENT_BODY_LENGTH = 100_000
 /**
  * Lifetime of a grant in seconds. It is long enough that a busy machine renews the grant in time.
  */
-export const GRANT_SECONDS = 12
+export const GRANT_SECONDS = 16
 export const SESSION_SECONDS = 24
 /** Time for which a session can be renewed after its grant has expired, in seconds. */
-export const RENEWABLE_SECONDS = 10
+export const RENEWABLE_SECONDS = 8
 /** Maximum age of a stream, in seconds. */
 export const STREAM_SECONDS = 8
 
