@@ -25,7 +25,7 @@ export type ToEngine = { type: 'stop' }
  */
 const settings = {
   internalQueryPlanRanker: 'multiPlanning',
-  wiredTigerEngineRuntimeConfig: 'file_manager=(close_idle_time=10,close_scan_interval=2,close_handle_minimum=100)',
+  wiredTigerEngineRuntimeConfig: 'file_manager=(close_idle_time=30,close_scan_interval=10,close_handle_minimum=100)',
 }
 
 /** Timeout of a clean close. It must be shorter than the timeout of the parent process. */
