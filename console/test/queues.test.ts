@@ -121,7 +121,12 @@ describe('the mark of new messages', () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')
     await page.getByText('Line 59').last().waitFor()
     const mark = page.getByRole('button', { name: 'New messages' })
-    await page.locator('.log').evaluate((log) => log.scrollTo(0, 200))
+    // The log knows its position only after the event.
+    await page.locator('.log').evaluate((log) => {
+      const scrolled = new Promise((resolve) => log.addEventListener('scroll', resolve, { once: true }))
+      log.scrollTo(0, 200)
+      return scrolled.then(() => undefined)
+    })
     core.conversations.visitorTypes('cnv_maria', true)
     await page.locator('.typing-line').waitFor({ state: 'attached' })
     expect(await mark.count()).toBe(0)

@@ -2,6 +2,7 @@ import { createClient } from '@connectrpc/connect'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { ConversationStatus, MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { inMemoryTransport } from '../server.ts'
+import { request, say } from '../test/bots.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
 
 const cores = testCores({ count: 2, started: false, frozen: true })
@@ -120,5 +121,25 @@ describe('the counts of the queues', () => {
   it('need a workspace', async () => {
     const everywhere = messaging.listConversations({ countFor: 'Ada' }, await options())
     await expect(everywhere).rejects.toMatchObject({ rawMessage: 'ValidationFailed' })
+  })
+})
+
+describe('a conversation that a bot hands over', () => {
+  it('is unanswered from the request for a person until an agent answers, also if the core dies at any write', async () => {
+    const { visitors, unanswered } = await newQueue(1)
+    const { conversationId } = visitors[0]!
+    await send(cores.core, visitors[0]!, 'question')
+    await say(cores.core, visitors[0]!, 'bot-answer')
+    expect(await unanswered()).toEqual([])
+    await cores.untilOneSurvives(async (mortal) => {
+      const failed = await request(mortal, visitors[0]!).then(
+        () => false,
+        () => true,
+      )
+      return failed
+    })
+    expect(await unanswered()).toEqual([conversationId])
+    await answer(cores.core, visitors[0]!, 'agent-answer')
+    expect(await unanswered()).toEqual([])
   })
 })
