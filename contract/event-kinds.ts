@@ -15,7 +15,7 @@ export interface EventKind<Shape extends Data = Data> {
   scope: string
   /** When the event happens, for the documents. */
   when: string
-  /** True if a lead subscription adds the mapped fields of the lead to `data`. */
+  /** True if `data` also has the fields of the lead that the subscription maps. */
   hasLeadFields?: true
   /** Schema of `data`. */
   data: Shape

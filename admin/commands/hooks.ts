@@ -10,7 +10,7 @@ import { feedEventTypes } from '../../contract/event-kinds.ts'
 import { command, type Group } from '../command.ts'
 import { oneOf } from '../usage.ts'
 import { deletion } from './deletion.ts'
-import { header, notFound, rate, statuses, toHeader } from './leads.ts'
+import { header, limitsOf, notFound, rate, statuses, toHeader } from './destination-flags.ts'
 import { workspace } from './workspace-flag.ts'
 
 const event = {
@@ -23,10 +23,6 @@ const named = {
   hook: { type: 'string', required: true, description: 'the hook’s id, or the host of its destination' },
   workspace: { type: 'string', description: 'the hook’s workspace, if it is named by its destination' },
 } as const
-const limitsOf = (rate: string | undefined, notFound: string | undefined) => ({
-  maxPerSecond: rate === undefined ? undefined : Number(rate),
-  disableAfterNotFound: notFound === undefined ? undefined : Number(notFound),
-})
 
 export const hooks: Group = {
   create: command({

@@ -12,7 +12,6 @@ import {
   CreateSubscriptionResponseSchema,
   ListSubscriptionsResponseSchema,
   RotateSubscriptionSecretResponseSchema,
-  SubscriptionStatus,
   UpdateSubscriptionResponseSchema,
 } from '#proto/lead/v1/subscription_pb.js'
 import { leadEventTypes } from '../../contract/event-kinds.ts'
@@ -20,6 +19,7 @@ import { leadTitle } from '../../contract/lead-title.ts'
 import { command, type Group } from '../command.ts'
 import { oneOf, UsageError } from '../usage.ts'
 import { deletion } from './deletion.ts'
+import { header, limitsOf, notFound, rate, statuses, toHeader } from './destination-flags.ts'
 import { workspace } from './workspace-flag.ts'
 
 const subscription = {
@@ -43,18 +43,6 @@ const policy = {
   source: { type: 'string', multiple: true, description: 'only leads from pre-chat-form, offline-form or services' },
   installation: { type: 'string', multiple: true, description: 'only leads of the installation with this site key' },
 } as const
-export const header = {
-  type: 'string',
-  multiple: true,
-  description: 'a header of each request, `name: value`; repeatable',
-} as const
-export const statuses = { enabled: SubscriptionStatus.ENABLED, disabled: SubscriptionStatus.DISABLED }
-
-export const notFound = {
-  type: 'string',
-  description: '404 answers in a row that disable the subscription: 1 to 100, default 5; 0 for never',
-} as const
-export const rate = { type: 'string', description: 'requests per second, at most' } as const
 
 export const subscriptions: Group = {
   create: command({
@@ -83,8 +71,7 @@ export const subscriptions: Group = {
           headers: header.map(toHeader),
           automatic,
           policy: policyOf(chosen),
-          maxPerSecond: rate === undefined ? undefined : Number(rate),
-          disableAfterNotFound: notFound === undefined ? undefined : Number(notFound),
+          ...limitsOf(rate, notFound),
         }),
       ),
   }),
@@ -121,8 +108,7 @@ export const subscriptions: Group = {
           policy: policyOf(chosen),
           headers: header && { headers: header.filter((text) => text !== '').map(toHeader) },
           status: status === undefined ? undefined : oneOf('status', status, statuses),
-          maxPerSecond: rate === undefined ? undefined : Number(rate),
-          disableAfterNotFound: notFound === undefined ? undefined : Number(notFound),
+          ...limitsOf(rate, notFound),
         }),
       ),
   }),
@@ -173,11 +159,6 @@ function timeOf(flag: string, text: string) {
   const time = new Date(text)
   if (Number.isNaN(time.getTime())) throw new UsageError(`--${flag} must be an ISO time, like 2026-01-31T12:00:00Z`)
   return timestampFromDate(time)
-}
-
-export function toHeader(text: string) {
-  const [name = '', ...rest] = text.split(':')
-  return { name: name.trim(), ...(rest.length > 0 && { value: rest.join(':').trim() }) }
 }
 
 const deliveryStatuses = Object.fromEntries(

@@ -21,7 +21,7 @@ export async function* followFeed(
   let cursor = from instanceof Date ? '' : from
   const read = (wait: number) =>
     events.listEvents({ workspaceId, cursor, since, types, limit: pageSize, waitSeconds: wait }, { signal, timeoutMs })
-  // The first call is not repeated: its error names a wrong address, token or workspace.
+  // A failed first call is not repeated, because its cause is usually a wrong address, token or workspace.
   for (let page = await read(0); ; ) {
     const found: LocalEvent[] = []
     for (const event of page.events) {

@@ -62,7 +62,7 @@ export async function* followSubscription(
     return fields
   }
 
-  // The first call is not repeated: its error names a wrong address, token or subscription.
+  // A failed first call is not repeated, because its cause is usually a wrong address, token or subscription.
   for (let events: LocalEvent[] | undefined = await read(); events; events = await untilAnswered(read, options)) {
     yield { events, next: new Date(since).toISOString() }
     await pause(everyMs, signal)

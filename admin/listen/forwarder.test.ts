@@ -52,7 +52,7 @@ it('a forwarder signs each attempt like a delivery, with the id of the event', a
   expect(forwarder.stop()).toEqual([])
 })
 
-it('a forwarder retries after the delays of deliveries, while it sends other events', async () => {
+it('a forwarder retries after the same delays as deliveries, and sends other events meanwhile', async () => {
   const { forwarder, received, retries, lines } = await startForwarder([500, 204, 503], { 'retry-after': '60' })
   await forwarder.send(eventOf('evt_1'))
   await forwarder.send(eventOf('evt_2'))

@@ -15,7 +15,7 @@ export interface LocalEvent {
 /** Events that follow one another, and where to continue after them. */
 export interface LocalPage {
   events: LocalEvent[]
-  /** Value of `--replay` that continues after these events. */
+  /** The cursor after these events. `--replay` with it continues there. */
   next: string
 }
 

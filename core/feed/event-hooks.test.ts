@@ -10,6 +10,7 @@ import { createAuthorizedTransport } from '../../core-client/authorized-transpor
 import { inMemoryTransport } from '../server.ts'
 import { answer, send, testCores } from '../test/cores.ts'
 import { codeOf, issuesOf } from '../test/deliveries.ts'
+import { sendFromDyingCores } from '../test/dying-cores.ts'
 import { finishErasures, visitorOf } from '../test/visitor-marks.ts'
 
 const cores = testCores({ count: 2, started: false })
@@ -103,15 +104,7 @@ it('a hook gets no event from before its creation, and each event that happens w
   await cores.core.flushFeed()
   const hooks = createClient(HookService, await transport([...managing, ...reading], workspaceId))
   const { hookId } = await hooks.createHook({ destinationUrl, eventTypes: ['message.visitor'] })
-  await cores.untilOneSurvives(async (mortal, writes) => {
-    let died = false
-    const note = () => {
-      died = true
-    }
-    await send(mortal, visitor, `message-${writes}`).catch(note)
-    await mortal.flushFeed().catch(note)
-    return died
-  })
+  await sendFromDyingCores(cores, visitor)
   cores.advance(120)
   await cores.other.catchUpFeed()
   await cores.core.catchUpFeed()

@@ -9,6 +9,7 @@ import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
 import { inMemoryTransport } from '../server.ts'
 import { answer, send, testCores } from '../test/cores.ts'
+import { sendFromDyingCores } from '../test/dying-cores.ts'
 
 const cores = testCores({ count: 2, started: false })
 const everything = ['events:read', 'messages:read', 'sessions:read', 'leads:read']
@@ -80,15 +81,7 @@ it('a core that dies before it wrote to the feed leaves no event out', async () 
   const site = await cores.newSite()
   const visitor = await cores.newVisitor(site)
   await send(cores.core, visitor, 'early')
-  await cores.untilOneSurvives(async (mortal, writes) => {
-    let died = false
-    const note = () => {
-      died = true
-    }
-    await send(mortal, visitor, `message-${writes}`).catch(note)
-    await mortal.flushFeed().catch(note)
-    return died
-  })
+  await sendFromDyingCores(cores, visitor)
   cores.advance(120)
   await cores.other.catchUpFeed()
   const stored = (await cores.log(visitor.conversationId)).flatMap(({ message }) => message?.body ?? [])

@@ -31,7 +31,7 @@ const headers = [
 const operationIdOf = (type: string) =>
   ['receive', ...type.split(/[.-]/).map((word) => `${word[0]!.toUpperCase()}${word.slice(1)}`)].join('')
 
-/** Describes the requests that destinations receive, one for each kind of event. */
+/** Returns the description of the request that a destination receives, for each kind of event. */
 export function webhookPaths(): Json {
   return Object.fromEntries(
     kinds.map(([type, { version, when, example }]) => {

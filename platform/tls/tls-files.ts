@@ -27,7 +27,7 @@ export interface TlsFiles {
 
 /** TLS files that also tell their state. */
 export interface WatchedTlsFiles extends TlsFiles {
-  /** Expiry of the certificate, or of the first authority, in milliseconds since 1970. */
+  /** When the certificate expires, in milliseconds since 1970. Without a certificate: the first authority. */
   expiresAt(): number
   /** Whether the files on disk are invalid, so that earlier ones are in use. */
   isStale(): boolean

@@ -20,7 +20,7 @@ const says = (part: StartedPart, text: string | RegExp) =>
       .find((line) => line.match(text)),
   )
 
-/** Expects that the process ends with the code and exactly one line on its standard error. */
+/** Expects that the process exits with this code and writes exactly one line to its standard error. */
 async function expectRefusal({ process }: StartedPart, code: number, text: string) {
   expect(await process.exited).toEqual({ code, signal: null })
   const lines = process.output().trim().split('\n')
@@ -40,7 +40,7 @@ describe('SECRET_KEYS that differ from those of the database', () => {
     await expectRefusal(other, 2, 'another key under the id "k1"')
   })
 
-  it('are refused if they lack the key in use', async () => {
+  it('are refused if the key in use is missing', async () => {
     await expectRefusal(await parts.core({ SECRET_KEYS: secretKey('k2', 2) }), 2, 'SECRET_KEYS lacks the key "k1"')
   })
 
@@ -99,7 +99,7 @@ describe('a database of another version', () => {
   })
 })
 
-it('without a database, probes and metrics answer within a second and say so, and recover', async () => {
+it('while the database is away, probes and metrics answer within a second and report it; later they recover', async () => {
   const link = await startLink(decodeURIComponent(/^mongodb:\/\/([^/?]+)/.exec(parts.database.uri)![1]!))
   const cut = await parts.core({ MONGODB_URI: `mongodb://127.0.0.1:${link.port}/?directConnection=true` })
   await ready(cut)

@@ -167,7 +167,7 @@ export async function startReplicaSet(
     const next = candidates.find(({ isLate }) => !isLate) ?? candidates[0]
     if (!next) throw new Error('no member can be elected')
     if (!old.isIsolated) demote(old, next.data)
-    // The isolated member's majority reads do not see the writes of the next primary.
+    // A majority read at the isolated member does not return writes of the next primary.
     else old.committed = await copyData(client, topology.databases, next.data)
     announce()
     await delay(electionMs)

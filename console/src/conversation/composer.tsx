@@ -16,7 +16,7 @@ interface ComposerProps {
   thread: Thread
   closed: boolean
   field: { current: HTMLTextAreaElement | null }
-  /** Closes the conversation when all replies are sent. */
+  /** Closes the conversation as soon as all its replies are sent. */
   closeWhenSent: () => void
 }
 

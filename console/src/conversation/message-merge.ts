@@ -1,5 +1,6 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt'
 import type { Message } from '#proto/messaging/v1/messaging_pb.js'
+import { isTeam } from '../../../browser/team.ts'
 
 const order = ['queued', 'sent', 'delivered', 'read']
 
@@ -31,9 +32,8 @@ export function mergeMessages(known: readonly Message[], more: readonly Message[
 export function withState(messages: readonly Message[], messageId: string, state: string): readonly Message[] {
   const found = messages.find((message) => message.messageId === messageId)
   if (!found) return messages
-  const isTeam = ({ author }: Message) => author?.kind === 'agent' || author?.kind === 'bot'
   const changes = (message: Message) =>
-    (message === found || (isTeam(found) && isTeam(message) && message.sequence < found.sequence)) &&
+    (message === found || (isTeam(found.author) && isTeam(message.author) && message.sequence < found.sequence)) &&
     stateRank(state) > stateRank(message.state)
   return messages.some(changes)
     ? messages.map((message) => (changes(message) ? { ...message, state } : message))

@@ -1,4 +1,5 @@
 import type { Author, Message } from '#proto/messaging/v1/messaging_pb.js'
+import { isTeam } from '../../../browser/team.ts'
 
 /** Returns the name of an agent or a bot, as operators see it; empty for other authors. */
 export function authorName(author: Author | undefined, me: string): string {
@@ -11,8 +12,7 @@ export function authorName(author: Author | undefined, me: string): string {
  * browser has reported.
  */
 export function stateText({ author, state }: Message): string {
-  if (author?.kind === 'agent' || author?.kind === 'bot')
-    return { delivered: 'Delivered', read: 'Read' }[state] ?? 'Sent'
+  if (isTeam(author)) return { delivered: 'Delivered', read: 'Read' }[state] ?? 'Sent'
   if (author?.kind !== 'visitor') return ''
   return { queued: 'New', sent: 'Received', delivered: 'Delivered', read: 'Read', failed: 'Failed' }[state] ?? state
 }

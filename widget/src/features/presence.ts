@@ -1,8 +1,8 @@
 import type { Clock, TimerId } from '../../../browser/platform.ts'
+import { isTeam } from '../../../browser/team.ts'
 import type { Emitter } from '../client/events.ts'
 import type { Activity, Agent, Presence } from '../client/feature-types.ts'
 import type { MessageAuthor, StreamEvent } from '../client/types.ts'
-import { isTeam } from '../messages/team.ts'
 import type { FeatureRecords } from './feature-record.ts'
 
 /** Time after which an agent's typing indicator is removed. */

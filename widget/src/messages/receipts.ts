@@ -1,5 +1,5 @@
+import { isTeam } from '../../../browser/team.ts'
 import type { WidgetMessage } from '../client/types.ts'
-import { isTeam } from './team.ts'
 
 export interface ReceiptsDeps {
   messages(): readonly WidgetMessage[]

@@ -34,7 +34,7 @@ interface Mounted {
 
 const panelId = 'panel'
 
-/** Resolves in a new task. Long work is split, so that the page stays responsive. */
+/** Lets the browser run other tasks, so that the page stays responsive during long work. */
 const nextTask = () => new Promise((resolve) => setTimeout(resolve))
 
 /**

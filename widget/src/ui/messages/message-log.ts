@@ -1,6 +1,6 @@
 import { initialOf } from '../../../../browser/initials.ts'
+import { isTeam } from '../../../../browser/team.ts'
 import type { WidgetMessage } from '../../client/types.ts'
-import { isTeam } from '../../messages/team.ts'
 import { element, icon } from '../elements/elements.ts'
 import { downIcon } from '../elements/icons.ts'
 import { layOut } from './message-layout.ts'

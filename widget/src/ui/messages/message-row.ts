@@ -1,7 +1,7 @@
 import { initialsOf } from '../../../../browser/initials.ts'
 import { linkify } from '../../../../browser/linkify.ts'
+import { isTeam } from '../../../../browser/team.ts'
 import type { MessageAuthor, WidgetMessage } from '../../client/types.ts'
-import { isTeam } from '../../messages/team.ts'
 import { element, icon } from '../elements/elements.ts'
 import { alertIcon, tickIcon } from '../elements/icons.ts'
 import { picture } from '../elements/picture.ts'

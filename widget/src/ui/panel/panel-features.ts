@@ -1,6 +1,6 @@
+import { isTeam } from '../../../../browser/team.ts'
 import type { ServiceClient } from '../../client/client.ts'
 import type { FormKind, MessageAuthor, WidgetMessage } from '../../client/types.ts'
-import { isTeam } from '../../messages/team.ts'
 import { element } from '../elements/elements.ts'
 import type { FormView } from '../forms/form-view.ts'
 import type { Dates } from '../languages/dates.ts'

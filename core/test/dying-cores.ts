@@ -1,0 +1,18 @@
+import type { SessionContent } from '../sessions/model.ts'
+import { send, type TestCores } from './cores.ts'
+
+/**
+ * Sends a message from each of several cores, of which each dies one write later than the one before.
+ * The last one survives. Each core also writes its part of the event feed, if it lives so long.
+ */
+export function sendFromDyingCores(cores: TestCores, visitor: SessionContent) {
+  return cores.untilOneSurvives(async (mortal, writes) => {
+    let died = false
+    const note = () => {
+      died = true
+    }
+    await send(mortal, visitor, `message-${writes}`).catch(note)
+    await mortal.flushFeed().catch(note)
+    return died
+  })
+}
