@@ -113,21 +113,18 @@ describe('a ban of a verified visitor', () => {
   })
 
   it('holds on each connection after a repeat, no matter at which write the first process died', async () => {
-    await cores.untilOneSurvives(
-      async (mortal) => {
-        const sub = newSubject()
-        const [session, elsewhere] = [await identify(first, sub), await identify(second, sub)]
-        const died = await hasFailed(mortal.sessions.ban(session.sessionId, 'rude'))
-        await cores.core.sessions.ban(session.sessionId, 'rude')
-        for (const core of cores.cores) {
-          await until('the refusal', async () => (await codeOf(cores.send(elsewhere, 'x', { core }))) !== 'ok')
-          expect(await codeOf(cores.send(elsewhere, 'x', { core }))).toBe('VISITOR_BANNED')
-          for (const at of [first, second]) expect(await codeOf(identify(at, sub, { core }))).toBe('VISITOR_BANNED')
-        }
-        return died
-      },
-      { step: isLong ? 1 : 2 },
-    )
+    await cores.untilOneSurvives(async (mortal) => {
+      const sub = newSubject()
+      const [session, elsewhere] = [await identify(first, sub), await identify(second, sub)]
+      const died = await hasFailed(mortal.sessions.ban(session.sessionId, 'rude'))
+      await cores.core.sessions.ban(session.sessionId, 'rude')
+      for (const core of cores.cores) {
+        await until('the refusal', async () => (await codeOf(cores.send(elsewhere, 'x', { core }))) !== 'ok')
+        expect(await codeOf(cores.send(elsewhere, 'x', { core }))).toBe('VISITOR_BANNED')
+        for (const at of [first, second]) expect(await codeOf(identify(at, sub, { core }))).toBe('VISITOR_BANNED')
+      }
+      return died
+    })
   })
 })
 

@@ -1,14 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { isLong, someOf } from '../../test/support/is-long.ts'
+import { someOf } from '../../test/support/is-long.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { hasFailed, newSubject, type TestCores, testCores } from '../test/cores.ts'
 
 const cores = testCores()
-
-/** Lets the process die at every second write. A long run tests every write. */
-const evenWrites = isLong ? {} : { step: 2 }
-const oddWrites = isLong ? {} : { from: 1, step: 2 }
 
 /** Seconds after which an operation in progress is treated as abandoned. */
 const abandonedAfterSeconds = 16
@@ -100,7 +96,7 @@ describe.each(someOf(Object.entries(cases), 2))('a process that dies during %s',
       await expect(attempt({ key })).resolves.toEqual(content)
       if (!died) expect(writes).toBeGreaterThan(2)
       return died
-    }, evenWrites)
+    })
   })
 
   it('leaves no partial change if the assertion has expired before the repeat', async () => {
@@ -115,7 +111,7 @@ describe.each(someOf(Object.entries(cases), 2))('a process that dies during %s',
         expect(content.message).toBe('IdentityAssertionExpired')
       } else await check(content)
       return died
-    }, oddWrites)
+    })
   })
 })
 

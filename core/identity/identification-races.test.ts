@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { isLong, today } from '../../test/support/is-long.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { codeOf, newSubject, type TestCores, testCores } from '../test/cores.ts'
 import { credentialsOf, site } from '../test/visitor-credentials.ts'
 
 const cores = testCores()
 
-/** A short run lets the other operation begin at each third call of the database. */
-const everyCall = isLong ? 1 : 3
+/** A short run lets the other operation begin at one of nine calls of the database, other ones each day. */
+const everyCall = isLong ? 1 : 9
 
 type Attempt = (session: SessionContent, sub: string, core: TestCores['core']) => Promise<SessionContent>
 const identify: Attempt = (session, sub, core) => cores.identify(session, cores.sign({ sub, name: 'Ada L.' }), { core })
@@ -39,7 +39,7 @@ async function interrupted(
     check: (outcome: Outcome) => Promise<void>
   }>,
 ) {
-  for (let at = 1, reached = true; reached; at += everyCall) {
+  for (let at = 1 + (today % everyCall), reached = true; reached; at += everyCall) {
     const { attempt, end, check } = await begin()
     let endCode = ''
     reached = false

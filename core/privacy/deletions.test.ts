@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { signAssertion } from '../../test/support/assertion.ts'
-import { isLong, someOf } from '../../test/support/is-long.ts'
+import { someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
 import { codeOf, hasFailed, type TestCores, testCores } from '../test/cores.ts'
@@ -116,7 +116,7 @@ describe.each(kinds)('the deletion of a %s', (kind) => {
           if (places.length > 0) left.push([writes, places])
           return died
         },
-        isLong ? { from: kinds.indexOf(kind), step: 3 } : { from: kinds.indexOf(kind), step: 61 },
+        { every: 83, everyInLong: 3 },
       )
       expect(left).toEqual([])
     },

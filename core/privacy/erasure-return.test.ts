@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isLong, runs, someOf } from '../../test/support/is-long.ts'
+import { runs, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
 import type { SessionContent } from '../sessions/model.ts'
@@ -132,7 +132,7 @@ describe('a person who returns during an erasure', () => {
         if (places.length > 0) left.push([writes, places])
         return died
       },
-      isLong ? { from: 0 } : { from: 13, step: 40 },
+      { every: 61 },
     )
     expect(left).toEqual([])
   })
@@ -151,7 +151,7 @@ describe('a person who returns during an erasure', () => {
           for (const text of person.old) writesOf.set(text, writes)
           return died
         },
-        isLong ? { from: 1 } : { from: 1 + 6 * index, step: 37 },
+        { every: 61 },
       )
       const places = await placesOf([...writesOf.keys()])
       expect(places.map((place) => [place, writesOf.get(place.split(': ')[1]!)])).toEqual([])

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { imageOf } from '../../test/support/images.ts'
-import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { hasFailed, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
@@ -58,7 +57,7 @@ describe.each([{ verified: false }, { verified: true }])('the erasure of a visit
         expect([writes, await placesOf(traces)]).toEqual([writes, []])
         return died
       },
-      isLong ? { from: 1 } : { from: kind.verified ? 1 : 8, step: 29 },
+      { every: 83 },
     )
   })
 })

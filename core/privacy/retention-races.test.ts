@@ -127,7 +127,7 @@ describe('a sweep', () => {
         if (gone.length > 0) lost.push([writes, gone])
         return died
       },
-      isLong ? { from: 0, step: 3 } : { from: 2, step: 83 },
+      { every: 127, everyInLong: 3 },
     )
     expect(lost).toEqual([])
     expect(await findOverdue(cores)).toEqual([])

@@ -3,7 +3,6 @@ import { getOption } from '@bufbuild/protobuf'
 import { MethodOptions_IdempotencyLevel as Level } from '@bufbuild/protobuf/wkt'
 import { describe, expect, it } from 'vitest'
 import { scope } from '#proto/access/v1/access_pb.js'
-import { isLong } from '../../test/support/is-long.ts'
 import type { CoreContext } from '../context.ts'
 import { hasFailed, testCores } from '../test/cores.ts'
 import { servedMethods } from '../test/operator-calls.ts'
@@ -28,12 +27,6 @@ it('the table `writes` lists every operator method that writes', () => {
   )
   expect(Object.keys(writes).toSorted()).toEqual(found.map(([name]) => name).toSorted())
 })
-
-/**
- * The regular run lets the core die after 1, 4, 7, … writes. The long run also tests all other
- * numbers.
- */
-const everyWrite = isLong ? {} : { from: 1, step: 3 }
 
 const table = Object.entries(writes)
 const keyed = table.filter(([, { isKeyed }]) => isKeyed)
@@ -95,7 +88,7 @@ describe.each(keyed)('the operator method %s', (_name, write) => {
       expect(await callAt(cores.core, write, scene, key)).toEqual(repeated)
       expect(await effects()).toBe(1)
       return died
-    }, everyWrite)
+    })
   })
 })
 

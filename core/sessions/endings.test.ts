@@ -98,7 +98,7 @@ describe.each(waysToEnd(cores))('when $name', { retry: 2 }, (way) => {
         await expectOver(scene, way, began)
         return died
       },
-      { from: 1, step: isLong ? 1 : 6 },
+      { every: 8 },
     )
   })
 })

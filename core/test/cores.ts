@@ -4,6 +4,7 @@ import { pino } from 'pino'
 import { afterAll, beforeAll } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { signAssertion } from '../../test/support/assertion.ts'
+import { isLong, today } from '../../test/support/is-long.ts'
 import { type TestDatabase, testDatabase } from '../../test/support/test-database.ts'
 import { workspaceSessionSecret } from '../../test/support/workspace-session.ts'
 import { readCoreConfig } from '../config.ts'
@@ -150,13 +151,17 @@ export async function startTestCores(
     mortalCore: openMortalCore,
     /**
      * Runs a test repeatedly until its core survives. In each run, the core dies after more writes
-     * than in the run before. The test returns whether its core died.
+     * than in the run before. The test returns whether its core died. `npm run test:long` tries every
+     * number of writes. `npm test` tries one of `every` numbers, other ones each day.
+     *
+     * @param everyInLong the long run tries one of this many numbers
      */
     async untilOneSurvives(
       test: (mortal: CoreContext, writes: number) => Promise<boolean>,
-      { from = 0, step = 1 } = {},
+      { every = 4, everyInLong = 1 } = {},
     ) {
-      for (let writes = from, died = true; died; writes += step) {
+      const step = isLong ? everyInLong : every
+      for (let writes = today % step, died = true; died; writes += step) {
         died = await test(openMortalCore(writes), writes)
       }
     },

@@ -13,12 +13,15 @@ export const runs = (all: number, share = 40): { numRuns: number } => ({
   numRuns: isLong ? all : Math.max(1, Math.round(all / share)),
 })
 
+/** The number of this day. Selections of cases depend on it. */
+export const today = Math.floor(Date.now() / 86_400_000)
+
 /**
  * Returns the cases of a slow test. `npm run test:long` checks all of them, and `npm test` checks
  * `count`. The selection changes each day, so that all cases are checked over time.
  */
 export function someOf<T>(cases: readonly T[], count: number): T[] {
   if (isLong) return [...cases]
-  const first = Math.floor(Date.now() / 86_400_000) * count
+  const first = today * count
   return cases.slice(0, count).map((_, index) => cases[(first + index) % cases.length]!)
 }
