@@ -139,7 +139,7 @@ describe('a person who returns during an erasure', () => {
 
   it.each(someOf([...ways.entries()], 1))(
     'keeps the new message when the process that runs the erasure dies (case %i: %s)',
-    async (index, way) => {
+    async (_, way) => {
       const writesOf = new Map<string, number>()
       await cores.untilOneSurvives(
         async (mortal, writes) => {
