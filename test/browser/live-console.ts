@@ -73,7 +73,7 @@ export function useLiveConsole(database: TestDatabase) {
   }
 
   const open = (path: string) => page.goto(`${gatewayUrl}/console/${path}`)
-  const button = (name: string | RegExp) => page.getByRole('button', { name })
+  const button = (name: string | RegExp) => page.getByRole('button', { name, exact: true })
   const dialog = () => page.getByRole('dialog')
   const command = (text: string) => page.locator('.command').first().getByText(text)
   const answerField = () => page.getByRole('textbox', { name: 'Reply' })

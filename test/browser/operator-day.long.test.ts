@@ -56,7 +56,7 @@ async function openTabs(name: string) {
   return { one, two, shown, close: () => context.close() }
 }
 
-const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name })
+const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name, exact: true })
 const open = (page: Page, text: string) => page.locator('.row', { hasText: text }).click()
 const title = (page: Page, text: RegExp) => page.locator('.thread-title').getByText(text)
 const bubbles = (page: Page, text: string) => page.locator('.message .bubble', { hasText: text })
@@ -85,6 +85,7 @@ it('an operator’s day: nothing is lost, nothing appears twice, and no notifica
   await reply(one, 'I am looking.')
   await until('the answer', () => streams[0]!.events.some(({ data }) => data.message?.body === 'I am looking.'))
   await open(two, 'Do you repair zippers?')
+  await two.getByRole('textbox', { name: 'Reply' }).waitFor()
   await stack.gateways[0]!.stop()
   await reply(one, 'It left our store today.')
   await reply(two, 'We do, in a week.')
@@ -117,15 +118,15 @@ it('an operator’s day: nothing is lost, nothing appears twice, and no notifica
   await button(bea.one, 'Assign to me').click()
   await title(two, /Assigned to Bea/).waitFor()
 
-  // A saved reply, added in the settings of the workspace and chosen with the keyboard.
-  await bea.two.goto(`${url}/console/workspace`)
+  // A saved reply, added on its page and chosen with the keyboard.
+  await bea.two.goto(`${url}/console/replies`)
   await bea.two.getByRole('textbox', { name: 'Shortcut' }).fill('address')
   await bea.two.getByRole('textbox', { name: 'Text' }).fill('Send it to Example Street 1.')
   await button(bea.two, 'Save reply').click()
   await bea.two.getByText('/address').waitFor()
   await bea.one.getByRole('textbox', { name: 'Reply' }).focus()
   await bea.one.keyboard.type('/ad')
-  await button(bea.one, '/address').waitFor()
+  await button(bea.one, /^\/address/).waitFor()
   await bea.one.keyboard.press('ArrowDown')
   await bea.one.keyboard.press('Enter')
   await until(

@@ -60,7 +60,7 @@ describe.each(documents)('%s', (document) => {
   })
 
   it('the document names only existing npm scripts and subcommands', () => {
-    const named = [...currentPart(document, text).matchAll(/npm run ([\w:]+)(?: -- ([a-z][\w-]*))?/g)]
+    const named = [...currentPart(document, text).matchAll(/npm run (?:-s )?([\w:]+)(?: -- ([a-z][\w-]*))?/g)]
     const missing = named.filter(([, script = '', name]) => {
       const known = subcommands[script]
       return !scripts.includes(script) || (name !== undefined && known !== undefined && !known.includes(name))

@@ -73,7 +73,7 @@ const npmFunction = (adminPort: number) => {
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
     scripts: Record<string, string>
   }
-  const cases = ['migrate', 'token'].map((name) => `${name}) ${scripts[name]} "$@" ;;`)
+  const cases = ['migrate', 'make'].map((name) => `${name}) ${scripts[name]} "$@" ;;`)
   return `
     call_admin() {
       local admin status
