@@ -45,9 +45,14 @@ export function createMongoClient(uri: string, defaults: MongoClientOptions): Mo
   }
 }
 
-/** Returns a `SettingError` if the database refuses the user or misses a right, else the error itself. */
+/**
+ * Returns a `SettingError` if a file with a certificate cannot be read, or if the database refuses the user
+ * or misses a right. Else returns the error itself.
+ */
 export function connectFault(error: unknown): unknown {
-  const { code, message = '' } = error as { code?: unknown; message?: string }
+  const { code, path, message = '' } = error as { code?: unknown; path?: string; message?: string }
+  // The driver reads the files that the URI names when it connects.
+  if (path !== undefined) return new SettingError(`MONGODB_URI: the file ${path} cannot be read (${code})`)
   if (!(error instanceof MongoServerError)) return error
   if (code === 18 || code === 8000)
     return new SettingError(`MONGODB_URI: the database refuses the user or the password (${message})`)

@@ -100,7 +100,7 @@ export function mistakes({ takenPort, folder, mongodbUri }: Surroundings): Mista
     coreSetting('MONGODB_URI', uri('w=1'), 'MONGODB_URI: the option w is not allowed'),
     coreSetting('MONGODB_URI', uri('journal=false'), 'MONGODB_URI: the option journal is not allowed'),
     coreSetting('MONGODB_URI', uri('retryWrites=false'), 'MONGODB_URI: the option retryWrites is not allowed'),
-    coreSetting('MONGODB_URI', uri('tls=true&tlsCAFile=/nowhere.pem'), 'MONGODB_URI: '),
+    coreSetting('MONGODB_URI', uri('tls=true&tlsCAFile=/nowhere.pem'), 'MONGODB_URI: the file /nowhere.pem'),
     {
       ...coreSetting('MONGODB_URI', 'mongodb://127.0.0.1:1/', 'the database could not be reached within 0 s'),
       code: 1,
