@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { expect, it } from 'vitest'
 import { copyWithChanges } from '../support/source-copy.ts'
+import { incompatibleChange } from './incompatible-change.ts'
 import { rehearse } from './rehearsal.ts'
 import { lastVersion, unpack } from './versions.ts'
 
@@ -19,8 +20,7 @@ it('no message or delivery is lost when the last release is upgraded, rolled bac
 })
 
 it('the rehearsal reports a version as incompatible if it uses other operation keys for visitors', async () => {
-  const [from, to] = ['keyOf(sessionId, clientOperationId)', "keyOf(sessionId, '', clientOperationId)"]
-  const oldRoot = await copyWithChanges([{ folder: 'core/log', from, to }])
+  const oldRoot = await copyWithChanges([incompatibleChange])
   try {
     const { violations } = await rehearse({ oldRoot, seed: 1, visitors: 8, say: () => {} })
     expect(violations.map(({ rule }) => rule)).toContain('once')
