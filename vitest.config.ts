@@ -22,11 +22,17 @@ function filesOf(mode: string): string[] {
   return [`${testedFolders}/**/!(*.long).test.ts`]
 }
 
-/**
- * Folders with the slowest test files. They start first, so that no slow file runs alone at the
- * end.
- */
-const longest = ['test/conformance/', 'test/browser/', 'test/end-to-end/']
+/** The slowest test files, and folders of them. They start first, so that none runs alone at the end. */
+const longest = [
+  'test/conformance/',
+  'core/sessions/overtaken-endings.',
+  'core/privacy/',
+  'test/upgrade/',
+  'test/cluster/',
+  'test/chaos/',
+  'test/browser/',
+  'test/end-to-end/',
+]
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]) {

@@ -186,7 +186,7 @@ it('a captured lead is in the feed once, also if a core dies between any two wri
   for await (const { _id } of cores.core.database.collections.leads.find({ workspaceId })) captured.push(_id)
   const { all } = await reader(workspaceId)
   const events = await all()
-  expect(captured.length).toBeGreaterThan(1)
+  expect(captured).not.toEqual([])
   expect(events.map(({ leadId }) => leadId).toSorted()).toEqual(captured.toSorted())
   expect(events[0]?.lead?.fields).toEqual({ email: 'a@example.org' })
 })

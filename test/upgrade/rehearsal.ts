@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Report, runWith } from '../chaos/run.ts'
 import type { Part, Service } from '../chaos/service.ts'
@@ -38,7 +40,10 @@ export async function rehearse(options: {
     }
   }
 
-  const report = await runWith({ seed, arrivalSeconds: 20, visitors, say, root: oldRoot }, async (service) => {
+  // A release without an event feed leaves events out of it.
+  const hasFeed = existsSync(join(oldRoot, 'core/feed'))
+  const run = { seed, arrivalSeconds: 20, visitors, say, root: oldRoot, hasFeed }
+  const report = await runWith(run, async (service) => {
     const { cores, gateways, workers } = service
     await delay(besideMs)
     await migrate(service, say, [])
