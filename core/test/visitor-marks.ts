@@ -132,5 +132,5 @@ export async function finishErasures(cores: TestCores, core = cores.core) {
     await core.removals.work()
   }
   const unfinished = { stage: { $ne: 'finished' as const } }
-  expect(await core.database.collections.erasures.countDocuments(unfinished)).toBe(0)
+  expect(await core.database.collections.erasures.find(unfinished).toArray()).toEqual([])
 }

@@ -21,6 +21,13 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ kind: 'read' as const }) },
 )
 
+/** Repeats a call if a gateway closed an idle connection while the request was under way. */
+const repeated = <T>(call: () => Promise<T>): Promise<T> =>
+  call().catch((error) => {
+    if (error instanceof TypeError) return call()
+    throw error
+  })
+
 interface Known {
   messageId: string
   clientOperationId?: string
@@ -79,7 +86,7 @@ export function interleavingRules(
       const merge = createMerge()
       const streams: EventStream[] = []
       const read = async () => {
-        const history = await visitor.history()
+        const history = await repeated(() => visitor.history())
         history.forEach(merge.add)
         return history
       }
@@ -93,7 +100,7 @@ export function interleavingRules(
         const seen = last?.events.at(-1)?.sequence ?? startOf(last)
         const after = Math.max(0, seen - back)
         const via = stack.gateways[streams.length % 2]!.url
-        const opened = Object.assign(await visitor.openStream({ after, via }), { after })
+        const opened = Object.assign(await repeated(() => visitor.openStream({ after, via })), { after })
         expect(opened.status).toBe(200)
         streams.push(opened)
       }
@@ -101,7 +108,9 @@ export function interleavingRules(
       const perform: Record<Step['kind'], (step: never) => Promise<unknown>> = {
         async send({ operation }: { operation: number }) {
           const via = stack.gateways[operation % 2]!.url
-          const answer = await visitor.send(`visitor ${operation}`, { clientOperationId: `v${operation}`, via })
+          const answer = await repeated(() =>
+            visitor.send(`visitor ${operation}`, { clientOperationId: `v${operation}`, via }),
+          )
           expect(answer.status).toBe(202)
           merge.add(answer.body)
         },
@@ -112,7 +121,7 @@ export function interleavingRules(
             body: `agent ${operation}`,
           }),
         reconnect: ({ back }: { back: number }) => connect(back),
-        renew: () => renew(visitor),
+        renew: () => repeated(() => renew(visitor)),
         read,
       }
 

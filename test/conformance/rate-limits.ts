@@ -1,7 +1,6 @@
 import { expect } from 'vitest'
 import { newSite } from '../support/resources.ts'
 import { until } from '../support/until.ts'
-import { startVisitor } from '../support/visitor.ts'
 import { bearer } from './client.ts'
 import { rule } from './rule.ts'
 import type { Suite } from './suite.ts'
@@ -117,8 +116,7 @@ export function rateRules(suite: () => Suite): void {
     async () => {
       const { stack } = suite().roomy
       const { siteKey } = await newSite(suite().roomy.operator, ['https://*.visitors.example'])
-      const gatewayUrl = stack.gateways[0]!.url
-      const visitor = await startVisitor({ gatewayUrl, origin: 'https://a.b.visitors.example', siteKey })
+      const visitor = await stack.newVisitor({ origin: 'https://a.b.visitors.example', siteKey })
       expect((await visitor.send('from a wildcard')).status).toBe(202)
     },
     'a session from a wildcard origin',
