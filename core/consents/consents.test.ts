@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import type { ConsentDecision, SessionContent } from '../sessions/model.ts'
 import { codeOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
-import { clientsOf } from '../test/operator-writes.ts'
+import { clientsOf } from '../test/operator-clients.ts'
 import { credentialsOf } from '../test/visitor-credentials.ts'
 import { acceptForms, finishErasures, visitorOf } from '../test/visitor-marks.ts'
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { until } from '../../test/support/until.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { codeOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
-import { clientsOf } from '../test/operator-writes.ts'
+import { clientsOf } from '../test/operator-clients.ts'
 import { credentialsOf } from '../test/visitor-credentials.ts'
 
 const cores = testCores({ count: 2 })

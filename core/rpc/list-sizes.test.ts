@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { testCores } from '../test/cores.ts'
-import { clientsOf } from '../test/operator-writes.ts'
+import { clientsOf } from '../test/operator-clients.ts'
 
 const cores = testCores({ started: false })
 

@@ -6,14 +6,16 @@ import { scope } from '#proto/access/v1/access_pb.js'
 import type { CoreContext } from '../context.ts'
 import { hasFailed, testCores } from '../test/cores.ts'
 import { servedMethods } from '../test/operator-calls.ts'
-import { type Answer, clientsOf, type Scene, type Write, writes } from '../test/operator-writes.ts'
+import { clientsOf } from '../test/operator-clients.ts'
+import type { Answer, Scene, Write } from '../test/operator-scenes.ts'
+import { writes } from '../test/operator-writes.ts'
 
 const cores = testCores({ count: 2 })
 
 /** Time after which another process may take over the idempotency key of a dead process. */
 const takenOverAfterSeconds = 16
 
-const operatorServices = ['WorkspaceService', 'LeadService', 'CommandService']
+const operatorServices = ['WorkspaceService', 'LeadService', 'HookService', 'CommandService']
 
 // Calls that change the suppression list are not in the table. Each entry is on the list at most
 // once, so these calls have the same effect with and without a key. Their own tests cover repeats.

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import type { Retention } from '#proto/workspace/v1/workspace_pb.js'
 import { send, testCores } from '../test/cores.ts'
-import { clientsOf } from '../test/operator-writes.ts'
+import { clientsOf } from '../test/operator-clients.ts'
 
 const cores = testCores({ count: 2 })
 

@@ -5,7 +5,7 @@ import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
 import { hasFailed, testCores } from '../test/cores.ts'
 import { createScene, refusalOf, type Way, waysToEnd } from '../test/endings.ts'
-import { clientsOf } from '../test/operator-writes.ts'
+import { clientsOf } from '../test/operator-clients.ts'
 import type { SessionContent } from './model.ts'
 
 const cores = testCores({ count: 2 })

@@ -7,7 +7,7 @@ import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { answer, codeOf, hasFailed, testCores } from '../test/cores.ts'
-import { clientsOf } from '../test/operator-writes.ts'
+import { clientsOf } from '../test/operator-clients.ts'
 import { runScheduled } from '../test/scheduled-database.ts'
 import { credentialsOf } from '../test/visitor-credentials.ts'
 

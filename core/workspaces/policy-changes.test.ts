@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { codeOf, hasFailed, testCores } from '../test/cores.ts'
-import { clientsOf } from '../test/operator-writes.ts'
+import { clientsOf } from '../test/operator-clients.ts'
 import { site } from '../test/visitor-credentials.ts'
 import { finishErasures } from '../test/visitor-marks.ts'
 

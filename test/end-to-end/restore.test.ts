@@ -5,6 +5,7 @@ import { promisify } from 'node:util'
 import { type Db, MongoClient } from 'mongodb'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { dumpDatabase, restoreDump, restoreSnapshot } from '../support/database-dump.ts'
+import { someOf } from '../support/is-long.ts'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import type { Operator } from '../support/operator.ts'
 import { inheritedEnvironment } from '../support/processes.ts'
@@ -72,7 +73,7 @@ const reset = (sequence: number) => ({
   data: { reason: 'epoch_changed', reauthenticationRequired: false },
 })
 
-describe.each(ways)('after $name', ({ restore }) => {
+describe.each(someOf(ways, 1))('after $name', ({ restore }) => {
   let [early, idle, banned, revoked, late]: Visitor[] = []
   let openStream: EventStream
   let lastEventId = ''

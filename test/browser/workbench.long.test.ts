@@ -1,5 +1,4 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { isLong } from '../support/is-long.ts'
 import {
   bubbles,
   expectEachOnce,
@@ -46,28 +45,25 @@ describe('the workbench of the demo shop', () => {
   })
 
   const failures = ['Answers lost', 'Errors 503', 'Slow', 'Stream half dead']
-  it.each(isLong ? failures : failures.slice(0, 1))(
-    'simulates the network failure “%s”, and each message appears once',
-    async (name) => {
-      const visit = await shop.visit('/account')
-      const { page } = visit
-      await openChat(page)
-      await write(page, 'before')
-      await untilSent(page, 'before')
-      await page.getByRole('button', { name: 'Workbench' }).click()
-      await page.getByRole('tab', { name: 'Network' }).click()
-      await page.getByRole('radio', { name: new RegExp(`^${name}`) }).check()
-      await write(page, 'in trouble')
-      await shop.agentSays((await visit.session()).conversationId, 'an answer')
-      await expect.poll(async () => (await bubbles(page)).includes('in trouble'), soon).toBe(true)
-      await page.getByRole('radio', { name: /^No trouble/ }).check()
-      await untilSent(page, 'in trouble')
-      await page.locator('.bubble', { hasText: 'an answer' }).waitFor()
-      await untilOnline(page)
-      await expectEachOnce(shop, visit, ['before', 'in trouble', 'an answer'])
-      await visit.context.close()
-    },
-  )
+  it.each(failures)('simulates the network failure “%s”, and each message appears once', async (name) => {
+    const visit = await shop.visit('/account')
+    const { page } = visit
+    await openChat(page)
+    await write(page, 'before')
+    await untilSent(page, 'before')
+    await page.getByRole('button', { name: 'Workbench' }).click()
+    await page.getByRole('tab', { name: 'Network' }).click()
+    await page.getByRole('radio', { name: new RegExp(`^${name}`) }).check()
+    await write(page, 'in trouble')
+    await shop.agentSays((await visit.session()).conversationId, 'an answer')
+    await expect.poll(async () => (await bubbles(page)).includes('in trouble'), soon).toBe(true)
+    await page.getByRole('radio', { name: /^No trouble/ }).check()
+    await untilSent(page, 'in trouble')
+    await page.locator('.bubble', { hasText: 'an answer' }).waitFor()
+    await untilOnline(page)
+    await expectEachOnce(shop, visit, ['before', 'in trouble', 'an answer'])
+    await visit.context.close()
+  })
 
   it('lists events of the page without credentials, and can be used without a mouse', async () => {
     const visit = await shop.visit('/lamps')
@@ -100,7 +96,7 @@ describe('the workbench of the demo shop', () => {
     await visit.context.close()
   })
 
-  it.runIf(isLong)('shows the same chat after page loads and in-page navigation', async () => {
+  it('shows the same chat after page loads and in-page navigation', async () => {
     const visit = await shop.visit('/lamps')
     const { page } = visit
     await openChat(page)
