@@ -1,10 +1,11 @@
 import type { Logger } from 'pino'
 import { createPace } from '../concurrency/pace.ts'
+import type { LeadSubscriptionStore } from '../destinations/lead-subscription-store.ts'
+import type { LiveSubscriptions } from '../destinations/live-subscriptions.ts'
+import type { DisabledReason, SubscriptionStatus } from '../destinations/model.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import type { DeliveryHoldStore } from './delivery-hold-store.ts'
-import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
-import type { LiveSubscriptions } from './live-subscriptions.ts'
-import type { DisabledReason, PendingFault, SubscriptionStatus } from './model.ts'
+import type { PendingFault } from './model.ts'
 
 export interface DeliveryHolds {
   /**

@@ -1,9 +1,9 @@
 import { createBatcher } from '../../platform/concurrency/batcher.ts'
 import { activeContext, batchOrigin, type Context, inSpan, SpanKind } from '../../platform/observability/tracing.ts'
+import type { KnownSubscription } from '../destinations/live-subscriptions.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import type { DeliveryDispatch, JoinedWorker } from './delivery-dispatch.ts'
 import type { DeliveryStore } from './delivery-store.ts'
-import type { KnownSubscription } from './live-subscriptions.ts'
 import type { NewDelivery } from './model.ts'
 import type { ClaimedDelivery, ReadyRequests } from './webhook-requests.ts'
 

@@ -1,7 +1,8 @@
 import type { Binary, Collection } from 'mongodb'
+import { type LeadSubscriptionDocument, toSubscription } from '../destinations/lead-subscription-store.ts'
+import type { LeadSubscription } from '../destinations/model.ts'
 import { anyDestination, type DeliveryDocument, toDelivery } from './delivery-store.ts'
-import { type LeadSubscriptionDocument, toSubscription } from './lead-subscription-store.ts'
-import type { Delivery, DeliveryAttempt, DeliveryClaim, LeadSubscription, Settlement } from './model.ts'
+import type { Delivery, DeliveryAttempt, DeliveryClaim, Settlement } from './model.ts'
 import { isMissing } from './queue-again-store.ts'
 import { settlementWrites } from './settlement-store.ts'
 

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import type { AnyBulkWriteOperation, Collection } from 'mongodb'
+import { type LeadSubscriptionDocument, toSubscription } from '../destinations/lead-subscription-store.ts'
+import { auditMax, type LeadSubscription, type SubscriptionAuditEntry } from '../destinations/model.ts'
+import type { DeliveryRecovery, RecoverableStatus, RecoveryRange } from '../destinations/recovery-model.ts'
 import { newId } from '../ids.ts'
 import { createLeases, type Lease } from '../mongodb/leases.ts'
 import { isRecorded, recording, unlessRecorded } from '../mongodb/recorded-operations.ts'
 import type { DeliveryDocument } from './delivery-store.ts'
-import { type LeadSubscriptionDocument, toSubscription } from './lead-subscription-store.ts'
-import { auditMax, type LeadSubscription, type SubscriptionAuditEntry } from './model.ts'
 import { queueAgain } from './queue-again-store.ts'
-import type { DeliveryRecovery, RecoverableStatus, RecoveryRange } from './recovery-model.ts'
 
 type Recoverable = Pick<DeliveryDocument, '_id' | 'createdAt' | 'attempts'>
 

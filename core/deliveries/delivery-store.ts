@@ -1,7 +1,8 @@
 import type { Binary, Collection, Filter } from 'mongodb'
+import type { FeedFields } from '../destinations/handoff-model.ts'
+import type { SubscriptionAuditEntry } from '../destinations/model.ts'
 import { isDuplicateKey } from '../mongodb/faults.ts'
 import { insertEach } from '../mongodb/insert-each.ts'
-import type { FeedFields } from './handoff-model.ts'
 import {
   type Delivery,
   type DeliveryAttempt,
@@ -11,7 +12,6 @@ import {
   type ManualRetry,
   type NewDelivery,
   type QueueFields,
-  type SubscriptionAuditEntry,
 } from './model.ts'
 import { queueAgain } from './queue-again-store.ts'
 

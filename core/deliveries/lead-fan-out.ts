@@ -1,13 +1,13 @@
 import type { Logger } from 'pino'
+import type { LeadSubscriptionStore } from '../destinations/lead-subscription-store.ts'
+import type { LiveSubscriptions } from '../destinations/live-subscriptions.ts'
+import { coversLead, defaultPolicy } from '../destinations/policy-model.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import type { LeadStore } from '../leads/lead-store.ts'
 import type { Lead, LeadFanOut } from '../leads/model.ts'
 import type { Suppressions } from '../leads/suppressions.ts'
 import type { DeliveryIntake } from './delivery-intake.ts'
-import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
-import type { LiveSubscriptions } from './live-subscriptions.ts'
 import { leadContent, newDelivery } from './new-delivery.ts'
-import { coversLead, defaultPolicy } from './policy-model.ts'
 
 /**
  * Time in milliseconds after which another process completes the fan-out of a lead. The process

@@ -1,22 +1,27 @@
 import { randomUUID } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { parseDestinationUrl } from '../../platform/addresses/destination-url.ts'
+import { sealedHeaders } from '../destinations/custom-headers.ts'
+import type { IsAllowedDestination } from '../destinations/destination-check.ts'
+import type { LeadSubscriptionStore } from '../destinations/lead-subscription-store.ts'
+import { followersOf, type LiveSubscriptions } from '../destinations/live-subscriptions.ts'
+import {
+  auditMax,
+  type LeadSubscription,
+  type SubscriptionAuditEntry,
+  type SubscriptionChanges,
+} from '../destinations/model.ts'
+import { createPolicyChecks, requireReadable } from '../destinations/policy-checks.ts'
+import { sealedDestination } from '../destinations/sealed-destination.ts'
+import { isNewOrigin, type SubscriptionSettings, settingIssues } from '../destinations/subscription-settings.ts'
 import { inWorkspace, ServiceError } from '../errors.ts'
 import type { PlannedIds } from '../keys/keyring.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
 import { isShown } from '../keys/shown-secrets.ts'
 import { field, integer, validate } from '../rules.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
-import { sealedHeaders } from './custom-headers.ts'
 import type { DeliveryHolds } from './delivery-holds.ts'
 import type { DeliveryStore } from './delivery-store.ts'
-import type { IsAllowedDestination } from './destination-check.ts'
-import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
-import { followersOf, type LiveSubscriptions } from './live-subscriptions.ts'
-import { auditMax, type LeadSubscription, type SubscriptionAuditEntry, type SubscriptionChanges } from './model.ts'
-import { createPolicyChecks, requireReadable } from './policy-checks.ts'
-import { sealedDestination } from './sealed-destination.ts'
-import { isNewOrigin, type SubscriptionSettings, settingIssues } from './subscription-settings.ts'
 import {
   activatedSecrets,
   defaultOverlapSeconds,
@@ -26,12 +31,10 @@ import {
   rotatedSecrets,
 } from './webhook-requests.ts'
 
-/**
- * The caller of an operation. `subject` is the name that the audit records. If `workspaceId` is
- * set, the caller may access only that workspace.
- */
 export interface Requester {
+  /** Name that the audit records. */
   subject: string
+  /** The only workspace that the caller may access. Absent for every workspace. */
   workspaceId?: string
   /** Absent for the service itself. */
   scopes?: ReadonlySet<string>
@@ -42,16 +45,10 @@ export interface SubscriptionView {
   heldDeliveries: number
 }
 
-/**
- * A view of the subscription and the id of its new secret. `LeadSubscriptions.secret` returns the
- * secret itself, even if the operation is repeated.
- */
+/** The subscription and the id of its new secret, which `LeadSubscriptions.secret` returns at each repeat. */
 type CreatedSecret = SubscriptionView & { secretId: string }
 
-/**
- * Manages lead subscriptions. A write that is repeated with the same operation name changes
- * nothing.
- */
+/** Manages lead subscriptions. A write that is repeated with the same operation name changes nothing. */
 export interface LeadSubscriptions {
   /**
    * Creates a subscription or a hook with one secret. Errors: `NotFound` if the workspace does not

@@ -1,7 +1,7 @@
 import type { EventData, FeedEventType } from '../../contract/event-kinds.ts'
-import type { LeadSubscription } from '../deliveries/model.ts'
 import { type DeliveryContent, leadContent } from '../deliveries/new-delivery.ts'
-import { isHook } from '../deliveries/policy-model.ts'
+import type { LeadSubscription } from '../destinations/model.ts'
+import { isHook } from '../destinations/policy-model.ts'
 import type { FeedEvent } from './feed-reader.ts'
 import { type FeedDelivery, reasonOf } from './model.ts'
 

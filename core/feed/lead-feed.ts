@@ -1,8 +1,8 @@
 import { createPace } from '../concurrency/pace.ts'
-import type { HandoffWhen } from '../deliveries/handoff-model.ts'
-import type { LeadSubscriptionStore } from '../deliveries/lead-subscription-store.ts'
-import type { LeadSubscription } from '../deliveries/model.ts'
 import { isHandedOff } from '../deliveries/new-delivery.ts'
+import type { HandoffWhen } from '../destinations/handoff-model.ts'
+import type { LeadSubscriptionStore } from '../destinations/lead-subscription-store.ts'
+import type { LeadSubscription } from '../destinations/model.ts'
 import type { LeadFeedStore, UnannouncedDelivery, UnannouncedLead } from './lead-feed-store.ts'
 import { type AddToFeed, type FeedDelivery, type NewFeedEntry, noticeEntries } from './model.ts'
 

@@ -1,5 +1,5 @@
 import type { EventData, FeedEventType } from '../../contract/event-kinds.ts'
-import type { DisabledReason, LeadSubscription } from '../deliveries/model.ts'
+import type { DisabledReason, LeadSubscription } from '../destinations/model.ts'
 import { type EventType, endsSession, type LogEvent, type SessionEndType } from '../log-event.ts'
 
 /**

@@ -6,7 +6,7 @@ import { DeliveryStatus, type RecoverDeliveriesRequest, type RecoverySchema } fr
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import type { DeliveryEventType } from '../../contract/event-kinds.ts'
 import type { CoreContext } from '../context.ts'
-import type { DeliveryRecovery, RecoverableStatus } from '../deliveries/recovery-model.ts'
+import type { DeliveryRecovery, RecoverableStatus } from '../destinations/recovery-model.ts'
 import { ServiceError } from '../errors.ts'
 import { callerOf, operatorWrites } from '../transport/caller.ts'
 

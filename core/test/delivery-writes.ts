@@ -1,4 +1,4 @@
-import { defaultPolicy } from '../deliveries/policy-model.ts'
+import { defaultPolicy } from '../destinations/policy-model.ts'
 import type { TestCores } from './cores.ts'
 import {
   bareScene,

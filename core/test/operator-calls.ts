@@ -3,7 +3,7 @@ import type { DescMethod, DescMethodStreaming, DescMethodUnary } from '@bufbuild
 import { Code, ConnectError, createConnectRouter, createContextValues, type Transport } from '@connectrpc/connect'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { readCoreConfig } from '../config.ts'
-import { defaultPolicy } from '../deliveries/policy-model.ts'
+import { defaultPolicy } from '../destinations/policy-model.ts'
 import { newId } from '../ids.ts'
 import { createCoreServices } from '../rpc/router.ts'
 import { inMemoryTransport } from '../server.ts'

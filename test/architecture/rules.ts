@@ -60,6 +60,7 @@ const coreLayers = [
   /^core\/conversations\//,
   /^core\/commands\//,
   /^core\/leads\//,
+  /^core\/destinations\//,
   /^core\/deliveries\//,
   /^core\/feed\//,
   /^core\/privacy\//,

@@ -1,6 +1,6 @@
 import type { Db } from 'mongodb'
 import type { DeliveryDocument } from '../../core/deliveries/delivery-store.ts'
-import type { LeadSubscriptionDocument } from '../../core/deliveries/lead-subscription-store.ts'
+import type { LeadSubscriptionDocument } from '../../core/destinations/lead-subscription-store.ts'
 import type { LeadDocument } from '../../core/leads/lead-store.ts'
 import type { EventDocument } from '../../core/log/event-store.ts'
 import type { Records } from './history.ts'
