@@ -39,6 +39,8 @@ export interface Host {
 export interface Command<F extends Record<string, Flag> = Record<string, Flag>> {
   summary: string
   flags: F
+  /** False for a command that needs neither a core nor a token. Its `services` cannot be called. */
+  callsCore?: false
   /**
    * Runs the administration command. Returns a JSON value, or lines that the caller prints as they
    * arrive. Returns undefined if it has printed everything.

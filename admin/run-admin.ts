@@ -4,7 +4,9 @@ import { coreTlsFiles } from '../core-client/core-tls.ts'
 import { createCoreTransport } from '../core-client/core-transport.ts'
 import { errorInfoOf } from '../core-client/error-info.ts'
 import { SettingError } from '../platform/settings/settings.ts'
+import type { Host } from './command.ts'
 import { consoleLink } from './commands/console-link.ts'
+import { doctor } from './commands/doctor.ts'
 import { events } from './commands/events.ts'
 import { hooks } from './commands/hooks.ts'
 import { deliveries, subscriptions } from './commands/leads.ts'
@@ -16,8 +18,8 @@ import { createKeyedTransport, UnknownOutcomeError } from './keyed-transport.ts'
 import { localSecret } from './listen/local-secret.ts'
 import { resolveNames } from './names.ts'
 import { formatValue } from './output.ts'
-import { createServices } from './services.ts'
-import { readCall, UsageError } from './usage.ts'
+import { createServices, type Services } from './services.ts'
+import { type Call, readCall, UsageError } from './usage.ts'
 
 const groups = {
   workspaces,
@@ -31,6 +33,7 @@ const groups = {
   visitors,
   suppressions,
   'console-link': consoleLink,
+  doctor,
 }
 
 /** What the administration command reads and writes. */
@@ -64,21 +67,30 @@ export async function runAdmin(io: AdminIo): Promise<number> {
 async function run({ args, env, print, untilStopped = () => new AbortController().signal }: AdminIo) {
   const call = readCall(args, groups)
   if ('help' in call) return print(call.help)
-  const { command, values, json, key } = call
-  const config = readAdminConfig(env)
-  const transport = createCoreTransport(config.CORE_URL, coreTlsFiles(config))
-  const writes = createKeyedTransport(createAuthorizedTransport(transport, config.SERVICE_TOKEN), { key })
-  const services = createServices(writes)
-  const resolved = await resolveNames(services, values, config.demo)
-  const host = { print, untilStopped, webhookSecret: config.WEBHOOK_SECRET || localSecret(config.SERVICE_TOKEN) }
-  const answer = command.run(services, resolved as never, config.demo, host)
+  const host = { print, untilStopped }
+  const answer = call.command.callsCore === false ? runHere(call, host) : (await runWithCore(call, env, host)).answer
   if (Symbol.asyncIterator in answer) {
     for await (const line of answer) print(line)
     return
   }
   const value = await answer
   if (value === undefined) return
-  print(json ? JSON.stringify(value, null, 2) : formatValue(value))
+  print(call.json ? JSON.stringify(value, null, 2) : formatValue(value))
+}
+
+type IoOfHost = Omit<Host, 'webhookSecret'>
+
+const runHere = ({ command, values }: Call, host: IoOfHost) =>
+  command.run({} as Services, values as never, {}, { ...host, webhookSecret: '' })
+
+async function runWithCore({ command, values, key }: Call, env: NodeJS.ProcessEnv | undefined, host: IoOfHost) {
+  const config = readAdminConfig(env)
+  const transport = createCoreTransport(config.CORE_URL, coreTlsFiles(config))
+  const writes = createKeyedTransport(createAuthorizedTransport(transport, config.SERVICE_TOKEN), { key })
+  const services = createServices(writes)
+  const resolved = await resolveNames(services, values, config.demo)
+  const webhookSecret = config.WEBHOOK_SECRET || localSecret(config.SERVICE_TOKEN)
+  return { answer: command.run(services, resolved as never, config.demo, { ...host, webhookSecret }) }
 }
 
 /** Returns the error message for the user and the exit status of the process. */

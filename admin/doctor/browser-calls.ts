@@ -1,0 +1,56 @@
+import { randomUUID } from 'node:crypto'
+import { isPublicErrorCode, publicError } from '../../contract/errors.ts'
+
+export const API = '/api/integrations/v1/widget'
+const CONTRACT_VERSION = '1.0'
+export const CALL_MS = 15_000
+
+export interface Call {
+  method?: string
+  path: string
+  /** Default: the origin of the page. Undefined for a request without it. */
+  origin?: string | undefined
+  grant?: string
+  body?: unknown
+  headers?: Record<string, string>
+  signal?: AbortSignal
+}
+
+/** Calls the gateway with the headers that a browser on a page of the origin sends. */
+export type BrowserCall = (call: Call) => Promise<Response>
+
+export const createBrowserCall =
+  (url: URL, pageOrigin: string): BrowserCall =>
+  ({ method = 'GET', path, grant, body, headers, signal = AbortSignal.timeout(CALL_MS), ...given }) => {
+    const { origin } = { origin: pageOrigin, ...given }
+    return fetch(new URL(API + path, url), {
+      method,
+      headers: {
+        ...(origin !== undefined && { origin }),
+        'x-service-widget-version': CONTRACT_VERSION,
+        ...(grant !== undefined && { authorization: `Bearer ${grant}` }),
+        ...(method === 'POST' && { 'content-type': 'application/json', 'idempotency-key': randomUUID() }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      // The gateway never redirects. A browser could not follow a redirect with its credentials.
+      redirect: 'manual',
+      signal,
+    })
+  }
+
+/** Reads the JSON of an answer. Returns undefined if it is none, as with a page of the proxy. */
+export async function jsonOf(answer: Response): Promise<Record<string, unknown> | undefined> {
+  try {
+    return JSON.parse(await answer.text())
+  } catch {
+    return undefined
+  }
+}
+
+/** Says why an answer is no success: the error of the gateway with its remedy, or that the proxy answered. */
+export function refusalOf(status: number, body: Record<string, unknown> | undefined): string {
+  const code = body?.code
+  if (typeof code === 'string' && isPublicErrorCode(code)) return `${code}. ${publicError(code).remedy}`
+  return `status ${status} without an error of the gateway: the proxy answers itself. Send ${API} to a gateway that is ready`
+}

@@ -1,0 +1,88 @@
+import { lookup } from 'node:dns/promises'
+import { once } from 'node:events'
+import { connect, isIP, type Socket } from 'node:net'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
+import { type Finding, fault, fine } from './findings.ts'
+
+const CONNECT_MS = 5_000
+const DAY_MS = 86_400_000
+/** A certificate that a program renews has more days left than these. */
+const MIN_DAYS_LEFT = 14
+
+/** Resolves the host and opens a connection, with TLS for `https:`, to each of its addresses. */
+export async function* connectionFindings(url: URL): AsyncGenerator<Finding, boolean> {
+  // The hostname of an IPv6 address has brackets.
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
+  let addresses: string[]
+  try {
+    addresses = (await lookup(host, { all: true })).map(({ address }) => address)
+  } catch {
+    yield fault(`${host} does not resolve: add its A or AAAA record, or correct the name`)
+    return false
+  }
+  yield fine(`${host} resolves to ${addresses.join(', ')}`)
+  let isReached = false
+  for (const address of addresses) {
+    const { isOpen, finding } = await openedConnection(address, port, url.protocol === 'https:' ? host : '')
+    isReached ||= isOpen
+    yield finding
+  }
+  if (url.protocol === 'http:' && !isLocal(host))
+    yield fault('the URL begins with http: pages with https cannot use it. Terminate TLS in the proxy')
+  return isReached
+}
+
+const isLocal = (host: string) => host === 'localhost' || host.endsWith('.localhost') || /^(127\.|::1$)/.test(host)
+
+/** @param tlsName the host of the certificate, or an empty text for a connection without TLS. */
+async function openedConnection(
+  address: string,
+  port: number,
+  tlsName: string,
+): Promise<{ isOpen: boolean; finding: Finding }> {
+  const socket = tlsName
+    ? connectTls({
+        host: address,
+        port,
+        ...(isIP(tlsName) === 0 && { servername: tlsName }),
+        ALPNProtocols: ['h2', 'http/1.1'],
+      })
+    : connect({ host: address, port })
+  try {
+    await once(socket, tlsName ? 'secureConnect' : 'connect', { signal: AbortSignal.timeout(CONNECT_MS) })
+    const finding = tlsName
+      ? tlsFinding(address, socket as TLSSocket)
+      : fine(`${address} accepts connections on port ${port}`)
+    return { isOpen: true, finding }
+  } catch (error) {
+    const finding = fault(`${address}, port ${port}: ${connectFault(error as NodeJS.ErrnoException)}`)
+    return { isOpen: false, finding }
+  } finally {
+    discard(socket)
+  }
+}
+
+function discard(socket: Socket) {
+  socket.on('error', () => {})
+  socket.destroy()
+}
+
+function connectFault({ code = '', message, name }: NodeJS.ErrnoException): string {
+  if (name === 'AbortError')
+    return 'no answer within 5 s: a firewall drops the packets, or the record names another machine'
+  if (code === 'ECONNREFUSED') return 'nothing listens there: start the proxy, or remove the record'
+  if (code === 'CERT_HAS_EXPIRED') return 'the certificate has expired: renew it'
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return 'the certificate is for another name: add this host to it'
+  if (/CERT|SIGNED|ISSUER|SIGNATURE/.test(code))
+    return `browsers do not trust the certificate (${code}): send the whole chain of a public authority`
+  return `${message}: check the proxy’s address, port and TLS settings`
+}
+
+function tlsFinding(address: string, socket: TLSSocket): Finding {
+  const days = Math.floor((Date.parse(socket.getPeerCertificate().valid_to) - Date.now()) / DAY_MS)
+  if (days < MIN_DAYS_LEFT) return fault(`${address}: the certificate ends in ${days} days: renew it`)
+  if (socket.alpnProtocol !== 'h2')
+    return fault(`${address}: no HTTP/2, so the tabs of a browser share two event streams: enable it in the proxy`)
+  return fine(`${address} accepts TLS with HTTP/2; the certificate ends in ${days} days`)
+}

@@ -1,0 +1,42 @@
+import { createBrowserCall } from './browser-calls.ts'
+import { configFindings } from './browser-checks.ts'
+import { connectionFindings } from './connection-checks.ts'
+import { type Finding, fault } from './findings.ts'
+import { streamFindings } from './stream-checks.ts'
+
+interface Examined {
+  /** Public URL of the gateway. */
+  url: URL
+  siteKey: string
+  /** Origin of a page that the installation allows. */
+  origin: string
+  /** How long the event stream must stay open. */
+  openMs: number
+}
+
+/**
+ * Opens the public URL as a browser on a page of the origin does: name, connection, TLS,
+ * configuration, CORS, clock, session and event stream. Each group of checks returns false if a fault
+ * leaves nothing for the next group to check.
+ */
+export async function* examine({ url, siteKey, origin, openMs }: Examined): AsyncGenerator<Finding> {
+  const call = createBrowserCall(url, origin)
+  const groups = [
+    () => connectionFindings(url),
+    () => configFindings(call, url, siteKey, origin),
+    () => streamFindings(call, siteKey, openMs),
+  ]
+  for (const group of groups) {
+    try {
+      if (!(yield* group())) return
+    } catch (error) {
+      yield fault(`no answer: ${causeOf(error)}. Check the proxy, and that a gateway is ready behind it`)
+      return
+    }
+  }
+}
+
+function causeOf(error: unknown): string {
+  const { cause, message } = error as Error
+  return cause instanceof Error ? cause.message : message
+}
