@@ -27,6 +27,10 @@ const pagedMethod = /^(List|Search)/
  */
 const visitorReadsMax = 8
 const otherReadsMax = 4
+/** Methods that read one thing for an operator or a service. */
+const shortReadMethod = /^Get(?!Config$|SignInOptions$|ConsoleSession$)/
+/** Maximum number of them that run at once, so that hundreds of them do not delay sends. */
+const shortReadsMax = 8
 /** Maximum number of exports that run at once. An export reads everything of a visitor. */
 const exportsMax = 4
 const refusalLogEveryMs = 10_000
@@ -34,7 +38,7 @@ const refusalLogEveryMs = 10_000
 /**
  * Creates the gate of a core. Calls over HTTP and in this process share the gate. It rejects
  * unary calls when `CALLS_MAX` calls are running, which limits the queue when the database
- * is slow. Streams other than exports do not count. Paged reads wait for one another, so that sends and short calls
+ * is slow. Streams other than exports do not count. Reads wait for reads of their kind, so that sends
  * never wait behind them.
  */
 export function createCallGate({ access, config, logger, metrics, now }: CoreContext): CallGate {
@@ -44,6 +48,7 @@ export function createCallGate({ access, config, logger, metrics, now }: CoreCon
   const authenticate = authenticator(access)
   const visitorReads = createSlots({ max: visitorReadsMax, waitingMax: config.CALLS_MAX })
   const otherReads = createSlots({ max: otherReadsMax, waitingMax: config.CALLS_MAX })
+  const shortReads = createSlots({ max: shortReadsMax, waitingMax: config.CALLS_MAX })
   const exports = createSlots({ max: exportsMax, waitingMax: config.CALLS_MAX })
   const otherCalls = createSlots({ max: config.CALLS_MAX, waitingMax: 0 })
 
@@ -54,6 +59,7 @@ export function createCallGate({ access, config, logger, metrics, now }: CoreCon
     if (name === 'ListVisitorMessages') return visitorReads.enter([], signal)
     // This call may wait for half a minute, so it takes no place of reads.
     if (name === 'ListEvents') return otherCalls.enter()
+    if (shortReadMethod.test(name)) return shortReads.enter([], signal)
     return pagedMethod.test(name) ? otherReads.enter([], signal) : otherCalls.enter()
   }
 

@@ -12,7 +12,7 @@ const EVERY_MS = 50
 const SPIN_MS = 4
 
 /** Requests from another client address, whose connections are counted apart. */
-const dispatcher = new Agent({ connect: { localAddress: '127.0.0.2' } })
+const dispatcher = new Agent({ localAddress: '127.0.0.2' })
 const fetch = ((url: string, init: object) =>
   fetchWith(url, { ...init, dispatcher } as never)) as unknown as typeof globalThis.fetch
 
