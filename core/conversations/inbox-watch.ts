@@ -66,11 +66,8 @@ export function createInboxWatch(dependencies: {
   /** Last reported sequence of each conversation. */
   const reported = createLruCache<number>(maxRemembered)
   const behind = new Map<string, number>()
-  /**
-   * Reports of the last `lateMs` milliseconds, oldest first. `after` is the sequence just before
-   * the reported events.
-   */
-  let recent: { conversationId: string; after: number; at: number }[] = []
+  /** Reports of the last `lateMs` milliseconds, oldest first. */
+  let recent: { change: ConversationChange; at: number }[] = []
   let since = 0
 
   const isWatching = (watcher: InboxWatcher, workspaceId: string) =>
@@ -107,8 +104,7 @@ export function createInboxWatch(dependencies: {
       after: reported.get(conversationId) ?? Math.max(0, ends.get(conversationId)! - firstReadEvents),
     }))
     const page = await events.readManyAfter(ranges, eventsPerRead, { transient: true })
-    const at = now()
-    recent = [...recent.filter((each) => each.at >= at - lateMs), ...ranges.map((range) => ({ ...range, at }))]
+    recent = recent.filter(({ at }) => at >= now() - lateMs)
     const byConversation = Map.groupBy(page, ({ conversationId }) => conversationId)
     for (const conversation of watched) {
       const { conversationId } = conversation
@@ -126,23 +122,18 @@ export function createInboxWatch(dependencies: {
   function report(conversation: Conversation, newEvents: LogEvent[]) {
     if (newEvents.length === 0) return
     const change = { conversation: withEvents(conversation, newEvents), events: newEvents }
+    recent.push({ change, at: now() })
     for (const watcher of watchers) if (isWatching(watcher, conversation.workspaceId)) watcher.changed(change)
   }
 
   /**
-   * Repeats recent reports, because a new watcher may read its list from documents that lag behind
-   * the log.
+   * Repeats recent reports for a new watcher, because it may read its list from documents that lag
+   * behind the log. Other watchers have had them.
    */
-  function reportRecentAgain() {
+  function reportRecentAgain(watcher: InboxWatcher) {
     const from = now() - lateMs
-    for (const { conversationId, after, at } of recent) {
-      const end = reported.get(conversationId)
-      if (at < from || end === undefined) continue
-      reported.set(conversationId, Math.min(after, end))
-      enqueue(conversationId, end)
-    }
-    recent = []
-    if (behind.size > 0) void reading.run()
+    for (const { change, at } of recent)
+      if (at >= from && isWatching(watcher, change.conversation.workspaceId)) watcher.changed(change)
   }
 
   function advanced(conversationId: string, sequence: number) {
@@ -191,7 +182,7 @@ export function createInboxWatch(dependencies: {
       }
       watchers.add(watcher)
       watcher.ready()
-      reportRecentAgain()
+      reportRecentAgain(watcher)
       return () => void watchers.delete(watcher)
     },
 

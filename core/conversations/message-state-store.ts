@@ -1,11 +1,12 @@
-import type { AnyBulkWriteOperation, Collection } from 'mongodb'
+import type { AnyBulkWriteOperation, Collection, WithId } from 'mongodb'
 import type { EventDocument } from '../log/event-store.ts'
 import type { LogEvent, MessageState } from '../log-event.ts'
 import { type MessageStateChange, stateOf } from './model.ts'
 
 export interface MessageStateStore {
   /**
-   * Returns the visitor's messages up to a sequence that are in one of these states, oldest first.
+   * Returns the visitor's messages, without bodies, up to a sequence that are in one of these
+   * states, oldest first.
    */
   visitorMessages(
     query: { conversationId: string; upTo: number; states: MessageState[] },
@@ -16,7 +17,7 @@ export interface MessageStateStore {
    * at `limit`.
    */
   count(query: { conversationId: string; upTo: number; states: MessageState[] }, limit: number): Promise<number>
-  /** Returns the latest agent's message up to a sequence. */
+  /** Returns the latest agent's message up to a sequence, without its body. */
   latestAgentMessage(conversationId: string, upTo: number): Promise<LogEvent | undefined>
   /**
    * Sets each message to the state of its event and marks the event as applied. A message that is
@@ -35,6 +36,9 @@ export interface MessageStateStore {
 }
 
 const maxReceived = 100
+/** Bodies are large, and a change of states needs none. */
+const withoutBody = { 'message.body': 0 }
+type StateFields = Pick<LogEvent, 'sequence' | 'currentState' | 'message'>
 
 export function createMessageStateStore({ events }: { events: Collection<EventDocument> }): MessageStateStore {
   const inState = (states: MessageState[]) => ({
@@ -63,6 +67,7 @@ export function createMessageStateStore({ events }: { events: Collection<EventDo
       .find(agentMessages(conversationId, messageSequence))
       .sort({ sequence: -1 })
       .limit(maxReceived)
+      .project<StateFields>({ sequence: 1, currentState: 1, 'message.state': 1 })
       .toArray()
     const reached = latest.findIndex((event) => !from.includes(stateOf(event)))
     return (reached < 0 ? latest : latest.slice(0, reached)).map(({ sequence }) => sequence)
@@ -70,14 +75,24 @@ export function createMessageStateStore({ events }: { events: Collection<EventDo
 
   return {
     async visitorMessages(query, limit) {
-      const found = await events.find(selected(query)).sort({ sequence: 1 }).limit(limit).toArray()
+      const found = await events
+        .find(selected(query))
+        .sort({ sequence: 1 })
+        .limit(limit)
+        .project<WithId<EventDocument>>(withoutBody)
+        .toArray()
       return found.map(({ _id, ...event }) => event)
     },
 
     count: (query, limit) => events.countDocuments(selected(query), { limit }),
 
     async latestAgentMessage(conversationId, upTo) {
-      const [found] = await events.find(agentMessages(conversationId, upTo)).sort({ sequence: -1 }).limit(1).toArray()
+      const [found] = await events
+        .find(agentMessages(conversationId, upTo))
+        .sort({ sequence: -1 })
+        .limit(1)
+        .project<WithId<EventDocument>>(withoutBody)
+        .toArray()
       if (!found) return undefined
       const { _id, ...event } = found
       return event

@@ -60,6 +60,8 @@ export function createMessageStates(dependencies: {
 }): MessageStates {
   const { store, log, access, conversationAccess, logger, now } = dependencies
   let waiting = new Map<string, LogEvent>()
+  /** Events that `markSent` has taken. Every open inbox reports the same events. */
+  const taken = new WeakSet<LogEvent>()
 
   async function change(messages: LogEvent[], state: MessageState) {
     const appended = await Promise.all(
@@ -87,6 +89,7 @@ export function createMessageStates(dependencies: {
       try {
         await change(messages, 'sent')
       } catch (error) {
+        for (const message of messages) taken.delete(message)
         logger.warn({ reason: (error as Error).name }, 'marking messages as sent failed; the next read will retry')
       }
     },
@@ -115,7 +118,9 @@ export function createMessageStates(dependencies: {
 
     markSent(events) {
       for (const event of events) {
-        if (event.type !== 'message.accepted' || stateOf(event) !== 'queued' || waiting.size >= maxWaiting) continue
+        if (event.type !== 'message.accepted' || stateOf(event) !== 'queued') continue
+        if (taken.has(event) || waiting.size >= maxWaiting) continue
+        taken.add(event)
         waiting.set(event.message!.messageId, event)
       }
       if (waiting.size > 0) void sending.run()

@@ -143,7 +143,7 @@ const order: MessageState[] = ['queued', 'sent', 'delivered', 'read']
 export const before = (state: MessageState) => order.slice(0, order.indexOf(state))
 
 /** The current state of a message. */
-export function stateOf({ currentState, message }: LogEvent): MessageState {
+export function stateOf({ currentState, message }: Pick<LogEvent, 'currentState' | 'message'>): MessageState {
   return currentState ?? message?.state ?? 'queued'
 }
 
