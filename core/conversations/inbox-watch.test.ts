@@ -44,6 +44,28 @@ describe('a watched inbox', () => {
     await quick.return(undefined)
   })
 
+  it('repeats the changes of the last seconds for a new reader, and not for others', async () => {
+    const visitor = await cores.newVisitor()
+    const watched = (name: string, seen: string[]) =>
+      cores.core.inboxWatch.add({
+        workspaceId: visitor.workspaceId,
+        ready: () => {},
+        noted: () => {},
+        changed: ({ events }) => seen.push(...events.map(({ message }) => `${name} ${message?.body}`)),
+      })
+    const [first, second]: [string[], string[]] = [[], []]
+    const leaveFirst = watched('first', first)
+    await send(cores.core, visitor, 'hello')
+    await until('the change', () => first.length > 0)
+    const leaveSecond = watched('second', second)
+    await send(cores.core, visitor, 'again')
+    await until('the next change', () => first.length > 1 && second.length > 1)
+    expect(first).toEqual(['first hello', 'first again'])
+    expect(second).toEqual(['second hello', 'second again'])
+    leaveFirst()
+    leaveSecond()
+  })
+
   it('reports a message whose wake-up was lost', async () => {
     const visitor = await cores.newVisitor()
     const { events, conversations } = cores.core.stores

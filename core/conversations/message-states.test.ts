@@ -3,6 +3,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { CoreContext } from '../context.ts'
 import { operationKeys } from '../log-event.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
+import { createMessageStates } from './message-states.ts'
 
 const cores = testCores({ count: 2, started: false })
 
@@ -16,6 +17,37 @@ const statesOf = async ({ credentials }: TestVisitor) =>
 
 const changesOf = async ({ conversationId }: TestVisitor) =>
   (await cores.log(conversationId)).filter(({ type }) => type === 'message.state.changed')
+
+describe('marking messages as sent', () => {
+  it('happens once for all readers, and again after a failure', async () => {
+    const visitor = await cores.newVisitor()
+    const { event } = await send(cores.core, visitor, 'hello')
+    const appended: string[] = []
+    let isFailing = true
+    const states = createMessageStates({
+      ...cores.core,
+      store: cores.core.stores.messageStates,
+      access: { authorize: () => Promise.reject(new Error('not used')) },
+      log: {
+        ...cores.core.log,
+        append: (entry) => {
+          appended.push(entry.type)
+          return isFailing ? Promise.reject(new Error('the database is away')) : cores.core.log.append(entry)
+        },
+      },
+    })
+    for (let reader = 0; reader < 3; reader++) states.markSent([event])
+    await states.drain()
+    expect(appended).toHaveLength(1)
+    isFailing = false
+    for (let reader = 0; reader < 3; reader++) {
+      states.markSent([event])
+      await states.drain()
+    }
+    expect(appended).toHaveLength(2)
+    expect(await statesOf(visitor)).toEqual(['sent'])
+  })
+})
 
 describe('updates of message states', () => {
   it('change the visitor’s messages up to a sequence, write an event for each message and appear in the history', async () => {
