@@ -4,7 +4,6 @@ import { coreTlsFiles } from '../core-client/core-tls.ts'
 import { createCoreTransport } from '../core-client/core-transport.ts'
 import { errorInfoOf } from '../core-client/error-info.ts'
 import { SettingError } from '../platform/settings/settings.ts'
-import type { Host } from './command.ts'
 import { consoleLink } from './commands/console-link.ts'
 import { doctor } from './commands/doctor.ts'
 import { events } from './commands/events.ts'
@@ -67,30 +66,30 @@ export async function runAdmin(io: AdminIo): Promise<number> {
 async function run({ args, env, print, untilStopped = () => new AbortController().signal }: AdminIo) {
   const call = readCall(args, groups)
   if ('help' in call) return print(call.help)
-  const host = { print, untilStopped }
-  const answer = call.command.callsCore === false ? runHere(call, host) : (await runWithCore(call, env, host)).answer
+  const { command, json } = call
+  const given = command.callsCore === false ? withoutCore(call) : await withCore(call, env)
+  const host = { print, untilStopped, webhookSecret: given.webhookSecret }
+  const answer = command.run(given.services, given.values as never, given.demo, host)
   if (Symbol.asyncIterator in answer) {
     for await (const line of answer) print(line)
     return
   }
   const value = await answer
   if (value === undefined) return
-  print(call.json ? JSON.stringify(value, null, 2) : formatValue(value))
+  print(json ? JSON.stringify(value, null, 2) : formatValue(value))
 }
 
-type IoOfHost = Omit<Host, 'webhookSecret'>
+/** What a command gets that calls no core. */
+const withoutCore = ({ values }: Call) => ({ services: {} as Services, values, demo: {}, webhookSecret: '' })
 
-const runHere = ({ command, values }: Call, host: IoOfHost) =>
-  command.run({} as Services, values as never, {}, { ...host, webhookSecret: '' })
-
-async function runWithCore({ command, values, key }: Call, env: NodeJS.ProcessEnv | undefined, host: IoOfHost) {
+async function withCore({ values, key }: Call, env: NodeJS.ProcessEnv | undefined) {
   const config = readAdminConfig(env)
   const transport = createCoreTransport(config.CORE_URL, coreTlsFiles(config))
   const writes = createKeyedTransport(createAuthorizedTransport(transport, config.SERVICE_TOKEN), { key })
   const services = createServices(writes)
   const resolved = await resolveNames(services, values, config.demo)
   const webhookSecret = config.WEBHOOK_SECRET || localSecret(config.SERVICE_TOKEN)
-  return { answer: command.run(services, resolved as never, config.demo, { ...host, webhookSecret }) }
+  return { services, values: resolved, demo: config.demo, webhookSecret }
 }
 
 /** Returns the error message for the user and the exit status of the process. */

@@ -25,6 +25,13 @@ export function oneOf<T>(flag: string, given: string, named: Record<string, T>):
   return found
 }
 
+/** Returns the URL that the user gave for a flag. Errors: `UsageError` with an example. */
+export function urlOf(flag: string, given: string, example: string): URL {
+  const url = URL.parse(given)
+  if (url && /^https?:$/.test(url.protocol)) return url
+  throw new UsageError(`--${flag} must be a URL, like ${example}`)
+}
+
 /**
  * Parses the arguments. Returns the administration command with its flags, or a help text. Errors:
  * `UsageError`.

@@ -1,6 +1,7 @@
 import type { Server } from 'node:http'
 import fastify, { type FastifyBaseLogger, type FastifyHttpOptions, type FastifyInstance, LogController } from 'fastify'
 import fastifyPlugin from 'fastify-plugin'
+import { WIDGET_PREFIX } from '../contract/public-api.ts'
 import type { CorePool } from '../core-client/core-pool.ts'
 import { createSlots } from '../platform/concurrency/slots.ts'
 import { queueRequests } from '../platform/http/request-queue.ts'
@@ -39,7 +40,7 @@ import { LEADS_PREFIX, leadRoutes } from './routes/leads.ts'
 import { providerCallbackRoute } from './routes/provider-callback.ts'
 import { RPC_PREFIX, rpcRoutes } from './routes/rpc.ts'
 import { consoleRoutes, type StaticFolders, widgetFileRoutes } from './routes/static-files.ts'
-import { WIDGET_PREFIX, widgetRoutes } from './routes/widget.ts'
+import { widgetRoutes } from './routes/widget.ts'
 import { ajvOptions, validationError } from './schemas/validation.ts'
 
 /** Maximum size of request line and headers together. */

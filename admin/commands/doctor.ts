@@ -1,6 +1,6 @@
 import { command } from '../command.ts'
 import { examine } from '../doctor/doctor.ts'
-import { UsageError } from '../usage.ts'
+import { urlOf } from '../usage.ts'
 
 /** A stream that outlives two heartbeats outlives every idle timeout that is long enough. */
 const STREAM_OPEN_MS = 40_000
@@ -15,9 +15,9 @@ export const doctor = command({
   callsCore: false,
   async *run(_services, { gateway, 'site-key': siteKey, origin }) {
     let faults = 0
-    const pageOrigin = urlOf('origin', origin).origin
+    const pageOrigin = urlOf('origin', origin, 'https://shop.example').origin
     for await (const { isFault, text } of examine({
-      url: urlOf('gateway', gateway),
+      url: urlOf('gateway', gateway, 'https://chat.example'),
       siteKey,
       origin: pageOrigin,
       openMs: STREAM_OPEN_MS,
@@ -28,9 +28,3 @@ export const doctor = command({
     if (faults > 0) throw new Error(`${faults} ${faults === 1 ? 'fault' : 'faults'}`)
   },
 })
-
-function urlOf(flag: string, text: string): URL {
-  const url = URL.parse(text)
-  if (url && /^https?:$/.test(url.protocol)) return url
-  throw new UsageError(`--${flag} must be a URL, like https://chat.example`)
-}

@@ -3,7 +3,7 @@ import { command, type Group } from '../command.ts'
 import { followFeed } from '../listen/follow-feed.ts'
 import { followSubscription } from '../listen/follow-subscription.ts'
 import { createForwarder } from '../listen/forwarder.ts'
-import { UsageError } from '../usage.ts'
+import { UsageError, urlOf } from '../usage.ts'
 
 const pause = (ms: number, signal: AbortSignal) => delay(ms, undefined, { signal }).catch(() => {})
 
@@ -18,7 +18,7 @@ export const events: Group = {
       replay: { type: 'string', description: 'begin at this cursor or ISO time; default: now' },
     },
     async run(services, { 'forward-to': to, workspace, subscription, type: types = [], replay }, demo, host) {
-      const url = addressOf(to)
+      const url = urlOf('forward-to', to, 'http://localhost:9000/')
       const workspaceId = workspace ?? demo.workspaceId
       if (workspaceId === undefined) throw new UsageError('missing: --workspace')
       const from = replay === undefined ? new Date() : startOf(replay)
@@ -48,12 +48,6 @@ export const events: Group = {
       )
     },
   }),
-}
-
-function addressOf(text: string): URL {
-  const url = URL.parse(text)
-  if (url && /^https?:$/.test(url.protocol)) return url
-  throw new UsageError('--forward-to must be a URL, like http://localhost:9000/')
 }
 
 const dateFormat = /^\d{4}-\d{2}-\d{2}/

@@ -1,15 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { isPublicErrorCode, publicError } from '../../contract/errors.ts'
+import { CONTRACT_VERSION, WIDGET_PREFIX } from '../../contract/public-api.ts'
 
-export const API = '/api/integrations/v1/widget'
-const CONTRACT_VERSION = '1.0'
 export const CALL_MS = 15_000
 
 export interface Call {
   method?: string
   path: string
-  /** Default: the origin of the page. Undefined for a request without it. */
-  origin?: string | undefined
+  /** False for a request without `Origin`. Default: true. */
+  hasOrigin?: boolean
   grant?: string
   body?: unknown
   headers?: Record<string, string>
@@ -21,12 +20,11 @@ export type BrowserCall = (call: Call) => Promise<Response>
 
 export const createBrowserCall =
   (url: URL, pageOrigin: string): BrowserCall =>
-  ({ method = 'GET', path, grant, body, headers, signal = AbortSignal.timeout(CALL_MS), ...given }) => {
-    const { origin } = { origin: pageOrigin, ...given }
-    return fetch(new URL(API + path, url), {
+  ({ method = 'GET', path, hasOrigin = true, grant, body, headers, signal = AbortSignal.timeout(CALL_MS) }) =>
+    fetch(new URL(WIDGET_PREFIX + path, url), {
       method,
       headers: {
-        ...(origin !== undefined && { origin }),
+        ...(hasOrigin && { origin: pageOrigin }),
         'x-service-widget-version': CONTRACT_VERSION,
         ...(grant !== undefined && { authorization: `Bearer ${grant}` }),
         ...(method === 'POST' && { 'content-type': 'application/json', 'idempotency-key': randomUUID() }),
@@ -37,7 +35,6 @@ export const createBrowserCall =
       redirect: 'manual',
       signal,
     })
-  }
 
 /** Reads the JSON of an answer. Returns undefined if it is none, as with a page of the proxy. */
 export async function jsonOf(answer: Response): Promise<Record<string, unknown> | undefined> {
@@ -48,9 +45,9 @@ export async function jsonOf(answer: Response): Promise<Record<string, unknown> 
   }
 }
 
-/** Says why an answer is no success: the error of the gateway with its remedy, or that the proxy answered. */
+/** Returns why a call failed: the gateway's error with its remedy, or that the proxy answered instead. */
 export function refusalOf(status: number, body: Record<string, unknown> | undefined): string {
   const code = body?.code
   if (typeof code === 'string' && isPublicErrorCode(code)) return `${code}. ${publicError(code).remedy}`
-  return `status ${status} without an error of the gateway: the proxy answers itself. Send ${API} to a gateway that is ready`
+  return `status ${status} without an error of the gateway: the proxy answers itself. Send ${WIDGET_PREFIX} to a gateway that is ready`
 }

@@ -81,7 +81,7 @@ async function publicHostFinding(url: URL): Promise<Finding> {
 
 /** Browsers send no `Origin` with a GET of the gateway's own page, so the gateway has to know its scheme and host. */
 async function ownPageFinding(call: BrowserCall, path: string, url: URL): Promise<Finding> {
-  const { status } = await call({ path, origin: undefined, headers: { 'sec-fetch-site': 'same-origin' } })
+  const { status } = await call({ path, hasOrigin: false, headers: { 'sec-fetch-site': 'same-origin' } })
   if (status === 200) return fine('pages of the gateway’s own origin can chat')
   return fault(`the gateway does not know that its public origin is ${url.origin}: ${MEND_HOST}`)
 }

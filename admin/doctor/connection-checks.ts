@@ -6,7 +6,7 @@ import { type Finding, fault, fine } from './findings.ts'
 
 const CONNECT_MS = 5_000
 const DAY_MS = 86_400_000
-/** A certificate that a program renews has more days left than these. */
+/** Programs that renew certificates do it earlier than this number of days before the end. */
 const MIN_DAYS_LEFT = 14
 
 /** Resolves the host and opens a connection, with TLS for `https:`, to each of its addresses. */

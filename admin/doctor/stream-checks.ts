@@ -32,7 +32,7 @@ export async function* streamFindings(
 async function* openStreamFindings(call: BrowserCall, grant: string, openMs: number): AsyncGenerator<Finding> {
   const stop = new AbortController()
   const startedAt = performance.now()
-  // A proxy that buffers everything does not even pass the headers on.
+  // If a proxy buffers the whole answer, not even its headers arrive.
   const noAnswer = setTimeout(() => stop.abort(), FIRST_BYTES_MS)
   try {
     const answer = await call({

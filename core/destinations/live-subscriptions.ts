@@ -41,12 +41,9 @@ export function createLiveSubscriptions(dependencies: {
   now: () => number
 }): LiveSubscriptions {
   const { store, followerStore, bus, wakeups, now } = dependencies
+  const options = { bus, isCurrent: wakeups.isCurrent, maxEntries: 10_000, maxAgeMs, monotonic: now }
   const cache = createLiveCache<KnownSubscription>({
-    bus,
-    isCurrent: wakeups.isCurrent,
-    maxEntries: 10_000,
-    maxAgeMs,
-    monotonic: now,
+    ...options,
     async loadMany(ids) {
       const readAt = new Date(now())
       const found = await store.find(ids)
@@ -55,11 +52,7 @@ export function createLiveSubscriptions(dependencies: {
   })
 
   const followed = createLiveCache<boolean>({
-    bus,
-    isCurrent: wakeups.isCurrent,
-    maxEntries: 10_000,
-    maxAgeMs,
-    monotonic: now,
+    ...options,
     async loadMany(ids) {
       const workspaceIds = new Map(ids.map((id) => [id.slice(followersOf('').length), id]))
       const found = new Set(await followerStore.followedWorkspaces([...workspaceIds.keys()]))

@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify'
+import { CONTRACT_VERSION } from '../../contract/public-api.ts'
 import { GatewayError } from '../errors.ts'
 import { isEmptyBody } from '../http/request-body.ts'
 import type { Check } from './in-order.ts'
@@ -18,9 +19,6 @@ declare module 'fastify' {
     keyField?: string
   }
 }
-
-export const CONTRACT = 'service.widget.public-api'
-export const CONTRACT_VERSION = '1.0'
 
 /** Throws `WidgetVersionUnsupported` if the request does not name this version of the contract. */
 export const requireVersion: Check = (request) => {

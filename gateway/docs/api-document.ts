@@ -2,7 +2,7 @@ import swagger, { type FastifyDynamicSwaggerOptions, type SwaggerTransform } fro
 import type { FastifyContextConfig, FastifyInstance } from 'fastify'
 import { type PublicError, publicErrors } from '../../contract/errors.ts'
 import type { EventName } from '../../contract/event-categories.ts'
-import { CONTRACT, CONTRACT_VERSION } from '../checks/request-checks.ts'
+import { CONTRACT, CONTRACT_VERSION } from '../../contract/public-api.ts'
 import { eventDefinitions, eventSchema } from '../schemas/events.ts'
 import { Envelope, portablePatterns } from '../schemas/fields.ts'
 import { streamAnswer } from './event-stream-description.ts'

@@ -1,6 +1,6 @@
 import type { FastifyContextConfig } from 'fastify'
 import type { PublicErrorCode } from '../../contract/errors.ts'
-import { CONTRACT_VERSION } from '../checks/request-checks.ts'
+import { CONTRACT_VERSION } from '../../contract/public-api.ts'
 import { OperationId } from '../schemas/fields.ts'
 
 /** Request headers that only some routes read. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import { WIDGET_PREFIX } from '../../contract/public-api.ts'
 import { allCapabilities } from '../../test/support/capabilities.ts'
 import { createTestCore } from '../test/test-core.ts'
 import { startTestGateway } from '../test/test-gateway.ts'
-import { WIDGET_PREFIX } from './widget.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: the OpenAPI document is untyped
 type Json = any

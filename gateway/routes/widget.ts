@@ -25,8 +25,6 @@ import { messageRoutes } from './messages.ts'
 import { presenceRoutes } from './presence.ts'
 import { sessionRoutes } from './sessions.ts'
 
-export const WIDGET_PREFIX = '/api/integrations/v1/widget'
-
 interface WidgetDeps extends Omit<RouteDeps, 'heartbeatSeconds'> {
   config: Config
   requireOrigin: RequireOrigin

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest'
+import { WIDGET_PREFIX } from '../../contract/public-api.ts'
 import { openRawSocket, type RawSocket, type RawSocketOptions } from '../../test/support/raw-socket.ts'
-import { WIDGET_PREFIX } from '../routes/widget.ts'
 import { GRANT, SITE } from './test-core.ts'
 
 export { answersIn, type RawAnswer, type RawSocket as TestSocket } from '../../test/support/raw-socket.ts'
