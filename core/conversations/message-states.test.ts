@@ -203,6 +203,24 @@ describe('receipts for agents’ messages', () => {
     expect(new Set(written).size).toBe(written.length)
   })
 
+  it('that are equal and arrive at once read and change the messages once', async () => {
+    const visitor = await cores.newVisitor()
+    for (const text of ['one', 'two', 'three']) await answer(cores.core, visitor, text)
+    const counted = async () => {
+      let calls = 0
+      const core = cores.coreWithHook((call) => {
+        calls = call
+        return undefined
+      })
+      await Promise.all(Array.from({ length: 30 }, () => receive(core, visitor, 3, 'read')))
+      return calls
+    }
+    const first = await counted()
+    const repeated = await counted()
+    expect(first - repeated).toBeLessThan(15)
+    expect(await statesOf(visitor)).toEqual(['read', 'read', 'read'])
+  })
+
   it('of a crashed core appear in the history before they are applied', async () => {
     const visitor = await cores.newVisitor()
     await answer(cores.core, visitor, 'one')

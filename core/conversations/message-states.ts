@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { createSlots } from '../../platform/concurrency/slots.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { type LogEvent, type MessageState, operationKeys } from '../log-event.ts'
@@ -42,6 +43,8 @@ export interface MessageStates {
 const maxChanges = 100
 const maxCounted = 10_000
 const maxWaiting = 10_000
+/** Maximum number of receipts that run at once, so that hundreds of them do not delay sends. */
+const receiptsMax = 8
 /** If an event is still unapplied at this age in milliseconds, its writer is treated as dead. */
 const abandonedMs = 10_000
 
@@ -62,6 +65,7 @@ export function createMessageStates(dependencies: {
   let waiting = new Map<string, LogEvent>()
   /** Events that `markSent` has taken. Every open inbox reports the same events. */
   const taken = new WeakSet<LogEvent>()
+  const receipts = createSlots({ max: receiptsMax, waitingMax: Number.POSITIVE_INFINITY })
 
   async function change(messages: LogEvent[], state: MessageState) {
     const appended = await Promise.all(
@@ -112,8 +116,15 @@ export function createMessageStates(dependencies: {
       requireCapability(installation, 'receipts')
       validate(field('/state', state, oneOf<string>('delivered', 'read')))
       const target = state as MessageState
-      const latest = await store.latestAgentMessage(session.conversationId, upToSequence)
-      if (latest && before(target).includes(stateOf(latest))) await change([latest], target)
+      const { conversationId } = session
+      // Equal receipts at once change the messages only once, because they wait for each other.
+      const slot = await receipts.enter([{ key: conversationId, max: 1, waitingMax: Number.POSITIVE_INFINITY }])
+      try {
+        const latest = await store.latestAgentMessage(conversationId, upToSequence)
+        if (latest && before(target).includes(stateOf(latest))) await change([latest], target)
+      } finally {
+        slot.leave()
+      }
     },
 
     markSent(events) {

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import type { Bus } from '../bus.ts'
+import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { OperatorPresenceStore } from './operator-presence-store.ts'
 
@@ -49,7 +50,7 @@ export function createOperatorPresence(dependencies: {
   const { store, processId, wakeups, bus, logger, now } = dependencies
   const watchers = new Map<string, { count: number; leftAt: number }>()
   let published = new Set<string>()
-  let writing: Promise<void> = Promise.resolve()
+  let isDue = false
   let known: { at: number; workspaces: Promise<ReadonlySet<string>> } | undefined
 
   bus.on('changed', (ids) => {
@@ -69,11 +70,18 @@ export function createOperatorPresence(dependencies: {
     if (isChanged) await wakeups.hint(presenceChanged)
   }
 
-  /** Writes run one after another, so that an older list never replaces a newer one. */
+  /** Hundreds of inboxes that open at once need one write. An older list never replaces a newer one. */
+  const writing = createSingleFlight(
+    () => isDue,
+    async () => {
+      isDue = false
+      await write()
+    },
+  )
+
   function renew(): Promise<void> {
-    const next = writing.then(write)
-    writing = next.catch(() => {})
-    return next
+    isDue = true
+    return writing.run()
   }
 
   return {
