@@ -25,6 +25,8 @@ const PER_SESSION = { max: 2, waitingMax: 120 }
 /** Maximum numbers of running and of waiting reads of one client address. */
 const PER_ADDRESS = { max: 4, waitingMax: 500 }
 const WAITING_MAX = 5_000
+/** Maximum number of open streams of one operator's session. Each change of an inbox goes to all of them. */
+const OPERATOR_STREAMS_MAX = 30
 /** How long an answer that is not read counts for its session and address. */
 const UNREAD_MS = 1_000
 
@@ -32,6 +34,8 @@ const UNREAD_MS = 1_000
 export interface ReadLimit {
   /** Waits until the read may begin. Rejects with `RateLimited` or `ServiceUnavailable`. */
   enter(request: FastifyRequest, reply: FastifyReply, session: string): Promise<void>
+  /** Counts a stream of an operator until it ends. Rejects with `RateLimited` if the session has too many. */
+  enterStream(reply: FastifyReply, session: string): Promise<void>
 }
 
 /**
@@ -45,6 +49,7 @@ export function createReadLimit(
 ): ReadLimit {
   const { waitMaxMs, clock, metrics } = deps
   const slots = createSlots({ max: READS_MAX, waitingMax: WAITING_MAX, waitMaxMs, after: clock.after })
+  const streams = createSlots({ max: Number.POSITIVE_INFINITY, waitingMax: 0 })
 
   app.decorateRequest('readSlot', null)
   app.addHook('onSend', (request, reply, payload, done) => {
@@ -66,6 +71,13 @@ export function createReadLimit(
     })
   }
 
+  function refusalOf(error: unknown, limit: string): unknown {
+    if (!(error instanceof NoSlotError)) return error
+    if (!error.isGroupFull) return unavailable(error)
+    metrics.rateLimited.inc({ limit })
+    return new GatewayError('RateLimited', { retryAfter: 1 })
+  }
+
   return {
     async enter(request, reply, session) {
       const groups = [
@@ -78,13 +90,17 @@ export function createReadLimit(
       try {
         request.readSlot = await slots.enter(groups, disconnected.signal)
       } catch (error) {
-        if (!(error instanceof NoSlotError)) throw error
-        if (!error.isGroupFull) throw unavailable(error)
-        metrics.rateLimited.inc({ limit: 'reads' })
-        throw new GatewayError('RateLimited', { retryAfter: 1 })
+        throw refusalOf(error, 'reads')
       } finally {
         reply.raw.off('close', onClose)
       }
+    },
+
+    async enterStream(reply, session) {
+      const group = { key: session, max: OPERATOR_STREAMS_MAX, waitingMax: 0 }
+      const slot = await streams.enter([group]).catch((error) => Promise.reject(refusalOf(error, 'streams')))
+      if (reply.raw.destroyed) slot.leave()
+      else reply.raw.once('close', slot.leave)
     },
   }
 }

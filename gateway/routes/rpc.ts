@@ -75,7 +75,8 @@ export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, core
   const requireValidMessage: Check = (request) => requireMessage(methodOf(request, methods), request)
   const limitReads: Check = (request, reply) => {
     const { streaming, repeatable } = methodOf(request, methods)
-    if (repeatable && !streaming) return reads.enter(request, reply, consoleAuthorization(request))
+    if (streaming) return reads.enterStream(reply, consoleAuthorization(request))
+    if (repeatable) return reads.enter(request, reply, consoleAuthorization(request))
   }
   app.addHook('preHandler', inOrder([checkRate, requireValidMessage, limitReads]))
 

@@ -57,6 +57,26 @@ describe('/rpc', () => {
     await until('the watch call to end', () => remote.watching === 0)
   })
 
+  test('limits the open streams of an operator’s session, and counts a stream until the client has left', async () => {
+    const { messaging, remote } = await startRpc()
+    const leaving = Array.from({ length: 30 }, () => new AbortController())
+    const open = leaving.map(async ({ signal }) => {
+      for await (const _ of messaging.watchConversations({}, { signal }));
+    })
+    const ended = Promise.allSettled(open)
+    await until('all streams', () => remote.watching === 30)
+    const read = async () => {
+      for await (const { frame } of messaging.watchConversations({})) return frame.case
+    }
+    expect(await failureOf(read())).toEqual(['ResourceExhausted', 'RateLimited'])
+    expect(remote.watching).toBe(30)
+    leaving[0]!.abort()
+    await until('the stream to end', () => remote.watching === 29)
+    expect(await read()).toBe('ready')
+    for (const each of leaving) each.abort()
+    await ended
+  })
+
   test('streams a complete screenshot', async () => {
     const { transport } = await startRpc()
     let bytes = 0
