@@ -3,6 +3,7 @@ import { createBus } from './bus.ts'
 import { type CommandService, createCommandService } from './commands/service.ts'
 import { createJob } from './concurrency/job.ts'
 import { createSharedBytes, type SharedBytes } from './concurrency/shared-bytes.ts'
+import { createTurns, type Turns } from './concurrency/turns.ts'
 import type { Conversation } from './conversations/model.ts'
 import { type ConversationService, createConversationService } from './conversations/service.ts'
 import type { Database } from './database/database.ts'
@@ -60,6 +61,8 @@ export interface CoreContext
   access: Access
   /** Memory of the frames that gateways and operators have not read yet. */
   unreadFrames: SharedBytes
+  /** Turns of opening inboxes and of their frames. */
+  inboxTurns: Turns
   /** Starts the jobs, and starts reading the wake-ups of other processes. */
   start(): void
   /** Stops the jobs, waits for running work and closes the connection to the database. */
@@ -87,6 +90,8 @@ interface CoreDependencies
   onRestored?: () => void
 }
 
+/** Maximum number of inboxes that open, or get a frame, in one turn of the event loop. */
+const inboxesPerTurn = 8
 const unreadFramesMaxBytes = 256 * 1024 * 1024
 /** How often a core checks whether the data was restored while it runs. */
 const historyCheckEveryMs = 5_000
@@ -208,6 +213,7 @@ export function createCoreContext({
     database,
     stores,
     unreadFrames: createSharedBytes(unreadFramesMaxBytes),
+    inboxTurns: createTurns(inboxesPerTurn),
     search: createSearch({
       store: stores.searchEntries,
       conversationsOf: stores.conversations.find,

@@ -31,20 +31,22 @@ const presenceBytes = 128
  * reconnects, it lists the conversations again.
  */
 export async function* watchConversations(
-  { inboxWatch, operatorPresence, visitorPresence, states, unreadFrames, config }: CoreContext,
+  { inboxWatch, operatorPresence, visitorPresence, states, unreadFrames, inboxTurns, config }: CoreContext,
   { workspaceId, scopes }: Pick<Caller, 'workspaceId' | 'scopes'>,
   signal: AbortSignal,
 ): AsyncGenerator<WatchConversationsResponse> {
-  const frames: { frame: Frame; events: LogEvent[]; size: number }[] = []
+  await inboxTurns()
+  /** Frames are built when they are sent, because hundreds of inboxes wait with the same changes. */
+  const frames: { build: () => Frame; events: LogEvent[]; size: number }[] = []
   const unread = unreadFrames.join(maxUnread)
   let wake: () => void = () => {}
   let isOver = signal.aborted
   let isTooSlow = false
 
-  function push(frame: Frame, events: LogEvent[] = [], bytes = 0) {
+  function push(build: () => Frame, events: LogEvent[] = [], bytes = 0) {
     if (isTooSlow) return
     const size = events.reduce((sum, { message }) => sum + partBytes + (message?.body.length ?? 0), partBytes + bytes)
-    if (frames.length < config.INBOX_QUEUE_MAX && unread.take(size)) frames.push({ frame, events, size })
+    if (frames.length < config.INBOX_QUEUE_MAX && unread.take(size)) frames.push({ build, events, size })
     else {
       isTooSlow = true
       frames.length = 0
@@ -59,37 +61,37 @@ export async function* watchConversations(
 
   const leave = inboxWatch.add({
     workspaceId,
-    ready: () => push({ case: 'ready', value: {} }),
+    ready: () => push(() => ({ case: 'ready', value: {} })),
     changed: ({ conversation, events }) => {
       const shown = events.filter(({ type }) => isReadable(type, scopes))
       if (shown.length === 0) return
-      const value = { conversation: toConversation(conversation), events: shown.map(toInboxEvent) }
-      push({ case: 'changed', value }, shown)
+      const build = () => ({ conversation: toConversation(conversation), events: shown.map(toInboxEvent) })
+      push(() => ({ case: 'changed', value: build() }), shown)
     },
-    noted: (conversationId) => push({ case: 'notes', value: { conversationId } }),
+    noted: (conversationId) => push(() => ({ case: 'notes', value: { conversationId } })),
   })
   const leavePresence = operatorPresence.enter(workspaceId)
   const leaveVisitors = visitorPresence.watch(workspaceId, (changes, complete) => {
-    const conversations = changes.map(({ conversationId, presence }) => ({
-      conversationId,
-      presence: presenceStates[presence],
-    }))
-    push({ case: 'presence', value: { complete, conversations } }, [], changes.length * presenceBytes)
+    const build = () =>
+      changes.map(({ conversationId, presence }) => ({ conversationId, presence: presenceStates[presence] }))
+    push(() => ({ case: 'presence', value: { complete, conversations: build() } }), [], changes.length * presenceBytes)
   })
   const heartbeat = setInterval(() => {
-    if (frames.length === 0) push({ case: 'heartbeat', value: {} })
+    if (frames.length === 0) push(() => ({ case: 'heartbeat', value: {} }))
   }, heartbeatMs)
   signal.addEventListener('abort', finish, { once: true })
   try {
     while (!isOver) {
       if (isTooSlow) throw new ServiceError(ErrorCode.RATE_LIMITED, { retryAfter: 1 })
-      const next = frames.shift()
-      if (!next) {
+      if (frames.length === 0) {
         await new Promise<void>((resolve) => (wake = resolve))
         continue
       }
+      await inboxTurns()
+      const next = frames.shift()
+      if (!next) continue
       unread.giveBack(next.size)
-      yield create(WatchConversationsResponseSchema, { frame: next.frame })
+      yield create(WatchConversationsResponseSchema, { frame: next.build() })
       // The operator has received these messages, because the frame was read.
       states.markSent(next.events)
     }
