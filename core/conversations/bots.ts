@@ -161,7 +161,11 @@ export function createBots(dependencies: {
         ...agentIssues(bot, '/bot'),
       )
       const inputHash = hashInput({ summary, bot })
-      if (await eventOf(conversationId, operationKeys.humanRequest(clientOperationId), inputHash)) return false
+      if (await eventOf(conversationId, operationKeys.humanRequest(clientOperationId), inputHash)) {
+        // The core of the first call may have died before the conversation was in the queue.
+        await changes.settled(conversationId, scope)
+        return false
+      }
       if (bots?.isStopped && bots.request?.operationId !== clientOperationId)
         throw new ServiceError(ErrorCode.BOT_STOPPED)
       // The request comes last, so that operators find the conversation complete. A bot repeats the
