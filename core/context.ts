@@ -61,7 +61,7 @@ export interface CoreContext
   access: Access
   /** Memory of the frames that gateways and operators have not read yet. */
   unreadFrames: SharedBytes
-  /** Turns of opening inboxes and of their frames. */
+  /** Limits how many inbox streams open, or get a frame, in one turn of the event loop. */
   inboxTurns: Turns
   /** Starts the jobs, and starts reading the wake-ups of other processes. */
   start(): void
@@ -90,7 +90,6 @@ interface CoreDependencies
   onRestored?: () => void
 }
 
-/** Maximum number of inboxes that open, or get a frame, in one turn of the event loop. */
 const inboxesPerTurn = 8
 const unreadFramesMaxBytes = 256 * 1024 * 1024
 /** How often a core checks whether the data was restored while it runs. */

@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { createTurns } from './turns.ts'
 
-test('turns run a limited number of pieces between two turns of the event loop, in their order', async () => {
+test('pieces of work run in their order, and a limited number of them in each turn of the event loop', async () => {
   const turns = createTurns(3)
   const done: number[] = []
   const pieces = Array.from({ length: 8 }, async (_, index) => {

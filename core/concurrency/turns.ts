@@ -1,11 +1,12 @@
 import { createSlots } from '../../platform/concurrency/slots.ts'
 
-/** Resolves when this turn of the event loop has room for one more piece of work. */
+/** Waits until one more piece of work may run in the current turn of the event loop. */
 export type Turns = () => Promise<void>
 
 /**
- * Limits how many pieces of work run in one turn of the event loop, first come, first served. Between
- * two turns, the process reads its sockets, so that hundreds of pieces do not delay sends.
+ * Creates a limit on how many pieces of work run in one turn of the event loop, first come, first
+ * served. The process reads its sockets between two turns, so it answers sends also while hundreds of
+ * pieces wait.
  */
 export function createTurns(perTurn: number): Turns {
   const slots = createSlots({ max: perTurn, waitingMax: Number.POSITIVE_INFINITY })

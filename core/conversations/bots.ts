@@ -162,7 +162,7 @@ export function createBots(dependencies: {
       )
       const inputHash = hashInput({ summary, bot })
       if (await eventOf(conversationId, operationKeys.humanRequest(clientOperationId), inputHash)) {
-        // The core of the first call may have died before the conversation was in the queue.
+        // The first call may have written its event, and then failed before it put the conversation in the queue.
         await changes.settled(conversationId, scope)
         return false
       }

@@ -43,7 +43,7 @@ export interface MessageStates {
 const maxChanges = 100
 const maxCounted = 10_000
 const maxWaiting = 10_000
-/** Maximum number of receipts that run at once, so that hundreds of them do not delay sends. */
+/** Maximum number of receipts that run at once. More of them would delay sends. */
 const receiptsMax = 8
 /** If an event is still unapplied at this age in milliseconds, its writer is treated as dead. */
 const abandonedMs = 10_000
@@ -117,14 +117,12 @@ export function createMessageStates(dependencies: {
       validate(field('/state', state, oneOf<string>('delivered', 'read')))
       const target = state as MessageState
       const { conversationId } = session
-      // Equal receipts at once change the messages only once, because they wait for each other.
-      const slot = await receipts.enter([{ key: conversationId, max: 1, waitingMax: Number.POSITIVE_INFINITY }])
-      try {
+      // Receipts of one conversation run one after another. Of equal receipts, only the first changes messages.
+      const oneAtATime = { key: conversationId, max: 1, waitingMax: Number.POSITIVE_INFINITY }
+      await receipts.run(async () => {
         const latest = await store.latestAgentMessage(conversationId, upToSequence)
         if (latest && before(target).includes(stateOf(latest))) await change([latest], target)
-      } finally {
-        slot.leave()
-      }
+      }, [oneAtATime])
     },
 
     markSent(events) {

@@ -122,8 +122,9 @@ export const flushAll = ({ cores, opened }: Pick<TestCores, 'cores' | 'opened'>)
   Promise.all([...cores.map(({ searchIndex }) => searchIndex.flush()), ...opened.map(({ wakeups }) => wakeups.flush())])
 
 /**
- * Runs every step of every erasure. Advances the clock to each next step, and to the end of the leases
- * of dead processes. A job of a core may run a step at the same time, so the number of rounds varies.
+ * Runs steps until every erasure is finished. Each round advances the clock to the time of the next
+ * step, or to the end of a dead process's lease. The number of rounds varies, because a core's own job
+ * may run steps too.
  */
 export async function finishErasures(cores: TestCores, core = cores.core) {
   const { erasures } = core.database.collections

@@ -70,7 +70,10 @@ export function createOperatorPresence(dependencies: {
     if (isChanged) await wakeups.hint(presenceChanged)
   }
 
-  /** Hundreds of inboxes that open at once need one write. An older list never replaces a newer one. */
+  /**
+   * Writes run one after another, so that an older list never replaces a newer one. One write serves
+   * all inboxes that have opened during the write before it.
+   */
   const writing = createSingleFlight(
     () => isDue,
     async () => {

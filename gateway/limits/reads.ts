@@ -30,11 +30,14 @@ const OPERATOR_STREAMS_MAX = 30
 /** How long an answer that is not read counts for its session and address. */
 const UNREAD_MS = 1_000
 
-/** Bounds the reads that run at once, because one read can cost as much as thousands of sends. */
+/**
+ * Bounds the reads that run at once, because one read can cost as much as thousands of sends, and the
+ * open streams of operators.
+ */
 export interface ReadLimit {
   /** Waits until the read may begin. Rejects with `RateLimited` or `ServiceUnavailable`. */
   enter(request: FastifyRequest, reply: FastifyReply, session: string): Promise<void>
-  /** Counts a stream of an operator until it ends. Rejects with `RateLimited` if the session has too many. */
+  /** Counts an operator's stream until it is closed. Rejects with `RateLimited` if the session has too many. */
   enterStream(reply: FastifyReply, session: string): Promise<void>
 }
 

@@ -57,7 +57,7 @@ describe('/rpc', () => {
     await until('the watch call to end', () => remote.watching === 0)
   })
 
-  test('limits the open streams of an operator’s session, and counts a stream until the client has left', async () => {
+  test('refuses the 31st open stream of an operator’s session, and allows it when the client has closed one', async () => {
     const { messaging, remote } = await startRpc()
     const leaving = Array.from({ length: 30 }, () => new AbortController())
     const open = leaving.map(async ({ signal }) => {

@@ -40,7 +40,7 @@ export interface Slots {
    */
   enter(groups?: readonly SlotGroup[], signal?: AbortSignal): Promise<Slot>
   /** Runs a call in a slot. Rejects like `enter`. */
-  run<Answer>(call: () => Promise<Answer>): Promise<Answer>
+  run<Answer>(call: () => Promise<Answer>, groups?: readonly SlotGroup[]): Promise<Answer>
 }
 
 export function createSlots(options: {
@@ -99,8 +99,8 @@ export function createSlots(options: {
   }
 
   const slots: Slots = {
-    async run(call) {
-      const slot = await slots.enter()
+    async run(call, groups) {
+      const slot = await slots.enter(groups)
       try {
         return await call()
       } finally {
